@@ -1,0 +1,2 @@
+//! Builds what stable Rust cannot define.
+fn main() {}

@@ -1,0 +1,306 @@
+//! The types and constants of the Portals 3.3 interface (specification chapter 3), in Rust spelling.
+//!
+//! Handles are plain numbers, as in the specification: they may be compared, copied and stored anywhere. The
+//! numeric values of the enumerations are this library's own; nothing outside it may depend on them.
+
+use core::ffi::c_void;
+
+/// `ptl_size_t`: a length or an offset in bytes.
+pub type Size = u64;
+/// `ptl_match_bits_t`.
+pub type MatchBits = u64;
+/// `ptl_hdr_data_t`: 64 bits of immediate data that travel with a put.
+pub type HdrData = u64;
+/// `ptl_pt_index_t`: an index into the portal table of an interface.
+pub type PtIndex = u32;
+/// `ptl_ac_index_t`: an index into the access control table of an interface.
+pub type AcIndex = u32;
+/// `ptl_uid_t`.
+pub type Uid = u32;
+/// `ptl_jid_t`.
+pub type Jid = u32;
+/// `ptl_seq_t`: numbers the events of one event queue; wraps.
+pub type Seq = u32;
+
+/// `PTL_NID_ANY`: a wild card for node ids.
+pub const NID_ANY: u32 = u32::MAX;
+/// `PTL_PID_ANY`: a wild card for process ids.
+pub const PID_ANY: u32 = u32::MAX;
+/// `PTL_UID_ANY`: a wild card for user ids.
+pub const UID_ANY: Uid = u32::MAX;
+/// `PTL_JID_ANY`: a wild card for job ids.
+pub const JID_ANY: Jid = u32::MAX;
+/// `PTL_PT_INDEX_ANY`: a wild card for portal table indices, in access control entries.
+pub const PT_INDEX_ANY: PtIndex = u32::MAX;
+/// `PTL_MD_THRESH_INF`: a threshold that never moves.
+pub const THRESH_INF: i32 = -1;
+
+/// `ptl_process_id_t`: the address of a process.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ProcessId {
+    /// Node id.
+    pub nid: u32,
+    /// Process id on that node.
+    pub pid: u32,
+}
+
+impl ProcessId {
+    /// Matches every process.
+    pub const ANY: ProcessId = ProcessId { nid: NID_ANY, pid: PID_ANY };
+}
+
+/// `ptl_handle_me_t`.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MeHandle(pub u32);
+
+/// `ptl_handle_md_t`.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MdHandle(pub u32);
+
+/// `ptl_handle_eq_t`.
+#[repr(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct EqHandle(pub u32);
+
+impl EqHandle {
+    /// `PTL_EQ_NONE`: the memory descriptor logs no events.
+    pub const NONE: EqHandle = EqHandle(0xbfff_ffff);
+}
+
+/// The bits of `ptl_md_t.options`.
+pub mod md_options {
+    /// `PTL_MD_OP_PUT`: responds to puts.
+    pub const OP_PUT: u32 = 0x001;
+    /// `PTL_MD_OP_GET`: responds to gets.
+    pub const OP_GET: u32 = 0x002;
+    /// `PTL_MD_MANAGE_REMOTE`: the initiator supplies the offset.
+    pub const MANAGE_REMOTE: u32 = 0x004;
+    /// `PTL_MD_TRUNCATE`: a message that is too long is cut.
+    pub const TRUNCATE: u32 = 0x008;
+    /// `PTL_MD_ACK_DISABLE`: no acknowledgement leaves, even if asked for.
+    pub const ACK_DISABLE: u32 = 0x010;
+    /// `PTL_MD_IOVEC`: `start` points to an array of [`super::MdIovec`], `length` counts its entries.
+    pub const IOVEC: u32 = 0x020;
+    /// `PTL_MD_MAX_SIZE`: `max_size` applies.
+    pub const MAX_SIZE: u32 = 0x040;
+    /// `PTL_MD_EVENT_START_DISABLE`: no start events.
+    pub const EVENT_START_DISABLE: u32 = 0x080;
+    /// `PTL_MD_EVENT_END_DISABLE`: no end events.
+    pub const EVENT_END_DISABLE: u32 = 0x100;
+}
+
+/// `ptl_md_iovec_t`: one piece of a scattered memory descriptor.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MdIovec {
+    /// First byte.
+    pub base: *mut c_void,
+    /// Length in bytes.
+    pub len: Size,
+}
+
+/// `ptl_md_t`: what a user says of a memory region.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Md {
+    /// First byte (or the vector, with [`md_options::IOVEC`]).
+    pub start: *mut c_void,
+    /// Bytes (or entries of the vector).
+    pub length: Size,
+    /// How many operations it serves before it becomes inactive; [`THRESH_INF`] for no end.
+    pub threshold: i32,
+    /// With [`md_options::MAX_SIZE`]: less room than this makes it inactive.
+    pub max_size: Size,
+    /// [`md_options`].
+    pub options: u32,
+    /// The user's own word, handed back in events.
+    pub user_ptr: *mut c_void,
+    /// Where its events go, or [`EqHandle::NONE`].
+    pub eq: EqHandle,
+}
+
+/// `ptl_unlink_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unlink {
+    /// `PTL_RETAIN`.
+    Retain,
+    /// `PTL_UNLINK`.
+    Unlink,
+}
+
+/// `ptl_ins_pos_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsPos {
+    /// `PTL_INS_BEFORE`.
+    Before,
+    /// `PTL_INS_AFTER`.
+    After,
+}
+
+/// `ptl_ack_req_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckReq {
+    /// `PTL_ACK_REQ`.
+    Ack,
+    /// `PTL_NO_ACK_REQ`.
+    NoAck,
+}
+
+/// `ptl_event_kind_t`.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// `PTL_EVENT_GET_START`.
+    GetStart = 0,
+    /// `PTL_EVENT_GET_END`.
+    GetEnd,
+    /// `PTL_EVENT_PUT_START`.
+    PutStart,
+    /// `PTL_EVENT_PUT_END`.
+    PutEnd,
+    /// `PTL_EVENT_GETPUT_START`.
+    GetPutStart,
+    /// `PTL_EVENT_GETPUT_END`.
+    GetPutEnd,
+    /// `PTL_EVENT_REPLY_START`.
+    ReplyStart,
+    /// `PTL_EVENT_REPLY_END`.
+    ReplyEnd,
+    /// `PTL_EVENT_SEND_START`.
+    SendStart,
+    /// `PTL_EVENT_SEND_END`.
+    SendEnd,
+    /// `PTL_EVENT_ACK`.
+    Ack,
+    /// `PTL_EVENT_UNLINK`.
+    Unlink,
+}
+
+/// `ptl_ni_fail_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NiFail {
+    /// `PTL_NI_OK`.
+    Ok,
+    /// `PTL_NI_FAIL`.
+    Fail,
+}
+
+/// `ptl_event_t`.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// The process that initiated the operation (of an ACK or REPLY: the target).
+    pub initiator: ProcessId,
+    /// User id of the initiator.
+    pub uid: Uid,
+    /// Job id of the initiator.
+    pub jid: Jid,
+    /// The portal table entry that the message named.
+    pub pt_index: PtIndex,
+    /// The match bits as sent.
+    pub match_bits: MatchBits,
+    /// Length asked for, in bytes.
+    pub rlength: Size,
+    /// Length accepted, in bytes.
+    pub mlength: Size,
+    /// Where in the memory descriptor, in bytes.
+    pub offset: Size,
+    /// The memory descriptor.
+    pub md_handle: MdHandle,
+    /// Its state at the time of the event.
+    pub md: Md,
+    /// Immediate data of a put.
+    pub hdr_data: HdrData,
+    /// Ties an END event to its START.
+    pub link: Seq,
+    /// Whether the operation went well.
+    pub ni_fail: NiFail,
+    /// Position in its event queue.
+    pub sequence: Seq,
+}
+
+/// What `PtlEQGet`, `PtlEQWait` and `PtlEQPoll` found.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetched {
+    /// The event.
+    pub event: Event,
+    /// `PTL_EQ_DROPPED`: at least one event between this and the previous one was lost.
+    pub dropped: bool,
+}
+
+/// `ptl_ni_limits_t`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Match list entries.
+    pub max_mes: u32,
+    /// Memory descriptors.
+    pub max_mds: u32,
+    /// Event queues.
+    pub max_eqs: u32,
+    /// Highest access control index.
+    pub max_ac_index: u32,
+    /// Highest portal table index.
+    pub max_pt_index: u32,
+    /// Entries of a scattered memory descriptor.
+    pub max_md_iovecs: u32,
+    /// Match list entries on one portal table entry.
+    pub max_me_list: u32,
+    /// Bytes that `PtlGetPut` swaps.
+    pub max_getput_md: u32,
+}
+
+/// The errors of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// `PTL_AC_INDEX_INVALID`
+    AcIndexInvalid,
+    /// `PTL_EQ_INVALID`
+    EqInvalid,
+    /// `PTL_FAIL`
+    Fail,
+    /// `PTL_HANDLE_INVALID`
+    HandleInvalid,
+    /// `PTL_IFACE_INVALID`
+    IfaceInvalid,
+    /// `PTL_MD_ILLEGAL`
+    MdIllegal,
+    /// `PTL_MD_INVALID`
+    MdInvalid,
+    /// `PTL_MD_IN_USE`
+    MdInUse,
+    /// `PTL_MD_NO_UPDATE`
+    MdNoUpdate,
+    /// `PTL_ME_INVALID`
+    MeInvalid,
+    /// `PTL_ME_IN_USE`
+    MeInUse,
+    /// `PTL_ME_LIST_TOO_LONG`
+    MeListTooLong,
+    /// `PTL_NI_INVALID`
+    NiInvalid,
+    /// `PTL_NO_SPACE`
+    NoSpace,
+    /// `PTL_PID_INVALID`
+    PidInvalid,
+    /// `PTL_PROCESS_INVALID`
+    ProcessInvalid,
+    /// `PTL_PT_FULL`
+    PtFull,
+    /// `PTL_PT_INDEX_INVALID`
+    PtIndexInvalid,
+    /// `PTL_SEGV`
+    Segv,
+    /// `PTL_SR_INDEX_INVALID`
+    SrIndexInvalid,
+}
+
+/// `ptl_sr_index_t`: the status registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusRegister {
+    /// `PTL_SR_DROP_COUNT`: messages that found no home here.
+    DropCount,
+}

@@ -1,0 +1,1 @@
+//! The portals3 emulation as the conduit sees it.

@@ -1,0 +1,237 @@
+//! The Portals 3.3 calls that the conduit makes: one trait, and one file for each implementation.
+//!
+//! The conduit is generic over [`Portals`] and names nothing else of Portals, so it cannot tell whose library it
+//! runs on. What the standard lacks and one machine's emulation can give is [`Extension`]; over a real libportals it
+//! is absent and everything still works, only with ordinary memory and without sleeping.
+
+pub mod emulation;
+
+/// Address of a process (`ptl_process_id_t`).
+pub use portals3::ProcessId;
+
+/// The bits of a memory descriptor's options that the conduit uses, by their names in the specification.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MdFlags {
+    /// `PTL_MD_OP_PUT`
+    pub op_put: bool,
+    /// `PTL_MD_OP_GET`
+    pub op_get: bool,
+    /// `PTL_MD_MANAGE_REMOTE`
+    pub manage_remote: bool,
+    /// `PTL_MD_TRUNCATE`
+    pub truncate: bool,
+    /// `PTL_MD_ACK_DISABLE`
+    pub ack_disable: bool,
+    /// `PTL_MD_EVENT_START_DISABLE`
+    pub event_start_disable: bool,
+    /// `PTL_MD_EVENT_END_DISABLE`
+    pub event_end_disable: bool,
+}
+
+/// What a memory descriptor covers (`ptl_md_t`); its threshold is always infinite.
+#[derive(Clone, Copy, Debug)]
+pub struct MdSpec<Eq> {
+    /// First byte.
+    pub start: *mut u8,
+    /// Bytes.
+    pub length: usize,
+    /// `PTL_MD_MAX_SIZE` with this size: less room than this makes the descriptor inactive.
+    pub max_size: Option<usize>,
+    /// Options.
+    pub flags: MdFlags,
+    /// Comes back in [`Event::user`]: tells which kind of descriptor an event is about.
+    pub user: usize,
+    /// Event queue, if any.
+    pub eq: Option<Eq>,
+}
+
+/// Where a match entry goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Place<Me> {
+    /// At the head of the list of this portal table entry (`PtlMEAttach` with `PTL_INS_BEFORE`).
+    Head(u32),
+    /// At the tail of the list of this portal table entry (`PtlMEAttach` with `PTL_INS_AFTER`).
+    Tail(u32),
+    /// Just before this entry (`PtlMEInsert` with `PTL_INS_BEFORE`).
+    Before(Me),
+}
+
+/// The kinds of events that the conduit acts upon; START events are disabled on all its descriptors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// A put of somebody arrived here.
+    PutEnd,
+    /// A get of somebody was answered here.
+    GetEnd,
+    /// The answer to our get arrived.
+    ReplyEnd,
+    /// Our put left: its source may be reused.
+    SendEnd,
+    /// Our put reached its target.
+    Ack,
+    /// A locally managed descriptor was full and is gone.
+    Unlink,
+    /// Anything else; ignored.
+    Other,
+}
+
+/// The part of `ptl_event_t` that the conduit uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// [`MdSpec::user`] of the descriptor.
+    pub user: usize,
+    /// The match bits as sent.
+    pub match_bits: u64,
+    /// Immediate data of a put.
+    pub hdr_data: u64,
+    /// First byte of the descriptor.
+    pub start: *mut u8,
+    /// Where in the descriptor, in bytes.
+    pub offset: usize,
+    /// Bytes accepted.
+    pub mlength: usize,
+    /// Bytes asked for.
+    pub rlength: usize,
+    /// Who initiated it (ACK and REPLY: the target).
+    pub initiator: ProcessId,
+}
+
+/// What an event queue had.
+#[derive(Clone, Copy, Debug)]
+pub enum Fetched {
+    /// `PTL_EQ_EMPTY`.
+    Empty,
+    /// `PTL_OK`.
+    Event(Event),
+    /// `PTL_EQ_DROPPED`: this event, and at least one was lost before it.
+    AfterLoss(Event),
+}
+
+/// Why a Portals call failed: the call and the specification's name of the error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// `PtlMDBind`, say.
+    pub call: &'static str,
+    /// `PTL_NO_SPACE`, say.
+    pub code: &'static str,
+}
+
+impl core::fmt::Display for Error {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} failed: {}", self.call, self.code)
+    }
+}
+
+/// One Portals 3.3 network interface.
+///
+/// All calls may be made from several threads at once.
+pub trait Portals: Send + Sync + 'static {
+    /// `ptl_handle_eq_t`
+    type Eq: Copy + Send + Sync + core::fmt::Debug;
+    /// `ptl_handle_me_t`
+    type Me: Copy + Send + Sync + core::fmt::Debug;
+    /// `ptl_handle_md_t`
+    type Md: Copy + Send + Sync + PartialEq + core::fmt::Debug;
+
+    /// `PtlGetId`
+    fn id(&self) -> ProcessId;
+
+    /// `PtlEQAlloc` with room for at least `count` events, without a handler.
+    fn eq_alloc(&self, count: usize) -> Result<Self::Eq, Error>;
+    /// `PtlEQFree`
+    fn eq_free(&self, eq: Self::Eq) -> Result<(), Error>;
+    /// `PtlEQGet`
+    fn eq_get(&self, eq: Self::Eq) -> Result<Fetched, Error>;
+
+    /// `PtlMEAttach` or `PtlMEInsert` for messages of any process; `PTL_UNLINK` if `unlink`.
+    fn me_attach(
+        &self,
+        place: Place<Self::Me>,
+        match_bits: u64,
+        ignore_bits: u64,
+        unlink: bool,
+    ) -> Result<Self::Me, Error>;
+    /// `PtlMEUnlink`
+    fn me_unlink(&self, me: Self::Me) -> Result<(), Error>;
+    /// `PtlMDAttach`
+    fn md_attach(&self, me: Self::Me, md: &MdSpec<Self::Eq>, unlink: bool) -> Result<Self::Md, Error>;
+    /// `PtlMDBind`: a free-floating descriptor, never a target.
+    fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, Error>;
+    /// `PtlMDUnlink`; a descriptor that is gone already (`PTL_MD_INVALID`) counts as success.
+    fn md_unlink(&self, md: Self::Md) -> Result<(), Error>;
+
+    /// `PtlPutRegion` (access control index 0).
+    #[allow(clippy::too_many_arguments)]
+    fn put(
+        &self,
+        md: Self::Md,
+        local_offset: usize,
+        length: usize,
+        ack: bool,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+        hdr_data: u64,
+    ) -> Result<(), Error>;
+    /// `PtlGetRegion` (access control index 0).
+    #[allow(clippy::too_many_arguments)]
+    fn get(
+        &self,
+        md: Self::Md,
+        local_offset: usize,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+    ) -> Result<(), Error>;
+
+    /// What this library has beyond the standard, if anything.
+    fn extension(&self) -> Option<&dyn Extension>;
+}
+
+/// What the Portals standard lacks and an emulation on one machine can give.
+pub trait Extension: Send + Sync {
+    /// Zeroed memory for a descriptor that peers target, where they can reach it without our help; never freed.
+    /// `None` when the space set aside at start is used up.
+    fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<*mut u8>;
+
+    /// Tells that `len` bytes from `base` are shared with the processes of this host; `peers[pid]` is where the
+    /// same bytes of the segment of process `pid` (on this host) are mapped here, null where they are not, and
+    /// `lens[pid]` their length.
+    fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
+
+    /// The doorbell's count: changes whenever an event has been posted to any queue of ours since the last
+    /// [`Extension::sleep`] armed it. Taken before the last look at the queues.
+    fn doorbell(&self) -> u32;
+
+    /// Sleeps until an event is posted to any queue of ours, `seen` is no longer [`Extension::doorbell`], or
+    /// `timeout_ns` has passed.
+    fn sleep(&self, seen: u32, timeout_ns: u64);
+
+    /// The rank-on-host of a process that holds something we have been waiting for (an unpublished slot, a lock
+    /// word), if there is one now.
+    fn blocked_by(&self) -> Option<u32>;
+
+    /// Puts, gets, and how many messages of each travelled by initiator-side delivery and by frames, for checks
+    /// that say that traffic really went this way.
+    fn counters(&self) -> Counters;
+}
+
+/// What travelled through an interface since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Puts that were initiated here.
+    pub puts: u64,
+    /// Gets that were initiated here.
+    pub gets: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// Messages that had to be framed for the target's own progress.
+    pub framed: u64,
+    /// Messages to this interface that found no match entry (`PTL_SR_DROP_COUNT`).
+    pub dropped: u64,
+}

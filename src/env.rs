@@ -1,0 +1,301 @@
+//! THE table of environment variables: name, kind, default, one line. It drives parsing, the printed
+//! `ENV parameter:` lines, `gasnet_info` and docs/ENVIRONMENT.md.
+//!
+//! Values are read with [`lookup`], so that a client which calls `setenv` before `gasnet_init` is heard. A value that
+//! cannot be parsed, or is out of range, ends the job with a line that names the variable, the value and what is
+//! accepted.
+
+use crate::report;
+use std::ffi::{CStr, CString};
+
+/// What a value looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Y, YES, 1, N, NO or 0 in either case.
+    Bool,
+    /// A whole number within these bounds.
+    Int(i64, i64),
+    /// A number of bytes with an optional suffix B, K, M, G or T, within these bounds.
+    Mem(u64, u64),
+    /// A number of seconds, possibly a fraction a/b.
+    Seconds,
+    /// One of these words, in either case.
+    Word(&'static [&'static str]),
+    /// Anything.
+    Text,
+}
+
+/// One environment variable.
+#[derive(Clone, Copy, Debug)]
+pub struct Var {
+    /// Its name.
+    pub name: &'static str,
+    /// What its value looks like.
+    pub kind: Kind,
+    /// The value that it has when it is not set, as a user would write it; empty for none.
+    pub default: &'static str,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const TB: u64 = 1 << 40;
+
+/// All variables that the library reads.
+pub const TABLE: &[Var] = &[
+    var(
+        "GASNET_PSHM_NODES",
+        Kind::Int(1, 4096),
+        "1",
+        "number of processes that gasnet_init forks when no launcher started the job",
+    ),
+    var(
+        "GASNET_SUPERNODE_MAXSIZE",
+        Kind::Int(0, i64::MAX),
+        "0",
+        "largest group of processes that map each other's segments; 1 sends everything through Portals, 0 means no limit",
+    ),
+    var("GASNET_MAX_SEGSIZE", Kind::Mem(4096, 1 << 47), "", "upper bound of the segment of one process"),
+    var(
+        "GASNET_MAX_THREADS",
+        Kind::Int(1, 256),
+        "256",
+        "client threads of one process that may use the library at the same time",
+    ),
+    var(
+        "GASNET_WAITMODE",
+        Kind::Word(&["SPIN", "BLOCK", "SPINBLOCK"]),
+        "",
+        "how to wait; the default is SPIN, or SPINBLOCK where processes outnumber the CPUs",
+    ),
+    var("GASNET_VERBOSEENV", Kind::Text, "", "if set, process 0 prints each variable that is looked at"),
+    var("GASNET_QUIET", Kind::Bool, "0", "no warnings at start"),
+    var("GASNET_EXITTIMEOUT", Kind::Seconds, "", "seconds that a tidy exit may take"),
+    var(
+        "GASNET_NO_CATCH_SIGNAL",
+        Kind::Text,
+        "",
+        "comma-separated names or numbers of signals that keep their default action, or *",
+    ),
+    var("GASNET_BACKTRACE", Kind::Bool, "0", "print the stack on a fatal error"),
+    var("GASNET_FREEZE", Kind::Bool, "0", "pause at start for a debugger"),
+    var("GASNET_FREEZE_ON_ERROR", Kind::Bool, "0", "pause on a fatal error for a debugger"),
+    var(
+        "GASNET_PORTAL_MSG_LIMIT",
+        Kind::Int(12, 65535),
+        "250",
+        "messages in flight from one process (send tickets)",
+    ),
+    var("GASNET_PORTAL_NUM_TMPMD", Kind::Int(1, 32768), "1024", "temporary memory descriptors"),
+    var("GASNET_PORTAL_PACKED_LONG", Kind::Bool, "1", "send small Longs as one message"),
+    var("GASNET_PORTAL_FLOW_CONTROL", Kind::Bool, "1", "flow control of active messages"),
+    var(
+        "GASNET_PORTAL_SB_CHUNKS",
+        Kind::Int(2, 4096),
+        "2048",
+        "chunks of 2 KiB for requests and bounce buffers",
+    ),
+    var("GASNET_PORTAL_RPL_CHUNKS", Kind::Int(2, 4096), "256", "chunks of 2 KiB for replies"),
+    var(
+        "GASNET_PORTAL_SAFE_LIMIT",
+        Kind::Int(0, 65535),
+        "12",
+        "events of the SAFE queue per poll, 0 for all",
+    ),
+    var("GASNET_PORTAL_AM_LIMIT", Kind::Int(0, 65535), "8", "events of the AM queue per poll, 0 for all"),
+    var("GASNET_PORTAL_SYS_LIMIT", Kind::Int(0, 65535), "0", "events of the SYS queue per poll, 0 for all"),
+    var(
+        "GASNET_PORTAL_MAX_CRED_PER_NODE",
+        Kind::Int(8, 65535),
+        "400",
+        "credits that one process may hold of another",
+    ),
+    var(
+        "GASNET_PORTAL_CRED_PER_NODE",
+        Kind::Int(8, 65535),
+        "",
+        "credits that each process has of each other at start; the default depends on the size of the job",
+    ),
+    var(
+        "GASNET_PORTAL_BANKED_CREDITS",
+        Kind::Int(0, 65535),
+        "",
+        "credits that each process keeps at start; the default depends on the size of the job",
+    ),
+    var(
+        "GASNET_PORTAL_AMRECV_SPACE",
+        Kind::Mem(4 << 20, TB),
+        "",
+        "bytes of request receive buffers; the default follows from the credits",
+    ),
+    var(
+        "GASNET_PORTAL_PUT_BOUNCE_LIMIT",
+        Kind::Mem(0, 2048),
+        "2KB",
+        "largest put that goes through a bounce buffer",
+    ),
+    var(
+        "GASNET_PORTAL_GET_BOUNCE_LIMIT",
+        Kind::Mem(0, 2040),
+        "2040",
+        "largest get that goes through a bounce buffer",
+    ),
+    var("GASNET_TEST_FAULT", Kind::Text, "", "test builds only: the planted fault to switch on"),
+];
+
+const fn var(name: &'static str, kind: Kind, default: &'static str, help: &'static str) -> Var {
+    Var { name, kind, default, help }
+}
+
+/// The entry of a variable; a name that is not in the table is a mistake of ours.
+fn entry(name: &str) -> &'static Var {
+    TABLE.iter().find(|v| v.name == name).unwrap_or_else(|| panic!("{name} is not in env::TABLE"))
+}
+
+/// The value as set, if it is set.
+pub fn lookup(name: &str) -> Option<String> {
+    let c = CString::new(name).ok()?;
+    // SAFETY: getenv takes a NUL-terminated name and returns null or a NUL-terminated value, copied at once.
+    let value = unsafe { libc::getenv(c.as_ptr()) };
+    if value.is_null() {
+        return None;
+    }
+    // SAFETY: not null, NUL-terminated, as above.
+    Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+}
+
+fn refuse(v: &Var, value: &str) -> ! {
+    let accepted = match v.kind {
+        Kind::Bool => "Y, YES, 1, N, NO or 0".to_string(),
+        Kind::Int(lo, hi) if hi == i64::MAX => format!("a whole number, at least {lo}"),
+        Kind::Int(lo, hi) => format!("a whole number from {lo} to {hi}"),
+        Kind::Mem(lo, hi) => {
+            format!("a size from {lo} to {hi} bytes, with or without a suffix B, KB, MB, GB or TB")
+        }
+        Kind::Seconds => "a number of seconds that is not negative, or a fraction a/b".to_string(),
+        Kind::Word(words) => format!("one of {}", words.join(", ")),
+        Kind::Text => String::new(),
+    };
+    report::fatal(
+        format_args!("{}={value} cannot be used", v.name),
+        format_args!("Give {accepted}, or unset it."),
+    )
+}
+
+/// Its value as text, or its default; `None` if both are empty.
+pub fn text(name: &str) -> Option<String> {
+    let v = entry(name);
+    lookup(name).or_else(|| (!v.default.is_empty()).then(|| v.default.to_string())).filter(|s| !s.is_empty())
+}
+
+/// A [`Kind::Bool`].
+pub fn yes(name: &str) -> bool {
+    let v = entry(name);
+    let value = text(name).unwrap_or_default();
+    match value.to_ascii_uppercase().as_str() {
+        "Y" | "YES" | "1" => true,
+        "N" | "NO" | "0" | "" => false,
+        _ => refuse(v, &value),
+    }
+}
+
+/// A [`Kind::Int`].
+pub fn int(name: &str) -> Option<i64> {
+    let v = entry(name);
+    let Kind::Int(lo, hi) = v.kind else { panic!("{name} is not an Int") };
+    let value = text(name)?;
+    match value.trim().parse::<i64>() {
+        Ok(n) if (lo..=hi).contains(&n) => Some(n),
+        _ => refuse(v, &value),
+    }
+}
+
+/// A [`Kind::Mem`], in bytes.
+pub fn mem(name: &str) -> Option<u64> {
+    let v = entry(name);
+    let Kind::Mem(lo, hi) = v.kind else { panic!("{name} is not a Mem") };
+    let value = text(name)?;
+    match parse_mem(&value) {
+        Some(n) if (lo..=hi).contains(&n) => Some(n),
+        _ => refuse(v, &value),
+    }
+}
+
+/// A [`Kind::Seconds`].
+pub fn seconds(name: &str) -> Option<f64> {
+    let v = entry(name);
+    let value = text(name)?;
+    let parsed = match value.split_once('/') {
+        Some((a, b)) => a.trim().parse::<f64>().ok().zip(b.trim().parse::<f64>().ok()).map(|(a, b)| a / b),
+        None => value.trim().parse::<f64>().ok(),
+    };
+    match parsed {
+        Some(s) if s.is_finite() && s >= 0.0 => Some(s),
+        _ => refuse(v, &value),
+    }
+}
+
+/// A [`Kind::Word`]: the index of the word.
+pub fn word(name: &str) -> Option<usize> {
+    let v = entry(name);
+    let Kind::Word(words) = v.kind else { panic!("{name} is not a Word") };
+    let value = text(name)?;
+    match words.iter().position(|w| w.eq_ignore_ascii_case(value.trim())) {
+        Some(i) => Some(i),
+        None => refuse(v, &value),
+    }
+}
+
+/// Bytes of a size such as `2KB`, `0x1000`, `1.5G`.
+fn parse_mem(text: &str) -> Option<u64> {
+    let t = text.trim().to_ascii_uppercase();
+    if let Some(hex) = t.strip_prefix("0X") {
+        return u64::from_str_radix(hex, 16).ok();
+    }
+    let t = t.strip_suffix('B').unwrap_or(&t);
+    let (number, shift) = match t.chars().last()? {
+        'K' => (&t[..t.len() - 1], 10),
+        'M' => (&t[..t.len() - 1], 20),
+        'G' => (&t[..t.len() - 1], 30),
+        'T' => (&t[..t.len() - 1], 40),
+        _ => (t, 0),
+    };
+    if let Ok(n) = number.trim().parse::<u64>() {
+        return n.checked_mul(1 << shift);
+    }
+    let n = number.trim().parse::<f64>().ok()?;
+    let bytes = n * (1u64 << shift) as f64;
+    (bytes >= 0.0 && bytes < u64::MAX as f64).then_some(bytes as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        assert_eq!(parse_mem("4096"), Some(4096));
+        assert_eq!(parse_mem("2KB"), Some(2048));
+        assert_eq!(parse_mem("2k"), Some(2048));
+        assert_eq!(parse_mem("1.5M"), Some(3 << 19));
+        assert_eq!(parse_mem("0x10"), Some(16));
+        assert_eq!(parse_mem("16B"), Some(16));
+        assert_eq!(parse_mem(""), None);
+        assert_eq!(parse_mem("lots"), None);
+        assert_eq!(parse_mem("99999999999T"), None);
+    }
+
+    #[test]
+    fn defaults_are_accepted_by_their_own_kind() {
+        for v in TABLE.iter().filter(|v| !v.default.is_empty()) {
+            let ok = match v.kind {
+                Kind::Bool => matches!(v.default, "0" | "1"),
+                Kind::Int(lo, hi) => v.default.parse().is_ok_and(|n: i64| (lo..=hi).contains(&n)),
+                Kind::Mem(lo, hi) => parse_mem(v.default).is_some_and(|n| (lo..=hi).contains(&n)),
+                Kind::Seconds => v.default.parse::<f64>().is_ok(),
+                Kind::Word(words) => words.contains(&v.default),
+                Kind::Text => true,
+            };
+            assert!(ok, "{}", v.name);
+        }
+    }
+}

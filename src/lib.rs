@@ -1,0 +1,30 @@
+//! GASNet-1 over Portals 3.3.
+//!
+//! # The house
+//!
+//! A room is a folder; arrows run downwards only.
+//!
+//! | room | what it owns | may call |
+//! |---|---|---|
+//! | `capi` | the exported C functions: check the arguments, call one function, translate the error | all below |
+//! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier | core and below |
+//! | [`core`](mod@core) | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
+//! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
+//! | [`boot`] | how the processes of a job find each other, start and end | os |
+//! | [`tools`] | `gasnett_*`: usable without a job | os |
+//! | [`os`] | the operating system: memory, threads, clocks, futexes, processes, signals | - |
+//!
+//! What comes up from the network (a request to run a handler, the completion of an operation) comes up through a
+//! trait that the upper room hands down ([`conduit::Upcall`]), never through an import. Only `capi` knows that
+//! GASNet-1 has one global job; every other room is handed its context.
+#![warn(missing_docs)]
+
+pub mod boot;
+pub mod capi;
+pub mod conduit;
+pub mod core;
+pub mod env;
+pub mod extended;
+pub mod os;
+pub mod report;
+pub mod tools;

@@ -1,0 +1,75 @@
+//! How the library tells of trouble: one line that says what happened, one that says what to do, on stderr.
+//!
+//! Messages are formatted into a buffer on the stack and written with a single `write`, so that lines of several
+//! processes do not mix and nothing is allocated when memory is the trouble.
+
+use ::core::fmt::{self, Write};
+use ::core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// Rank to name in messages; `u32::MAX` before it is known.
+static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
+/// What ends the job after a fatal message; a `fn(i32) -> !`, null for the default.
+static EXIT: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+
+/// Makes later messages name this rank.
+pub fn set_rank(rank: u32) {
+    RANK.store(rank, Ordering::Relaxed);
+}
+
+/// Sets what ends the job after a fatal message; until then it is `_exit`.
+pub fn set_exit(exit: fn(i32) -> !) {
+    EXIT.store(exit as *mut (), Ordering::Release);
+}
+
+/// A line under construction; what does not fit is cut.
+struct Line {
+    buf: [u8; 1024],
+    len: usize,
+}
+
+impl Write for Line {
+    fn write_str(&mut self, s: &str) -> fmt::Result {
+        let room = self.buf.len() - self.len;
+        let n = s.len().min(room);
+        self.buf[self.len..self.len + n].copy_from_slice(&s.as_bytes()[..n]);
+        self.len += n;
+        Ok(())
+    }
+}
+
+fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
+    let mut line = Line { buf: [0; 1024], len: 0 };
+    let _ = match RANK.load(Ordering::Relaxed) {
+        u32::MAX => write!(line, "*** {kind}: {cause}\n"),
+        rank => write!(line, "*** {kind} (proc {rank}): {cause}\n"),
+    };
+    if let Some(remedy) = remedy {
+        let _ = write!(line, "***   {remedy}\n");
+    }
+    if line.len == line.buf.len() {
+        line.buf[line.len - 1] = b'\n';
+    }
+    crate::os::write_stderr(&line.buf[..line.len]);
+}
+
+/// Tells of something that does not end the job.
+pub fn warn(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
+    emit("GASNet WARNING", cause, Some(remedy));
+}
+
+/// Tells one line and nothing more.
+pub fn note(cause: fmt::Arguments<'_>) {
+    emit("GASNet", cause, None);
+}
+
+/// Ends the job with exit code 1 after telling why and what to do.
+pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
+    emit("FATAL ERROR", cause, Some(remedy));
+    let exit = EXIT.load(Ordering::Acquire);
+    if exit.is_null() {
+        crate::os::exit_now(1);
+    }
+    // SAFETY: EXIT only ever holds null or a `fn(i32) -> !` stored by `set_exit`.
+    let exit: fn(i32) -> ! = unsafe { ::core::mem::transmute(exit) };
+    exit(1)
+}
