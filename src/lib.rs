@@ -19,6 +19,8 @@
 //! GASNet-1 has one global job; every other room is handed its context.
 #![warn(missing_docs)]
 
+extern crate alloc;
+
 pub mod boot;
 pub mod capi;
 pub mod conduit;

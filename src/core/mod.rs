@@ -1,1 +1,3 @@
-//! (being built)
+//! The job: init, attach, exit, segments, active messages, operations, threads, waiting.
+
+pub mod ops;
