@@ -1,0 +1,288 @@
+//! Active messages: the handler table, the token, and the way of a message to its handler.
+//!
+//! Clients own the indices 128 to 255, the extended room 64 to 127. Called by `capi` to send, by the conduit (through
+//! [`Upcall`]) to run handlers. Invariant: a thread's [`Token`] is linked in its slot exactly while its handler runs,
+//! so a reply can be checked against it.
+
+use super::threads::Ctx;
+use super::{Error, Result};
+use crate::conduit::{Category, Message, OpId, Outgoing, ReplyToken, Upcall};
+use crate::report;
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+/// Lowest index that a client may register.
+pub const CLIENT_BASE: u8 = 128;
+/// Lowest index of the extended room.
+pub const EXTENDED_BASE: u8 = 64;
+/// Most arguments of a message (`gasnet_AMMaxArgs`).
+pub const MAX_ARGS: usize = 16;
+
+/// A handler of the extended room.
+pub type InternalHandler = fn(Ctx, &Token, &Message<'_>);
+
+/// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
+#[derive(Debug)]
+pub struct Token {
+    /// Rank of the sender.
+    pub source: u32,
+    /// Where a reply may go; null in a reply handler.
+    reply: Cell<*mut ReplyToken>,
+    replied: Cell<bool>,
+}
+
+/// The handlers of this process, by index.
+#[derive(Debug)]
+pub struct Handlers([AtomicPtr<()>; 256]);
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Handlers([const { AtomicPtr::new(core::ptr::null_mut()) }; 256])
+    }
+}
+
+/// One row of the table that a client hands to `gasnet_attach`: index (0: choose one) and function.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct HandlerEntry {
+    /// `gasnet_handler_t`
+    pub index: u8,
+    /// The function; its shape depends on the category and the number of arguments of the message.
+    pub fnptr: Option<unsafe extern "C" fn()>,
+}
+
+impl Handlers {
+    /// Registers the handlers of a client: explicit indices first, then each 0 gets the lowest free index, written
+    /// back in table order.
+    ///
+    /// # Errors
+    /// [`Error::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index.
+    pub fn register(&self, table: &mut [HandlerEntry]) -> Result {
+        for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index != 0) {
+            if e.index < CLIENT_BASE {
+                return refuse(row, e.index, "is reserved; clients have 128 to 255");
+            }
+            self.place(row, e)?;
+        }
+        for (row, e) in table.iter_mut().enumerate().filter(|(_, e)| e.index == 0) {
+            let free = (CLIENT_BASE..=255).find(|&i| self.0[i as usize].load(Ordering::Relaxed).is_null());
+            let Some(free) = free else {
+                return refuse(row, 0, "(don't care) cannot be placed: 128 to 255 are all taken");
+            };
+            e.index = free;
+            self.place(row, e)?;
+        }
+        Ok(())
+    }
+
+    fn place(&self, row: usize, e: &HandlerEntry) -> Result {
+        let Some(f) = e.fnptr else {
+            return refuse(row, e.index, "has a null function");
+        };
+        let free = self.0[e.index as usize].compare_exchange(
+            core::ptr::null_mut(),
+            f as *mut (),
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+        match free {
+            Ok(_) => Ok(()),
+            Err(_) => refuse(row, e.index, "is registered twice"),
+        }
+    }
+
+    /// Registers the handlers of the extended room, from [`EXTENDED_BASE`] upwards.
+    pub fn register_internal(&self, table: &[InternalHandler]) {
+        assert!(table.len() <= (CLIENT_BASE - EXTENDED_BASE) as usize);
+        for (i, f) in table.iter().enumerate() {
+            self.0[EXTENDED_BASE as usize + i].store(*f as *mut (), Ordering::Release);
+        }
+    }
+}
+
+fn refuse(row: usize, index: u8, why: &str) -> Result {
+    report::warn(
+        format_args!("gasnet_attach(): row {row} of the handler table: index {index} {why}"),
+        format_args!("Give each handler an index of its own from 128 to 255, or 0 to have one chosen."),
+    );
+    Err(Error::BadArg)
+}
+
+/// Calls a client's handler with as many arguments as the message has.
+macro_rules! call {
+    ($f:expr, $args:expr, ($($lead:expr => $t:ty),*), $($n:literal: $($i:literal)*;)*) => {
+        match $args.len() {
+            $($n => {
+                // SAFETY: the client registered a function of this shape for messages with this many arguments; that
+                // is its contract with gasnet_attach. Function pointers are all of one size.
+                unsafe {
+                    let f: unsafe extern "C" fn($($t,)* $(call!(@int $i)),*) = core::mem::transmute($f);
+                    f($($lead,)* $($args[$i]),*)
+                }
+            })*
+            _ => unreachable!("the conduit delivers at most 16 arguments"),
+        }
+    };
+    (@int $i:literal) => { i32 };
+    ($f:expr, $args:expr, $lead:tt) => {
+        call!($f, $args, $lead,
+            0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5; 7: 0 1 2 3 4 5 6;
+            8: 0 1 2 3 4 5 6 7; 9: 0 1 2 3 4 5 6 7 8; 10: 0 1 2 3 4 5 6 7 8 9; 11: 0 1 2 3 4 5 6 7 8 9 10;
+            12: 0 1 2 3 4 5 6 7 8 9 10 11; 13: 0 1 2 3 4 5 6 7 8 9 10 11 12; 14: 0 1 2 3 4 5 6 7 8 9 10 11 12 13;
+            15: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14; 16: 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15;)
+    };
+}
+
+impl Ctx {
+    fn run(self, token: &Token, m: &Message<'_>) {
+        let f = self.job.handlers.0[m.handler as usize].load(Ordering::Acquire);
+        if f.is_null() {
+            report::fatal(
+                format_args!(
+                    "an active message of process {} names handler {}, which is not registered here",
+                    m.source, m.handler
+                ),
+                format_args!("Register it with gasnet_attach in every process before it is used."),
+            );
+        }
+        let slot = self.slot();
+        let outer = slot.token.replace(token);
+        if m.handler < CLIENT_BASE {
+            // SAFETY: entries below CLIENT_BASE are only stored by `register_internal`, from this very type.
+            let f: InternalHandler = unsafe { core::mem::transmute(f) };
+            f(self, token, m);
+        } else {
+            let t: *const c_void = core::ptr::from_ref(token).cast();
+            if m.category == Category::Short {
+                call!(f, m.args, (t => *const c_void));
+            } else {
+                call!(f, m.args, (t => *const c_void, m.payload => *mut u8, m.nbytes => usize));
+            }
+        }
+        slot.token.set(outer);
+    }
+
+    /// Sends a request. `function` names the caller in messages.
+    ///
+    /// Ends the job if the calling thread is running a handler: a request handler may only reply, a reply handler may
+    /// send nothing.
+    #[inline]
+    pub fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
+        if self.in_handler() {
+            report::fatal(
+                format_args!("{function}(): an active message request cannot be sent from inside a handler"),
+                format_args!("Reply with gasnet_AMReply*, or send the request after the handler has returned."),
+            );
+        }
+        self.job.conduit.request(self, node, m);
+    }
+
+    /// The token that `token` stands for, if it is that of the handler which this thread is running.
+    pub fn token(self, token: *const c_void) -> Option<&'static Token> {
+        let current = self.slot().token.get();
+        if current.is_null() || current.cast() != token {
+            return None;
+        }
+        // SAFETY: a token linked in this thread's slot is on this thread's stack until its handler returns, and the
+        // client may use it no longer than that; the reference is only used within the present call.
+        Some(unsafe { &*current })
+    }
+
+    /// Sends the reply of the handler that this thread is running. `function` names the caller in messages.
+    ///
+    /// Ends the job if no request handler is running, or if it has replied before.
+    pub fn reply(self, function: &str, token: *const c_void, m: &Outgoing<'_>) {
+        let Some(token) = self.token(token) else {
+            report::fatal(
+                format_args!("{function}(): the token is not that of a handler which this thread is running"),
+                format_args!("Reply only inside a request handler, with the token that it was given."),
+            );
+        };
+        if token.reply.get().is_null() {
+            report::fatal(
+                format_args!("{function}(): a reply handler may not send anything"),
+                format_args!("Let the request handler reply, or send a request after the handler has returned."),
+            );
+        }
+        if token.replied.replace(true) {
+            report::fatal(
+                format_args!("{function}(): this request handler has replied already"),
+                format_args!("A request handler may reply at most once."),
+            );
+        }
+        // SAFETY: set from the `&mut ReplyToken` that `run_request` holds while the handler runs; this thread is
+        // inside that handler, and `replied` makes this the only use.
+        let reply = unsafe { &mut *token.reply.get() };
+        self.job.conduit.reply(self, reply, m);
+    }
+}
+
+impl Token {
+    /// Whether a reply may (still) be sent with this token.
+    pub fn may_reply(&self) -> bool {
+        !self.reply.get().is_null() && !self.replied.get()
+    }
+}
+
+impl Upcall for Ctx {
+    #[inline]
+    fn thread(self) -> usize {
+        self.thread as usize
+    }
+
+    fn run_request(self, token: &mut ReplyToken, message: Message<'_>) {
+        let token = Token { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
+        self.run(&token, &message);
+    }
+
+    fn run_reply(self, message: Message<'_>) {
+        let token = Token {
+            source: message.source,
+            reply: Cell::new(core::ptr::null_mut()),
+            replied: Cell::new(false),
+        };
+        self.run(&token, &message);
+    }
+
+    #[inline]
+    fn op_done(self, op: OpId) {
+        self.job.ops.complete(op);
+    }
+
+    #[inline]
+    fn pause(self, round: u32) {
+        self.relax(round);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    unsafe extern "C" fn f() {}
+
+    fn row(index: u8) -> HandlerEntry {
+        HandlerEntry { index, fnptr: Some(f) }
+    }
+
+    #[test]
+    fn explicit_indices_come_first() {
+        let h = Handlers::default();
+        let mut t = [row(0), row(128), row(0), row(130), row(0)];
+        assert_eq!(h.register(&mut t), Ok(()));
+        assert_eq!(t.map(|e| e.index), [129, 128, 131, 130, 132]);
+    }
+
+    #[test]
+    fn bad_rows_are_refused() {
+        assert_eq!(Handlers::default().register(&mut [row(127)]), Err(Error::BadArg));
+        assert_eq!(Handlers::default().register(&mut [row(200), row(200)]), Err(Error::BadArg));
+        assert_eq!(
+            Handlers::default().register(&mut [HandlerEntry { index: 0, fnptr: None }]),
+            Err(Error::BadArg)
+        );
+        let mut many = [row(0); 129];
+        assert_eq!(Handlers::default().register(&mut many), Err(Error::BadArg));
+    }
+}

@@ -1,0 +1,248 @@
+//! The job: everything that a process knows of it, made by `gasnet_init`, completed by `gasnet_attach`.
+//!
+//! A [`Job`] is made once and lives until the process ends. What `attach` adds is written once ([`Job::segments`]);
+//! everything else is read-only or has its own rules (conduit, operations, handlers).
+
+use super::segment::{self, Limits, Segments, Supernodes};
+use super::threads::{self, Ctx, Slots};
+use super::wait::{Mode, Waiting};
+use super::{Error, Result, am, exit, ops, signals};
+use crate::boot::{self, Bootstrap};
+use crate::conduit::portals::emulation::Emulation;
+use crate::conduit::portals::{Extension, Portals, ProcessId};
+use crate::conduit::{self, Conduit};
+use crate::{env, os, report};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use once_cell::race::OnceBox;
+
+/// How many client threads may call at a time (`GASNET_SEQ`, `GASNET_PARSYNC`, `GASNET_PAR`).
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThreadMode {
+    /// One thread in the whole process.
+    Seq = 1,
+    /// Several threads, one of them at a time.
+    Parsync = 2,
+    /// Several threads at once.
+    Par = 3,
+}
+
+/// What a client chose when it called `gasnet_init`.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// Its thread mode.
+    pub threads: ThreadMode,
+    /// Bound of the segment that the client's `gasnet_max_segsize` sets, in bytes; 0 for none.
+    pub max_segsize: u64,
+}
+
+/// One process's view of the job.
+#[derive(Debug)]
+pub struct Job {
+    /// Rank of this process.
+    pub mynode: u32,
+    /// Processes of the job.
+    pub nodes: u32,
+    /// Thread mode of the client.
+    pub threads: ThreadMode,
+    /// The network.
+    pub conduit: Conduit<Emulation>,
+    /// Operations in flight.
+    pub ops: ops::Ops,
+    /// Registered handlers.
+    pub handlers: am::Handlers,
+    /// How to wait.
+    pub waiting: Waiting,
+    /// Limits of the segments.
+    pub limits: Limits,
+    /// Who maps whose segment.
+    pub supernodes: Supernodes,
+    pub(super) slots: Slots,
+    boot: Box<dyn Bootstrap>,
+    scratch: os::memory::Mapping,
+    attached: OnceBox<Segments>,
+}
+
+/// Bytes of [`Job::scratch`] of each process of a host.
+pub const SCRATCH_BYTES: usize = 4096;
+
+impl Job {
+    /// Starts this process's part of the job. Collective; ends the process with a message if that is impossible.
+    pub fn start(choice: Choice) -> &'static Job {
+        let boot = boot::start().unwrap_or_else(|e| report::fatal(format_args!("gasnet_init(): {e}"), format_args!("{}", e.remedy())));
+        report::set_rank(boot.rank());
+        exit::install(&*boot);
+        signals::install(boot.rank(), boot.size());
+        let (rank, size) = (boot.rank(), boot.size());
+        let max_threads = match choice.threads {
+            ThreadMode::Seq => 1,
+            _ => env::int("GASNET_MAX_THREADS").map_or(threads::MAX_THREADS, |n| n as usize),
+        };
+        let bound = env::mem("GASNET_MAX_SEGSIZE").or((choice.max_segsize != 0).then_some(choice.max_segsize));
+        let supernodes = match env::int("GASNET_SUPERNODE_MAXSIZE") {
+            None | Some(0) => Supernodes { size: u32::MAX },
+            Some(n) => Supernodes { size: n.min(i64::from(u32::MAX)) as u32 },
+        };
+        let mode = env::word("GASNET_WAITMODE").map(|i| [Mode::Spin, Mode::Block, Mode::SpinBlock][i]);
+        let crowded = boot.host().local_size as usize > os::cpu::usable();
+
+        let config = conduit::Config::from_env(size, max_threads);
+        let portals = Emulation::open(boot.host(), &config).unwrap_or_else(|e| no_network(&e));
+        // Everybody's part of the arena is there from here on.
+        boot.barrier();
+        let peers: Vec<ProcessId> = boot
+            .exchange(&[portals.id().nid.to_ne_bytes(), portals.id().pid.to_ne_bytes()].concat())
+            .iter()
+            .map(|b| {
+                let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
+                ProcessId { nid: word(0), pid: word(4) }
+            })
+            .collect();
+        let conduit = Conduit::open(portals, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+        let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
+        let limits = Limits::find(&*boot, bound);
+        let job = Job {
+            mynode: rank,
+            nodes: size,
+            threads: choice.threads,
+            conduit,
+            ops: ops::Ops::new(max_threads),
+            handlers: am::Handlers::default(),
+            waiting: Waiting::new(mode, crowded),
+            limits,
+            supernodes,
+            slots: Slots::new(max_threads),
+            boot,
+            scratch,
+            attached: OnceBox::new(),
+        };
+        // The whole job may send to us from here on.
+        job.boot.barrier();
+        Box::leak(Box::new(job))
+    }
+
+    /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
+    ///
+    /// # Errors
+    /// [`Error::NotInit`] the second time, [`Error::BadArg`] for a bad table or a segment that is no multiple of the page
+    /// size or larger than the limit, each after a line that says so.
+    pub fn attach(&self, table: &mut [am::HandlerEntry], internal: &[am::InternalHandler], len: usize) -> Result {
+        if self.attached.get().is_some() {
+            return Err(Error::NotInit);
+        }
+        let page = os::memory::page_size();
+        if len % page != 0 {
+            report::warn(
+                format_args!("gasnet_attach(): a segment of {len} bytes is not a multiple of the page size, {page}"),
+                format_args!("Round it with GASNET_PAGESIZE."),
+            );
+            return Err(Error::BadArg);
+        }
+        if len > self.limits.local {
+            report::warn(
+                format_args!(
+                    "gasnet_attach(): a segment of {len} bytes was asked for, but at most {} bytes can be granted here",
+                    self.limits.local
+                ),
+                format_args!(
+                    "Ask for no more than gasnet_getMaxLocalSegmentSize() says; GASNET_MAX_SEGSIZE lowers or raises its \
+                     bound within what the memory of this machine and its processes allow."
+                ),
+            );
+            return Err(Error::BadArg);
+        }
+        self.handlers.register(table)?;
+        self.handlers.register_internal(internal);
+        let attached = segment::attach(&*self.boot, self.limits, self.supernodes, len).unwrap_or_else(|e| {
+            report::fatal(
+                format_args!("gasnet_attach(): the segments could not be mapped: {e}"),
+                format_args!("Ask for a smaller segment, or lower GASNET_MAX_SEGSIZE (now at most {} bytes).", self.limits.local),
+            )
+        });
+        let mine = attached.segments[self.mynode];
+        signals::set_segment(mine.base, mine.len, self.limits.local);
+        if let Some(x) = self.conduit.extension() {
+            let (bases, lens): (Vec<_>, Vec<_>) = attached.mapped.iter().copied().unzip();
+            x.expose_segments(mine.base, mine.len, &bases, &lens);
+        }
+        let list: Vec<_> = (0..self.nodes).map(|r| (attached.segments[r].base, attached.segments[r].len)).collect();
+        self.conduit.attach_segments(&list).unwrap_or_else(|e| no_network(&e));
+        if self.attached.set(Box::new(attached.segments)).is_err() {
+            return Err(Error::NotInit);
+        }
+        self.boot.barrier();
+        Ok(())
+    }
+
+    /// The segments of all processes.
+    ///
+    /// # Panics
+    /// Before `attach`; `capi` lets nobody in before.
+    #[inline]
+    pub fn segments(&self) -> &Segments {
+        self.attached.get().expect("attached")
+    }
+
+    /// The context of the calling thread.
+    #[inline]
+    pub fn ctx(&'static self) -> Ctx {
+        let thread = match self.threads {
+            ThreadMode::Seq => 0,
+            _ => self.thread_index(),
+        };
+        Ctx { job: self, thread }
+    }
+
+    fn thread_index(&self) -> u16 {
+        match os::thread::index(self.slots.len()) {
+            Some(i) => i,
+            None => report::fatal(
+                format_args!("more than {} threads use the library at the same time", self.slots.len()),
+                format_args!("Let threads end before others start, or raise GASNET_MAX_THREADS (at most {}).", threads::MAX_THREADS),
+            ),
+        }
+    }
+
+    /// The process that hosts this rank, and its place there.
+    pub fn host(&self) -> &boot::HostMemory {
+        self.boot.host()
+    }
+
+    /// [`SCRATCH_BYTES`] of shared memory of the process with this rank on our host, zero at start.
+    pub fn scratch(&self, local_rank: u32) -> *mut u8 {
+        assert!(local_rank < self.boot.host().local_size);
+        // SAFETY: the mapping holds SCRATCH_BYTES for each process of the host, and local_rank is one of them.
+        unsafe { self.scratch.base().add(local_rank as usize * SCRATCH_BYTES) }
+    }
+
+    /// Leaves this process if somebody has ended the job. One load.
+    #[inline]
+    pub fn leave_if_ending(&self) {
+        if exit::is_ending() {
+            exit::leave();
+        }
+    }
+
+    /// Ends the job if a process that holds what we wait for is dead.
+    #[cold]
+    pub(super) fn look_for_the_dead(&self, extension: &dyn Extension) {
+        if let Some(local_rank) = extension.blocked_by() {
+            exit::check_peer(local_rank);
+        }
+    }
+}
+
+fn map_scratch(host: &boot::HostMemory) -> std::io::Result<os::memory::Mapping> {
+    let len = host.local_size as usize * SCRATCH_BYTES;
+    let file = os::memory::File::new(&host.scratch);
+    file.reserve(0, len as u64)?;
+    file.map(0, len)
+}
+
+fn no_network(e: &dyn core::fmt::Display) -> ! {
+    report::fatal(
+        format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
+        format_args!("Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."),
+    )
+}

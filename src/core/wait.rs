@@ -1,0 +1,133 @@
+//! Waiting: the one place that decides whether to spin, yield or sleep.
+//!
+//! A waiter polls, looks at its condition, and calls [`Ctx::relax`]; how soon that yields and then sleeps depends on
+//! the wait mode (`gasnet_set_waitmode`, `GASNET_WAITMODE`) and on whether the processes of this host outnumber the
+//! CPUs that they may use. A sleeper waits on the doorbell of its interface; because clients also wait on words that
+//! a plain put changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
+
+use super::threads::Ctx;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// A condition is looked at again at least this often, even if nothing arrives.
+pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
+
+/// How to wait; the values are those of `GASNET_WAIT_*`.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// `GASNET_WAIT_SPIN`: contend for the CPU.
+    Spin = 0,
+    /// `GASNET_WAIT_BLOCK`: give the CPU away at once.
+    Block = 1,
+    /// `GASNET_WAIT_SPINBLOCK`: spin a while, then give it away.
+    SpinBlock = 2,
+}
+
+/// The wait mode of a process.
+#[derive(Debug)]
+pub struct Waiting {
+    mode: AtomicU8,
+    crowded: bool,
+}
+
+/// How many rounds are spent in which way.
+struct Plan {
+    spin: u32,
+    then_yield: u32,
+    then_sleep: bool,
+}
+
+impl Waiting {
+    /// `crowded`: the processes of this host outnumber its usable CPUs.
+    pub fn new(mode: Option<Mode>, crowded: bool) -> Waiting {
+        let mode = mode.unwrap_or(if crowded { Mode::SpinBlock } else { Mode::Spin });
+        Waiting { mode: AtomicU8::new(mode as u8), crowded }
+    }
+
+    /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
+    /// take the CPU from the very one that it waits for.
+    pub fn set(&self, mode: Mode) {
+        let mode = if self.crowded && mode == Mode::Spin { Mode::SpinBlock } else { mode };
+        self.mode.store(mode as u8, Ordering::Relaxed);
+    }
+
+    fn plan(&self) -> Plan {
+        match (self.mode.load(Ordering::Relaxed), self.crowded) {
+            (m, _) if m == Mode::Spin as u8 => Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false },
+            (m, _) if m == Mode::Block as u8 => Plan { spin: 4, then_yield: 1, then_sleep: true },
+            (_, true) => Plan { spin: 16, then_yield: 8, then_sleep: true },
+            (_, false) => Plan { spin: 4096, then_yield: 32, then_sleep: true },
+        }
+    }
+}
+
+impl Ctx {
+    /// Serves the network once, unless this thread is inside a handler; ends this process if the job is ending.
+    #[inline]
+    pub fn poll(self) {
+        self.job.leave_if_ending();
+        if !self.in_handler() {
+            self.job.conduit.poll(self);
+        }
+    }
+
+    /// Polls until `done`.
+    #[inline]
+    pub fn wait_until(self, mut done: impl FnMut() -> bool) {
+        let mut round = 0;
+        loop {
+            self.poll();
+            if done() {
+                return;
+            }
+            self.relax(round);
+            round = round.saturating_add(1);
+        }
+    }
+
+    /// One round of a wait, between two polls: `round` counts from 0.
+    #[inline]
+    pub fn relax(self, round: u32) {
+        // Most waits end while they still spin; the plan is only looked at now and then.
+        if round < 4 {
+            core::hint::spin_loop();
+        } else {
+            self.relax_longer(round);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn relax_longer(self, round: u32) {
+        let plan = self.job.waiting.plan();
+        if round < plan.spin {
+            core::hint::spin_loop();
+            if round % 64 == 0 {
+                self.job.leave_if_ending();
+            }
+            return;
+        }
+        self.job.leave_if_ending();
+        let extension = self.job.conduit.extension();
+        let round = round - plan.spin;
+        if round < plan.then_yield || !plan.then_sleep || extension.is_none() {
+            crate::os::thread::yield_now();
+            if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
+                self.job.look_for_the_dead(extension);
+            }
+            return;
+        }
+        let Some(extension) = extension else { return };
+        let slot = self.slot();
+        // The first round only takes the count, so that the caller polls once more before anybody sleeps: what
+        // arrives after that poll changes the count and keeps us awake.
+        if round > plan.then_yield {
+            let nap = LONGEST_SLEEP_NS.min(50_000 << (round - plan.then_yield).min(6));
+            extension.sleep(slot.doorbell.get(), nap);
+            if (round - plan.then_yield) % 64 == 63 {
+                self.job.look_for_the_dead(extension);
+            }
+        }
+        slot.doorbell.set(extension.doorbell());
+    }
+}
