@@ -27,6 +27,7 @@ pub mod conduit;
 pub mod core;
 pub mod env;
 pub mod extended;
+pub mod fault;
 pub mod os;
 pub mod report;
 pub mod tools;

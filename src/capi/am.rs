@@ -1,0 +1,460 @@
+//! Active messages: the 119 numbered entry points, the 7 that take an array of arguments, limits, and polling.
+//!
+//! The unnumbered variadic forms of the headers pack their arguments and call the `gasneti_AM*V` functions here.
+
+use super::{OK, bad_node, ctx, early_ctx};
+use crate::conduit::{Category, Outgoing};
+use crate::core::am::MAX_ARGS;
+use crate::core::{Ctx, Error};
+use crate::report;
+use core::ffi::{c_int, c_void};
+
+/// `gasnet_node_t`
+type Node = u32;
+/// `gasnet_handler_t`
+type Handler = u8;
+/// `gasnet_handlerarg_t`
+type Arg = i32;
+
+/// Ends the job: a payload is too long.
+#[cold]
+fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
+    report::fatal(
+        format_args!("{function}(): a payload of {n} bytes is too long; the limit is {max}"),
+        format_args!("Send at most {limit}() bytes in one message."),
+    )
+}
+
+#[cold]
+fn too_many_args(function: &str, n: c_int) -> ! {
+    report::fatal(
+        format_args!("{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"),
+        format_args!("Send the rest in the payload."),
+    )
+}
+
+/// Ends the job unless `n` bytes at `dest` lie in the segment of `node`.
+#[inline]
+fn check_dest(c: Ctx, function: &str, node: Node, dest: *mut c_void, n: usize) {
+    let s = &c.job.segments()[node];
+    if n != 0 && s.offset(dest.cast(), n).is_none() {
+        super::outside_segment(function, c, node, dest, n);
+    }
+}
+
+#[inline]
+fn check_node(c: Ctx, function: &str, node: Node) {
+    if node >= c.job.nodes {
+        bad_node(function, node, c.job.nodes);
+    }
+}
+
+#[inline]
+fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
+    let c = ctx(function);
+    check_node(c, function, node);
+    let m = Outgoing {
+        category: Category::Short,
+        handler,
+        args,
+        src: core::ptr::null(),
+        nbytes: 0,
+        dest: core::ptr::null_mut(),
+        source_stays: false,
+    };
+    c.request(function, node, &m);
+    OK
+}
+
+#[inline]
+fn request_medium(function: &str, node: Node, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> c_int {
+    let c = ctx(function);
+    check_node(c, function, node);
+    let max = c.job.conduit.max_medium();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxMedium");
+    }
+    let m = Outgoing {
+        category: Category::Medium,
+        handler,
+        args,
+        src: src.cast(),
+        nbytes: n,
+        dest: core::ptr::null_mut(),
+        source_stays: false,
+    };
+    c.request(function, node, &m);
+    OK
+}
+
+#[inline]
+fn request_long(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    dest: *mut c_void,
+    source_stays: bool,
+    args: &[Arg],
+) -> c_int {
+    let c = ctx(function);
+    check_node(c, function, node);
+    let max = c.job.conduit.max_long_request();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxLongRequest");
+    }
+    check_dest(c, function, node, dest, n);
+    let m =
+        Outgoing { category: Category::Long, handler, args, src: src.cast(), nbytes: n, dest: dest.cast(), source_stays };
+    c.request(function, node, &m);
+    OK
+}
+
+#[inline]
+fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[Arg]) -> c_int {
+    let m = Outgoing {
+        category: Category::Short,
+        handler,
+        args,
+        src: core::ptr::null(),
+        nbytes: 0,
+        dest: core::ptr::null_mut(),
+        source_stays: false,
+    };
+    ctx(function).reply(function, token, &m);
+    OK
+}
+
+#[inline]
+fn reply_medium(function: &str, token: *const c_void, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> c_int {
+    let c = ctx(function);
+    let max = c.job.conduit.max_medium();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxMedium");
+    }
+    let m = Outgoing {
+        category: Category::Medium,
+        handler,
+        args,
+        src: src.cast(),
+        nbytes: n,
+        dest: core::ptr::null_mut(),
+        source_stays: false,
+    };
+    c.reply(function, token, &m);
+    OK
+}
+
+#[inline]
+fn reply_long(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    dest: *mut c_void,
+    args: &[Arg],
+) -> c_int {
+    let c = ctx(function);
+    let max = c.job.conduit.max_long_reply();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxLongReply");
+    }
+    if let Some(t) = c.token(token) {
+        check_dest(c, function, t.source, dest, n);
+    }
+    let m = Outgoing {
+        category: Category::Long,
+        handler,
+        args,
+        src: src.cast(),
+        nbytes: n,
+        dest: dest.cast(),
+        source_stays: false,
+    };
+    c.reply(function, token, &m);
+    OK
+}
+
+/// The seven families for one number of arguments.
+macro_rules! families {
+    ($($rs:ident $rm:ident $rl:ident $ra:ident $ps:ident $pm:ident $pl:ident ($($a:ident)*);)*) => {$(
+        /// `gasnet_AMRequestShort` with this many arguments.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $rs(dest: Node, handler: Handler, $($a: Arg),*) -> c_int {
+            request_short(stringify!($rs), dest, handler, &[$($a),*])
+        }
+
+        /// `gasnet_AMRequestMedium` with this many arguments.
+        ///
+        /// # Safety
+        /// `nbytes` bytes at `source_addr` must be readable.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $rm(
+            dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, $($a: Arg),*
+        ) -> c_int {
+            request_medium(stringify!($rm), dest, handler, source_addr, nbytes, &[$($a),*])
+        }
+
+        /// `gasnet_AMRequestLong` with this many arguments.
+        ///
+        /// # Safety
+        /// `nbytes` bytes at `source_addr` must be readable.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $rl(
+            dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
+            $($a: Arg),*
+        ) -> c_int {
+            request_long(stringify!($rl), dest, handler, source_addr, nbytes, dest_addr, false, &[$($a),*])
+        }
+
+        /// `gasnet_AMRequestLongAsync` with this many arguments.
+        ///
+        /// # Safety
+        /// `nbytes` bytes at `source_addr` must be readable, and stay so until the reply handler runs.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $ra(
+            dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
+            $($a: Arg),*
+        ) -> c_int {
+            request_long(stringify!($ra), dest, handler, source_addr, nbytes, dest_addr, true, &[$($a),*])
+        }
+
+        /// `gasnet_AMReplyShort` with this many arguments.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $ps(token: *mut c_void, handler: Handler, $($a: Arg),*) -> c_int {
+            reply_short(stringify!($ps), token, handler, &[$($a),*])
+        }
+
+        /// `gasnet_AMReplyMedium` with this many arguments.
+        ///
+        /// # Safety
+        /// `nbytes` bytes at `source_addr` must be readable.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pm(
+            token: *mut c_void, handler: Handler, source_addr: *const c_void, nbytes: usize, $($a: Arg),*
+        ) -> c_int {
+            reply_medium(stringify!($pm), token, handler, source_addr, nbytes, &[$($a),*])
+        }
+
+        /// `gasnet_AMReplyLong` with this many arguments.
+        ///
+        /// # Safety
+        /// `nbytes` bytes at `source_addr` must be readable.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $pl(
+            token: *mut c_void, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
+            $($a: Arg),*
+        ) -> c_int {
+            reply_long(stringify!($pl), token, handler, source_addr, nbytes, dest_addr, &[$($a),*])
+        }
+    )*};
+}
+
+families! {
+    gasnet_AMRequestShort0 gasnet_AMRequestMedium0 gasnet_AMRequestLong0 gasnet_AMRequestLongAsync0 gasnet_AMReplyShort0 gasnet_AMReplyMedium0 gasnet_AMReplyLong0 ();
+    gasnet_AMRequestShort1 gasnet_AMRequestMedium1 gasnet_AMRequestLong1 gasnet_AMRequestLongAsync1 gasnet_AMReplyShort1 gasnet_AMReplyMedium1 gasnet_AMReplyLong1 (a0);
+    gasnet_AMRequestShort2 gasnet_AMRequestMedium2 gasnet_AMRequestLong2 gasnet_AMRequestLongAsync2 gasnet_AMReplyShort2 gasnet_AMReplyMedium2 gasnet_AMReplyLong2 (a0 a1);
+    gasnet_AMRequestShort3 gasnet_AMRequestMedium3 gasnet_AMRequestLong3 gasnet_AMRequestLongAsync3 gasnet_AMReplyShort3 gasnet_AMReplyMedium3 gasnet_AMReplyLong3 (a0 a1 a2);
+    gasnet_AMRequestShort4 gasnet_AMRequestMedium4 gasnet_AMRequestLong4 gasnet_AMRequestLongAsync4 gasnet_AMReplyShort4 gasnet_AMReplyMedium4 gasnet_AMReplyLong4 (a0 a1 a2 a3);
+    gasnet_AMRequestShort5 gasnet_AMRequestMedium5 gasnet_AMRequestLong5 gasnet_AMRequestLongAsync5 gasnet_AMReplyShort5 gasnet_AMReplyMedium5 gasnet_AMReplyLong5 (a0 a1 a2 a3 a4);
+    gasnet_AMRequestShort6 gasnet_AMRequestMedium6 gasnet_AMRequestLong6 gasnet_AMRequestLongAsync6 gasnet_AMReplyShort6 gasnet_AMReplyMedium6 gasnet_AMReplyLong6 (a0 a1 a2 a3 a4 a5);
+    gasnet_AMRequestShort7 gasnet_AMRequestMedium7 gasnet_AMRequestLong7 gasnet_AMRequestLongAsync7 gasnet_AMReplyShort7 gasnet_AMReplyMedium7 gasnet_AMReplyLong7 (a0 a1 a2 a3 a4 a5 a6);
+    gasnet_AMRequestShort8 gasnet_AMRequestMedium8 gasnet_AMRequestLong8 gasnet_AMRequestLongAsync8 gasnet_AMReplyShort8 gasnet_AMReplyMedium8 gasnet_AMReplyLong8 (a0 a1 a2 a3 a4 a5 a6 a7);
+    gasnet_AMRequestShort9 gasnet_AMRequestMedium9 gasnet_AMRequestLong9 gasnet_AMRequestLongAsync9 gasnet_AMReplyShort9 gasnet_AMReplyMedium9 gasnet_AMReplyLong9 (a0 a1 a2 a3 a4 a5 a6 a7 a8);
+    gasnet_AMRequestShort10 gasnet_AMRequestMedium10 gasnet_AMRequestLong10 gasnet_AMRequestLongAsync10 gasnet_AMReplyShort10 gasnet_AMReplyMedium10 gasnet_AMReplyLong10 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9);
+    gasnet_AMRequestShort11 gasnet_AMRequestMedium11 gasnet_AMRequestLong11 gasnet_AMRequestLongAsync11 gasnet_AMReplyShort11 gasnet_AMReplyMedium11 gasnet_AMReplyLong11 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10);
+    gasnet_AMRequestShort12 gasnet_AMRequestMedium12 gasnet_AMRequestLong12 gasnet_AMRequestLongAsync12 gasnet_AMReplyShort12 gasnet_AMReplyMedium12 gasnet_AMReplyLong12 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11);
+    gasnet_AMRequestShort13 gasnet_AMRequestMedium13 gasnet_AMRequestLong13 gasnet_AMRequestLongAsync13 gasnet_AMReplyShort13 gasnet_AMReplyMedium13 gasnet_AMReplyLong13 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12);
+    gasnet_AMRequestShort14 gasnet_AMRequestMedium14 gasnet_AMRequestLong14 gasnet_AMRequestLongAsync14 gasnet_AMReplyShort14 gasnet_AMReplyMedium14 gasnet_AMReplyLong14 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12 a13);
+    gasnet_AMRequestShort15 gasnet_AMRequestMedium15 gasnet_AMRequestLong15 gasnet_AMRequestLongAsync15 gasnet_AMReplyShort15 gasnet_AMReplyMedium15 gasnet_AMReplyLong15 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12 a13 a14);
+    gasnet_AMRequestShort16 gasnet_AMRequestMedium16 gasnet_AMRequestLong16 gasnet_AMRequestLongAsync16 gasnet_AMReplyShort16 gasnet_AMReplyMedium16 gasnet_AMReplyLong16 (a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 a12 a13 a14 a15);
+}
+
+/// The `numargs` arguments at `args`.
+///
+/// # Safety
+/// `numargs` values at `args` must be readable if `numargs` is in range.
+unsafe fn array<'a>(function: &str, numargs: c_int, args: *const Arg) -> &'a [Arg] {
+    match usize::try_from(numargs) {
+        Ok(0) => &[],
+        // SAFETY: the caller's promise.
+        Ok(n) if n <= MAX_ARGS => unsafe { core::slice::from_raw_parts(args, n) },
+        _ => too_many_args(function, numargs),
+    }
+}
+
+/// The variadic `gasnet_AMRequestShort`.
+///
+/// # Safety
+/// `numargs` values at `args` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMRequestShortV(dest: Node, handler: Handler, numargs: c_int, args: *const Arg) -> c_int {
+    let f = "gasnet_AMRequestShort";
+    // SAFETY: the caller's promise.
+    request_short(f, dest, handler, unsafe { array(f, numargs, args) })
+}
+
+/// The variadic `gasnet_AMRequestMedium`.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMRequestMediumV(
+    dest: Node,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
+    let f = "gasnet_AMRequestMedium";
+    // SAFETY: the caller's promise.
+    request_medium(f, dest, handler, source_addr, nbytes, unsafe { array(f, numargs, args) })
+}
+
+/// The variadic `gasnet_AMRequestLong`.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMRequestLongV(
+    dest: Node,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    dest_addr: *mut c_void,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
+    let f = "gasnet_AMRequestLong";
+    // SAFETY: the caller's promise.
+    request_long(f, dest, handler, source_addr, nbytes, dest_addr, false, unsafe { array(f, numargs, args) })
+}
+
+/// The variadic `gasnet_AMRequestLongAsync`.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, the latter until the reply handler
+/// runs.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
+    dest: Node,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    dest_addr: *mut c_void,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
+    let f = "gasnet_AMRequestLongAsync";
+    // SAFETY: the caller's promise.
+    request_long(f, dest, handler, source_addr, nbytes, dest_addr, true, unsafe { array(f, numargs, args) })
+}
+
+/// The variadic `gasnet_AMReplyShort`.
+///
+/// # Safety
+/// `numargs` values at `args` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMReplyShortV(token: *mut c_void, handler: Handler, numargs: c_int, args: *const Arg) -> c_int {
+    let f = "gasnet_AMReplyShort";
+    // SAFETY: the caller's promise.
+    reply_short(f, token, handler, unsafe { array(f, numargs, args) })
+}
+
+/// The variadic `gasnet_AMReplyMedium`.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMReplyMediumV(
+    token: *mut c_void,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
+    let f = "gasnet_AMReplyMedium";
+    // SAFETY: the caller's promise.
+    reply_medium(f, token, handler, source_addr, nbytes, unsafe { array(f, numargs, args) })
+}
+
+/// The variadic `gasnet_AMReplyLong`.
+///
+/// # Safety
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_AMReplyLongV(
+    token: *mut c_void,
+    handler: Handler,
+    source_addr: *const c_void,
+    nbytes: usize,
+    dest_addr: *mut c_void,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
+    let f = "gasnet_AMReplyLong";
+    // SAFETY: the caller's promise.
+    reply_long(f, token, handler, source_addr, nbytes, dest_addr, unsafe { array(f, numargs, args) })
+}
+
+/// `gasnet_AMMaxArgs`: most arguments of a message.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxArgs() -> usize {
+    MAX_ARGS
+}
+
+/// `gasnet_AMMaxMedium`: most bytes of a Medium's payload.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxMedium() -> usize {
+    early_ctx("gasnet_AMMaxMedium").job.conduit.max_medium()
+}
+
+/// `gasnet_AMMaxLongRequest`: most bytes of the payload of a Long request.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxLongRequest() -> usize {
+    early_ctx("gasnet_AMMaxLongRequest").job.conduit.max_long_request()
+}
+
+/// `gasnet_AMMaxLongReply`: most bytes of the payload of a Long reply.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
+    early_ctx("gasnet_AMMaxLongReply").job.conduit.max_long_reply()
+}
+
+/// `gasnet_AMPoll`: serves the network and runs handlers. Inside a handler it does nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMPoll() -> c_int {
+    ctx("gasnet_AMPoll").poll();
+    OK
+}
+
+/// One round of a wait that the `GASNET_BLOCKUNTIL` macro makes: spins, yields or sleeps as the wait mode says, and
+/// polls. `round` counts from 0; the first one only polls.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasneti_blockuntil_round(round: u32) {
+    let c = ctx("GASNET_BLOCKUNTIL");
+    if let Some(past) = round.checked_sub(1) {
+        c.relax(past);
+    }
+    c.poll();
+}
+
+/// `gasnet_AMGetMsgSource`: rank of the process that sent the message of this handler.
+///
+/// # Safety
+/// `source` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_AMGetMsgSource(token: *mut c_void, source: *mut Node) -> c_int {
+    match ctx("gasnet_AMGetMsgSource").token(token) {
+        Some(t) if !source.is_null() => {
+            // SAFETY: not null, and the caller's promise.
+            unsafe { source.write(t.source) };
+            OK
+        }
+        _ => Error::BadArg as c_int,
+    }
+}

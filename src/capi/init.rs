@@ -1,0 +1,303 @@
+//! The life of a job: init, attach, exit, and the queries that are legal in between.
+
+use super::{ATTACHED, JOB, OK, THREAD_MODE, code, ctx, early_ctx, initialized};
+use crate::core::am::HandlerEntry;
+use crate::core::job::Choice;
+use crate::core::wait::Mode;
+use crate::core::{Error, Job, ThreadMode, exit};
+use crate::{extended, fault, report};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::Ordering;
+
+/// The version of the interface between the headers and the library; a change of any structure or exported
+/// `gasneti_` function raises it.
+pub const ABI: u32 = 1;
+
+/// `GASNET_SEGMENT_FAST` in [`Client::segment_mode`].
+const SEGMENT_FAST: u32 = 1;
+/// `GASNET_SEGMENT_LARGE`, served as FAST.
+const SEGMENT_LARGE: u32 = 2;
+
+/// What the headers tell the library about the client that includes them (`gasneti_client_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// [`ABI`] of the headers.
+    pub abi: u32,
+    /// 1 SEQ, 2 PARSYNC, 3 PAR.
+    pub thread_mode: u32,
+    /// 1 FAST, 2 LARGE, 3 EVERYTHING.
+    pub segment_mode: u32,
+    /// Whether the client was compiled with `GASNET_DEBUG`.
+    pub debug: u32,
+    /// The value of the client's `gasnet_max_segsize`, 0 for none.
+    pub max_segsize: u64,
+}
+
+fn mode_name(mode: u32) -> &'static str {
+    match mode {
+        1 => "GASNET_SEQ",
+        2 => "GASNET_PARSYNC",
+        3 => "GASNET_PAR",
+        _ => "an unknown thread mode",
+    }
+}
+
+/// `gasnet_init`, as the headers call it: with what the client was compiled for.
+///
+/// # Safety
+/// `client` must point to a [`Client`]. `argc` and `argv` are not used; they may be null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char, client: *const Client) -> c_int {
+    // SAFETY: the caller's promise.
+    let client = unsafe { *client };
+    if client.abi != ABI {
+        report::fatal(
+            format_args!("gasnet_init(): the program was compiled with headers of interface {}, the library has {ABI}", client.abi),
+            format_args!("Compile it with the headers that belong to this library."),
+        );
+    }
+    if !matches!(client.segment_mode, SEGMENT_FAST | SEGMENT_LARGE) {
+        report::fatal(
+            format_args!("gasnet_init(): the segment mode GASNET_SEGMENT_EVERYTHING is not available in this library"),
+            format_args!("Compile the program with GASNET_SEGMENT_FAST (the default) or GASNET_SEGMENT_LARGE."),
+        );
+    }
+    let threads = match client.thread_mode {
+        1 => ThreadMode::Seq,
+        2 => ThreadMode::Parsync,
+        3 => ThreadMode::Par,
+        m => report::fatal(
+            format_args!("gasnet_init(): thread mode {m} is unknown"),
+            format_args!("Compile with one of GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR."),
+        ),
+    };
+    if let Some(job) = initialized() {
+        if job.threads != threads {
+            report::fatal(
+                format_args!(
+                    "gasnet_init(): one part of this program was compiled for {}, another for {}",
+                    mode_name(job.threads as u32),
+                    mode_name(client.thread_mode)
+                ),
+                format_args!("Compile all parts of a program for the same thread mode."),
+            );
+        }
+        return Error::NotInit as c_int;
+    }
+    std::panic::set_hook(Box::new(|p| {
+        let text = p.payload_as_str().unwrap_or("a bug");
+        let (file, line) = p.location().map_or(("?", 0), |l| (l.file(), l.line()));
+        report::fatal(
+            format_args!("libgasnet failed at {file}:{line}: {text}"),
+            format_args!("This is a mistake in the library; please report it with these lines."),
+        )
+    }));
+    THREAD_MODE.store(threads as u8, Ordering::Relaxed);
+    let job = Job::start(Choice { threads, max_segsize: client.max_segsize });
+    JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
+    OK
+}
+
+/// The plain exported symbol, for `dlsym`, Fortran and ctypes: PAR and FAST.
+///
+/// # Safety
+/// As [`gasneti_init`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
+    let client =
+        Client { abi: ABI, thread_mode: ThreadMode::Par as u32, segment_mode: SEGMENT_FAST, debug: 0, max_segsize: 0 };
+    // SAFETY: the record is alive; the rest is the caller's promise.
+    unsafe { gasneti_init(argc, argv, &client) }
+}
+
+/// `gasnet_attach`.
+///
+/// # Safety
+/// `table` must hold `numentries` rows that may be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_attach(
+    table: *mut HandlerEntry,
+    numentries: c_int,
+    segsize: usize,
+    _minheapoffset: usize,
+) -> c_int {
+    let Some(job) = initialized() else {
+        return Error::NotInit as c_int;
+    };
+    let rows = match usize::try_from(numentries) {
+        Ok(0) => &mut [],
+        // SAFETY: the caller's promise.
+        Ok(n) if !table.is_null() => unsafe { core::slice::from_raw_parts_mut(table, n) },
+        _ => return Error::BadArg as c_int,
+    };
+    let result = job.attach(rows, extended::HANDLERS, segsize);
+    if result.is_ok() {
+        extended::open(job);
+        ATTACHED.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
+        let mine = job.segments()[job.mynode];
+        // SAFETY: the hook of shim.c is called with the segment of this process, as gasnet_client_attach_hook wants.
+        unsafe { gasneti_call_attach_hook(mine.base.cast(), mine.len) };
+    }
+    code(result)
+}
+
+unsafe extern "C" {
+    /// In shim.c: calls `gasnet_client_attach_hook` if the client has set it.
+    fn gasneti_call_attach_hook(base: *mut c_void, size: usize);
+}
+
+/// `gasnet_exit`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_exit(exitcode: c_int) -> ! {
+    exit::exit(exitcode)
+}
+
+/// `gasnet_mynode`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_mynode() -> u32 {
+    early_ctx("gasnet_mynode").job.mynode
+}
+
+/// `gasnet_nodes`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_nodes() -> u32 {
+    early_ctx("gasnet_nodes").job.nodes
+}
+
+/// `gasnet_getenv`: the value that a variable had on the console that started the job, or null.
+///
+/// # Safety
+/// `name` must be a NUL-terminated string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_getenv(name: *const c_char) -> *mut c_char {
+    if fault::on("lose_env") {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the caller's promise. All processes of a host inherit the environment of the console.
+    unsafe { libc::getenv(name) }
+}
+
+/// `gasnet_getMaxLocalSegmentSize`, in bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_getMaxLocalSegmentSize() -> usize {
+    early_ctx("gasnet_getMaxLocalSegmentSize").job.limits.local
+}
+
+/// `gasnet_getMaxGlobalSegmentSize`, in bytes.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_getMaxGlobalSegmentSize() -> usize {
+    early_ctx("gasnet_getMaxGlobalSegmentSize").job.limits.global
+}
+
+/// `gasnet_seginfo_t`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct SegInfo {
+    /// First byte of the segment, as its owner addresses it.
+    pub addr: *mut c_void,
+    /// Bytes.
+    pub size: usize,
+}
+
+/// `gasnet_getSegmentInfo`: fills the first `numentries` rows.
+///
+/// # Safety
+/// `table` must hold `numentries` rows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: c_int) -> c_int {
+    let job = ctx("gasnet_getSegmentInfo").job;
+    let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
+    if table.is_null() && n != 0 {
+        return Error::BadArg as c_int;
+    }
+    for rank in 0..n.min(job.nodes) {
+        let s = job.segments()[rank];
+        // SAFETY: the caller's promise; rank < numentries.
+        unsafe { table.add(rank as usize).write(SegInfo { addr: s.base.cast(), size: s.len }) };
+    }
+    OK
+}
+
+/// `gasnet_nodeinfo_t`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct NodeInfo {
+    /// Number of the compute node.
+    pub host: u32,
+    /// Number of the group that maps each other's segments.
+    pub supernode: u32,
+    /// Add this to an address in the segment of that process to reach it with plain memory operations; meaningful
+    /// after `gasnet_attach`, for processes of our supernode.
+    pub offset: usize,
+}
+
+/// `gasnet_getNodeInfo`: fills the first `numentries` rows.
+///
+/// # Safety
+/// `table` must hold `numentries` rows.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
+    let job = early_ctx("gasnet_getNodeInfo").job;
+    let attached = !ATTACHED.load(Ordering::Acquire).is_null();
+    let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
+    if table.is_null() && n != 0 {
+        return Error::BadArg as c_int;
+    }
+    for rank in 0..n.min(job.nodes) {
+        let mut info = NodeInfo { host: 0, supernode: job.supernodes.of(rank), offset: 0 };
+        if attached {
+            let s = job.segments()[rank];
+            if !s.local.is_null() {
+                info.offset = (s.local as usize).wrapping_sub(s.base as usize);
+            }
+        }
+        // SAFETY: the caller's promise; rank < numentries.
+        unsafe { table.add(rank as usize).write(info) };
+    }
+    OK
+}
+
+/// `gasnet_set_waitmode`.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
+    let mode = match wait_mode {
+        0 => Mode::Spin,
+        1 => Mode::Block,
+        2 => Mode::SpinBlock,
+        _ => return Error::BadArg as c_int,
+    };
+    early_ctx("gasnet_set_waitmode").job.waiting.set(mode);
+    OK
+}
+
+/// `gasnet_ErrorName`: the name of an error code; never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_ErrorName(errval: c_int) -> *const c_char {
+    describe(errval).0.as_ptr()
+}
+
+/// `gasnet_ErrorDesc`: what an error code means; never null.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_ErrorDesc(errval: c_int) -> *const c_char {
+    describe(errval).1.as_ptr()
+}
+
+fn describe(errval: c_int) -> (&'static CStr, &'static CStr) {
+    let is = |e: Error| errval == e as c_int;
+    if errval == OK {
+        (c"GASNET_OK", c"No error")
+    } else if is(Error::NotInit) {
+        (c"GASNET_ERR_NOT_INIT", c"GASNet is not initialized, or was initialized before")
+    } else if is(Error::Resource) {
+        (c"GASNET_ERR_RESOURCE", c"A resource that was needed is not available")
+    } else if is(Error::BadArg) {
+        (c"GASNET_ERR_BAD_ARG", c"An argument is not valid")
+    } else if is(Error::NotReady) {
+        (c"GASNET_ERR_NOT_READY", c"The operation is not complete yet")
+    } else if is(Error::BarrierMismatch) {
+        (c"GASNET_ERR_BARRIER_MISMATCH", c"The processes passed different barrier names")
+    } else {
+        (c"*unknown*", c"This is no error code of GASNet")
+    }
+}
