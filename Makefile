@@ -1,0 +1,53 @@
+# A thin shim over cargo and ci/: what it builds looks like an installed prefix under build/.
+#
+#   make demo                  build, run testsmall and testexit, print latencies and exit codes
+#   make check [SEED=n]        all tests, with a sample of the large matrices
+#   make soak FOR=minutes      the whole matrices, on from where the last soak stopped; tally in soak/tally.txt
+#   make install [PREFIX=] [DESTDIR=]
+#   make bench headers doc clean
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+SEED    ?= $(shell date +%s)
+FOR     ?= 120
+CC      ?= cc
+CARGO   ?= cargo
+export CC CARGO SEED
+
+.PHONY: all lib faults demo check soak bench headers doc install clean
+
+all: lib
+
+lib:
+	@ci/tools.sh
+	@ci/build.sh build
+
+# The same library with planted faults, for the tests that must fail.
+faults:
+	@ci/tools.sh
+	@ci/build.sh build-faults
+
+demo: lib
+	@ci/demo.sh
+
+check:
+	@ci/check.sh
+
+soak: lib faults
+	@$(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR)
+
+bench: lib
+	@ci/bench.sh
+
+headers:
+	@ci/cbindgen.sh
+
+doc:
+	@$(CARGO) doc --workspace --no-deps
+
+install: lib
+	@ci/install.sh "$(DESTDIR)" "$(PREFIX)"
+
+clean:
+	rm -rf build build-faults
+	$(CARGO) clean

@@ -1,0 +1,83 @@
+//! `soak MINUTES`: walks all cases in a random order, round after round, on from where the last soak stopped, and
+//! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
+//! of it that are done; a round visits every case once.
+
+use capi_tests::sample::Random;
+use capi_tests::{cases, layout};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+fn main() -> ExitCode {
+    let Some(minutes) = std::env::args().nth(1).and_then(|m| m.parse::<f64>().ok()) else {
+        eprintln!("usage: soak MINUTES");
+        return ExitCode::from(2);
+    };
+    let dir = layout::root().join("soak");
+    fs::create_dir_all(&dir).expect("the soak directory can be made");
+    let place = dir.join("place.txt");
+    let mut tally = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join("tally.txt"))
+        .expect("the tally can be opened");
+    let mut say = |line: String| {
+        println!("{line}");
+        writeln!(tally, "{line}").expect("the tally can be written");
+    };
+    let (mut round, mut done) = read(&fs::read_to_string(&place).unwrap_or_default());
+    let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes);
+    let start = Instant::now();
+    let (mut passed, mut failed) = (0u64, 0u64);
+    let from = format!("round {round} case {done}");
+    'soak: loop {
+        let mut all = cases(round);
+        Random::new(round, "soak").shuffle(&mut all);
+        for case in all.into_iter().skip(done) {
+            if Instant::now() >= end {
+                break 'soak;
+            }
+            match (case.run)() {
+                Ok(()) => passed += 1,
+                Err(trouble) => {
+                    failed += 1;
+                    say(format!("FAILED {} on {}\n{trouble}", case.name, commit()));
+                }
+            }
+            done += 1;
+            fs::write(&place, format!("round {round} done {done}\n")).expect("the place can be written");
+        }
+        round += 1;
+        done = 0;
+    }
+    say(format!(
+        "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed",
+        now(),
+        commit(),
+        passed + failed,
+        start.elapsed().as_secs_f64() / 60.0,
+    ));
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Round and cases done, as in the place file; the beginning if there is none.
+fn read(text: &str) -> (u64, usize) {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    match words.as_slice() {
+        ["round", r, "done", d] => (r.parse().unwrap_or(1), d.parse().unwrap_or(0)),
+        _ => (1, 0),
+    }
+}
+
+fn commit() -> String {
+    let out =
+        Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(layout::root()).output();
+    out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default()
+}
+
+/// Date and time, in UTC.
+fn now() -> String {
+    let out = Command::new("date").args(["-u", "+%Y-%m-%dT%H:%MZ"]).output();
+    out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default()
+}

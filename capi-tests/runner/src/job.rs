@@ -1,0 +1,337 @@
+//! One command under a watchdog, and what it may not leave behind: processes, names in /dev/shm, files in its
+//! temporary directory. Every process of a job carries a marker in its environment, by which it is found and, when the
+//! watchdog barks or an orphan remains, killed. Jobs of all runners of this checkout run one at a time (a file lock),
+//! since they spin.
+
+use crate::{Trouble, layout};
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const MARKER: &str = "CAPI_TESTS_JOB";
+/// How long the last processes of a job may outlive its launcher.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How a job is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Launcher {
+    /// `gasnetrun -n N prog args`
+    Gasnetrun,
+    /// `GASNET_PSHM_NODES=N prog args`
+    PshmNodes,
+    /// `prog args`: a job of one.
+    Alone,
+}
+
+impl Launcher {
+    /// As in case names.
+    pub fn name(self) -> &'static str {
+        match self {
+            Launcher::Gasnetrun => "gasnetrun",
+            Launcher::PshmNodes => "pshm_nodes",
+            Launcher::Alone => "alone",
+        }
+    }
+}
+
+/// A command to be run as a job.
+pub struct Job {
+    command: Command,
+    shown: String,
+    watchdog: Duration,
+    dir: PathBuf,
+    marker: String,
+}
+
+/// How a job ended.
+pub struct Ended {
+    /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog did.
+    pub code: Option<i32>,
+    /// Everything that it wrote to both its streams.
+    pub output: String,
+    /// How long it ran.
+    pub time: Duration,
+    /// What it left behind, one line each.
+    pub left: Vec<String>,
+    /// Lines of the counters files, by rank, if they were asked for.
+    pub counters: Vec<Counters>,
+    shown: String,
+}
+
+/// What the network interface of one rank counted, from the file that the library writes at exit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// The rank.
+    pub rank: u64,
+    /// Puts started.
+    pub puts: u64,
+    /// Gets started.
+    pub gets: u64,
+    /// Bytes moved by them.
+    pub bytes: u64,
+    /// Of these messages, how many went as frames over a wire.
+    pub framed: u64,
+    /// Messages that arrived and matched nothing.
+    pub dropped: u64,
+}
+
+impl Job {
+    /// `program` with `args` as a job of `nodes` processes, started by `launcher` of the build tree `tree`, whose
+    /// library it uses.
+    pub fn new(tree: &Path, program: &Path, args: &[String], launcher: Launcher, nodes: u32) -> Job {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let marker = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let dir = std::env::temp_dir().join(format!("capi-tests-{marker}"));
+        let mut command;
+        if launcher == Launcher::Gasnetrun {
+            command = Command::new(tree.join("bin/gasnetrun"));
+            command.arg("-n").arg(nodes.to_string()).arg(program);
+        } else {
+            command = Command::new(program);
+        }
+        for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
+            command.env_remove(name);
+        }
+        command
+            .args(args)
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .env(MARKER, &marker)
+            .env("TMPDIR", dir.join("tmp"))
+            .env("LD_LIBRARY_PATH", tree.join("lib"));
+        let mut job = Job { command, shown: String::new(), watchdog: Duration::from_secs(120), dir, marker };
+        if launcher == Launcher::PshmNodes {
+            job = job.env("GASNET_PSHM_NODES", nodes.to_string());
+        }
+        job
+    }
+
+    /// Sets an environment variable.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Job {
+        let value: OsString = value.as_ref().to_owned();
+        self.shown += &format!("{name}={} ", value.to_string_lossy());
+        self.command.env(name, value);
+        self
+    }
+
+    /// Ends the job when it has run that long.
+    pub fn watchdog(mut self, after: Duration) -> Job {
+        self.watchdog = after;
+        self
+    }
+
+    /// Runs it to its end.
+    pub fn run(mut self) -> Result<Ended, Trouble> {
+        let _one_at_a_time = lock()?;
+        let io = |e: std::io::Error| format!("{}: {e}", self.dir.display());
+        fs::create_dir_all(self.dir.join("tmp")).map_err(io)?;
+        fs::create_dir_all(self.dir.join("counters")).map_err(io)?;
+        let output = self.dir.join("output");
+        let stream = File::create(&output).map_err(io)?;
+        self.command.env("GASNET_TEST_COUNTERS", self.dir.join("counters/nic"));
+        self.command.stdout(stream.try_clone().map_err(io)?).stderr(stream);
+        let mut shown = self.shown.clone();
+        shown += &self.command.get_program().to_string_lossy();
+        for a in self.command.get_args() {
+            shown += &format!(" {}", a.to_string_lossy());
+        }
+
+        let before = names_of_shared_memory();
+        let start = Instant::now();
+        let mut child = self.command.spawn().map_err(|e| format!("{shown}: {e}"))?;
+        let code = self.wait(&mut child, start);
+        let time = start.elapsed();
+
+        let mut left = Vec::new();
+        if code.is_some() {
+            let since = Instant::now();
+            while !marked(&self.marker).is_empty() && since.elapsed() < GRACE {
+                sleep(Duration::from_millis(5));
+            }
+            for pid in marked(&self.marker) {
+                let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+                left.push(format!("process {pid} ({})", name.trim()));
+            }
+        }
+        self.kill();
+        for name in names_of_shared_memory().difference(&before) {
+            left.push(format!("/dev/shm/{name}"));
+        }
+        for file in fs::read_dir(self.dir.join("tmp")).map_err(io)?.flatten() {
+            left.push(format!("file {} in the temporary directory", file.file_name().to_string_lossy()));
+        }
+        let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
+        let counters = counters(&self.dir.join("counters"));
+        let _ = fs::remove_dir_all(&self.dir);
+        Ok(Ended { code, output: text, time, left, counters, shown })
+    }
+
+    fn wait(&self, child: &mut Child, start: Instant) -> Option<i32> {
+        loop {
+            if let Ok(Some(status)) = child.try_wait() {
+                return Some(code(status));
+            }
+            if start.elapsed() > self.watchdog {
+                self.kill();
+                let _ = child.wait();
+                return None;
+            }
+            sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Kills every process of the job, also those that are born meanwhile.
+    fn kill(&self) {
+        loop {
+            let all = marked(&self.marker);
+            if all.is_empty() {
+                return;
+            }
+            for pid in all {
+                // SAFETY: kill takes any numbers; the process carries the marker of this job.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+            }
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+impl Ended {
+    /// A failure of this job: `why`, the command line and the end of its output.
+    pub fn trouble(&self, why: impl std::fmt::Display) -> Trouble {
+        let lines: Vec<&str> = self.output.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(60)..];
+        format!(
+            "{why}\n  command: {}\n  ended: {} after {:.1} s\n{}",
+            self.shown,
+            match self.code {
+                Some(c) => format!("exit code {c}"),
+                None => "by the watchdog".to_string(),
+            },
+            self.time.as_secs_f64(),
+            tail.iter().map(|l| format!("  | {l}")).collect::<Vec<_>>().join("\n"),
+        )
+    }
+
+    /// Fails if it was the watchdog that ended it, or if it left something behind.
+    pub fn tidy(&self) -> Result<(), Trouble> {
+        if self.code.is_none() {
+            return Err(self.trouble("the watchdog ended it"));
+        }
+        if !self.left.is_empty() {
+            return Err(self.trouble(format!("it left behind: {}", self.left.join(", "))));
+        }
+        Ok(())
+    }
+
+    /// Whether a line of the output begins with `word`.
+    pub fn says(&self, word: &str) -> bool {
+        self.output.lines().any(|l| l.trim_start().starts_with(word))
+    }
+}
+
+/// The exit code as a shell would show it.
+fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// Holds every other job of this checkout back while it lives.
+fn lock() -> Result<File, Trouble> {
+    let path = layout::build().join("capi-tests");
+    fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let file = File::create(path.join("lock")).map_err(|e| format!("{}: {e}", path.display()))?;
+    // SAFETY: flock on a descriptor that `file` keeps open.
+    if unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&file), libc::LOCK_EX) } != 0 {
+        return Err(format!("{}: {}", path.display(), std::io::Error::last_os_error()));
+    }
+    Ok(file)
+}
+
+/// Living processes whose environment carries `marker`.
+fn marked(marker: &str) -> Vec<i32> {
+    let wanted = format!("{MARKER}={marker}");
+    let Ok(proc) = fs::read_dir("/proc") else { return Vec::new() };
+    proc.flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
+        })
+        .collect()
+}
+
+fn names_of_shared_memory() -> BTreeSet<String> {
+    let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
+    dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+}
+
+fn counters(dir: &Path) -> Vec<Counters> {
+    let Ok(files) = fs::read_dir(dir) else { return Vec::new() };
+    let mut all: Vec<Counters> = files
+        .flatten()
+        .filter_map(|f| fs::read_to_string(f.path()).ok())
+        .filter_map(|text| {
+            let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+            let [rank, puts, gets, bytes, framed, dropped] = n.try_into().ok()?;
+            Some(Counters { rank, puts, gets, bytes, framed, dropped })
+        })
+        .collect();
+    all.sort_by_key(|c| c.rank);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Job {
+        let args = vec!["-c".to_string(), script.to_string()];
+        Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Alone, 1)
+    }
+
+    #[test]
+    fn code_and_output() {
+        let ended = sh("echo PASS; echo two >&2; exit 7").run().unwrap();
+        assert_eq!(ended.code, Some(7));
+        assert_eq!(ended.output, "PASS\ntwo\n");
+        assert!(ended.says("PASS") && !ended.says("wo"));
+        ended.tidy().unwrap();
+        assert_eq!(sh("kill -9 $$").run().unwrap().code, Some(137));
+    }
+
+    #[test]
+    fn the_watchdog_kills_the_tree() {
+        let ended =
+            sh("sleep 1000 & setsid sleep 1000 & wait").watchdog(Duration::from_millis(300)).run().unwrap();
+        assert_eq!(ended.code, None);
+        assert!(ended.tidy().is_err());
+    }
+
+    #[test]
+    fn leftovers_are_found() {
+        let ended = sh("setsid sleep 1000 & touch $TMPDIR/x").run().unwrap();
+        assert_eq!(ended.code, Some(0));
+        assert_eq!(ended.left.len(), 2, "{:?}", ended.left);
+        assert!(ended.tidy().is_err());
+    }
+
+    #[test]
+    fn counters_are_read() {
+        let ended =
+            sh("echo 1 10 11 12 13 14 >$GASNET_TEST_COUNTERS.1; echo 0 1 2 3 4 5 >$GASNET_TEST_COUNTERS.0")
+                .run()
+                .unwrap();
+        assert_eq!(ended.counters.len(), 2);
+        assert_eq!(
+            ended.counters[1],
+            Counters { rank: 1, puts: 10, gets: 11, bytes: 12, framed: 13, dropped: 14 }
+        );
+        ended.tidy().unwrap();
+    }
+}

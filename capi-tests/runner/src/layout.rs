@@ -1,0 +1,130 @@
+//! Where things are: the repository, the build trees that the Makefile made, and how a C program is compiled against
+//! one of them. A build tree looks like an installed prefix (`include lib lib/pkgconfig bin`).
+
+use crate::Trouble;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::SystemTime;
+
+/// Thread mode of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// One thread.
+    Seq,
+    /// Many threads, any of which may call.
+    Par,
+    /// Many threads, one of which calls at a time.
+    Parsync,
+}
+
+impl Mode {
+    /// As in case names and in the names of the pkg-config files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Seq => "seq",
+            Mode::Par => "par",
+            Mode::Parsync => "parsync",
+        }
+    }
+
+    /// The macros that a client defines.
+    pub fn defines(self) -> &'static [&'static str] {
+        match self {
+            Mode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
+            Mode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
+            Mode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
+        }
+    }
+}
+
+/// Top of the repository.
+pub fn root() -> PathBuf {
+    // Relative to this crate, so that a moved checkout that is rebuilt still works.
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
+}
+
+/// The ordinary build tree.
+pub fn build() -> PathBuf {
+    root().join("build")
+}
+
+/// The build tree whose library has planted faults.
+pub fn build_faults() -> PathBuf {
+    root().join("build-faults")
+}
+
+/// Refuses to go on without a library.
+pub fn require(tree: &Path) -> Result<(), Trouble> {
+    let lib = tree.join("lib/libgasnet.so");
+    if lib.exists() {
+        Ok(())
+    } else {
+        Err(format!("{} is missing: run `make lib faults` first", lib.display()))
+    }
+}
+
+/// A program compiled in `mode`, under `build/capi-tests/<mode>`; compiled anew only when it is older than its
+/// sources, the headers or the library.
+pub fn compiled(source: &Path, mode: Mode) -> Result<PathBuf, Trouble> {
+    require(&build())?;
+    let stem = source.file_stem().expect("a source file has a name");
+    let dir = build().join("capi-tests").join(mode.name());
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let program = dir.join(stem);
+    let newest = [
+        source.to_path_buf(),
+        root().join("capi-tests"),
+        root().join("capi-tests/test.h"),
+        build().join("lib/libgasnet.so"),
+    ]
+    .iter()
+    .filter_map(|p| modified(p))
+    .chain(headers().iter().filter_map(|p| modified(p)))
+    .max();
+    if modified(&program) >= newest && program.exists() {
+        return Ok(program);
+    }
+    let mut cc = compiler();
+    cc.args(["-std=gnu99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"])
+        .args(mode.defines())
+        .arg("-I")
+        .arg(build().join("include"))
+        .arg("-I")
+        .arg(root().join("capi-tests"))
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(build().join("lib"))
+        .arg(format!("-Wl,-rpath,{}", build().join("lib").display()))
+        .args(["-lgasnet", "-lpthread", "-lm"]);
+    succeed(cc)?;
+    Ok(program)
+}
+
+/// The C compiler: `$CC`, else `cc`.
+pub fn compiler() -> Command {
+    Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_string()))
+}
+
+/// Runs a tool to its end; its output if it succeeds, a report with the command line if not.
+pub fn succeed(mut command: Command) -> Result<String, Trouble> {
+    let line = format!("{command:?}");
+    let out = command.output().map_err(|e| format!("{line}: {e}"))?;
+    if out.status.success() {
+        Ok(String::from_utf8_lossy(&out.stdout).into_owned())
+    } else {
+        let text = String::from_utf8_lossy(&out.stderr);
+        Err(format!("{line}\n{}: {text}", out.status))
+    }
+}
+
+fn modified(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).and_then(|m| m.modified()).ok()
+}
+
+fn headers() -> Vec<PathBuf> {
+    let Ok(dir) = fs::read_dir(root().join("include")) else { return Vec::new() };
+    dir.flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|x| x == "h")).collect()
+}

@@ -1,0 +1,55 @@
+//! Runs the C test programs of `capi-tests` over a built library.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `layout` | where the build trees are, and how a C program is compiled against one |
+//! | `program` | the test programs and what their head lines say |
+//! | `job` | one command under a watchdog, and what it may not leave behind |
+//! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
+//! | `exits` | how jobs end: the cases of `testexit` |
+//! | `misuse` | the cases of `testbad` |
+//! | `mismatch` | thread modes and header versions that must not meet |
+//! | `install` | what an installed tree offers to users |
+//! | `sample` | which of all cases a short run takes |
+//!
+//! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
+//! [`Case`]; nothing runs two jobs at a time, since jobs spin.
+
+pub mod exits;
+pub mod install;
+pub mod job;
+pub mod layout;
+pub mod matrix;
+pub mod mismatch;
+pub mod misuse;
+pub mod program;
+pub mod sample;
+
+/// What went wrong with a case, for people to read.
+pub type Trouble = String;
+
+/// One entry of the test list.
+pub struct Case {
+    /// Its name, with `::` between the parts.
+    pub name: String,
+    /// Whether the short run (`cargo test`, `make check`) takes it.
+    pub sampled: bool,
+    /// Runs it.
+    pub run: Box<dyn FnOnce() -> Result<(), Trouble> + Send>,
+}
+
+impl Case {
+    fn new(name: String, sampled: bool, run: impl FnOnce() -> Result<(), Trouble> + Send + 'static) -> Case {
+        Case { name, sampled, run: Box::new(run) }
+    }
+}
+
+/// All cases, with the sample that `seed` takes marked.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let mut all = matrix::cases(seed);
+    all.extend(exits::cases());
+    all.extend(misuse::cases());
+    all.extend(mismatch::cases());
+    all.extend(install::cases());
+    all
+}

@@ -1,0 +1,184 @@
+//! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals} x thread modes x launchers, and
+//! with each of its planted faults, which it must notice.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::program::{self, Fault, Program};
+use crate::sample::{self, Random};
+use crate::{Case, Trouble};
+use std::path::Path;
+use std::time::Duration;
+
+/// Programs that are run in cases of their own.
+const IN_CASES: &[&str] = &["testexit", "testbad"];
+/// Programs that are also compiled for PARSYNC.
+const PARSYNC: &[&str] = &["testam", "testgasnet", "testhello", "testhsl"];
+const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];
+
+/// How the processes of a host reach each other's segments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// By plain memory operations.
+    Cross,
+    /// By messages alone (GASNET_SUPERNODE_MAXSIZE=1).
+    Portals,
+}
+
+impl Way {
+    fn name(self) -> &'static str {
+        match self {
+            Way::Cross => "cross",
+            Way::Portals => "portals",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    mode: Mode,
+    path: Way,
+    launcher: Launcher,
+    nodes: u32,
+}
+
+impl Setting {
+    fn name(self) -> String {
+        format!("{}::{}::{}::n{}", self.mode.name(), self.path.name(), self.launcher.name(), self.nodes)
+    }
+}
+
+/// One case per program and setting, and one per planted fault.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let mut all = Vec::new();
+    for program in program::all().into_iter().filter(|p| !IN_CASES.contains(&p.name.as_str())) {
+        let settings = settings(&program);
+        let mut random = Random::new(seed, &program.name);
+        let taken = sample::cover(&settings, &mut random, |s| {
+            [s.mode as u64, s.path as u64, s.launcher as u64, u64::from(s.nodes)]
+        });
+        for (i, s) in settings.iter().enumerate() {
+            let (p, s) = (program.clone(), *s);
+            let name = format!("{}::{}", p.name, s.name());
+            all.push(Case::new(name, taken.contains(&i), move || sound(&p, s)));
+        }
+        for fault in &program.faults {
+            let settings = fault_settings(&program, fault);
+            let taken = sample::cover(&settings, &mut random, |_| [0]);
+            for (i, s) in settings.iter().enumerate() {
+                let (p, f, s) = (program.clone(), fault.name.clone(), *s);
+                let name = format!("{}::fault::{f}::{}", p.name, s.name());
+                all.push(Case::new(name, taken.contains(&i), move || noticed(&p, &f, s)));
+            }
+        }
+    }
+    all
+}
+
+fn settings(program: &Program) -> Vec<Setting> {
+    let mut modes = program.modes.clone();
+    if PARSYNC.contains(&program.name.as_str()) {
+        modes.push(Mode::Parsync);
+    }
+    let mut all = Vec::new();
+    for &mode in &modes {
+        for path in [Way::Cross, Way::Portals] {
+            for &nodes in PROCESSES.iter().filter(|&&n| program.nodes.allow(n)) {
+                let other = if nodes == 1 { Launcher::Alone } else { Launcher::PshmNodes };
+                for launcher in [Launcher::Gasnetrun, other] {
+                    all.push(Setting { mode, path, launcher, nodes });
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The settings in which a fault leaves a trace: two processes, or as few as the program runs with.
+fn fault_settings(program: &Program, fault: &Fault) -> Vec<Setting> {
+    let nodes = (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
+    let mut all = Vec::new();
+    for &mode in program.modes.iter().filter(|&&m| !fault.par || m == Mode::Par) {
+        for path in [Way::Cross, Way::Portals] {
+            if path == Way::Portals || !fault.portals {
+                all.push(Setting { mode, path, launcher: Launcher::Gasnetrun, nodes });
+            }
+        }
+    }
+    all
+}
+
+fn job(tree: &Path, program: &Program, s: Setting) -> Result<Job, Trouble> {
+    layout::require(tree)?;
+    let compiled = layout::compiled(&program.source, s.mode)?;
+    let mut job = Job::new(tree, &compiled, &program.args, s.launcher, s.nodes);
+    for (name, value) in &program.env {
+        job = job.env(name, value);
+    }
+    if s.path == Way::Portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    Ok(job)
+}
+
+/// A run that must pass.
+fn sound(program: &Program, s: Setting) -> Result<(), Trouble> {
+    let ended = job(&layout::build(), program, s)?.watchdog(Duration::from_secs(300)).run()?;
+    passed(program, &ended)?;
+    travelled(program, s, &ended)
+}
+
+fn passed(program: &Program, ended: &Ended) -> Result<(), Trouble> {
+    ended.tidy()?;
+    if ended.code != Some(0) {
+        return Err(ended.trouble("it did not exit with 0"));
+    }
+    if !ended.says(&format!("{}: PASS", program.name)) {
+        return Err(ended.trouble("it printed no PASS"));
+    }
+    Ok(())
+}
+
+/// Whether the data took the path that the setting names, told by the counters of the network interfaces.
+fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble> {
+    let ranks: Vec<u64> = ended.counters.iter().map(|c| c.rank).collect();
+    if ranks != (0..u64::from(s.nodes)).collect::<Vec<_>>() {
+        return Err(ended.trouble(format!("counters came from the ranks {ranks:?}")));
+    }
+    if let Some(c) = ended.counters.iter().find(|c| c.dropped != 0) {
+        return Err(ended.trouble(format!("rank {} dropped messages: {c:?}", c.rank)));
+    }
+    if s.nodes == 1 {
+        return Ok(());
+    }
+    if let Some(c) = ended.counters.iter().find(|c| c.puts == 0) {
+        return Err(ended.trouble(format!("rank {} sent nothing through Portals: {c:?}", c.rank)));
+    }
+    let gets: u64 = ended.counters.iter().map(|c| c.gets).sum();
+    match s.path {
+        Way::Portals if program.gets && gets == 0 => {
+            Err(ended.trouble("no get went through Portals, though the program gets"))
+        }
+        Way::Cross if gets != 0 => {
+            Err(ended.trouble(format!("{gets} gets of mapped segments went through Portals")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A run with a planted fault: the same build must pass without it, and fail with it.
+fn noticed(program: &Program, fault: &str, s: Setting) -> Result<(), Trouble> {
+    let tree = layout::build_faults();
+    let control = job(&tree, program, s)?.watchdog(Duration::from_secs(300)).run()?;
+    passed(program, &control).map_err(|e| format!("without the fault: {e}"))?;
+    // A lost message ends in the program's own watchdog; how long it waits follows from how long it takes without.
+    let stall = 3 + 5 * control.time.as_secs();
+    let ended = job(&tree, program, s)?
+        .env("GASNET_TEST_FAULT", fault)
+        .env("GASNET_TEST_STALL", stall.to_string())
+        .watchdog(Duration::from_secs(3 * stall))
+        .run()?;
+    if ended.code == Some(0) {
+        return Err(ended.trouble(format!("it passed with the fault {fault}")));
+    }
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! The C test programs and what their head lines say. `capi-tests/check.h` describes the lines.
+
+use crate::layout::{Mode, root};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A planted fault that must make a program fail, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Value of GASNET_TEST_FAULT.
+    pub name: String,
+    /// Only in PAR.
+    pub par: bool,
+    /// Only where all traffic goes through Portals.
+    pub portals: bool,
+}
+
+/// Which numbers of processes a program runs with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Nodes {
+    /// Any.
+    Any,
+    /// One, or an even number.
+    Even,
+    /// At least so many.
+    From(u32),
+}
+
+impl Nodes {
+    /// Whether `n` is one of them.
+    pub fn allow(self, n: u32) -> bool {
+        match self {
+            Nodes::Any => true,
+            Nodes::Even => n == 1 || n % 2 == 0,
+            Nodes::From(least) => n >= least,
+        }
+    }
+}
+
+/// One test program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Its source file.
+    pub source: PathBuf,
+    /// Its name.
+    pub name: String,
+    /// Arguments of a quick run.
+    pub args: Vec<String>,
+    /// Variables that it needs.
+    pub env: Vec<(String, String)>,
+    /// Numbers of processes.
+    pub nodes: Nodes,
+    /// Thread modes that it can be compiled for.
+    pub modes: Vec<Mode>,
+    /// Faults that it must notice.
+    pub faults: Vec<Fault>,
+    /// Whether it calls a get of any form, so that the interface must have counted some.
+    pub gets: bool,
+}
+
+/// All programs, `capi-tests/test*.c`, by name.
+pub fn all() -> Vec<Program> {
+    let Ok(dir) = fs::read_dir(root().join("capi-tests")) else { return Vec::new() };
+    let mut sources: Vec<PathBuf> = dir
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| {
+            p.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("test") && n.ends_with(".c"))
+        })
+        .collect();
+    sources.sort();
+    sources.iter().filter_map(|s| fs::read_to_string(s).ok().map(|text| parse(s, &text))).collect()
+}
+
+/// The program of that name.
+pub fn named(name: &str) -> Option<Program> {
+    all().into_iter().find(|p| p.name == name)
+}
+
+/// What `source` with this text says about itself. A line that makes no sense is a mistake in the source.
+fn parse(source: &Path, text: &str) -> Program {
+    let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
+    let mut program = Program {
+        source: source.to_path_buf(),
+        name: name.clone(),
+        args: Vec::new(),
+        env: Vec::new(),
+        nodes: Nodes::Any,
+        modes: vec![Mode::Seq, Mode::Par],
+        faults: Vec::new(),
+        gets: ["gasnet_get(", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
+            .iter()
+            .any(|g| text.contains(g)),
+    };
+    for line in text.lines().take(40) {
+        let Some((key, value)) = line
+            .trim()
+            .strip_prefix("/*")
+            .and_then(|l| l.strip_suffix("*/"))
+            .and_then(|l| l.trim().split_once(':'))
+        else {
+            continue;
+        };
+        let value = value.trim();
+        match key {
+            "args" => program.args = words(value),
+            "env" => {
+                program.env = words(value)
+                    .iter()
+                    .filter_map(|w| w.split_once('='))
+                    .map(|(k, v)| (k.to_string(), v.to_string()))
+                    .collect();
+            }
+            "nodes" => {
+                program.nodes = match value {
+                    "any" => Nodes::Any,
+                    "even" => Nodes::Even,
+                    _ => match value.strip_suffix('+').and_then(|n| n.parse().ok()) {
+                        Some(n) => Nodes::From(n),
+                        None => panic!("{name}.c: nodes: {value}"),
+                    },
+                }
+            }
+            "threads" => {
+                program.modes = match value {
+                    "both" => vec![Mode::Seq, Mode::Par],
+                    "par" => vec![Mode::Par],
+                    "seq" => vec![Mode::Seq],
+                    _ => panic!("{name}.c: threads: {value}"),
+                }
+            }
+            "faults" => {
+                program.faults = words(value)
+                    .iter()
+                    .map(|w| {
+                        let mut parts = w.split(':');
+                        let mut fault = Fault {
+                            name: parts.next().unwrap_or("").to_string(),
+                            par: false,
+                            portals: false,
+                        };
+                        for p in parts {
+                            match p {
+                                "par" => fault.par = true,
+                                "portals" => fault.portals = true,
+                                _ => panic!("{name}.c: faults: {w}"),
+                            }
+                        }
+                        fault
+                    })
+                    .collect();
+            }
+            _ => {}
+        }
+    }
+    program
+}
+
+/// Words between blanks; double quotes hold one together.
+fn words(text: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut word = String::new();
+    let mut quoted = false;
+    let mut begun = false;
+    for c in text.chars() {
+        match c {
+            '"' => {
+                quoted = !quoted;
+                begun = true;
+            }
+            c if c.is_whitespace() && !quoted => {
+                if begun {
+                    all.push(std::mem::take(&mut word));
+                    begun = false;
+                }
+            }
+            c => {
+                word.push(c);
+                begun = true;
+            }
+        }
+    }
+    if begun {
+        all.push(word);
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn head_lines() {
+        let p = parse(
+            Path::new("x/testenv.c"),
+            "/* Says what it does.\n */\n/* args: GASNet is \"Global Address Space Networking\" */\n/* nodes: 3+ */\n\
+             /* threads: par */\n/* faults: lose_env skip_lock:par flip_put:portals */\n/* env: GASNET_DUMMY=\"a b\" */\n",
+        );
+        assert_eq!(p.name, "testenv");
+        assert_eq!(p.args, ["GASNet", "is", "Global Address Space Networking"]);
+        assert_eq!(p.nodes, Nodes::From(3));
+        assert_eq!(p.modes, [Mode::Par]);
+        assert_eq!(p.env, [("GASNET_DUMMY".to_string(), "a b".to_string())]);
+        assert_eq!(p.faults.len(), 3);
+        assert!(p.faults[1].par && !p.faults[1].portals && p.faults[2].portals);
+        assert!(!p.gets);
+    }
+
+    #[test]
+    fn even_means_one_or_even() {
+        let allowed: Vec<u32> = [1, 2, 3, 4, 8].into_iter().filter(|&n| Nodes::Even.allow(n)).collect();
+        assert_eq!(allowed, [1, 2, 4, 8]);
+    }
+}

@@ -1,0 +1,16 @@
+//! All cases of the C test programs as one entry each, for `cargo test` and nextest. Cases that are not in the sample of
+//! this seed (environment variable SEED) are ignored; `--include-ignored` runs them too.
+
+use capi_tests::sample;
+use libtest_mimic::{Arguments, Trial};
+
+fn main() {
+    let mut args = Arguments::from_args();
+    // Jobs spin: one at a time.
+    args.test_threads = Some(1);
+    let trials = capi_tests::cases(sample::seed())
+        .into_iter()
+        .map(|c| Trial::test(c.name, || (c.run)().map_err(Into::into)).with_ignored_flag(!c.sampled))
+        .collect();
+    libtest_mimic::run(&args, trials).exit();
+}

@@ -1,0 +1,27 @@
+#!/bin/sh
+# Checks that the tools of a build are there; as root on a system with apt-get, installs what is missing. Otherwise
+# names what is missing in one line and fails.
+set -eu
+
+need=
+command -v "${CC:-cc}" >/dev/null 2>&1 || need="$need gcc"
+command -v make >/dev/null 2>&1 || need="$need make"
+command -v git >/dev/null 2>&1 || need="$need git"
+for tool in "$@"; do
+    command -v "$tool" >/dev/null 2>&1 || need="$need $tool"
+done
+if [ -n "$need" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+    apt-get update -qq || true
+    # shellcheck disable=SC2086 # a list of words
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $need libc6-dev >/dev/null || true
+    missing=
+    for tool in $need; do
+        command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+    done
+    need=$missing
+fi
+command -v "${CARGO:-cargo}" >/dev/null 2>&1 || need="$need cargo (a Rust toolchain, see https://rustup.rs)"
+if [ -n "$need" ]; then
+    echo "needed, but not found:$need" >&2
+    exit 1
+fi
