@@ -304,3 +304,65 @@ pub enum StatusRegister {
     /// `PTL_SR_DROP_COUNT`: messages that found no home here.
     DropCount,
 }
+
+/// An event without what can be looked up again: what [`crate::Interface::eq_next`] gives.
+#[derive(Clone, Copy, Debug)]
+pub struct BriefEvent {
+    /// What happened.
+    pub kind: EventKind,
+    /// `PTL_EQ_DROPPED`: at least one event between this and the previous one was lost.
+    pub dropped: bool,
+    /// Whether the operation went well.
+    pub ni_fail: NiFail,
+    /// The memory descriptor.
+    pub md_handle: MdHandle,
+    /// [`Md::user_ptr`] of the descriptor.
+    pub user_ptr: *mut c_void,
+    /// [`Md::start`] of the descriptor.
+    pub start: *mut c_void,
+    /// The process that initiated the operation (of an ACK or REPLY: the target).
+    pub initiator: ProcessId,
+    /// The match bits as sent.
+    pub match_bits: MatchBits,
+    /// Immediate data of a put.
+    pub hdr_data: HdrData,
+    /// Where in the memory descriptor, in bytes.
+    pub offset: Size,
+    /// Length accepted, in bytes.
+    pub mlength: Size,
+    /// Length asked for, in bytes.
+    pub rlength: Size,
+}
+
+/// A function that is run with every event that is taken from a queue, by the thread that takes it
+/// (`ptl_eq_handler_t`).
+pub type EqHandler = fn(&Event);
+
+/// What travelled through an interface since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Puts that were initiated here (a get-put counts as one put and one get).
+    pub puts: u64,
+    /// Gets that were initiated here.
+    pub gets: u64,
+    /// Bytes that they asked to move.
+    pub bytes: u64,
+    /// Those of them that were framed for the target's own progress.
+    pub framed: u64,
+    /// Messages to this interface that found no home (`PTL_SR_DROP_COUNT`).
+    pub dropped: u64,
+}
+
+impl Limits {
+    /// What an interface offers if it is not told otherwise.
+    pub const DEFAULT: Limits = Limits {
+        max_mes: 1024,
+        max_mds: 4096,
+        max_eqs: 64,
+        max_ac_index: 7,
+        max_pt_index: 63,
+        max_md_iovecs: 16,
+        max_me_list: 1024,
+        max_getput_md: 64,
+    };
+}

@@ -1,0 +1,1 @@
+//! A fabric of one process whose arena is on the heap.
