@@ -1,4 +1,15 @@
-//! The only room that talks to the operating system.
+//! The only room that talks to the operating system; every other room calls it.
+//!
+//! Nothing here knows of jobs or of GASNet. Whatever may be called from a signal handler says so.
+
+pub mod clock;
+pub mod cpu;
+pub mod futex;
+pub mod memory;
+pub mod process;
+pub mod signal;
+pub mod socket;
+pub mod thread;
 
 /// Writes all of `bytes` to standard error, ignoring failures; async-signal-safe.
 pub fn write_stderr(bytes: &[u8]) {
@@ -17,4 +28,18 @@ pub fn write_stderr(bytes: &[u8]) {
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit may be called at any time.
     unsafe { libc::_exit(code) }
+}
+
+/// The error number of the last system call of this thread. Async-signal-safe.
+#[inline]
+pub fn errno() -> i32 {
+    // SAFETY: the location is that of the calling thread and always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Sets the error number of this thread. Async-signal-safe; signal handlers put back what they found.
+#[inline]
+pub fn set_errno(value: i32) {
+    // SAFETY: the location is that of the calling thread and always valid.
+    unsafe { *libc::__errno_location() = value }
 }

@@ -1,0 +1,78 @@
+//! Futexes in memory that several processes share (never the private kind). Called by the waiting code of `core` and
+//! by locks in shared memory.
+
+use core::sync::atomic::AtomicU32;
+
+/// Why [`wait`] came back. Callers look at the word again whatever it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// Somebody called [`wake`], or a signal arrived, or for no reason.
+    Maybe,
+    /// The word did not have the expected value.
+    Changed,
+    /// The time was over.
+    TimedOut,
+}
+
+/// Sleeps while `word` has the value `expected`, until [`wake`] or for `timeout_ns` nanoseconds (`None`: forever).
+///
+/// The kernel compares the word and goes to sleep in one step with respect to [`wake`], so a waker that first changes
+/// the word and then wakes is never missed.
+pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> Woken {
+    let t = timeout_ns.map(|ns| libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    });
+    let t = t.as_ref().map_or(core::ptr::null(), |t| t as *const libc::timespec);
+    // SAFETY: the word is a live, aligned 32-bit integer and the timeout null or a live timespec.
+    let r = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, t) };
+    if r == 0 {
+        return Woken::Maybe;
+    }
+    match super::errno() {
+        libc::EAGAIN => Woken::Changed,
+        libc::ETIMEDOUT => Woken::TimedOut,
+        _ => Woken::Maybe,
+    }
+}
+
+/// Wakes up to `count` sleepers of `word`; returns how many. Async-signal-safe.
+pub fn wake(word: &AtomicU32, count: u32) -> u32 {
+    let count = count.min(i32::MAX as u32);
+    // SAFETY: the word is a live, aligned 32-bit integer.
+    let r = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, count) };
+    r.max(0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::Ordering;
+    use std::sync::Arc;
+
+    #[test]
+    fn returns_at_once_when_the_value_differs() {
+        assert_eq!(wait(&AtomicU32::new(1), 0, None), Woken::Changed);
+    }
+
+    #[test]
+    fn times_out() {
+        assert_eq!(wait(&AtomicU32::new(0), 0, Some(1_000_000)), Woken::TimedOut);
+    }
+
+    #[test]
+    fn wakes() {
+        let word = Arc::new(AtomicU32::new(0));
+        let sleeper = std::thread::spawn({
+            let word = word.clone();
+            move || {
+                while word.load(Ordering::Acquire) == 0 {
+                    wait(&word, 0, None);
+                }
+            }
+        });
+        word.store(1, Ordering::Release);
+        wake(&word, u32::MAX);
+        sleeper.join().unwrap();
+    }
+}

@@ -1,0 +1,285 @@
+//! Memory: files without a name that processes share ([`MemFd`]), mappings ([`Mapping`]), and how much there is.
+//! Called by `core::segment`, by `boot`, and by whoever sizes the arena.
+//!
+//! A memory file has no name in any file system: it is gone with the last process that holds it.
+
+use super::cpu::cgroup_files;
+use core::ptr::NonNull;
+use std::ffi::CStr;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::OnceLock;
+
+/// Bytes of a page.
+pub fn page_size() -> usize {
+    static PAGE: OnceLock<usize> = OnceLock::new();
+    // SAFETY: plain query, which cannot fail for the page size.
+    *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
+}
+
+/// A memory file.
+#[derive(Debug)]
+pub struct MemFd(OwnedFd);
+
+impl From<OwnedFd> for MemFd {
+    fn from(fd: OwnedFd) -> Self {
+        MemFd(fd)
+    }
+}
+
+impl From<MemFd> for OwnedFd {
+    fn from(m: MemFd) -> Self {
+        m.0
+    }
+}
+
+impl AsFd for MemFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl MemFd {
+    /// An empty memory file, closed on exec; `name` only shows in /proc.
+    pub fn create(name: &CStr) -> io::Result<MemFd> {
+        // SAFETY: the name is NUL-terminated.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a descriptor that was just opened and belongs to nobody else.
+        Ok(MemFd(unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) }))
+    }
+
+    /// Bytes that it has.
+    pub fn len(&self) -> io::Result<u64> {
+        len(self.0.as_fd())
+    }
+
+    /// Whether it has no bytes.
+    pub fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// See [`set_len`].
+    pub fn set_len(&self, bytes: u64) -> io::Result<()> {
+        set_len(self.0.as_fd(), bytes)
+    }
+
+    /// See [`reserve`].
+    pub fn reserve(&self, offset: u64, bytes: u64) -> io::Result<()> {
+        reserve(self.0.as_fd(), offset, bytes)
+    }
+
+    /// See [`Mapping::shared`].
+    pub fn map(&self, offset: u64, bytes: usize) -> io::Result<Mapping> {
+        Mapping::shared(self.0.as_fd(), offset, bytes)
+    }
+}
+
+/// Bytes that a file has.
+pub fn len(file: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: all-zero is a valid `stat`.
+    let mut st: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: a live descriptor and a live buffer.
+    if unsafe { libc::fstat(file.as_raw_fd(), &mut st) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(st.st_size as u64)
+}
+
+/// Makes a memory file this long without allocating any page: bytes that were not there are zero and take memory
+/// when first touched. Processes that call it for one file at a time of concurrency give the same length.
+pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
+    if len(file)? == bytes {
+        return Ok(());
+    }
+    // SAFETY: a live descriptor.
+    match unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Allocates these bytes of a memory file for real, extending it where needed, so that touching them later cannot
+/// fail.
+///
+/// # Errors
+/// `StorageFull` or `OutOfMemory` if there is not as much memory, with a text that says how much was asked for and
+/// what the machine has; nothing stays allocated then that was not before.
+pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    if bytes == 0 {
+        return Ok(());
+    }
+    loop {
+        // SAFETY: a live descriptor.
+        let r = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
+        if r == 0 {
+            return Ok(());
+        }
+        let e = io::Error::last_os_error();
+        match e.raw_os_error() {
+            Some(libc::EINTR) => continue,
+            Some(libc::ENOSPC | libc::ENOMEM) => {
+                let l = limits();
+                return Err(io::Error::new(
+                    e.kind(),
+                    format!(
+                        "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{})",
+                        l.available,
+                        l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"))
+                    ),
+                ));
+            }
+            _ => return Err(e),
+        }
+    }
+}
+
+/// A mapped range of memory; unmapped when dropped.
+#[derive(Debug)]
+pub struct Mapping {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: a Mapping only names a range of the process's address space, which is the same for all threads.
+unsafe impl Send for Mapping {}
+// SAFETY: as above; its methods do not touch the memory.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    fn map(fd: i32, offset: u64, bytes: usize, prot: i32, flags: i32) -> io::Result<Mapping> {
+        // SAFETY: no address is given, so no existing mapping is replaced.
+        let p = unsafe { libc::mmap(core::ptr::null_mut(), bytes, prot, flags, fd, offset as libc::off_t) };
+        if p == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(p.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        Ok(Mapping { base, len: bytes })
+    }
+
+    /// Maps a range of a memory file, shared, for reading and writing, without reserving memory for it. `offset` is
+    /// a multiple of the page size; `bytes` is not 0. Touching what lies beyond the end of the file is SIGBUS.
+    pub fn shared(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        Mapping::map(file.as_raw_fd(), offset, bytes, prot, libc::MAP_SHARED | libc::MAP_NORESERVE)
+    }
+
+    /// Maps zeroed memory of this process alone; it takes real memory when first touched.
+    pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        Mapping::map(-1, 0, bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE)
+    }
+
+    /// First byte; page-aligned.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// First byte; page-aligned.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// Bytes.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Never: a mapping has at least one byte.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Keeps it mapped until the process ends.
+    pub fn leak(self) -> NonNull<u8> {
+        let base = self.base;
+        core::mem::forget(self);
+        base
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the range was mapped by us and, by ownership, nobody uses it any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
+    }
+}
+
+/// How much memory there is, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// RAM of the machine.
+    pub physical: u64,
+    /// What the kernel says can be had now without swapping.
+    pub available: u64,
+    /// The lowest limit of the control groups (version 1 or 2) of this process, if one limits it below `physical`.
+    pub cgroup: Option<u64>,
+}
+
+impl Limits {
+    /// The most that all processes here can ever have together.
+    pub fn total(&self) -> u64 {
+        self.cgroup.map_or(self.physical, |c| c.min(self.physical))
+    }
+}
+
+/// The limits of now.
+pub fn limits() -> Limits {
+    // SAFETY: plain query.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64;
+    let physical = pages * page_size() as u64;
+    let available = std::fs::read_to_string("/proc/meminfo")
+        .ok()
+        .and_then(|text| parse_available(&text))
+        .map_or(physical, |n| n.min(physical));
+    let v2 = cgroup_files("", "memory.max");
+    let v1 = cgroup_files("memory", "memory.limit_in_bytes");
+    let cgroup = v2
+        .iter()
+        .chain(&v1)
+        .filter_map(|f| std::fs::read_to_string(f).ok()?.trim().parse::<u64>().ok())
+        .min()
+        .filter(|&c| c < physical);
+    Limits { physical, available, cgroup }
+}
+
+fn parse_available(meminfo: &str) -> Option<u64> {
+    let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_mappings_of_one_file_are_one_memory() {
+        let f = MemFd::create(c"test").unwrap();
+        f.reserve(page_size() as u64, 100).unwrap();
+        assert_eq!(f.len().unwrap(), page_size() as u64 + 100);
+        f.set_len(4 * page_size() as u64).unwrap();
+        let (a, b) = (f.map(0, 4 * page_size()).unwrap(), f.map(page_size() as u64, page_size()).unwrap());
+        // SAFETY: both lie within the file; no reference to them exists.
+        unsafe {
+            a.as_ptr().add(page_size() + 5).write(42);
+            assert_eq!(b.as_ptr().add(5).read(), 42);
+            assert_eq!(a.as_ptr().read(), 0);
+        }
+    }
+
+    #[test]
+    fn too_much_is_an_error_that_says_so() {
+        let f = MemFd::create(c"test").unwrap();
+        let e = f.reserve(0, 1 << 50).unwrap_err();
+        assert!(e.to_string().contains("1125899906842624"), "{e}");
+        let limits = limits();
+        assert!(limits.physical > 0 && limits.available > 0 && limits.total() <= limits.physical);
+    }
+
+    #[test]
+    fn meminfo() {
+        assert_eq!(parse_available("MemTotal: 5 kB\nMemAvailable:   16 kB\n"), Some(16384));
+    }
+}

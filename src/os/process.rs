@@ -1,0 +1,236 @@
+//! Processes: numbers, life signs, starting and ending. Called by `boot` and by whoever waits for a peer.
+
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
+
+/// Number of this process. Async-signal-safe.
+pub fn pid() -> u32 {
+    // SAFETY: no arguments; never fails.
+    unsafe { libc::getpid() as u32 }
+}
+
+/// Number of the parent process. Async-signal-safe.
+pub fn parent() -> u32 {
+    // SAFETY: no arguments; never fails.
+    unsafe { libc::getppid() as u32 }
+}
+
+/// What another process is up to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Liveness {
+    /// It runs or can run.
+    Alive,
+    /// It was stopped by a signal or by a debugger.
+    Stopped,
+    /// It is gone, or a zombie.
+    Dead,
+}
+
+/// What the process with this number is up to. Opens a file of /proc: not for hot loops. Does not allocate.
+pub fn liveness(pid: u32) -> Liveness {
+    let mut path = [0u8; 32];
+    let mut w = &mut path[..31];
+    if io::Write::write_fmt(&mut w, format_args!("/proc/{pid}/stat")).is_err() {
+        return Liveness::Dead;
+    }
+    let mut text = [0u8; 128];
+    // SAFETY: the path is NUL-terminated, since its last byte is never written.
+    let fd = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        // Without /proc, or with a hidden one, the null signal tells at least the living from the gone.
+        // SAFETY: signal 0 is not delivered.
+        let gone = unsafe { libc::kill(pid as i32, 0) } != 0 && super::errno() == libc::ESRCH;
+        return if gone { Liveness::Dead } else { Liveness::Alive };
+    }
+    // SAFETY: a live descriptor and a live buffer.
+    let n = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
+    // SAFETY: opened above, used by nobody else.
+    unsafe { libc::close(fd) };
+    if n <= 0 {
+        return Liveness::Dead;
+    }
+    parse_state(&text[..n as usize])
+}
+
+/// The state in the text of /proc/pid/stat: the letter after the name, whose end is the last `)`.
+fn parse_state(stat: &[u8]) -> Liveness {
+    let letter = stat.iter().rposition(|&c| c == b')').and_then(|i| stat.get(i + 2));
+    match letter {
+        Some(b'T' | b't') => Liveness::Stopped,
+        Some(b'Z' | b'X' | b'x') | None => Liveness::Dead,
+        Some(_) => Liveness::Alive,
+    }
+}
+
+/// Threads of this process.
+pub fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count)
+}
+
+/// Sends a signal to a process; false if there is no such process. Async-signal-safe.
+pub fn kill(pid: u32, signal: i32) -> bool {
+    // 0 and numbers beyond i32 would mean whole groups of processes.
+    if pid == 0 || pid > i32::MAX as u32 {
+        return false;
+    }
+    // SAFETY: plain system call.
+    unsafe { libc::kill(pid as i32, signal) == 0 }
+}
+
+/// Has the kernel kill this process when its parent (the thread that forked it) dies; false if the parent, which had
+/// this number, is dead already.
+pub fn die_with_parent(parent_pid: u32) -> bool {
+    // SAFETY: plain system call.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
+    parent() == parent_pid
+}
+
+/// Who returns from [`fork`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forked {
+    /// The new process.
+    Child,
+    /// The old one; number of the new one.
+    Parent(u32),
+}
+
+/// Forks this process.
+///
+/// # Safety
+/// If the process has several threads, the child must do nothing that needs a lock which one of them may hold.
+pub unsafe fn fork() -> io::Result<Forked> {
+    // SAFETY: as promised by the caller.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid as u32)),
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By exit, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+}
+
+/// Collects this child if it has ended; `None` if it runs. A child that somebody else has collected counts as
+/// `Exited(0)`.
+pub fn reap(child: u32) -> Option<Ended> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a live variable.
+        match unsafe { libc::waitpid(child as i32, &mut status, libc::WNOHANG) } {
+            0 => return None,
+            -1 if super::errno() == libc::EINTR => continue,
+            -1 => return Some(Ended::Exited(0)),
+            _ if libc::WIFSIGNALED(status) => return Some(Ended::Killed(libc::WTERMSIG(status))),
+            _ if libc::WIFEXITED(status) => return Some(Ended::Exited(libc::WEXITSTATUS(status))),
+            _ => return None,
+        }
+    }
+}
+
+/// A descriptor that polls readable when the process ends.
+pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: plain system call.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// Replaces this process by a program, found through PATH unless its name has a slash; comes back only if that fails.
+/// `args` starts with the name that the program sees as its own.
+pub fn exec(program: &CStr, args: &[CString]) -> io::Error {
+    let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
+    argv.push(core::ptr::null());
+    // SAFETY: the name and all arguments are NUL-terminated, the list ends with null.
+    unsafe { libc::execvp(program.as_ptr(), argv.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// Sets a variable of the environment.
+///
+/// # Safety
+/// No other thread may use the environment at the same time.
+pub unsafe fn set_env(name: &CStr, value: &CStr) {
+    // SAFETY: both are NUL-terminated; exclusive as promised by the caller.
+    unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+}
+
+/// Removes a variable from the environment.
+///
+/// # Safety
+/// No other thread may use the environment at the same time.
+pub unsafe fn unset_env(name: &CStr) {
+    // SAFETY: NUL-terminated; exclusive as promised by the caller.
+    unsafe { libc::unsetenv(name.as_ptr()) };
+}
+
+/// Makes descriptor 0 read nothing.
+pub fn null_stdin() {
+    // SAFETY: the path is NUL-terminated; the descriptor is ours until closed.
+    unsafe {
+        let fd = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
+        if fd > 0 {
+            libc::dup2(fd, 0);
+            libc::close(fd);
+        }
+    }
+}
+
+/// Allows this process as many descriptors as it may have.
+pub fn maximize_descriptors() {
+    let mut l = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `l` is a live structure.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut l) == 0 && l.rlim_cur < l.rlim_max {
+            l.rlim_cur = l.rlim_max;
+            libc::setrlimit(libc::RLIMIT_NOFILE, &l);
+        }
+    }
+}
+
+/// Writes out all of C's output streams.
+pub fn flush_stdio() {
+    // SAFETY: null means all streams.
+    unsafe { libc::fflush(core::ptr::null_mut()) };
+}
+
+/// Has `hook` called with the code by `exit(code)` and by a return from `main`, after what is registered later and
+/// before what was registered earlier.
+pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
+    unsafe extern "C" {
+        fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void), arg: *mut core::ffi::c_void) -> i32;
+    }
+    // SAFETY: the hook is a function of the type that the C library calls, and the library is never unloaded.
+    unsafe { on_exit(hook, core::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states() {
+        assert_eq!(parse_state(b"12 (a) b) R 1"), Liveness::Alive);
+        assert_eq!(parse_state(b"12 (x) T 1"), Liveness::Stopped);
+        assert_eq!(parse_state(b"12 (x) Z 1"), Liveness::Dead);
+        assert_eq!(parse_state(b"12 (x"), Liveness::Dead);
+        assert_eq!(liveness(pid()), Liveness::Alive);
+        assert_eq!(liveness(0x7fff_fff0), Liveness::Dead);
+    }
+
+    #[test]
+    fn never_signals_a_group() {
+        assert!(!kill(0, 0));
+        assert!(!kill(u32::MAX, 0));
+        assert!(kill(pid(), 0));
+    }
+}

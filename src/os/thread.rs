@@ -1,0 +1,85 @@
+//! One slot of thread-local storage, which holds the index of the thread in the library, and a call when the thread
+//! ends. Called by `core::threads`.
+//!
+//! The slot is a constant at start and has no destructor of its own, so that reading it is one access without any
+//! registration or allocation and remains sound in signal handlers and while a thread is being torn down. The end of
+//! the thread is seen through a pthread key.
+
+use core::cell::Cell;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::OnceLock;
+
+/// What [`index`] returns for a thread that has none.
+pub const NONE: u32 = u32::MAX;
+
+thread_local! {
+    static INDEX: Cell<u32> = const { Cell::new(NONE) };
+}
+
+/// Called at the end of a thread with its index; a `fn(u32)`, 0 before [`claim`].
+static RELEASE: AtomicUsize = AtomicUsize::new(0);
+
+/// Index of the calling thread, or [`NONE`].
+#[inline(always)]
+pub fn index() -> u32 {
+    INDEX.with(Cell::get)
+}
+
+extern "C" fn at_thread_end(value: *mut c_void) {
+    let release = RELEASE.load(Ordering::Acquire);
+    if value.is_null() || release == 0 {
+        return;
+    }
+    INDEX.with(|i| i.set(NONE));
+    // SAFETY: RELEASE holds 0 or a `fn(u32)` stored by `claim`.
+    let release: fn(u32) = unsafe { core::mem::transmute(release) };
+    release(value as usize as u32 - 1);
+}
+
+/// Gives the calling thread an index below [`NONE`]; `release` is called with it when the thread ends. All callers
+/// pass the same `release`.
+///
+/// # Errors
+/// False if the system has no thread-specific key left; then the index is set, but its release never comes.
+pub fn claim(index: u32, release: fn(u32)) -> bool {
+    static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
+    RELEASE.store(release as usize, Ordering::Release);
+    INDEX.with(|i| i.set(index));
+    let key = KEY.get_or_init(|| {
+        let mut key = 0;
+        // SAFETY: `key` is a live variable; the destructor has the signature that pthreads calls.
+        (unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) } == 0).then_some(key)
+    });
+    // SAFETY: the key was created above and is never deleted; the value is never dereferenced.
+    key.is_some_and(
+        |key| unsafe { libc::pthread_setspecific(key, (index as usize + 1) as *const c_void) } == 0,
+    )
+}
+
+/// The kernel's number of the calling thread. Async-signal-safe.
+pub fn tid() -> u32 {
+    // SAFETY: no arguments; never fails.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::sync::atomic::AtomicU32;
+
+    static RELEASED: AtomicU32 = AtomicU32::new(NONE);
+
+    #[test]
+    fn released_at_thread_end() {
+        std::thread::spawn(|| {
+            assert_eq!(index(), NONE);
+            assert!(claim(7, |i| RELEASED.store(i, Ordering::SeqCst)));
+            assert_eq!(index(), 7);
+        })
+        .join()
+        .unwrap();
+        assert_eq!(RELEASED.load(Ordering::SeqCst), 7);
+        assert_eq!(index(), NONE);
+    }
+}
