@@ -14,6 +14,7 @@ use crate::conduit::{self, Conduit};
 use crate::{env, os, report};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use std::os::fd::AsFd;
 use once_cell::race::OnceBox;
 
 /// How many client threads may call at a time (`GASNET_SEQ`, `GASNET_PARSYNC`, `GASNET_PAR`).
@@ -195,10 +196,10 @@ impl Job {
     }
 
     fn thread_index(&self) -> u16 {
-        match os::thread::index(self.slots.len()) {
+        match threads::index(self.slots.count()) {
             Some(i) => i,
             None => report::fatal(
-                format_args!("more than {} threads use the library at the same time", self.slots.len()),
+                format_args!("more than {} threads use the library at the same time", self.slots.count()),
                 format_args!("Let threads end before others start, or raise GASNET_MAX_THREADS (at most {}).", threads::MAX_THREADS),
             ),
         }
@@ -213,7 +214,7 @@ impl Job {
     pub fn scratch(&self, local_rank: u32) -> *mut u8 {
         assert!(local_rank < self.boot.host().local_size);
         // SAFETY: the mapping holds SCRATCH_BYTES for each process of the host, and local_rank is one of them.
-        unsafe { self.scratch.base().add(local_rank as usize * SCRATCH_BYTES) }
+        unsafe { self.scratch.as_ptr().add(local_rank as usize * SCRATCH_BYTES) }
     }
 
     /// Leaves this process if somebody has ended the job. One load.
@@ -235,9 +236,8 @@ impl Job {
 
 fn map_scratch(host: &boot::HostMemory) -> std::io::Result<os::memory::Mapping> {
     let len = host.local_size as usize * SCRATCH_BYTES;
-    let file = os::memory::File::new(&host.scratch);
-    file.reserve(0, len as u64)?;
-    file.map(0, len)
+    os::memory::reserve(host.scratch.as_fd(), 0, len as u64)?;
+    os::memory::Mapping::shared(host.scratch.as_fd(), 0, len)
 }
 
 fn no_network(e: &dyn core::fmt::Display) -> ! {

@@ -8,6 +8,7 @@ use crate::boot::Bootstrap;
 use crate::os::memory::{self, Mapping};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use std::os::fd::AsFd;
 
 /// The segment of one process.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ impl Limits {
     pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> Limits {
         let host = boot.host();
         // An eighth stays for everything that is not a segment.
-        let share = memory::limit() / 8 * 7 / u64::from(host.local_size.max(1));
+        let share = memory::limits().total() / 8 * 7 / u64::from(host.local_size.max(1));
         let page = memory::page_size() as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
         let all: Vec<u64> =
@@ -109,16 +110,15 @@ pub struct Attached {
 /// What the operating system said, if it refused a mapping.
 pub fn attach(boot: &dyn Bootstrap, limits: Limits, supernodes: Supernodes, len: usize) -> std::io::Result<Attached> {
     let host = boot.host();
-    let file = memory::File::new(&host.segments);
     let at = |local_rank: u32| u64::from(local_rank) * limits.stride as u64;
-    file.grow(at(host.local_size))?;
+    memory::set_len(host.segments.as_fd(), at(host.local_size))?;
     let mut mappings = Vec::new();
     let mut map = |local_rank: u32, len: usize| -> std::io::Result<*mut u8> {
         if len == 0 {
             return Ok(core::ptr::null_mut());
         }
-        let m = file.map(at(local_rank), len)?;
-        let base = m.base();
+        let m = Mapping::shared(host.segments.as_fd(), at(local_rank), len)?;
+        let base = m.as_ptr();
         mappings.push(m);
         Ok(base)
     };

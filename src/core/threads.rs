@@ -4,7 +4,9 @@
 //! thread, index 0, and nothing is looked up.
 
 use super::job::Job;
+use crate::os;
 use core::cell::Cell;
+use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
 /// Most client threads that may use the library at a time (`GASNETT_MAX_THREADS`).
@@ -43,6 +45,41 @@ impl Slots {
     pub fn new(n: usize) -> Slots {
         Slots((0..n).map(|_| CachePadded::new(Slot::default())).collect())
     }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// The indices that live threads have, one bit each. An index is released by the end of its thread (Release) before
+/// another thread can take it (Acquire), so the new owner sees all that the old one wrote to its slot.
+static TAKEN: [AtomicU64; MAX_THREADS / 64] = [const { AtomicU64::new(0) }; MAX_THREADS / 64];
+
+/// Index of the calling thread, below `limit`; takes the lowest free one at the first call. `None` if all are taken.
+#[inline]
+pub(super) fn index(limit: usize) -> Option<u16> {
+    match os::thread::index() {
+        os::thread::NONE => take(limit),
+        i => Some(i as u16),
+    }
+}
+
+#[cold]
+fn take(limit: usize) -> Option<u16> {
+    for i in 0..limit.min(MAX_THREADS) {
+        let (word, bit) = (&TAKEN[i / 64], 1u64 << (i % 64));
+        if word.fetch_or(bit, Ordering::Acquire) & bit == 0 {
+            os::thread::claim(i as u32, release);
+            return Some(i as u16);
+        }
+    }
+    None
+}
+
+fn release(index: u32) {
+    let i = index as usize;
+    TAKEN[i / 64].fetch_and(!(1u64 << (i % 64)), Ordering::Release);
 }
 
 impl Ctx {

@@ -111,7 +111,7 @@ impl Ctx {
         let extension = self.job.conduit.extension();
         let round = round - plan.spin;
         if round < plan.then_yield || !plan.then_sleep || extension.is_none() {
-            crate::os::thread::yield_now();
+            crate::os::clock::yield_now();
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
                 self.job.look_for_the_dead(extension);
             }
