@@ -45,6 +45,7 @@ pub struct Job {
     command: Command,
     shown: String,
     watchdog: Duration,
+    input: Option<&'static str>,
     dir: PathBuf,
     marker: String,
 }
@@ -105,7 +106,8 @@ impl Job {
             .env(MARKER, &marker)
             .env("TMPDIR", dir.join("tmp"))
             .env("LD_LIBRARY_PATH", tree.join("lib"));
-        let mut job = Job { command, shown: String::new(), watchdog: Duration::from_secs(120), dir, marker };
+        let watchdog = Duration::from_secs(120);
+        let mut job = Job { command, shown: String::new(), watchdog, input: None, dir, marker };
         if launcher == Launcher::PshmNodes {
             job = job.env("GASNET_PSHM_NODES", nodes.to_string());
         }
@@ -117,6 +119,18 @@ impl Job {
         let value: OsString = value.as_ref().to_owned();
         self.shown += &format!("{name}={} ", value.to_string_lossy());
         self.command.env(name, value);
+        self
+    }
+
+    /// Lets the program find its library by itself.
+    pub fn without_library_path(mut self) -> Job {
+        self.command.env_remove("LD_LIBRARY_PATH");
+        self
+    }
+
+    /// Gives the launcher something to read.
+    pub fn stdin(mut self, text: &'static str) -> Job {
+        self.input = Some(text);
         self
     }
 
@@ -140,6 +154,12 @@ impl Job {
         shown += &self.command.get_program().to_string_lossy();
         for a in self.command.get_args() {
             shown += &format!(" {}", a.to_string_lossy());
+        }
+
+        if let Some(text) = self.input {
+            let path = self.dir.join("input");
+            fs::write(&path, text).map_err(io)?;
+            self.command.stdin(File::open(&path).map_err(io)?);
         }
 
         let before = names_of_shared_memory();
