@@ -40,7 +40,7 @@ bench: lib
 	@ci/bench.sh
 
 headers:
-	@ci/cbindgen.sh
+	@ci/cbindgen.sh --write
 
 doc:
 	@$(CARGO) doc --workspace --no-deps

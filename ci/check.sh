@@ -1,0 +1,84 @@
+#!/bin/sh
+# All tests, with a sample of the large matrices that SEED chooses. Each script of ci/ counts as one test, each Rust test
+# and each case of the C programs as one. The last line is the sum: `N passed, N failed, N skipped`.
+set -u
+exec 2>&1
+cd "$(dirname "$0")/.."
+cargo=${CARGO:-cargo}
+SEED=${SEED:-1}
+export SEED
+log=build/check
+mkdir -p $log
+passed=0
+failed=0
+skipped=0
+
+# step NAME COMMAND...: one test.
+step() {
+    name=$1
+    shift
+    if "$@" >"$log/$name.log" 2>&1; then
+        passed=$((passed + 1))
+        echo "ok      $name"
+    else
+        failed=$((failed + 1))
+        echo "FAILED  $name"
+        sed 's/^/    /' "$log/$name.log" | tail -n 60
+    fi
+}
+
+skip() {
+    skipped=$((skipped + 1))
+    echo "skipped $1 ($2)"
+}
+
+# tests NAME COMMAND...: Rust tests; adds up what the `test result:` lines say. A command that fails without such a line
+# is one failure.
+tests() {
+    name=$1
+    shift
+    "$@" >"$log/$name.log" 2>&1
+    code=$?
+    p=$(sum passed "$log/$name.log")
+    f=$(sum failed "$log/$name.log")
+    i=$(sum ignored "$log/$name.log")
+    if [ $code != 0 ] && [ "$f" = 0 ]; then
+        f=1
+    fi
+    passed=$((passed + p))
+    failed=$((failed + f))
+    if [ "$f" = 0 ]; then
+        echo "ok      $name ($p passed, $i not in this sample or ignored)"
+    else
+        echo "FAILED  $name ($p passed, $f failed, $i not in this sample or ignored)"
+        if grep -q '^failures:' "$log/$name.log"; then
+            sed -n '/^failures:/,/^test result/p' "$log/$name.log" | head -n 400
+        else
+            tail -n 60 "$log/$name.log"
+        fi
+    fi
+}
+
+sum() {
+    sed -n "s/^test result:.* \([0-9][0-9]*\) $1.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
+}
+
+echo "SEED=$SEED"
+step tools ci/tools.sh pkg-config
+step build ci/build.sh build
+step build-faults ci/build.sh build-faults
+if $cargo fmt --version >/dev/null 2>&1; then step fmt ci/fmt.sh; else skip fmt "rustfmt is not installed"; fi
+if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else skip clippy "clippy is not installed"; fi
+step doc ci/doc.sh
+step headers ci/headers.sh
+if command -v cbindgen >/dev/null 2>&1; then
+    step cbindgen ci/cbindgen.sh
+else
+    skip cbindgen "cbindgen is not installed"
+fi
+tests unit timeout 600 $cargo test --quiet --workspace --exclude capi-tests
+tests runner timeout 60 $cargo test --quiet -p capi-tests --lib
+tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
+echo "SEED=$SEED repeats this sample; logs are in $log"
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

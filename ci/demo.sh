@@ -1,0 +1,40 @@
+#!/bin/sh
+# What `make demo` shows, over a built tree: testsmall as a job of two processes on both paths, then every portable case of
+# testexit as a job of two processes with its exit code.
+set -eu
+cd "$(dirname "$0")/.."
+cc=${CC:-cc}
+export PKG_CONFIG_PATH="$PWD/build/lib/pkgconfig"
+run=build/bin/gasnetrun
+
+mkdir -p build/demo
+for name in testsmall testexit; do
+    if command -v pkg-config >/dev/null 2>&1; then
+        flags=$(pkg-config --cflags --libs gasnet-portals-seq)
+    else
+        flags="-D_GNU_SOURCE=1 -DGASNET_SEQ -I$PWD/build/include -L$PWD/build/lib -Wl,-rpath,$PWD/build/lib -lgasnet -lm"
+    fi
+    # shellcheck disable=SC2086 # a list of flags
+    $cc -O2 -Icapi-tests "capi-tests/$name.c" -o "build/demo/$name" $flags
+done
+
+echo "== testsmall, 2 processes, segments mapped into each other"
+timeout 120 $run -n 2 build/demo/testsmall 10000 2048
+echo
+echo "== testsmall, 2 processes, everything through Portals (GASNET_SUPERNODE_MAXSIZE=1)"
+GASNET_SUPERNODE_MAXSIZE=1 timeout 120 $run -n 2 build/demo/testsmall 10000 2048
+echo
+echo "== testexit, 2 processes: exit code of each case, which is its number"
+wrong=0
+for number in 1 2 3 4 5 6 7 8 9 10 11 12 13; do
+    code=0
+    timeout 60 $run -n 2 build/demo/testexit $number >build/demo/testexit.out 2>&1 || code=$?
+    if [ $code = $number ]; then
+        echo "testexit $number: exit code $code"
+    else
+        echo "testexit $number: exit code $code, WRONG"
+        sed 's/^/    /' build/demo/testexit.out
+        wrong=$((wrong + 1))
+    fi
+done
+[ $wrong = 0 ]
