@@ -418,3 +418,24 @@ impl Interface {
         unimplemented!()
     }
 }
+
+/// What `wire` needs of the interface besides transfers.
+impl Interface {
+    /// The network below.
+    pub(crate) fn nal(&self) -> &dyn Nal {
+        unimplemented!()
+    }
+
+    /// Whether the peer's arena is mapped here.
+    pub(crate) fn is_mapped(&self, peer: u32) -> bool {
+        let _ = peer;
+        unimplemented!()
+    }
+
+    /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put where it will look; anything else
+    /// is woken by its NAL.
+    pub(crate) fn wake(&self, peer: u32) {
+        let _ = peer;
+        unimplemented!()
+    }
+}

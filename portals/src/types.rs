@@ -351,6 +351,10 @@ pub struct Counters {
     pub framed: u64,
     /// Messages to this interface that found no home (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,
+    /// Frames that messages from here were cut into, whether they have left or wait.
+    pub frames_sent: u64,
+    /// Frames that came in.
+    pub frames_taken: u64,
 }
 
 impl Limits {

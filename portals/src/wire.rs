@@ -4,12 +4,30 @@
 //! descriptor lies in private memory that cross-memory attach cannot reach; [`Wire::busy`] tells that such a message
 //! is still on its way, and while it is, every later message of the pair is submitted too, so that messages match in
 //! the order in which they were sent. [`Wire::progress`] runs inside the calls that look at event queues.
+//!
+//! A message is one or more frames of the same [`Frame`] header, each with its own part of the payload. It is matched
+//! when its first frame comes in, which posts START; END follows its last accepted byte. What a [`crate::nal::Nal`] must keep:
+//! the first frame of a message comes before its others, and the first frames of the requests of a pair come in
+//! order. Anything else may come in any order. What does not leave at once waits in a queue of messages, not of
+//! frames: the bytes of a waiting message stay where they are, held by its [`Transfer`].
+//!
+//! Invariant: nothing that a peer wrote is used before it is checked. The sender of a frame is who the NAL says it
+//! is; lengths and offsets are compared with what was accepted; handles are looked up by the interface.
 
 use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use crate::deliver::{Header, Transfer};
+use crossbeam_utils::Backoff;
+
+use crate::deliver::{Header, OpKind, Transfer};
 use crate::ni::Interface;
 use crate::types::*;
+
+/// Most frames that one call of [`Wire::progress`] takes.
+const TAKEN_AT_ONCE: usize = 64;
 
 /// A message to be framed.
 #[derive(Debug)]
@@ -29,33 +47,452 @@ pub(crate) struct Submission {
     pub(crate) local_offset: Size,
 }
 
+/// What a frame is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// A put, get or get-put.
+    Request,
+    /// The acknowledgement of a put.
+    Ack,
+    /// The answer to a get or get-put.
+    Reply,
+    /// Tells the initiator that one request of its own has been matched (or dropped).
+    Taken,
+}
+
+/// The header of every frame; the payload follows. On the wire: [`Frame::BYTES`] bytes, little-endian.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) role: Role,
+    op: OpKind,
+    /// Put: an acknowledgement is wanted.
+    ack: bool,
+    /// Request: a [`Role::Taken`] is wanted.
+    confirm: bool,
+    /// Number of the message, counted by its sender.
+    pub(crate) message: u64,
+    /// Where in the message the payload of this frame belongs.
+    pub(crate) at: Size,
+    /// Request: as in [`Header`]. Ack and reply: the same as in the request that they answer.
+    uid: Uid,
+    jid: Jid,
+    pt_index: PtIndex,
+    ac_index: AcIndex,
+    match_bits: MatchBits,
+    /// Request: as in [`Header`]. Ack: the offset that was used.
+    remote_offset: Size,
+    rlength: Size,
+    hdr_data: HdrData,
+    /// As in [`Submission`].
+    md: MdHandle,
+    local_offset: Size,
+    /// Ack and reply: the bytes that were accepted.
+    mlength: Size,
+}
+
+impl Frame {
+    /// Length of the header.
+    pub(crate) const BYTES: usize = 96;
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        let role = match self.role {
+            Role::Request => 0,
+            Role::Ack => 1,
+            Role::Reply => 2,
+            Role::Taken => 3,
+        };
+        let op = match self.op {
+            OpKind::Put => 0,
+            OpKind::Get => 1,
+            OpKind::GetPut => 2,
+        };
+        out.extend([role, op, self.ack.into(), self.confirm.into()]);
+        for word in [self.uid, self.jid, self.pt_index, self.ac_index, self.md.0] {
+            out.extend(word.to_le_bytes());
+        }
+        let words = [
+            self.message,
+            self.at,
+            self.match_bits,
+            self.remote_offset,
+            self.rlength,
+            self.hdr_data,
+            self.local_offset,
+            self.mlength,
+        ];
+        for word in words {
+            out.extend(word.to_le_bytes());
+        }
+        out.resize(Frame::BYTES, 0);
+    }
+
+    /// The header of a frame and its payload; `None` if this is no frame.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(Frame, &[u8])> {
+        let (head, payload) = bytes.split_first_chunk::<{ Frame::BYTES }>()?;
+        let small = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let large = |at: usize| u64::from(small(at)) | u64::from(small(at + 4)) << 32;
+        let role = match head[0] {
+            0 => Role::Request,
+            1 => Role::Ack,
+            2 => Role::Reply,
+            3 => Role::Taken,
+            _ => return None,
+        };
+        let op = match head[1] {
+            0 => OpKind::Put,
+            1 => OpKind::Get,
+            2 => OpKind::GetPut,
+            _ => return None,
+        };
+        let frame = Frame {
+            role,
+            op,
+            ack: head[2] != 0,
+            confirm: head[3] != 0,
+            uid: small(4),
+            jid: small(8),
+            pt_index: small(12),
+            ac_index: small(16),
+            md: MdHandle(small(20)),
+            message: large(24),
+            at: large(32),
+            match_bits: large(40),
+            remote_offset: large(48),
+            rlength: large(56),
+            hdr_data: large(64),
+            local_offset: large(72),
+            mlength: large(80),
+        };
+        Some((frame, payload))
+    }
+
+    fn of(message: &Submission) -> Frame {
+        let header = &message.header;
+        Frame {
+            role: Role::Request,
+            op: header.kind,
+            ack: message.ack,
+            confirm: false,
+            message: 0,
+            at: 0,
+            uid: header.uid,
+            jid: header.jid,
+            pt_index: header.pt_index,
+            ac_index: header.ac_index,
+            match_bits: header.match_bits,
+            remote_offset: header.remote_offset,
+            rlength: header.rlength,
+            hdr_data: header.hdr_data,
+            md: message.md,
+            local_offset: message.local_offset,
+            mlength: 0,
+        }
+    }
+
+    /// What this frame tells of the operation; `peer` is who sent the frame.
+    fn header(&self, peer: u32) -> Header {
+        Header {
+            kind: self.op,
+            initiator: peer,
+            uid: self.uid,
+            jid: self.jid,
+            pt_index: self.pt_index,
+            ac_index: self.ac_index,
+            match_bits: self.match_bits,
+            remote_offset: self.remote_offset,
+            rlength: self.rlength,
+            hdr_data: self.hdr_data,
+        }
+    }
+
+    /// Payload bytes of the whole message.
+    fn length(&self) -> Size {
+        match (self.role, self.op) {
+            (Role::Request, OpKind::Put | OpKind::GetPut) => self.rlength,
+            (Role::Reply, _) => self.mlength,
+            (Role::Request, OpKind::Get) | (Role::Ack | Role::Taken, _) => 0,
+        }
+    }
+}
+
+/// Where the payload of a message that leaves comes from.
+#[derive(Debug)]
+enum Payload {
+    None,
+    Memory(Transfer),
+    Bytes(Vec<u8>),
+}
+
+/// A message that has not left entirely.
+#[derive(Debug)]
+struct Outgoing {
+    /// `at` is where the next frame begins.
+    frame: Frame,
+    payload: Payload,
+    ok: bool,
+}
+
+/// A message of which not all bytes have come in.
+#[derive(Debug)]
+struct Incoming {
+    transfer: Transfer,
+    frame: Frame,
+    /// Accepted bytes that have yet to come.
+    missing: Size,
+    ok: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    outgoing: Box<[VecDeque<Outgoing>]>,
+    /// By sender and number.
+    incoming: BTreeMap<(u32, u64), Incoming>,
+    next_message: u64,
+    scratch: Vec<u8>,
+}
+
 /// The framing state of one interface.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    peers: Box<[()]>,
+    /// Requests to mapped peers that the peer has not taken yet, by peer. Written under the lock.
+    busy: Box<[AtomicU32]>,
+    /// How many messages wait in `outgoing`. Written under the lock.
+    waiting: AtomicU32,
+    sent: AtomicU64,
+    taken: AtomicU64,
+    locked: AtomicBool,
+    state: UnsafeCell<State>,
 }
+
+// SAFETY: `state` is touched by the holder of `locked` only (see `Wire::with`); everything else is atomic.
+unsafe impl Sync for Wire {}
 
 impl Wire {
     /// For a fabric of `size` processes.
     pub(crate) fn new(size: u32) -> Wire {
-        Wire { peers: alloc::vec![(); size as usize].into_boxed_slice() }
+        let state = State {
+            outgoing: (0..size).map(|_| VecDeque::new()).collect(),
+            incoming: BTreeMap::new(),
+            next_message: 0,
+            scratch: Vec::new(),
+        };
+        Wire {
+            busy: (0..size).map(|_| AtomicU32::new(0)).collect(),
+            waiting: AtomicU32::new(0),
+            sent: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            locked: AtomicBool::new(false),
+            state: UnsafeCell::new(state),
+        }
     }
 
     /// Takes a message over. It may be sent at once or by a later [`Wire::progress`].
     pub(crate) fn submit(&self, ni: &Interface, message: Submission) {
-        let _ = (ni, message);
-        unimplemented!()
+        let backoff = Backoff::new();
+        let mut message = Some(message);
+        loop {
+            self.with(|state| {
+                let Some(message) = message.take() else { return };
+                let target = message.target;
+                let mut frame = Frame::of(&message);
+                frame.confirm = ni.is_mapped(target);
+                if frame.confirm {
+                    self.busy[target as usize].fetch_add(1, Ordering::Relaxed);
+                }
+                let payload = message.source.map_or(Payload::None, Payload::Memory);
+                self.enqueue(ni, state, target, frame, payload);
+                self.pump(ni, state, target);
+            });
+            if message.is_none() {
+                return;
+            }
+            backoff.snooze();
+        }
     }
 
     /// Whether a framed message from us to `target` has not been taken by it yet.
     pub(crate) fn busy(&self, target: u32) -> bool {
-        let _ = (target, &self.peers);
-        false
+        self.busy[target as usize].load(Ordering::Relaxed) != 0
+    }
+
+    /// Frames that our messages were cut into, whether they have left or wait; and frames that came in.
+    pub(crate) fn counters(&self) -> (u64, u64) {
+        (self.sent.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed))
     }
 
     /// Sends what waits, takes what has come. Called often; returns at once if there is nothing to do or another
     /// thread is at it.
     pub(crate) fn progress(&self, ni: &Interface) {
-        let _ = ni;
+        if self.waiting.load(Ordering::Relaxed) == 0 && !ni.nal().has_frames() {
+            return;
+        }
+        self.with(|state| {
+            ni.nal().receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
+                self.taken.fetch_add(1, Ordering::Relaxed);
+                if let Some((frame, payload)) = Frame::decode(bytes) {
+                    self.take(ni, state, peer, frame, payload);
+                }
+            });
+            if self.waiting.load(Ordering::Relaxed) != 0 {
+                for peer in 0..state.outgoing.len() {
+                    self.pump(ni, state, peer as u32);
+                }
+            }
+        });
     }
+
+    /// Runs `work` unless another thread is inside.
+    fn with(&self, work: impl FnOnce(&mut State)) {
+        // Acquire pairs with the Release below: the state is as the previous holder left it.
+        if self.locked.swap(true, Ordering::Acquire) {
+            return;
+        }
+        // SAFETY: this thread holds `locked`, which every access to `state` goes through.
+        work(unsafe { &mut *self.state.get() });
+        self.locked.store(false, Ordering::Release);
+    }
+
+    fn enqueue(&self, ni: &Interface, state: &mut State, peer: u32, mut frame: Frame, payload: Payload) {
+        state.next_message += 1;
+        frame.message = state.next_message;
+        frame.at = 0;
+        let room = payload_room(ni) as Size;
+        self.sent.fetch_add(frame.length().div_ceil(room).max(1), Ordering::Relaxed);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        state.outgoing[peer as usize].push_back(Outgoing { frame, payload, ok: true });
+    }
+
+    /// Sends to one peer until it has no room or nothing waits.
+    fn pump(&self, ni: &Interface, state: &mut State, peer: u32) {
+        let room = payload_room(ni) as Size;
+        let mut left = false;
+        while let Some(message) = state.outgoing[peer as usize].front_mut() {
+            let rest = message.frame.length() - message.frame.at;
+            let piece = rest.min(room) as usize;
+            message.frame.encode(&mut state.scratch);
+            state.scratch.resize(Frame::BYTES + piece, 0);
+            let into = &mut state.scratch[Frame::BYTES..];
+            match &message.payload {
+                Payload::None => {}
+                Payload::Memory(transfer) => message.ok &= ni.transfer_read(transfer, message.frame.at, into),
+                Payload::Bytes(bytes) => into.copy_from_slice(&bytes[message.frame.at as usize..][..piece]),
+            }
+            if !ni.nal().send(peer, &state.scratch) {
+                break;
+            }
+            left = true;
+            message.frame.at += piece as Size;
+            if message.frame.at == message.frame.length() {
+                let done = state.outgoing[peer as usize].pop_front();
+                self.waiting.fetch_sub(1, Ordering::Relaxed);
+                if let Some(Outgoing { payload: Payload::Memory(transfer), ok, .. }) = done {
+                    ni.transfer_end(transfer, ok);
+                }
+            }
+        }
+        if left {
+            ni.wake(peer);
+        }
+    }
+
+    /// Takes one frame.
+    fn take(&self, ni: &Interface, state: &mut State, peer: u32, frame: Frame, payload: &[u8]) {
+        if peer as usize >= state.outgoing.len() {
+            return;
+        }
+        match (frame.role, frame.op) {
+            (Role::Taken, _) => {
+                // A peer that says so too often only lifts its own order of arrival.
+                let word = &self.busy[peer as usize];
+                let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+            }
+            (Role::Ack, _) => {
+                ni.ack_arrived(frame.md, frame.remote_offset, frame.mlength, &frame.header(peer));
+            }
+            (Role::Request, OpKind::Get) => self.take_get(ni, state, peer, &frame),
+            (Role::Request, OpKind::GetPut) => self.take_get_put(ni, state, peer, &frame, payload),
+            (Role::Request, OpKind::Put) | (Role::Reply, _) => {
+                self.take_bytes(ni, state, peer, frame, payload);
+            }
+        }
+    }
+
+    fn take_get(&self, ni: &Interface, state: &mut State, peer: u32, frame: &Frame) {
+        if frame.at != 0 {
+            return;
+        }
+        if let Some(transfer) = self.match_request(ni, state, peer, frame) {
+            let answer = Frame { role: Role::Reply, mlength: transfer.mlength, ..*frame };
+            self.enqueue(ni, state, peer, answer, Payload::Memory(transfer));
+        }
+    }
+
+    /// A get-put is never longer than one frame; a longer one is no message of this library and is left alone.
+    fn take_get_put(&self, ni: &Interface, state: &mut State, peer: u32, frame: &Frame, payload: &[u8]) {
+        if frame.at != 0 || payload.len() as Size != frame.rlength {
+            return;
+        }
+        if let Some(transfer) = self.match_request(ni, state, peer, frame) {
+            let answer = Frame { role: Role::Reply, mlength: transfer.mlength, ..*frame };
+            let mut bytes = payload[..transfer.mlength as usize].to_vec();
+            let ok = ni.transfer_swap(&transfer, &mut bytes);
+            ni.transfer_end(transfer, ok);
+            self.enqueue(ni, state, peer, answer, Payload::Bytes(bytes));
+        }
+    }
+
+    /// The first frame of a request is here.
+    fn match_request(&self, ni: &Interface, state: &mut State, peer: u32, frame: &Frame) -> Option<Transfer> {
+        let transfer = ni.arrival_begin(&frame.header(peer));
+        if frame.confirm {
+            self.enqueue(ni, state, peer, Frame { role: Role::Taken, ..*frame }, Payload::None);
+        }
+        transfer
+    }
+
+    /// A frame of a put or of a reply. A frame that is not its message's first and belongs to no message under way
+    /// is the rest of one that was dropped or cut.
+    fn take_bytes(&self, ni: &Interface, state: &mut State, peer: u32, frame: Frame, payload: &[u8]) {
+        let key = (peer, frame.message);
+        if frame.at == 0 && !state.incoming.contains_key(&key) {
+            let transfer = match frame.role {
+                Role::Reply => {
+                    ni.reply_begin(frame.md, frame.local_offset, frame.mlength, &frame.header(peer))
+                }
+                Role::Request | Role::Ack | Role::Taken => self.match_request(ni, state, peer, &frame),
+            };
+            let Some(transfer) = transfer else { return };
+            let missing = transfer.mlength;
+            state.incoming.insert(key, Incoming { transfer, frame, missing, ok: true });
+        }
+        let Some(message) = state.incoming.get_mut(&key) else { return };
+        let accepted = message.transfer.mlength.saturating_sub(frame.at).min(payload.len() as Size);
+        if accepted != 0 {
+            message.ok &= ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
+            message.missing = message.missing.saturating_sub(accepted);
+        }
+        if message.missing == 0 {
+            if let Some(message) = state.incoming.remove(&key) {
+                self.finish(ni, state, peer, message);
+            }
+        }
+    }
+
+    /// All accepted bytes of a put or reply are in.
+    fn finish(&self, ni: &Interface, state: &mut State, peer: u32, message: Incoming) {
+        let Incoming { transfer, frame, ok, .. } = message;
+        let (offset, mlength, acknowledge) =
+            (transfer.offset, transfer.mlength, transfer.ack_allowed && frame.ack);
+        ni.transfer_end(transfer, ok);
+        if acknowledge && frame.role == Role::Request {
+            let answer = Frame { role: Role::Ack, remote_offset: offset, mlength, ..frame };
+            self.enqueue(ni, state, peer, answer, Payload::None);
+        }
+    }
+}
+
+/// Payload bytes that fit into one frame.
+fn payload_room(ni: &Interface) -> usize {
+    ni.nal().max_frame() - Frame::BYTES
 }

@@ -4,6 +4,7 @@
 //! initiator runs the target's side itself) or whether messages must be cut into frames ([`Route::Wire`]: `wire`
 //! makes and reads them, the NAL only carries them).
 
+pub mod framed;
 pub mod loopback;
 pub mod shm;
 

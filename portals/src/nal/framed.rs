@@ -1,0 +1,217 @@
+//! A test network: interfaces of one process that know each other by frames only, delayed and reordered by a seed.
+//!
+//! It keeps what [`crate::wire`] asks of a network (the first frame of a message before its others, the first frames
+//! of the requests of a pair in order) and otherwise hands frames over in an order drawn by lot. It also refuses
+//! frames now and then, and holds frames back, as a network that is full or slow would.
+//!
+//! Invariant: a frame that was accepted is handed over once, however often a receiver has to ask.
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::Interface;
+use crate::nal::{Nal, Route};
+use crate::types::{Error, Limits};
+use crate::wire::{Frame, Role};
+
+/// Bytes of arena of each interface.
+const ARENA: usize = 2 << 20;
+const PAGE: usize = 4096;
+/// Longest frame: short, so that most messages take several.
+const FRAME: usize = 512;
+/// Frames that wait for one receiver before the network is full.
+const ROOM: usize = 64;
+
+/// A network of up to `size` interfaces of this process.
+#[derive(Clone, Debug)]
+pub struct Network {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    size: u32,
+    state: Mutex<State>,
+    /// Frames under way, by receiver.
+    waiting: Box<[AtomicUsize]>,
+}
+
+#[derive(Debug)]
+struct State {
+    joined: u32,
+    lot: u64,
+    flights: Box<[Vec<Flight>]>,
+}
+
+#[derive(Debug)]
+struct Flight {
+    from: u32,
+    role: Role,
+    message: u64,
+    first: bool,
+    bytes: Vec<u8>,
+}
+
+impl Network {
+    /// A network whose order of delivery is drawn by `seed`.
+    pub fn new(size: u32, seed: u64) -> Network {
+        let state = State {
+            joined: 0,
+            lot: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
+            flights: (0..size).map(|_| Vec::new()).collect(),
+        };
+        let waiting = (0..size).map(|_| AtomicUsize::new(0)).collect();
+        Network { shared: Arc::new(Shared { size, state: Mutex::new(state), waiting }) }
+    }
+}
+
+impl Interface {
+    /// Opens the next interface of a test network. `PTL_NO_SPACE` if all of its places are taken.
+    pub fn framed(network: &Network, limits: Option<Limits>) -> Result<Interface, Error> {
+        let mut state = network.shared.lock();
+        if state.joined == network.shared.size {
+            return Err(Error::NoSpace);
+        }
+        let index = state.joined;
+        state.joined += 1;
+        drop(state);
+        let arena = Arena::new().ok_or(Error::NoSpace)?;
+        Interface::with_nal(Box::new(Port { shared: Arc::clone(&network.shared), index, arena }), limits)
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// A number below `below`, drawn by xorshift (G. Marsaglia, "Xorshift RNGs", 2003).
+    fn draw(&mut self, below: usize) -> usize {
+        self.lot ^= self.lot << 13;
+        self.lot ^= self.lot >> 7;
+        self.lot ^= self.lot << 17;
+        ((self.lot >> 33) as usize) % below
+    }
+
+    /// One of the frames that may come next, if the lot wants one to come now.
+    fn next(&mut self, index: usize) -> Option<Flight> {
+        let flights = &self.flights[index];
+        let ready: Vec<usize> = (0..flights.len())
+            .filter(|&at| !flights[..at].iter().any(|f| f.precedes(&flights[at])))
+            .collect();
+        if ready.is_empty() || self.draw(4) == 0 {
+            return None;
+        }
+        let chosen = ready[self.draw(ready.len())];
+        Some(self.flights[index].remove(chosen))
+    }
+}
+
+impl Flight {
+    /// Whether this frame, which was sent earlier, must arrive before `later`.
+    fn precedes(&self, later: &Flight) -> bool {
+        let ordered = self.role == Role::Request && later.role == Role::Request && later.first;
+        self.from == later.from && self.first && (ordered || self.message == later.message)
+    }
+}
+
+/// One interface's place in a network.
+#[derive(Debug)]
+struct Port {
+    shared: Arc<Shared>,
+    index: u32,
+    arena: Arena,
+}
+
+// SAFETY: the arena is zeroed when the port is made, aligned to a page, and freed when the port is dropped.
+unsafe impl Nal for Port {
+    fn nid(&self) -> u32 {
+        0
+    }
+
+    fn index(&self) -> u32 {
+        self.index
+    }
+
+    fn size(&self) -> u32 {
+        self.shared.size
+    }
+
+    fn jid(&self) -> u32 {
+        77
+    }
+
+    fn arena(&self) -> NonNull<u8> {
+        self.arena.0
+    }
+
+    fn arena_bytes(&self) -> usize {
+        ARENA
+    }
+
+    fn route(&self, _peer: u32) -> Route {
+        Route::Wire
+    }
+
+    fn max_frame(&self) -> usize {
+        FRAME
+    }
+
+    fn send(&self, peer: u32, frame: &[u8]) -> bool {
+        let mut state = self.shared.lock();
+        if state.flights[peer as usize].len() == ROOM || state.draw(8) == 0 {
+            return false;
+        }
+        let Some((header, _)) = Frame::decode(frame) else { return false };
+        let (role, message, first) = (header.role, header.message, header.at == 0);
+        let flight = Flight { from: self.index, role, message, first, bytes: frame.to_vec() };
+        state.flights[peer as usize].push(flight);
+        self.shared.waiting[peer as usize].fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn has_frames(&self) -> bool {
+        self.shared.waiting[self.index as usize].load(Ordering::Relaxed) != 0
+    }
+
+    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+        for _ in 0..max {
+            let next = self.shared.lock().next(self.index as usize);
+            let Some(flight) = next else { return };
+            self.shared.waiting[self.index as usize].fetch_sub(1, Ordering::Relaxed);
+            sink(flight.from, &flight.bytes);
+        }
+    }
+}
+
+/// Zeroed pages of the heap.
+#[derive(Debug)]
+struct Arena(NonNull<u8>);
+
+// SAFETY: the memory is owned; who touches it is the interface's business.
+unsafe impl Send for Arena {}
+// SAFETY: as above.
+unsafe impl Sync for Arena {}
+
+impl Arena {
+    const LAYOUT: Layout = match Layout::from_size_align(ARENA, PAGE) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a page is a power of two"),
+    };
+
+    fn new() -> Option<Arena> {
+        // SAFETY: the layout is not empty.
+        NonNull::new(unsafe { alloc_zeroed(Arena::LAYOUT) }).map(Arena)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        // SAFETY: allocated by `new` with this layout, and nobody else frees it.
+        unsafe { dealloc(self.0.as_ptr(), Arena::LAYOUT) };
+    }
+}
