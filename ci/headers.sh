@@ -1,0 +1,70 @@
+#!/bin/sh
+# Every header compiles alone, without a warning, as C99 and C++98 and as the compilers' newest languages, in every
+# thread and segment mode; and what must not compile does not.
+set -eu
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+warn="-Wall -Wextra -pedantic -Werror -Wshadow -Wno-unused-parameter -Iinclude -fsyntax-only"
+count=0
+
+try() { # compiler, source, flags...
+    if ! "$@" 2>"$work/err"; then
+        echo "ci/headers.sh: $*" >&2
+        cat "$work/err" >&2
+        exit 1
+    fi
+    count=$((count + 1))
+}
+
+for header in include/*.h; do
+    h=$(basename "$header")
+    printf '#include "%s"\ntypedef int not_empty;\n' "$h" >"$work/a.c"
+    cp "$work/a.c" "$work/a.cc"
+    case $h in
+        gasnet_tools.h | gasnet_locks.h | gasnet_atomics.h | gasnet_basic.h | gasnet_config.h | gasnet_platform.h | gasnet_abi.h)
+            modes=": -DGASNETT_THREAD_SAFE" ;;
+        *) modes="-DGASNET_SEQ -DGASNET_PARSYNC -DGASNET_PAR -DGASNET_PAR=1:-DGASNET_SEGMENT_LARGE -DGASNET_SEQ:-DGASNET_SEGMENT_EVERYTHING:-DGASNET_DEBUG" ;;
+    esac
+    for mode in $modes; do
+        flags=$(echo "$mode" | tr : ' ')
+        for cc in gcc clang; do
+            command -v $cc >/dev/null || continue
+            for std in c99 gnu17 gnu2x; do
+                # shellcheck disable=SC2086
+                try $cc -std=$std $warn $flags "$work/a.c"
+            done
+        done
+        for cc in g++ clang++; do
+            command -v $cc >/dev/null || continue
+            for std in c++98 c++20; do
+                # shellcheck disable=SC2086
+                try $cc -std=$std $warn $flags "$work/a.cc"
+            done
+        done
+    done
+done
+
+refused() { # text expected, source, flags...
+    text=$1
+    printf '%b' "$2" >"$work/bad.c"
+    shift 2
+    if gcc -Iinclude -fsyntax-only "$@" "$work/bad.c" 2>"$work/err"; then
+        echo "ci/headers.sh: this should not compile with $*:" >&2
+        cat "$work/bad.c" >&2
+        exit 1
+    fi
+    if ! grep -q "$text" "$work/err"; then
+        echo "ci/headers.sh: refused without saying '$text':" >&2
+        cat "$work/err" >&2
+        exit 1
+    fi
+    count=$((count + 1))
+}
+refused "exactly one of GASNET_SEQ" '#include <gasnet.h>\n'
+refused "exactly one of GASNET_SEQ" '#include <gasnet.h>\n' -DGASNET_SEQ -DGASNET_PAR
+refused "at most one of GASNET_SEGMENT" '#include <gasnet.h>\n' -DGASNET_SEQ -DGASNET_SEGMENT_FAST -DGASNET_SEGMENT_LARGE
+refused "before gasnet_tools.h" '#include <gasnet_tools.h>\n#define GASNET_PAR 1\n#include <gasnet.h>\n'
+refused "Include gasnet.h before gasnet_tools.h" '#include <gasnet_tools.h>\n' -DGASNET_PAR
+refused "GASNETT_LITE_MODE" '#include <gasnet.h>\n#include <gasnet_tools.h>\n' -DGASNET_PAR -DGASNETT_LITE_MODE
+echo "ci/headers.sh: $count compilations went as they should"

@@ -1,0 +1,89 @@
+/* What every other header stands on: the system headers that clients obtain through gasnet.h, annotations for the
+   compiler, and a few small macros. Usable alone; includes nothing that needs a thread or segment mode. */
+#ifndef GASNET_BASIC_H
+#define GASNET_BASIC_H
+
+/* Whether the client has threads. One that uses the tools alone says so with GASNETT_THREAD_SAFE, or by its compiler
+   options, or by having included <pthread.h>; so this comes before our own inclusion of it. */
+#if defined(GASNET_SEQ)
+#define GASNETI_THREADED 0
+#elif defined(GASNET_PAR) || defined(GASNET_PARSYNC) || defined(GASNETT_THREAD_SAFE) || defined(_REENTRANT) ||        \
+    defined(_THREAD_SAFE) || defined(PTHREAD_MUTEX_INITIALIZER)
+#define GASNETI_THREADED 1
+#else
+#define GASNETI_THREADED 0
+#endif
+
+#include "gasnet_config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/param.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#ifdef __cplusplus
+#define GASNETI_BEGIN_EXTERNC extern "C" {
+#define GASNETI_END_EXTERNC }
+#define GASNETI_EXTERNC extern "C"
+#else
+#define GASNETI_BEGIN_EXTERNC
+#define GASNETI_END_EXTERNC
+#define GASNETI_EXTERNC extern
+#endif
+
+#ifndef _STRINGIFY
+#define _STRINGIFY_HELPER(x) #x
+#define _STRINGIFY(x) _STRINGIFY_HELPER(x)
+#endif
+#ifndef _CONCAT
+#define _CONCAT_HELPER(a, b) a##b
+#define _CONCAT(a, b) _CONCAT_HELPER(a, b)
+#endif
+#ifndef MIN
+#define MIN(x, y) ((x) < (y) ? (x) : (y))
+#endif
+#ifndef MAX
+#define MAX(x, y) ((x) > (y) ? (x) : (y))
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define GASNETI_ATTRIBUTE(list) __attribute__(list)
+#define GASNETI_EXTENSION __extension__
+#define GASNETT_PREDICT_TRUE(exp) __builtin_expect(!!(exp), 1)
+#define GASNETT_PREDICT_FALSE(exp) __builtin_expect(!!(exp), 0)
+#define gasnett_constant_p(exp) __builtin_constant_p(exp)
+#else
+#define GASNETI_ATTRIBUTE(list)
+#define GASNETI_EXTENSION
+#define GASNETT_PREDICT_TRUE(exp) (exp)
+#define GASNETT_PREDICT_FALSE(exp) (exp)
+#define gasnett_constant_p(exp) 0
+#endif
+#ifndef if_pf
+#define if_pf(cond) if (GASNETT_PREDICT_FALSE(cond))
+#define if_pt(cond) if (GASNETT_PREDICT_TRUE(cond))
+#endif
+
+#define GASNETI_INLINE static __inline__ GASNETI_ATTRIBUTE((__unused__))
+#define GASNETI_ALWAYS_INLINE static __inline__ GASNETI_ATTRIBUTE((__unused__, __always_inline__))
+
+#if defined(__cplusplus) || (defined(__STDC_VERSION__) && __STDC_VERSION__ >= 199901L)
+#define GASNETI_CURRENT_FUNCTION __func__
+#else
+#define GASNETI_CURRENT_FUNCTION "unknown function"
+#endif
+
+/* A string that can be found in the object file. */
+#define GASNETI_IDENT_LOCAL(name, text) static char const name[] GASNETI_ATTRIBUTE((__used__)) = text
+
+#endif

@@ -1,0 +1,60 @@
+/* What every object that includes gasnet.h carries: what it was compiled for. Objects of one program that disagree do
+   not link; shared objects that disagree are found at gasnet_init. Included by gasnet.h. */
+#ifndef GASNET_CLIENT_H
+#define GASNET_CLIENT_H
+
+#include "gasnet.h"
+
+/* The interface between headers and library; the library refuses another one. */
+#define GASNETI_ABI 1
+
+/* Absolute symbols: a linker accepts the same one many times if its value is the same, and else says that it is
+   defined more than once. */
+#if defined(__ELF__)
+__asm__(".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_differs\n\t"
+        ".set gasneti_thread_mode_differs, " _STRINGIFY(GASNETI_THREAD_MODE) "\n\t"
+        ".globl gasneti_segment_mode_differs\n\t.hidden gasneti_segment_mode_differs\n\t"
+        ".set gasneti_segment_mode_differs, " _STRINGIFY(GASNETI_SEGMENT_MODE) "\n\t"
+        ".globl gasneti_header_abi_differs\n\t.hidden gasneti_header_abi_differs\n\t"
+        ".set gasneti_header_abi_differs, " _STRINGIFY(GASNETI_ABI));
+#endif
+
+/* For launchers and people that look for strings in a program. */
+GASNETI_IDENT_LOCAL(gasneti_ident_config, "$GASNetConfig: (client) " GASNET_CONFIG_STRING " $");
+GASNETI_IDENT_LOCAL(gasneti_ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
+GASNETI_IDENT_LOCAL(gasneti_ident_threads, "$GASNetThreadModel: GASNET_" _STRINGIFY(GASNETI_THREAD_MODE_NAME) " $");
+
+static const gasneti_client_t gasneti_client = {
+  GASNETI_ABI, GASNETI_THREAD_MODE, GASNETI_SEGMENT_MODE,
+#if GASNET_DEBUG
+  1,
+#else
+  0,
+#endif
+  0
+};
+
+GASNETI_BEGIN_EXTERNC
+#if defined(__ELF__)
+/* Weak, so that an object which calls nothing of GASNet does not need the library. */
+void gasneti_register_client(const gasneti_client_t *) GASNETI_ATTRIBUTE((__weak__));
+#endif
+GASNETI_END_EXTERNC
+
+#if defined(__ELF__)
+static void gasneti_register_this_object(void) GASNETI_ATTRIBUTE((__constructor__, __used__));
+static void gasneti_register_this_object(void) {
+  if (gasneti_register_client) gasneti_register_client(&gasneti_client);
+}
+#endif
+
+/* gasnet_init of this object: tells the library what the object was compiled for. The exported function gasnet_init,
+   found with dlsym or from another language, means PAR and FAST. */
+GASNETI_INLINE int gasneti_init_client(int *argc, char ***argv) {
+  gasneti_client_t client = gasneti_client;
+  client.max_segsize = gasnet_max_segsize;
+  return gasneti_init(argc, argv, &client);
+}
+#define gasnet_init gasneti_init_client
+
+#endif

@@ -1,0 +1,196 @@
+/* Inline paths in front of puts, gets, values and memset: where the segment of the peer is mapped here, the operation
+   is done on the spot. The record gasneti_abi says for each peer whether it may be; otherwise the function of the
+   library is called. The macros do not hide the functions: without parentheses a name is the function.
+
+   A blocking put is ordered before whatever this thread does next, a get after whatever it did before: on x86 only the
+   compiler must be told. Included by gasnet.h. */
+#ifndef GASNET_INLINE_H
+#define GASNET_INLINE_H
+
+#include "gasnet.h"
+
+/* Integers at any address, over objects of any type; volatile, so that each is one load or store. */
+typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint8_t v; } gasneti_any8_t;
+typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint16_t v; } gasneti_any16_t;
+typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint32_t v; } gasneti_any32_t;
+typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint64_t v; } gasneti_any64_t;
+#define GASNETI_ANY(bits, p) (((volatile gasneti_any##bits##_t *)(p))->v)
+#define GASNETI_ANY_CONST(bits, p) (((const volatile gasneti_any##bits##_t *)(p))->v)
+
+/* Where the n bytes at addr of that node are here, or null if the library must be called. */
+GASNETI_ALWAYS_INLINE void *gasneti_direct(gasnet_node_t node, const void *addr, size_t n) {
+  const gasneti_peer_t *peer;
+  uintptr_t offset;
+  if (GASNETT_PREDICT_FALSE(node >= gasneti_abi.nodes)) return NULL;
+  peer = gasneti_abi.peers + node;
+  offset = (uintptr_t)addr - peer->base;
+  if (GASNETT_PREDICT_FALSE(offset > peer->span || n > peer->span - offset)) return NULL;
+  return (void *)((uintptr_t)addr + peer->delta);
+}
+
+/* Copies n bytes: one load and one store if n is a constant 1, 2, 4 or 8. */
+GASNETI_ALWAYS_INLINE void gasneti_copy(void *dest, const void *src, size_t n) {
+  if (gasnett_constant_p(n)) {
+    switch (n) {
+      case 1: GASNETI_ANY(8, dest) = GASNETI_ANY_CONST(8, src); return;
+      case 2: GASNETI_ANY(16, dest) = GASNETI_ANY_CONST(16, src); return;
+      case 4: GASNETI_ANY(32, dest) = GASNETI_ANY_CONST(32, src); return;
+      case 8: GASNETI_ANY(64, dest) = GASNETI_ANY_CONST(64, src); return;
+      default: break;
+    }
+  }
+  memcpy(dest, src, n);
+}
+
+/* Does a put at once; zero if the library must be called. */
+GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  void *here = gasneti_direct(node, dest, n);
+  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  gasnett_local_wmb();
+  gasneti_copy(here, src, n);
+  gasnett_local_wmb();
+  return 1;
+}
+
+/* Does a get at once; zero if the library must be called. */
+GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  void *here = gasneti_direct(node, src, n);
+  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  gasneti_copy(dest, here, n);
+  gasnett_local_rmb();
+  return 1;
+}
+
+/* Does a memset at once; zero if the library must be called. */
+GASNETI_ALWAYS_INLINE int gasneti_memset_here(gasnet_node_t node, void *dest, int val, size_t n) {
+  void *here = gasneti_direct(node, dest, n);
+  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  gasnett_local_wmb();
+  memset(here, val, n);
+  gasnett_local_wmb();
+  return 1;
+}
+
+/* Puts the low-order n bytes of a value at once; zero if the library must be called, also to refuse a wrong n. */
+GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
+  void *here = gasneti_direct(node, dest, n);
+  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  gasnett_local_wmb();
+  switch (n) {
+    case 1: GASNETI_ANY(8, here) = (uint8_t)value; break;
+    case 2: GASNETI_ANY(16, here) = (uint16_t)value; break;
+    case 4: GASNETI_ANY(32, here) = (uint32_t)value; break;
+#if PLATFORM_ARCH_64
+    case 8: GASNETI_ANY(64, here) = (uint64_t)value; break;
+#endif
+    default: return 0;
+  }
+  gasnett_local_wmb();
+  return 1;
+}
+
+GASNETI_ALWAYS_INLINE void gasneti_put_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  if (!gasneti_put_here(node, dest, src, n)) gasnet_put(node, dest, src, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_put_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  if (!gasneti_put_here(node, dest, src, n)) gasnet_put_bulk(node, dest, src, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_put_nbi_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  if (!gasneti_put_here(node, dest, src, n)) gasnet_put_nbi(node, dest, src, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_put_nbi_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  if (!gasneti_put_here(node, dest, src, n)) gasnet_put_nbi_bulk(node, dest, src, n);
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_put_nb_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  return gasneti_put_here(node, dest, src, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb(node, dest, src, n);
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_put_nb_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  return gasneti_put_here(node, dest, src, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb_bulk(node, dest, src, n);
+}
+
+GASNETI_ALWAYS_INLINE void gasneti_get_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  if (!gasneti_get_here(dest, node, src, n)) gasnet_get(dest, node, src, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_get_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  if (!gasneti_get_here(dest, node, src, n)) gasnet_get_bulk(dest, node, src, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_get_nbi_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  if (!gasneti_get_here(dest, node, src, n)) gasnet_get_nbi(dest, node, src, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_get_nbi_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  if (!gasneti_get_here(dest, node, src, n)) gasnet_get_nbi_bulk(dest, node, src, n);
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_get_nb_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  return gasneti_get_here(dest, node, src, n) ? GASNET_INVALID_HANDLE : gasnet_get_nb(dest, node, src, n);
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_get_nb_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  return gasneti_get_here(dest, node, src, n) ? GASNET_INVALID_HANDLE : gasnet_get_nb_bulk(dest, node, src, n);
+}
+
+GASNETI_ALWAYS_INLINE void gasneti_memset_inline(gasnet_node_t node, void *dest, int val, size_t n) {
+  if (!gasneti_memset_here(node, dest, val, n)) gasnet_memset(node, dest, val, n);
+}
+GASNETI_ALWAYS_INLINE void gasneti_memset_nbi_inline(gasnet_node_t node, void *dest, int val, size_t n) {
+  if (!gasneti_memset_here(node, dest, val, n)) gasnet_memset_nbi(node, dest, val, n);
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_memset_nb_inline(gasnet_node_t node, void *dest, int val, size_t n) {
+  return gasneti_memset_here(node, dest, val, n) ? GASNET_INVALID_HANDLE : gasnet_memset_nb(node, dest, val, n);
+}
+
+GASNETI_ALWAYS_INLINE void
+gasneti_put_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
+  if (!gasneti_put_val_here(node, dest, value, n)) gasnet_put_val(node, dest, value, n);
+}
+GASNETI_ALWAYS_INLINE void
+gasneti_put_nbi_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
+  if (!gasneti_put_val_here(node, dest, value, n)) gasnet_put_nbi_val(node, dest, value, n);
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_put_nb_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
+  return gasneti_put_val_here(node, dest, value, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb_val(node, dest, value, n);
+}
+GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node_t node, const void *src, size_t n) {
+  void *here = gasneti_direct(node, src, n);
+  if (GASNETT_PREDICT_TRUE(here != NULL)) {
+    gasnet_register_value_t value = 0;
+    switch (n) {
+      case 1: value = GASNETI_ANY(8, here); break;
+      case 2: value = GASNETI_ANY(16, here); break;
+      case 4: value = GASNETI_ANY(32, here); break;
+#if PLATFORM_ARCH_64
+      case 8: value = GASNETI_ANY(64, here); break;
+#endif
+      default: return gasnet_get_val(node, src, n);
+    }
+    gasnett_local_rmb();
+    return value;
+  }
+  return gasnet_get_val(node, src, n);
+}
+
+#define gasnet_put(node, dest, src, n) gasneti_put_inline(node, dest, src, n)
+#define gasnet_put_bulk(node, dest, src, n) gasneti_put_bulk_inline(node, dest, src, n)
+#define gasnet_put_nbi(node, dest, src, n) gasneti_put_nbi_inline(node, dest, src, n)
+#define gasnet_put_nbi_bulk(node, dest, src, n) gasneti_put_nbi_bulk_inline(node, dest, src, n)
+#define gasnet_put_nb(node, dest, src, n) gasneti_put_nb_inline(node, dest, src, n)
+#define gasnet_put_nb_bulk(node, dest, src, n) gasneti_put_nb_bulk_inline(node, dest, src, n)
+#define gasnet_get(dest, node, src, n) gasneti_get_inline(dest, node, src, n)
+#define gasnet_get_bulk(dest, node, src, n) gasneti_get_bulk_inline(dest, node, src, n)
+#define gasnet_get_nbi(dest, node, src, n) gasneti_get_nbi_inline(dest, node, src, n)
+#define gasnet_get_nbi_bulk(dest, node, src, n) gasneti_get_nbi_bulk_inline(dest, node, src, n)
+#define gasnet_get_nb(dest, node, src, n) gasneti_get_nb_inline(dest, node, src, n)
+#define gasnet_get_nb_bulk(dest, node, src, n) gasneti_get_nb_bulk_inline(dest, node, src, n)
+#define gasnet_memset(node, dest, val, n) gasneti_memset_inline(node, dest, val, n)
+#define gasnet_memset_nbi(node, dest, val, n) gasneti_memset_nbi_inline(node, dest, val, n)
+#define gasnet_memset_nb(node, dest, val, n) gasneti_memset_nb_inline(node, dest, val, n)
+#define gasnet_put_val(node, dest, value, n) gasneti_put_val_inline(node, dest, value, n)
+#define gasnet_put_nbi_val(node, dest, value, n) gasneti_put_nbi_val_inline(node, dest, value, n)
+#define gasnet_put_nb_val(node, dest, value, n) gasneti_put_nb_val_inline(node, dest, value, n)
+#define gasnet_get_val(node, src, n) gasneti_get_val_inline(node, src, n)
+
+#endif

@@ -1,0 +1,397 @@
+/* The tools interface: timers, memory barriers, atomics, annotations, locks, thread keys, environment, numbers,
+   debugging, signals, system queries. Usable after gasnet.h, or alone and without a job; alone it is for a program with
+   threads if GASNETT_THREAD_SAFE is defined (or the compiler or <pthread.h> says so), and with GASNETT_LITE_MODE it
+   supplies timers and memory barriers only. */
+#ifndef _GASNET_TOOLS_H
+#define _GASNET_TOOLS_H
+
+#if (defined(GASNET_SEQ) || defined(GASNET_PARSYNC) || defined(GASNET_PAR)) && !defined(_GASNET_H)
+#error Include gasnet.h before gasnet_tools.h, or define none of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR
+#endif
+#if defined(GASNETT_LITE_MODE) && defined(_GASNET_H)
+#error GASNETT_LITE_MODE is for programs that do not include gasnet.h
+#endif
+
+#include "gasnet_atomics.h"
+#include "gasnet_basic.h"
+
+#define GASNETT_SPEC_VERSION_MAJOR 1
+#define GASNETT_SPEC_VERSION_MINOR 9
+#define GASNETT_RELEASE_VERSION_MAJOR GASNET_RELEASE_VERSION_MAJOR
+#define GASNETT_RELEASE_VERSION_MINOR GASNET_RELEASE_VERSION_MINOR
+#define GASNETT_RELEASE_VERSION_PATCH GASNET_RELEASE_VERSION_PATCH
+
+GASNETI_BEGIN_EXTERNC
+
+/* Timers: a tick is a nanosecond of the monotonic clock. */
+typedef uint64_t gasnett_tick_t;
+#define GASNETT_TICK_MIN ((gasnett_tick_t)0)
+#define GASNETT_TICK_MAX ((gasnett_tick_t)-1)
+#define GASNETT_TIMER_CONFIG timers_posixrt
+gasnett_tick_t gasnett_ticks_now(void);
+uint64_t gasnett_gettimeofday_us(void);
+double gasnett_tick_granularityus(void);
+double gasnett_tick_overheadus(void);
+#define gasnett_ticks_to_ns(ticks) ((uint64_t)(ticks))
+#define gasnett_ticks_to_us(ticks) ((uint64_t)(ticks) / 1000)
+
+GASNETI_END_EXTERNC
+
+#ifndef GASNETT_LITE_MODE
+
+#include "gasnet_locks.h"
+
+/* Annotations; a client may turn one off by defining its GASNETT_USE_GCC_ATTRIBUTE_* as 0. */
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_FORMAT
+#define GASNETT_USE_GCC_ATTRIBUTE_FORMAT 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_FORMAT_FUNCPTR
+#define GASNETT_USE_GCC_ATTRIBUTE_FORMAT_FUNCPTR 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_FORMAT_FUNCPTR_ARG
+#define GASNETT_USE_GCC_ATTRIBUTE_FORMAT_FUNCPTR_ARG 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_MAYALIAS
+#define GASNETT_USE_GCC_ATTRIBUTE_MAYALIAS 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_ALWAYSINLINE
+#define GASNETT_USE_GCC_ATTRIBUTE_ALWAYSINLINE 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_NOINLINE
+#define GASNETT_USE_GCC_ATTRIBUTE_NOINLINE 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_MALLOC
+#define GASNETT_USE_GCC_ATTRIBUTE_MALLOC 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_WARNUNUSEDRESULT
+#define GASNETT_USE_GCC_ATTRIBUTE_WARNUNUSEDRESULT 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_USED
+#define GASNETT_USE_GCC_ATTRIBUTE_USED 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_UNUSED
+#define GASNETT_USE_GCC_ATTRIBUTE_UNUSED 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_NORETURN
+#define GASNETT_USE_GCC_ATTRIBUTE_NORETURN 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_PURE
+#define GASNETT_USE_GCC_ATTRIBUTE_PURE 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_CONST
+#define GASNETT_USE_GCC_ATTRIBUTE_CONST 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_HOT
+#define GASNETT_USE_GCC_ATTRIBUTE_HOT 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_COLD
+#define GASNETT_USE_GCC_ATTRIBUTE_COLD 1
+#endif
+#ifndef GASNETT_USE_GCC_ATTRIBUTE_DEPRECATED
+#define GASNETT_USE_GCC_ATTRIBUTE_DEPRECATED 1
+#endif
+
+#if GASNETT_USE_GCC_ATTRIBUTE_ALWAYSINLINE
+#define GASNETI_ALWAYS_INLINE_ATTR GASNETI_ATTRIBUTE((__always_inline__))
+#else
+#define GASNETI_ALWAYS_INLINE_ATTR
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_NOINLINE
+#define GASNETI_NOINLINE_ATTR GASNETI_ATTRIBUTE((__noinline__))
+#else
+#define GASNETI_NOINLINE_ATTR
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_MALLOC
+#define GASNETT_MALLOC GASNETI_ATTRIBUTE((__malloc__))
+#else
+#define GASNETT_MALLOC
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_WARNUNUSEDRESULT
+#define GASNETT_WARN_UNUSED_RESULT GASNETI_ATTRIBUTE((__warn_unused_result__))
+#else
+#define GASNETT_WARN_UNUSED_RESULT
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_USED
+#define GASNETT_USED GASNETI_ATTRIBUTE((__used__))
+#else
+#define GASNETT_USED
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_UNUSED
+#define GASNETT_UNUSED GASNETI_ATTRIBUTE((__unused__))
+#else
+#define GASNETT_UNUSED
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_NORETURN
+#define GASNETT_NORETURN GASNETI_ATTRIBUTE((__noreturn__))
+#else
+#define GASNETT_NORETURN
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_PURE
+#define GASNETT_PURE GASNETI_ATTRIBUTE((__pure__))
+#else
+#define GASNETT_PURE
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_CONST
+#define GASNETT_CONST GASNETI_ATTRIBUTE((__const__))
+#else
+#define GASNETT_CONST
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_HOT
+#define GASNETT_HOT GASNETI_ATTRIBUTE((__hot__))
+#else
+#define GASNETT_HOT
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_COLD
+#define GASNETT_COLD GASNETI_ATTRIBUTE((__cold__))
+#else
+#define GASNETT_COLD
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_DEPRECATED
+#define GASNETT_DEPRECATED GASNETI_ATTRIBUTE((__deprecated__))
+#else
+#define GASNETT_DEPRECATED
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_FORMAT
+#define GASNETT_FORMAT_PRINTF(fn, format, first, decl) GASNETI_ATTRIBUTE((__format__(__printf__, format, first))) decl
+#else
+#define GASNETT_FORMAT_PRINTF(fn, format, first, decl) decl
+#endif
+#if GASNETT_USE_GCC_ATTRIBUTE_FORMAT_FUNCPTR
+#define GASNETT_FORMAT_PRINTF_FUNCPTR(fn, format, first, decl)                                                        \
+  GASNETI_ATTRIBUTE((__format__(__printf__, format, first))) decl
+#else
+#define GASNETT_FORMAT_PRINTF_FUNCPTR(fn, format, first, decl) decl
+#endif
+
+#define GASNETT_INLINE(fn) static __inline__ GASNETT_UNUSED
+#define GASNETT_ALWAYS_INLINE(fn) static __inline__ GASNETI_ALWAYS_INLINE_ATTR GASNETT_UNUSED
+#ifdef GASNETT_USE_PLEASE_INLINE
+#define GASNETT_PLEASE_INLINE(fn) GASNETT_USE_PLEASE_INLINE(fn)
+#else
+#define GASNETT_PLEASE_INLINE(fn) GASNETT_ALWAYS_INLINE(fn)
+#endif
+#define GASNETT_NEVER_INLINE(fn, decl) GASNETI_NOINLINE_ATTR decl
+/* Forms for compilers that are told by a pragma after the declaration. */
+#define GASNETT_NORETURNP(fn)
+#define GASNETT_MALLOCP(fn)
+#define GASNETT_PUREP(fn)
+#define GASNETT_CONSTP(fn)
+#if (defined(__GNUC__) || defined(__clang__)) && (!defined(GASNETT_USE_RESTRICT) || GASNETT_USE_RESTRICT + 0)
+#define GASNETT_RESTRICT __restrict__
+#else
+#define GASNETT_RESTRICT
+#endif
+#define GASNETT_CURRENT_FUNCTION GASNETI_CURRENT_FUNCTION
+#define GASNETT_BEGIN_EXTERNC GASNETI_BEGIN_EXTERNC
+#define GASNETT_END_EXTERNC GASNETI_END_EXTERNC
+#define GASNETT_EXTERNC GASNETI_EXTERNC
+/* In front of a variable that several objects declare and at most one initialises. */
+#ifdef __cplusplus
+#define GASNETT_TENTATIVE_EXTERN extern
+#else
+#define GASNETT_TENTATIVE_EXTERN GASNETI_ATTRIBUTE((__common__))
+#endif
+/* A string in the object file under an external name; the user ends it with a semicolon. */
+#define GASNETT_IDENT(name, text)                                                                                     \
+  GASNETI_EXTERNC const char name[];                                                                                  \
+  const char name[] GASNETT_USED = text;                                                                              \
+  GASNETI_EXTERNC const char name[]
+
+/* What this is */
+#ifdef _GASNET_H
+#define GASNETT_THREAD_MODEL GASNETI_THREAD_MODE_NAME
+#if GASNET_SEQ
+#define GASNETT_MAX_THREADS 1
+#else
+#define GASNETT_MAX_THREADS GASNETI_MAX_THREADS
+#endif
+#else
+#if GASNETI_THREADED
+#define GASNETT_THREAD_MODEL PAR
+#define GASNETT_MAX_THREADS GASNETI_MAX_THREADS
+#else
+#define GASNETT_THREAD_MODEL SEQ
+#define GASNETT_MAX_THREADS 1
+#endif
+#endif
+#if GASNET_DEBUG
+#define GASNETT_DEBUG_CONFIG debug
+#else
+#define GASNETT_DEBUG_CONFIG nodebug
+#endif
+#define GASNETT_PTR_CONFIG GASNETI_PTR_CONFIG
+#define GASNETT_CONFIG_STRING                                                                                         \
+  "RELEASE=" _STRINGIFY(GASNETT_RELEASE_VERSION_MAJOR) "." _STRINGIFY(GASNETT_RELEASE_VERSION_MINOR) "." _STRINGIFY(  \
+      GASNETT_RELEASE_VERSION_PATCH) ",SPEC=" _STRINGIFY(GASNETT_SPEC_VERSION_MAJOR) "." _STRINGIFY(                  \
+      GASNETT_SPEC_VERSION_MINOR) ",THREADMODEL=" _STRINGIFY(GASNETT_THREAD_MODEL) ",PTR=" _STRINGIFY(                \
+      GASNETT_PTR_CONFIG) "," _STRINGIFY(GASNETT_DEBUG_CONFIG) "," _STRINGIFY(GASNETT_TIMER_CONFIG) "," _STRINGIFY(   \
+      GASNETT_MEMBAR_CONFIG) "," _STRINGIFY(GASNETT_ATOMIC_CONFIG) "," _STRINGIFY(GASNETT_ATOMIC32_CONFIG) ","        \
+      _STRINGIFY(GASNETT_ATOMIC64_CONFIG)
+#if PLATFORM_OS_LINUX
+#define GASNETT_SYSTEM_TUPLE GASNETI_ARCH_STR "-unknown-linux-gnu"
+#else
+#define GASNETT_SYSTEM_TUPLE GASNETI_ARCH_STR "-unknown-" _STRINGIFY(PLATFORM_OS_FAMILYNAME)
+#endif
+#define GASNETT_CONFIGURE_ARGS ""
+#define GASNETT_CONFIGURE_MISMATCH 0
+#define GASNETT_PLATFORM_COMPILER_IDSTR PLATFORM_COMPILER_IDSTR
+#define GASNETT_PLATFORM_COMPILER_FAMILYID PLATFORM_COMPILER_FAMILYID
+#define GASNETT_PLATFORM_COMPILER_ID PLATFORM_COMPILER_ID
+#define GASNETT_PLATFORM_COMPILER_VERSION PLATFORM_COMPILER_VERSION
+#define GASNETT_PAGESIZE GASNET_PAGESIZE
+#define GASNETT_PAGESHIFT GASNETI_PAGESHIFT
+#define GASNETT_CACHE_LINE_BYTES GASNETI_CACHE_LINE_BYTES
+
+GASNETI_BEGIN_EXTERNC
+
+/* Numbers: with is_mem a size in bytes, with a suffix B, KB, MB, GB or TB. parse_int multiplies a number without a
+   suffix by mult; mult 0 means that suffixes are not allowed. */
+char *gasnett_format_number(int64_t value, char *buf, size_t bufsz, int is_mem);
+int64_t gasnett_parse_int(const char *text, uint64_t mult);
+
+/* Environment. A value that cannot be parsed is a fatal error. */
+void gasnett_setenv(const char *key, const char *value);
+void gasnett_unsetenv(const char *key);
+char *gasnett_getenv(const char *key);
+char *gasnett_getenv_withdefault(const char *key, const char *dflt);
+int gasnett_getenv_yesno_withdefault(const char *key, int dflt);
+int64_t gasnett_getenv_int_withdefault(const char *key, int64_t dflt, uint64_t mult);
+double gasnett_getenv_dbl_withdefault(const char *key, double dflt);
+int gasnett_verboseenv(void);
+void gasnett_envint_display(const char *key, int64_t value, int is_dflt, int is_mem);
+void gasnett_envstr_display(const char *key, const char *value, int is_dflt);
+void gasnett_envdbl_display(const char *key, double value, int is_dflt);
+
+/* Debugging and the end of the process */
+typedef struct {
+  const char *name;
+  int (*fnp)(int);
+  int threadsupport;
+} gasnett_backtrace_type_t;
+extern gasnett_backtrace_type_t gasnett_backtrace_user;      /* a client may define it: its own way to print a stack */
+extern int (*gasnett_print_backtrace_ifenabled)(int fd);     /* a client may assign it */
+void gasnett_backtrace_init(const char *exename);
+int gasnett_print_backtrace(int fd);
+void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagname);
+void gasnett_freezeForDebuggerErr(void);
+GASNETT_NORETURN GASNETT_FORMAT_PRINTF(gasnett_fatalerror, 1, 2, void gasnett_fatalerror(const char *fmt, ...));
+GASNETT_NORETURN void gasnett_killmyprocess(int exitcode);
+void gasnett_flush_streams(void);
+void gasnett_close_streams(void);
+#define gasnett_current_loc ((char *)(__FILE__ ":" _STRINGIFY(__LINE__)))
+
+typedef void (*gasnett_sighandlerfn_t)(int);
+gasnett_sighandlerfn_t gasnett_reghandler(int sigtocatch, gasnett_sighandlerfn_t fp);
+const char *gasnett_signame_fromval(int sigval);
+int gasnett_maximize_rlimits(void);
+int gasnett_maximize_rlimit(int res, const char *lim_desc);
+
+/* System */
+const char *gasnett_gethostname(void);
+int gasnett_cpu_count(void);
+uint64_t gasnett_getPhysMemSz(int failureIsFatal);
+void gasnett_set_affinity(int rank);
+void gasnett_sched_yield(void);
+uint64_t gasnett_checksum(const void *p, int nbytes);
+size_t gasnett_count0s(const void *src, size_t nbytes);
+size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes);
+const char *gasnett_performance_warning_str(void);
+
+/* How many of the bytes of a word are zero. */
+#define GASNETI_COUNT0S(type)                                                                                         \
+  GASNETI_INLINE int gasnett_count0s_##type(type x) {                                                                 \
+    int zeros = 0;                                                                                                    \
+    size_t i;                                                                                                         \
+    for (i = 0; i < sizeof(type); i++) zeros += ((x >> (8 * i)) & 0xFF) == 0;                                         \
+    return zeros;                                                                                                     \
+  }
+GASNETI_COUNT0S(uint32_t)
+GASNETI_COUNT0S(uint64_t)
+GASNETI_COUNT0S(uintptr_t)
+
+#if PLATFORM_ARCH_LITTLE_ENDIAN
+#define gasnett_isLittleEndian() 1
+#else
+#define gasnett_isLittleEndian() 0
+#endif
+#if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
+#define gasnett_spinloop_hint() __asm__ __volatile__("pause" : : : "memory")
+#elif PLATFORM_ARCH_AARCH64
+#define gasnett_spinloop_hint() __asm__ __volatile__("yield" : : : "memory")
+#else
+#define gasnett_spinloop_hint() gasnett_compiler_fence()
+#endif
+
+/* Characters: the functions of <ctype.h> with any char as their argument. */
+#define GASNETI_CTYPE(fn)                                                                                             \
+  GASNETI_INLINE int gasnett_##fn(int c) { return fn((int)(unsigned char)c); }
+GASNETI_CTYPE(isalnum)
+GASNETI_CTYPE(isalpha)
+GASNETI_CTYPE(iscntrl)
+GASNETI_CTYPE(isdigit)
+GASNETI_CTYPE(isgraph)
+GASNETI_CTYPE(islower)
+GASNETI_CTYPE(isprint)
+GASNETI_CTYPE(ispunct)
+GASNETI_CTYPE(isspace)
+GASNETI_CTYPE(isupper)
+GASNETI_CTYPE(isxdigit)
+GASNETI_CTYPE(tolower)
+GASNETI_CTYPE(toupper)
+GASNETI_INLINE int gasnett_isblank(int c) { return c == ' ' || c == '\t'; }
+GASNETI_INLINE int gasnett_isascii(int c) { return (c & ~0x7F) == 0; }
+GASNETI_INLINE int gasnett_toascii(int c) { return c & 0x7F; }
+
+/* Tracing and statistics: not in this library, so that all of it is nothing. The arguments of the printing macros are
+   not evaluated. */
+typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
+void gasneti_trace_printf(const char *fmt, ...);
+#define GASNETT_TRACE_ENABLED 0
+#define GASNETT_TRACE_SETSOURCELINE(file, line) ((void)0)
+#define GASNETT_TRACE_GETSOURCELINE(pfile, pline) ((void)0)
+#define GASNETT_TRACE_FREEZESOURCELINE() ((void)0)
+#define GASNETT_TRACE_UNFREEZESOURCELINE() ((void)0)
+#define GASNETT_TRACE_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
+#define GASNETT_TRACE_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
+#define GASNETT_TRACE_GETMASK() ""
+#define GASNETT_TRACE_SETMASK(mask) ((void)(mask))
+#define GASNETT_TRACE_GET_TRACELOCAL() 0
+#define GASNETT_TRACE_SET_TRACELOCAL(on) ((void)(on))
+#define GASNETT_STATS_INIT(callback) 0
+#define GASNETT_STATS_GETMASK() ""
+#define GASNETT_STATS_SETMASK(mask) ((void)(mask))
+
+#ifdef _GASNET_H
+/* With a job's library only. Memory of mmap and malloc_aligned is as aligned as asked; null never comes back. */
+void *gasnett_mmap(uintptr_t size);
+void *gasnett_malloc_aligned(size_t align, size_t size);
+void gasnett_free_aligned(void *p);
+#define GASNETT_FAST_ALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
+#define GASNETT_FAST_UNALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
+
+/* Stores the low-order n bytes of a value. */
+GASNETI_INLINE void gasneti_value_assign(void *dst, gasnet_register_value_t value, size_t n) {
+#if PLATFORM_ARCH_LITTLE_ENDIAN
+  memcpy(dst, &value, n);
+#else
+  memcpy(dst, (char *)&value + sizeof(value) - n, n);
+#endif
+}
+/* The value of n bytes, with zeros in front. */
+GASNETI_INLINE gasnet_register_value_t gasneti_value_of(const void *src, size_t n) {
+  gasnet_register_value_t value = 0;
+#if PLATFORM_ARCH_LITTLE_ENDIAN
+  memcpy(&value, src, n);
+#else
+  memcpy((char *)&value + sizeof(value) - n, src, n);
+#endif
+  return value;
+}
+#define GASNETT_VALUE_ASSIGN(dst, value, n) gasneti_value_assign(dst, value, n)
+#define GASNETT_VALUE_RETURN(src, n) return gasneti_value_of(src, n)
+#endif
+
+GASNETI_END_EXTERNC
+
+#endif /* GASNETT_LITE_MODE */
+#endif
