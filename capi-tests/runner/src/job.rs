@@ -40,12 +40,16 @@ impl Launcher {
     }
 }
 
+/// Finds the process to be killed in what the job has written so far.
+type Victim = Box<dyn Fn(&str) -> Option<i32>>;
+
 /// A command to be run as a job.
 pub struct Job {
     command: Command,
     shown: String,
     watchdog: Duration,
     input: Option<&'static str>,
+    victim: Option<Victim>,
     dir: PathBuf,
     marker: String,
 }
@@ -58,6 +62,8 @@ pub struct Ended {
     pub output: String,
     /// How long it ran.
     pub time: Duration,
+    /// How long it lived on after [`Job::kill`] had struck.
+    pub after_kill: Option<Duration>,
     /// What it left behind, one line each.
     pub left: Vec<String>,
     /// Lines of the counters files, by rank, if they were asked for.
@@ -107,7 +113,7 @@ impl Job {
             .env("TMPDIR", dir.join("tmp"))
             .env("LD_LIBRARY_PATH", tree.join("lib"));
         let watchdog = Duration::from_secs(120);
-        let mut job = Job { command, shown: String::new(), watchdog, input: None, dir, marker };
+        let mut job = Job { command, shown: String::new(), watchdog, input: None, victim: None, dir, marker };
         if launcher == Launcher::PshmNodes {
             job = job.env("GASNET_PSHM_NODES", nodes.to_string());
         }
@@ -125,6 +131,12 @@ impl Job {
     /// Lets the program find its library by itself.
     pub fn without_library_path(mut self) -> Job {
         self.command.env_remove("LD_LIBRARY_PATH");
+        self
+    }
+
+    /// Kills one process of the job, 100 ms after `victim` can tell from the output which.
+    pub fn kill(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
+        self.victim = Some(Box::new(victim));
         self
     }
 
@@ -165,8 +177,10 @@ impl Job {
         let before = names_of_shared_memory();
         let start = Instant::now();
         let mut child = self.command.spawn().map_err(|e| format!("{shown}: {e}"))?;
-        let code = self.wait(&mut child, start);
+        let mut struck = None;
+        let code = self.wait(&mut child, start, &output, &mut struck);
         let time = start.elapsed();
+        let after_kill = struck.map(|at: Instant| at.elapsed());
 
         let mut left = Vec::new();
         if code.is_some() {
@@ -179,7 +193,7 @@ impl Job {
                 left.push(format!("process {pid} ({})", name.trim()));
             }
         }
-        self.kill();
+        self.kill_all();
         for name in names_of_shared_memory().difference(&before) {
             left.push(format!("/dev/shm/{name}"));
         }
@@ -189,25 +203,47 @@ impl Job {
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
         let counters = counters(&self.dir.join("counters"));
         let _ = fs::remove_dir_all(&self.dir);
-        Ok(Ended { code, output: text, time, left, counters, shown })
+        Ok(Ended { code, output: text, time, after_kill, left, counters, shown })
     }
 
-    fn wait(&self, child: &mut Child, start: Instant) -> Option<i32> {
+    fn wait(
+        &self,
+        child: &mut Child,
+        start: Instant,
+        output: &Path,
+        struck: &mut Option<Instant>,
+    ) -> Option<i32> {
         loop {
             if let Ok(Some(status)) = child.try_wait() {
                 return Some(code(status));
             }
             if start.elapsed() > self.watchdog {
-                self.kill();
+                self.kill_all();
                 let _ = child.wait();
                 return None;
+            }
+            if struck.is_none() {
+                *struck = self.strike(output);
             }
             sleep(Duration::from_millis(2));
         }
     }
 
+    /// Kills the victim if it can be told by now; when.
+    fn strike(&self, output: &Path) -> Option<Instant> {
+        let victim = self.victim.as_ref()?;
+        let pid = victim(&fs::read_to_string(output).ok()?)?;
+        if !marked(&self.marker).contains(&pid) {
+            return None;
+        }
+        sleep(Duration::from_millis(100));
+        // SAFETY: kill takes any numbers; the process carries the marker of this job.
+        unsafe { libc::kill(pid, libc::SIGKILL) };
+        Some(Instant::now())
+    }
+
     /// Kills every process of the job, also those that are born meanwhile.
-    fn kill(&self) {
+    fn kill_all(&self) {
         loop {
             let all = marked(&self.marker);
             if all.is_empty() {

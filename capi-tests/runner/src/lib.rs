@@ -7,6 +7,7 @@
 //! | `job` | one command under a watchdog, and what it may not leave behind |
 //! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
 //! | `exits` | how jobs end: the cases of `testexit` |
+//! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
 //! | `mismatch` | thread modes and header versions that must not meet |
 //! | `install` | what an installed tree offers to users |
@@ -18,6 +19,7 @@
 pub mod exits;
 pub mod install;
 pub mod job;
+pub mod kills;
 pub mod layout;
 pub mod matrix;
 pub mod mismatch;
@@ -48,6 +50,7 @@ impl Case {
 pub fn cases(seed: u64) -> Vec<Case> {
     let mut all = matrix::cases(seed);
     all.extend(exits::cases());
+    all.extend(kills::cases());
     all.extend(misuse::cases());
     all.extend(mismatch::cases());
     all.extend(install::cases());

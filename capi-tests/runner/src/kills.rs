@@ -1,0 +1,101 @@
+//! Jobs of which one process is killed (SIGKILL) in the middle of traffic: the rest ends soon, with a code that is not 0
+//! and a message that names the rank; also when a process had forked a child that lives on.
+
+use crate::job::{Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::{Case, Trouble};
+use std::fs;
+use std::time::Duration;
+
+/// All processes send and put for ever; with an argument, each has forked a child that sleeps. Prints a line per rank
+/// when the traffic runs.
+const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+    static volatile int pongs;\n\
+    static void ping(gasnet_token_t t, void *b, size_t n) { gasnet_AMReplyMedium0(t, 202, b, n); }\n\
+    static void pong(gasnet_token_t t, void *b, size_t n) { (void)t; (void)b; (void)n; pongs = pongs + 1; }\n\
+    int main(int argc, char **argv) {\n\
+    \x20   gasnet_handlerentry_t h[] = {{201, ping}, {202, pong}};\n\
+    \x20   static char data[4096];\n\
+    \x20   gasnet_seginfo_t seg[64];\n\
+    \x20   unsigned me, n, i;\n\
+    \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(h, 2, 1 << 20, 0)) return 1;\n\
+    \x20   me = gasnet_mynode(); n = gasnet_nodes();\n\
+    \x20   gasnet_getSegmentInfo(seg, 64);\n\
+    \x20   if (argc > 1 && fork() == 0) { execlp(\"sleep\", \"sleep\", \"20\", (char *)NULL); _exit(1); }\n\
+    \x20   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   printf(\"rank %u is process %d\\n\", me, (int)getpid()); fflush(stdout);\n\
+    \x20   for (i = 0;; i++) {\n\
+    \x20       unsigned to = (me + 1 + i % (n - 1)) % n;\n\
+    \x20       int before = pongs;\n\
+    \x20       gasnet_put(to, (char *)seg[to].addr + 4096 * me, data, sizeof data);\n\
+    \x20       gasnet_AMRequestMedium0(to, 201, data, 500);\n\
+    \x20       GASNET_BLOCKUNTIL(pongs > before);\n\
+    \x20   }\n\
+    }\n";
+const NODES: u32 = 3;
+
+/// Launchers x paths x victims, and the same with living children.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+        for portals in [false, true] {
+            for victim in [0, NODES - 1] {
+                for children in [false, true] {
+                    let name = format!(
+                        "kill::{}::{}::rank{victim}{}",
+                        if portals { "portals" } else { "cross" },
+                        launcher.name(),
+                        if children { "::with_children" } else { "" }
+                    );
+                    all.push(Case::new(name, true, move || killed(launcher, portals, victim, children)));
+                }
+            }
+        }
+    }
+    all
+}
+
+fn killed(launcher: Launcher, portals: bool, victim: u32, children: bool) -> Result<(), Trouble> {
+    layout::require(&layout::build())?;
+    let dir = layout::build().join("capi-tests/kill");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let source = dir.join("traffic.c");
+    if fs::read_to_string(&source).ok().as_deref() != Some(TRAFFIC) {
+        fs::write(&source, TRAFFIC).map_err(|e| format!("{}: {e}", source.display()))?;
+    }
+    let program = layout::compiled(&source, Mode::Seq)?;
+    let args: Vec<String> = if children { vec!["fork".to_string()] } else { Vec::new() };
+    let mut job = Job::new(&layout::build(), &program, &args, launcher, NODES);
+    if portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    // The traffic runs when the victim has printed its line; a little later it is in full swing.
+    let ended = job
+        .kill(move |output| {
+            let line = format!("rank {victim} is process ");
+            let at = output.find(&line)? + line.len();
+            output[at..].lines().next()?.parse().ok()
+        })
+        .watchdog(Duration::from_secs(30))
+        .run()?;
+    let Some(after) = ended.after_kill else {
+        return Err(ended.trouble("the job ended before a process was killed"));
+    };
+    if ended.code.is_none_or(|c| c == 0) {
+        return Err(ended.trouble("the job did not end with an error"));
+    }
+    if after > Duration::from_secs(2) {
+        return Err(ended.trouble(format!("the job lived on for {:.1} s", after.as_secs_f64())));
+    }
+    let told = ["rank", "node", "process"].iter().any(|w| ended.output.contains(&format!("{w} {victim} ")))
+        && ended.output.to_lowercase().contains("killed");
+    if !told {
+        return Err(ended.trouble(format!("no message says that rank {victim} was killed")));
+    }
+    let foreign = ended.left.iter().filter(|l| !(children && l.contains("(sleep)"))).count();
+    if foreign != 0 {
+        return Err(ended.trouble(format!("it left behind: {}", ended.left.join(", "))));
+    }
+    Ok(())
+}
