@@ -62,6 +62,16 @@ pub fn note(cause: fmt::Arguments<'_>) {
     emit("GASNet", cause, None);
 }
 
+/// Tells one line as it is, after three stars; async-signal-safe.
+pub fn line(text: fmt::Arguments<'_>) {
+    let mut line = Line { buf: [0; 1024], len: 0 };
+    let _ = write!(line, "*** {text}\n");
+    if line.len == line.buf.len() {
+        line.buf[line.len - 1] = b'\n';
+    }
+    crate::os::write_stderr(&line.buf[..line.len]);
+}
+
 /// Ends the job with exit code 1 after telling why and what to do.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     emit("FATAL ERROR", cause, Some(remedy));

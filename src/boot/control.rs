@@ -1,0 +1,330 @@
+//! The job-control memory: the exit word and one line per rank, shared by the ranks of a host and their supervisor.
+//! Called by `core::exit`, by every poll (one load), and by the supervisor.
+//!
+//! Invariants: the exit word goes from 0 to a decision once and never changes again: the first exit wins. The leave
+//! word is 0 until the supervisor copies the decision there, some grace after it was made; ranks heed only the leave
+//! word, so that a process which is about to finish by itself (to print its results after the last barrier, say) is
+//! not cut off by a peer that was a little faster.
+
+use super::Error;
+use crate::os::memory::{Mapping, MemFd};
+use crate::os::{self, process, signal, socket};
+use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::os::fd::{AsFd, BorrowedFd, RawFd};
+
+const MAGIC: u64 = 0x6761_736e_6574_0001;
+
+/// Why a job ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A rank called `gasnet_exit` or `exit`, or returned from `main`.
+    Exit,
+    /// A rank ended without a word.
+    Vanished,
+    /// A rank was killed by a signal.
+    Killed,
+    /// The supervisor could not go on, was told to stop, or is gone itself.
+    Supervisor,
+}
+
+/// The decision to end the job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Exit code of the job; the system passes on its low 8 bits.
+    pub code: i32,
+    /// Why.
+    pub cause: Cause,
+    /// The rank that it is about; `None` for the supervisor.
+    pub rank: Option<u32>,
+}
+
+const SET: u64 = 1 << 63;
+const NOBODY: u64 = 0x0fff_ffff;
+
+impl Decision {
+    fn pack(self) -> u64 {
+        let rank = self.rank.map_or(NOBODY, |r| u64::from(r).min(NOBODY - 1));
+        SET | (self.cause as u64) << 60 | rank << 32 | u64::from(self.code as u32)
+    }
+
+    fn unpack(word: u64) -> Option<Decision> {
+        if word == 0 {
+            return None;
+        }
+        let cause = match (word >> 60) & 7 {
+            0 => Cause::Exit,
+            1 => Cause::Vanished,
+            2 => Cause::Killed,
+            _ => Cause::Supervisor,
+        };
+        let rank = (word >> 32) & NOBODY;
+        Some(Decision { code: word as u32 as i32, cause, rank: (rank != NOBODY).then_some(rank as u32) })
+    }
+}
+
+/// A word on a line of its own, because everybody polls it.
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Lone(AtomicU64);
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Header {
+    magic: AtomicU64,
+    cookie: AtomicU64,
+    size: AtomicU32,
+    supervisor: AtomicU32,
+    exit: Lone,
+    leave: Lone,
+}
+
+#[derive(Debug)]
+#[repr(C, align(64))]
+struct Line {
+    /// Process that called `gasnet_init` as this rank; 0 before.
+    pid: AtomicU32,
+}
+
+/// Bytes of the job-control memory of a host with so many ranks.
+fn bytes(size: u32) -> usize {
+    size_of::<Header>() + size as usize * size_of::<Line>()
+}
+
+/// One process's view of the job-control memory. Lives as long as the process.
+#[derive(Debug)]
+pub struct JobControl {
+    header: &'static Header,
+    lines: &'static [Line],
+    /// The rank of this process; `None` in the supervisor.
+    rank: Option<u32>,
+    /// The process that joined; its forked children are not part of the job.
+    pid: u32,
+    /// Control socket; -1 without a supervisor.
+    socket: AtomicI32,
+}
+
+/// Called instead of returning when the job ends while a rank is in a collective call of its spawner; a `fn() -> !`.
+static ENDING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Sets what a rank does that finds the job ending; until then it leaves by `_exit` with the agreed code.
+pub fn set_ending(ending: fn() -> !) {
+    ENDING.store(ending as *mut (), Ordering::Release);
+}
+
+impl JobControl {
+    fn view(mapping: Mapping, size: u32, rank: Option<u32>, socket: RawFd) -> &'static JobControl {
+        let base = mapping.leak();
+        // SAFETY: the mapping is page-aligned, has `bytes(size)` bytes (callers), is never unmapped, starts out zeroed
+        // or written by these very types, and holds nothing but atomics.
+        let (header, lines) = unsafe {
+            let header: &'static Header = base.cast().as_ref();
+            let first = base.add(size_of::<Header>()).cast::<Line>();
+            (header, core::slice::from_raw_parts(first.as_ptr(), size as usize))
+        };
+        Box::leak(Box::new(JobControl {
+            header,
+            lines,
+            rank,
+            pid: process::pid(),
+            socket: AtomicI32::new(socket),
+        }))
+    }
+
+    /// New job-control memory, as its supervisor sees it; `cookie` tells jobs apart.
+    pub fn create(size: u32, cookie: u64) -> Result<(MemFd, &'static JobControl), Error> {
+        let file = MemFd::create(c"gasnet-control");
+        let made = file
+            .and_then(|f| f.reserve(0, bytes(size) as u64).and_then(|()| Ok((f.map(0, bytes(size))?, f))));
+        let (mapping, file) = made.map_err(|e| Error::system("cannot create the job-control memory", &e))?;
+        let c = JobControl::view(mapping, size, None, -1);
+        c.header.size.store(size, Ordering::Relaxed);
+        c.header.cookie.store(cookie, Ordering::Relaxed);
+        c.header.supervisor.store(process::pid(), Ordering::Relaxed);
+        c.header.magic.store(MAGIC, Ordering::Release);
+        Ok((file, c))
+    }
+
+    /// The job-control memory of a rank, whose line is claimed for this process.
+    pub fn join(
+        file: BorrowedFd<'_>,
+        size: u32,
+        rank: u32,
+        cookie: u64,
+        socket: RawFd,
+    ) -> Result<&'static JobControl, Error> {
+        let stale = || {
+            Error::new(
+                "the environment says that a launcher started this process, but what it should have inherited is not there",
+                "Unset GASNET_SPAWN_FDS; start ranks only by gasnetrun, and close no inherited descriptor before gasnet_init.",
+            )
+        };
+        if rank >= size || os::memory::len(file).ok() != Some(bytes(size) as u64) {
+            return Err(stale());
+        }
+        let mapping = Mapping::shared(file, 0, bytes(size))
+            .map_err(|e| Error::system("cannot map the job-control memory", &e))?;
+        let c = JobControl::view(mapping, size, Some(rank), socket);
+        let h = c.header;
+        if h.magic.load(Ordering::Acquire) != MAGIC
+            || h.size.load(Ordering::Relaxed) != size
+            || h.cookie.load(Ordering::Relaxed) != cookie
+        {
+            return Err(stale());
+        }
+        match c.lines[rank as usize].pid.compare_exchange(0, c.pid, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(c),
+            Err(other) => Err(Error::new(
+                format!("rank {rank} of this job is process {other} already"),
+                "Let each process that gasnetrun starts run one GASNet program, once.",
+            )),
+        }
+    }
+
+    /// The job-control memory of a job of one process.
+    pub fn alone() -> Result<&'static JobControl, Error> {
+        let mapping = Mapping::anonymous(bytes(1)).map_err(|e| Error::system("cannot map memory", &e))?;
+        let c = JobControl::view(mapping, 1, Some(0), -1);
+        c.lines[0].pid.store(c.pid, Ordering::Relaxed);
+        Ok(c)
+    }
+
+    /// The job is over and this process is to leave: then the exit code. One relaxed load, for hot loops; whoever
+    /// gets a code calls `core::exit::follow`.
+    #[inline(always)]
+    pub fn poll_exit(&self) -> Option<i32> {
+        match self.header.leave.0.load(Ordering::Relaxed) {
+            0 => None,
+            word => Some(word as u32 as i32),
+        }
+    }
+
+    /// The decision to end the job, if somebody made it; peers may be gone then, or may still be busy.
+    pub fn decision(&self) -> Option<Decision> {
+        Decision::unpack(self.header.exit.0.load(Ordering::Acquire))
+    }
+
+    /// Decides that the job ends, unless that was decided before; returns the decision that holds.
+    /// Async-signal-safe.
+    pub fn decide(&self, new: Decision) -> Decision {
+        // AcqRel: whoever sees the decision also sees what was written before it was made.
+        let old = self.header.exit.0.compare_exchange(0, new.pack(), Ordering::AcqRel, Ordering::Acquire);
+        let held = old.err().and_then(Decision::unpack).unwrap_or(new);
+        if self.rank.is_some() && self.socket.load(Ordering::Relaxed) < 0 {
+            self.let_leave();
+        }
+        held
+    }
+
+    /// Tells the ranks to leave now, if it was decided that the job ends. The supervisor's business; without a
+    /// supervisor, everybody's.
+    pub fn let_leave(&self) {
+        self.header.leave.0.store(self.header.exit.0.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// Tells the supervisor to look at the exit word: one message, never waiting. Async-signal-safe.
+    pub fn notify(&self) {
+        let fd = self.socket.load(Ordering::Relaxed);
+        if fd >= 0 {
+            // When it cannot be sent, the end of this process tells the supervisor as well.
+            let _ = socket::send(fd, &super::wire::Head::new(super::wire::Kind::Exit).bytes(), false);
+        }
+    }
+
+    /// Has the kernel interrupt this process by [`signal::notice`] when its supervisor sends something or is gone.
+    /// The signal must have its handler by now.
+    pub fn arm(&self) -> Result<(), Error> {
+        let fd = self.socket.load(Ordering::Relaxed);
+        if fd < 0 {
+            return Ok(());
+        }
+        // SAFETY: the socket is owned by the `Rank` of this process, which is never dropped.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        socket::signal_on_event(fd.as_fd(), signal::notice())
+            .map_err(|e| Error::system("cannot watch the control socket", &e))
+    }
+
+    /// Whether this rank had a supervisor and lost it; then the job ends, and the rank is to leave.
+    /// Async-signal-safe.
+    pub fn orphaned(&self) -> bool {
+        let fd = self.socket.load(Ordering::Relaxed);
+        if fd < 0 || !socket::hung_up(fd) {
+            return false;
+        }
+        self.decide(Decision { code: 1, cause: Cause::Supervisor, rank: self.rank });
+        self.let_leave();
+        true
+    }
+
+    /// Leaves, because the job ends.
+    pub fn leave(&self) -> ! {
+        let ending = ENDING.load(Ordering::Acquire);
+        if ending.is_null() {
+            os::exit_now(self.decision().map_or(1, |d| d.code));
+        }
+        // SAFETY: ENDING only ever holds null or a `fn() -> !` stored by `set_ending`.
+        let ending: fn() -> ! = unsafe { core::mem::transmute(ending) };
+        ending()
+    }
+
+    /// Rank of this process; `None` in the supervisor.
+    pub fn rank(&self) -> Option<u32> {
+        self.rank
+    }
+
+    /// Ranks on this host.
+    pub fn size(&self) -> u32 {
+        self.lines.len() as u32
+    }
+
+    /// Whether the calling process is the one that joined, and not a child that it forked. Async-signal-safe.
+    pub fn is_member(&self) -> bool {
+        process::pid() == self.pid
+    }
+
+    /// The process that called `gasnet_init` as this rank; `None` before. Async-signal-safe.
+    pub fn pid_of(&self, rank: u32) -> Option<u32> {
+        self.lines.get(rank as usize).map(|l| l.pid.load(Ordering::Acquire)).filter(|&p| p != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decisions_survive_packing() {
+        for code in [0, 1, 139, -1, i32::MIN] {
+            for cause in [Cause::Exit, Cause::Vanished, Cause::Killed, Cause::Supervisor] {
+                for rank in [None, Some(0), Some(4095)] {
+                    let d = Decision { code, cause, rank };
+                    assert_eq!(Decision::unpack(d.pack()), Some(d));
+                }
+            }
+        }
+        assert_eq!(Decision::unpack(0), None);
+    }
+
+    #[test]
+    fn first_exit_wins() {
+        let (_file, c) = JobControl::create(2, 5).unwrap();
+        let first = Decision { code: 3, cause: Cause::Exit, rank: Some(1) };
+        assert_eq!(c.decide(first), first);
+        assert_eq!(c.decide(Decision { code: 4, ..first }), first);
+        assert_eq!(c.poll_exit(), None);
+        c.let_leave();
+        assert_eq!(c.poll_exit(), Some(3));
+    }
+
+    #[test]
+    fn a_rank_is_taken_once_and_strangers_are_refused() {
+        let (file, c) = JobControl::create(2, 5).unwrap();
+        assert!(JobControl::join(file.as_fd(), 2, 1, 6, -1).is_err());
+        assert!(JobControl::join(file.as_fd(), 3, 1, 5, -1).is_err());
+        assert!(JobControl::join(file.as_fd(), 2, 2, 5, -1).is_err());
+        assert!(JobControl::join(file.as_fd(), 2, 1, 5, -1).is_ok());
+        assert_eq!(c.pid_of(1), Some(process::pid()));
+        assert_eq!(c.pid_of(0), None);
+        let e = JobControl::join(file.as_fd(), 2, 1, 5, -1).unwrap_err();
+        assert!(e.cause.contains("rank 1"));
+    }
+}

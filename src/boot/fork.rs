@@ -1,0 +1,20 @@
+//! GASNET_PSHM_NODES: the process that calls `gasnet_init` forks the ranks and stays behind as their supervisor. Each
+//! rank returns from `gasnet_init` as if it had been started by itself.
+
+use super::rank::Rank;
+use super::supervisor::{Role, Supervisor};
+use super::{Error, report_many_threads};
+use crate::os::{self, process};
+
+/// Forks `size` ranks and returns in each of them; the calling process never returns if that succeeds: it ends with
+/// the exit code of the job, without running the exit handlers of the program, whose business the ranks have taken
+/// over.
+pub fn start(size: u32) -> Result<Rank, Error> {
+    report_many_threads();
+    // What the program has printed so far must come out once, not once per process.
+    process::flush_stdio();
+    match Supervisor::new(size)?.start(|| {})? {
+        Role::Rank(seat) => Rank::join(seat),
+        Role::Supervisor(supervisor) => os::exit_now(supervisor.watch()),
+    }
+}

@@ -1,0 +1,191 @@
+//! The ways out of a job: `gasnet_exit`, the end of `main`, a peer's exit, a lost supervisor. Called by capi, by every
+//! wait that finds the job ending, by signal handlers, and by the C library at exit.
+//!
+//! Invariants: nothing here allocates, waits for a lock of the library, or calls Portals, since any of it may run in a
+//! signal handler that interrupted anything. One thread of a process leaves; the others stay where they are until
+//! `_exit`. Only the process that called `gasnet_init` acts; its forked children are not part of the job.
+//!
+//! `exit` sets the exit word (first exit wins), sends one message to the supervisor, flushes the C streams under an
+//! alarm, and ends the process with the agreed code. How the others learn of it is told in `boot::supervisor`.
+
+use crate::boot::control::{self, Cause, Decision, JobControl};
+use crate::os::{self, process, signal, thread};
+use crate::{env, report};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+
+/// The job of this process; null before [`install`].
+static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
+/// The thread that leaves; 0 if none does.
+static LEAVER: AtomicU32 = AtomicU32::new(0);
+/// The code with which whatever interrupts the flushing ends this process.
+static CODE: AtomicI32 = AtomicI32::new(0);
+/// The client's SIGQUIT handler has been called because of a peer's exit.
+static QUIT_RAISED: AtomicBool = AtomicBool::new(false);
+/// Microseconds that flushing may take when this process exits of its own accord.
+static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
+/// Microseconds that flushing may take when it follows a peer, whose supervisor is waiting.
+const FOLLOW_FLUSH_US: u64 = 500_000;
+
+fn job() -> Option<&'static JobControl> {
+    let p = JOB.load(Ordering::Acquire);
+    // SAFETY: JOB holds null or a reference that lives as long as the process.
+    (!p.is_null()).then(|| unsafe { &*p })
+}
+
+/// Arms the ways out: from now on the end of this process, however it comes about, is the end of the job, and the end
+/// of the job is the end of this process. Called once, by `gasnet_init`.
+pub fn install(job: &'static JobControl) {
+    if let Some(s) = env::seconds("GASNET_EXITTIMEOUT") {
+        FLUSH_US.store(((s * 1e6) as u64).max(1000), Ordering::Relaxed);
+    }
+    JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
+    report::set_exit(exit);
+    control::set_ending(follow);
+    let notice = signal::notice();
+    signal::handle(notice, on_notice, false);
+    signal::unblock(&signal::Set::of(&[notice]));
+    if let Err(e) = job.arm() {
+        report::fatal(format_args!("{}", e.cause), format_args!("{}", e.remedy));
+    }
+    process::on_exit(at_exit);
+    // What came before the socket was armed has raised no signal.
+    if job.poll_exit().is_some() || job.orphaned() {
+        follow();
+    }
+}
+
+/// Ends the job with this code, unless it is ending already with another; any thread, any handler, any time.
+pub fn exit(code: i32) -> ! {
+    let Some(job) = job() else {
+        process::flush_stdio();
+        os::exit_now(code)
+    };
+    if !job.is_member() {
+        report::line(format_args!(
+            "process {} called gasnet_exit, but only its parent is part of the job; it ends alone with exit code {code}",
+            process::pid()
+        ));
+        os::exit_now(code);
+    }
+    let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
+    job.notify();
+    leave(d.code, FLUSH_US.load(Ordering::Relaxed))
+}
+
+/// Leaves because [`JobControl::poll_exit`] has a code. A SIGQUIT handler that the client installed runs first; the
+/// code that it may give to `gasnet_exit` comes too late.
+pub fn follow() -> ! {
+    let Some(job) = job() else { os::exit_now(1) };
+    if !job.is_member() {
+        os::exit_now(1);
+    }
+    let code = job.decide(Decision { code: 1, cause: Cause::Supervisor, rank: job.rank() }).code;
+    if LEAVER.load(Ordering::Acquire) == 0
+        && is_client_handler(signal::disposition(libc::SIGQUIT))
+        && !QUIT_RAISED.swap(true, Ordering::AcqRel)
+    {
+        signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
+        signal::raise(libc::SIGQUIT);
+    }
+    leave(code, FOLLOW_FLUSH_US)
+}
+
+/// Whether somebody has decided that the job ends, though this process may still go on. A peer that is found dead
+/// then is nothing to complain about.
+pub fn is_ending() -> bool {
+    job().is_some_and(|j| j.decision().is_some())
+}
+
+fn is_client_handler(d: signal::Disposition) -> bool {
+    matches!(d, signal::Disposition::Handler(h) if !super::signals::is_ours(h))
+}
+
+/// Whether this thread may be the one that leaves; false if it is leaving already, further down its stack. Does not
+/// return if another thread leaves.
+fn claim() -> bool {
+    let me = thread::tid();
+    match LEAVER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => true,
+        Err(other) if other == me => false,
+        Err(_) => loop {
+            signal::pause();
+        },
+    }
+}
+
+/// Flushes and ends this process.
+fn leave(code: i32, flush_us: u64) -> ! {
+    if claim() {
+        signal::ignore(libc::SIGQUIT);
+        flush(code, flush_us);
+    }
+    os::exit_now(code)
+}
+
+/// Flushes the C streams. What interrupts this thread in the middle of `printf` may find a stream in disorder or its
+/// lock held by a thread that never lets go: then a fault or the alarm ends the process, still with `code`.
+fn flush(code: i32, us: u64) {
+    const MISHAPS: [i32; 10] = [
+        libc::SIGALRM,
+        libc::SIGSEGV,
+        libc::SIGBUS,
+        libc::SIGFPE,
+        libc::SIGILL,
+        libc::SIGABRT,
+        libc::SIGTERM,
+        libc::SIGINT,
+        libc::SIGHUP,
+        libc::SIGPIPE,
+    ];
+    CODE.store(code, Ordering::Release);
+    for s in MISHAPS {
+        signal::handle(s, on_mishap, true);
+    }
+    signal::unblock(&signal::Set::of(&MISHAPS));
+    signal::alarm_us(us);
+    process::flush_stdio();
+}
+
+extern "C" fn on_mishap(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+    os::exit_now(CODE.load(Ordering::Acquire))
+}
+
+/// The kernel says that something happened on the control socket.
+extern "C" fn on_notice(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+    let Some(job) = job() else { return };
+    if !job.is_member() || LEAVER.load(Ordering::Acquire) != 0 {
+        return;
+    }
+    let errno = os::errno();
+    if job.poll_exit().is_some() {
+        follow();
+    }
+    if job.orphaned() {
+        report::line(format_args!(
+            "rank {}: the launcher is gone, so the job ends",
+            job.rank().unwrap_or_default()
+        ));
+        follow();
+    }
+    os::set_errno(errno);
+}
+
+/// The program called `exit` or returned from `main`; the handlers that it registered later than `gasnet_init` have
+/// run.
+extern "C" fn at_exit(code: i32, _: *mut c_void) {
+    let Some(job) = job() else { return };
+    if !job.is_member() {
+        return;
+    }
+    let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
+    job.notify();
+    let first = claim();
+    signal::ignore(libc::SIGQUIT);
+    if d.code == code && first {
+        // The C library goes on: earlier exit handlers, destructors, streams.
+        return;
+    }
+    flush(d.code, FLUSH_US.load(Ordering::Relaxed));
+    os::exit_now(d.code)
+}

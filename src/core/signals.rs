@@ -1,0 +1,160 @@
+//! Fatal signals and requests to end, of the process that called `gasnet_init`. Installed by `core::job`.
+//!
+//! Program errors (SEGV, BUS, FPE, ILL, ABRT) are told in one line and then take their default action, so that the
+//! exit status names the signal. INT, TERM, HUP and PIPE are converted to QUIT, whose default ends the job with code
+//! 1 and for which a client may install a handler of its own. Only signals that have their default action at
+//! `gasnet_init`, and that GASNET_NO_CATCH_SIGNAL does not name, get a handler; children that the process forks later
+//! behave as if there were none. Handlers neither allocate nor lock.
+
+use crate::boot::control::JobControl;
+use crate::os::{self, memory, signal, thread};
+use crate::{env, report};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+const ERRORS: [i32; 5] = [libc::SIGABRT, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGBUS];
+const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE];
+
+/// The job of this process; null before [`install`].
+static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
+/// The thread that tells of its fatal signal; 0 if none does.
+static TELLER: AtomicU32 = AtomicU32::new(0);
+/// Called with the signal after it was told, a `fn(i32)`; null for none.
+static AFTER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+static SEGMENTS_BASE: AtomicUsize = AtomicUsize::new(0);
+static SEGMENTS_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// Bytes of memory that there can be at most; told when a page of a segment cannot be had.
+static MEMORY_LIMIT: AtomicU64 = AtomicU64::new(0);
+
+/// Installs the handlers for this process. Called once, by `gasnet_init`.
+pub fn install(job: &'static JobControl) {
+    JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
+    signal::ensure_alternate_stack();
+    let spared = spared();
+    let wanted = |s: &i32| !spared.contains(s) && signal::disposition(*s) == signal::Disposition::Default;
+    for s in ERRORS.into_iter().filter(wanted) {
+        signal::handle(s, on_error, true);
+    }
+    for s in REQUESTS.into_iter().filter(wanted) {
+        signal::handle(s, on_request, false);
+    }
+    if wanted(&libc::SIGQUIT) {
+        signal::handle(libc::SIGQUIT, on_quit, false);
+    }
+}
+
+/// The signals that GASNET_NO_CATCH_SIGNAL names.
+fn spared() -> alloc::vec::Vec<i32> {
+    let all = || ERRORS.into_iter().chain(REQUESTS).chain([libc::SIGQUIT]);
+    let text = env::text("GASNET_NO_CATCH_SIGNAL").unwrap_or_default();
+    let mut spared = alloc::vec::Vec::new();
+    for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        match signal::parse(word) {
+            _ if word == "*" => spared.extend(all()),
+            Some(s) => spared.push(s),
+            None => report::fatal(
+                format_args!("GASNET_NO_CATCH_SIGNAL={text}: {word} is not a signal"),
+                format_args!("Give names or numbers of signals separated by commas, or *, or unset it."),
+            ),
+        }
+    }
+    spared
+}
+
+/// Tells where the segments are mapped, so that a page of them that cannot be had is told as what it is.
+pub fn set_segments(base: *const u8, bytes: usize) {
+    MEMORY_LIMIT.store(memory::limits().total(), Ordering::Relaxed);
+    SEGMENTS_BYTES.store(bytes, Ordering::Relaxed);
+    SEGMENTS_BASE.store(base as usize, Ordering::Release);
+}
+
+/// Sets what happens between telling of a fatal signal and its default action: a backtrace, a pause for a debugger.
+/// It runs in the signal handler.
+pub fn set_after_fatal(hook: fn(i32)) {
+    AFTER.store(hook as *mut (), Ordering::Release);
+}
+
+/// Whether a handler at this address is one of this file.
+pub fn is_ours(handler: usize) -> bool {
+    [on_error as signal::Handler, on_request, on_quit].into_iter().any(|h| h as usize == handler)
+}
+
+/// Rank and size, for messages; `None` in a process that is not part of the job.
+fn place() -> Option<(u32, u32)> {
+    let job = JOB.load(Ordering::Acquire);
+    if job.is_null() {
+        return None;
+    }
+    // SAFETY: JOB holds null or a reference that lives as long as the process.
+    let job = unsafe { &*job };
+    job.is_member().then(|| (job.rank().unwrap_or_default(), job.size()))
+}
+
+/// Lets the default action happen, as soon as the handler returns.
+fn take_default(s: i32) {
+    signal::set_default(s);
+    signal::raise(s);
+}
+
+extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
+    let Some((rank, size)) = place() else { return take_default(s) };
+    let me = thread::tid();
+    match TELLER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {}
+        // Telling went wrong.
+        Err(teller) if teller == me => return take_default(s),
+        // One thread's trouble is enough.
+        Err(_) => loop {
+            signal::pause();
+        },
+    }
+    // SAFETY: the kernel passed it for a signal of the fault kind.
+    let told = unsafe { signal::told(info) };
+    let base = SEGMENTS_BASE.load(Ordering::Acquire);
+    let offset = told.address.wrapping_sub(base);
+    if s == libc::SIGBUS && told.fault && base != 0 && offset < SEGMENTS_BYTES.load(Ordering::Relaxed) {
+        report::line(format_args!(
+            "rank {rank}: no memory for a page of a segment, at {:#x}; all processes of this machine have at most {} bytes",
+            told.address,
+            MEMORY_LIMIT.load(Ordering::Relaxed)
+        ));
+        report::line(format_args!(
+            "  Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer processes, or raise the memory limit."
+        ));
+    }
+    report::line(format_args!("Caught a fatal signal: {}({s}) on node {rank}/{size}", signal::name(s)));
+    let after = AFTER.load(Ordering::Acquire);
+    if !after.is_null() {
+        // SAFETY: AFTER holds null or a `fn(i32)` stored by `set_after_fatal`.
+        let after: fn(i32) = unsafe { core::mem::transmute(after) };
+        after(s);
+    }
+    take_default(s);
+}
+
+extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+    let Some((rank, size)) = place() else { return take_default(s) };
+    let errno = os::errno();
+    report::line(format_args!("Caught a signal: {}({s}) on node {rank}/{size}", signal::name(s)));
+    signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
+    signal::raise(libc::SIGQUIT);
+    os::set_errno(errno);
+}
+
+extern "C" fn on_quit(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+    match place() {
+        Some(_) => super::exit::exit(1),
+        None => take_default(s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_handlers_are_known() {
+        assert!(is_ours(on_quit as signal::Handler as usize));
+        assert!(!is_ours(0));
+    }
+}
