@@ -256,9 +256,13 @@ pub struct Ops {
 }
 
 impl Ops {
-    /// An empty registry. `concurrent` if more than one thread may call the library (PAR).
-    pub fn new(concurrent: bool) -> Ops {
-        Ops { lanes: (0..THREADS).map(|_| AtomicPtr::new(ptr::null_mut())).collect(), concurrent }
+    /// An empty registry for up to `threads` threads, at most [`THREADS`].
+    pub fn new(threads: usize) -> Ops {
+        assert!(threads <= THREADS);
+        Ops {
+            lanes: (0..threads).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
+            concurrent: threads > 1,
+        }
     }
 
     fn lane_of(&self, thread: usize) -> Option<&Lane> {
@@ -459,7 +463,7 @@ mod tests {
 
     #[test]
     fn an_operation_is_complete_after_its_last_fragment() {
-        let ops = Ops::new(false);
+        let ops = Ops::new(1);
         let h = ops.begin(0, 3);
         assert_ne!(h, Handle::INVALID);
         for _ in 0..2 {
@@ -473,7 +477,7 @@ mod tests {
 
     #[test]
     fn a_dead_handle_is_complete_although_its_slot_lives_again() {
-        let ops = Ops::new(false);
+        let ops = Ops::new(1);
         let old = ops.begin(0, 1);
         ops.complete(old.op());
         assert!(ops.sync(0, old));
@@ -495,7 +499,7 @@ mod tests {
 
     #[test]
     fn many_in_flight_from_the_last_thread() {
-        let ops = Ops::new(true);
+        let ops = Ops::new(256);
         let handles: Vec<Handle> = (0..65_536 + 1000).map(|_| ops.begin(255, 1)).collect();
         let mut names: Vec<u32> = handles.iter().map(|h| h.op().0).collect();
         names.sort_unstable();
@@ -512,7 +516,7 @@ mod tests {
 
     #[test]
     fn implicit_puts_and_gets_are_separate_and_per_thread() {
-        let ops = Ops::new(false);
+        let ops = Ops::new(8);
         let put = ops.begin_implicit(3, Implicit::Puts, 2);
         let get = ops.begin_implicit(3, Implicit::Gets, 1);
         assert!(!ops.implicit_done(3, Implicit::Puts) && !ops.implicit_done(3, Implicit::Gets));
@@ -527,7 +531,7 @@ mod tests {
 
     #[test]
     fn a_region_collects_implicit_operations() {
-        let ops = Ops::new(false);
+        let ops = Ops::new(8);
         assert_eq!(ops.close_region(0), None);
         assert!(ops.open_region(0));
         assert!(!ops.open_region(0));
@@ -549,7 +553,7 @@ mod tests {
 
     #[test]
     fn values_travel_in_the_slot() {
-        let ops = Ops::new(false);
+        let ops = Ops::new(1);
         let h = ops.begin(0, 1);
         let at = ops.value(h);
         assert_eq!(ops.sync_value(0, h), None);
@@ -562,7 +566,7 @@ mod tests {
 
     #[test]
     fn another_thread_may_sync() {
-        let ops = Ops::new(true);
+        let ops = Ops::new(256);
         let handles: Vec<Handle> = (0..FIRST_SLAB).map(|_| ops.begin(1, 1)).collect();
         for &h in &handles {
             ops.complete(h.op());
@@ -580,7 +584,7 @@ mod tests {
         extern crate std;
         const ROUNDS: u32 = 200;
         const COMPLETERS: u32 = 3;
-        let ops = Ops::new(true);
+        let ops = Ops::new(256);
         let (ops, word) = (&ops, &AtomicU64::new(0));
         std::thread::scope(|s| {
             for _ in 0..COMPLETERS {

@@ -1,1 +1,48 @@
-//! (being built)
+//! The extended API: puts and gets, explicit and implicit operations, access regions, value forms, memset, barrier.
+//!
+//! Called by `capi`, which has checked the arguments; calls core, and the conduit for peers whose segment is not mapped
+//! here. Among cross-mapped processes everything is a plain memory operation and complete at once.
+
+#![cfg(any())] // until core is wired in
+pub mod barrier;
+pub mod fast;
+pub mod memset;
+pub mod rma;
+pub mod sync;
+pub mod value;
+
+use crate::core::am::{EXTENDED_BASE, InternalHandler};
+use crate::core::upper::Upper;
+use crate::core::{Ctx, Job};
+use alloc::boxed::Box;
+use core::any::Any;
+
+/// Handlers of this room, at indices from [`EXTENDED_BASE`] upwards in this order.
+pub const HANDLERS: &[InternalHandler] = &[memset::on_request, memset::on_reply, barrier::on_arrival];
+
+const MEMSET_REQUEST: u8 = EXTENDED_BASE;
+const MEMSET_REPLY: u8 = EXTENDED_BASE + 1;
+const BARRIER_ARRIVAL: u8 = EXTENDED_BASE + 2;
+
+/// What this room keeps for a job.
+#[derive(Debug)]
+struct Extended {
+    barrier: barrier::Barrier,
+}
+
+impl Upper for Extended {
+    fn progress(&self, ctx: Ctx) {
+        self.barrier.progress(ctx);
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Makes the extended API ready for a job whose segments are attached, and opens the inline paths of the headers.
+/// Nothing of this room may be called, and no active message served, before.
+pub fn open(job: &'static Job) {
+    job.upper.set(Box::new(Extended { barrier: barrier::Barrier::new(job) }));
+    fast::open(job);
+}

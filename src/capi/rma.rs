@@ -1,0 +1,252 @@
+//! Puts, gets and memsets of the extended API.
+
+use super::abi::{gasnet_handle_t, gasnet_node_t};
+use super::{ATTACHED, bad_node, ctx, outside_segment};
+use crate::core::Job;
+use crate::extended::memset;
+use crate::extended::rma::{self, Remote};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::Ordering;
+
+/// The job, without looking up which thread calls; ends the process if there is none yet.
+#[inline]
+pub(super) fn job(function: &str) -> &'static Job {
+    // SAFETY: null, or a job that was attached; jobs live until the process ends.
+    match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
+        Some(job) => job,
+        None => ctx(function).job,
+    }
+}
+
+/// The job and the `n` bytes at `addr` of `node`; ends the job unless they lie in the segment of `node`. No bytes lie
+/// anywhere.
+#[inline]
+pub(super) fn remote(
+    function: &str,
+    node: gasnet_node_t,
+    addr: *mut c_void,
+    n: usize,
+) -> (&'static Job, Remote) {
+    let job = job(function);
+    if node >= job.nodes {
+        bad_node(function, node, job.nodes);
+    }
+    let addr = addr.cast::<u8>();
+    let segment = &job.segments()[node];
+    let Some(offset) = segment.offset(addr, n) else {
+        if n != 0 {
+            outside_segment(function, job.ctx(), node, addr.cast(), n);
+        }
+        return (job, Remote { node, addr, n, local: core::ptr::null_mut() });
+    };
+    let local = if segment.local.is_null() { segment.local } else { segment.local.wrapping_add(offset) };
+    (job, Remote { node, addr, n, local })
+}
+
+/// `gasnet_put`
+///
+/// # Safety
+/// `src` must be readable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_put(node: gasnet_node_t, dest: *mut c_void, src: *mut c_void, nbytes: usize) {
+    let (job, dst) = remote("gasnet_put", node, dest, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::put(job, dst, src.cast()) }
+}
+
+/// `gasnet_put_bulk`
+///
+/// # Safety
+/// `src` must be readable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_put_bulk(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    src: *mut c_void,
+    nbytes: usize,
+) {
+    let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::put(job, dst, src.cast()) }
+}
+
+/// `gasnet_get`
+///
+/// # Safety
+/// `dest` must be writable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_get(dest: *mut c_void, node: gasnet_node_t, src: *mut c_void, nbytes: usize) {
+    let (job, src) = remote("gasnet_get", node, src, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::get(job, dest.cast(), src) }
+}
+
+/// `gasnet_get_bulk`
+///
+/// # Safety
+/// `dest` must be writable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_get_bulk(
+    dest: *mut c_void,
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) {
+    let (job, src) = remote("gasnet_get_bulk", node, src, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::get(job, dest.cast(), src) }
+}
+
+/// `gasnet_put_nb`: the source may be reused when this returns.
+///
+/// # Safety
+/// `src` must be readable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_put_nb(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    src: *mut c_void,
+    nbytes: usize,
+) -> gasnet_handle_t {
+    let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::put_nb(job, dst, src.cast(), false) }.0 as gasnet_handle_t
+}
+
+/// `gasnet_put_nb_bulk`: the source must stay as it is until the sync.
+///
+/// # Safety
+/// `src` must be readable for `nbytes` bytes until the sync.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_put_nb_bulk(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    src: *mut c_void,
+    nbytes: usize,
+) -> gasnet_handle_t {
+    let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::put_nb(job, dst, src.cast(), true) }.0 as gasnet_handle_t
+}
+
+/// `gasnet_get_nb`
+///
+/// # Safety
+/// `dest` must be writable for `nbytes` bytes until the sync.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_get_nb(
+    dest: *mut c_void,
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) -> gasnet_handle_t {
+    let (job, src) = remote("gasnet_get_nb", node, src, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::get_nb(job, dest.cast(), src) }.0 as gasnet_handle_t
+}
+
+/// `gasnet_get_nb_bulk`
+///
+/// # Safety
+/// `dest` must be writable for `nbytes` bytes until the sync.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_get_nb_bulk(
+    dest: *mut c_void,
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) -> gasnet_handle_t {
+    let (job, src) = remote("gasnet_get_nb_bulk", node, src, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::get_nb(job, dest.cast(), src) }.0 as gasnet_handle_t
+}
+
+/// `gasnet_put_nbi`: the source may be reused when this returns.
+///
+/// # Safety
+/// `src` must be readable for `nbytes` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_put_nbi(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    src: *mut c_void,
+    nbytes: usize,
+) {
+    let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::put_nbi(job, dst, src.cast(), false) }
+}
+
+/// `gasnet_put_nbi_bulk`: the source must stay as it is until the sync.
+///
+/// # Safety
+/// `src` must be readable for `nbytes` bytes until the sync.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_put_nbi_bulk(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    src: *mut c_void,
+    nbytes: usize,
+) {
+    let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::put_nbi(job, dst, src.cast(), true) }
+}
+
+/// `gasnet_get_nbi`
+///
+/// # Safety
+/// `dest` must be writable for `nbytes` bytes until the sync.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_get_nbi(
+    dest: *mut c_void,
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) {
+    let (job, src) = remote("gasnet_get_nbi", node, src, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::get_nbi(job, dest.cast(), src) }
+}
+
+/// `gasnet_get_nbi_bulk`
+///
+/// # Safety
+/// `dest` must be writable for `nbytes` bytes until the sync.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_get_nbi_bulk(
+    dest: *mut c_void,
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) {
+    let (job, src) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
+    // SAFETY: checked above; the rest is the caller's promise.
+    unsafe { rma::get_nbi(job, dest.cast(), src) }
+}
+
+/// `gasnet_memset`: `val` is converted to `unsigned char`, as in C.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_memset(node: gasnet_node_t, dest: *mut c_void, val: c_int, nbytes: usize) {
+    let (job, dst) = remote("gasnet_memset", node, dest, nbytes);
+    memset::memset(job, dst, val as u8);
+}
+
+/// `gasnet_memset_nb`
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_memset_nb(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    val: c_int,
+    nbytes: usize,
+) -> gasnet_handle_t {
+    let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes);
+    memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8).0 as gasnet_handle_t
+}
+
+/// `gasnet_memset_nbi`: counts as a put.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_memset_nbi(node: gasnet_node_t, dest: *mut c_void, val: c_int, nbytes: usize) {
+    let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes);
+    memset::memset_nbi(job, dst, val as u8);
+}

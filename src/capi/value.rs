@@ -1,0 +1,93 @@
+//! The value forms of the extended API.
+
+use super::abi::{gasnet_handle_t, gasnet_node_t, gasnet_register_value_t, gasnet_valget_handle_t};
+use super::rma::{job, remote};
+use crate::core::Job;
+use crate::core::ops::Handle;
+use crate::extended::rma::Remote;
+use crate::extended::value;
+use crate::report;
+use core::ffi::c_void;
+
+/// As [`remote`], and ends the job if `n` bytes are more than a value has.
+#[inline]
+fn remote_value(function: &str, node: gasnet_node_t, addr: *mut c_void, n: usize) -> (&'static Job, Remote) {
+    if n > value::MAX_BYTES {
+        too_wide(function, n);
+    }
+    remote(function, node, addr, n)
+}
+
+#[cold]
+fn too_wide(function: &str, n: usize) -> ! {
+    report::fatal(
+        format_args!("{function}(): {n} bytes are too many for a value; the limit is {}", value::MAX_BYTES),
+        format_args!(
+            "Move at most SIZEOF_GASNET_REGISTER_VALUE_T bytes, or use gasnet_put() and gasnet_get()."
+        ),
+    )
+}
+
+/// `gasnet_put_val`
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_put_val(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    value: gasnet_register_value_t,
+    nbytes: usize,
+) {
+    let (job, dst) = remote_value("gasnet_put_val", node, dest, nbytes);
+    value::put(job, dst, value);
+}
+
+/// `gasnet_put_nb_val`
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_put_nb_val(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    value: gasnet_register_value_t,
+    nbytes: usize,
+) -> gasnet_handle_t {
+    let (job, dst) = remote_value("gasnet_put_nb_val", node, dest, nbytes);
+    value::put_nb(job, dst, value).0 as gasnet_handle_t
+}
+
+/// `gasnet_put_nbi_val`
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_put_nbi_val(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    value: gasnet_register_value_t,
+    nbytes: usize,
+) {
+    let (job, dst) = remote_value("gasnet_put_nbi_val", node, dest, nbytes);
+    value::put_nbi(job, dst, value);
+}
+
+/// `gasnet_get_val`: zero-extended.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_get_val(
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) -> gasnet_register_value_t {
+    let (job, src) = remote_value("gasnet_get_val", node, src, nbytes);
+    value::get(job, src)
+}
+
+/// `gasnet_get_nb_val`
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_get_nb_val(
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) -> gasnet_valget_handle_t {
+    let (job, src) = remote_value("gasnet_get_nb_val", node, src, nbytes);
+    value::get_nb(job, src).0 as gasnet_valget_handle_t
+}
+
+/// `gasnet_wait_syncnb_valget`: the value, zero-extended.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_wait_syncnb_valget(handle: gasnet_valget_handle_t) -> gasnet_register_value_t {
+    value::wait(job("gasnet_wait_syncnb_valget"), Handle(handle as usize))
+}

@@ -1,0 +1,299 @@
+//! The split-phase barrier of the job: notify, wait, try, and the value that all contributed together.
+//!
+//! Called by `capi`. Any thread of a process may notify and any, possibly another, may wait. Where all processes map each
+//! other's memory, the barrier is one of shared words; otherwise it is one of active messages. Invariant: a process is
+//! either outside a barrier or between its notify and the wait (or successful try) that ends it; calls out of that order
+//! end the job.
+
+mod messages;
+mod shared;
+mod value;
+
+use super::{BARRIER_ARRIVAL, Extended};
+use crate::conduit::{Category, Message, Outgoing};
+use crate::core::am::Token;
+use crate::core::{Ctx, Error, Job, Result};
+use crate::{fault, report};
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use messages::{Arrival, Dissemination, Net};
+use shared::Board;
+use value::Value;
+
+/// Outside a barrier.
+const OUTSIDE: u8 = 0;
+/// A thread is in its notify.
+const ENTERING: u8 = 1;
+/// Notified, not yet waited for.
+const NOTIFIED: u8 = 2;
+
+/// The barrier of a job, as one process sees it.
+#[derive(Debug)]
+pub struct Barrier {
+    way: Way,
+    /// One of the three constants above. Release when a thread leaves notify or wait, pairs with the Acquire of the
+    /// next call, which may come from another thread.
+    state: AtomicU8,
+    /// Number of the last barrier that was notified, from 1.
+    epoch: AtomicU32,
+    /// The value of the last barrier that was waited for.
+    last: AtomicU64,
+}
+
+#[derive(Debug)]
+enum Way {
+    Shared(Board),
+    Messages(Box<Dissemination>),
+}
+
+impl Barrier {
+    /// The barrier of a job that is being attached.
+    pub(super) fn new(job: &Job) -> Barrier {
+        let one_group = job.host().local_size == job.nodes && job.supernodes.size >= job.nodes;
+        // Where every process of the job is on this host, ranks on the host are ranks.
+        let way = if one_group && (job.nodes == 1 || job.supernodes.size > 1) {
+            Way::Shared(Board::new((0..job.nodes).map(|rank| job.scratch(rank)).collect(), job.mynode))
+        } else {
+            Way::Messages(Box::new(Dissemination::new(job.nodes, job.mynode)))
+        };
+        Barrier {
+            way,
+            state: AtomicU8::new(OUTSIDE),
+            epoch: AtomicU32::new(0),
+            last: AtomicU64::new(Value::Anonymous.pack()),
+        }
+    }
+
+    fn of(job: &Job) -> &Barrier {
+        &job.upper.get::<Extended>().barrier
+    }
+
+    /// Sends what is due; called by polls while a barrier of messages is under way.
+    pub(super) fn progress(&self, ctx: Ctx) {
+        let Way::Messages(d) = &self.way else { return };
+        d.progress(Messenger { ctx, function: "gasnet_AMPoll" });
+    }
+
+    fn enter(&self, ctx: Ctx, function: &str, value: Value) {
+        if self.state.compare_exchange(OUTSIDE, ENTERING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            report::fatal(
+                format_args!("{function}(): the barrier before has not been waited for"),
+                format_args!(
+                    "Call gasnet_barrier_wait(), or gasnet_barrier_try() until it succeeds, after each notify."
+                ),
+            );
+        }
+        let epoch = self.epoch.load(Ordering::Relaxed).wrapping_add(1);
+        self.epoch.store(epoch, Ordering::Relaxed);
+        if fault::on("skip_barrier") {
+            self.last.store(value.pack(), Ordering::Relaxed);
+        } else {
+            match &self.way {
+                Way::Shared(board) => board.notify(epoch, value),
+                Way::Messages(d) => d.notify(epoch, value, Messenger { ctx, function }),
+            }
+        }
+        self.state.store(NOTIFIED, Ordering::Release);
+    }
+
+    /// What all contributed, once all have arrived. Does not poll.
+    fn arrived(&self) -> Option<Value> {
+        if fault::on("skip_barrier") {
+            return Some(Value::unpack(self.last.load(Ordering::Relaxed)));
+        }
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        match &self.way {
+            Way::Shared(board) => board.arrived(epoch),
+            Way::Messages(d) => d.arrived(epoch),
+        }
+    }
+
+    fn check_notified(&self, function: &str) {
+        if self.state.load(Ordering::Acquire) != NOTIFIED {
+            report::fatal(
+                format_args!("{function}(): no gasnet_barrier_notify() came before it"),
+                format_args!("Call gasnet_barrier_notify() once before each wait or series of tries."),
+            );
+        }
+    }
+
+    fn leave(&self, all: Value, id: i32, flags: i32) -> Result {
+        self.last.store(all.pack(), Ordering::Relaxed);
+        self.state.store(OUTSIDE, Ordering::Release);
+        if all.accepts(id, flags) || fault::on("skip_mismatch") {
+            Ok(())
+        } else {
+            Err(Error::BarrierMismatch)
+        }
+    }
+}
+
+/// The way of a barrier's messages, for a caller whose name is `function`.
+#[derive(Clone, Copy)]
+struct Messenger<'a> {
+    ctx: Ctx,
+    function: &'a str,
+}
+
+impl Net for Messenger<'_> {
+    fn send(&self, to: u32, arrival: Arrival) {
+        let m = Outgoing {
+            category: Category::Short,
+            handler: BARRIER_ARRIVAL,
+            args: &arrival.to_args(),
+            src: core::ptr::null(),
+            nbytes: 0,
+            dest: core::ptr::null_mut(),
+            source_stays: false,
+        };
+        self.ctx.request(self.function, to, &m);
+    }
+
+    fn want_progress(&self, wanted: bool) {
+        self.ctx.job.upper.want(wanted);
+    }
+}
+
+/// The handler of an arrival.
+pub(super) fn on_arrival(ctx: Ctx, _token: &Token, m: &Message<'_>) {
+    match (&Barrier::of(ctx.job).way, Arrival::from_args(m.args)) {
+        (Way::Messages(d), Some(arrival)) => d.note(arrival),
+        _ => report::fatal(
+            format_args!("a barrier message of process {} is malformed: {:?}", m.source, m.args),
+            format_args!(
+                "All processes of a job must use the same version of the library and GASNET_SUPERNODE_MAXSIZE."
+            ),
+        ),
+    }
+}
+
+/// `gasnet_barrier_notify`
+pub fn notify(ctx: Ctx, id: i32, flags: i32) {
+    Barrier::of(ctx.job).enter(ctx, "gasnet_barrier_notify", Value::of(id, flags));
+}
+
+/// `gasnet_barrier_wait`
+///
+/// # Errors
+/// [`Error::BarrierMismatch`]
+pub fn wait(ctx: Ctx, id: i32, flags: i32) -> Result {
+    let barrier = Barrier::of(ctx.job);
+    barrier.check_notified("gasnet_barrier_wait");
+    finish(ctx, barrier, id, flags)
+}
+
+/// `gasnet_barrier_try`
+///
+/// # Errors
+/// [`Error::NotReady`], [`Error::BarrierMismatch`]
+pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> Result {
+    let barrier = Barrier::of(ctx.job);
+    barrier.check_notified("gasnet_barrier_try");
+    ctx.poll();
+    barrier.arrived().map_or(Err(Error::NotReady), |all| barrier.leave(all, id, flags))
+}
+
+/// `gasnet_barrier`: notify and wait in one.
+///
+/// # Errors
+/// [`Error::BarrierMismatch`]
+pub fn both(ctx: Ctx, id: i32, flags: i32) -> Result {
+    let barrier = Barrier::of(ctx.job);
+    barrier.enter(ctx, "gasnet_barrier", Value::of(id, flags));
+    finish(ctx, barrier, id, flags)
+}
+
+/// Looks at shared words before the first poll of a wait: about a microsecond.
+const LOOKS: u32 = 64;
+
+fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> Result {
+    let mut all = barrier.arrived();
+    if let Way::Shared(_) = barrier.way {
+        for _ in 0..LOOKS {
+            if all.is_some() {
+                break;
+            }
+            core::hint::spin_loop();
+            all = barrier.arrived();
+        }
+    }
+    if all.is_none() {
+        ctx.wait_until(|| {
+            all = barrier.arrived();
+            all.is_some()
+        });
+    }
+    barrier.leave(all.unwrap_or(Value::Anonymous), id, flags)
+}
+
+/// `gasnet_barrier_result`: the name of the last barrier that was waited for, `None` if it was anonymous for
+/// everybody; after a mismatch there is no name to give and it is 0.
+pub fn result(ctx: Ctx) -> Option<i32> {
+    match Value::unpack(Barrier::of(ctx.job).last.load(Ordering::Relaxed)) {
+        Value::Anonymous => None,
+        Value::Named(id) => Some(id),
+        Value::Mismatch => Some(0),
+    }
+}
+
+/// What the tests of both ways share.
+#[cfg(test)]
+mod harness {
+    use super::Value;
+    use alloc::vec;
+
+    /// A small generator (xorshift64*), seeded.
+    pub(super) struct Random(pub(super) u64);
+
+    impl Random {
+        pub(super) fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.max(1);
+            self.0 ^= self.0 >> 12;
+            self.0 ^= self.0 << 25;
+            self.0 ^= self.0 >> 27;
+            (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
+        }
+    }
+
+    /// Runs `n` processes through barriers, each step by a process chosen at random: nobody gets through before all
+    /// have arrived, all get through in the end, all see the same value, and some are a barrier ahead of others.
+    pub(super) fn split_phase(
+        n: u32,
+        notify: impl Fn(u32, u32, Value),
+        arrived: impl Fn(u32, u32) -> Option<Value>,
+    ) {
+        const BARRIERS: u32 = 12;
+        let mut random = Random(u64::from(n) * 977 + 1);
+        let value = |epoch: u32, rank: u32| match (epoch % 4, rank % 3) {
+            (0, _) => Value::Named(epoch as i32),
+            (1, _) => Value::Anonymous,
+            (2, 0) => Value::Named(-1),
+            (2, _) => Value::Anonymous,
+            (_, _) if rank == n - 1 => Value::Mismatch,
+            (_, _) => Value::Named(3),
+        };
+        let expected = |epoch| (0..n).fold(Value::Anonymous, |all, rank| all.merge(value(epoch, rank)));
+        // By rank: the last barrier notified, and whether it is still to be waited for.
+        let mut at = vec![(0u32, false); n as usize];
+        let mut ahead = false;
+        let mut steps = 0u64;
+        while at.iter().any(|&p| p != (BARRIERS, false)) {
+            steps += 1;
+            assert!(steps < 20_000_000, "somebody is stuck");
+            let rank = random.below(u64::from(n)) as u32;
+            let (epoch, waiting) = at[rank as usize];
+            if waiting {
+                if let Some(all) = arrived(rank, epoch) {
+                    assert!(at.iter().all(|&(e, _)| e >= epoch), "got through before all had arrived");
+                    assert_eq!(all, expected(epoch));
+                    at[rank as usize].1 = false;
+                }
+            } else if epoch < BARRIERS {
+                notify(rank, epoch + 1, value(epoch + 1, rank));
+                at[rank as usize] = (epoch + 1, true);
+                ahead |= at.iter().any(|&(e, waiting)| e == epoch && waiting);
+            }
+        }
+        assert!(ahead || n == 1);
+    }
+}

@@ -1,0 +1,142 @@
+//! The names of a barrier: what each process contributes, how contributions merge, what each process is told.
+//!
+//! Pure functions, used by both ways of a barrier. The rules are those that testbarrierconf checks, which are newer than
+//! the text of specification 1.8: flags may differ between notify and wait.
+
+/// `GASNET_BARRIERFLAG_ANONYMOUS`
+pub(super) const ANONYMOUS: i32 = 1;
+/// `GASNET_BARRIERFLAG_MISMATCH`
+pub(super) const MISMATCH: i32 = 2;
+
+/// What one process contributes, or all together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    /// No name.
+    Anonymous,
+    /// This name.
+    Named(i32),
+    /// A process asked for a mismatch, or two names differ.
+    Mismatch,
+}
+
+impl Value {
+    /// The contribution of a `gasnet_barrier_notify(id, flags)`.
+    pub(super) fn of(id: i32, flags: i32) -> Value {
+        if flags & MISMATCH != 0 {
+            Value::Mismatch
+        } else if flags & ANONYMOUS != 0 {
+            Value::Anonymous
+        } else {
+            Value::Named(id)
+        }
+    }
+
+    /// Two contributions together. Associative, commutative and idempotent, so any order and any overlap will do.
+    #[must_use]
+    pub(super) fn merge(self, other: Value) -> Value {
+        match (self, other) {
+            (Value::Anonymous, v) | (v, Value::Anonymous) => v,
+            (Value::Named(a), Value::Named(b)) if a == b => self,
+            _ => Value::Mismatch,
+        }
+    }
+
+    /// Whether a `gasnet_barrier_wait(id, flags)` succeeds when this is what all processes together contributed.
+    pub(super) fn accepts(self, id: i32, flags: i32) -> bool {
+        self.merge(Value::of(id, flags)) != Value::Mismatch
+    }
+
+    /// As 34 bits: a kind above 32 bits of name.
+    pub(super) fn pack(self) -> u64 {
+        match self {
+            Value::Anonymous => 0,
+            Value::Named(id) => 1 << 32 | u64::from(id as u32),
+            Value::Mismatch => 2 << 32,
+        }
+    }
+
+    /// From [`Value::pack`]; higher bits are ignored.
+    pub(super) fn unpack(bits: u64) -> Value {
+        match bits >> 32 & 3 {
+            0 => Value::Anonymous,
+            1 => Value::Named(bits as u32 as i32),
+            _ => Value::Mismatch,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNNAMED: i32 = ANONYMOUS | 8;
+
+    /// Notifies of some processes, a wait of one of them, and whether it succeeds.
+    type Row = (&'static [(i32, i32)], (i32, i32), bool);
+
+    const TABLE: &[Row] = &[
+        // The same name everywhere.
+        (&[(7, 0), (7, 0), (7, 0)], (7, 0), true),
+        (&[(0, 0), (0, 0)], (0, 0), true),
+        (&[(-1, 0), (-1, 0)], (-1, 0), true),
+        // Anonymous everywhere; the names in the calls do not matter.
+        (&[(1, ANONYMOUS), (2, ANONYMOUS)], (3, ANONYMOUS), true),
+        (&[(1, UNNAMED), (2, UNNAMED)], (3, UNNAMED), true),
+        // Anonymous notify, named wait: all anonymous.
+        (&[(1, ANONYMOUS), (2, ANONYMOUS)], (9, 0), true),
+        // Anonymous notify, named wait: the name that others contributed, and another.
+        (&[(0, ANONYMOUS), (5, 0)], (5, 0), true),
+        (&[(0, ANONYMOUS), (5, 0)], (6, 0), false),
+        // Named notify, anonymous wait.
+        (&[(5, 0), (5, 0)], (0, ANONYMOUS), true),
+        (&[(5, 0), (0, ANONYMOUS)], (0, ANONYMOUS), true),
+        // Named notify, another name in the wait.
+        (&[(5, 0), (5, 0)], (6, 0), false),
+        // Two names, with and without anonymous others; seen by all, whatever they pass to wait.
+        (&[(5, 0), (6, 0)], (5, 0), false),
+        (&[(5, 0), (6, 0)], (6, 0), false),
+        (&[(5, 0), (0, ANONYMOUS), (6, 0)], (0, ANONYMOUS), false),
+        (&[(0, ANONYMOUS), (5, 0), (6, 0)], (5, 0), false),
+        // Somebody asks for a mismatch; seen by all.
+        (&[(5, MISMATCH), (5, 0)], (5, 0), false),
+        (&[(5, 0), (5, MISMATCH), (5, 0)], (5, 0), false),
+        (&[(0, ANONYMOUS), (0, MISMATCH)], (0, ANONYMOUS), false),
+        (&[(0, ANONYMOUS | MISMATCH), (0, ANONYMOUS)], (0, ANONYMOUS), false),
+        // A process asks for a mismatch in its wait.
+        (&[(5, 0), (5, 0)], (5, MISMATCH), false),
+        // A job of one.
+        (&[(5, 0)], (5, 0), true),
+        (&[(5, 0)], (6, 0), false),
+        (&[(5, MISMATCH)], (5, 0), false),
+    ];
+
+    #[test]
+    fn the_rules() {
+        for (row, &(notifies, (id, flags), ok)) in TABLE.iter().enumerate() {
+            let forwards =
+                notifies.iter().fold(Value::Anonymous, |v, &(id, flags)| v.merge(Value::of(id, flags)));
+            let backwards =
+                notifies.iter().rev().fold(Value::Anonymous, |v, &(id, flags)| Value::of(id, flags).merge(v));
+            assert_eq!(forwards, backwards, "row {row}");
+            assert_eq!(forwards.accepts(id, flags), ok, "row {row}");
+        }
+    }
+
+    #[test]
+    fn merging_any_way_gives_the_same() {
+        let all = [Value::Anonymous, Value::Named(1), Value::Named(2), Value::Mismatch];
+        for a in all {
+            assert_eq!(a.merge(a), a);
+            assert_eq!(Value::unpack(a.pack()), a);
+            for b in all {
+                assert_eq!(a.merge(b), b.merge(a));
+                for c in all {
+                    assert_eq!(a.merge(b).merge(c), a.merge(b.merge(c)));
+                }
+            }
+        }
+        for id in [0, -1, i32::MIN, i32::MAX] {
+            assert_eq!(Value::unpack(Value::Named(id).pack()), Value::Named(id));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Fills the record that the inline paths of the headers read.
+//!
+//! Called once, by [`super::open`]. Invariant: a path is open only to a peer whose segment is mapped here and may be
+//! used directly, and only while nothing wants to see every put and get.
+
+use crate::capi::abi::{gasneti_abi, gasneti_peer_t};
+use crate::core::Job;
+use crate::core::segment::Segment;
+use crate::fault;
+use alloc::boxed::Box;
+
+/// The inline paths' view of one segment.
+fn peer(s: &Segment, open: bool) -> gasneti_peer_t {
+    if s.local.is_null() || !open {
+        return gasneti_peer_t { base: s.base as usize, span: 0, delta: 0, reserved: 0 };
+    }
+    gasneti_peer_t {
+        base: s.base as usize,
+        span: s.len,
+        delta: (s.local as usize).wrapping_sub(s.base as usize),
+        reserved: 0,
+    }
+}
+
+/// Opens the paths.
+pub(super) fn open(job: &'static Job) {
+    let open = !fault::any();
+    let peers: Box<[gasneti_peer_t]> = (0..job.nodes).map(|rank| peer(&job.segments()[rank], open)).collect();
+    let peers = Box::leak(peers);
+    let record = &raw mut gasneti_abi;
+    // SAFETY: written only here, once, inside gasnet_attach, which no other call may overlap; `nodes` comes last, and
+    // while it is 0 the inline paths read nothing else.
+    unsafe {
+        (*record).peers = peers.as_ptr();
+        (*record).mynode = job.mynode;
+        (*record).nodes = job.nodes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::ptr;
+
+    #[test]
+    fn closed_where_there_is_no_mapping() {
+        let base = ptr::without_provenance_mut(0x7000_0000);
+        let local = ptr::without_provenance_mut(0x1000_0000);
+        let s = Segment { base, len: 0x1000, local };
+        let p = peer(&s, true);
+        assert_eq!(p.span, 0x1000);
+        assert_eq!(0x7000_0010usize.wrapping_add(p.delta), 0x1000_0010);
+        assert_eq!(peer(&s, false).span, 0);
+        assert_eq!(peer(&Segment { local: ptr::null_mut(), ..s }, true).span, 0);
+    }
+}

@@ -1,0 +1,118 @@
+//! Syncing: explicit handles one by one and in arrays, implicit operations, access regions.
+//!
+//! Called by `capi`; looks at [`crate::core::ops`] and polls through the context. An Acquire fence is part of each
+//! successful look (see `ops`), so what the operations wrote is seen afterwards.
+
+use crate::core::Ctx;
+use crate::core::ops::{Handle, Implicit};
+use crate::{fault, report};
+
+/// Which handles of an array a caller needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// At least one that is not INVALID, or none if all are.
+    Some,
+    /// All of them.
+    All,
+}
+
+/// Which implicit operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// Puts and memsets.
+    Puts,
+    /// Gets.
+    Gets,
+    /// All of them.
+    All,
+}
+
+impl Ctx {
+    /// Whether an operation is complete; does not poll. The handle is dead afterwards if so.
+    #[inline]
+    pub fn op_done(self, handle: Handle) -> bool {
+        handle == Handle::INVALID || self.job.ops.sync(self.thread, handle) || fault::on("skip_sync")
+    }
+
+    /// Waits for an operation.
+    #[inline]
+    pub fn wait_op(self, handle: Handle) {
+        if !self.op_done(handle) {
+            self.wait_until(|| self.op_done(handle));
+        }
+    }
+
+    /// Looks at all handles of an array once, makes the complete ones INVALID, and says whether the need is met. Does
+    /// not poll.
+    pub fn ops_done(self, handles: &mut [Handle], need: Need) -> bool {
+        let (mut valid, mut done) = (0usize, 0usize);
+        for h in handles.iter_mut().filter(|h| **h != Handle::INVALID) {
+            valid += 1;
+            if self.op_done(*h) {
+                *h = Handle::INVALID;
+                done += 1;
+            }
+        }
+        match need {
+            Need::Some => done > 0 || valid == 0,
+            Need::All => done == valid,
+        }
+    }
+
+    /// Waits until the need is met; the complete handles of the array are INVALID then.
+    pub fn wait_ops(self, handles: &mut [Handle], need: Need) {
+        if !self.ops_done(handles, need) {
+            self.wait_until(|| self.ops_done(handles, need));
+        }
+    }
+
+    /// Whether the implicit operations of this thread are complete; does not poll.
+    #[inline]
+    pub fn implicit_done(self, which: Which) -> bool {
+        let ops = &self.job.ops;
+        let puts = which == Which::Gets || ops.implicit_done(self.thread, Implicit::Puts);
+        let gets = which == Which::Puts || ops.implicit_done(self.thread, Implicit::Gets);
+        puts && gets || fault::on("skip_sync")
+    }
+
+    /// Waits for the implicit operations of this thread.
+    #[inline]
+    pub fn wait_implicit(self, which: Which) {
+        if !self.implicit_done(which) {
+            self.wait_until(|| self.implicit_done(which));
+        }
+    }
+
+    /// Ends the job if this thread has an access region open, in which implicit operations cannot be synced.
+    #[inline]
+    pub fn check_outside_region(self, function: &str) {
+        if self.job.ops.in_region(self.thread) {
+            report::fatal(
+                format_args!("{function}(): an access region of this thread is open"),
+                format_args!("Call gasnet_end_nbi_accessregion() first and sync the handle that it returns."),
+            );
+        }
+    }
+
+    /// `gasnet_begin_nbi_accessregion`
+    pub fn begin_region(self) {
+        if !self.job.ops.open_region(self.thread) {
+            report::fatal(
+                format_args!(
+                    "gasnet_begin_nbi_accessregion(): an access region of this thread is open already"
+                ),
+                format_args!("Access regions cannot be nested; end the first one before the next begins."),
+            );
+        }
+    }
+
+    /// `gasnet_end_nbi_accessregion`
+    pub fn end_region(self) -> Handle {
+        self.job.ops.close_region(self.thread).unwrap_or_else(|| {
+            report::fatal(
+                format_args!("gasnet_end_nbi_accessregion(): this thread has no access region open"),
+                format_args!("Call gasnet_begin_nbi_accessregion() first, from the same thread."),
+            )
+        })
+    }
+}
