@@ -1,0 +1,108 @@
+//! What the objects of this program were compiled for. Each object that includes gasnet.h registers itself when it is
+//! loaded; `gasnet_init` compares.
+//!
+//! Within one program or shared object the linker has compared already (absolute symbols in gasnet_client.h); here it
+//! is shared objects that disagree with each other. Called by `init.rs` and by the constructors of client objects.
+//! Nothing is read from an object after it has registered, since it may be unloaded.
+
+use super::init::{ABI, Client};
+use crate::report;
+use core::ffi::{CStr, c_char, c_void};
+use core::mem::{offset_of, size_of};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+const _: () = {
+    assert!(size_of::<Client>() == 24);
+    assert!(offset_of!(Client, abi) == 0);
+    assert!(offset_of!(Client, max_segsize) == 16);
+};
+
+const THREADS: [&str; 4] = ["an unknown thread mode", "GASNET_SEQ", "GASNET_PARSYNC", "GASNET_PAR"];
+const SEGMENTS: [&str; 4] =
+    ["an unknown segment mode", "GASNET_SEGMENT_FAST", "GASNET_SEGMENT_LARGE", "GASNET_SEGMENT_EVERYTHING"];
+
+/// Thread and segment mode as one number from 0 to 15.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Modes(usize);
+
+impl Modes {
+    fn of(c: &Client) -> Modes {
+        Modes(((c.thread_mode & 3) << 2 | c.segment_mode & 3) as usize)
+    }
+    fn threads(self) -> &'static str {
+        THREADS[self.0 >> 2]
+    }
+    fn segments(self) -> &'static str {
+        SEGMENTS[self.0 & 3]
+    }
+}
+
+/// By modes: an address in the first object that was compiled for them; 0 if there is none.
+static FIRST: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
+/// The modes with which `gasnet_init` was called; 0, which is no valid choice, before.
+static CHOSEN: AtomicUsize = AtomicUsize::new(0);
+
+/// The file that was loaded at this address.
+fn file_of(address: usize) -> &'static str {
+    // SAFETY: all-zero is a valid Dl_info.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: dladdr looks any address up; the record is alive.
+    let found = unsafe { libc::dladdr(address as *const c_void, &mut info) } != 0;
+    if !found || info.dli_fname.is_null() {
+        return "the caller of gasnet_init";
+    }
+    // SAFETY: a NUL-terminated name that lives as long as the object is loaded; it is printed at once.
+    unsafe { CStr::from_ptr::<'static>(info.dli_fname.cast::<c_char>()) }.to_str().unwrap_or("an object of this program")
+}
+
+/// Ends the program: two of its objects were not compiled for the same modes.
+fn refuse(a: Modes, b: Modes) -> ! {
+    let file = |m: Modes| file_of(FIRST[m.0].load(Ordering::Acquire));
+    let (what, p, q) = if a.threads() != b.threads() {
+        ("thread mode", a.threads(), b.threads())
+    } else {
+        ("segment mode", a.segments(), b.segments())
+    };
+    report::fatal(
+        format_args!("gasnet_init(): {} was compiled for {p}, but {} for {q}", file(a), file(b)),
+        format_args!("Compile all parts of a program for the same {what}."),
+    )
+}
+
+/// Registers an object that includes gasnet.h.
+///
+/// # Safety
+/// `client` must point to a [`Client`], whose first field is right whatever its interface.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
+    // SAFETY: the caller's promise; the first field is all that is read before the interface is known.
+    let abi = unsafe { (*client).abi };
+    if abi != ABI {
+        report::fatal(
+            format_args!(
+                "{} was compiled with headers of interface {abi}, but the library has {ABI}",
+                file_of(client as usize)
+            ),
+            format_args!("Compile it with the headers that belong to this library."),
+        );
+    }
+    // SAFETY: the interface is ours, so the record is.
+    let modes = Modes::of(unsafe { &*client });
+    let _ = FIRST[modes.0].compare_exchange(0, client as usize, Ordering::AcqRel, Ordering::Relaxed);
+    match CHOSEN.load(Ordering::Acquire) {
+        0 => (),
+        chosen if chosen == modes.0 => (),
+        chosen => refuse(modes, Modes(chosen)),
+    }
+}
+
+/// Ends the program if some object of it was compiled for other modes than those with which `gasnet_init` was called.
+pub(super) fn check(client: &Client) {
+    let modes = Modes::of(client);
+    CHOSEN.store(modes.0, Ordering::Release);
+    for (other, first) in FIRST.iter().enumerate() {
+        if other != modes.0 && first.load(Ordering::Acquire) != 0 {
+            refuse(Modes(other), modes);
+        }
+    }
+}
