@@ -5,6 +5,7 @@
 
 use super::segment::{self, Limits, Segments, Supernodes};
 use super::threads::{self, Ctx, Slots};
+use super::upper::UpperSlot;
 use super::wait::{Mode, Waiting};
 use super::{Error, Result, am, exit, ops, signals};
 use crate::boot::{self, Bootstrap};
@@ -51,6 +52,8 @@ pub struct Job {
     pub conduit: Conduit<Emulation>,
     /// Operations in flight.
     pub ops: ops::Ops,
+    /// What the extended room keeps.
+    pub upper: UpperSlot,
     /// Registered handlers.
     pub handlers: am::Handlers,
     /// How to wait.
@@ -109,6 +112,7 @@ impl Job {
             threads: choice.threads,
             conduit,
             ops: ops::Ops::new(max_threads),
+            upper: UpperSlot::default(),
             handlers: am::Handlers::default(),
             waiting: Waiting::new(mode, crowded),
             limits,

@@ -68,6 +68,7 @@ impl Ctx {
         self.job.leave_if_ending();
         if !self.in_handler() {
             self.job.conduit.poll(self);
+            self.job.upper.progress(self);
         }
     }
 
