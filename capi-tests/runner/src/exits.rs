@@ -55,13 +55,20 @@ const CRASHES: &[(u32, Expected)] = &[
     (106, Expected::NotZero),
 ];
 
-/// Exits from several threads.
+/// Exits from several threads, and crashes in a thread of its own.
 const THREADS: &[(u32, Expected)] = &[
     (14, Expected::Code(14)),
     (15, Expected::Code(15)),
     (16, Expected::Code(16)),
     (17, Expected::Code(17)),
     (18, Expected::Code(18)),
+    (107, Expected::Code(0)),
+    (108, Expected::OneOf(&[0, 4])),
+    (109, Expected::NotZero),
+    (110, Expected::NotZero),
+    (111, Expected::NotZero),
+    (112, Expected::NotZero),
+    (113, Expected::NotZero),
 ];
 
 /// One entry per case and setting. In the sample: 1 to 13 in SEQ, cross-mapped, with 2 and 4 processes under both
