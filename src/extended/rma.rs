@@ -2,8 +2,9 @@
 //!
 //! Called by `capi` with checked arguments, and by the value and memset forms. To a cross-mapped peer (self included)
 //! a put or get is one copy through raw pointers and complete at once; otherwise it goes through the conduit as an operation
-//! of [`crate::core::ops`]. A fence follows each direct copy: Release after a put, so that whatever this thread stores
-//! later is seen after the data; Acquire after a get, so that what it loads later is no older than the data.
+//! of [`crate::core::ops`]. Fences order direct copies: Release around a put, so that its data are seen after whatever
+//! this thread stored before and before whatever it stores later; Acquire after a get, so that what it loads later is no
+//! older than the data.
 
 use crate::core::Job;
 use crate::core::ops::{Handle, Implicit};
@@ -56,6 +57,7 @@ unsafe fn put_directly(dst: Remote, src: *const u8) -> bool {
     if dst.local.is_null() {
         return false;
     }
+    fence(Ordering::Release);
     // SAFETY: `local` maps the checked range; the source is the caller's promise.
     unsafe { copy(dst.local, src, dst.n) };
     if fault::on("flip_put") {
