@@ -4,11 +4,13 @@
  *   ARITY_PARAMS_n      parameters of a handler, a0 to a(n-1)
  *   ARITY_NAMES_n       the same as an expression list
  *   ARITY_VALUES_n(v)   the first n elements of the array v
- *   ARITIES(X)          X(0) X(1) ... X(16) */
+ *   ARITIES(X)          X(0) X(1) ... X(16)
+ *   ARITY_CALL(f, ...)  calls f, which may be a macro that counts its arguments, with lists such as these */
 #ifndef CAPI_TESTS_ARITY_H
 #define CAPI_TESTS_ARITY_H
 
 #define ARITY_MAX 16
+#define ARITY_CALL(f, ...) f(__VA_ARGS__)
 #define ARITIES(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14) X(15) X(16)
 
 #define ARITY_PARAMS_0

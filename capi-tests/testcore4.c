@@ -9,14 +9,18 @@
 /* testcore5.c includes this file with the calls that have no number in their names. */
 #ifndef TEST_NAME
 #define TEST_NAME "testcore4"
-#define REQUEST_SHORT(n, node, h) gasnet_AMRequestShort##n(node, h ARITY_VALUES_##n(v))
-#define REQUEST_MEDIUM(n, node, h, src, len) gasnet_AMRequestMedium##n(node, h, src, len ARITY_VALUES_##n(v))
-#define REQUEST_LONG(n, node, h, src, len, to) gasnet_AMRequestLong##n(node, h, src, len, to ARITY_VALUES_##n(v))
+#define REQUEST_SHORT(n, node, h) ARITY_CALL(gasnet_AMRequestShort##n, node, h ARITY_VALUES_##n(v))
+#define REQUEST_MEDIUM(n, node, h, src, len) \
+    ARITY_CALL(gasnet_AMRequestMedium##n, node, h, src, len ARITY_VALUES_##n(v))
+#define REQUEST_LONG(n, node, h, src, len, to) \
+    ARITY_CALL(gasnet_AMRequestLong##n, node, h, src, len, to ARITY_VALUES_##n(v))
 #define REQUEST_ASYNC(n, node, h, src, len, to) \
-    gasnet_AMRequestLongAsync##n(node, h, src, len, to ARITY_VALUES_##n(v))
-#define REPLY_SHORT(n, token, h) gasnet_AMReplyShort##n(token, h ARITY_VALUES_##n(v))
-#define REPLY_MEDIUM(n, token, h, src, len) gasnet_AMReplyMedium##n(token, h, src, len ARITY_VALUES_##n(v))
-#define REPLY_LONG(n, token, h, src, len, to) gasnet_AMReplyLong##n(token, h, src, len, to ARITY_VALUES_##n(v))
+    ARITY_CALL(gasnet_AMRequestLongAsync##n, node, h, src, len, to ARITY_VALUES_##n(v))
+#define REPLY_SHORT(n, token, h) ARITY_CALL(gasnet_AMReplyShort##n, token, h ARITY_VALUES_##n(v))
+#define REPLY_MEDIUM(n, token, h, src, len) \
+    ARITY_CALL(gasnet_AMReplyMedium##n, token, h, src, len ARITY_VALUES_##n(v))
+#define REPLY_LONG(n, token, h, src, len, to) \
+    ARITY_CALL(gasnet_AMReplyLong##n, token, h, src, len, to ARITY_VALUES_##n(v))
 #endif
 
 #define USAGE "[iterations 10] [largest size 256K] [seed]"
