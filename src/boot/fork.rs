@@ -13,7 +13,7 @@ pub fn start(size: u32) -> Result<Rank, Error> {
     report_many_threads();
     // What the program has printed so far must come out once, not once per process.
     process::flush_stdio();
-    match Supervisor::new(size)?.start(|| {})? {
+    match Supervisor::new(size)?.start()? {
         Role::Rank(seat) => Rank::join(seat),
         Role::Supervisor(supervisor) => os::exit_now(supervisor.watch()),
     }

@@ -64,7 +64,7 @@ pub fn run(size: u32, program: &OsString, args: &[OsString]) -> Result<i32, Erro
     for a in args {
         argv.push(text(a)?);
     }
-    match Supervisor::new(size)?.start(|| {})? {
+    match Supervisor::new(size)?.start()? {
         Role::Supervisor(supervisor) => Ok(supervisor.watch()),
         Role::Rank(seat) => become_program(seat, &name, &argv),
     }

@@ -173,11 +173,11 @@ impl Supervisor {
         })
     }
 
-    /// Starts all ranks; `each` is called in every new process before anything else happens there.
+    /// Starts all ranks.
     ///
     /// # Errors
     /// If not all can be started; those that were are killed.
-    pub fn start(mut self, each: impl Fn()) -> Result<Role, Error> {
+    pub fn start(mut self) -> Result<Role, Error> {
         let own = process::pid();
         for rank in 0..self.size {
             let (here, there) = match socket::pair() {
@@ -205,7 +205,6 @@ impl Supervisor {
                     if !process::die_with_parent(own) {
                         os::exit_now(1);
                     }
-                    each();
                     drop(here);
                     return Ok(Role::Rank(self.into_seat(rank, there)));
                 }
@@ -231,6 +230,7 @@ impl Supervisor {
         for w in &self.wards {
             process::kill(w.child, libc::SIGKILL);
         }
+        signal::set_mask(&self.old_mask);
         Error::system(&format!("cannot start process {rank} of {}", self.size), e)
     }
 
@@ -299,7 +299,7 @@ impl Supervisor {
                 Decision { code: 0, .. } => GRACE_GOOD,
                 _ => GRACE_BAD,
             };
-            self.stage = Stage::Grace(now + grace);
+            self.stage = Stage::Grace(now.saturating_add(grace));
         }
         if matches!(self.stage, Stage::Grace(t) if now >= t) {
             self.control.let_leave();
@@ -314,7 +314,7 @@ impl Supervisor {
                     process::kill(w.child, libc::SIGTERM);
                 }
             }
-            self.stage = Stage::Leaving(now + self.leaving);
+            self.stage = Stage::Leaving(now.saturating_add(self.leaving));
         }
         if matches!(self.stage, Stage::Leaving(t) if now >= t) {
             self.kill_the_rest();
@@ -428,6 +428,8 @@ impl Supervisor {
                 self.decide(i, code, Cause::Killed);
             }
             Ended::Exited(_) if decided => {}
+            // The rank is another process and lives on.
+            Ended::Exited(0) if self.wards[i].watch.is_some() => {}
             Ended::Exited(code) if joined => self.decide(i, code, Cause::Vanished),
             Ended::Exited(0) => self.missing(),
             Ended::Exited(code) => {

@@ -20,8 +20,8 @@ static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
 static LEAVER: AtomicU32 = AtomicU32::new(0);
 /// The code with which whatever interrupts the flushing ends this process.
 static CODE: AtomicI32 = AtomicI32::new(0);
-/// The client's SIGQUIT handler has been called because of a peer's exit.
-static QUIT_RAISED: AtomicBool = AtomicBool::new(false);
+/// The thread that leaves has begun to flush.
+static FLUSHING: AtomicBool = AtomicBool::new(false);
 /// Microseconds that flushing may take when this process exits of its own accord.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
 /// Microseconds that flushing may take when it follows a peer, whose supervisor is waiting.
@@ -68,6 +68,7 @@ pub fn exit(code: i32) -> ! {
         ));
         os::exit_now(code);
     }
+    claim();
     let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
     job.notify();
     leave(d.code, FLUSH_US.load(Ordering::Relaxed))
@@ -80,11 +81,9 @@ pub fn follow() -> ! {
     if !job.is_member() {
         os::exit_now(1);
     }
+    let first = claim();
     let code = job.decide(Decision { code: 1, cause: Cause::Supervisor, rank: job.rank() }).code;
-    if LEAVER.load(Ordering::Acquire) == 0
-        && is_client_handler(signal::disposition(libc::SIGQUIT))
-        && !QUIT_RAISED.swap(true, Ordering::AcqRel)
-    {
+    if first && is_client_handler(signal::disposition(libc::SIGQUIT)) {
         signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
         signal::raise(libc::SIGQUIT);
     }
@@ -101,8 +100,9 @@ fn is_client_handler(d: signal::Disposition) -> bool {
     matches!(d, signal::Disposition::Handler(h) if !super::signals::is_ours(h))
 }
 
-/// Whether this thread may be the one that leaves; false if it is leaving already, further down its stack. Does not
-/// return if another thread leaves.
+/// Makes this thread the one that leaves; false if it was that already, further down its stack. Does not return if
+/// another thread leaves. Comes before the decision, so that a thread which sees the decision of its own process
+/// stays where it is.
 fn claim() -> bool {
     let me = thread::tid();
     match LEAVER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
@@ -114,9 +114,9 @@ fn claim() -> bool {
     }
 }
 
-/// Flushes and ends this process.
+/// Flushes, unless that is what was interrupted, and ends this process.
 fn leave(code: i32, flush_us: u64) -> ! {
-    if claim() {
+    if !FLUSHING.swap(true, Ordering::AcqRel) {
         signal::ignore(libc::SIGQUIT);
         flush(code, flush_us);
     }
@@ -178,14 +178,13 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if !job.is_member() {
         return;
     }
+    let first = claim();
     let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
     job.notify();
-    let first = claim();
-    signal::ignore(libc::SIGQUIT);
     if d.code == code && first {
         // The C library goes on: earlier exit handlers, destructors, streams.
+        signal::ignore(libc::SIGQUIT);
         return;
     }
-    flush(d.code, FLUSH_US.load(Ordering::Relaxed));
-    os::exit_now(d.code)
+    leave(d.code, FLUSH_US.load(Ordering::Relaxed))
 }

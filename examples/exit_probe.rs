@@ -1,0 +1,200 @@
+//! A small process of a job for tests/boot_exit.rs: joins, meets the others, prints a line, and then one rank ends in
+//! some way while the others do something else. It drives `boot` and `core::exit` without the C interface.
+//!
+//! `exit_probe <rank|all> <way> <others>`
+//!
+//! * ways: `return:N` `exit:N` `gasnet_exit:N` `_exit:N` `kill:SIGNAL` `null` `thread:N` (gasnet_exit from a second
+//!   thread while the first spins) `alarm:N` (gasnet_exit in a SIGALRM handler that interrupts printing) `exchange`
+//!   (check an exchange, then return 0) `orphan:N` (leave a forked child behind that sleeps, then gasnet_exit)
+//!   `childexit:N` (a forked child exits with N; later the rank returns 0) `late:N` (before joining: exit N)
+//! * others: `barrier` `poll` `spin` `sleep` `masked` (spin with all signals blocked) `stop` (SIGSTOP itself)
+//!   `finish` (print another line after 50 ms, then return 0)
+//!
+//! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
+
+use gasnet::boot::{self, Bootstrap};
+use gasnet::core::{exit, signals};
+use gasnet::os::{clock, process, signal};
+use std::ffi::c_void;
+
+unsafe extern "C" {
+    fn printf(format: *const libc::c_char, ...) -> i32;
+}
+
+fn print(rank: u32, what: &std::ffi::CStr) {
+    // SAFETY: the format matches the arguments.
+    unsafe { printf(c"rank %d %s\n".as_ptr(), rank, what.as_ptr()) };
+}
+
+extern "C" fn on_quit(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+    gasnet::os::write_stderr(b"client's SIGQUIT handler\n");
+    exit::exit(4)
+}
+
+static ALARM_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
+
+extern "C" fn on_alarm(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+    exit::exit(ALARM_CODE.load(std::sync::atomic::Ordering::Relaxed))
+}
+
+fn spin(boot: &dyn Bootstrap, polling: bool) -> ! {
+    let mut rounds = 0u64;
+    loop {
+        rounds += 1;
+        if polling && boot.control().poll_exit().is_some() {
+            exit::follow();
+        }
+        // Two ranks that never yield would make a small machine wait for its time slices.
+        if rounds % (1 << 20) == 0 {
+            clock::yield_now();
+        }
+        std::hint::spin_loop();
+    }
+}
+
+fn others(boot: &dyn Bootstrap, what: &str) -> i32 {
+    match what {
+        "barrier" => loop {
+            boot.barrier();
+        },
+        "poll" => spin(boot, true),
+        "spin" => spin(boot, false),
+        "sleep" => loop {
+            clock::sleep_ns(3_600_000_000_000);
+        },
+        "masked" => {
+            let all: Vec<i32> = (1..=64).collect();
+            signal::block(&signal::Set::of(&all));
+            spin(boot, false)
+        }
+        "stop" => {
+            process::kill(process::pid(), libc::SIGSTOP);
+            0
+        }
+        "finish" => {
+            clock::sleep_ns(50_000_000);
+            print(boot.rank(), c"finishes");
+            0
+        }
+        _ => panic!("{what}?"),
+    }
+}
+
+fn check_exchange(boot: &dyn Bootstrap) {
+    for length in [0usize, 1, 8, 40_000] {
+        let mine: Vec<u8> = (0..length).map(|i| (i as u32 * 7 + boot.rank()) as u8).collect();
+        let all = boot.exchange(&mine);
+        assert_eq!(all.len(), boot.size() as usize);
+        for (rank, theirs) in all.iter().enumerate() {
+            assert_eq!(theirs.len(), length);
+            assert!(theirs.iter().enumerate().all(|(i, &b)| b == (i * 7 + rank) as u8));
+        }
+        boot.barrier();
+    }
+}
+
+fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
+    let (way, code) = way.split_once(':').unwrap_or((way, "0"));
+    let code = || code.parse::<i32>().unwrap();
+    match way {
+        "return" => code(),
+        // SAFETY: an ordinary exit.
+        "exit" => unsafe { libc::exit(code()) },
+        "gasnet_exit" => exit::exit(code()),
+        "_exit" => gasnet::os::exit_now(code()),
+        "kill" => {
+            process::kill(process::pid(), code());
+            spin(boot, false)
+        }
+        "null" => {
+            // SAFETY: not sound at all, and meant to be so.
+            unsafe { std::ptr::null_mut::<u32>().write_volatile(1) };
+            0
+        }
+        "thread" => {
+            let code = code();
+            std::thread::spawn(move || exit::exit(code));
+            spin(boot, false)
+        }
+        "alarm" => {
+            ALARM_CODE.store(code(), std::sync::atomic::Ordering::Relaxed);
+            signal::handle(libc::SIGALRM, on_alarm, false);
+            signal::alarm_us(1000 + clock::now_ns() % 3000);
+            loop {
+                drop(Box::new([0u8; 4000]));
+                print(boot.rank(), c"prints");
+            }
+        }
+        "exchange" => {
+            check_exchange(boot);
+            0
+        }
+        "orphan" => {
+            // SAFETY: this process has one thread.
+            if unsafe { process::fork() }.unwrap() == process::Forked::Child {
+                // Keeps every descriptor but the output, for which the test waits.
+                // SAFETY: plain system calls.
+                unsafe {
+                    libc::close(1);
+                    libc::close(2);
+                }
+                clock::sleep_ns(20_000_000_000);
+                gasnet::os::exit_now(0);
+            }
+            exit::exit(code())
+        }
+        "childexit" => {
+            // SAFETY: this process has one thread.
+            match unsafe { process::fork() }.unwrap() {
+                // SAFETY: an ordinary exit.
+                process::Forked::Child => unsafe { libc::exit(code()) },
+                process::Forked::Parent(child) => {
+                    while process::reap(child).is_none() {
+                        clock::sleep_ns(1_000_000);
+                    }
+                    clock::sleep_ns(100_000_000);
+                    assert!(boot.control().decision().is_none(), "a child has ended the job");
+                    0
+                }
+            }
+        }
+        _ => panic!("{way}?"),
+    }
+}
+
+fn main() {
+    // What the Rust runtime installs would keep the library's handlers out.
+    for s in [libc::SIGSEGV, libc::SIGBUS, libc::SIGPIPE] {
+        signal::set_default(s);
+    }
+    let args: Vec<String> = std::env::args().collect();
+    let [_, who, way, rest] = &args[..] else { panic!("exit_probe <rank|all> <way> <others>") };
+    if let Some(code) = way.strip_prefix("late:") {
+        // SAFETY: an ordinary exit.
+        unsafe { libc::exit(code.parse().unwrap()) };
+    }
+    // SAFETY: the format has no arguments.
+    unsafe { printf(c"before\n".as_ptr()) };
+    let boot: &'static dyn Bootstrap = match boot::start() {
+        Ok(b) => Box::leak(b),
+        Err(e) => {
+            eprintln!("{}: {}", e.cause, e.remedy);
+            std::process::exit(9)
+        }
+    };
+    gasnet::report::set_rank(boot.rank());
+    exit::install(boot.control());
+    signals::install(boot.control());
+    if std::env::var_os("PROBE_QUIT").is_some() {
+        signal::handle(libc::SIGQUIT, on_quit, false);
+    }
+    print(boot.rank(), c"runs");
+    boot.barrier();
+    let code = match who.as_str() {
+        "all" => end(boot, way),
+        r if r.parse() == Ok(boot.rank()) => end(boot, way),
+        _ => others(boot, rest),
+    };
+    // SAFETY: what a return from C's main does.
+    unsafe { libc::exit(code) }
+}
