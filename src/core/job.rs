@@ -8,13 +8,16 @@ use super::threads::{self, Ctx, Slots};
 use super::upper::UpperSlot;
 use super::wait::{Mode, Waiting};
 use super::{Error, Result, am, exit, ops, signals};
+use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit::portals::emulation::Emulation;
 use crate::conduit::portals::{Extension, Portals, ProcessId};
 use crate::conduit::{self, Conduit};
+use crate::os::process::Liveness;
 use crate::{env, os, report};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::AsFd;
 use once_cell::race::OnceBox;
 
@@ -64,6 +67,8 @@ pub struct Job {
     pub supernodes: Supernodes,
     pub(super) slots: Slots,
     boot: Box<dyn Bootstrap>,
+    control: &'static JobControl,
+    stopped_peer_told: AtomicBool,
     scratch: os::memory::Mapping,
     attached: OnceBox<Segments>,
 }
@@ -74,10 +79,12 @@ pub const SCRATCH_BYTES: usize = 4096;
 impl Job {
     /// Starts this process's part of the job. Collective; ends the process with a message if that is impossible.
     pub fn start(choice: Choice) -> &'static Job {
-        let boot = boot::start().unwrap_or_else(|e| report::fatal(format_args!("gasnet_init(): {e}"), format_args!("{}", e.remedy())));
+        let boot = boot::start().unwrap_or_else(|e| {
+            report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
+        });
         report::set_rank(boot.rank());
-        exit::install(&*boot);
-        signals::install(boot.rank(), boot.size());
+        exit::install(boot.control());
+        signals::install(boot.control());
         let (rank, size) = (boot.rank(), boot.size());
         let max_threads = match choice.threads {
             ThreadMode::Seq => 1,
@@ -118,7 +125,9 @@ impl Job {
             limits,
             supernodes,
             slots: Slots::new(max_threads),
+            control: boot.control(),
             boot,
+            stopped_peer_told: AtomicBool::new(false),
             scratch,
             attached: OnceBox::new(),
         };
@@ -166,10 +175,10 @@ impl Job {
             )
         });
         let mine = attached.segments[self.mynode];
-        signals::set_segment(mine.base, mine.len, self.limits.local);
+        let (base, bytes) = attached.segments.mapped();
+        signals::set_segments(base, bytes);
         if let Some(x) = self.conduit.extension() {
-            let (bases, lens): (Vec<_>, Vec<_>) = attached.mapped.iter().copied().unzip();
-            x.expose_segments(mine.base, mine.len, &bases, &lens);
+            x.expose_segments(mine.base, mine.len, &attached.bases, &attached.lens);
         }
         let list: Vec<_> = (0..self.nodes).map(|r| (attached.segments[r].base, attached.segments[r].len)).collect();
         self.conduit.attach_segments(&list).unwrap_or_else(|e| no_network(&e));
@@ -224,16 +233,33 @@ impl Job {
     /// Leaves this process if somebody has ended the job. One load.
     #[inline]
     pub fn leave_if_ending(&self) {
-        if exit::is_ending() {
-            exit::leave();
+        if self.control.poll_exit().is_some() {
+            exit::follow();
         }
     }
 
-    /// Ends the job if a process that holds what we wait for is dead.
+    /// Looks at the process that holds what we have been waiting for, if there is one: ends the job if it is dead,
+    /// tells once if it is stopped.
     #[cold]
-    pub(super) fn look_for_the_dead(&self, extension: &dyn Extension) {
-        if let Some(local_rank) = extension.blocked_by() {
-            exit::check_peer(local_rank);
+    pub(super) fn look_at_holder(&self, extension: &dyn Extension) {
+        let Some(local_rank) = extension.blocked_by() else { return };
+        let Some(pid) = self.control.pid_of(local_rank) else { return };
+        match os::process::liveness(pid) {
+            Liveness::Alive => {}
+            Liveness::Stopped => {
+                if !self.stopped_peer_told.swap(true, Ordering::Relaxed) {
+                    report::warn(
+                        format_args!("process {local_rank} (pid {pid}) is stopped in the middle of a delivery to this process"),
+                        format_args!("Continue it with kill -CONT {pid}, or end the job with kill {pid}."),
+                    );
+                }
+            }
+            Liveness::Dead => {
+                if !exit::is_ending() {
+                    report::note(format_args!("process {local_rank} (pid {pid}) died in the middle of a delivery to this process"));
+                }
+                exit::exit(1)
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Segments: how large they may be, where they are, and the mappings of the segments of the other processes of a host.
 //!
-//! All segments of a host lie in one memory file, one stride each; a process maps its own and those of its peers when it
-//! attaches. Pages are demand-zero: nothing is touched, probed or reserved here. [`Segments`] is written once, at
+//! All segments of a host lie in one memory file, one stride each; a process maps the file when it attaches. Pages are demand-zero: nothing is touched, probed or reserved here. [`Segments`] is written once, at
 //! attach, and read-only from then on.
 
 use crate::boot::Bootstrap;
@@ -34,15 +33,22 @@ impl Segment {
 #[derive(Debug)]
 pub struct Segments {
     table: Box<[Segment]>,
-    /// Keeps the mappings alive.
-    _mappings: Vec<Mapping>,
+    /// The segments of this host, those of all its processes one after the other.
+    mapping: Mapping,
 }
 
-// SAFETY: the pointers are addresses of shared mappings that live as long as this value; what may be done through them
-// is the clients' contract with GASNet (concurrent access to segments is theirs to order).
+// SAFETY: the pointers are addresses of a shared mapping that lives as long as this value; what may be done through
+// them is the clients' contract with GASNet (concurrent access to segments is theirs to order).
 unsafe impl Send for Segments {}
 // SAFETY: as above; the table itself is never written after construction.
 unsafe impl Sync for Segments {}
+
+impl Segments {
+    /// First byte and length of the mapping that holds the segments of this host.
+    pub fn mapped(&self) -> (*mut u8, usize) {
+        (self.mapping.as_ptr(), self.mapping.len())
+    }
+}
 
 impl core::ops::Index<u32> for Segments {
     type Output = Segment;
@@ -95,48 +101,41 @@ impl Supernodes {
     }
 }
 
-/// Where the other processes' mappings go.
+/// What [`attach`] made.
+#[derive(Debug)]
 pub struct Attached {
     /// All segments.
     pub segments: Segments,
-    /// By rank on this host: where the segment of that process is mapped here, and its length.
-    pub mapped: Vec<(*mut u8, usize)>,
+    /// By rank on this host: where the segment of that process is mapped here.
+    pub bases: Vec<*mut u8>,
+    /// By rank on this host: its length.
+    pub lens: Vec<usize>,
 }
 
-/// Maps our own segment of `len` bytes (a multiple of the page size, within the limits) and everybody else's.
-/// Collective.
+/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size, within the limits) among
+/// them. Collective.
 ///
 /// # Errors
-/// What the operating system said, if it refused a mapping.
+/// What the operating system said, if it refused the mapping.
 pub fn attach(boot: &dyn Bootstrap, limits: Limits, supernodes: Supernodes, len: usize) -> std::io::Result<Attached> {
     let host = boot.host();
-    let at = |local_rank: u32| u64::from(local_rank) * limits.stride as u64;
-    memory::set_len(host.segments.as_fd(), at(host.local_size))?;
-    let mut mappings = Vec::new();
-    let mut map = |local_rank: u32, len: usize| -> std::io::Result<*mut u8> {
-        if len == 0 {
-            return Ok(core::ptr::null_mut());
-        }
-        let m = Mapping::shared(host.segments.as_fd(), at(local_rank), len)?;
-        let base = m.as_ptr();
-        mappings.push(m);
-        Ok(base)
-    };
-    let mine = map(host.local_rank, len)?;
-    let mut record = [0u8; 24];
-    record[..8].copy_from_slice(&(mine as u64).to_ne_bytes());
-    record[8..16].copy_from_slice(&(len as u64).to_ne_bytes());
-    record[16..].copy_from_slice(&u64::from(host.local_rank).to_ne_bytes());
-    let word = |b: &[u8], i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
-    let everybody = boot.exchange(&record);
-    let mut table = Vec::with_capacity(everybody.len());
-    let mut mapped = alloc::vec![(core::ptr::null_mut(), 0); host.local_size as usize];
-    for (rank, b) in everybody.iter().enumerate() {
-        let (base, len, local_rank) = (word(b, 0) as *mut u8, word(b, 1) as usize, word(b, 2) as u32);
-        let here = if rank as u32 == boot.rank() { mine } else { map(local_rank, len)? };
-        mapped[local_rank as usize] = (here, len);
-        let direct = supernodes.of(local_rank) == supernodes.of(host.local_rank) && supernodes.size > 1;
-        table.push(Segment { base, len, local: if direct { here } else { core::ptr::null_mut() } });
+    let bytes = host.local_size as usize * limits.stride;
+    memory::set_len(host.segments.as_fd(), bytes as u64)?;
+    let mapping = Mapping::shared(host.segments.as_fd(), 0, bytes)?;
+    // SAFETY: the mapping has a stride for every process of the host.
+    let here = |local_rank: u32| unsafe { mapping.as_ptr().add(local_rank as usize * limits.stride) };
+    let record = [here(host.local_rank) as u64, len as u64, u64::from(host.local_rank)];
+    let record: Vec<u8> = record.iter().flat_map(|w| w.to_ne_bytes()).collect();
+    let mut table = Vec::new();
+    let mut bases = alloc::vec![core::ptr::null_mut(); host.local_size as usize];
+    let mut lens = alloc::vec![0; host.local_size as usize];
+    for b in boot.exchange(&record) {
+        let word = |i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
+        let (base, len, local_rank) = (word(0) as *mut u8, word(1) as usize, word(2) as u32);
+        bases[local_rank as usize] = here(local_rank);
+        lens[local_rank as usize] = len;
+        let direct = supernodes.size > 1 && supernodes.of(local_rank) == supernodes.of(host.local_rank);
+        table.push(Segment { base, len, local: if direct { here(local_rank) } else { core::ptr::null_mut() } });
     }
-    Ok(Attached { segments: Segments { table: table.into_boxed_slice(), _mappings: mappings }, mapped })
+    Ok(Attached { segments: Segments { table: table.into_boxed_slice(), mapping }, bases, lens })
 }

@@ -114,7 +114,7 @@ impl Ctx {
         if round < plan.then_yield || !plan.then_sleep || extension.is_none() {
             crate::os::clock::yield_now();
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
-                self.job.look_for_the_dead(extension);
+                self.job.look_at_holder(extension);
             }
             return;
         }
@@ -126,7 +126,7 @@ impl Ctx {
             let nap = LONGEST_SLEEP_NS.min(50_000 << (round - plan.then_yield).min(6));
             extension.sleep(slot.doorbell.get(), nap);
             if (round - plan.then_yield) % 64 == 63 {
-                self.job.look_for_the_dead(extension);
+                self.job.look_at_holder(extension);
             }
         }
         slot.doorbell.set(extension.doorbell());
