@@ -85,7 +85,7 @@ pub const TABLE: &[Var] = &[
         "250",
         "messages in flight from one process (send tickets)",
     ),
-    var("GASNET_PORTAL_NUM_TMPMD", Kind::Int(1, 32768), "1024", "temporary memory descriptors"),
+    var("GASNET_PORTAL_NUM_TMPMD", Kind::Int(2, 32768), "1024", "temporary memory descriptors"),
     var("GASNET_PORTAL_PACKED_LONG", Kind::Bool, "1", "send small Longs as one message"),
     var("GASNET_PORTAL_FLOW_CONTROL", Kind::Bool, "1", "flow control of active messages"),
     var(

@@ -3,9 +3,68 @@
 //! One file per noun of the portals-conduit README. Generic over [`portals::Portals`]; what comes up from the
 //! network goes to the [`Upcall`] that every call is handed.
 
-pub mod portals;
+//!
+//! | file | noun |
+//! |---|---|
+//! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `sys` | the descriptors, and the memory behind them |
+//! | `queue`, `safe`, `am_recv`, `reply`, `sys` | the event queues, and what each event does |
+//! | `put`, `get`, `am_send` | what leaves |
+//! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
+//! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
+//! | `wait` | waiting for resources |
+//! | `config`, `memory`, `sync` | figures; buffers; locks that cost nothing without threads |
+//!
+//! # Polling
+//!
+//! SYS_EQ is served first and completely, then up to a limit of SAFE_EQ, then up to a limit of AM_EQ, the last only
+//! with everything in hand that a handler's reply may need. SAFE_EQ alone may be served at any time: its events only
+//! give back. What is given back by our own events (tickets, temporary descriptors, departure of data) is waited for
+//! with SAFE polls; what is given back by replies (credits, ReqSB chunks) with full polls, since peers that wait for us
+//! the same way must get our replies. Handlers never nest on a thread and run with no lock held; any thread may run
+//! any of them.
 
-use portals::{Error, Portals, ProcessId};
+mod am_recv;
+mod am_send;
+mod config;
+mod credits;
+mod get;
+mod lid_cache;
+mod match_bits;
+mod memory;
+pub mod portals;
+mod put;
+mod queue;
+mod rar;
+mod reply;
+mod reqrb;
+mod reqsb;
+mod rplsb;
+mod safe;
+mod sync;
+mod sys;
+mod tickets;
+mod tmpmd;
+mod user;
+mod wait;
+
+pub use config::Config;
+pub use credits::MIN_CREDITS;
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+use crossbeam_utils::CachePadded;
+use once_cell::race::OnceBox;
+use portals::{Error, Extension, Portals, ProcessId};
+
+/// Bytes of a chunk of ReqSB and RplSB, the largest active message.
+pub const CHUNK: usize = 2048;
+/// Most arguments of an active message.
+pub const MAX_ARGS: usize = 16;
+/// Most processes of a job; their ranks travel in 16 bits.
+pub const MAX_NODES: u32 = 65535;
+/// Alignment of buffers.
+const PAGE: usize = 4096;
 
 /// Names an operation of the upper room: the conduit carries it in the ignored match bits of a put or get and hands
 /// it back to [`Upcall::op_done`] when the operation is complete. All 32 bits belong to the upper room.
@@ -84,89 +143,17 @@ pub trait Upcall: Copy {
 pub struct ReplyToken {
     /// Rank of the requester.
     pub source: u32,
+    /// Offset of the chunk, in the requester's ReqSB, that the reply goes to.
+    chunk: u32,
+    /// The credit byte that the request carried.
+    credit: u8,
+    kit: am_recv::Kit,
 }
 
-/// The conduit over one Portals interface.
-#[derive(Debug)]
-pub struct Conduit<P: Portals> {
-    portals: P,
-    config: Config,
-    me: u32,
-    peers: alloc::vec::Vec<ProcessId>,
-}
-
-#[allow(unused_variables, clippy::too_many_arguments)]
-impl<P: Portals> Conduit<P> {
-    /// Allocates queues, buffers and memory descriptors; `peers` is indexed by rank. Peers may send to us when this has
-    /// returned in every process (the caller's barrier); active messages and system messages work from then on.
-    ///
-    /// # Errors
-    /// The Portals call that failed; `PTL_NO_SPACE` mostly.
-    pub fn open(portals: P, config: Config, me: u32, peers: alloc::vec::Vec<ProcessId>) -> Result<Self, Error> {
-        Ok(Conduit { portals, config, me, peers })
-    }
-    /// Attaches the descriptors of our segment. `segments[rank]` is the address (in its owner) and length of each
-    /// segment. Puts, gets and Longs work after a barrier by the caller. Once only.
-    ///
-    /// # Errors
-    /// The Portals call that failed.
-    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
-        todo!()
-    }
-    /// Puts `n` bytes into the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
-    /// Unless `bulk`, the source may be reused when the call returns; with `bulk`, when the operation is done.
-    ///
-    /// # Safety
-    /// `src` must be readable for `n` bytes until then; `dest` must lie in the segment of `node`.
-    pub unsafe fn put<U: Upcall>(&self, up: U, node: u32, dest: *mut u8, src: *const u8, n: usize, op: OpId, bulk: bool) {
-        todo!()
-    }
-    /// Gets `n` bytes from the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
-    ///
-    /// # Safety
-    /// `dest` must be writable for `n` bytes until then, and `src` must lie in the segment of `node`.
-    pub unsafe fn get<U: Upcall>(&self, up: U, dest: *mut u8, node: u32, src: *const u8, n: usize, op: OpId) {
-        todo!()
-    }
-    /// How many messages, and so completions, a put or get of `n` bytes takes; 0 for none.
-    pub fn fragments(&self, n: usize) -> u32 {
-        todo!()
-    }
-    /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a handler.
-    pub fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
-        todo!()
-    }
-    /// Sends the reply of the request handler that holds `token`; at most once.
-    pub fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
-        todo!()
-    }
-    /// Serves all queues; runs handlers. True if anything was there. Inside a handler it is [`Conduit::poll_safe`].
-    pub fn poll<U: Upcall>(&self, up: U) -> bool {
-        todo!()
-    }
-    /// Serves the queue of completions and replies only. True if anything was there. Inside a handler it runs no handler.
-    pub fn poll_safe<U: Upcall>(&self, up: U) -> bool {
-        todo!()
-    }
-    /// Sends a system message: 8 bits of kind and three words, without payload; arrives at [`Upcall::system`].
-    pub fn send_system(&self, node: u32, m: SystemMessage) {
-        todo!()
-    }
-    /// Largest Medium payload in bytes.
-    pub fn max_medium(&self) -> usize {
-        todo!()
-    }
-    /// Largest Long request payload in bytes.
-    pub fn max_long_request(&self) -> usize {
-        todo!()
-    }
-    /// Largest Long reply payload in bytes.
-    pub fn max_long_reply(&self) -> usize {
-        todo!()
-    }
-    /// What this Portals library has beyond the standard: doorbell, sleeping, counters.
-    pub fn extension(&self) -> Option<&dyn portals::Extension> {
-        self.portals.extension()
+impl ReplyToken {
+    /// Whether a reply has been sent with this token.
+    pub fn replied(&self) -> bool {
+        self.kit.chunk.is_none()
     }
 }
 
@@ -179,17 +166,138 @@ pub struct SystemMessage {
     pub args: [u32; 3],
 }
 
-/// Figures of the conduit; see `GASNET_PORTAL_*` in [`crate::env::TABLE`].
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Threads that may call at the same time.
-    pub threads: usize,
+/// How often things happened that good figures make rare.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Request receive buffers that were attached again.
+    pub refreshes: u64,
+    /// Requests that were not sent at once for want of credits.
+    pub credit_stalls: u64,
+    /// Requests whose handlers had to wait for a receive buffer to be refreshed.
+    pub requests_waited: u64,
+    /// Replies that arrived inside a handler and were put off.
+    pub replies_put_off: u64,
 }
 
-impl Config {
-    /// The figures for a job of `nodes` processes with up to `threads` calling threads each, from the environment.
-    pub fn from_env(nodes: u32, threads: usize) -> Config {
-        let _ = nodes;
-        Config { threads }
+#[derive(Default)]
+struct StatCounters {
+    credit_stalls: AtomicU64,
+    requests_waited: AtomicU64,
+    replies_put_off: AtomicU64,
+}
+
+/// The conduit over one Portals interface.
+///
+/// At most [`Config::threads`] threads call at the same time, each with its own [`Upcall::thread`]; if that is 1, no
+/// two calls ever overlap.
+pub struct Conduit<P: Portals> {
+    portals: P,
+    config: Config,
+    me: u32,
+    peers: Box<[ProcessId]>,
+    threads: Box<[CachePadded<wait::Thread>]>,
+    tickets: tickets::Tickets,
+    credits: credits::Credits,
+    safe: queue::Queue<P, ()>,
+    am: queue::Queue<P, am_recv::Taker>,
+    sys: sys::Sys<P>,
+    reqsb: reqsb::ReqSb<P>,
+    rplsb: rplsb::RplSb<P>,
+    reqrb: reqrb::ReqRb<P>,
+    tmpmd: tmpmd::TmpMd<P>,
+    request_lids: lid_cache::LidCache<am_recv::Request>,
+    reply_lids: lid_cache::LidCache<reply::Reply>,
+    rar: OnceBox<rar::Rar<P>>,
+    stats: StatCounters,
+}
+
+impl<P: Portals> core::fmt::Debug for Conduit<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Conduit").field("me", &self.me).field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Allocates queues, buffers and memory descriptors; `peers` is indexed by rank. Peers may send to us when this has
+    /// returned in every process (the caller's barrier); active messages and system messages work from then on.
+    ///
+    /// # Errors
+    /// The Portals call that failed; `PTL_NO_SPACE` mostly.
+    pub fn open(portals: P, config: Config, me: u32, peers: Vec<ProcessId>) -> Result<Self, Error> {
+        let par = config.par();
+        let [safe_events, am_events, sys_events] = config.event_counts();
+        let safe = queue::Queue::open(&portals, par, "SAFE_EQ", safe_events, ())?;
+        let am = queue::Queue::open(&portals, par, "AM_EQ", am_events, am_recv::Taker::default())?;
+        // Order on the list of PT_AM, most frequent first: ReqSB (replies), ReqRB, catch basin, SYS. ReqRB puts itself
+        // before the catch basin.
+        let reqsb = reqsb::ReqSb::open(&portals, par, config.sb_chunks, safe.eq)?;
+        let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;
+        let reqrb = reqrb::ReqRb::open(&portals, &config, am.eq)?;
+        let sys = sys::Sys::open(&portals, par, sys_events)?;
+        Ok(Conduit {
+            tickets: tickets::Tickets::new(par, config.msg_limit),
+            credits: credits::Credits::new(par, config.flow_control, peers.len(), config.credits_of(me)),
+            tmpmd: tmpmd::TmpMd::new(par, config.num_tmpmd, safe.eq),
+            threads: (0..config.threads).map(|_| CachePadded::new(wait::Thread::new())).collect(),
+            request_lids: lid_cache::LidCache::new(par),
+            reply_lids: lid_cache::LidCache::new(par),
+            rar: OnceBox::new(),
+            stats: StatCounters::default(),
+            peers: peers.into_boxed_slice(),
+            portals,
+            config,
+            me,
+            safe,
+            am,
+            sys,
+            reqsb,
+            rplsb,
+            reqrb,
+        })
+    }
+
+    /// Attaches the descriptors of our segment. `segments[rank]` is the address (in its owner) and length of each
+    /// segment. Puts, gets and Longs work after a barrier by the caller.
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    ///
+    /// # Panics
+    /// The second time.
+    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
+        let rar = rar::Rar::attach(&self.portals, self.me, segments, self.safe.eq, self.am.eq)?;
+        assert!(self.rar.set(Box::new(rar)).is_ok(), "segments are attached once");
+        Ok(())
+    }
+
+    #[inline]
+    fn rar(&self) -> &rar::Rar<P> {
+        match self.rar.get() {
+            Some(rar) => rar,
+            None => crate::report::fatal(
+                format_args!("a put, get or Long was used before gasnet_attach"),
+                format_args!("Call gasnet_attach first."),
+            ),
+        }
+    }
+
+    /// What this Portals library has beyond the standard: doorbell, sleeping, counters.
+    pub fn extension(&self) -> Option<&dyn Extension> {
+        self.portals.extension()
+    }
+
+    /// How often things happened that good figures make rare.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            refreshes: self.reqrb.refreshes(),
+            credit_stalls: self.stats.credit_stalls.load(Ordering::Relaxed),
+            requests_waited: self.stats.requests_waited.load(Ordering::Relaxed),
+            replies_put_off: self.stats.replies_put_off.load(Ordering::Relaxed),
+        }
+    }
+
+    /// The figures that this conduit was opened with.
+    pub fn config(&self) -> &Config {
+        &self.config
     }
 }

@@ -1,3 +1,298 @@
 //! The portals3 emulation as the conduit sees it.
 //!
-//! Owns the translation between [`super::Portals`] and [`portals3::Interface`], nothing else. Made by the core room.
+//! Owns the translation between [`super::Portals`] and [`portals3::Interface`], and the size of the arena; nothing else.
+//! Made by the core room, used by the conduit. Invariant: names and meanings on both sides are the specification's,
+//! so every method is one call.
+
+use super::{Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, Place, Portals, ProcessId};
+use crate::conduit::Config;
+use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use portals3::{
+    AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MeHandle, THRESH_INF, Unlink, md_options,
+};
+use std::os::fd::OwnedFd;
+
+/// One interface of the emulation.
+pub struct Emulation {
+    interface: Interface,
+}
+
+impl core::fmt::Debug for Emulation {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Emulation").field("id", &self.interface.id()).finish_non_exhaustive()
+    }
+}
+
+impl Emulation {
+    /// The interface of process `index` of the `size` on this host, whose arenas share the file `arena`. Peers can be
+    /// addressed once they have returned from this too.
+    ///
+    /// # Errors
+    /// There is no memory for the arena.
+    pub fn open(arena: OwnedFd, index: u32, size: u32, config: &Config) -> Result<Emulation, Error> {
+        let spec = FabricSpec {
+            arena,
+            index,
+            size,
+            bytes: arena_bytes(config),
+            nid: 0,
+            jid: 0,
+            attach: AttachPolicy::Allowed,
+        };
+        let fabric = Fabric::join(spec)
+            .map_err(|_| Error { call: "reservation of the arena", code: "PTL_NO_SPACE" })?;
+        Self::over(Interface::shm(fabric, Some(limits(config))), config)
+    }
+
+    /// An interface of the limits that `config` needs, made ready for its threads.
+    fn over(interface: Result<Interface, portals3::Error>, config: &Config) -> Result<Emulation, Error> {
+        let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
+        if config.threads == 1 {
+            // SAFETY: a conduit that is configured for one thread is never called by two at once.
+            unsafe { interface.set_single_threaded() };
+        }
+        Ok(Emulation { interface })
+    }
+
+    /// The interface itself.
+    pub fn interface(&self) -> &Interface {
+        &self.interface
+    }
+}
+
+/// What the conduit uses; entries and descriptors of refreshed buffers may be given back late.
+fn limits(config: &Config) -> Limits {
+    Limits {
+        max_mes: 16 + 2 * config.match_entries() as u32,
+        max_mds: 16 + config.reqrb_buffers + config.descriptors() as u32,
+        max_eqs: 4,
+        max_pt_index: 39,
+        ..Limits::DEFAULT
+    }
+}
+
+/// Bytes of the arena of one process: tables, event queues, the conduit's buffers, and room for what the emulation
+/// keeps there itself.
+fn arena_bytes(config: &Config) -> usize {
+    const OWN: usize = 512 << 10;
+    const ENTRY: usize = 64;
+    const DESCRIPTOR: usize = 128;
+    const EVENT: usize = 64;
+    let limits = limits(config);
+    let events: usize = config.event_counts().iter().map(|n| n.next_power_of_two()).sum();
+    OWN + limits.max_mes as usize * ENTRY
+        + limits.max_mds as usize * DESCRIPTOR
+        + events * EVENT
+        + config.library_bytes()
+}
+
+fn error(call: &'static str, e: portals3::Error) -> Error {
+    use portals3::Error as E;
+    let code = match e {
+        E::AcIndexInvalid => "PTL_AC_INDEX_INVALID",
+        E::EqInvalid => "PTL_EQ_INVALID",
+        E::Fail => "PTL_FAIL",
+        E::HandleInvalid => "PTL_HANDLE_INVALID",
+        E::IfaceInvalid => "PTL_IFACE_INVALID",
+        E::MdIllegal => "PTL_MD_ILLEGAL",
+        E::MdInvalid => "PTL_MD_INVALID",
+        E::MdInUse => "PTL_MD_IN_USE",
+        E::MdNoUpdate => "PTL_MD_NO_UPDATE",
+        E::MeInvalid => "PTL_ME_INVALID",
+        E::MeInUse => "PTL_ME_IN_USE",
+        E::MeListTooLong => "PTL_ME_LIST_TOO_LONG",
+        E::NiInvalid => "PTL_NI_INVALID",
+        E::NoSpace => "PTL_NO_SPACE",
+        E::PidInvalid => "PTL_PID_INVALID",
+        E::ProcessInvalid => "PTL_PROCESS_INVALID",
+        E::PtFull => "PTL_PT_FULL",
+        E::PtIndexInvalid => "PTL_PT_INDEX_INVALID",
+        E::Segv => "PTL_SEGV",
+        E::SrIndexInvalid => "PTL_SR_INDEX_INVALID",
+    };
+    Error { call, code }
+}
+
+fn unlink(yes: bool) -> Unlink {
+    if yes { Unlink::Unlink } else { Unlink::Retain }
+}
+
+fn md(spec: &MdSpec<EqHandle>) -> Md {
+    use md_options as o;
+    let f = spec.flags;
+    let options = [
+        (f.op_put, o::OP_PUT),
+        (f.op_get, o::OP_GET),
+        (f.manage_remote, o::MANAGE_REMOTE),
+        (f.truncate, o::TRUNCATE),
+        (f.ack_disable, o::ACK_DISABLE),
+        (f.event_start_disable, o::EVENT_START_DISABLE),
+        (f.event_end_disable, o::EVENT_END_DISABLE),
+        (spec.max_size.is_some(), o::MAX_SIZE),
+    ];
+    Md {
+        start: spec.start.cast(),
+        length: spec.length as u64,
+        threshold: THRESH_INF,
+        max_size: spec.max_size.unwrap_or(0) as u64,
+        options: options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1),
+        user_ptr: core::ptr::without_provenance_mut(spec.user),
+        eq: spec.eq.unwrap_or(EqHandle::NONE),
+    }
+}
+
+impl Portals for Emulation {
+    type Eq = EqHandle;
+    type Me = MeHandle;
+    type Md = MdHandle;
+
+    fn id(&self) -> ProcessId {
+        self.interface.id()
+    }
+
+    fn eq_alloc(&self, count: usize) -> Result<EqHandle, Error> {
+        self.interface.eq_alloc(count as u64, None).map_err(|e| error("PtlEQAlloc", e))
+    }
+
+    fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
+        self.interface.eq_free(eq).map_err(|e| error("PtlEQFree", e))
+    }
+
+    #[inline]
+    fn eq_get(&self, eq: EqHandle) -> Result<Fetched, Error> {
+        let Some(e) = self.interface.eq_next(eq).map_err(|e| error("PtlEQGet", e))? else {
+            return Ok(Fetched::Empty);
+        };
+        let event = Event {
+            kind: match e.kind {
+                portals3::EventKind::PutEnd => EventKind::PutEnd,
+                portals3::EventKind::GetEnd => EventKind::GetEnd,
+                portals3::EventKind::ReplyEnd => EventKind::ReplyEnd,
+                portals3::EventKind::SendEnd => EventKind::SendEnd,
+                portals3::EventKind::Ack => EventKind::Ack,
+                portals3::EventKind::Unlink => EventKind::Unlink,
+                _ => EventKind::Other,
+            },
+            user: e.user_ptr.addr(),
+            match_bits: e.match_bits,
+            hdr_data: e.hdr_data,
+            start: e.start.cast(),
+            offset: e.offset as usize,
+            mlength: e.mlength as usize,
+            rlength: e.rlength as usize,
+            initiator: e.initiator,
+        };
+        Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
+    }
+
+    fn me_attach(
+        &self,
+        place: Place<MeHandle>,
+        match_bits: u64,
+        ignore_bits: u64,
+        unlink_with_md: bool,
+    ) -> Result<MeHandle, Error> {
+        let (any, gone) = (ProcessId::ANY, unlink(unlink_with_md));
+        let attach =
+            |pt, position| self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position);
+        match place {
+            Place::Head(pt) => attach(pt, InsPos::Before).map_err(|e| error("PtlMEAttach", e)),
+            Place::Tail(pt) => attach(pt, InsPos::After).map_err(|e| error("PtlMEAttach", e)),
+            Place::Before(me) => self
+                .interface
+                .me_insert(me, any, match_bits, ignore_bits, gone, InsPos::Before)
+                .map_err(|e| error("PtlMEInsert", e)),
+        }
+    }
+
+    fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
+        self.interface.me_unlink(me).map_err(|e| error("PtlMEUnlink", e))
+    }
+
+    unsafe fn md_attach(&self, me: MeHandle, spec: &MdSpec<EqHandle>, auto: bool) -> Result<MdHandle, Error> {
+        // SAFETY: as the caller vouches.
+        unsafe { self.interface.md_attach(me, &md(spec), unlink(auto)) }.map_err(|e| error("PtlMDAttach", e))
+    }
+
+    unsafe fn md_bind(&self, spec: &MdSpec<EqHandle>) -> Result<MdHandle, Error> {
+        // SAFETY: as the caller vouches.
+        unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }.map_err(|e| error("PtlMDBind", e))
+    }
+
+    fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
+        match self.interface.md_unlink(md) {
+            Ok(()) | Err(portals3::Error::MdInvalid) => Ok(()),
+            Err(e) => Err(error("PtlMDUnlink", e)),
+        }
+    }
+
+    #[inline]
+    fn put(
+        &self,
+        md: MdHandle,
+        local_offset: usize,
+        length: usize,
+        ack: bool,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+        hdr_data: u64,
+    ) -> Result<(), Error> {
+        let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
+        let (from, n, to) = (local_offset as u64, length as u64, remote_offset as u64);
+        self.interface
+            .put_region(md, from, n, ack, target, pt_index, 0, match_bits, to, hdr_data)
+            .map_err(|e| error("PtlPutRegion", e))
+    }
+
+    #[inline]
+    fn get(
+        &self,
+        md: MdHandle,
+        local_offset: usize,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+    ) -> Result<(), Error> {
+        let (to, n, from) = (local_offset as u64, length as u64, remote_offset as u64);
+        self.interface
+            .get_region(md, to, n, target, pt_index, 0, match_bits, from)
+            .map_err(|e| error("PtlGetRegion", e))
+    }
+
+    fn extension(&self) -> Option<&dyn Extension> {
+        Some(self)
+    }
+}
+
+impl Extension for Emulation {
+    fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<*mut u8> {
+        self.interface.alloc(bytes, align).map(|p| p.as_ptr())
+    }
+
+    unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
+        // SAFETY: as the caller vouches.
+        unsafe { self.interface.expose(base, len, peers, lens) };
+    }
+
+    #[inline]
+    fn doorbell(&self) -> u32 {
+        self.interface.doorbell()
+    }
+
+    fn sleep(&self, seen: u32, timeout_ns: u64) {
+        self.interface.sleep(seen, timeout_ns);
+    }
+
+    fn blocked_by(&self) -> Option<u32> {
+        self.interface.blocked_by()
+    }
+
+    fn counters(&self) -> Counters {
+        let c = self.interface.counters();
+        Counters { puts: c.puts, gets: c.gets, bytes: c.bytes, framed: c.framed, dropped: c.dropped }
+    }
+}

@@ -156,9 +156,15 @@ pub trait Portals: Send + Sync + 'static {
     /// `PtlMEUnlink`
     fn me_unlink(&self, me: Self::Me) -> Result<(), Error>;
     /// `PtlMDAttach`
-    fn md_attach(&self, me: Self::Me, md: &MdSpec<Self::Eq>, unlink: bool) -> Result<Self::Md, Error>;
+    ///
+    /// # Safety
+    /// The memory must stay valid until the descriptor is gone; peers write it (`op_put`) and read it (`op_get`).
+    unsafe fn md_attach(&self, me: Self::Me, md: &MdSpec<Self::Eq>, unlink: bool) -> Result<Self::Md, Error>;
     /// `PtlMDBind`: a free-floating descriptor, never a target.
-    fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, Error>;
+    ///
+    /// # Safety
+    /// The memory must stay valid until the last event of the last operation with the descriptor; gets write it.
+    unsafe fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, Error>;
     /// `PtlMDUnlink`; a descriptor that is gone already (`PTL_MD_INVALID`) counts as success.
     fn md_unlink(&self, md: Self::Md) -> Result<(), Error>;
 
@@ -202,7 +208,10 @@ pub trait Extension: Send + Sync {
     /// Tells that `len` bytes from `base` are shared with the processes of this host; `peers[pid]` is where the
     /// same bytes of the segment of process `pid` (on this host) are mapped here, null where they are not, and
     /// `lens[pid]` their length.
-    fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
+    ///
+    /// # Safety
+    /// The mappings must stay until the process ends.
+    unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
 
     /// The doorbell's count: changes whenever an event has been posted to any queue of ours since the last
     /// [`Extension::sleep`] armed it. Taken before the last look at the queues.

@@ -1,0 +1,334 @@
+//! Requests that arrive: from AM_EQ to their handlers, and the resources that a handler's reply needs.
+//!
+//! AM_EQ is only polled with a [`Kit`] in hand: what any reply may need. The kit of the next request is held by
+//! whoever takes events off the queue; a handler takes it over and what its reply leaves goes back. Handlers run with
+//! no lock held and never inside another handler of the same thread.
+
+use super::am_send::{ADDRESS, args_bytes};
+use super::credits;
+use super::match_bits::{Am, Form};
+use super::portals::{Event, EventKind, Portals};
+use super::user::Descriptor;
+use super::{Category, Conduit, Message, Outgoing, ReplyToken, Upcall};
+use crate::{fault, report};
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use core::sync::atomic::Ordering;
+
+/// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment, in two messages)
+/// and a RplSB chunk.
+#[derive(Debug, Default)]
+pub(super) struct Kit {
+    pub(super) tickets: u32,
+    pub(super) tmpmd: Option<u32>,
+    pub(super) chunk: Option<u32>,
+}
+
+/// A message in a buffer of ours.
+#[derive(Clone, Copy)]
+pub(super) struct Body {
+    /// First byte, 8-byte aligned.
+    pub(super) at: *mut u8,
+    /// Bytes.
+    pub(super) len: usize,
+}
+
+/// Where a request is until its handler has run.
+enum Place {
+    /// In a request receive buffer, which it holds.
+    Buffer(u32, Body),
+    /// Copied out, because it has to wait.
+    Copy(Box<[u64]>),
+}
+
+/// A request that has arrived.
+pub(super) struct Request {
+    am: Am,
+    place: Place,
+    /// The data of an unpacked Long: where, and how many bytes.
+    data: Option<(*mut u8, usize)>,
+}
+
+// SAFETY: the pointers are addresses in our segment and in a receive buffer that the request holds.
+unsafe impl Send for Request {}
+
+/// What only the taker of AM_EQ touches.
+#[derive(Default)]
+pub(super) struct Taker {
+    kit: Kit,
+    /// Requests whose handlers must wait until the receive buffers have room for what their credits allow.
+    waiting: VecDeque<Request>,
+}
+
+/// What one look at AM_EQ gave.
+enum Taken {
+    /// Nothing, or nothing that may be handled now.
+    Nothing,
+    /// An event that needs no handler.
+    Noted,
+    /// A request to run a handler for.
+    Run(Request, Kit),
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Serves AM_EQ; this thread is not inside a handler.
+    #[inline]
+    pub(super) fn poll_am<U: Upcall>(&self, up: U) -> bool {
+        let mut served = 0;
+        loop {
+            match self.take_request() {
+                Taken::Nothing => break,
+                Taken::Noted => {}
+                Taken::Run(request, kit) => self.run_request(up, request, kit),
+            }
+            served += 1;
+            if served == self.config.am_limit {
+                break;
+            }
+        }
+        served != 0
+    }
+
+    /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken last, see `tickets`.
+    #[inline]
+    fn fill(&self, kit: &mut Kit) -> bool {
+        if kit.chunk.is_none() {
+            kit.chunk = self.rplsb.take();
+        }
+        if kit.tmpmd.is_none() && kit.chunk.is_some() {
+            kit.tmpmd = self.tmpmd.take();
+        }
+        if kit.tickets == 0 && kit.tmpmd.is_some() && self.tickets.take(2).is_some() {
+            kit.tickets = 2;
+        }
+        kit.tickets != 0
+    }
+
+    #[inline]
+    fn take_request(&self) -> Taken {
+        let Some(mut taker) = self.am.taker.try_lock() else { return Taken::Nothing };
+        if !self.fill(&mut taker.kit) {
+            return Taken::Nothing;
+        }
+        if let Some(request) = self.next_waiting(&mut taker) {
+            return Taken::Run(request, core::mem::take(&mut taker.kit));
+        }
+        let Some(e) = self.am.get(&self.portals) else { return Taken::Nothing };
+        let request = match (Descriptor::unpack(e.user), e.kind) {
+            (Descriptor::ReqRb(buffer), EventKind::PutEnd) => self.request_arrived(&mut taker, buffer, &e),
+            (Descriptor::ReqRb(buffer), EventKind::Unlink) => {
+                self.reqrb.unlinked(&self.portals, buffer);
+                None
+            }
+            (Descriptor::RarAm, EventKind::PutEnd) => self.request_data_arrived(&mut taker, &e),
+            (Descriptor::CatchBasin, EventKind::PutEnd) => overflow(&e),
+            _ => None,
+        };
+        match request {
+            Some(request) => Taken::Run(request, core::mem::take(&mut taker.kit)),
+            None => Taken::Noted,
+        }
+    }
+
+    /// The request that has waited longest, if it may be started.
+    #[inline]
+    fn next_waiting(&self, taker: &mut Taker) -> Option<Request> {
+        let first = taker.waiting.front()?;
+        if self.reqrb.may_start(credits::used(first.am.credit)) { taker.waiting.pop_front() } else { None }
+    }
+
+    /// The header of a request has arrived: the request, if it is complete and may be started.
+    #[inline]
+    fn request_arrived(&self, taker: &mut Taker, buffer: u32, e: &Event) -> Option<Request> {
+        let Some(am) = Am::unpack(e.match_bits, e.hdr_data) else { malformed(e) };
+        let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
+        if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
+            malformed(e);
+        }
+        let used = credits::used(am.credit);
+        let start = self.reqrb.saw(buffer, e.mlength, used);
+        let mut request = Request { am, place: Place::Buffer(buffer, body), data: None };
+        if am.form == Form::Unpacked {
+            // SAFETY: the message is in the buffer, which it holds.
+            let header = || Request { am, place: Place::Copy(unsafe { copy(body) }), data: None };
+            request.data = self.request_lids.header(am.source, am.length, header);
+            if request.data.is_none() {
+                if start {
+                    self.reqrb.put_off(used);
+                }
+                self.reqrb.release(&self.portals, buffer);
+                return None;
+            }
+        }
+        if start {
+            return Some(request);
+        }
+        // SAFETY: the message is in the buffer, which it holds.
+        request.place = Place::Copy(unsafe { copy(body) });
+        self.reqrb.release(&self.portals, buffer);
+        self.wait(taker, request);
+        None
+    }
+
+    /// The data of a request Long has arrived: the request, if its header is here and it may be started.
+    fn request_data_arrived(&self, taker: &mut Taker, e: &Event) -> Option<Request> {
+        let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
+        let at = e.start.wrapping_add(e.offset);
+        let mut request = self.request_lids.data(source, id, at, e.mlength)?;
+        request.data = Some((at, e.mlength));
+        if self.reqrb.may_start(credits::used(request.am.credit)) {
+            return Some(request);
+        }
+        self.wait(taker, request);
+        None
+    }
+
+    fn wait(&self, taker: &mut Taker, request: Request) {
+        self.stats.requests_waited.fetch_add(1, Ordering::Relaxed);
+        taker.waiting.push_back(request);
+    }
+
+    /// Runs the handler of a request, and sends the reply that it did not send.
+    #[inline]
+    fn run_request<U: Upcall>(&self, up: U, request: Request, kit: Kit) {
+        let Request { am, mut place, data } = request;
+        let mut token = ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, kit };
+        let body = match &mut place {
+            Place::Buffer(_, body) => *body,
+            Place::Copy(words) => Body { at: words.as_mut_ptr().cast(), len: size_of_val(&**words) },
+        };
+        let thread = &self.threads[up.thread()];
+        thread.in_handler.store(true, Ordering::Relaxed);
+        // SAFETY: the message is in a copy of its own, or in the buffer that it holds until we let go below.
+        unsafe { self.with_message(&am, body, data, |message| up.run_request(&mut token, message)) };
+        if let Place::Buffer(buffer, _) = place {
+            self.reqrb.release(&self.portals, buffer);
+        }
+        if token.kit.chunk.is_some() {
+            // SAFETY: a message without payload.
+            unsafe { self.reply(up, &mut token, &NOTHING) };
+        }
+        thread.in_handler.store(false, Ordering::Relaxed);
+        if token.kit.tickets != 0 {
+            self.tickets.give(token.kit.tickets);
+        }
+        if let Some(slot) = token.kit.tmpmd {
+            self.tmpmd.give(slot);
+        }
+        self.run_put_off(up);
+    }
+
+    /// Unpacks a message for its handler. A packed Long's payload goes to its destination.
+    ///
+    /// # Safety
+    /// The message is in `body`, which stays ours until `run` returns.
+    #[inline]
+    pub(super) unsafe fn with_message(
+        &self,
+        am: &Am,
+        body: Body,
+        data: Option<(*mut u8, usize)>,
+        run: impl FnOnce(Message<'_>),
+    ) {
+        let numargs = usize::from(am.numargs);
+        let at = args_bytes(numargs);
+        // SAFETY: arguments come first in the body, which is aligned; its length has been checked to hold them by the
+        // receiver of requests, and a reply's chunk has room for the most.
+        let mut args = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs) };
+        let n = am.length as usize;
+        let (payload, nbytes) = match am.form {
+            Form::Short => (core::ptr::null_mut(), 0),
+            Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
+            Form::Packed if at + ADDRESS + n <= body.len => {
+                // SAFETY: the address follows the arguments, 8-byte aligned, inside the body.
+                let dest = unsafe { body.at.add(at).cast::<u64>().read() } as *mut u8;
+                if n != 0 {
+                    if self.rar().local(dest, n).is_none() {
+                        bad_message(am.source);
+                    }
+                    // SAFETY: the source lies in the body and the destination in our segment, which the sender was
+                    // told to write to.
+                    unsafe { core::ptr::copy(body.at.add(at + ADDRESS), dest, n) };
+                }
+                (dest, n)
+            }
+            Form::Unpacked => data.unwrap_or_else(|| bad_message(am.source)),
+            Form::Medium | Form::Packed => bad_message(am.source),
+        };
+        let mut wrong = [0; super::MAX_ARGS];
+        if fault::on("flip_arg") && numargs != 0 {
+            wrong[..numargs].copy_from_slice(args);
+            wrong[numargs / 2] ^= 1;
+            args = &wrong[..numargs];
+        }
+        if fault::on("flip_am") && nbytes != 0 {
+            // SAFETY: the payload is in our buffer or our segment.
+            unsafe { *payload.add(nbytes / 2) ^= 1 };
+        }
+        run(Message {
+            source: am.source,
+            category: am.form.category(),
+            handler: am.handler,
+            args,
+            payload,
+            nbytes,
+        });
+    }
+}
+
+/// The reply of a handler that sent none.
+const NOTHING: Outgoing<'static> = Outgoing {
+    category: Category::Short,
+    handler: 0,
+    args: &[],
+    src: core::ptr::null(),
+    nbytes: 0,
+    dest: core::ptr::null_mut(),
+    source_stays: true,
+};
+
+/// Copies a message out of its buffer.
+///
+/// # Safety
+/// The body is readable.
+#[cold]
+unsafe fn copy(body: Body) -> Box<[u64]> {
+    let mut words = alloc::vec![0u64; body.len.div_ceil(8)];
+    // SAFETY: the vector has room for the body, which is readable and elsewhere.
+    unsafe { core::ptr::copy_nonoverlapping(body.at, words.as_mut_ptr().cast(), body.len) };
+    words.into_boxed_slice()
+}
+
+/// A message that reached the catch basin: its body is lost.
+#[cold]
+fn overflow(e: &Event) -> ! {
+    let source = (e.hdr_data >> 32) as u32;
+    report::fatal(
+        format_args!(
+            "flow-control failure: an active message request of process {source} found no room in the request receive buffers"
+        ),
+        format_args!("Leave GASNET_PORTAL_FLOW_CONTROL on, or raise GASNET_PORTAL_AMRECV_SPACE."),
+    )
+}
+
+/// A message that this library does not send.
+#[cold]
+pub(super) fn malformed(e: &Event) -> ! {
+    report::fatal(
+        format_args!(
+            "an active message with match bits {:#018x} and data {:#018x} from {:?} makes no sense",
+            e.match_bits, e.hdr_data, e.initiator
+        ),
+        format_args!("Make sure that all processes run the same version of this library."),
+    )
+}
+
+#[cold]
+fn bad_message(source: u32) -> ! {
+    report::fatal(
+        format_args!(
+            "an active message of process {source} is longer than its buffer, or aims outside our segment"
+        ),
+        format_args!("Make sure that all processes run the same version of this library."),
+    )
+}

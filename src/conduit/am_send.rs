@@ -1,0 +1,279 @@
+//! Sending active messages: requests, which need credits, a ReqSB chunk and send tickets, and replies, which need
+//! nothing that is not in their token already.
+//!
+//! Order of taking: credits, chunk (waiting for either with full polls, since both come back through replies, which
+//! peers that wait like us send from their full polls), then TMPMD, then tickets (SAFE polls, since both come back
+//! through our own events). Whoever holds a later one never waits for an earlier one, so no circle can close.
+//!
+//! Layout of a message: arguments, padding to 8 bytes, destination address (a packed Long), payload. Requests are
+//! padded to 8 bytes, so that the next one in the receive buffer is aligned.
+
+use super::credits;
+use super::match_bits::{self, Am, Form, PT_AM, PT_RAR, REPLY_LID, Target};
+use super::portals::Portals;
+use super::queue::broken;
+use super::rar::Rar;
+use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
+use crate::fault;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+/// Largest Medium: what a chunk holds beside the most arguments.
+const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
+
+/// Bytes of the arguments, padded.
+#[inline]
+pub(super) fn args_bytes(numargs: usize) -> usize {
+    (numargs * size_of::<i32>()).next_multiple_of(8)
+}
+
+/// Bytes of the address that a packed Long carries.
+pub(super) const ADDRESS: usize = size_of::<u64>();
+
+impl<P: Portals> Conduit<P> {
+    /// Largest Medium payload in bytes.
+    pub fn max_medium(&self) -> usize {
+        MAX_MEDIUM
+    }
+
+    /// Largest Long request payload in bytes.
+    pub fn max_long_request(&self) -> usize {
+        self.config.max_transfer
+    }
+
+    /// Largest Long reply payload in bytes.
+    pub fn max_long_reply(&self) -> usize {
+        self.config.max_transfer
+    }
+
+    /// How a message travels, and the bytes of its header message. A Long without payload has nothing to send apart.
+    #[inline]
+    fn form(&self, m: &Outgoing<'_>) -> (Form, usize) {
+        let args = args_bytes(m.args.len());
+        match m.category {
+            Category::Short => (Form::Short, args),
+            Category::Medium => (Form::Medium, args + m.nbytes),
+            Category::Long => {
+                let packed = args + ADDRESS + m.nbytes;
+                if m.nbytes == 0 || (self.config.packed_long && packed <= CHUNK) {
+                    (Form::Packed, packed)
+                } else {
+                    (Form::Unpacked, args)
+                }
+            }
+        }
+    }
+
+    /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a
+    /// handler.
+    ///
+    /// # Safety
+    /// `m.src` must be readable for `m.nbytes` bytes; with `source_stays`, until the job knows that the message has
+    /// been handled. The destination of a Long must lie in the segment of `node`.
+    pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+        debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
+        debug_assert!(!self.in_handler(up), "a request from inside a handler");
+        let (mut form, mut len) = self.form(m);
+        let mut used = credits_for(form, len);
+        let mut short = 0;
+        if !self.credits.take(node, used) {
+            short = self.credits.short_of(node, used);
+            (form, len) = self.wait_credits(up, node, m, form, len);
+            used = credits_for(form, len);
+        }
+        let chunk = self.wait_full(up, || self.reqsb.take());
+        let offset = chunk as usize * CHUNK;
+        // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
+        unsafe { write_body(self.reqsb.at(chunk), form, m) };
+        let length = if form == Form::Unpacked {
+            // SAFETY: as the caller vouches.
+            unsafe { self.data_of_request(up, node, m, offset as u32) };
+            offset as u32
+        } else {
+            self.wait_safe(up, || self.tickets.take(1));
+            m.nbytes as u32
+        };
+        let header = Am {
+            form,
+            request: true,
+            handler: m.handler,
+            numargs: m.args.len() as u8,
+            chunk: offset as u32,
+            source: self.me,
+            length,
+            credit: credits::request_byte(used, short),
+        };
+        let (bits, data) = header.pack();
+        if !(fault::on("drop_am") && every_64th()) {
+            self.portals
+                .put(
+                    self.reqsb.md,
+                    offset,
+                    len.next_multiple_of(8),
+                    false,
+                    self.peers[node as usize],
+                    PT_AM,
+                    bits,
+                    0,
+                    data,
+                )
+                .unwrap_or_else(|e| broken(e));
+        }
+        if form == Form::Unpacked && !m.source_stays {
+            self.wait_local(up);
+        }
+    }
+
+    /// Waits for the credits of a request. A packed Long that cannot be sent goes as two messages if that needs fewer.
+    #[cold]
+    fn wait_credits<U: Upcall>(
+        &self,
+        up: U,
+        node: u32,
+        m: &Outgoing<'_>,
+        form: Form,
+        len: usize,
+    ) -> (Form, usize) {
+        self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
+        let args = args_bytes(m.args.len());
+        self.wait_full(up, || {
+            if self.credits.take(node, credits_for(form, len)) {
+                return Some((form, len));
+            }
+            let fewer = form == Form::Packed
+                && m.nbytes != 0
+                && credits_for(Form::Unpacked, args) < credits_for(form, len)
+                && self.credits.take(node, credits_for(Form::Unpacked, args));
+            fewer.then_some((Form::Unpacked, args))
+        })
+    }
+
+    /// Sends the data of a request Long, and takes the ticket of its header too.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    unsafe fn data_of_request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, lid: u32) {
+        let rar = self.rar();
+        let slot = match rar.local(m.src, m.nbytes) {
+            Some(_) => None,
+            None => Some(self.wait_safe(up, || self.tmpmd.take())),
+        };
+        self.wait_safe(up, || self.tickets.take(2));
+        // SAFETY: as the caller vouches.
+        unsafe { self.send_data(up, rar, node, Target::RarAm, m, lid, slot) };
+    }
+
+    /// Sends the data of a Long; the caller has a ticket for it, and a TMPMD if the source is outside the segment.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn send_data<U: Upcall>(
+        &self,
+        up: U,
+        rar: &Rar<P>,
+        node: u32,
+        target: Target,
+        m: &Outgoing<'_>,
+        lid: u32,
+        slot: Option<u32>,
+    ) {
+        let local = (!m.source_stays).then(|| up.thread() as u8);
+        if local.is_some() {
+            self.expect_local(up);
+        }
+        let (md, offset) = match slot {
+            // SAFETY: the source stays until the SEND event, the only one of this descriptor, which is only a source.
+            Some(s) => (unsafe { self.tmpmd.bind(&self.portals, s, m.src.cast_mut(), m.nbytes, 1) }, 0),
+            None => (rar.src, rar.remote(self.me, m.src, m.nbytes)),
+        };
+        let remote = rar.remote(node, m.dest, m.nbytes);
+        let bits = match_bits::am_data(target, local);
+        let data = match_bits::lid(self.me, lid);
+        self.portals
+            .put(md, offset, m.nbytes, false, self.peers[node as usize], PT_RAR, bits, remote, data)
+            .unwrap_or_else(|e| broken(e));
+        if let Some(s) = slot {
+            self.tmpmd.done(&self.portals, s);
+        }
+    }
+
+    /// Sends the reply of the request handler that holds `token`. Waits for nothing but, without `source_stays`, the
+    /// departure of a Long's data, and runs no handler meanwhile.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    ///
+    /// # Panics
+    /// The second time with the same token.
+    pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
+        debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
+        let chunk = token.kit.chunk.take().expect("a request handler replies once");
+        let (form, len) = self.form(m);
+        // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
+        unsafe { write_body(self.rplsb.at(chunk), form, m) };
+        let length = if form == Form::Unpacked {
+            let rar = self.rar();
+            let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
+            let lid = token.chunk | REPLY_LID;
+            token.kit.tickets -= 1;
+            // SAFETY: as the caller vouches.
+            unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
+            lid
+        } else {
+            m.nbytes as u32
+        };
+        let offset = chunk as usize * CHUNK;
+        let header = Am {
+            form,
+            request: false,
+            handler: m.handler,
+            numargs: m.args.len() as u8,
+            chunk: offset as u32,
+            source: self.me,
+            length,
+            credit: credits::reply_byte(token.credit),
+        };
+        let (bits, data) = header.pack();
+        token.kit.tickets -= 1;
+        let target = self.peers[token.source as usize];
+        self.portals
+            .put(self.rplsb.md, offset, len, false, target, PT_AM, bits, token.chunk as usize, data)
+            .unwrap_or_else(|e| broken(e));
+        if form == Form::Unpacked && !m.source_stays {
+            self.wait_local(up);
+        }
+    }
+}
+
+/// Credits that a request uses: its header's, and one for the event of a Long's data.
+#[inline]
+fn credits_for(form: Form, len: usize) -> u32 {
+    credits::needed(len) + u32::from(form == Form::Unpacked)
+}
+
+/// Writes the arguments, and what follows them in this form, at `to`.
+///
+/// # Safety
+/// `to` is 8-byte aligned and has room for the message; the payload is readable.
+#[inline]
+unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
+    // SAFETY: there is room for it all, as the caller says, and neither arguments nor payload lie in a chunk that the
+    // caller has just taken.
+    unsafe {
+        core::ptr::copy_nonoverlapping(m.args.as_ptr(), to.cast::<i32>(), m.args.len());
+        let mut to = to.add(args_bytes(m.args.len()));
+        if form == Form::Packed {
+            to.cast::<u64>().write(m.dest as u64);
+            to = to.add(ADDRESS);
+        }
+        if form != Form::Unpacked && form != Form::Short && m.nbytes != 0 {
+            core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
+        }
+    }
+}
+
+/// A planted fault's clock.
+fn every_64th() -> bool {
+    static SENT: AtomicU32 = AtomicU32::new(0);
+    SENT.fetch_add(1, Ordering::Relaxed) % 64 == 63
+}

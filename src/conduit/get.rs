@@ -1,0 +1,77 @@
+//! Gets: data comes from the RAR of its owner; the operation id comes back with the REPLY event.
+//!
+//! The destination is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk, whose record says where the bytes
+//! go in the end) or a temporary descriptor (TMPMD). Waits as a put does.
+
+use super::match_bits::{Kind, PT_RAR, Rma};
+use super::portals::{Event, Portals};
+use super::queue::broken;
+use super::rar::Rar;
+use super::{CHUNK, Conduit, OpId, Upcall};
+use crate::fault;
+
+impl<P: Portals> Conduit<P> {
+    /// Gets `n` bytes from the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
+    ///
+    /// # Safety
+    /// `dest` must be writable for `n` bytes until then, and `src` must lie in the segment of `node`.
+    pub unsafe fn get<U: Upcall>(&self, up: U, dest: *mut u8, node: u32, src: *const u8, n: usize, op: OpId) {
+        let rar = self.rar();
+        let remote = rar.remote(node, src, n);
+        let mut at = 0;
+        while at < n {
+            let len = (n - at).min(self.config.max_transfer);
+            // SAFETY: this piece lies in what the caller vouches for.
+            unsafe { self.get_fragment(up, rar, dest.add(at), node, remote + at, len, op) };
+            at += len;
+        }
+    }
+
+    /// Gets one piece.
+    ///
+    /// # Safety
+    /// As [`Conduit::get`].
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    unsafe fn get_fragment<U: Upcall>(
+        &self,
+        up: U,
+        rar: &Rar<P>,
+        dest: *mut u8,
+        node: u32,
+        remote: usize,
+        n: usize,
+        op: OpId,
+    ) {
+        let mut rma = Rma { op, local: None, chunk: 0 };
+        let bounce = || (n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
+        let (md, offset, slot) = if let Some(offset) = rar.local(dest, n) {
+            (rar.src, offset, None)
+        } else if let Some(chunk) = bounce() {
+            // SAFETY: we have just taken the chunk.
+            unsafe { self.reqsb.note_get(chunk, dest, n) };
+            rma.chunk = chunk;
+            (self.reqsb.md, chunk as usize * CHUNK, None)
+        } else {
+            let slot = self.wait_safe(up, || self.tmpmd.take());
+            // SAFETY: the caller keeps the destination until the operation is done, which the REPLY event says.
+            (unsafe { self.tmpmd.bind(&self.portals, slot, dest, n, 1) }, 0, Some(slot))
+        };
+        self.wait_safe(up, || self.tickets.take(1));
+        self.portals
+            .get(md, offset, n, self.peers[node as usize], PT_RAR, rma.pack(Kind::Get), remote)
+            .unwrap_or_else(|e| broken(e));
+        if let Some(slot) = slot {
+            self.tmpmd.done(&self.portals, slot);
+        }
+    }
+}
+
+/// Makes one of the bytes that have arrived wrong: a planted fault.
+#[inline]
+pub(super) fn flip(e: &Event) {
+    if fault::on("flip_get") && e.mlength != 0 {
+        // SAFETY: these bytes of the descriptor have just been written by Portals for us, and nobody has been told.
+        unsafe { *e.start.add(e.offset + e.mlength / 2) ^= 1 };
+    }
+}

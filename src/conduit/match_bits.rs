@@ -1,0 +1,299 @@
+//! What the conduit writes into the 64 match bits and the 64 bits of immediate data of its messages.
+//!
+//! Only the low four bits select a descriptor ([`Target`]); the match entries ignore the other sixty, so they carry
+//! what the receiver, or the sender when its own events come back, must know. Used by every file that sends or takes
+//! an event. Invariant: what a `pack` writes, the `unpack` beside it reads.
+//!
+//! | bits | put, get | active message | data of a Long | system message |
+//! |---|---|---|---|---|
+//! | 3:0 | target | target | target | target |
+//! | 7:4 | kind | kind | kind | 0 |
+//! | 15:8 | thread | flags | thread | id |
+//! | 16 | tell the thread when sent | handler (23:16) | tell the thread when sent | sender (31:16) |
+//! | 31:20 | chunk | arguments (31:24) | - | |
+//! | 63:32 | operation id | offset of the sender's chunk | - | word 0 |
+//!
+//! Immediate data: of an active message, sender (63:32), bytes of payload or long id (31:8), credit byte (7:0); of the
+//! data of a Long, sender (63:32) and long id; of a system message, words 1 and 2.
+
+use super::{Category, OpId, SystemMessage};
+
+/// Match entries compare the low four bits only.
+pub(super) const IGNORE: u64 = !0xf;
+
+/// Portal table entry of the descriptors that cover the segment.
+pub(super) const PT_RAR: u32 = 38;
+/// Portal table entry of the active message and system descriptors.
+pub(super) const PT_AM: u32 = 39;
+
+/// The descriptor that a message is for.
+#[repr(u64)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// The segment, without events.
+    Rar = 0,
+    /// The segment, with events on AM_EQ.
+    RarAm = 1,
+    /// The segment, with events on SAFE_EQ.
+    RarSrc = 2,
+    /// The request receive buffers, and the catch basin behind them.
+    ReqRb = 3,
+    /// The request send buffer.
+    ReqSb = 4,
+    /// The system queue.
+    Sys = 5,
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Put,
+    Get,
+    Am,
+    AmData,
+}
+
+const PUT: u64 = 0x10;
+const GET: u64 = 0x20;
+const AM: u64 = 0x40;
+const AM_DATA: u64 = 0x80;
+
+/// What these match bits belong to; `None` for nothing that we send.
+#[inline]
+pub(super) fn kind(bits: u64) -> Option<Kind> {
+    match bits & 0xf0 {
+        PUT => Some(Kind::Put),
+        GET => Some(Kind::Get),
+        AM => Some(Kind::Am),
+        AM_DATA => Some(Kind::AmData),
+        _ => None,
+    }
+}
+
+/// The match bits of a put or get.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Rma {
+    /// Hands the completion to the upper room.
+    pub(super) op: OpId,
+    /// The thread that waits for the source to be reusable, if one does.
+    pub(super) local: Option<u8>,
+    /// The bounce buffer, if there is one.
+    pub(super) chunk: u32,
+}
+
+impl Rma {
+    #[inline]
+    pub(super) fn pack(self, kind: Kind) -> u64 {
+        let kind = if kind == Kind::Put { PUT } else { GET };
+        Target::Rar as u64
+            | kind
+            | local_bits(self.local)
+            | u64::from(self.chunk) << 20
+            | u64::from(self.op.0) << 32
+    }
+
+    #[inline]
+    pub(super) fn unpack(bits: u64) -> Rma {
+        Rma { op: OpId((bits >> 32) as u32), local: local(bits), chunk: (bits >> 20) as u32 & 0xfff }
+    }
+}
+
+#[inline]
+fn local_bits(thread: Option<u8>) -> u64 {
+    thread.map_or(0, |t| u64::from(t) << 8 | 1 << 16)
+}
+
+/// The thread that is told when a put or the data of a Long has left.
+#[inline]
+pub(super) fn local(bits: u64) -> Option<u8> {
+    (bits & 1 << 16 != 0).then_some((bits >> 8) as u8)
+}
+
+/// Match bits of the data of a Long.
+#[inline]
+pub(super) fn am_data(target: Target, local: Option<u8>) -> u64 {
+    target as u64 | AM_DATA | local_bits(local)
+}
+
+const SHORT: u64 = 1;
+const MEDIUM: u64 = 2;
+const LONG: u64 = 4;
+const REQUEST: u64 = 8;
+const PACKED: u64 = 0x10;
+
+/// How an active message travels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Arguments.
+    Short,
+    /// Arguments, payload.
+    Medium,
+    /// Arguments, destination, payload.
+    Packed,
+    /// Arguments; the payload is a message of its own.
+    Unpacked,
+}
+
+impl Form {
+    #[inline]
+    pub(super) fn category(self) -> Category {
+        match self {
+            Form::Short => Category::Short,
+            Form::Medium => Category::Medium,
+            Form::Packed | Form::Unpacked => Category::Long,
+        }
+    }
+}
+
+/// The match bits and immediate data of an active message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Am {
+    pub(super) form: Form,
+    pub(super) request: bool,
+    /// 0 is the reply of a handler that sent none.
+    pub(super) handler: u8,
+    /// Arguments, at most 16.
+    pub(super) numargs: u8,
+    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply).
+    pub(super) chunk: u32,
+    /// Rank of the sender.
+    pub(super) source: u32,
+    /// Bytes of payload, or the long id of [`Form::Unpacked`]; 24 bits.
+    pub(super) length: u32,
+    /// EXXXNNNN, see [`super::credits`].
+    pub(super) credit: u8,
+}
+
+impl Am {
+    /// Match bits and immediate data.
+    #[inline]
+    pub(super) fn pack(&self) -> (u64, u64) {
+        let flags = match self.form {
+            Form::Short => SHORT,
+            Form::Medium => MEDIUM,
+            Form::Packed => LONG | PACKED,
+            Form::Unpacked => LONG,
+        };
+        let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
+        let bits = target as u64
+            | AM
+            | (flags | request) << 8
+            | u64::from(self.handler) << 16
+            | u64::from(self.numargs) << 24
+            | u64::from(self.chunk) << 32;
+        let data = u64::from(self.source) << 32 | u64::from(self.length) << 8 | u64::from(self.credit);
+        (bits, data)
+    }
+
+    /// `None` for what no [`Am::pack`] makes.
+    #[inline]
+    pub(super) fn unpack(bits: u64, data: u64) -> Option<Am> {
+        let flags = bits >> 8;
+        let form = match flags & (SHORT | MEDIUM | LONG | PACKED) {
+            SHORT => Form::Short,
+            MEDIUM => Form::Medium,
+            LONG => Form::Unpacked,
+            x if x == LONG | PACKED => Form::Packed,
+            _ => return None,
+        };
+        let numargs = (bits >> 24) as u8;
+        if numargs > 16 {
+            return None;
+        }
+        Some(Am {
+            form,
+            request: flags & REQUEST != 0,
+            handler: (bits >> 16) as u8,
+            numargs,
+            chunk: (bits >> 32) as u32,
+            source: (data >> 32) as u32,
+            length: (data >> 8) as u32 & 0xff_ffff,
+            credit: data as u8,
+        })
+    }
+
+    /// Whether the bits are those of a request; the sender's own events need no more.
+    #[inline]
+    pub(super) fn is_request(bits: u64) -> bool {
+        bits >> 8 & REQUEST != 0
+    }
+
+    /// Offset of the sender's chunk.
+    #[inline]
+    pub(super) fn chunk(bits: u64) -> u32 {
+        (bits >> 32) as u32
+    }
+}
+
+/// Tells the long id of a reply from that of a request, which is an offset in the requester's ReqSB below this.
+pub(super) const REPLY_LID: u32 = 1 << 23;
+
+/// Immediate data of the data of a Long.
+#[inline]
+pub(super) fn lid(source: u32, id: u32) -> u64 {
+    u64::from(source) << 32 | u64::from(id)
+}
+
+/// Match bits and immediate data of a system message.
+#[inline]
+pub(super) fn system(source: u16, m: SystemMessage) -> (u64, u64) {
+    let [a, b, c] = m.args.map(u64::from);
+    (Target::Sys as u64 | u64::from(m.id) << 8 | u64::from(source) << 16 | a << 32, b << 32 | c)
+}
+
+/// The sender and the message.
+#[inline]
+pub(super) fn unpack_system(bits: u64, data: u64) -> (u16, SystemMessage) {
+    let args = [(bits >> 32) as u32, (data >> 32) as u32, data as u32];
+    ((bits >> 16) as u16, SystemMessage { id: (bits >> 8) as u8, args })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        for local in [None, Some(0), Some(255)] {
+            let r = Rma { op: OpId(0xfedc_ba98), local, chunk: 4095 };
+            for k in [Kind::Put, Kind::Get] {
+                let bits = r.pack(k);
+                assert_eq!((Rma::unpack(bits), kind(bits), bits & 0xf), (r, Some(k), 0));
+            }
+            let bits = am_data(Target::RarSrc, local);
+            assert_eq!((super::local(bits), kind(bits), bits & 0xf), (local, Some(Kind::AmData), 2));
+        }
+        for form in [Form::Short, Form::Medium, Form::Packed, Form::Unpacked] {
+            for request in [true, false] {
+                let m = Am {
+                    form,
+                    request,
+                    handler: 255,
+                    numargs: 16,
+                    chunk: REPLY_LID - 2048,
+                    source: 65534,
+                    length: 0xff_ffff,
+                    credit: 0xff,
+                };
+                let (bits, data) = m.pack();
+                assert_eq!(Am::unpack(bits, data), Some(m));
+                assert_eq!(
+                    (kind(bits), Am::is_request(bits), Am::chunk(bits)),
+                    (Some(Kind::Am), request, m.chunk)
+                );
+                assert_eq!(bits & 0xf, if request { 3 } else { 4 });
+            }
+        }
+        let m = SystemMessage { id: 3, args: [1, u32::MAX, 7] };
+        let (bits, data) = system(65535, m);
+        assert_eq!((unpack_system(bits, data), bits & 0xf), ((65535, m), 5));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        assert_eq!(Am::unpack(0, 0), None);
+        assert_eq!(Am::unpack((SHORT | LONG) << 8, 0), None);
+        assert_eq!(Am::unpack(SHORT << 8 | 17 << 24, 0), None);
+        assert_eq!(kind(0), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! Memory of the library's own buffers.
+//!
+//! Where the network has the extension, what peers target comes from it, so that they can reach it without our help;
+//! otherwise, and for what nobody targets, it is ordinary memory. Either is zeroed, page aligned and never freed:
+//! descriptors and peers' messages may refer to it until the process ends.
+
+use super::PAGE;
+use super::portals::{Error, Portals};
+use alloc::alloc::{Layout, alloc_zeroed};
+
+/// Memory that only we read and write.
+pub(super) fn private(bytes: usize) -> Result<*mut u8, Error> {
+    let none = Error { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
+    let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(|_| none)?;
+    // SAFETY: the layout has a size.
+    let p = unsafe { alloc_zeroed(layout) };
+    if p.is_null() { Err(none) } else { Ok(p) }
+}
+
+/// Memory that peers target.
+pub(super) fn targeted<P: Portals>(portals: &P, bytes: usize) -> Result<*mut u8, Error> {
+    match portals.extension() {
+        Some(x) => x
+            .alloc_library_memory(bytes, PAGE)
+            .ok_or(Error { call: "allocation of receive buffers", code: "PTL_NO_SPACE" }),
+        None => private(bytes),
+    }
+}

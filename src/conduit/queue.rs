@@ -1,0 +1,68 @@
+//! The three event queues: SAFE_EQ, whose events may be handled at any time; AM_EQ, whose events may run request
+//! handlers and so need a reply's resources at hand; SYS_EQ, for messages between the libraries.
+//!
+//! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
+//! event; one that finds another there goes away, since that one will see whatever there is.
+
+use super::portals::{Error, Event, Fetched, Portals};
+use super::sync::Lock;
+use crate::report;
+
+/// An event queue; `S` is what only the thread may touch that takes events off it.
+pub(super) struct Queue<P: Portals, S> {
+    name: &'static str,
+    pub(super) eq: P::Eq,
+    pub(super) taker: Lock<S>,
+}
+
+impl<P: Portals, S> Queue<P, S> {
+    pub(super) fn open(
+        portals: &P,
+        par: bool,
+        name: &'static str,
+        events: usize,
+        state: S,
+    ) -> Result<Self, Error> {
+        Ok(Queue { name, eq: portals.eq_alloc(events)?, taker: Lock::new(par, state) })
+    }
+
+    /// The next event; the caller holds [`Queue::taker`].
+    ///
+    /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event
+    /// is a lost message: fatal.
+    #[inline]
+    pub(super) fn get(&self, portals: &P) -> Option<Event> {
+        match portals.eq_get(self.eq) {
+            Ok(Fetched::Empty) => None,
+            Ok(Fetched::Event(e)) => Some(e),
+            Ok(Fetched::AfterLoss(_)) => overflow(self.name),
+            Err(e) => broken(e),
+        }
+    }
+}
+
+impl<P: Portals> Queue<P, ()> {
+    /// The next event, unless there is none or another thread is taking.
+    #[inline]
+    pub(super) fn take(&self, portals: &P) -> Option<Event> {
+        let _taker = self.taker.try_lock()?;
+        self.get(portals)
+    }
+}
+
+#[cold]
+fn overflow(name: &str) -> ! {
+    report::fatal(
+        format_args!("the event queue {name} has overflowed: messages were lost"),
+        format_args!("Leave GASNET_PORTAL_FLOW_CONTROL on, or raise GASNET_PORTAL_AMRECV_SPACE."),
+    )
+}
+
+/// Ends the job over a Portals call that cannot fail unless something is badly wrong.
+#[cold]
+pub(super) fn broken(e: Error) -> ! {
+    report::fatal(
+        format_args!("the Portals network failed: {e}"),
+        format_args!("GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what is asked of it."),
+    )
+}

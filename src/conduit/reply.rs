@@ -1,0 +1,102 @@
+//! Replies that arrive: in the chunk that their request left from, which they free.
+//!
+//! A reply comes up on SAFE_EQ, brings the credits back that its request used, and runs its handler. Handlers never
+//! nest: a thread that is inside a handler and polls SAFE_EQ (a reply Long whose data must leave) puts replies off
+//! until its handler has returned. Nothing that a handler waits for depends on them: its reply's tickets, chunk and
+//! TMPMD were at hand before it was started, and the departure of data is an event of its own. So it cannot deadlock,
+//! and a handler that holds a lock never meets, on its own stack, another one that wants it.
+
+use super::am_recv::{Body, malformed};
+use super::match_bits::{Am, Form};
+use super::portals::{Event, Portals};
+use super::{CHUNK, Conduit, Upcall};
+use core::sync::atomic::Ordering;
+
+/// A reply that has arrived.
+#[derive(Clone, Copy)]
+pub(super) struct Reply {
+    am: Am,
+    /// The chunk that it is in.
+    chunk: u32,
+    /// Bytes of it.
+    len: usize,
+    /// The data of an unpacked Long: where, and how many bytes.
+    data: Option<(*mut u8, usize)>,
+}
+
+// SAFETY: the pointer is an address in our segment; whoever runs the handler passes it on.
+unsafe impl Send for Reply {}
+
+/// No reply has been put off.
+pub(super) const NONE: u32 = u32::MAX;
+
+impl<P: Portals> Conduit<P> {
+    /// The header of a reply has arrived.
+    #[inline]
+    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
+        let (Some(am), Some(chunk)) = (Am::unpack(e.match_bits, e.hdr_data), self.reqsb.chunk_at(e.offset))
+        else {
+            malformed(e)
+        };
+        if am.source >= self.config.nodes || am.request {
+            malformed(e);
+        }
+        self.credits.give(am.source, am.credit);
+        let mut reply = Reply { am, chunk, len: e.mlength, data: None };
+        if am.form == Form::Unpacked {
+            reply.data = self.reply_lids.header(am.source, am.length, || reply);
+            if reply.data.is_none() {
+                return;
+            }
+        }
+        self.run_reply(up, reply);
+    }
+
+    /// The data of a reply Long has arrived.
+    pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: &Event) {
+        let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
+        let at = e.start.wrapping_add(e.offset);
+        if let Some(reply) = self.reply_lids.data(source, id, at, e.mlength) {
+            self.run_reply(up, Reply { data: Some((at, e.mlength)), ..reply });
+        }
+    }
+
+    /// Runs the handler of a complete reply, or puts it off if this thread is inside one.
+    #[inline]
+    fn run_reply<U: Upcall>(&self, up: U, reply: Reply) {
+        let thread = &self.threads[up.thread()];
+        if thread.in_handler.load(Ordering::Relaxed) {
+            let next = thread.put_off.swap(reply.chunk, Ordering::Relaxed);
+            // SAFETY: we hold the chunk of a reply that has not been handled.
+            unsafe { self.reqsb.note_reply(reply.chunk, reply, next) };
+            self.stats.replies_put_off.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        // A reply without a handler only brings back what its request holds.
+        if reply.am.handler != 0 {
+            let body = Body { at: self.reqsb.at(reply.chunk), len: reply.len.min(CHUNK) };
+            thread.in_handler.store(true, Ordering::Relaxed);
+            // SAFETY: the chunk is ours until we give it back below.
+            unsafe { self.with_message(&reply.am, body, reply.data, |message| up.run_reply(message)) };
+            thread.in_handler.store(false, Ordering::Relaxed);
+        }
+        self.reqsb.give(reply.chunk);
+    }
+
+    /// Runs the handlers of the replies that were put off; this thread is not inside a handler.
+    #[inline]
+    pub(super) fn run_put_off<U: Upcall>(&self, up: U) {
+        let thread = &self.threads[up.thread()];
+        let mut chunk = thread.put_off.load(Ordering::Relaxed);
+        if chunk == NONE {
+            return;
+        }
+        thread.put_off.store(NONE, Ordering::Relaxed);
+        while chunk != NONE {
+            // SAFETY: chunks on the list are ours, noted as replies when they were put there.
+            let (reply, next) = unsafe { self.reqsb.noted_reply(chunk) };
+            self.run_reply(up, reply);
+            chunk = next;
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin behind them.
+//!
+//! Each buffer is a locally managed descriptor with events on AM_EQ that goes out of use, with an UNLINK event, when
+//! less than a chunk is left of it. Once that event has been taken and the last of its messages dealt with, it is
+//! attached again, empty, just before the catch basin. A message that reaches the catch basin found no buffer: fatal.
+//!
+//! The catch basin is never hit with flow control on, because of the following invariant, kept in `slack`: the
+//! attached buffers have room for all requests that peers have credits to send. Let T be the credits given away in
+//! bytes, F the room in attached buffers behind the messages whose events we have taken, M the credits of those of
+//! them that no handler has been started for; `slack` = F - (T - M). Messages that were delivered but not yet taken
+//! lower F and the credits of their senders alike. Starting a handler gives its credits back (it may reply at any
+//! moment), so M falls; it is only started while `slack` stays at zero or above. A message that must wait is copied
+//! out (by `am_recv`), so that it does not keep its own buffer from being refreshed, which raises F again. With one
+//! thread and one buffer more than the credits fill nothing ever waits, except behind a peer that was stopped in the
+//! middle of a delivery.
+//!
+//! Called by `am_recv` only. `saw`, `unlinked` and the decision to start a handler happen under AM_EQ's lock.
+
+use super::CHUNK;
+use super::config::Config;
+use super::credits::CREDIT_BYTES;
+use super::match_bits::{IGNORE, PT_AM, Target};
+use super::memory;
+use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
+use super::queue::broken;
+use super::sync;
+use super::user::Descriptor;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use crossbeam_utils::CachePadded;
+
+struct Buffer {
+    base: *mut u8,
+    /// One for the attached descriptor and one for each message that is being dealt with.
+    refs: AtomicU32,
+    /// Room behind the messages whose events we have taken, in bytes, the last chunk not counted.
+    room: AtomicI64,
+}
+
+pub(super) struct ReqRb<P: Portals> {
+    par: bool,
+    flow_control: bool,
+    /// Bytes of a buffer.
+    bytes: usize,
+    eq: P::Eq,
+    catch_basin: P::Me,
+    buffers: Box<[Buffer]>,
+    slack: CachePadded<AtomicI64>,
+    /// How often a buffer was attached again.
+    refreshes: AtomicU64,
+}
+
+// SAFETY: the buffers' memory is written by Portals and read by the takers of the messages in it, after the event that
+// says so and before they let go of their reference; the counters are atomic.
+unsafe impl<P: Portals> Send for ReqRb<P> {}
+// SAFETY: as above.
+unsafe impl<P: Portals> Sync for ReqRb<P> {}
+
+impl<P: Portals> ReqRb<P> {
+    pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, Error> {
+        let bits = Target::ReqRb as u64;
+        let catch_basin = portals.me_attach(Place::Tail(PT_AM), bits, IGNORE, false)?;
+        let nothing = MdSpec {
+            start: core::ptr::null_mut(),
+            length: 0,
+            max_size: None,
+            flags: MdFlags {
+                op_put: true,
+                truncate: true,
+                ack_disable: true,
+                event_start_disable: true,
+                ..MdFlags::default()
+            },
+            user: Descriptor::CatchBasin.pack(),
+            eq: Some(eq),
+        };
+        // SAFETY: a descriptor without bytes.
+        unsafe { portals.md_attach(catch_basin, &nothing, false) }?;
+        let bytes = config.buffer_bytes();
+        let buffers: Result<Vec<_>, Error> = (0..config.reqrb_buffers)
+            .map(|_| {
+                let base = memory::targeted(portals, bytes)?;
+                Ok(Buffer { base, refs: AtomicU32::new(0), room: AtomicI64::new(0) })
+            })
+            .collect();
+        let this = ReqRb {
+            par: config.par(),
+            flow_control: config.flow_control,
+            bytes,
+            eq,
+            catch_basin,
+            buffers: buffers?.into_boxed_slice(),
+            slack: CachePadded::new(AtomicI64::new(
+                -((config.credits_given() as usize * CREDIT_BYTES) as i64),
+            )),
+            refreshes: AtomicU64::new(0),
+        };
+        for i in 0..config.reqrb_buffers {
+            this.attach(portals, i)?;
+        }
+        debug_assert!(!config.flow_control || this.slack.load(Ordering::Relaxed) >= 0);
+        Ok(this)
+    }
+
+    /// Puts an empty buffer at the end of the line.
+    fn attach(&self, portals: &P, i: u32) -> Result<(), Error> {
+        let b = &self.buffers[i as usize];
+        let usable = (self.bytes - CHUNK) as i64;
+        b.refs.store(1, Ordering::Relaxed);
+        b.room.store(usable, Ordering::Relaxed);
+        let me = portals.me_attach(Place::Before(self.catch_basin), Target::ReqRb as u64, IGNORE, true)?;
+        let spec = MdSpec {
+            start: b.base,
+            length: self.bytes,
+            max_size: Some(CHUNK),
+            flags: MdFlags { op_put: true, event_start_disable: true, ..MdFlags::default() },
+            user: Descriptor::ReqRb(i).pack(),
+            eq: Some(self.eq),
+        };
+        // SAFETY: the memory is never freed, and nobody reads it while `refs` is 1: no message in it has been taken.
+        unsafe { portals.md_attach(me, &spec, true) }?;
+        sync::add(self.par, &self.slack, usable);
+        Ok(())
+    }
+
+    /// The event of a message of `bytes` bytes in buffer `i` has been taken. It holds the buffer from now on, until
+    /// [`ReqRb::release`]. True if its handler may be started at once, which `credits` are then given back for.
+    #[inline]
+    pub(super) fn saw(&self, i: u32, bytes: usize, credits: u32) -> bool {
+        let b = &self.buffers[i as usize];
+        sync::count(self.par, &b.refs, 1);
+        let room = b.room.load(Ordering::Relaxed);
+        let used = room.min(bytes as i64);
+        b.room.store(room - used, Ordering::Relaxed);
+        if !self.flow_control || self.slack.load(Ordering::Relaxed) >= used {
+            // Only takers lower the slack, and there is one at a time.
+            sync::add(self.par, &self.slack, -used);
+            return true;
+        }
+        sync::add(self.par, &self.slack, credit_bytes(credits) - used);
+        false
+    }
+
+    /// Whether a handler may be started that had to wait; `credits` are then given back for it.
+    pub(super) fn may_start(&self, credits: u32) -> bool {
+        let bytes = credit_bytes(credits);
+        if self.flow_control && self.slack.load(Ordering::Relaxed) < bytes {
+            return false;
+        }
+        sync::add(self.par, &self.slack, -bytes);
+        true
+    }
+
+    /// A message that [`ReqRb::saw`] allowed to start must wait after all, for its data.
+    pub(super) fn put_off(&self, credits: u32) {
+        sync::add(self.par, &self.slack, credit_bytes(credits));
+    }
+
+    /// The UNLINK event of buffer `i` has been taken.
+    pub(super) fn unlinked(&self, portals: &P, i: u32) {
+        let b = &self.buffers[i as usize];
+        sync::add(self.par, &self.slack, -b.room.swap(0, Ordering::Relaxed));
+        self.release(portals, i);
+    }
+
+    /// A message in buffer `i` has been dealt with.
+    #[inline]
+    pub(super) fn release(&self, portals: &P, i: u32) {
+        if sync::count(self.par, &self.buffers[i as usize].refs, -1) == 0 {
+            self.refresh(portals, i);
+        }
+    }
+
+    #[cold]
+    fn refresh(&self, portals: &P, i: u32) {
+        self.refreshes.fetch_add(1, Ordering::Relaxed);
+        self.attach(portals, i).unwrap_or_else(|e| broken(e));
+    }
+
+    /// How often a buffer was attached again.
+    pub(super) fn refreshes(&self) -> u64 {
+        self.refreshes.load(Ordering::Relaxed)
+    }
+}
+
+fn credit_bytes(credits: u32) -> i64 {
+    (credits as usize * CREDIT_BYTES) as i64
+}

@@ -1,0 +1,102 @@
+//! SAFE_EQ: completions of what we have sent, and replies. Its events need no further resource, so it may be polled at
+//! any time; they give back tickets, chunks, temporary descriptors and credits.
+
+use super::get;
+use super::match_bits::{self, Am, Kind, Rma};
+use super::portals::{Event, EventKind, Portals};
+use super::user::Descriptor;
+use super::{Conduit, OpId, Upcall};
+use crate::fault;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+impl<P: Portals> Conduit<P> {
+    /// Serves the queue of completions and replies only. True if anything was there. Inside a handler it runs no
+    /// handler: replies wait until that has returned.
+    #[inline]
+    pub fn poll_safe<U: Upcall>(&self, up: U) -> bool {
+        let mut served = 0;
+        while let Some(e) = self.safe.take(&self.portals) {
+            self.safe_event(up, &e);
+            served += 1;
+            if served == self.config.safe_limit {
+                break;
+            }
+        }
+        served != 0
+    }
+
+    #[inline]
+    fn safe_event<U: Upcall>(&self, up: U, e: &Event) {
+        let bits = e.match_bits;
+        let descriptor = Descriptor::unpack(e.user);
+        let Some(kind) = match_bits::kind(bits) else { return };
+        match (e.kind, kind) {
+            (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => self.reply_arrived(up, e),
+            (EventKind::PutEnd, Kind::AmData) => self.reply_data_arrived(up, e),
+            (EventKind::SendEnd, Kind::Am) => {
+                if !Am::is_request(bits) {
+                    self.rplsb.give(Am::chunk(bits) / super::CHUNK as u32);
+                }
+                self.tickets.give(1);
+            }
+            (EventKind::SendEnd, Kind::Put) => self.has_left(descriptor, bits),
+            (EventKind::SendEnd, Kind::AmData) => {
+                self.has_left(descriptor, bits);
+                self.tickets.give(1);
+            }
+            (EventKind::Ack, Kind::Put) => {
+                let rma = Rma::unpack(bits);
+                match descriptor {
+                    Descriptor::ReqSb => self.reqsb.give(rma.chunk),
+                    Descriptor::TmpMd(slot) => self.tmpmd.done(&self.portals, slot),
+                    _ => {}
+                }
+                self.complete(up, rma.op);
+            }
+            (EventKind::ReplyEnd, Kind::Get) => {
+                let rma = Rma::unpack(bits);
+                get::flip(e);
+                match descriptor {
+                    // SAFETY: this event ends the hold of the get on its chunk; it noted where the bytes go, and the
+                    // caller of `get` keeps that writable until the operation is done.
+                    Descriptor::ReqSb => unsafe {
+                        let (dest, n) = self.reqsb.noted_get(rma.chunk);
+                        core::ptr::copy_nonoverlapping(self.reqsb.at(rma.chunk), dest, n);
+                        self.reqsb.give(rma.chunk);
+                    },
+                    Descriptor::TmpMd(slot) => self.tmpmd.done(&self.portals, slot),
+                    _ => {}
+                }
+                self.complete(up, rma.op);
+            }
+            // Some Portals post a SEND event for a get.
+            _ => {}
+        }
+    }
+
+    /// The source of a put, or of the data of a Long, may be reused.
+    #[inline]
+    fn has_left(&self, descriptor: Descriptor, bits: u64) {
+        if let Descriptor::TmpMd(slot) = descriptor {
+            self.tmpmd.done(&self.portals, slot);
+        }
+        if let Some(thread) = match_bits::local(bits) {
+            self.local_done(thread.into());
+        }
+    }
+
+    #[inline]
+    fn complete<U: Upcall>(&self, up: U, op: OpId) {
+        self.tickets.give(1);
+        if fault::on("drop_op") && every_64th() {
+            return;
+        }
+        up.op_done(op);
+    }
+}
+
+/// A planted fault's clock.
+fn every_64th() -> bool {
+    static DONE: AtomicU32 = AtomicU32::new(0);
+    DONE.fetch_add(1, Ordering::Relaxed) % 64 == 63
+}

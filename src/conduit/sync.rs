@@ -1,0 +1,260 @@
+//! The lock, the counter and the free list of the conduit, each of which costs nothing more than plain loads and
+//! stores where only one thread may call.
+//!
+//! Used by every file of the conduit. Invariant: `par` is the same in all calls on one object, and `false` only where
+//! the client has promised that no two threads are inside the library at once (`GASNET_SEQ`).
+
+use alloc::boxed::Box;
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use crossbeam_utils::{Backoff, CachePadded};
+
+/// A value behind a lock that is held for a few instructions only, never while a handler runs.
+pub(super) struct Lock<T> {
+    par: bool,
+    held: CachePadded<AtomicBool>,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is only reached through a `Guard`, and `held` lets one exist at a time: with `par` by an atomic
+// exchange, without it because only one thread calls.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+/// Holds a [`Lock`].
+pub(super) struct Guard<'a, T>(&'a Lock<T>);
+
+impl<T> Lock<T> {
+    pub(super) fn new(par: bool, value: T) -> Self {
+        Lock { par, held: CachePadded::new(AtomicBool::new(false)), value: UnsafeCell::new(value) }
+    }
+
+    /// Takes the lock unless somebody holds it.
+    #[inline]
+    pub(super) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        if self.held.load(Ordering::Relaxed) {
+            return None;
+        }
+        if self.par {
+            // Acquire pairs with the Release in `Guard::drop`.
+            if self.held.swap(true, Ordering::Acquire) {
+                return None;
+            }
+        } else {
+            self.held.store(true, Ordering::Relaxed);
+        }
+        Some(Guard(self))
+    }
+
+    /// Takes the lock; its holder is about to let go.
+    #[inline]
+    pub(super) fn lock(&self) -> Guard<'_, T> {
+        let backoff = Backoff::new();
+        loop {
+            if let Some(guard) = self.try_lock() {
+                return guard;
+            }
+            backoff.snooze();
+        }
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the guard is the only one.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard is the only one.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.held.store(false, if self.0.par { Ordering::Release } else { Ordering::Relaxed });
+    }
+}
+
+/// Adds to a counter and returns the new value.
+#[inline]
+pub(super) fn add(par: bool, counter: &AtomicI64, n: i64) -> i64 {
+    if par {
+        counter.fetch_add(n, Ordering::AcqRel) + n
+    } else {
+        let new = counter.load(Ordering::Relaxed) + n;
+        counter.store(new, Ordering::Relaxed);
+        new
+    }
+}
+
+/// Adds to a count of references and returns the new value; the last to leave sees all that the others did.
+#[inline]
+pub(super) fn count(par: bool, counter: &AtomicU32, n: i32) -> u32 {
+    if par {
+        counter.fetch_add(n as u32, Ordering::AcqRel).wrapping_add(n as u32)
+    } else {
+        let new = counter.load(Ordering::Relaxed).wrapping_add(n as u32);
+        counter.store(new, Ordering::Relaxed);
+        new
+    }
+}
+
+/// Takes `n` off a counter if it holds that many.
+#[inline]
+pub(super) fn take(par: bool, counter: &AtomicU32, n: u32) -> bool {
+    let mut now = counter.load(Ordering::Relaxed);
+    if !par {
+        if now < n {
+            return false;
+        }
+        counter.store(now - n, Ordering::Relaxed);
+        return true;
+    }
+    while now >= n {
+        match counter.compare_exchange_weak(now, now - n, Ordering::Acquire, Ordering::Relaxed) {
+            Ok(_) => return true,
+            Err(v) => now = v,
+        }
+    }
+    false
+}
+
+/// Puts `n` back that [`take`] took.
+#[inline]
+pub(super) fn give(par: bool, counter: &AtomicU32, n: u32) {
+    if par {
+        counter.fetch_add(n, Ordering::Release);
+    } else {
+        counter.store(counter.load(Ordering::Relaxed) + n, Ordering::Relaxed);
+    }
+}
+
+/// The end of a [`FreeList`].
+const NONE: u32 = u32::MAX;
+
+/// The numbers below a limit that nobody uses: a stack, so that what was used last is used next.
+///
+/// Treiber's stack (IBM RJ 5118, 1986) of indices; the upper half of the head counts changes, so that a head which
+/// was taken and put back meanwhile is not mistaken for the old one.
+pub(super) struct FreeList {
+    par: bool,
+    head: CachePadded<AtomicU64>,
+    next: Box<[AtomicU32]>,
+}
+
+impl FreeList {
+    /// All of `0..count` are free; 0 is taken first.
+    pub(super) fn new(par: bool, count: u32) -> Self {
+        let next = (1..=count).map(|i| AtomicU32::new(if i == count { NONE } else { i })).collect();
+        let first = if count == 0 { NONE } else { 0 };
+        FreeList { par, head: CachePadded::new(AtomicU64::new(u64::from(first))), next }
+    }
+
+    #[inline]
+    pub(super) fn take(&self) -> Option<u32> {
+        // Acquire pairs with the Release in `give`: the link below the head is seen as stored.
+        let mut head = self.head.load(Ordering::Acquire);
+        loop {
+            let index = head as u32;
+            if index == NONE {
+                return None;
+            }
+            let next = u64::from(self.next[index as usize].load(Ordering::Relaxed));
+            if !self.par {
+                self.head.store(next, Ordering::Relaxed);
+                return Some(index);
+            }
+            let new = (head >> 32).wrapping_add(1) << 32 | next;
+            match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire) {
+                Ok(_) => return Some(index),
+                Err(h) => head = h,
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn give(&self, index: u32) {
+        let mut head = self.head.load(Ordering::Relaxed);
+        loop {
+            self.next[index as usize].store(head as u32, Ordering::Relaxed);
+            if !self.par {
+                self.head.store(u64::from(index), Ordering::Relaxed);
+                return;
+            }
+            let new = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
+            match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
+                Ok(_) => return,
+                Err(h) => head = h,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    #[test]
+    fn what_was_used_last_is_used_next() {
+        for par in [false, true] {
+            let list = FreeList::new(par, 3);
+            assert_eq!(
+                [list.take(), list.take(), list.take(), list.take()],
+                [Some(0), Some(1), Some(2), None]
+            );
+            list.give(1);
+            list.give(2);
+            assert_eq!([list.take(), list.take(), list.take()], [Some(2), Some(1), None]);
+        }
+        assert_eq!(FreeList::new(true, 0).take(), None);
+    }
+
+    #[test]
+    fn threads_never_hold_the_same_number() {
+        let list = FreeList::new(true, 3);
+        let held: [AtomicBool; 3] = core::array::from_fn(|_| AtomicBool::new(false));
+        thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    for _ in 0..20_000 {
+                        if let Some(i) = list.take() {
+                            assert!(!held[i as usize].swap(true, Ordering::AcqRel));
+                            held[i as usize].store(false, Ordering::Release);
+                            list.give(i);
+                        }
+                    }
+                });
+            }
+        });
+        assert!((0..3).all(|_| list.take().is_some()) && list.take().is_none());
+    }
+
+    #[test]
+    fn counters() {
+        for par in [false, true] {
+            let c = AtomicU32::new(3);
+            assert!(take(par, &c, 2) && !take(par, &c, 2) && take(par, &c, 1));
+            give(par, &c, 3);
+            assert!(take(par, &c, 3));
+            let r = AtomicU32::new(1);
+            assert_eq!(count(par, &r, 1), 2);
+            assert_eq!(count(par, &r, -1), 1);
+            assert_eq!(add(par, &AtomicI64::new(4), -5), -1);
+            let l = Lock::new(par, 1);
+            let g = l.try_lock();
+            assert!(g.is_some() && l.try_lock().is_none());
+            drop(g);
+            *l.lock() += 1;
+            assert_eq!(*l.lock(), 2);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! SYS: messages between the libraries of two processes that carry no payload; all they say is in the match bits and
+//! the immediate data.
+//!
+//! The queue is served first in every poll, and completely. It has room for two messages of each peer: whoever sends
+//! one of a kind must have the answer before he sends that peer another. Ids below 0x80 belong to the upper room and
+//! go to [`Upcall::system`]; the others are the conduit's own.
+
+use super::match_bits::{self, IGNORE, PT_AM, Target};
+use super::portals::{Error, EventKind, MdFlags, MdSpec, Place, Portals, ProcessId};
+use super::queue::{Queue, broken};
+use super::user::Descriptor;
+use super::{Conduit, SystemMessage, Upcall};
+
+pub(super) struct Sys<P: Portals> {
+    queue: Queue<P, ()>,
+    /// What they leave from: no bytes, no events.
+    source: P::Md,
+}
+
+impl<P: Portals> Sys<P> {
+    pub(super) fn open(portals: &P, par: bool, events: usize) -> Result<Self, Error> {
+        let queue = Queue::open(portals, par, "SYS_EQ", events, ())?;
+        let me = portals.me_attach(Place::Tail(PT_AM), Target::Sys as u64, IGNORE, false)?;
+        let nothing = MdSpec {
+            start: core::ptr::null_mut(),
+            length: 0,
+            max_size: None,
+            flags: MdFlags {
+                op_put: true,
+                manage_remote: true,
+                event_start_disable: true,
+                ack_disable: true,
+                ..MdFlags::default()
+            },
+            user: Descriptor::Sys.pack(),
+            eq: Some(queue.eq),
+        };
+        let flags = MdFlags { event_start_disable: true, event_end_disable: true, ..MdFlags::default() };
+        // SAFETY: descriptors without bytes.
+        let source = unsafe {
+            portals.md_attach(me, &nothing, false)?;
+            portals.md_bind(&MdSpec { flags, eq: None, ..nothing })?
+        };
+        Ok(Sys { queue, source })
+    }
+
+    fn send(&self, portals: &P, me: u32, to: ProcessId, m: SystemMessage) {
+        let (bits, data) = match_bits::system(me as u16, m);
+        portals.put(self.source, 0, 0, false, to, PT_AM, bits, 0, data).unwrap_or_else(|e| broken(e));
+    }
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Sends a system message; arrives at [`Upcall::system`]. At most one to a process may be unanswered.
+    ///
+    /// # Panics
+    /// If the id is not below 0x80.
+    pub fn send_system(&self, node: u32, m: SystemMessage) {
+        assert!(m.id < 0x80);
+        self.sys.send(&self.portals, self.me, self.peers[node as usize], m);
+    }
+
+    /// Serves SYS_EQ.
+    #[inline]
+    pub(super) fn poll_sys<U: Upcall>(&self, up: U) -> bool {
+        let mut served = 0;
+        while let Some(e) = self.sys.queue.take(&self.portals) {
+            served += 1;
+            if e.kind == EventKind::PutEnd {
+                let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
+                if message.id < 0x80 && u32::from(source) < self.config.nodes {
+                    up.system(u32::from(source), message);
+                }
+            }
+            if served == self.config.sys_limit {
+                break;
+            }
+        }
+        served != 0
+    }
+}

@@ -1,0 +1,31 @@
+//! Send tickets: how many messages of ours may be under way at once (`GASNET_PORTAL_MSG_LIMIT`).
+//!
+//! A put or get holds one from its start to its ACK or REPLY event; an active message header and the data of a Long
+//! from its start to its SEND event. Tickets are the last thing that anybody takes before he sends, and whoever holds
+//! one waits for nothing more: so they always come back, through events of SAFE_EQ alone.
+
+use super::sync;
+use core::sync::atomic::AtomicU32;
+use crossbeam_utils::CachePadded;
+
+pub(super) struct Tickets {
+    par: bool,
+    free: CachePadded<AtomicU32>,
+}
+
+impl Tickets {
+    pub(super) fn new(par: bool, count: u32) -> Self {
+        Tickets { par, free: CachePadded::new(AtomicU32::new(count)) }
+    }
+
+    /// Takes `n` or none.
+    #[inline]
+    pub(super) fn take(&self, n: u32) -> Option<()> {
+        sync::take(self.par, &self.free, n).then_some(())
+    }
+
+    #[inline]
+    pub(super) fn give(&self, n: u32) {
+        sync::give(self.par, &self.free, n);
+    }
+}

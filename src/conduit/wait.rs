@@ -1,0 +1,102 @@
+//! Waiting for what sending needs. Two kinds: with SAFE polls, for what our own events bring back; with full polls,
+//! for what replies bring back. And what each thread has of its own.
+
+use super::portals::Portals;
+use super::reply::NONE;
+use super::sync;
+use super::{Conduit, Upcall};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+/// What the conduit knows of a calling thread.
+pub(super) struct Thread {
+    /// Puts and Longs of this thread whose source is not yet reusable; any thread may take one off.
+    local: AtomicU32,
+    /// Whether it is inside a handler. Only this thread touches it.
+    pub(super) in_handler: AtomicBool,
+    /// The last reply that it put off, [`NONE`] if there is none. Only this thread touches it.
+    pub(super) put_off: AtomicU32,
+}
+
+impl Thread {
+    pub(super) fn new() -> Self {
+        Thread { local: AtomicU32::new(0), in_handler: AtomicBool::new(false), put_off: AtomicU32::new(NONE) }
+    }
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Serves all queues; runs handlers. True if anything was there. Inside a handler it is [`Conduit::poll_safe`].
+    #[inline]
+    pub fn poll<U: Upcall>(&self, up: U) -> bool {
+        if self.in_handler(up) {
+            return self.poll_safe(up);
+        }
+        let system = self.poll_sys(up);
+        let safe = self.poll_safe(up);
+        self.poll_am(up) | safe | system
+    }
+
+    #[inline]
+    pub(super) fn in_handler<U: Upcall>(&self, up: U) -> bool {
+        self.threads[up.thread()].in_handler.load(Ordering::Relaxed)
+    }
+
+    /// Waits with SAFE polls until `attempt` gives something.
+    #[inline]
+    pub(super) fn wait_safe<U: Upcall, T>(&self, up: U, mut attempt: impl FnMut() -> Option<T>) -> T {
+        match attempt() {
+            Some(x) => x,
+            None => self.wait_longer(up, attempt, || self.poll_safe(up)),
+        }
+    }
+
+    /// Waits with full polls until `attempt` gives something.
+    #[inline]
+    pub(super) fn wait_full<U: Upcall, T>(&self, up: U, mut attempt: impl FnMut() -> Option<T>) -> T {
+        match attempt() {
+            Some(x) => x,
+            None => self.wait_longer(up, attempt, || self.poll(up)),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_longer<U: Upcall, T>(
+        &self,
+        up: U,
+        mut attempt: impl FnMut() -> Option<T>,
+        mut poll: impl FnMut() -> bool,
+    ) -> T {
+        let mut round = 0;
+        loop {
+            if poll() {
+                round = 0;
+            } else {
+                up.pause(round);
+                round = round.saturating_add(1);
+            }
+            if let Some(x) = attempt() {
+                return x;
+            }
+        }
+    }
+
+    /// This thread has sent something that it will wait for to leave.
+    #[inline]
+    pub(super) fn expect_local<U: Upcall>(&self, up: U) {
+        sync::count(self.config.par(), &self.threads[up.thread()].local, 1);
+    }
+
+    /// What this thread waited for has left.
+    #[inline]
+    pub(super) fn local_done(&self, thread: usize) {
+        if let Some(t) = self.threads.get(thread) {
+            sync::count(self.config.par(), &t.local, -1);
+        }
+    }
+
+    /// Waits until all has left that [`Conduit::expect_local`] was told of.
+    pub(super) fn wait_local<U: Upcall>(&self, up: U) {
+        let local = &self.threads[up.thread()].local;
+        self.wait_safe(up, || (local.load(Ordering::Acquire) == 0).then_some(()));
+    }
+}
