@@ -77,6 +77,13 @@ pub const TABLE: &[Var] = &[
         "comma-separated names or numbers of signals that keep their default action, or *",
     ),
     var("GASNET_BACKTRACE", Kind::Bool, "0", "print the stack on a fatal error"),
+    var("GASNET_BACKTRACE_NODES", Kind::Text, "", "ranks that print their stack, such as 0,2-4; the default is all"),
+    var(
+        "GASNET_BACKTRACE_TYPE",
+        Kind::Text,
+        "",
+        "comma-separated means to print the stack, in order: EXECINFO, and the name of the client's own",
+    ),
     var("GASNET_FREEZE", Kind::Bool, "0", "pause at start for a debugger"),
     var("GASNET_FREEZE_ON_ERROR", Kind::Bool, "0", "pause on a fatal error for a debugger"),
     var(

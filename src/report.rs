@@ -16,6 +16,11 @@ pub fn set_rank(rank: u32) {
     RANK.store(rank, Ordering::Relaxed);
 }
 
+/// The rank that messages name, if it is known.
+pub fn rank() -> Option<u32> {
+    Some(RANK.load(Ordering::Relaxed)).filter(|r| *r != u32::MAX)
+}
+
 /// Sets what ends the job after a fatal message; until then it is `_exit`.
 pub fn set_exit(exit: fn(i32) -> !) {
     EXIT.store(exit as *mut (), Ordering::Release);
@@ -70,6 +75,11 @@ pub fn line(text: fmt::Arguments<'_>) {
         line.buf[line.len - 1] = b'\n';
     }
     crate::os::write_stderr(&line.buf[..line.len]);
+}
+
+/// Tells why the caller is about to end the job.
+pub fn fatal_line(cause: fmt::Arguments<'_>) {
+    emit("FATAL ERROR", cause, None);
 }
 
 /// Ends the job with exit code 1 after telling why and what to do.

@@ -25,6 +25,23 @@ pub fn affinity() -> usize {
     mask.iter().map(|w| w.count_ones() as usize).sum()
 }
 
+/// Pins the calling thread to one of the CPUs in its affinity mask, counted round and round from 0; false if the system
+/// refuses.
+pub fn pin(nth: usize) -> bool {
+    let mut mask = [0u64; 128];
+    // SAFETY: the mask is a live buffer of the stated size.
+    let r = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
+    let cpus: Vec<usize> = (0..mask.len() * 64).filter(|c| mask[c / 64] >> (c % 64) & 1 == 1).collect();
+    if r <= 0 || cpus.is_empty() {
+        return false;
+    }
+    let cpu = cpus[nth % cpus.len()];
+    mask.fill(0);
+    mask[cpu / 64] = 1 << (cpu % 64);
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) == 0 }
+}
+
 /// CPU time per time that control groups (version 1 or 2) grant to this process, if they limit it.
 pub fn quota() -> Option<f64> {
     let v2 = cgroup_files("", "cpu.max")

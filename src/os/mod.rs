@@ -5,10 +5,13 @@
 pub mod clock;
 pub mod cpu;
 pub mod futex;
+pub mod limits;
+pub mod locks;
 pub mod memory;
 pub mod process;
 pub mod signal;
 pub mod socket;
+pub mod stack;
 pub mod thread;
 
 /// Writes all of `bytes` to standard error, ignoring failures; async-signal-safe.

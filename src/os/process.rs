@@ -203,6 +203,21 @@ pub fn flush_stdio() {
     unsafe { libc::fflush(core::ptr::null_mut()) };
 }
 
+/// Writes out all of C's output streams, and has descriptors 0 to 2 lead nowhere.
+pub fn close_stdio() {
+    flush_stdio();
+    // SAFETY: the path is NUL-terminated; the descriptor is ours until closed.
+    unsafe {
+        let fd = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
+        for standard in 0..3 {
+            libc::dup2(fd, standard);
+        }
+        if fd > 2 {
+            libc::close(fd);
+        }
+    }
+}
+
 /// Has `hook` called with the code by `exit(code)` and by a return from `main`, after what is registered later and
 /// before what was registered earlier.
 pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {

@@ -75,6 +75,20 @@ pub fn handle(signal: i32, handler: Handler, alternate: bool) {
     unsafe { libc::sigaction(signal, &new, core::ptr::null_mut()) };
 }
 
+/// Sets the address of a plain handler of one argument, `SIG_DFL` or `SIG_IGN`, as a client gives it; returns the one
+/// before, `SIG_ERR` if the system refuses.
+///
+/// # Safety
+/// The address must be one of these.
+pub unsafe fn set_plain(signal: i32, handler: usize) -> usize {
+    let mut new = empty_action();
+    new.sa_sigaction = handler;
+    new.sa_flags = libc::SA_RESTART;
+    let mut old = empty_action();
+    // SAFETY: valid actions; the handler is what the caller promises.
+    if unsafe { libc::sigaction(signal, &new, &mut old) } == 0 { old.sa_sigaction } else { libc::SIG_ERR }
+}
+
 /// Puts back an action.
 pub fn restore(signal: i32, action: &Action) {
     // SAFETY: the action was reported by the system.

@@ -1,0 +1,141 @@
+//! Numbers as users write and read them: sizes with a suffix, fractions, hexadecimal. Called by `gasnett_*` and
+//! `tools::environment`.
+
+/// Units of memory, the largest first.
+const UNITS: [(u32, &str); 5] = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB"), (0, "B")];
+
+/// A number as a user would write it; [`parse`] of it gives the number again. A size in bytes has the largest unit that
+/// expresses it exactly, or is hexadecimal from 2^50 on.
+pub fn format(value: i64, is_mem: bool) -> String {
+    if !is_mem {
+        return value.to_string();
+    }
+    let sign = if value < 0 { "-" } else { "" };
+    let magnitude = value.unsigned_abs();
+    if magnitude >= 1 << 50 {
+        return format!("{sign}{magnitude:#x}");
+    }
+    let exact = |shift: u32| magnitude != 0 && magnitude.trailing_zeros() >= shift;
+    let (shift, unit) = UNITS.into_iter().find(|&(shift, _)| exact(shift)).unwrap_or((0, "B"));
+    format!("{sign}{} {unit}", magnitude >> shift)
+}
+
+/// The number that a text stands for: an optional sign, decimal digits with or without a fraction, or hexadecimal ones
+/// after `0x`, and, if `mult` is not 0, an optional suffix B, K, M, G or T (or KB ...) in either case. A number without
+/// suffix counts units of `mult` bytes. `None` if it is no such text, or too large.
+pub fn parse(text: &str, mult: u64) -> Option<i64> {
+    let text = text.trim();
+    let (negative, text) = match text.as_bytes().first()? {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    let text = text.trim_start();
+    let unit = mult.max(1);
+    let magnitude = if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        // `b` is a digit here, so that a hexadecimal number has no suffix B.
+        let digits = hex.len() - hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
+        let (number, suffix) = hex.split_at(digits);
+        let number = u64::from_str_radix(number, 16).ok()?;
+        number.checked_mul(scale(suffix, mult)?.unwrap_or(1))?
+    } else {
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let (number, suffix) = text.split_at(digits);
+        let scale = scale(suffix, mult)?.unwrap_or(unit);
+        match number.parse::<u64>() {
+            Ok(n) => n.checked_mul(scale)?,
+            Err(_) => {
+                let n = number.parse::<f64>().ok()? * scale as f64;
+                (n < i64::MAX as f64).then_some(n as u64)?
+            }
+        }
+    };
+    let value = i64::try_from(magnitude).ok()?;
+    Some(if negative { -value } else { value })
+}
+
+/// Bytes of a suffix; `Some(None)` if there is none, `None` if it is not one that is allowed.
+fn scale(suffix: &str, mult: u64) -> Option<Option<u64>> {
+    let suffix = suffix.trim().to_ascii_uppercase();
+    let shift = match (suffix.as_str(), mult) {
+        ("", _) => return Some(None),
+        (_, 0) => return None,
+        ("B", _) => 0,
+        ("K" | "KB", _) => 10,
+        ("M" | "MB", _) => 20,
+        ("G" | "GB", _) => 30,
+        ("T" | "TB", _) => 40,
+        _ => return None,
+    };
+    Some(Some(1 << shift))
+}
+
+/// A decimal number, or a fraction a/b of two.
+pub fn parse_fraction(text: &str) -> Option<f64> {
+    let one = |t: &str| t.trim().parse::<f64>().ok().filter(|x| x.is_finite());
+    match text.split_once('/') {
+        Some((a, b)) => Some(one(a)? / one(b).filter(|b| *b != 0.0)?),
+        None => one(text),
+    }
+}
+
+/// Y, YES, 1 or N, NO, 0, in either case.
+pub fn parse_yes(text: &str) -> Option<bool> {
+    match text.trim().to_ascii_uppercase().as_str() {
+        "Y" | "YES" | "1" => Some(true),
+        "N" | "NO" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips() {
+        for shift in 0..62 {
+            for delta in [-1, 0, 1] {
+                for sign in [-1, 1] {
+                    let v = sign * ((1i64 << shift) + delta);
+                    assert_eq!(parse(&format(v, true), 1), Some(v), "{}", format(v, true));
+                    assert_eq!(parse(&format(v, false), 0), Some(v), "{}", format(v, false));
+                }
+            }
+        }
+        assert_eq!(parse(&format(i64::MAX, true), 1), Some(i64::MAX));
+    }
+
+    #[test]
+    fn written_sizes() {
+        assert_eq!(format(0, true), "0 B");
+        assert_eq!(format(4096, true), "4 KB");
+        assert_eq!(format(3 << 19, true), "1536 KB");
+        assert_eq!(format(1 << 50, true), "0x4000000000000");
+        assert_eq!(format(-4096, false), "-4096");
+    }
+
+    #[test]
+    fn read_sizes() {
+        assert_eq!(parse("2 KB", 1), Some(2048));
+        assert_eq!(parse("2k", 1), Some(2048));
+        assert_eq!(parse("1.5M", 1), Some(3 << 19));
+        assert_eq!(parse("3", 1 << 20), Some(3 << 20));
+        assert_eq!(parse("0x10", 1), Some(16));
+        assert_eq!(parse("-7", 0), Some(-7));
+        for bad in ["", "x", "1Q", "1KB2", "0x", "99999999999T", "-", "--1"] {
+            assert_eq!(parse(bad, 1), None, "{bad}");
+        }
+        assert_eq!(parse("1K", 0), None);
+    }
+
+    #[test]
+    fn other_texts() {
+        assert_eq!(parse_fraction("1/4"), Some(0.25));
+        assert_eq!(parse_fraction("2.5"), Some(2.5));
+        assert_eq!(parse_fraction("1/0"), None);
+        assert_eq!(parse_yes("yEs"), Some(true));
+        assert_eq!(parse_yes("0"), Some(false));
+        assert_eq!(parse_yes("maybe"), None);
+    }
+}

@@ -1,0 +1,37 @@
+//! This process: freezing it for a debugger, raising its limits, pinning it. Called by `capi::tools`.
+
+use super::environment;
+use crate::{env, os, report};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// Name of this machine.
+pub fn hostname() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".to_string(), |s| s.trim().to_string())
+}
+
+/// Tells a debugger's user where this process is and sleeps until he sets the flag, whose name is given, to 0.
+pub fn freeze(flag: &AtomicI32, name: &str) {
+    flag.store(1, Ordering::SeqCst);
+    report::note(format_args!(
+        "process {} on {} is frozen for a debugger; attach to it and set {name} to 0 to go on",
+        os::process::pid(),
+        hostname()
+    ));
+    while flag.load(Ordering::SeqCst) != 0 {
+        os::clock::sleep_ns(100_000_000);
+    }
+}
+
+/// Whether GASNET_FREEZE_ON_ERROR asks to freeze on fatal errors.
+pub fn freeze_on_error() -> bool {
+    env::yes("GASNET_FREEZE_ON_ERROR")
+}
+
+/// Raises all limits of the system that are worth it, except those whose `GASNET_MAXIMIZE_<limit>` says no; false if
+/// one could not be raised.
+pub fn maximize_limits() -> bool {
+    os::limits::RAISABLE.iter().fold(true, |ok, &(resource, name)| {
+        let wanted = environment::yes(&format!("GASNET_MAXIMIZE_{name}"), true);
+        (!wanted || os::limits::maximize(resource)) && ok
+    })
+}
