@@ -52,7 +52,9 @@ fn file_of(address: usize) -> &'static str {
         return "the caller of gasnet_init";
     }
     // SAFETY: a NUL-terminated name that lives as long as the object is loaded; it is printed at once.
-    unsafe { CStr::from_ptr::<'static>(info.dli_fname.cast::<c_char>()) }.to_str().unwrap_or("an object of this program")
+    unsafe { CStr::from_ptr::<'static>(info.dli_fname.cast::<c_char>()) }
+        .to_str()
+        .unwrap_or("an object of this program")
 }
 
 /// Ends the program: two of its objects were not compiled for the same modes.

@@ -84,7 +84,12 @@ pub extern "C" fn gasnett_gettimeofday_us() -> u64 {
 /// # Safety
 /// `bufsz` bytes at `buf` must be writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_format_number(value: i64, buf: *mut c_char, bufsz: usize, is_mem: c_int) -> *mut c_char {
+pub unsafe extern "C" fn gasnett_format_number(
+    value: i64,
+    buf: *mut c_char,
+    bufsz: usize,
+    is_mem: c_int,
+) -> *mut c_char {
     let s = number::format(value, is_mem != 0);
     let n = s.len().min(bufsz.saturating_sub(1));
     if bufsz != 0 {
@@ -108,7 +113,10 @@ pub unsafe extern "C" fn gasnett_parse_int(string: *const c_char, mult: u64) -> 
     number::parse(&t, mult).unwrap_or_else(|| {
         report::fatal(
             format_args!("gasnett_parse_int(): '{t}' is not a number"),
-            format_args!("Give a number{}.", if mult == 0 { "" } else { " with or without a suffix B, KB, MB, GB or TB" }),
+            format_args!(
+                "Give a number{}.",
+                if mult == 0 { "" } else { " with or without a suffix B, KB, MB, GB or TB" }
+            ),
         )
     })
 }
@@ -198,7 +206,12 @@ pub extern "C" fn gasnett_verboseenv() -> c_int {
 /// # Safety
 /// `key` must be NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_envint_display(key: *const c_char, value: i64, is_dflt: c_int, is_mem: c_int) {
+pub unsafe extern "C" fn gasnett_envint_display(
+    key: *const c_char,
+    value: i64,
+    is_dflt: c_int,
+    is_mem: c_int,
+) {
     // SAFETY: the caller's promise.
     environment::display(&unsafe { text(key) }, &number::format(value, is_mem != 0), is_dflt != 0);
 }
@@ -321,7 +334,10 @@ pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> us
     let old = unsafe { os::signal::set_plain(signal, handler) };
     if old == libc::SIG_ERR {
         report::fatal(
-            format_args!("gasnett_reghandler(): signal {signal} ({}) cannot be handled", os::signal::name(signal)),
+            format_args!(
+                "gasnett_reghandler(): signal {signal} ({}) cannot be handled",
+                os::signal::name(signal)
+            ),
             format_args!("Choose another signal."),
         );
     }
@@ -333,7 +349,9 @@ pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> us
 pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
     match usize::try_from(signal).ok().and_then(|i| NAMES.get(i)) {
-        Some(slot) => slot.get_or_init(|| CString::new(os::signal::name(signal)).unwrap_or_default()).as_ptr(),
+        Some(slot) => {
+            slot.get_or_init(|| CString::new(os::signal::name(signal)).unwrap_or_default()).as_ptr()
+        }
         None => c"*unknown*".as_ptr(),
     }
 }

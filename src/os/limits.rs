@@ -1,6 +1,7 @@
 //! Limits that the system puts on this process. Called by `tools`.
 
 /// The limits that are worth raising, by the kernel's number and the name that users know.
+#[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]
 pub const RAISABLE: &[(u32, &str)] = &[
     (libc::RLIMIT_CPU as u32, "RLIMIT_CPU"),
     (libc::RLIMIT_FSIZE as u32, "RLIMIT_FSIZE"),
@@ -27,6 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[allow(clippy::unnecessary_cast)]
     fn raised_to_the_hard_limit() {
         assert!(maximize(libc::RLIMIT_RSS as u32));
         assert!(!maximize(9999));

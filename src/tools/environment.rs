@@ -21,10 +21,7 @@ pub fn display(key: &str, value: &str, is_default: bool) {
 }
 
 fn refuse(key: &str, value: &str, accepted: &str) -> ! {
-    report::fatal(
-        format_args!("{key}={value} cannot be used"),
-        format_args!("Give {accepted}, or unset it."),
-    )
+    report::fatal(format_args!("{key}={value} cannot be used"), format_args!("Give {accepted}, or unset it."))
 }
 
 /// A yes or no, or `default` if the variable is not set or empty.
@@ -41,7 +38,8 @@ pub fn yes(key: &str, default: bool) -> bool {
 /// A whole number, or `default`; see [`number::parse`] for `mult`.
 pub fn int(key: &str, default: i64, mult: u64) -> i64 {
     let set = env::lookup(key).filter(|v| !v.is_empty());
-    let accepted = if mult == 0 { "a whole number" } else { "a number with or without a suffix B, KB, MB, GB or TB" };
+    let accepted =
+        if mult == 0 { "a whole number" } else { "a number with or without a suffix B, KB, MB, GB or TB" };
     let value = match &set {
         Some(v) => number::parse(v, mult).unwrap_or_else(|| refuse(key, v, accepted)),
         None => default,

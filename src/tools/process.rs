@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 /// Name of this machine.
 pub fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname").map_or_else(|_| "localhost".to_string(), |s| s.trim().to_string())
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map_or_else(|_| "localhost".to_string(), |s| s.trim().to_string())
 }
 
 /// Tells a debugger's user where this process is and sleeps until he sets the flag, whose name is given, to 0.

@@ -38,14 +38,17 @@ pub fn enabled() -> bool {
     if !on && !TOLD.swap(true, Ordering::Relaxed) {
         report::note(format_args!("set GASNET_BACKTRACE=1 in the environment to get the call stack"));
     }
-    on && env::text("GASNET_BACKTRACE_NODES").is_none_or(|list| report::rank().is_none_or(|r| in_list(r, &list)))
+    on && env::text("GASNET_BACKTRACE_NODES")
+        .is_none_or(|list| report::rank().is_none_or(|r| in_list(r, &list)))
 }
 
 /// Whether a list such as `0,2-4` or `*` names this rank.
 fn in_list(rank: u32, list: &str) -> bool {
     list.split(',').map(str::trim).any(|item| match item.split_once('-') {
         _ if item == "*" => true,
-        Some((a, b)) => a.trim().parse().is_ok_and(|a: u32| a <= rank) && b.trim().parse().is_ok_and(|b: u32| rank <= b),
+        Some((a, b)) => {
+            a.trim().parse().is_ok_and(|a: u32| a <= rank) && b.trim().parse().is_ok_and(|b: u32| rank <= b)
+        }
         None => item.parse() == Ok(rank),
     })
 }
