@@ -1,15 +1,16 @@
 /* What the programs of this directory share: start, error counting, patterns, watchdog, verdict. Used by every test*.c.
  *
  * The runner reads these lines from the first comment lines of each test*.c:
- *   / * faults: flip_put skip_lock:par skip_sync:portals * /  values of GASNET_TEST_FAULT that must make the program fail
- *                              with 2 processes; `:par` only in PAR, `:portals` only with GASNET_SUPERNODE_MAXSIZE=1,
- *                              where the fault leaves a trace only there
+ *   / * faults: flip_put skip_lock:par skip_sync:portals * /
+ *                              values of GASNET_TEST_FAULT that must make the program fail with 2 processes;
+ *                              `:par` and `:portals` where the fault leaves a trace only in PAR, or only with
+ *                              GASNET_SUPERNODE_MAXSIZE=1
  *   / * args: 100 2048 * /     arguments of a quick run; double quotes hold one argument together
  *   / * nodes: any * /         any, or even (1 or an even number), or 3+ (three or more)
  *   / * threads: both * /      both, par or seq
  *   / * env: NAME="a value" * /  variables that the run needs
- * (without the blanks inside the comment marks). A program that is run in cases (testexit, testbad) prints them
- * with `-list` instead, without a job.
+ * (without the blanks inside the comment marks). Two programs run one case at a time: testexit, whose codes the runner
+ * knows, and testbad, which prints its cases with `-list`, without a job.
  *
  * Invariants: errors are counted on every process, and check_done() combines them, so that one verdict line comes from
  * process 0 and every process leaves with the same code. A process that makes no progress for GASNET_TEST_STALL seconds

@@ -2,7 +2,8 @@
  * Used by testsmall, testlarge, testval, testmemset, testalign and testlogGP.
  *
  * Segment of every process: one or more slots of `max` bytes that partners work on, guards around each, then the same
- * again as local memory for -in. Invariant: an operation is timed only after one of it was checked, byte by byte, with its guards. */
+ * again as local memory for -in. Invariant: an operation is timed only after one of it was checked, byte by byte, with
+ * its guards. */
 #ifndef CAPI_TESTS_PAIRS_H
 #define CAPI_TESTS_PAIRS_H
 
@@ -10,7 +11,8 @@
 
 #define PAIRS_GUARD 64
 #define PAIRS_COLUMNS 16
-#define PAIRS_USAGE "[-in|-out] [-p|-g] [-s] [-m] [-a] [-c] [-f] [iterations] [largest size] [sections, e.g. ABD]\n" \
+#define PAIRS_USAGE \
+    "[-in|-out] [-p|-g] [-s] [-m] [-a] [-c] [-f] [iterations] [largest size] [sections, e.g. ABD]\n" \
     "  -in -out  local memory inside or outside the segment (in)\n" \
     "  -p -g     only puts, only gets\n" \
     "  -s        no warm-up\n" \

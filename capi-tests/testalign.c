@@ -84,8 +84,8 @@ int main(int argc, char **argv) {
     }
     size = pairs.max;
     if (gasnet_mynode() == 0)
-        printf("testalign: us of a bulk operation of %lu bytes, all in flight at once, by alignment of the destination\n"
-               "%9s %11s %11s\n", (unsigned long)size, "alignment", "put", "get");
+        printf("testalign: us of a bulk operation of %lu bytes, all in flight at once, by alignment of the destination"
+               "\n%9s %11s %11s\n", (unsigned long)size, "alignment", "put", "get");
     for (i = 0; i < ALIGNMENTS; i++) {
         double put = pairs.puts ? timed(size, 1, i) : 0, get = pairs.gets ? timed(size, 0, i) : 0;
         if (gasnet_mynode() == 0) printf("%9d %11.3f %11.3f\n", i, put, get);

@@ -88,7 +88,9 @@ static void send(enum kind kind, size_t n, gasnet_handlerarg_t pattern, gasnet_h
     switch (kind) {
         case SHORT: rc = gasnet_AMRequestShort3(peer, H_SHORT, pattern, answer, check); break;
         case MEDIUM: rc = gasnet_AMRequestMedium3(peer, H_MEDIUM, source, n, pattern, answer, check); break;
-        case LONG: rc = gasnet_AMRequestLong3(peer, H_LONG, source, n, check_at(peer, 0), pattern, answer, check); break;
+        case LONG:
+            rc = gasnet_AMRequestLong3(peer, H_LONG, source, n, check_at(peer, 0), pattern, answer, check);
+            break;
         default:
             rc = gasnet_AMRequestLongAsync3(peer, H_LONG, source, n, check_at(peer, 0), pattern, answer, check);
             break;

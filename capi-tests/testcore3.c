@@ -21,7 +21,8 @@ static void empty(size_t n, gasnet_handlerarg_t which, gasnet_handlerarg_t inver
     CHECK(which == ~inverse && which >= 0 && which < ADDRESSES, "arguments %d and %d", which, inverse);
 }
 
-static void medium_h(gasnet_token_t token, void *buf, size_t n, gasnet_handlerarg_t which, gasnet_handlerarg_t inverse) {
+static void medium_h(gasnet_token_t token, void *buf, size_t n, gasnet_handlerarg_t which,
+                     gasnet_handlerarg_t inverse) {
     (void)buf;
     empty(n, which, inverse);
     CHECK_OK(gasnet_AMReplyMedium2(token, H_BACK_MEDIUM, addresses[(unsigned)which % ADDRESSES], 0, which, inverse));

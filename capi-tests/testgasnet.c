@@ -72,8 +72,8 @@ static void after_attach(void) {
     check_barrier();
     for (i = 0; i < gasnet_nodes(); i++) {
         if (info[i].supernode != info[me].supernode) continue;
-        CHECK(*(volatile uint32_t *)(check_at(i, 64) + info[i].offset) == 1000 + i, "node %d: the mapped segment differs",
-              (int)i);
+        CHECK(*(volatile uint32_t *)(check_at(i, 64) + info[i].offset) == 1000 + i,
+              "node %d: the mapped segment differs", (int)i);
     }
     CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_SPIN));
     CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));
@@ -149,7 +149,8 @@ static void rma(unsigned char *from, unsigned char *to, size_t n, const char *me
 }
 
 static void puts_and_gets(void) {
-    static const size_t sizes[] = {0, 1, 2, 3, 4, 5, 7, 8, 9, 16, 31, 64, 100, 1024, 2040, 2041, 2048, 2049, 8192, LARGE};
+    static const size_t sizes[] = {0,  1,   2,    3,    4,    5,    7,    8,    9,    16,
+                                   31, 64, 100, 1024, 2040, 2041, 2048, 2049, 8192, LARGE};
     unsigned char on_stack[8192], to_stack[8192];
     unsigned char *heap = (unsigned char *)malloc(2 * LARGE), *mine = (unsigned char *)check_at(gasnet_mynode(), 0);
     size_t i;
@@ -174,7 +175,8 @@ static void many_handles(void) {
     check_alive("arrays of handles");
     check_fill(from, sizeof from, gasnet_mynode());
     for (i = 0; i < N; i++)
-        h[i] = i % 5 == 0 ? GASNET_INVALID_HANDLE : gasnet_put_nb_bulk(peer, check_at(peer, 64 * (size_t)i), from + 64 * i, 64);
+        h[i] = i % 5 == 0 ? GASNET_INVALID_HANDLE
+                          : gasnet_put_nb_bulk(peer, check_at(peer, 64 * (size_t)i), from + 64 * i, 64);
     gasnet_wait_syncnb_all(h, N);
     for (i = 0; i < N; i++) CHECK(h[i] == GASNET_INVALID_HANDLE, "handle %d is still there", i);
     gasnet_put_bulk(peer, check_at(peer, 0), from, sizeof from);
@@ -346,7 +348,8 @@ ARITIES(MESSAGE_HANDLERS)
 
 /* Five handlers for each arity, in this order in the table; index 0 leaves the choice to attach. */
 enum { SHORT_REQ, MEDIUM_REQ, LONG_REQ, SHORT_REP, DATA_REP, ROWS };
-#define MESSAGE_ENTRIES(n) {0, short_req_##n}, {0, medium_req_##n}, {0, long_req_##n}, {0, short_rep_##n}, {0, data_rep_##n},
+#define MESSAGE_ENTRIES(n) \
+    {0, short_req_##n}, {0, medium_req_##n}, {0, long_req_##n}, {0, short_rep_##n}, {0, data_rep_##n},
 static gasnet_handler_t index_of(int arity, int row) { return handlers[1 + arity * ROWS + row].index; }
 
 /* Where requests and replies of the partner come to. */

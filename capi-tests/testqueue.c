@@ -15,7 +15,8 @@
 #define THREAD_NUMBER 200
 
 enum kind { PUT_NB, GET_NB, PUT_NBI, GET_NBI, PUT_VAL, GET_VAL, MEDIUM, LONG, KINDS };
-static const char *const kinds[] = {"put_nb", "get_nb", "put_nbi", "get_nbi", "put_nb_val", "get_nb_val", "Medium", "Long"};
+static const char *const kinds[] = {"put_nb",     "get_nb",     "put_nbi", "get_nbi",
+                                    "put_nb_val", "get_nb_val", "Medium",  "Long"};
 
 static size_t max = 64 * 1024, in_flight = 65535;
 static gasnet_node_t peer;
@@ -218,8 +219,8 @@ int main(int argc, char **argv) {
     local = in ? mine + check_round(max) : (char *)malloc(max);
 
     if (gasnet_mynode() == 0)
-        printf("testqueue: us of an operation, to start it and until it is finished; %d processes\n%-12s %9s %7s %11s %11s\n",
-               (int)gasnet_nodes(), "kind", "bytes", "depth", "start", "finished");
+        printf("testqueue: us of an operation, to start it and until it is finished; %d processes\n"
+               "%-12s %9s %7s %11s %11s\n", (int)gasnet_nodes(), "kind", "bytes", "depth", "start", "finished");
     for (kind = 0; kind < KINDS; kind++) {
         int values = kind == PUT_VAL || kind == GET_VAL;
         for (size = 8; size <= max; size *= 8) {

@@ -57,8 +57,19 @@ impl Handlers {
     /// back in table order.
     ///
     /// # Errors
-    /// [`Error::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index.
+    /// [`Error::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index;
+    /// no handler is registered then.
     pub fn register(&self, table: &mut [HandlerEntry]) -> Result {
+        let result = self.place_all(table);
+        if result.is_err() {
+            for h in &self.0[CLIENT_BASE as usize..] {
+                h.store(core::ptr::null_mut(), Ordering::Relaxed);
+            }
+        }
+        result
+    }
+
+    fn place_all(&self, table: &mut [HandlerEntry]) -> Result {
         for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index != 0) {
             if e.index < CLIENT_BASE {
                 return refuse(row, e.index, "is reserved; clients have 128 to 255");
@@ -284,5 +295,12 @@ mod tests {
         );
         let mut many = [row(0); 129];
         assert_eq!(Handlers::default().register(&mut many), Err(Error::BadArg));
+    }
+
+    #[test]
+    fn a_refused_table_leaves_nothing() {
+        let h = Handlers::default();
+        assert_eq!(h.register(&mut [row(200), row(200)]), Err(Error::BadArg));
+        assert_eq!(h.register(&mut [row(200)]), Ok(()));
     }
 }

@@ -1,0 +1,437 @@
+/* testbad: wrong calls, one per run, and what the library must make of each: an error code, or one fatal message that
+ * names the function, the value and the limit.
+ *
+ * `testbad -list` prints, without a job, one line per case, with tabs between
+ *   its name | both, par or seq | passes or dies | words between which stands a |
+ * A case that passes ends with 0 and the line `testbad: PASS`; one that dies ends with another code. Each of the words
+ * must occur in a line of the output that begins with ***. A word in braces stands for a number that is known only in
+ * the job; there the program prints the words with the numbers, as `testbad: expects: word|word`. */
+/* args: init_twice */
+/* nodes: any */
+/* threads: both */
+#include "check.h"
+
+#include <sys/wait.h>
+
+/* When a case runs. */
+enum when { BEFORE_INIT, BEFORE_ATTACH, ATTACHED };
+
+/* What must come of it. PASSES: the case checks codes itself. DIES: process 0 alone does it, and does not return. */
+enum outcome { PASSES, DIES };
+
+struct testcase {
+    const char *name, *threads;
+    enum when when;
+    enum outcome outcome;
+    const char *words;
+    void (*run)(void);
+};
+
+#define H_NOTHING 201
+#define H_REQUEST 202
+#define H_REPLY_TWICE 203
+#define H_KEEP_TOKEN 204
+#define H_REPLY 205
+#define H_ANSWERING 206
+#define H_REQUESTING 207
+#define H_LONG_REPLY 208
+#define H_NO_HANDLER 249
+
+/* A node number that no job has. */
+#define NO_NODE 1000000
+#define NO_NODE_WORD "1000000"
+
+static gasnet_token_t kept;
+static volatile int came;
+static char buffer[256];
+static uintptr_t asked;
+
+/* ---- handlers ---- */
+
+static void nothing_h(gasnet_token_t token) { (void)token; }
+static void request_h(gasnet_token_t token) {
+    (void)token;
+    gasnet_AMRequestShort0(0, H_NOTHING);
+}
+static void reply_twice_h(gasnet_token_t token) {
+    gasnet_AMReplyShort0(token, H_NOTHING);
+    gasnet_AMReplyShort0(token, H_NOTHING);
+}
+static void keep_token_h(gasnet_token_t token) {
+    kept = token;
+    came = 1;
+}
+static void reply_h(gasnet_token_t token) { gasnet_AMReplyShort0(token, H_ANSWERING); }
+static void answering_h(gasnet_token_t token) { gasnet_AMReplyShort0(token, H_NOTHING); }
+static void requesting_h(gasnet_token_t token) { gasnet_AMReplyShort0(token, H_REQUEST); }
+static void long_reply_h(gasnet_token_t token) {
+    gasnet_AMReplyMedium0(token, H_REPLY, malloc(gasnet_AMMaxMedium() + 1), gasnet_AMMaxMedium() + 1);
+}
+
+static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_REQUEST, request_h},
+                                           {H_REPLY_TWICE, reply_twice_h}, {H_KEEP_TOKEN, keep_token_h},
+                                           {H_REPLY, reply_h},             {H_ANSWERING, answering_h},
+                                           {H_REQUESTING, requesting_h},   {H_LONG_REPLY, long_reply_h}};
+#define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
+
+/* The last bytes of the segment of process 0, of which `n` are inside. */
+static char *at_end(size_t n) { return check_at(0, check_seg[0].size - n); }
+
+/* Sends a message to this process and waits for what its handler does. */
+static void send(gasnet_handler_t handler) {
+    gasnet_AMRequestShort0(gasnet_mynode(), handler);
+    GASNET_BLOCKUNTIL(came);
+}
+
+/* ---- codes ---- */
+
+static void init_twice(void) { CHECK(gasnet_init(NULL, NULL) == GASNET_ERR_NOT_INIT, "gasnet_init was accepted"); }
+static void attach_twice(void) {
+    CHECK(gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT, "gasnet_attach was accepted");
+}
+static void attach_early(void) {
+    CHECK(gasnet_attach(NULL, 0, 0, 0) == GASNET_ERR_NOT_INIT, "gasnet_attach was accepted before gasnet_init");
+}
+
+static void refused(gasnet_handlerentry_t *table, int n, uintptr_t bytes) {
+    int rc = gasnet_attach(table, n, bytes, 0);
+    CHECK(rc == GASNET_ERR_BAD_ARG, "gasnet_attach returned %s", gasnet_ErrorName(rc));
+}
+
+static void attach_unaligned(void) { refused(NULL, 0, GASNET_PAGESIZE + 1); }
+static void attach_too_large(void) { refused(NULL, 0, asked); }
+static void attach_negative(void) { refused(handlers, -1, 0); }
+static void handler_taken(void) {
+    gasnet_handlerentry_t table[] = {{H_NOTHING, nothing_h}, {H_NOTHING, request_h}};
+    refused(table, 2, 0);
+}
+static void handler_reserved(void) {
+    gasnet_handlerentry_t table[] = {{127, nothing_h}};
+    refused(table, 1, 0);
+}
+static void handler_null(void) {
+    gasnet_handlerentry_t table[] = {{H_NOTHING, NULL}};
+    refused(table, 1, 0);
+}
+static void handlers_many(void) {
+    gasnet_handlerentry_t table[129];
+    int i;
+    for (i = 0; i < 129; i++) {
+        table[i].index = 0;
+        table[i].fnptr = handlers[0].fnptr;
+    }
+    refused(table, 129, 0);
+}
+static void waitmode(void) { CHECK(gasnet_set_waitmode(99) == GASNET_ERR_BAD_ARG, "mode 99 was accepted"); }
+static void seginfo_negative(void) {
+    gasnet_seginfo_t one;
+    CHECK(gasnet_getSegmentInfo(&one, -1) == GASNET_ERR_BAD_ARG, "-1 rows were accepted");
+    CHECK(gasnet_getSegmentInfo(NULL, 1) == GASNET_ERR_BAD_ARG, "a null table was accepted");
+}
+
+/* A forked child that calls the library is told so, and the job goes on without it. */
+static void child_calls(void) {
+    if (gasnet_mynode() == 0) {
+        int status = 0;
+        pid_t pid = fork();
+        if (pid == 0) {
+            gasnet_AMPoll();
+            _exit(0);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && status != 0, "the child was not refused");
+    }
+    check_barrier();
+}
+
+/* A forked child may end as it likes. */
+static void child_exits(void) {
+    int status = 0;
+    pid_t pid;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) exit(7);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7,
+          "the child ended with status 0x%x", (unsigned)status);
+    check_barrier();
+}
+
+/* ---- nodes out of range ---- */
+
+static void put_node(void) { gasnet_put(NO_NODE, buffer, buffer, 8); }
+static void get_node(void) { gasnet_get(buffer, NO_NODE, buffer, 8); }
+static void put_next_node(void) { gasnet_put(gasnet_nodes(), check_at(0, 0), buffer, 8); }
+static void put_nb_node(void) { gasnet_wait_syncnb(gasnet_put_nb_bulk(NO_NODE, buffer, buffer, 8)); }
+static void memset_node(void) { gasnet_memset(NO_NODE, buffer, 0, 8); }
+static void put_val_node(void) { gasnet_put_val(NO_NODE, buffer, 0, 8); }
+static void get_val_node(void) { gasnet_get_val(NO_NODE, buffer, 8); }
+static void short_node(void) { gasnet_AMRequestShort0(NO_NODE, H_NOTHING); }
+static void medium_node(void) { gasnet_AMRequestMedium0(NO_NODE, H_NOTHING, buffer, 8); }
+static void long_node(void) { gasnet_AMRequestLong0(NO_NODE, H_NOTHING, buffer, 8, check_at(0, 0)); }
+
+/* ---- addresses outside the segment ---- */
+
+static void put_outside(void) { gasnet_put(0, at_end(4), buffer, 8); }
+static void put_before(void) { gasnet_put(0, check_at(0, 0) - 8, buffer, 8); }
+static void put_wraps(void) {
+    volatile size_t n = ~(size_t)0;
+    gasnet_put_bulk(0, check_at(0, 0), buffer, n);
+}
+static void put_bulk_outside(void) { gasnet_put_bulk(0, at_end(8), buffer, 9); }
+static void put_nbi_outside(void) { gasnet_put_nbi(0, at_end(0), buffer, 1); }
+static void get_outside(void) { gasnet_get(buffer, 0, at_end(4), 8); }
+static void get_nb_outside(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(buffer, 0, at_end(4), 8)); }
+static void memset_outside(void) { gasnet_memset(0, at_end(4), 1, 8); }
+static void put_val_outside(void) { gasnet_put_val(0, at_end(4), 1, 8); }
+static void get_val_outside(void) { gasnet_get_val(0, at_end(4), 8); }
+static void long_outside(void) { gasnet_AMRequestLong0(0, H_NOTHING, buffer, 8, at_end(4)); }
+static void async_outside(void) { gasnet_AMRequestLongAsync0(0, H_NOTHING, buffer, 8, at_end(4)); }
+
+/* ---- too long ---- */
+
+static void medium_long(void) {
+    gasnet_AMRequestMedium0(0, H_NOTHING, malloc(gasnet_AMMaxMedium() + 1), gasnet_AMMaxMedium() + 1);
+}
+static void reply_long(void) { send(H_LONG_REPLY); }
+static void put_val_long(void) { gasnet_put_val(0, check_at(0, 0), 0, 9); }
+static void get_val_long(void) { gasnet_get_val(0, check_at(0, 0), 9); }
+static void arguments_many(void) { gasnet_AMRequestShort(0, H_NOTHING, 17); }
+
+/* ---- messages where none may be sent ---- */
+
+static void request_in_request(void) { send(H_REQUEST); }
+static void request_in_reply(void) { send(H_REQUESTING); }
+static void reply_twice(void) { send(H_REPLY_TWICE); }
+static void reply_in_reply(void) { send(H_REPLY); }
+static void reply_later(void) {
+    send(H_KEEP_TOKEN);
+    gasnet_AMReplyShort0(kept, H_NOTHING);
+}
+static void no_handler(void) { send(H_NO_HANDLER); }
+
+/* ---- too early ---- */
+
+static void early_put(void) { gasnet_put(0, buffer, buffer, 8); }
+static void early_get(void) { gasnet_get(buffer, 0, buffer, 8); }
+static void early_short(void) { gasnet_AMRequestShort0(0, H_NOTHING); }
+static void early_poll(void) { gasnet_AMPoll(); }
+static void early_barrier(void) { gasnet_barrier_notify(0, 0); }
+static void early_seginfo(void) {
+    gasnet_seginfo_t one;
+    gasnet_getSegmentInfo(&one, 1);
+}
+static void very_early_mynode(void) { printf("%d\n", (int)gasnet_mynode()); }
+static void very_early_put(void) { gasnet_put(0, buffer, buffer, 8); }
+static void very_early_limit(void) { printf("%lu\n", (unsigned long)gasnet_getMaxLocalSegmentSize()); }
+
+/* ---- order of calls ---- */
+
+static void wait_alone(void) { gasnet_barrier_wait(0, 0); }
+static void try_alone(void) { gasnet_barrier_try(0, 0); }
+static void notify_twice(void) {
+    gasnet_barrier_notify(0, 0);
+    gasnet_barrier_notify(0, 0);
+}
+static void region_twice(void) {
+    gasnet_begin_nbi_accessregion();
+    gasnet_begin_nbi_accessregion();
+}
+static void region_end(void) { gasnet_wait_syncnb(gasnet_end_nbi_accessregion()); }
+static void sync_in_region(void) {
+    gasnet_begin_nbi_accessregion();
+    gasnet_wait_syncnbi_puts();
+}
+static void handle(void) { gasnet_wait_syncnb((gasnet_handle_t)(uintptr_t)0x7654321); }
+
+#if CHECK_PAR
+static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
+static pthread_barrier_t meeting;
+static void one_of_many(int id) {
+    (void)id;
+    gasnet_AMPoll();
+    pthread_barrier_wait(&meeting);
+}
+#define TOO_MANY (GASNETT_MAX_THREADS + 4)
+static void threads_many(void) {
+    pthread_barrier_init(&meeting, NULL, TOO_MANY);
+    check_join(check_start(TOO_MANY, 0, one_of_many), TOO_MANY);
+}
+static void hsl_unlock(void) { gasnet_hsl_unlock(&lock); }
+static void hsl_twice(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_lock(&lock);
+}
+#else
+#define threads_many NULL
+#define hsl_unlock NULL
+#define hsl_twice NULL
+#endif
+
+static const struct testcase cases[] = {
+    {"init_twice", "both", BEFORE_ATTACH, PASSES, "", init_twice},
+    {"attach_twice", "both", ATTACHED, PASSES, "", attach_twice},
+    {"attach_early", "both", BEFORE_INIT, PASSES, "", attach_early},
+    {"attach_unaligned", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|4097|4096", attach_unaligned},
+    {"attach_too_large", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|{asked}|{limit}|GASNET_MAX_SEGSIZE",
+     attach_too_large},
+    {"attach_negative", "both", BEFORE_ATTACH, PASSES, "", attach_negative},
+    {"handler_taken", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|201|twice", handler_taken},
+    {"handler_reserved", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|127|128", handler_reserved},
+    {"handler_null", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|201", handler_null},
+    {"handlers_many", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|128|255", handlers_many},
+    {"waitmode", "both", ATTACHED, PASSES, "", waitmode},
+    {"seginfo_negative", "both", ATTACHED, PASSES, "", seginfo_negative},
+    {"child_calls", "both", ATTACHED, PASSES, "gasnet_AMPoll|fork", child_calls},
+    {"child_exits", "both", ATTACHED, PASSES, "", child_exits},
+
+    {"put_node", "both", ATTACHED, DIES, "gasnet_put()|" NO_NODE_WORD "|{nodes}", put_node},
+    {"put_next_node", "both", ATTACHED, DIES, "gasnet_put()|{nodes}", put_next_node},
+    {"put_nb_node", "both", ATTACHED, DIES, "gasnet_put_nb_bulk()|" NO_NODE_WORD "|{nodes}", put_nb_node},
+    {"get_node", "both", ATTACHED, DIES, "gasnet_get()|" NO_NODE_WORD "|{nodes}", get_node},
+    {"memset_node", "both", ATTACHED, DIES, "gasnet_memset()|" NO_NODE_WORD "|{nodes}", memset_node},
+    {"put_val_node", "both", ATTACHED, DIES, "gasnet_put_val()|" NO_NODE_WORD "|{nodes}", put_val_node},
+    {"get_val_node", "both", ATTACHED, DIES, "gasnet_get_val()|" NO_NODE_WORD "|{nodes}", get_val_node},
+    {"short_node", "both", ATTACHED, DIES, "gasnet_AMRequestShort0()|" NO_NODE_WORD "|{nodes}", short_node},
+    {"medium_node", "both", ATTACHED, DIES, "gasnet_AMRequestMedium0()|" NO_NODE_WORD "|{nodes}", medium_node},
+    {"long_node", "both", ATTACHED, DIES, "gasnet_AMRequestLong0()|" NO_NODE_WORD "|{nodes}", long_node},
+
+    {"put_outside", "both", ATTACHED, DIES, "gasnet_put()|segment|{end-4}|{segment}", put_outside},
+    {"put_before", "both", ATTACHED, DIES, "gasnet_put()|segment|{begin-8}|{segment}", put_before},
+    {"put_wraps", "both", ATTACHED, DIES, "gasnet_put_bulk()|segment|{begin}|{segment}", put_wraps},
+    {"put_bulk_outside", "both", ATTACHED, DIES, "gasnet_put_bulk()|segment|{segment}", put_bulk_outside},
+    {"put_nbi_outside", "both", ATTACHED, DIES, "gasnet_put_nbi()|segment|{segment}", put_nbi_outside},
+    {"get_outside", "both", ATTACHED, DIES, "gasnet_get()|segment|{end-4}|{segment}", get_outside},
+    {"get_nb_outside", "both", ATTACHED, DIES, "gasnet_get_nb_bulk()|segment|{end-4}|{segment}", get_nb_outside},
+    {"memset_outside", "both", ATTACHED, DIES, "gasnet_memset()|segment|{end-4}|{segment}", memset_outside},
+    {"put_val_outside", "both", ATTACHED, DIES, "gasnet_put_val()|segment|{end-4}|{segment}", put_val_outside},
+    {"get_val_outside", "both", ATTACHED, DIES, "gasnet_get_val()|segment|{end-4}|{segment}", get_val_outside},
+    {"long_outside", "both", ATTACHED, DIES, "gasnet_AMRequestLong0()|segment|{end-4}|{segment}", long_outside},
+    {"async_outside", "both", ATTACHED, DIES, "gasnet_AMRequestLongAsync0()|segment|{end-4}|{segment}", async_outside},
+
+    {"medium_long", "both", ATTACHED, DIES, "gasnet_AMRequestMedium0()|{medium+1}|{medium}", medium_long},
+    {"reply_long", "both", ATTACHED, DIES, "gasnet_AMReplyMedium0()|{medium+1}|{medium}", reply_long},
+    {"put_val_long", "both", ATTACHED, DIES, "gasnet_put_val()|9|8", put_val_long},
+    {"get_val_long", "both", ATTACHED, DIES, "gasnet_get_val()|9|8", get_val_long},
+    {"arguments_many", "both", ATTACHED, DIES, "gasnet_AMRequestShort()|17|16", arguments_many},
+
+    {"request_in_request", "both", ATTACHED, DIES, "gasnet_AMRequestShort0()|handler", request_in_request},
+    {"request_in_reply", "both", ATTACHED, DIES, "gasnet_AMRequestShort0()|handler", request_in_reply},
+    {"reply_twice", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|replied", reply_twice},
+    {"reply_in_reply", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|reply handler", reply_in_reply},
+    {"reply_later", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|token", reply_later},
+    {"no_handler", "both", ATTACHED, DIES, "249|registered", no_handler},
+
+    {"early_put", "both", BEFORE_ATTACH, DIES, "gasnet_put()|gasnet_attach", early_put},
+    {"early_get", "both", BEFORE_ATTACH, DIES, "gasnet_get()|gasnet_attach", early_get},
+    {"early_short", "both", BEFORE_ATTACH, DIES, "gasnet_AMRequestShort0()|gasnet_attach", early_short},
+    {"early_poll", "both", BEFORE_ATTACH, DIES, "gasnet_AMPoll()|gasnet_attach", early_poll},
+    {"early_barrier", "both", BEFORE_ATTACH, DIES, "gasnet_barrier_notify()|gasnet_attach", early_barrier},
+    {"early_seginfo", "both", BEFORE_ATTACH, DIES, "gasnet_getSegmentInfo()|gasnet_attach", early_seginfo},
+    {"very_early_mynode", "both", BEFORE_INIT, DIES, "gasnet_mynode()|gasnet_init", very_early_mynode},
+    {"very_early_put", "both", BEFORE_INIT, DIES, "gasnet_put()|gasnet_init", very_early_put},
+    {"very_early_limit", "both", BEFORE_INIT, DIES, "gasnet_getMaxLocalSegmentSize()|gasnet_init", very_early_limit},
+
+    {"wait_alone", "both", ATTACHED, DIES, "gasnet_barrier_wait()|gasnet_barrier_notify", wait_alone},
+    {"try_alone", "both", ATTACHED, DIES, "gasnet_barrier_try()|gasnet_barrier_notify", try_alone},
+    {"notify_twice", "both", ATTACHED, DIES, "gasnet_barrier_notify()|gasnet_barrier_wait", notify_twice},
+    {"region_twice", "both", ATTACHED, DIES, "gasnet_begin_nbi_accessregion()|open", region_twice},
+    {"region_end", "both", ATTACHED, DIES, "gasnet_end_nbi_accessregion()|gasnet_begin_nbi_accessregion", region_end},
+    {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
+    {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
+    {"threads_many", "par", ATTACHED, DIES, "256|threads", threads_many},
+    {"hsl_unlock", "par", ATTACHED, DIES, "gasnet_hsl_unlock()", hsl_unlock},
+    {"hsl_twice", "par", ATTACHED, DIES, "gasnet_hsl_lock()", hsl_twice},
+};
+#define CASES (sizeof cases / sizeof *cases)
+
+/* ---- the words, with their numbers ---- */
+
+static void number_of(char *to, size_t room, const char *word, size_t length) {
+#define IS(text) (length == strlen(text) && !strncmp(word, text, length))
+    unsigned long begin = check_seg ? (unsigned long)(uintptr_t)check_seg[0].addr : 0;
+    unsigned long size = check_seg ? (unsigned long)check_seg[0].size : 0;
+    if (IS("nodes")) snprintf(to, room, "%lu", (unsigned long)gasnet_nodes());
+    else if (IS("medium")) snprintf(to, room, "%lu", (unsigned long)gasnet_AMMaxMedium());
+    else if (IS("medium+1")) snprintf(to, room, "%lu", (unsigned long)gasnet_AMMaxMedium() + 1);
+    else if (IS("asked")) snprintf(to, room, "%lu", (unsigned long)asked);
+    else if (IS("limit")) snprintf(to, room, "%lu", (unsigned long)gasnet_getMaxLocalSegmentSize());
+    else if (IS("segment")) snprintf(to, room, "%lu", size);
+    else if (IS("begin")) snprintf(to, room, "0x%lx", begin);
+    else if (IS("begin-8")) snprintf(to, room, "0x%lx", begin - 8);
+    else if (IS("end-4")) snprintf(to, room, "0x%lx", begin + size - 4);
+    else snprintf(to, room, "?");
+#undef IS
+}
+
+static void say_expected(const char *words) {
+    char line[400] = "testbad: expects: ";
+    size_t n = strlen(line);
+    while (*words && n < sizeof line - 40) {
+        const char *end = *words == '{' ? strchr(words, '}') : NULL;
+        if (end) {
+            number_of(line + n, sizeof line - n, words + 1, (size_t)(end - words - 1));
+            n = strlen(line);
+            words = end + 1;
+        } else {
+            line[n++] = *words++;
+            line[n] = 0;
+        }
+    }
+    printf("%s\n", line);
+    fflush(stdout);
+}
+
+static void list(void) {
+    size_t i;
+    for (i = 0; i < CASES; i++)
+        printf("%s\t%s\t%s\t%s\n", cases[i].name, cases[i].threads, cases[i].outcome == DIES ? "dies" : "passes",
+               cases[i].words);
+}
+
+/* Does the case; the end of one that must die. */
+static void run(const struct testcase *c) {
+    check_alive(c->name);
+    if (c->outcome == DIES && c->when != BEFORE_INIT && gasnet_mynode() != 0) {
+        static volatile int never;
+        if (c->when == BEFORE_ATTACH) pause();
+        GASNET_BLOCKUNTIL(never);
+    }
+    c->run();
+    if (c->outcome == PASSES) return;
+    printf("testbad: FAIL (%s went on)\n", c->name);
+    fflush(stdout);
+    _exit(5);
+}
+
+int main(int argc, char **argv) {
+    const struct testcase *c = NULL;
+    size_t i;
+
+    if (argc == 2 && !strcmp(argv[1], "-list")) {
+        list();
+        return 0;
+    }
+    check_name = "testbad";
+    for (i = 0; i < CASES && argc == 2; i++)
+        if (!strcmp(argv[1], cases[i].name)) c = &cases[i];
+    if (!c || !c->run) {
+        fprintf(stderr, "usage: testbad -list | case\n");
+        return 1;
+    }
+    if (c->when == BEFORE_INIT) {
+        if (c->outcome == DIES) say_expected(c->words);
+        run(c);
+    }
+    check_init("testbad", &argc, &argv);
+    asked = gasnet_getMaxLocalSegmentSize() + (uintptr_t)4096 * GASNET_PAGESIZE;
+    if (c->when == BEFORE_ATTACH) {
+        if (gasnet_mynode() == 0) say_expected(c->words);
+        run(c);
+    }
+    check_attach(handlers, HANDLERS, GASNET_PAGESIZE);
+    if (c->when == ATTACHED) {
+        check_barrier();
+        if (gasnet_mynode() == 0) say_expected(c->words);
+        run(c);
+    }
+    check_done();
+}
