@@ -46,7 +46,7 @@ pub enum Role {
     /// A new process, to become this rank.
     Rank(Seat),
     /// The process that called; it goes on with [`Supervisor::watch`].
-    Supervisor(Supervisor),
+    Supervisor(Box<Supervisor>),
 }
 
 /// One rank as its supervisor sees it.
@@ -210,7 +210,7 @@ impl Supervisor {
                 }
             }
         }
-        Ok(Role::Supervisor(self))
+        Ok(Role::Supervisor(Box::new(self)))
     }
 
     /// In a new process: puts back what the supervisor changed, and keeps only what a rank needs.

@@ -302,7 +302,7 @@ impl Queue {
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: a live descriptor and a live buffer of that size.
         let n = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut s).cast(), size) };
-        (n == size as isize).then(|| Arrived { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
+        (n == size as isize).then_some(Arrived { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
     }
 }
 
