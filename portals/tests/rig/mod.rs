@@ -1,0 +1,567 @@
+//! Rigs: a few connected interfaces, over each network that `portals3` has, for tests that are written once.
+//!
+//! A test is one sequential script that tells *nodes* what to do. A node is an interface of this process
+//! ([`Kind::Loopback`], [`Kind::ShmOneProcess`], [`Kind::Framed`]) or one of another process, which is this same test
+//! program started again and serves calls over a socket (see `agent`). A served node does nothing at all between
+//! two calls, so that what arrives there meanwhile arrived without its help.
+//!
+//! Invariant: after [`Rig::settle`] nothing is under way, so "no event" is a finding and not a matter of patience.
+
+#![allow(dead_code, unreachable_pub, reason = "each test program that includes this uses a part of it")]
+
+pub mod agent;
+mod process;
+pub mod watchdog;
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use portals3::nal::framed::Network;
+use portals3::nal::shm::AttachPolicy;
+use portals3::{
+    AcIndex, AckReq, EqHandle, Error, Event, Fetched, HdrData, InsPos, Interface, Jid, Limits, MatchBits, Md,
+    MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister, THRESH_INF, Uid, Unlink,
+};
+
+use agent::{Agent, Answer, Call, MAX_POLL, Memory};
+use process::Remote;
+
+/// Bytes of arena that each process of a rig over shared memory brings.
+pub const ARENA: usize = 4 << 20;
+
+/// Which network, and what kind of memory the buffers of a test are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// One interface that sends to itself.
+    Loopback,
+    /// Two interfaces of this process over one shared arena; buffers in the arena.
+    ShmOneProcess,
+    /// Two processes; buffers in the arena.
+    ShmMapped,
+    /// Two processes; buffers in private memory, reached by cross-memory attach.
+    ShmAttach,
+    /// Two processes; buffers in private memory, cross-memory attach forbidden: everything travels in frames.
+    ShmDenied,
+    /// Two interfaces of this process; everything travels in frames, which are delayed and reordered.
+    Framed,
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Kind; 6] = [
+        Kind::Loopback,
+        Kind::ShmOneProcess,
+        Kind::ShmMapped,
+        Kind::ShmAttach,
+        Kind::ShmDenied,
+        Kind::Framed,
+    ];
+
+    /// Whether a target's interface must be called before anything arrives there.
+    pub fn needs_target(self) -> bool {
+        matches!(self, Kind::ShmDenied | Kind::Framed)
+    }
+
+    /// Whether the nodes are processes of their own.
+    pub fn has_processes(self) -> bool {
+        matches!(self, Kind::ShmMapped | Kind::ShmAttach | Kind::ShmDenied)
+    }
+
+    /// What [`Node::memory`] gives.
+    fn memory(self) -> Memory {
+        match self {
+            Kind::ShmOneProcess | Kind::ShmMapped => Memory::Arena,
+            Kind::Loopback | Kind::ShmAttach | Kind::ShmDenied | Kind::Framed => Memory::Private,
+        }
+    }
+
+    fn attach(self) -> AttachPolicy {
+        if self == Kind::ShmDenied { AttachPolicy::Denied } else { AttachPolicy::Allowed }
+    }
+
+    /// Two nodes with the library's default limits.
+    pub fn rig(self) -> Rig {
+        self.build(2, None, 1)
+    }
+
+    /// Two nodes with these limits.
+    pub fn rig_limited(self, limits: Limits) -> Rig {
+        self.build(2, Some(limits), 1)
+    }
+
+    /// Two nodes; `seed` decides how the framed network delays and reorders.
+    pub fn rig_seeded(self, seed: u64) -> Rig {
+        self.build(2, None, seed)
+    }
+
+    /// `count` nodes. A loopback has one whatever `count` is.
+    pub fn build(self, count: usize, limits: Option<Limits>, seed: u64) -> Rig {
+        let memory = self.memory();
+        let here = |interface| Node::here(interface, memory);
+        let nodes = match self {
+            Kind::Loopback => vec![here(Interface::loopback(limits).expect("loopback"))],
+            Kind::Framed => {
+                let network = Network::new(count as u32, seed);
+                (0..count).map(|_| here(Interface::framed(&network, limits).expect("framed"))).collect()
+            }
+            Kind::ShmOneProcess => {
+                let file = process::memory_file();
+                let spec = |index| process::fabric(&file, index, count as u32, self.attach());
+                let fabrics: Vec<_> = (0..count as u32).map(spec).collect();
+                fabrics.into_iter().map(|f| here(Interface::shm(f, limits).expect("shm"))).collect()
+            }
+            Kind::ShmMapped | Kind::ShmAttach | Kind::ShmDenied => {
+                let file = process::memory_file();
+                let remotes: Vec<_> = (1..count as u32)
+                    .map(|index| Remote::start(&file, index, count as u32, self.attach(), limits))
+                    .collect();
+                let first = process::fabric(&file, 0, count as u32, self.attach());
+                let mut nodes = vec![here(Interface::shm(first, limits).expect("shm"))];
+                nodes.extend(remotes.into_iter().map(|remote| Node::there(remote, memory)));
+                nodes
+            }
+        };
+        Rig { kind: self, nodes }
+    }
+}
+
+/// Some connected nodes.
+pub struct Rig {
+    /// The network.
+    pub kind: Kind,
+    nodes: Vec<Node>,
+}
+
+impl Rig {
+    /// The node that starts operations.
+    pub fn initiator(&self) -> &Node {
+        &self.nodes[0]
+    }
+
+    /// The node that operations aim at; on a loopback the initiator itself.
+    pub fn target(&self) -> &Node {
+        self.nodes.get(1).unwrap_or(&self.nodes[0])
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// Calls every node that needs calling until nothing is under way.
+    ///
+    /// A network with bypass needs no call, so none is made: what should have happened has happened.
+    pub fn settle(&self) {
+        if !self.kind.needs_target() {
+            return;
+        }
+        loop {
+            for node in &self.nodes {
+                node.progress();
+            }
+            let counters: Vec<_> = self.nodes.iter().map(Node::frames).collect();
+            let sent: u64 = counters.iter().map(|c| c.0).sum();
+            let taken: u64 = counters.iter().map(|c| c.1).sum();
+            if sent == taken {
+                return;
+            }
+        }
+    }
+
+    /// Calls the nodes that have nothing else to do until all these calls are over.
+    pub fn help(&self, running: &[Running<'_>]) {
+        while !running.iter().all(Running::is_over) {
+            if !self.kind.needs_target() {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            for node in &self.nodes {
+                if !running.iter().any(|call| core::ptr::eq(call.node, node)) {
+                    node.progress();
+                }
+            }
+        }
+    }
+
+    /// Settles, then takes the next event of a queue, if any.
+    pub fn poll(&self, node: &Node, eq: EqHandle) -> Option<Fetched> {
+        self.settle();
+        node.eq_get(eq).expect("PtlEQGet")
+    }
+
+    /// Settles, then takes the next event of a queue, which must be there and without loss before it.
+    #[track_caller]
+    pub fn event(&self, node: &Node, eq: EqHandle) -> Event {
+        let fetched = self.poll(node, eq).expect("an event was due");
+        assert!(!fetched.dropped, "no event should be lost: {fetched:?}");
+        fetched.event
+    }
+
+    /// Settles, then takes all events of a queue.
+    pub fn events(&self, node: &Node, eq: EqHandle) -> Vec<Event> {
+        core::iter::from_fn(|| self.poll(node, eq)).map(|fetched| fetched.event).collect()
+    }
+
+    /// Settles, then asserts that a queue is empty.
+    #[track_caller]
+    pub fn silent(&self, node: &Node, eq: EqHandle) {
+        let found = self.poll(node, eq);
+        assert!(found.is_none(), "no event was due: {found:?}");
+    }
+}
+
+/// Memory of one node.
+#[derive(Clone, Copy, Debug)]
+pub struct Buffer {
+    /// Address in the node's process.
+    pub address: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+impl Buffer {
+    /// The memory as a descriptor wants it.
+    pub fn start(self) -> *mut c_void {
+        self.address as *mut c_void
+    }
+
+    /// A part of it.
+    pub fn part(self, offset: usize, len: usize) -> Buffer {
+        assert!(offset + len <= self.len);
+        Buffer { address: self.address + offset, len }
+    }
+}
+
+/// A descriptor of a buffer with infinite threshold.
+pub fn md(buffer: Buffer, options: u32, eq: EqHandle) -> Md {
+    Md {
+        start: buffer.start(),
+        length: buffer.len as Size,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options,
+        user_ptr: core::ptr::without_provenance_mut(0x5eed),
+        eq,
+    }
+}
+
+enum Link {
+    Here(Arc<Agent>),
+    There(Remote),
+}
+
+/// One interface of a rig, wherever it lives. Methods are the calls of the specification.
+pub struct Node {
+    link: Link,
+    memory: Memory,
+    id: ProcessId,
+}
+
+/// A call under way on a node; see [`Node::begin`].
+pub struct Running<'a> {
+    node: &'a Node,
+    thread: Option<std::thread::JoinHandle<Returned>>,
+}
+
+type Reply = Result<(Answer, Vec<u8>), Error>;
+
+/// A call holds raw addresses of the node's process and is carried out by a thread of that process.
+struct Carried(Call);
+// SAFETY: the addresses inside are plain numbers to everyone but the interface that is called, which takes calls
+// from any thread.
+unsafe impl Send for Carried {}
+
+/// As [`Carried`], for what comes back.
+struct Returned(Reply);
+// SAFETY: as for `Carried`.
+unsafe impl Send for Returned {}
+
+macro_rules! calls {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty),*) -> $answer:ident($result:ty) = $call:expr;)*) => {
+        impl Node {
+            $($(#[$doc])* pub fn $name(&self $(, $arg: $type)*) -> Result<$result, Error> {
+                match self.call($call)? {
+                    Answer::$answer(value) => Ok(value),
+                    other => panic!("{} answered {other:?}", stringify!($name)),
+                }
+            })*
+        }
+    };
+}
+
+calls! {
+    /// `PtlNIDist`
+    distance(to: ProcessId) -> Number(u64) = Call::Distance(to);
+    /// `PtlEQAlloc` without handler
+    eq_alloc(count: Size) -> Eq(EqHandle) = Call::EqAlloc { count, handler: false };
+    /// `PtlEQAlloc` with a handler that logs; see [`Node::handled`].
+    eq_alloc_handled(count: Size) -> Eq(EqHandle) = Call::EqAlloc { count, handler: true };
+    /// `PtlEQFree`
+    eq_free(eq: EqHandle) -> Unit(()) = Call::EqFree(eq);
+    /// `PtlEQGet`
+    eq_get(eq: EqHandle) -> Fetched(Option<Fetched>) = Call::EqGet(eq);
+    /// `PtlEQWait`
+    eq_wait(eq: EqHandle) -> Fetched(Option<Fetched>) = Call::EqWait(eq);
+    /// `PtlEQPoll`
+    eq_poll(eqs: &[EqHandle], timeout_ms: Option<u32>) -> Polled(Option<(usize, Fetched)>) = poll_call(eqs, timeout_ms);
+    /// `PtlMEAttach`
+    me_attach(pt: PtIndex, id: ProcessId, bits: MatchBits, ignore: MatchBits, unlink: Unlink, pos: InsPos)
+        -> Me(MeHandle) = Call::MeAttach { pt, id, bits, ignore, unlink, pos };
+    /// `PtlMEAttachAny`
+    me_attach_any(id: ProcessId, bits: MatchBits, ignore: MatchBits, unlink: Unlink) -> MeAny((PtIndex, MeHandle))
+        = Call::MeAttachAny { id, bits, ignore, unlink };
+    /// `PtlMEInsert`
+    me_insert(base: MeHandle, id: ProcessId, bits: MatchBits, ignore: MatchBits, unlink: Unlink, pos: InsPos)
+        -> Me(MeHandle) = Call::MeInsert { base, id, bits, ignore, unlink, pos };
+    /// `PtlMEUnlink`
+    me_unlink(me: MeHandle) -> Unit(()) = Call::MeUnlink(me);
+    /// `PtlMDAttach`; the memory must be a buffer of this node.
+    md_attach(me: MeHandle, md: Md, unlink: Unlink) -> Md(MdHandle) = Call::MdAttach { me, md, unlink };
+    /// `PtlMDBind`; the memory must be a buffer of this node.
+    md_bind(md: Md, unlink: Unlink) -> Md(MdHandle) = Call::MdBind { md, unlink };
+    /// `PtlMDUnlink`
+    md_unlink(md: MdHandle) -> Unit(()) = Call::MdUnlink(md);
+    /// `PtlACEntry`
+    ac_entry(index: AcIndex, id: ProcessId, uid: Uid, jid: Jid, pt: PtIndex) -> Unit(())
+        = Call::AcEntry { index, id, uid, jid, pt };
+    /// `PtlPut`
+    put(md: MdHandle, ack: AckReq, to: To, hdr: HdrData) -> Unit(()) = Call::Put { md, part: None, ack, to, hdr };
+    /// `PtlPutRegion`
+    put_region(md: MdHandle, offset: Size, length: Size, ack: AckReq, to: To, hdr: HdrData) -> Unit(())
+        = Call::Put { md, part: Some((offset, length)), ack, to, hdr };
+    /// `PtlGet`
+    get(md: MdHandle, to: To) -> Unit(()) = Call::Get { md, part: None, to };
+    /// `PtlGetRegion`
+    get_region(md: MdHandle, offset: Size, length: Size, to: To) -> Unit(())
+        = Call::Get { md, part: Some((offset, length)), to };
+    /// `PtlGetPut`
+    get_put(get: MdHandle, put: MdHandle, to: To, hdr: HdrData) -> Unit(()) = Call::GetPut { get, put, to, hdr };
+    /// Many puts of one descriptor in a row, with `hdr` counting up; tells how many succeeded.
+    put_many(md: MdHandle, ack: AckReq, to: To, hdr: HdrData, count: u64) -> Number(u64)
+        = Call::PutMany { md, ack, to, hdr, count };
+    /// Many 8-byte swaps in a row: each writes the next value from `first` into the put buffer, swaps, waits for the
+    /// reply on `eq` and adds what came back to a sum, which it returns (wrapping).
+    swap_many(swap: agent::Swap, first: u64, count: u64) -> Number(u64) = Call::SwapMany { swap, first, count };
+    /// Takes events until `count` puts are in, checking that each header datum of a sender is the next one; returns
+    /// how many were lost.
+    take_many(eq: EqHandle, count: u64) -> Number(u64) = Call::TakeMany { eq, count };
+}
+
+fn poll_call(eqs: &[EqHandle], timeout_ms: Option<u32>) -> Call {
+    let mut list = [EqHandle::NONE; MAX_POLL];
+    list[..eqs.len()].copy_from_slice(eqs);
+    Call::EqPoll { eqs: list, len: eqs.len(), timeout_ms }
+}
+
+/// Where an operation goes: what every `PtlPut`, `PtlGet` and `PtlGetPut` names.
+#[derive(Clone, Copy, Debug)]
+pub struct To {
+    /// Target process.
+    pub id: ProcessId,
+    /// Portal table index there.
+    pub pt: PtIndex,
+    /// Access control index there.
+    pub ac: AcIndex,
+    /// Match bits.
+    pub bits: MatchBits,
+    /// Offset, for descriptors that leave it to the initiator.
+    pub offset: Size,
+}
+
+impl Node {
+    fn here(interface: Interface, memory: Memory) -> Node {
+        let id = interface.id();
+        Node { link: Link::Here(Arc::new(Agent::new(interface))), memory, id }
+    }
+
+    fn there(remote: Remote, memory: Memory) -> Node {
+        let mut node = Node { link: Link::There(remote), memory, id: ProcessId::ANY };
+        let Ok(Answer::Id(id)) = node.call(Call::Id) else { panic!("the process does not tell its id") };
+        node.id = id;
+        node
+    }
+
+    /// The interface, if it is one of this process.
+    pub fn interface(&self) -> Option<&Interface> {
+        match &self.link {
+            Link::Here(agent) => Some(agent.interface()),
+            Link::There(_) => None,
+        }
+    }
+
+    /// The operating system's number of the node's process, if it is another one.
+    pub fn os_pid(&self) -> Option<i32> {
+        match &self.link {
+            Link::Here(_) => None,
+            Link::There(remote) => Some(remote.os_pid()),
+        }
+    }
+
+    fn exchange(&self, call: Call, payload: &[u8]) -> Reply {
+        match &self.link {
+            Link::Here(agent) => agent.serve(call, payload),
+            Link::There(remote) => {
+                remote.send(call, payload);
+                remote.receive()
+            }
+        }
+    }
+
+    fn call(&self, call: Call) -> Result<Answer, Error> {
+        self.exchange(call, &[]).map(|(answer, _)| answer)
+    }
+
+    /// Starts a call and returns; the node may be busy with it until [`Running::finish`].
+    pub fn begin(&self, call: Call) -> Running<'_> {
+        let thread = match &self.link {
+            Link::Here(agent) => {
+                let (agent, carried) = (Arc::clone(agent), Carried(call));
+                Some(std::thread::spawn(move || {
+                    let carried = carried;
+                    Returned(agent.serve(carried.0, &[]))
+                }))
+            }
+            Link::There(remote) => {
+                remote.send(call, &[]);
+                None
+            }
+        };
+        Running { node: self, thread }
+    }
+
+    /// `PtlGetId`
+    pub fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    /// `PtlGetUid` and `PtlGetJid`
+    pub fn user_and_job(&self) -> (Uid, Jid) {
+        let Ok(Answer::UserJob(uid, jid)) = self.call(Call::UserJob) else { panic!("no uid") };
+        (uid, jid)
+    }
+
+    /// The limits in force.
+    pub fn limits(&self) -> Limits {
+        let Ok(Answer::Limits(limits)) = self.call(Call::Limits) else { panic!("no limits") };
+        limits
+    }
+
+    /// `PtlNIStatus` of the drop counter.
+    pub fn dropped(&self) -> u64 {
+        let Ok(Answer::Number(count)) = self.call(Call::Status(StatusRegister::DropCount)) else {
+            panic!("no status")
+        };
+        count
+    }
+
+    /// Frames sent and taken so far.
+    pub fn frames(&self) -> (u64, u64) {
+        let Ok(Answer::Frames(sent, taken)) = self.call(Call::Frames) else { panic!("no counters") };
+        (sent, taken)
+    }
+
+    /// Lets the interface do what it has to do.
+    pub fn progress(&self) {
+        self.call(Call::Progress).expect("progress");
+    }
+
+    /// How many events the handler of [`Node::eq_alloc_handled`] saw whose header data are `mark` above bit 32.
+    pub fn handled(&self, mark: HdrData) -> u64 {
+        let Ok(Answer::Number(count)) = self.call(Call::Handled(mark)) else { panic!("no log") };
+        count
+    }
+
+    /// `PtlMDUpdate`: fills `old` as the library does, also when it fails.
+    pub fn md_update(
+        &self,
+        md: MdHandle,
+        old: Option<&mut Md>,
+        new: Option<Md>,
+        test: EqHandle,
+    ) -> Result<(), Error> {
+        let Answer::Update(seen, result) =
+            self.call(Call::MdUpdate { md, read: old.is_some(), new, test })?
+        else {
+            panic!("no update")
+        };
+        if let (Some(old), Some(seen)) = (old, seen) {
+            *old = seen;
+        }
+        result
+    }
+
+    /// A zeroed buffer of the kind of memory that the rig is about.
+    pub fn memory(&self, len: usize) -> Buffer {
+        self.memory_of(self.memory, len)
+    }
+
+    /// A zeroed buffer of this kind of memory; [`Memory::Arena`] only on nodes that have an arena.
+    pub fn memory_of(&self, kind: Memory, len: usize) -> Buffer {
+        let Ok(Answer::Address(address)) = self.call(Call::Memory { kind, len }) else { panic!("no memory") };
+        Buffer { address, len }
+    }
+
+    /// A buffer with `bytes` in it.
+    pub fn filled(&self, bytes: &[u8]) -> Buffer {
+        let buffer = self.memory(bytes.len());
+        self.write(buffer, bytes);
+        buffer
+    }
+
+    /// A buffer that holds an I/O vector of `pieces`.
+    pub fn vector(&self, pieces: &[Buffer]) -> Buffer {
+        let size = size_of::<MdIovec>();
+        let buffer = self.memory_of(Memory::Private, pieces.len().max(1) * size);
+        for (at, piece) in pieces.iter().enumerate() {
+            let mut bytes = [0; size_of::<MdIovec>()];
+            bytes[..8].copy_from_slice(&piece.address.to_ne_bytes());
+            bytes[8..].copy_from_slice(&(piece.len as u64).to_ne_bytes());
+            self.write(buffer.part(at * size, size), &bytes);
+        }
+        buffer
+    }
+
+    /// Writes the beginning of a buffer.
+    pub fn write(&self, buffer: Buffer, bytes: &[u8]) {
+        assert!(bytes.len() <= buffer.len);
+        self.exchange(Call::Write { address: buffer.address }, bytes).expect("write");
+    }
+
+    /// Reads a whole buffer.
+    pub fn read(&self, buffer: Buffer) -> Vec<u8> {
+        let call = Call::Read { address: buffer.address, len: buffer.len };
+        self.exchange(call, &[]).expect("read").1
+    }
+}
+
+impl Running<'_> {
+    /// Whether [`Running::finish`] would return at once.
+    pub fn is_over(&self) -> bool {
+        match (&self.thread, &self.node.link) {
+            (Some(thread), _) => thread.is_finished(),
+            (None, Link::There(remote)) => remote.has_answered(),
+            (None, Link::Here(_)) => unreachable!("a local call runs in a thread"),
+        }
+    }
+
+    /// Waits until the call is over.
+    pub fn finish(self) -> Result<Answer, Error> {
+        let reply = match (self.thread, &self.node.link) {
+            (Some(thread), _) => thread.join().expect("a calling thread panicked").0,
+            (None, Link::There(remote)) => remote.receive(),
+            (None, Link::Here(_)) => unreachable!("a local call runs in a thread"),
+        };
+        reply.map(|(answer, _)| answer)
+    }
+}
+
+/// Bytes that differ from place to place and from seed to seed.
+pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 32) as u8
+    };
+    core::iter::repeat_with(next).take(len).collect()
+}

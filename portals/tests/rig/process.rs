@@ -1,0 +1,177 @@
+//! Nodes that are processes: this test program started again, joined through one memory file, told what to do over a
+//! socket.
+//!
+//! Calls and answers travel as the bytes of plain `Copy` values: both ends are the same executable, so both agree on
+//! every layout. The first thing a process does is to join the fabric and say so.
+
+use std::io::{Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use portals3::{Interface, Limits};
+
+use super::agent::{Agent, Answer, Call};
+use super::{ARENA, Reply};
+
+const VARIABLE: &str = "PORTALS3_TEST_NODE";
+const SECONDS_TO_LIVE: u32 = 300;
+
+/// What a process needs to become a node.
+#[derive(Clone, Copy)]
+struct Birth {
+    index: u32,
+    size: u32,
+    denied: bool,
+    limits: Option<Limits>,
+}
+
+/// An empty memory file for arenas.
+pub(super) fn memory_file() -> OwnedFd {
+    // SAFETY: the name is a valid C string; the flags are those of the manual.
+    let fd = unsafe { libc::memfd_create(c"portals3-test".as_ptr(), libc::MFD_CLOEXEC) };
+    assert!(fd >= 0, "memfd_create: {}", std::io::Error::last_os_error());
+    // SAFETY: the descriptor is new and ours.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Joins as process `index` of `size`.
+pub(super) fn fabric(file: &OwnedFd, index: u32, size: u32, attach: AttachPolicy) -> Fabric {
+    let arena = file.try_clone().expect("dup");
+    Fabric::join(FabricSpec { arena, index, size, bytes: ARENA, nid: 0, jid: 77, attach }).expect("join")
+}
+
+/// A node in another process.
+pub(super) struct Remote {
+    child: std::cell::RefCell<Child>,
+    socket: UnixStream,
+}
+
+impl Remote {
+    /// Starts the process and waits until it has joined.
+    pub(super) fn start(
+        file: &OwnedFd,
+        index: u32,
+        size: u32,
+        attach: AttachPolicy,
+        limits: Option<Limits>,
+    ) -> Remote {
+        let (socket, theirs) = UnixStream::pair().expect("socketpair");
+        let passed = [file.as_raw_fd(), theirs.as_raw_fd()];
+        let mut command = Command::new(std::env::current_exe().expect("current_exe"));
+        command
+            .args(["--exact", "rig::agent::serves_a_node", "--nocapture", "--test-threads=1"])
+            .env(VARIABLE, format!("{},{}", passed[0], passed[1]))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        // SAFETY: the closure makes system calls only, which is what is allowed between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                for fd in passed {
+                    if libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
+                        return Err(std::io::Error::last_os_error());
+                    }
+                }
+                libc::alarm(SECONDS_TO_LIVE);
+                Ok(())
+            });
+        }
+        let child = command.spawn().expect("spawn");
+        let remote = Remote { child: child.into(), socket };
+        let birth = Birth { index, size, denied: attach == AttachPolicy::Denied, limits };
+        send(&remote.socket, &birth);
+        let joined: u32 = receive(&remote.socket).expect("the process of a node did not start");
+        assert_eq!(joined, index);
+        remote
+    }
+
+    pub(super) fn os_pid(&self) -> i32 {
+        self.child.borrow().id() as i32
+    }
+
+    pub(super) fn send(&self, call: Call, payload: &[u8]) {
+        send(&self.socket, &call);
+        send_bytes(&self.socket, payload);
+    }
+
+    /// Whether an answer is there to be received.
+    pub(super) fn has_answered(&self) -> bool {
+        let mut byte = 0_u8;
+        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
+        // SAFETY: `byte` is one byte of room.
+        unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) != -1 }
+    }
+
+    pub(super) fn receive(&self) -> Reply {
+        let gone = "the process of a node is gone";
+        let result: Result<Answer, portals3::Error> = receive(&self.socket).expect(gone);
+        let payload = receive_bytes(&self.socket).expect(gone);
+        result.map(|answer| (answer, payload))
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        let mut child = self.child.borrow_mut();
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// Serves as a node if this process was started as one; else returns.
+pub(super) fn serve_if_asked() {
+    let Ok(numbers) = std::env::var(VARIABLE) else { return };
+    let mut numbers = numbers.split(',').map(|n| n.parse::<RawFd>().expect("a descriptor"));
+    let mut next = || {
+        let fd = numbers.next().expect("two descriptors");
+        // SAFETY: the descriptor was passed to this process for this purpose and nobody else uses it.
+        unsafe { OwnedFd::from_raw_fd(fd) }
+    };
+    let (file, socket) = (next(), UnixStream::from(next()));
+    let birth: Birth = receive(&socket).expect("birth");
+    let attach = if birth.denied { AttachPolicy::Denied } else { AttachPolicy::Allowed };
+    let fabric = fabric(&file, birth.index, birth.size, attach);
+    let agent = Agent::new(Interface::shm(fabric, birth.limits).expect("shm"));
+    send(&socket, &birth.index);
+    while let Some(call) = receive::<Call>(&socket) {
+        let payload = receive_bytes(&socket).expect("payload");
+        let (result, bytes) = match agent.serve(call, &payload) {
+            Ok((answer, bytes)) => (Ok(answer), bytes),
+            Err(error) => (Err(error), Vec::new()),
+        };
+        send::<Result<Answer, portals3::Error>>(&socket, &result);
+        send_bytes(&socket, &bytes);
+    }
+    std::process::exit(0);
+}
+
+fn send<T: Copy>(mut socket: &UnixStream, value: &T) {
+    // SAFETY: `value` is `size_of::<T>()` bytes; what is padding is carried along and never looked at.
+    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
+    socket.write_all(bytes).expect("the other end of a node's socket is gone");
+}
+
+fn receive<T: Copy>(mut socket: &UnixStream) -> Option<T> {
+    let mut value = MaybeUninit::<T>::zeroed();
+    // SAFETY: the slice covers `value` exactly, which is initialised with zeros.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+    socket.read_exact(bytes).ok()?;
+    // SAFETY: the bytes are those of a `T` that the same executable sent.
+    Some(unsafe { value.assume_init() })
+}
+
+fn send_bytes(mut socket: &UnixStream, bytes: &[u8]) {
+    send(socket, &bytes.len());
+    socket.write_all(bytes).expect("the other end of a node's socket is gone");
+}
+
+fn receive_bytes(mut socket: &UnixStream) -> Option<Vec<u8>> {
+    let len: usize = receive(socket)?;
+    let mut bytes = vec![0; len];
+    socket.read_exact(&mut bytes).ok()?;
+    Some(bytes)
+}
