@@ -29,7 +29,7 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [Handle]
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
     if !handle.is_null() {
-        ctx("gasnet_wait_syncnb").wait_op(Handle(handle as usize));
+        ctx("gasnet_wait_syncnb").wait_ops(&mut [Handle(handle as usize)], Need::All);
     }
 }
 
@@ -38,13 +38,13 @@ pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
 pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
     let c = ctx("gasnet_try_syncnb");
     c.poll();
-    ready(c.op_done(Handle(handle as usize)))
+    ready(c.ops_done(&mut [Handle(handle as usize)], Need::All))
 }
 
 /// `gasnet_try_syncnb_nopoll`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
-    ready(ctx("gasnet_try_syncnb_nopoll").op_done(Handle(handle as usize)))
+    ready(ctx("gasnet_try_syncnb_nopoll").ops_done(&mut [Handle(handle as usize)], Need::All))
 }
 
 /// `gasnet_wait_syncnb_some`
