@@ -1,0 +1,617 @@
+//! Draws operations and makes them on the library and on the model.
+
+use portals3::md_options::{
+    ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT, TRUNCATE,
+};
+use portals3::{AckReq, EqHandle, Error, Event, EventKind, InsPos, MdHandle, MeHandle, ProcessId, Unlink};
+use proptest::prelude::*;
+use proptest::test_runner::TestCaseError;
+
+use crate::model::{self, Due, Me, Message, Model, Process};
+use crate::rig::{Buffer, Rig, To, pattern};
+
+/// Queues of every process, and their size.
+const QUEUES: usize = 2;
+const ROOM: usize = 64;
+/// Most events that one operation posts to one queue.
+const BURST: usize = 12;
+
+/// A descriptor to be made; numbers are cut down to what makes sense when it is.
+#[derive(Clone, Debug)]
+pub(crate) struct MdDraw {
+    len: usize,
+    options: u32,
+    threshold: i32,
+    max_size: usize,
+    eq: Option<usize>,
+    unlink: bool,
+}
+
+/// A random operation. `at` is the process; indices count what is there at that time, and wrap.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the fields are the arguments of the specification's calls")]
+pub(crate) enum Op {
+    Attach {
+        at: usize,
+        pt: u32,
+        id: usize,
+        bits: u64,
+        ignore: u64,
+        unlink: bool,
+        before: bool,
+        base: Option<usize>,
+    },
+    MdAttach {
+        at: usize,
+        me: usize,
+        md: MdDraw,
+    },
+    MdBind {
+        at: usize,
+        md: MdDraw,
+    },
+    MeUnlink {
+        at: usize,
+        me: usize,
+    },
+    MdUnlink {
+        at: usize,
+        md: usize,
+    },
+    MdUpdate {
+        at: usize,
+        md: usize,
+        new: Option<MdDraw>,
+        test: Option<usize>,
+    },
+    Put {
+        at: usize,
+        to: usize,
+        md: usize,
+        part: (usize, usize),
+        ack: bool,
+        pt: u32,
+        bits: u64,
+        offset: usize,
+        hdr: u64,
+    },
+    Get {
+        at: usize,
+        to: usize,
+        md: usize,
+        part: (usize, usize),
+        pt: u32,
+        bits: u64,
+        offset: usize,
+    },
+    GetPut {
+        at: usize,
+        to: usize,
+        get: usize,
+        put: usize,
+        pt: u32,
+        bits: u64,
+        offset: usize,
+        hdr: u64,
+    },
+    EqGet {
+        at: usize,
+        eq: usize,
+        count: usize,
+    },
+}
+
+fn md_draw() -> impl Strategy<Value = MdDraw> {
+    let len = prop_oneof![0..48_usize, Just(8), Just(1200_usize)];
+    let options = prop::sample::subsequence(
+        vec![MANAGE_REMOTE, TRUNCATE, ACK_DISABLE, MAX_SIZE, EVENT_START_DISABLE, EVENT_END_DISABLE],
+        0..=4,
+    );
+    let ops = prop_oneof![2 => Just(OP_PUT | OP_GET), 1 => Just(OP_PUT), 1 => Just(OP_GET)];
+    let threshold = prop_oneof![2 => Just(-1), 3 => 1..5_i32];
+    let eq = prop::option::weighted(0.8, 0..QUEUES);
+    (len, options, ops, threshold, 0..24_usize, eq, any::<bool>()).prop_map(
+        |(len, options, ops, threshold, max_size, eq, unlink)| {
+            let mut options = options.into_iter().fold(ops, |all, one| all | one);
+            if options & MANAGE_REMOTE != 0 {
+                // What a largest size means then is open.
+                options &= !MAX_SIZE;
+            }
+            MdDraw { len, options, threshold, max_size, eq, unlink }
+        },
+    )
+}
+
+/// Strategy for a list of operations.
+pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let (at, pt, bits, offset) =
+        (0..2_usize, prop_oneof![8 => 0..2_u32, 1 => Just(99_999)], 0..4_u64, 0..60_usize);
+    let part = (0..40_usize, 0..1300_usize);
+    let attach = (
+        at.clone(),
+        0..2_u32,
+        0..4_usize,
+        bits.clone(),
+        bits.clone(),
+        any::<(bool, bool)>(),
+        prop::option::of(0..9_usize),
+    )
+        .prop_map(|(at, pt, id, bits, ignore, (unlink, before), base)| Op::Attach {
+            at,
+            pt,
+            id,
+            bits,
+            ignore,
+            unlink,
+            before,
+            base,
+        });
+    let put = (
+        at.clone(),
+        at.clone(),
+        0..9_usize,
+        part.clone(),
+        any::<bool>(),
+        (pt.clone(), bits.clone()),
+        offset.clone(),
+        any::<u64>(),
+    )
+        .prop_map(|(at, to, md, part, ack, (pt, bits), offset, hdr)| Op::Put {
+            at,
+            to,
+            md,
+            part,
+            ack,
+            pt,
+            bits,
+            offset,
+            hdr,
+        });
+    let get = (at.clone(), at.clone(), 0..9_usize, part, pt.clone(), bits.clone(), offset.clone())
+        .prop_map(|(at, to, md, part, pt, bits, offset)| Op::Get { at, to, md, part, pt, bits, offset });
+    let get_put = (at.clone(), at.clone(), 0..9_usize, 0..9_usize, pt, bits, offset, any::<u64>()).prop_map(
+        |(at, to, get, put, pt, bits, offset, hdr)| Op::GetPut { at, to, get, put, pt, bits, offset, hdr },
+    );
+    let update = (at.clone(), 0..9_usize, prop::option::of(md_draw()), prop::option::of(0..QUEUES))
+        .prop_map(|(at, md, new, test)| Op::MdUpdate { at, md, new, test });
+    let op = prop_oneof![
+        4 => attach,
+        6 => (at.clone(), 0..9_usize, md_draw()).prop_map(|(at, me, md)| Op::MdAttach { at, me, md }),
+        4 => (at.clone(), md_draw()).prop_map(|(at, md)| Op::MdBind { at, md }),
+        1 => (at.clone(), 0..9_usize).prop_map(|(at, me)| Op::MeUnlink { at, me }),
+        1 => (at.clone(), 0..9_usize).prop_map(|(at, md)| Op::MdUnlink { at, md }),
+        2 => update,
+        12 => put,
+        6 => get,
+        3 => get_put,
+        4 => (at, 0..QUEUES, 0..20_usize).prop_map(|(at, eq, count)| Op::EqGet { at, eq, count }),
+    ];
+    prop::collection::vec(op, 1..90)
+}
+
+/// What the library calls what the model counts.
+struct Names {
+    mes: Vec<MeHandle>,
+    mds: Vec<(MdHandle, Buffer)>,
+    eqs: Vec<EqHandle>,
+    sequences: Vec<Option<u32>>,
+    /// Sequence of the START of an operation, by queue and END kind.
+    starts: Vec<(usize, usize, EventKind, u32)>,
+}
+
+struct Driver<'a> {
+    rig: &'a Rig,
+    model: Model,
+    names: Vec<Names>,
+    fresh: u64,
+}
+
+type Outcome = Result<(), TestCaseError>;
+
+/// Plays all operations and compares.
+pub(crate) fn play(rig: &Rig, ops: &[Op]) -> Outcome {
+    let processes =
+        rig.nodes().iter().map(|_| Process { eqs: vec![Vec::new(); QUEUES], ..Process::default() });
+    let model = Model {
+        processes: processes.collect(),
+        ids: rig.nodes().iter().map(|node| node.id()).collect(),
+        operations: 0,
+    };
+    let names = rig.nodes().iter().map(|node| Names {
+        mes: Vec::new(),
+        mds: Vec::new(),
+        eqs: (0..QUEUES).map(|_| node.eq_alloc(ROOM as u64).expect("PtlEQAlloc")).collect(),
+        sequences: vec![None; QUEUES],
+        starts: Vec::new(),
+    });
+    let mut driver = Driver { rig, model, names: names.collect(), fresh: 0 };
+    for op in ops {
+        driver.make_room()?;
+        driver.step(op)?;
+        driver.compare_memory()?;
+    }
+    for at in 0..rig.nodes().len() {
+        for eq in 0..QUEUES {
+            driver.read(at, eq, usize::MAX)?;
+        }
+    }
+    driver.compare_drops()
+}
+
+/// The live one that an index means.
+fn pick<T>(all: &[Option<T>], index: usize, fits: impl Fn(&T) -> bool) -> Option<usize> {
+    let live: Vec<_> = (0..all.len()).filter(|at| all[*at].as_ref().is_some_and(&fits)).collect();
+    (!live.is_empty()).then(|| live[index % live.len()])
+}
+
+impl Driver<'_> {
+    fn at(&self, at: usize) -> usize {
+        at % self.rig.nodes().len()
+    }
+
+    fn describe(&mut self, at: usize, draw: &MdDraw) -> (model::Md, portals3::Md, Buffer) {
+        self.fresh += 1;
+        let bytes = pattern(self.fresh, draw.len);
+        let buffer = self.rig.nodes()[at].filled(&bytes);
+        let eq = draw.eq.map_or(EqHandle::NONE, |eq| self.names[at].eqs[eq]);
+        let theirs = portals3::Md {
+            threshold: draw.threshold,
+            max_size: draw.max_size as u64,
+            ..crate::rig::md(buffer, draw.options, eq)
+        };
+        let ours = model::Md {
+            bytes,
+            threshold: draw.threshold,
+            max_size: draw.max_size,
+            options: draw.options,
+            eq: draw.eq,
+            unlink: if draw.unlink { Unlink::Unlink } else { Unlink::Retain },
+            cursor: 0,
+            inactive: false,
+        };
+        (ours, theirs, buffer)
+    }
+
+    /// A free-floating descriptor of a process that can serve as a source or sink.
+    fn bound(&self, at: usize, index: usize) -> Option<usize> {
+        let process = &self.model.processes[at];
+        let attached: Vec<_> = process.mes.iter().flatten().filter_map(|me| me.md).collect();
+        let free: Vec<Option<usize>> = (0..process.mds.len())
+            .map(|md| process.mds[md].as_ref().filter(|m| !m.inactive && !attached.contains(&md)).map(|_| md))
+            .collect();
+        pick(&free, index, |_| true)
+    }
+
+    fn step(&mut self, op: &Op) -> Outcome {
+        match op.clone() {
+            Op::Attach { at, pt, id, bits, ignore, unlink, before, base } => {
+                let at = self.at(at);
+                let node = &self.rig.nodes()[at];
+                let first = self.rig.nodes()[0].id();
+                let id = [
+                    ProcessId::ANY,
+                    ProcessId { nid: portals3::NID_ANY, ..first },
+                    ProcessId { pid: portals3::PID_ANY, ..first },
+                    self.rig.nodes()[self.rig.nodes().len() - 1].id(),
+                ][id];
+                let unlink = if unlink { Unlink::Unlink } else { Unlink::Retain };
+                let pos = if before { InsPos::Before } else { InsPos::After };
+                let base = base.and_then(|base| pick(&self.model.processes[at].mes, base, |_| true));
+                let mut me = Me { pt, id, bits, ignore, unlink, md: None };
+                let handle = match base {
+                    None => node.me_attach(pt, id, bits, ignore, unlink, pos),
+                    Some(base) => {
+                        me.pt = self.model.processes[at].mes[base].as_ref().expect("picked").pt;
+                        node.me_insert(self.names[at].mes[base], id, bits, ignore, unlink, pos)
+                    }
+                };
+                self.names[at].mes.push(handle.map_err(|e| TestCaseError::fail(format!("{e:?}")))?);
+                self.model.me_attach(at, me, base, pos);
+            }
+            Op::MdAttach { at, me, md } => {
+                let at = self.at(at);
+                let Some(me) = pick(&self.model.processes[at].mes, me, |_| true) else { return Ok(()) };
+                let taken = self.model.processes[at].mes[me].as_ref().is_some_and(|me| me.md.is_some());
+                let (ours, theirs, buffer) = self.describe(at, &md);
+                let result = self.rig.nodes()[at].md_attach(self.names[at].mes[me], theirs, ours.unlink);
+                if taken {
+                    prop_assert_eq!(result, Err(Error::MeInUse));
+                } else {
+                    self.names[at]
+                        .mds
+                        .push((result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?, buffer));
+                    self.model.md_add(at, ours, Some(me));
+                }
+            }
+            Op::MdBind { at, md } => {
+                let at = self.at(at);
+                let (ours, theirs, buffer) = self.describe(at, &md);
+                let result = self.rig.nodes()[at].md_bind(theirs, ours.unlink);
+                self.names[at].mds.push((result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?, buffer));
+                self.model.md_add(at, ours, None);
+            }
+            Op::MeUnlink { at, me } => {
+                let at = self.at(at);
+                let process = &self.model.processes[at];
+                // What becomes of a retained descriptor of an entry that goes is open.
+                let goes = |me: &Me| {
+                    me.md.is_none_or(|md| {
+                        process.mds[md].as_ref().is_some_and(|md| md.unlink == Unlink::Unlink)
+                    })
+                };
+                let Some(me) = pick(&process.mes, me, goes) else { return Ok(()) };
+                prop_assert_eq!(self.rig.nodes()[at].me_unlink(self.names[at].mes[me]), Ok(()));
+                self.model.me_unlink(at, me);
+            }
+            Op::MdUnlink { at, md } => {
+                let at = self.at(at);
+                // Any that ever was: those that are gone must be refused.
+                let count = self.names[at].mds.len();
+                if count == 0 {
+                    return Ok(());
+                }
+                let md = md % count;
+                let result = self.rig.nodes()[at].md_unlink(self.names[at].mds[md].0);
+                if self.model.processes[at].mds[md].is_some() {
+                    prop_assert_eq!(result, Ok(()));
+                    self.model.md_unlink(at, md);
+                } else {
+                    prop_assert_eq!(result, Err(Error::MdInvalid));
+                }
+            }
+            Op::MdUpdate { at, md, new, test } => self.update(at, md, new, test)?,
+            Op::Put { at, to, md, part, ack, pt, bits, offset, hdr } => {
+                let (at, to) = (self.at(at), self.at(to));
+                let Some(md) = self.bound(at, md) else { return Ok(()) };
+                let (local_offset, length) = self.part(at, md, part);
+                let message = Message {
+                    kind: model::Kind::Put { ack },
+                    from: at,
+                    to,
+                    pt,
+                    bits,
+                    remote_offset: offset,
+                    local_offset,
+                    length,
+                    hdr,
+                    source: Some(md),
+                    sink: None,
+                };
+                let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
+                let (local_offset, length) = (local_offset as u64, length as u64);
+                let (node, md) = (&self.rig.nodes()[at], self.names[at].mds[md].0);
+                let result = node.put_region(md, local_offset, length, ack, self.to(&message), hdr);
+                prop_assert_eq!(result, Ok(()));
+                self.model.run(&message);
+            }
+            Op::Get { at, to, md, part, pt, bits, offset } => {
+                let (at, to) = (self.at(at), self.at(to));
+                let Some(md) = self.bound(at, md) else { return Ok(()) };
+                let (local_offset, length) = self.part(at, md, part);
+                let message = Message {
+                    kind: model::Kind::Get,
+                    from: at,
+                    to,
+                    pt,
+                    bits,
+                    remote_offset: offset,
+                    local_offset,
+                    length,
+                    hdr: 0,
+                    source: None,
+                    sink: Some(md),
+                };
+                let (node, md) = (&self.rig.nodes()[at], self.names[at].mds[md].0);
+                let result = node.get_region(md, local_offset as u64, length as u64, self.to(&message));
+                prop_assert_eq!(result, Ok(()));
+                self.model.run(&message);
+            }
+            Op::GetPut { at, to, get, put, pt, bits, offset, hdr } => {
+                let (at, to) = (self.at(at), self.at(to));
+                let (Some(get), Some(put)) = (self.bound(at, get), self.bound(at, put)) else {
+                    return Ok(());
+                };
+                let length =
+                    |md: usize| self.model.processes[at].mds[md].as_ref().expect("bound").bytes.len();
+                // What differing lengths mean is open.
+                if get == put || length(get) != length(put) || length(get) > 64 {
+                    return Ok(());
+                }
+                let message = Message {
+                    kind: model::Kind::GetPut,
+                    from: at,
+                    to,
+                    pt,
+                    bits,
+                    remote_offset: offset,
+                    local_offset: 0,
+                    length: length(get),
+                    hdr,
+                    source: Some(put),
+                    sink: Some(get),
+                };
+                let (into, from) = (self.names[at].mds[get].0, self.names[at].mds[put].0);
+                let result = self.rig.nodes()[at].get_put(into, from, self.to(&message), hdr);
+                prop_assert_eq!(result, Ok(()));
+                self.model.run(&message);
+            }
+            Op::EqGet { at, eq, count } => {
+                let at = self.at(at);
+                self.read(at, eq, count)?;
+            }
+        }
+        self.rig.settle();
+        Ok(())
+    }
+
+    fn to(&self, message: &Message) -> To {
+        To {
+            id: self.model.ids[message.to],
+            pt: message.pt,
+            ac: 0,
+            bits: message.bits,
+            offset: message.remote_offset as u64,
+        }
+    }
+
+    fn part(&self, at: usize, md: usize, part: (usize, usize)) -> (usize, usize) {
+        let len = self.model.processes[at].mds[md].as_ref().expect("bound").bytes.len();
+        let offset = part.0.min(len);
+        (offset, part.1.min(len - offset))
+    }
+
+    fn update(&mut self, at: usize, md: usize, new: Option<MdDraw>, test: Option<usize>) -> Outcome {
+        let at = self.at(at);
+        let Some(md) = pick(&self.model.processes[at].mds, md, |_| true) else { return Ok(()) };
+        let new = new.map(|draw| self.describe(at, &draw));
+        let before = self.model.processes[at].mds[md].clone().expect("picked");
+        let names = &self.names[at];
+        let mut old = crate::rig::md(Buffer { address: 0, len: 0 }, 0, EqHandle::NONE);
+        let queue = test.map_or(EqHandle::NONE, |eq| names.eqs[eq]);
+        let changed = new.as_ref().map(|new| new.1);
+        let result = self.rig.nodes()[at].md_update(names.mds[md].0, Some(&mut old), changed, queue);
+        prop_assert_eq!(old.start, names.mds[md].1.start());
+        prop_assert_eq!(old.length, before.bytes.len() as u64);
+        prop_assert_eq!(old.options, before.options);
+        prop_assert_eq!(old.threshold, before.threshold);
+        let due: Vec<_> = test.map_or(Vec::new(), |eq| self.model.processes[at].eqs[eq].clone());
+        let Some((mut ours, _, buffer)) = new else {
+            prop_assert_eq!(result, Ok(()));
+            return Ok(());
+        };
+        let unread = due.iter().any(|due| !due.optional);
+        let perhaps = due.iter().any(|due| due.optional);
+        if !perhaps {
+            prop_assert_eq!(result, if unread { Err(Error::MdNoUpdate) } else { Ok(()) });
+        }
+        if result.is_ok() {
+            ours.unlink = before.unlink;
+            self.model.processes[at].mds[md] = Some(ours);
+            self.names[at].mds[md].1 = buffer;
+        }
+        Ok(())
+    }
+
+    /// Reads up to `count` events of a queue and compares them with what is due.
+    fn read(&mut self, at: usize, eq: usize, count: usize) -> Outcome {
+        for _ in 0..count {
+            let fetched = self.rig.poll(&self.rig.nodes()[at], self.names[at].eqs[eq]);
+            let Some(fetched) = fetched else {
+                let missing = self.model.processes[at].eqs[eq].iter().find(|due| !due.optional);
+                prop_assert!(missing.is_none(), "never came: {:?}", missing);
+                self.model.processes[at].eqs[eq].clear();
+                return Ok(());
+            };
+            prop_assert!(!fetched.dropped, "nothing may be lost: {:?}", fetched);
+            self.compare(at, eq, &fetched.event)?;
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, at: usize, eq: usize, event: &Event) -> Outcome {
+        let names = &mut self.names[at];
+        let dues = &mut self.model.processes[at].eqs[eq];
+        // Events of one operation may come in any order that its parts permit, those of two in theirs.
+        let Some(operation) =
+            dues.iter().find(|due| !due.optional || due.kind == event.kind).map(|d| d.operation)
+        else {
+            return Err(TestCaseError::fail(format!("nothing was due: {event:?}")));
+        };
+        dues.retain(|due| due.operation >= operation);
+        let candidate = dues.iter().position(|due| {
+            let ready = |other: &Due| {
+                other.operation == due.operation
+                    && other.md == due.md
+                    && !other.optional
+                    && due.after.contains(&other.kind)
+            };
+            due.operation == operation
+                && due.kind == event.kind
+                && names.mds[due.md].0 == event.md_handle
+                && !dues.iter().any(ready)
+        });
+        let Some(candidate) = candidate else {
+            return Err(TestCaseError::fail(format!("{event:?} came, due were {dues:?}")));
+        };
+        let due = dues.remove(candidate);
+        if let Some(last) = names.sequences[eq] {
+            prop_assert_eq!(event.sequence, last.wrapping_add(1));
+        }
+        names.sequences[eq] = Some(event.sequence);
+        if due.kind == EventKind::Unlink {
+            return Ok(());
+        }
+        prop_assert_eq!(event.match_bits, due.bits);
+        prop_assert_eq!(event.mlength, due.mlength as u64);
+        use EventKind::{
+            Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd,
+            SendStart,
+        };
+        match due.kind {
+            PutStart | PutEnd | GetPutStart | GetPutEnd => {
+                prop_assert_eq!(event.hdr_data, due.hdr);
+                prop_assert_eq!((event.rlength, event.offset), (due.rlength as u64, due.offset as u64));
+                prop_assert_eq!(event.initiator, due.peer);
+            }
+            GetStart | GetEnd => {
+                prop_assert_eq!((event.rlength, event.offset), (due.rlength as u64, due.offset as u64));
+                prop_assert_eq!(event.initiator, due.peer);
+            }
+            ReplyStart | ReplyEnd => {
+                prop_assert_eq!(event.offset, due.offset as u64);
+                prop_assert_eq!(event.initiator, due.peer);
+            }
+            Ack => prop_assert_eq!(event.initiator, due.peer),
+            SendStart | SendEnd | EventKind::Unlink => {}
+        }
+        match due.kind {
+            PutStart | GetStart | GetPutStart | SendStart | ReplyStart => {
+                names.starts.push((due.operation, due.md, due.kind, event.sequence));
+            }
+            PutEnd | GetEnd | GetPutEnd | SendEnd | ReplyEnd => {
+                let start = due.after[0];
+                let known = names.starts.iter().find(|s| (s.0, s.1, s.2) == (due.operation, due.md, start));
+                if let Some(start) = known {
+                    prop_assert_eq!(event.link, start.3, "the link of an END is the sequence of its START");
+                }
+            }
+            Ack | EventKind::Unlink => {}
+        }
+        Ok(())
+    }
+
+    /// Reads queues that another operation could fill.
+    fn make_room(&mut self) -> Outcome {
+        for at in 0..self.rig.nodes().len() {
+            for eq in 0..QUEUES {
+                if self.model.processes[at].eqs[eq].len() + BURST > ROOM {
+                    self.read(at, eq, usize::MAX)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_memory(&self) -> Outcome {
+        for (at, process) in self.model.processes.iter().enumerate() {
+            for (md, (_, buffer)) in process.mds.iter().zip(&self.names[at].mds) {
+                if let Some(md) = md {
+                    prop_assert!(self.rig.nodes()[at].read(*buffer) == md.bytes, "memory differs");
+                }
+            }
+        }
+        self.compare_drops()
+    }
+
+    fn compare_drops(&self) -> Outcome {
+        for (process, node) in self.model.processes.iter().zip(self.rig.nodes()) {
+            let (fewest, most) = process.drops;
+            prop_assert!(
+                (fewest..=most).contains(&node.dropped()),
+                "{} of {fewest}..={most}",
+                node.dropped()
+            );
+        }
+        Ok(())
+    }
+}

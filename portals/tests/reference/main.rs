@@ -1,0 +1,44 @@
+//! A property: whatever calls are made one after the other, the library does what a small, slow and obvious model of
+//! the specification does.
+//!
+//! The model ([`model`]) keeps lists, descriptors and queues in plain vectors and delivers a message by a plain loop.
+//! Operations are drawn at random, made on both, and every result, event and byte compared. What the specification
+//! leaves open is either not drawn or marked in the model (`Due::optional`, a range of drops).
+
+#[path = "../rig/mod.rs"]
+mod rig;
+
+mod driver;
+mod model;
+
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+
+use driver::{Op, ops, play};
+use rig::Kind;
+use rig::watchdog::Watchdog;
+
+fn check(kind: Kind, cases: u32) {
+    let _watchdog = Watchdog::new(format!("random operations on {kind:?}"), 500);
+    let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
+    let strategy = (any::<u64>(), ops());
+    let run = |(seed, ops): (u64, Vec<Op>)| play(&kind.rig_seeded(seed), &ops);
+    if let Err(failure) = TestRunner::new(config).run(&strategy, run) {
+        panic!("{kind:?}: {failure}");
+    }
+}
+
+#[test]
+fn random_operations_on_a_loopback_do_what_the_model_does() {
+    check(Kind::Loopback, 300);
+}
+
+#[test]
+fn random_operations_on_shared_memory_do_what_the_model_does() {
+    check(Kind::ShmOneProcess, 100);
+}
+
+#[test]
+fn random_operations_in_frames_do_what_the_model_does() {
+    check(Kind::Framed, 200);
+}
