@@ -8,7 +8,7 @@
 //!   (check an exchange, then return 0) `orphan:N` (leave a forked child behind that sleeps, then gasnet_exit)
 //!   `childexit:N` (a forked child exits with N; later the rank returns 0) `late:N` (before joining: exit N)
 //! * others: `barrier` `poll` `spin` `sleep` `masked` (spin with all signals blocked) `stop` (SIGSTOP itself)
-//!   `finish` (print another line after 50 ms, then return 0)
+//!   `finish` (print another line 50 ms after the first exit, then return 0)
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
 
@@ -72,6 +72,9 @@ fn others(boot: &dyn Bootstrap, what: &str) -> i32 {
             0
         }
         "finish" => {
+            while boot.control().decision().is_none() {
+                clock::sleep_ns(1_000_000);
+            }
             clock::sleep_ns(50_000_000);
             print(boot.rank(), c"finishes");
             0

@@ -10,7 +10,7 @@
 
 use crate::boot::control::{self, Cause, Decision, JobControl};
 use crate::os::{self, process, signal, thread};
-use crate::{env, report};
+use crate::{env, fault, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
@@ -69,9 +69,15 @@ pub fn exit(code: i32) -> ! {
         os::exit_now(code);
     }
     claim();
+    leave(decide(job, code), FLUSH_US.load(Ordering::Relaxed))
+}
+
+/// Decides for this rank that the job ends with this code, and tells; returns the code that holds.
+fn decide(job: &JobControl, code: i32) -> i32 {
+    let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
     let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
     job.notify();
-    leave(d.code, FLUSH_US.load(Ordering::Relaxed))
+    d.code
 }
 
 /// Leaves because [`JobControl::poll_exit`] has a code. A SIGQUIT handler that the client installed runs first; the
@@ -88,6 +94,19 @@ pub fn follow() -> ! {
         signal::raise(libc::SIGQUIT);
     }
     leave(code, FOLLOW_FLUSH_US)
+}
+
+/// Leaves because a peer was found dead. Its supervisor is about to find out how it died, and with what code the job
+/// therefore ends; the peer's death is told there.
+pub fn lost() -> ! {
+    const TRIES: u32 = 1000;
+    for _ in 0..TRIES {
+        if job().is_none_or(|j| j.poll_exit().is_some()) {
+            follow();
+        }
+        os::clock::sleep_ns(1_000_000);
+    }
+    exit(1)
 }
 
 /// Whether somebody has decided that the job ends, though this process may still go on. A peer that is found dead
@@ -179,12 +198,11 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         return;
     }
     let first = claim();
-    let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
-    job.notify();
-    if d.code == code && first {
+    let agreed = decide(job, code);
+    if agreed == code && first {
         // The C library goes on: earlier exit handlers, destructors, streams.
         signal::ignore(libc::SIGQUIT);
         return;
     }
-    leave(d.code, FLUSH_US.load(Ordering::Relaxed))
+    leave(agreed, FLUSH_US.load(Ordering::Relaxed))
 }

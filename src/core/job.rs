@@ -258,7 +258,7 @@ impl Job {
                 if !exit::is_ending() {
                     report::note(format_args!("process {local_rank} (pid {pid}) died in the middle of a delivery to this process"));
                 }
-                exit::exit(1)
+                exit::lost()
             }
         }
     }
