@@ -1,6 +1,109 @@
-//! x
-use crate::Case;
-/// x
+//! Wrong calls: the cases that `testbad -list` names, each as a job of two processes. A case passes, or ends the job with
+//! a fatal message that holds the words which the list names.
+
+use crate::job::{Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::program::{self, Program};
+use crate::{Case, Trouble};
+use std::process::Command;
+use std::time::Duration;
+
+/// A row of the list.
+#[derive(Clone, Debug)]
+struct Row {
+    name: String,
+    modes: Vec<Mode>,
+    dies: bool,
+    words: String,
+}
+
+/// One entry per case, mode and path; the sample takes each once. If the list cannot be had, one entry that says why.
 pub fn cases() -> Vec<Case> {
-    Vec::new()
+    let Some(program) = program::named("testbad") else { return Vec::new() };
+    let rows = match list(&program) {
+        Ok(rows) => rows,
+        Err(trouble) => return vec![Case::new("testbad::list".to_string(), true, move || Err(trouble))],
+    };
+    let mut all = Vec::new();
+    for row in rows {
+        for (i, &mode) in row.modes.iter().enumerate() {
+            for portals in [false, true] {
+                let path = if portals { "portals" } else { "cross" };
+                let name = format!("testbad::{}::{path}::{}", mode.name(), row.name);
+                let (p, r) = (program.clone(), row.clone());
+                all.push(Case::new(name, i == 0 && !portals, move || answered(&p, &r, mode, portals)));
+            }
+        }
+    }
+    all
+}
+
+fn list(program: &Program) -> Result<Vec<Row>, Trouble> {
+    let compiled = layout::compiled(&program.source, Mode::Seq)?;
+    let mut command = Command::new(compiled);
+    command.arg("-list").env("LD_LIBRARY_PATH", layout::build().join("lib"));
+    layout::succeed(command)?.lines().map(row).collect()
+}
+
+fn row(line: &str) -> Result<Row, Trouble> {
+    let columns: Vec<&str> = line.split('\t').collect();
+    let [name, threads, outcome, rest @ ..] = columns.as_slice() else {
+        return Err(format!("testbad -list: {line:?} has too few columns"));
+    };
+    let modes = match *threads {
+        "both" => vec![Mode::Seq, Mode::Par],
+        "par" => vec![Mode::Par],
+        "seq" => vec![Mode::Seq],
+        _ => return Err(format!("testbad -list: {threads:?} in {line:?}")),
+    };
+    let dies = match *outcome {
+        "dies" => true,
+        "passes" => false,
+        _ => return Err(format!("testbad -list: {outcome:?} in {line:?}")),
+    };
+    Ok(Row { name: name.to_string(), modes, dies, words: rest.first().unwrap_or(&"").to_string() })
+}
+
+fn answered(program: &Program, row: &Row, mode: Mode, portals: bool) -> Result<(), Trouble> {
+    let compiled = layout::compiled(&program.source, mode)?;
+    let mut job =
+        Job::new(&layout::build(), &compiled, std::slice::from_ref(&row.name), Launcher::Gasnetrun, 2)
+            .watchdog(Duration::from_secs(60));
+    if portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    if !row.dies {
+        return if ended.code == Some(0) && ended.says("testbad: PASS") {
+            Ok(())
+        } else {
+            Err(ended.trouble("it did not pass"))
+        };
+    }
+    if ended.code == Some(0) {
+        return Err(ended.trouble("the wrong call was accepted"));
+    }
+    // Words with numbers that are known only in the job are printed there.
+    let told = ended.output.lines().find_map(|l| l.strip_prefix("testbad: expects: ")).unwrap_or(&row.words);
+    let fatal: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("***")).collect();
+    match told.split('|').find(|word| !fatal.iter().any(|l| l.contains(word))) {
+        Some(word) => Err(ended.trouble(format!("no line that begins with *** says {word:?}"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows() {
+        let r = row("put_node\tboth\tdies\tgasnet_put|1000000").unwrap();
+        assert_eq!(r.name, "put_node");
+        assert!(r.dies && r.modes.len() == 2);
+        assert_eq!(r.words, "gasnet_put|1000000");
+        assert!(!row("init_twice\tseq\tpasses\t").unwrap().dies);
+        assert!(row("x\tall\tpasses\t").is_err());
+    }
 }
