@@ -61,6 +61,12 @@ impl Credits {
         self.peers.as_ref().is_none_or(|p| sync::take(self.par, &p[node as usize], n))
     }
 
+    /// What is left of each process.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> Option<impl Iterator<Item = u32>> {
+        self.peers.as_ref().map(|p| p.iter().map(|c| c.load(Ordering::Acquire)))
+    }
+
     /// How many of `n` credits of this process are missing.
     pub(super) fn short_of(&self, node: u32, n: u32) -> u32 {
         self.peers.as_ref().map_or(0, |p| n.saturating_sub(p[node as usize].load(Ordering::Relaxed)))

@@ -42,6 +42,8 @@ mod rplsb;
 mod safe;
 mod sync;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod tickets;
 mod tmpmd;
 mod user;

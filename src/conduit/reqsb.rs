@@ -68,6 +68,11 @@ impl<P: Portals> ReqSb<P> {
         self.free.take()
     }
 
+    #[cfg(test)]
+    pub(super) fn left(&self) -> u32 {
+        self.free.left()
+    }
+
     /// Gives a chunk back.
     #[inline]
     pub(super) fn give(&self, chunk: u32) {

@@ -44,6 +44,11 @@ impl<P: Portals> RplSb<P> {
         self.free.take()
     }
 
+    #[cfg(test)]
+    pub(super) fn left(&self) -> u32 {
+        self.free.left()
+    }
+
     #[inline]
     pub(super) fn give(&self, chunk: u32) {
         self.free.give(chunk);

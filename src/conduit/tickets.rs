@@ -24,6 +24,11 @@ impl Tickets {
         sync::take(self.par, &self.free, n).then_some(())
     }
 
+    #[cfg(test)]
+    pub(super) fn left(&self) -> u32 {
+        self.free.load(core::sync::atomic::Ordering::Acquire)
+    }
+
     #[inline]
     pub(super) fn give(&self, n: u32) {
         sync::give(self.par, &self.free, n);

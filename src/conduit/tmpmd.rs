@@ -44,6 +44,11 @@ impl<P: Portals> TmpMd<P> {
         self.free.take()
     }
 
+    #[cfg(test)]
+    pub(super) fn left(&self) -> u32 {
+        self.free.left()
+    }
+
     /// Gives a slot back whose descriptor was never bound.
     #[inline]
     pub(super) fn give(&self, slot: u32) {

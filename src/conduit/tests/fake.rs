@@ -1,0 +1,412 @@
+//! A second implementation of the Portals trait, for tests: no extension, one lock around everything, and as much delay
+//! and disorder as the specification permits.
+//!
+//! Messages match in the order in which they were sent. After that each goes its own way: its bytes arrive, its END
+//! event is posted, its ACK and SEND events come back, all when a seeded dice says so, so that those of different
+//! messages overtake each other. Only an UNLINK event waits for the END events of its descriptor.
+
+use crate::conduit::portals::{
+    Error, Event, EventKind, Extension, Fetched, MdSpec, Place, Portals, ProcessId,
+};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+/// Handles are numbers that are never used twice.
+type Handle = u32;
+
+struct Me {
+    handle: Handle,
+    match_bits: u64,
+    ignore_bits: u64,
+    unlink: bool,
+    md: Option<Handle>,
+}
+
+struct Md {
+    spec: MdSpec<Handle>,
+    cursor: usize,
+    unlink: bool,
+    inactive: bool,
+    pending: u32,
+}
+
+#[derive(Default)]
+struct Eq {
+    size: usize,
+    events: VecDeque<Event>,
+    lost: bool,
+}
+
+#[derive(Default)]
+struct Process {
+    lists: HashMap<u32, Vec<Me>>,
+    mds: HashMap<Handle, Md>,
+    eqs: HashMap<Handle, Eq>,
+    dropped: u64,
+}
+
+/// Something that will happen.
+enum Later {
+    /// Bytes arrive at a target, with the event of their end and the acknowledgement.
+    Arrive {
+        target: usize,
+        md: Handle,
+        to: usize,
+        bytes: Vec<u8>,
+        event: Event,
+        ack: Option<(usize, Handle, Event)>,
+    },
+    /// Bytes of a get are read at their source, which an event then says; a reply goes back.
+    Read { target: usize, md: Handle, from: usize, event: Event, reply: (usize, Handle, usize, Event) },
+    /// Bytes arrive where a get wants them.
+    Reply { process: usize, md: Handle, to: usize, bytes: Vec<u8>, event: Event },
+    /// An event of ours.
+    Post { process: usize, md: Handle, event: Event },
+}
+
+struct Net {
+    processes: Vec<Process>,
+    later: Vec<Later>,
+    next: Handle,
+    dice: u64,
+    /// One in this many looks at a queue lets something happen.
+    laziness: u64,
+}
+
+// SAFETY: the raw pointers in it are addresses of memory that outlives the net; one lock guards all use.
+unsafe impl Send for Net {}
+
+/// One process's interface.
+pub(super) struct Fake {
+    net: Arc<Mutex<Net>>,
+    me: usize,
+}
+
+/// Interfaces of a fresh net. With `laziness` 0 everything happens at once.
+pub(super) fn net(processes: usize, laziness: u64, seed: u64) -> Vec<Fake> {
+    let net = Net {
+        processes: (0..processes).map(|_| Process::default()).collect(),
+        later: Vec::new(),
+        next: 1,
+        dice: seed * 2 + 1,
+        laziness,
+    };
+    let net = Arc::new(Mutex::new(net));
+    (0..processes).map(|me| Fake { net: net.clone(), me }).collect()
+}
+
+impl Net {
+    fn roll(&mut self, n: u64) -> u64 {
+        self.dice ^= self.dice << 13;
+        self.dice ^= self.dice >> 7;
+        self.dice ^= self.dice << 17;
+        self.dice % n
+    }
+
+    fn handle(&mut self) -> Handle {
+        self.next += 1;
+        self.next
+    }
+
+    /// Lets things happen.
+    fn step(&mut self) {
+        if self.laziness == 0 {
+            while !self.later.is_empty() {
+                let next = self.later.remove(0);
+                self.happen(next);
+            }
+        } else if self.roll(self.laziness) == 0 {
+            for _ in 0..self.later.len().min(4) {
+                let i = self.roll(self.later.len() as u64) as usize;
+                let next = self.later.swap_remove(i);
+                self.happen(next);
+            }
+        }
+    }
+
+    fn happen(&mut self, next: Later) {
+        match next {
+            Later::Arrive { target, md, to, bytes, event, ack } => {
+                // SAFETY: the owner of the descriptor vouched for its memory.
+                unsafe { std::ptr::copy(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+                self.finish(target, md, event);
+                if let Some((process, md, event)) = ack {
+                    self.later.push(Later::Post { process, md, event });
+                }
+            }
+            Later::Read { target, md, from, event, reply: (process, own, to, reply) } => {
+                // SAFETY: as above.
+                let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, event.mlength) }.to_vec();
+                self.finish(target, md, event);
+                self.later.push(Later::Reply { process, md: own, to, bytes, event: reply });
+            }
+            Later::Reply { process, md, to, bytes, event } => {
+                // SAFETY: as above.
+                unsafe { std::ptr::copy(bytes.as_ptr(), to as *mut u8, bytes.len()) };
+                self.finish(process, md, event);
+            }
+            Later::Post { process, md, event } => self.finish(process, md, event),
+        }
+    }
+
+    /// Posts the event of an operation on a descriptor, which is then no longer pending.
+    fn finish(&mut self, process: usize, md: Handle, event: Event) {
+        let p = &mut self.processes[process];
+        let m = p.mds.get_mut(&md).expect("a descriptor with an operation pending has not been unlinked");
+        m.pending -= 1;
+        if !m.spec.flags.event_end_disable {
+            post(&mut p.eqs, m.spec.eq, event);
+        }
+        if m.inactive && m.unlink && m.pending == 0 {
+            post(&mut p.eqs, m.spec.eq, Event { kind: EventKind::Unlink, ..event });
+            p.mds.remove(&md);
+        }
+    }
+
+    /// Finds the descriptor for a message, and where in it the bytes go.
+    fn accept(
+        &mut self,
+        target: usize,
+        pt: u32,
+        bits: u64,
+        put: bool,
+        n: usize,
+        remote: usize,
+    ) -> Option<(Handle, usize, usize)> {
+        let p = &mut self.processes[target];
+        let list = p.lists.get_mut(&pt)?;
+        let mut found = None;
+        for (i, me) in list.iter().enumerate() {
+            let Some(h) = me.md else { continue };
+            let md = p.mds.get_mut(&h).expect("an attached descriptor exists");
+            let f = md.spec.flags;
+            if (me.match_bits ^ bits) & !me.ignore_bits != 0
+                || md.inactive
+                || !(if put { f.op_put } else { f.op_get })
+            {
+                continue;
+            }
+            let offset = if f.manage_remote { remote } else { md.cursor };
+            let room = md.spec.length.saturating_sub(offset);
+            if offset > md.spec.length || (n > room && !f.truncate) {
+                continue;
+            }
+            let n = n.min(room);
+            md.pending += 1;
+            md.cursor += if f.manage_remote { 0 } else { n };
+            if md.spec.max_size.is_some_and(|max| md.spec.length - md.cursor < max) {
+                md.inactive = true;
+            }
+            found = Some((i, h, offset, n, md.inactive && me.unlink));
+            break;
+        }
+        let Some((i, h, offset, n, gone)) = found else {
+            p.dropped += 1;
+            return None;
+        };
+        if gone {
+            list.remove(i);
+        }
+        Some((h, offset, n))
+    }
+}
+
+fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: Event) {
+    let Some(eq) = eq else { return };
+    let q = eqs.get_mut(&eq).expect("queues are not freed");
+    if q.events.len() == q.size {
+        q.lost = true;
+    } else {
+        q.events.push_back(event);
+    }
+}
+
+impl Fake {
+    fn event(kind: EventKind, spec: &MdSpec<Handle>, offset: usize, mlength: usize, of: &Event) -> Event {
+        Event { kind, user: spec.user, start: spec.start, offset, mlength, ..*of }
+    }
+}
+
+impl Portals for Fake {
+    type Eq = Handle;
+    type Me = Handle;
+    type Md = Handle;
+
+    fn id(&self) -> ProcessId {
+        ProcessId { nid: 7, pid: self.me as u32 + 100 }
+    }
+
+    fn eq_alloc(&self, count: usize) -> Result<Handle, Error> {
+        let mut net = self.net.lock().unwrap();
+        let h = net.handle();
+        net.processes[self.me].eqs.insert(h, Eq { size: count, ..Eq::default() });
+        Ok(h)
+    }
+
+    fn eq_free(&self, _: Handle) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn eq_get(&self, eq: Handle) -> Result<Fetched, Error> {
+        let mut net = self.net.lock().unwrap();
+        net.step();
+        let q = net.processes[self.me].eqs.get_mut(&eq).unwrap();
+        Ok(match q.events.pop_front() {
+            None => Fetched::Empty,
+            Some(e) if std::mem::take(&mut q.lost) => Fetched::AfterLoss(e),
+            Some(e) => Fetched::Event(e),
+        })
+    }
+
+    fn me_attach(
+        &self,
+        place: Place<Handle>,
+        match_bits: u64,
+        ignore_bits: u64,
+        unlink: bool,
+    ) -> Result<Handle, Error> {
+        let mut net = self.net.lock().unwrap();
+        let handle = net.handle();
+        let me = Me { handle, match_bits, ignore_bits, unlink, md: None };
+        let lists = &mut net.processes[self.me].lists;
+        match place {
+            Place::Head(pt) => lists.entry(pt).or_default().insert(0, me),
+            Place::Tail(pt) => lists.entry(pt).or_default().push(me),
+            Place::Before(base) => {
+                let list = lists.values_mut().find(|l| l.iter().any(|m| m.handle == base)).unwrap();
+                let i = list.iter().position(|m| m.handle == base).unwrap();
+                list.insert(i, me);
+            }
+        }
+        Ok(handle)
+    }
+
+    fn me_unlink(&self, me: Handle) -> Result<(), Error> {
+        let mut net = self.net.lock().unwrap();
+        net.processes[self.me].lists.values_mut().for_each(|l| l.retain(|m| m.handle != me));
+        Ok(())
+    }
+
+    unsafe fn md_attach(&self, me: Handle, spec: &MdSpec<Handle>, unlink: bool) -> Result<Handle, Error> {
+        let mut net = self.net.lock().unwrap();
+        let h = net.handle();
+        let p = &mut net.processes[self.me];
+        p.mds.insert(h, Md { spec: *spec, cursor: 0, unlink, inactive: false, pending: 0 });
+        let me = p.lists.values_mut().flatten().find(|m| m.handle == me).unwrap();
+        assert!(me.md.replace(h).is_none());
+        Ok(h)
+    }
+
+    unsafe fn md_bind(&self, spec: &MdSpec<Handle>) -> Result<Handle, Error> {
+        let mut net = self.net.lock().unwrap();
+        let h = net.handle();
+        let md = Md { spec: *spec, cursor: 0, unlink: false, inactive: false, pending: 0 };
+        net.processes[self.me].mds.insert(h, md);
+        Ok(h)
+    }
+
+    fn md_unlink(&self, md: Handle) -> Result<(), Error> {
+        let mut net = self.net.lock().unwrap();
+        let mds = &mut net.processes[self.me].mds;
+        if mds.get(&md).is_some_and(|m| m.pending != 0) {
+            return Err(Error { call: "PtlMDUnlink", code: "PTL_MD_IN_USE" });
+        }
+        mds.remove(&md);
+        Ok(())
+    }
+
+    fn put(
+        &self,
+        md: Handle,
+        local_offset: usize,
+        length: usize,
+        ack: bool,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+        hdr_data: u64,
+    ) -> Result<(), Error> {
+        let mut net = self.net.lock().unwrap();
+        let source = net.processes[self.me].mds[&md].spec;
+        assert!(local_offset + length <= source.length);
+        let from = source.start.wrapping_add(local_offset);
+        let base = Event {
+            kind: EventKind::Other,
+            user: 0,
+            match_bits,
+            hdr_data,
+            start: std::ptr::null_mut(),
+            offset: 0,
+            mlength: length,
+            rlength: length,
+            initiator: self.id(),
+        };
+        net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
+        let sent = Self::event(EventKind::SendEnd, &source, local_offset, length, &base);
+        let to = (target.pid - 100) as usize;
+        if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, true, length, remote_offset) {
+            // SAFETY: the caller keeps the source until the SEND event, which comes later.
+            let bytes =
+                if n == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(from, n) }.to_vec() };
+            let spec = net.processes[to].mds[&h].spec;
+            let event = Self::event(EventKind::PutEnd, &spec, offset, n, &base);
+            let ack = (ack && !spec.flags.ack_disable).then(|| {
+                net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
+                let event = Self::event(EventKind::Ack, &source, local_offset, n, &base);
+                (self.me, md, Event { initiator: target, ..event })
+            });
+            let to_address = spec.start.wrapping_add(offset) as usize;
+            net.later.push(Later::Arrive { target: to, md: h, to: to_address, bytes, event, ack });
+        }
+        net.later.push(Later::Post { process: self.me, md, event: sent });
+        net.step();
+        Ok(())
+    }
+
+    fn get(
+        &self,
+        md: Handle,
+        local_offset: usize,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+    ) -> Result<(), Error> {
+        let mut net = self.net.lock().unwrap();
+        let own = net.processes[self.me].mds[&md].spec;
+        assert!(local_offset + length <= own.length);
+        let base = Event {
+            kind: EventKind::Other,
+            user: 0,
+            match_bits,
+            hdr_data: 0,
+            start: std::ptr::null_mut(),
+            offset: 0,
+            mlength: length,
+            rlength: length,
+            initiator: self.id(),
+        };
+        let to = (target.pid - 100) as usize;
+        if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, false, length, remote_offset) {
+            let spec = net.processes[to].mds[&h].spec;
+            let event = Self::event(EventKind::GetEnd, &spec, offset, n, &base);
+            let reply = Self::event(EventKind::ReplyEnd, &own, local_offset, n, &base);
+            let reply = Event { initiator: target, ..reply };
+            // As on Cray, a get posts a SEND event too.
+            let sent = Self::event(EventKind::SendEnd, &own, local_offset, n, &base);
+            post(&mut net.processes[self.me].eqs, own.eq, sent);
+            net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
+            let into = own.start.wrapping_add(local_offset) as usize;
+            let from = spec.start.wrapping_add(offset) as usize;
+            net.later.push(Later::Read { target: to, md: h, from, event, reply: (self.me, md, into, reply) });
+        }
+        net.step();
+        Ok(())
+    }
+
+    fn extension(&self) -> Option<&dyn Extension> {
+        None
+    }
+}

@@ -1,0 +1,354 @@
+//! The conduit under test: several processes of a job in one process, over the fake network and over the emulation,
+//! with figures so small that everything runs out all the time.
+//!
+//! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the test. Every test runs
+//! under a watchdog that ends the test program with the state of all ranks.
+
+mod fake;
+mod traffic;
+
+use super::config::tests::tiny;
+use super::portals::emulation::Emulation;
+use super::portals::{Portals, ProcessId};
+use super::*;
+use core::sync::atomic::{AtomicBool, AtomicU32};
+use core::time::Duration;
+
+/// Bytes of each segment.
+const SEGMENT: usize = 1 << 20;
+
+/// One process of the job.
+struct Rank<P: Portals> {
+    conduit: Conduit<P>,
+    /// The segment; raw, because peers write it whenever they like.
+    segment: *mut u8,
+    /// Operations of this rank that are under way, by id.
+    ops: Box<[AtomicU32]>,
+    /// What handlers did.
+    requests: AtomicU64,
+    replies: AtomicU64,
+    system: AtomicU64,
+    errors: AtomicU64,
+}
+
+// SAFETY: tests agree on who writes which part of a segment when, as clients of GASNet do.
+unsafe impl<P: Portals> Sync for Rank<P> {}
+// SAFETY: as above.
+unsafe impl<P: Portals> Send for Rank<P> {}
+
+/// A job.
+struct World<P: Portals> {
+    ranks: Vec<Rank<P>>,
+    threads: usize,
+    arrived: AtomicU32,
+}
+
+/// A client thread: what the conduit is handed with every call.
+struct Up<'a, P: Portals> {
+    world: &'a World<P>,
+    rank: u32,
+    thread: usize,
+    handler: traffic::Handler<P>,
+}
+
+impl<P: Portals> Clone for Up<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<P: Portals> Copy for Up<'_, P> {}
+
+thread_local! {
+    static IN_HANDLER: core::cell::Cell<bool> = const { core::cell::Cell::new(false) };
+}
+
+impl<P: Portals> Up<'_, P> {
+    fn rank(&self) -> &Rank<P> {
+        &self.world.ranks[self.rank as usize]
+    }
+
+    fn conduit(&self) -> &Conduit<P> {
+        &self.rank().conduit
+    }
+
+    fn error(&self, what: core::fmt::Arguments<'_>) {
+        if self.rank().errors.fetch_add(1, Ordering::Relaxed) < 5 {
+            eprintln!("rank {} thread {}: {what}", self.rank, self.thread);
+        }
+    }
+}
+
+impl<P: Portals> Upcall for Up<'_, P> {
+    fn thread(self) -> usize {
+        self.thread
+    }
+
+    fn run_request(self, token: &mut ReplyToken, message: Message<'_>) {
+        assert!(!IN_HANDLER.replace(true), "handlers nest");
+        // Polling inside a handler is harmless.
+        self.conduit().poll(self);
+        (self.handler)(self, Some(token), message);
+        self.rank().requests.fetch_add(1, Ordering::Relaxed);
+        IN_HANDLER.set(false);
+    }
+
+    fn run_reply(self, message: Message<'_>) {
+        assert!(!IN_HANDLER.replace(true), "handlers nest");
+        (self.handler)(self, None, message);
+        self.rank().replies.fetch_add(1, Ordering::Relaxed);
+        IN_HANDLER.set(false);
+    }
+
+    fn op_done(self, op: OpId) {
+        let left = self.rank().ops[op.0 as usize].fetch_sub(1, Ordering::AcqRel);
+        assert!(left != 0, "operation {op:?} is done too often");
+    }
+
+    fn system(self, source: u32, message: SystemMessage) {
+        assert_eq!(message, SystemMessage { id: 0x7f, args: [source, self.rank, u32::MAX] });
+        self.rank().system.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn pause(self, round: u32) {
+        match round {
+            0..16 => core::hint::spin_loop(),
+            16..256 => std::thread::yield_now(),
+            _ => std::thread::sleep(Duration::from_micros(50)),
+        }
+    }
+}
+
+impl<P: Portals> World<P> {
+    /// Opens a job over these interfaces, one for each rank.
+    fn open(portals: Vec<P>, config: &Config) -> World<P> {
+        let peers: Vec<ProcessId> = portals.iter().map(Portals::id).collect();
+        let ranks: Vec<Rank<P>> = portals
+            .into_iter()
+            .enumerate()
+            .map(|(me, p)| Rank {
+                conduit: Conduit::open(p, config.clone(), me as u32, peers.clone()).expect("open"),
+                segment: memory::private(SEGMENT).expect("memory"),
+                ops: (0..64).map(|_| AtomicU32::new(0)).collect(),
+                requests: AtomicU64::new(0),
+                replies: AtomicU64::new(0),
+                system: AtomicU64::new(0),
+                errors: AtomicU64::new(0),
+            })
+            .collect();
+        let segments: Vec<_> = ranks.iter().map(|r| (r.segment, SEGMENT)).collect();
+        let mapped: Vec<_> = segments.iter().map(|s| s.0).collect();
+        for r in &ranks {
+            if let Some(x) = r.conduit.extension() {
+                // SAFETY: segments are never freed.
+                unsafe { x.expose_segments(r.segment, SEGMENT, &mapped, &vec![SEGMENT; mapped.len()]) };
+            }
+            r.conduit.attach_segments(&segments).expect("attach");
+        }
+        World { ranks, threads: config.threads, arrived: AtomicU32::new(0) }
+    }
+
+    /// Runs `client` in every thread of every rank, polls until all are through, and checks that everything that the
+    /// conduits hand out has come back.
+    fn run(&self, handler: traffic::Handler<P>, client: impl Fn(Up<'_, P>) + Sync) {
+        let done = AtomicBool::new(false);
+        let busy = AtomicU32::new((self.ranks.len() * self.threads) as u32);
+        std::thread::scope(|s| {
+            s.spawn(|| self.watch(&done));
+            std::thread::scope(|s| {
+                for rank in 0..self.ranks.len() as u32 {
+                    for thread in 0..self.threads {
+                        let (client, busy) = (&client, &busy);
+                        s.spawn(move || {
+                            let up = Up { world: self, rank, thread, handler };
+                            client(up);
+                            busy.fetch_sub(1, Ordering::AcqRel);
+                            self.serve_until(up, || busy.load(Ordering::Acquire) == 0 && self.is_quiet());
+                        });
+                    }
+                }
+            });
+            done.store(true, Ordering::Release);
+        });
+        let answered: u64 = self.ranks.iter().map(|r| r.errors.load(Ordering::Relaxed)).sum();
+        assert_eq!(answered, 0, "errors in handlers or clients");
+    }
+
+    fn serve_until(&self, up: Up<'_, P>, done: impl Fn() -> bool) {
+        let mut round = 0;
+        while !done() {
+            if up.conduit().poll(up) {
+                round = 0;
+            } else {
+                up.pause(round);
+                round += 1;
+            }
+        }
+    }
+
+    /// Waits until every client is here, serving the network meanwhile.
+    fn meet(&self, up: Up<'_, P>) {
+        let clients = (self.ranks.len() * self.threads) as u32;
+        let all = (self.arrived.fetch_add(1, Ordering::AcqRel) / clients + 1) * clients;
+        self.serve_until(up, || self.arrived.load(Ordering::Acquire) >= all);
+    }
+
+    /// Whether all resources of all ranks are back where they belong.
+    fn is_quiet(&self) -> bool {
+        self.ranks.iter().all(|r| r.conduit.is_quiet())
+    }
+
+    fn watch(&self, done: &AtomicBool) {
+        for _ in 0..1200 {
+            std::thread::sleep(Duration::from_millis(50));
+            if done.load(Ordering::Acquire) {
+                return;
+            }
+        }
+        for r in &self.ranks {
+            let handled = (r.requests.load(Ordering::Relaxed), r.replies.load(Ordering::Relaxed));
+            eprintln!("stuck: {:?} {handled:?} {:?} {}", r.conduit, r.conduit.stats(), r.conduit.left());
+        }
+        std::process::abort();
+    }
+}
+
+impl<P: Portals> Conduit<P> {
+    fn is_quiet(&self) -> bool {
+        self.tickets.left() + 2 >= self.config.msg_limit
+            && self.reqsb.left() == self.config.sb_chunks
+            && self.rplsb.left() + 1 >= self.config.rpl_chunks
+            && self.tmpmd.left() + 1 >= self.config.num_tmpmd
+            && self.credits.left().is_none_or(|mut all| all.all(|n| n == self.config.credits_of(self.me)))
+    }
+
+    fn left(&self) -> String {
+        format!(
+            "tickets {} ReqSB {} RplSB {} TMPMD {} credits {:?}",
+            self.tickets.left(),
+            self.reqsb.left(),
+            self.rplsb.left(),
+            self.tmpmd.left(),
+            self.credits.left().map(|all| all.collect::<Vec<_>>())
+        )
+    }
+}
+
+/// A small generator of pseudo-random numbers (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn new(seed: u64) -> Dice {
+        Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn roll(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % n as u64) as usize
+    }
+}
+
+/// Interfaces of the emulation that share a memory file, all in this process.
+fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
+    // SAFETY: plain call; the descriptor is checked and owned at once.
+    let arena = unsafe {
+        use std::os::fd::FromRawFd;
+        let fd = libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC);
+        assert!(fd >= 0);
+        std::os::fd::OwnedFd::from_raw_fd(fd)
+    };
+    (0..processes)
+        .map(|i| Emulation::open(arena.try_clone().expect("dup"), i, processes, config).expect("open"))
+        .collect()
+}
+
+/// Instantiates a test for the networks: `fn(portals, config)` with so many ranks and threads.
+macro_rules! over_all {
+    ($($name:ident($ranks:expr, $threads:expr) $config:expr;)*) => {
+        mod over_fake {
+            $(#[test]
+            fn $name() {
+                let config = $config(tiny($ranks, $threads));
+                super::traffic::$name(super::World::open(super::fake::net($ranks, 0, 1), &config));
+            })*
+            use super::tiny;
+        }
+        mod over_lazy_fake {
+            $(#[test]
+            fn $name() {
+                for seed in 0..3 {
+                    let config = $config(tiny($ranks, $threads));
+                    super::traffic::$name(super::World::open(super::fake::net($ranks, 3, seed), &config));
+                }
+            })*
+            use super::tiny;
+        }
+        mod over_emulation {
+            $(#[test]
+            fn $name() {
+                let config = $config(tiny($ranks, $threads));
+                super::traffic::$name(super::World::open(super::emulation($ranks, &config), &config));
+            })*
+            use super::tiny;
+        }
+    };
+}
+
+/// The figures of everyday use.
+fn usual(mut c: Config) -> Config {
+    (c.msg_limit, c.num_tmpmd, c.sb_chunks, c.rpl_chunks) = (250, 64, 256, 32);
+    c.reqrb_chunks = 64;
+    c.max_transfer = 1 << 30;
+    c.share_credits(None, Some(0), None);
+    c
+}
+
+/// Everything small, but Longs always travel as two messages.
+fn unpacked(c: Config) -> Config {
+    Config { packed_long: false, ..c }
+}
+
+over_all! {
+    puts_and_gets(3, 1) |c| c;
+    puts_and_gets_usual(3, 1) super::usual;
+    puts_and_gets_threads(2, 3) |c| c;
+    alone(1, 1) |c| c;
+    messages(2, 1) |c| c;
+    messages_unpacked(2, 1) super::unpacked;
+    flood(3, 1) |c| c;
+    flood_unpacked(2, 1) super::unpacked;
+    flood_usual(4, 1) super::usual;
+    flood_threads(2, 3) |c| c;
+    flood_threads_usual(2, 4) super::usual;
+    all_to_one(4, 1) |c| c;
+    system(3, 1) |c| c;
+}
+
+/// Without flow control a flood overflows the receive buffers: that is found, and fatal.
+#[test]
+fn overflow_is_fatal() {
+    let run = std::process::Command::new(std::env::current_exe().expect("exe"))
+        .args(["--ignored", "--exact", "conduit::tests::overflow", "--nocapture", "--test-threads=1"])
+        .output()
+        .expect("run");
+    let text = String::from_utf8_lossy(&run.stderr);
+    assert_eq!(run.status.code(), Some(1), "{text}");
+    assert!(text.contains("flow-control failure") && text.contains("GASNET_PORTAL_FLOW_CONTROL"), "{text}");
+}
+
+#[test]
+#[ignore = "ends the process; run by overflow_is_fatal"]
+fn overflow() {
+    let mut config = tiny(2, 1);
+    (config.flow_control, config.sb_chunks) = (false, 64);
+    let world = World::open(fake::net(2, 0, 1), &config);
+    let up = Up { world: &world, rank: 0, thread: 0, handler: traffic::nothing };
+    for _ in 0..64 {
+        // SAFETY: the payload is a live array.
+        unsafe { traffic::send_medium(up, 1, &[1; 1000]) };
+    }
+    let up = Up { rank: 1, ..up };
+    up.conduit().poll(up);
+    while up.conduit().poll(up) {}
+}

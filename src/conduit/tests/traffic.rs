@@ -1,0 +1,320 @@
+//! What the clients and handlers of the tests do.
+
+use super::*;
+use std::sync::atomic::AtomicI64;
+
+pub(super) type Handler<P> = fn(Up<'_, P>, Option<&mut ReplyToken>, Message<'_>);
+
+pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: Message<'_>) {}
+
+/// # Safety
+/// Any client thread may call it, outside of handlers.
+pub(super) unsafe fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
+    let m = Outgoing {
+        category: Category::Medium,
+        handler: 200,
+        args: &[7],
+        src: payload.as_ptr(),
+        nbytes: payload.len(),
+        dest: core::ptr::null_mut(),
+        source_stays: false,
+    };
+    // SAFETY: a live payload.
+    unsafe { up.conduit().request(up, node, &m) };
+}
+
+fn wait<P: Portals>(up: Up<'_, P>, op: u32) {
+    up.world.serve_until(up, || up.rank().ops[op as usize].load(Ordering::Acquire) == 0);
+}
+
+fn byte(seed: usize, i: usize) -> u8 {
+    (seed.wrapping_mul(31).wrapping_add(i).wrapping_mul(0x9e37_79b1) >> 11) as u8
+}
+
+fn fill(seed: usize, p: *mut u8, n: usize) {
+    for i in 0..n {
+        // SAFETY: callers give memory of their own.
+        unsafe { p.add(i).write(byte(seed, i)) };
+    }
+}
+
+fn differs(seed: usize, p: *const u8, n: usize) -> Option<usize> {
+    // SAFETY: callers give readable memory.
+    (0..n).find(|&i| unsafe { p.add(i).read() } != byte(seed, i))
+}
+
+const SIZES: [usize; 14] = [1, 7, 8, 64, 1000, 2039, 2040, 2041, 2048, 2049, 4999, 5000, 5001, 20000];
+
+/// Puts of all sizes from in and outside the segment into every rank, and gets of them back.
+pub(super) fn puts_and_gets<P: Portals>(world: World<P>) {
+    let slots = world.ranks.len() * world.threads;
+    // Lower half: where others put; upper half: local side.
+    let share = SEGMENT / 2 / slots;
+    let most = SIZES[SIZES.len() - 1];
+    assert!(share >= 2 * most);
+    world.run(nothing, |up| {
+        let slot = up.rank as usize * world.threads + up.thread;
+        let mut outside = vec![0u8; most];
+        let inside = up.rank().segment.wrapping_add(SEGMENT / 2 + slot * share);
+        let (first, second) = (up.thread as u32 * 4, up.thread as u32 * 4 + 1);
+        let mut dice = Dice::new(slot as u64 + 1);
+        for turn in 0..60 {
+            let n = SIZES[dice.roll(SIZES.len())];
+            let node = dice.roll(world.ranks.len()) as u32;
+            let remote =
+                world.ranks[node as usize].segment.wrapping_add(slot * share + dice.roll(most - n + 1));
+            let bulk = dice.roll(2) == 0;
+            let src = if dice.roll(2) == 0 { inside } else { outside.as_mut_ptr() };
+            let seed = slot * 1000 + turn;
+            fill(seed, src, n);
+            let op = &up.rank().ops[first as usize];
+            op.store(up.conduit().fragments(n), Ordering::Relaxed);
+            // SAFETY: both sides are ours for this turn.
+            unsafe { up.conduit().put(up, node, remote, src, n, OpId(first), bulk) };
+            if !bulk {
+                fill(0, src, n);
+            }
+            wait(up, first);
+            let (a, b) = (outside.as_mut_ptr(), inside.wrapping_add(most));
+            fill(0, a, n);
+            fill(0, b, n);
+            for (dest, id) in [(a, first), (b, second)] {
+                up.rank().ops[id as usize].store(up.conduit().fragments(n), Ordering::Relaxed);
+                // SAFETY: as above.
+                unsafe { up.conduit().get(up, dest, node, remote, n, OpId(id)) };
+            }
+            wait(up, first);
+            wait(up, second);
+            for p in [remote.cast_const(), a, b] {
+                if let Some(i) = differs(seed, p, n) {
+                    up.error(format_args!("turn {turn}: byte {i} of {n} to {node} differs, bulk {bulk}"));
+                }
+            }
+        }
+    });
+}
+
+pub(super) fn puts_and_gets_usual<P: Portals>(world: World<P>) {
+    puts_and_gets(world);
+}
+
+pub(super) fn puts_and_gets_threads<P: Portals>(world: World<P>) {
+    puts_and_gets(world);
+}
+
+/// A job of one: everything goes to ourselves.
+pub(super) fn alone<P: Portals>(world: World<P>) {
+    world.run(echo, |up| {
+        for turn in 0..200 {
+            send_random(up, 0, turn, &mut Dice::new(turn as u64));
+        }
+        world.serve_until(up, || up.rank().replies.load(Ordering::Relaxed) == 200);
+    });
+    puts_and_gets(world);
+}
+
+/// Where Longs of a thread of a rank go in everybody's segment: requests and replies apart, one slot for each of the
+/// last messages.
+const SLOTS: usize = 16;
+const LONGEST: usize = 2200;
+
+fn long_place<P: Portals>(
+    world: &World<P>,
+    at: u32,
+    of: u32,
+    thread: usize,
+    turn: usize,
+    reply: bool,
+) -> *mut u8 {
+    let client = of as usize * world.threads + thread;
+    let slot = (client * 2 + usize::from(reply)) * SLOTS + turn % SLOTS;
+    assert!((slot + 1) * LONGEST <= SEGMENT);
+    world.ranks[at as usize].segment.wrapping_add(slot * LONGEST)
+}
+
+/// Sends a request whose arguments say all about it. Arguments: turn, thread, bytes, seed of the payload, then as many
+/// as there are.
+fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dice) {
+    let category = [Category::Short, Category::Medium, Category::Long][dice.roll(3)];
+    let limit = match category {
+        Category::Short => 0,
+        Category::Medium => up.conduit().max_medium(),
+        Category::Long => LONGEST,
+    };
+    let nbytes = [0, 1, limit, dice.roll(limit + 1)][dice.roll(4)].min(limit);
+    let numargs = 4 + dice.roll(13);
+    let seed = dice.roll(1 << 20);
+    let mut args = [0; 16];
+    args[..4].copy_from_slice(&[turn as i32, up.thread as i32, nbytes as i32, seed as i32]);
+    (4..16).for_each(|i| args[i] = (seed + i) as i32);
+    let mut outside = vec![0; nbytes];
+    let src = if category == Category::Long && dice.roll(2) == 0 {
+        up.rank().segment.wrapping_add(SEGMENT - (up.thread + 1) * LONGEST)
+    } else {
+        outside.as_mut_ptr()
+    };
+    fill(seed, src, nbytes);
+    let m = Outgoing {
+        category,
+        handler: 128 + category as u8,
+        args: &args[..numargs],
+        src,
+        nbytes,
+        dest: long_place(up.world, node, up.rank, up.thread, turn, false),
+        source_stays: false,
+    };
+    // SAFETY: the payload is alive, the destination ours.
+    unsafe { up.conduit().request(up, node, &m) };
+    // It may be reused now.
+    fill(0, src, nbytes);
+}
+
+fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>) -> bool {
+    let a = m.args;
+    let nbytes = a[2] as usize;
+    let seed = a[3] as usize;
+    let right = m.handler == 128 + m.category as u8
+        && m.nbytes == nbytes
+        && (4..a.len()).all(|i| a[i] == (seed + i) as i32)
+        && (m.category != Category::Medium || m.payload as usize % 8 == 0)
+        && differs(seed, m.payload, nbytes).is_none();
+    if !right {
+        let at = differs(seed, m.payload, nbytes.min(m.nbytes));
+        up.error(format_args!("a message is wrong: {m:?}, differs at {at:?}"));
+    }
+    right
+}
+
+/// Checks a message; a request may be answered with one of any kind, which depends on its seed.
+pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    check(up, &m);
+    let Some(token) = token else { return };
+    let long_at = long_place(up.world, up.rank, m.source, m.args[1] as usize, m.args[0] as usize, false);
+    if m.category == Category::Long && m.payload != long_at {
+        up.error(format_args!("a Long went to {:?} instead of {long_at:?}", m.payload));
+    }
+    let mut dice = Dice::new(m.args[3] as u64);
+    let category = [Category::Short, Category::Medium, Category::Long][dice.roll(3)];
+    let nbytes = match category {
+        Category::Short => 0,
+        Category::Medium => dice.roll(up.conduit().max_medium() + 1),
+        Category::Long => dice.roll(LONGEST + 1),
+    };
+    let seed = m.args[3] as usize + 1;
+    let mut args = [0; 16];
+    args[..4].copy_from_slice(&[m.args[0], m.args[1], nbytes as i32, seed as i32]);
+    (4..16).for_each(|i| args[i] = (seed + i) as i32);
+    let mut src = vec![0; nbytes];
+    fill(seed, src.as_mut_ptr(), nbytes);
+    let reply = Outgoing {
+        category,
+        handler: 128 + category as u8,
+        args: &args[..4 + dice.roll(13)],
+        src: src.as_ptr(),
+        nbytes,
+        dest: long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true),
+        source_stays: false,
+    };
+    // SAFETY: the payload is alive, the destination free until its requester sends SLOTS more.
+    unsafe { up.conduit().reply(up, token, &reply) };
+    assert!(token.replied());
+    fill(0, src.as_mut_ptr(), nbytes);
+}
+
+/// As [`echo`], but every second request gets no reply from its handler.
+fn half_echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    match token {
+        Some(_) if m.args[3] % 2 == 0 => {
+            check(up, &m);
+            up.rank().ops[63].fetch_add(1, Ordering::Relaxed);
+        }
+        token => echo(up, token, m),
+    }
+}
+
+/// One message at a time, of every kind, to every rank.
+pub(super) fn messages<P: Portals>(world: World<P>) {
+    world.run(echo, |up| {
+        let mut dice = Dice::new(up.rank as u64 + 99);
+        for turn in 0..300 {
+            send_random(up, dice.roll(world.ranks.len()) as u32, turn, &mut dice);
+            world.serve_until(up, || up.rank().replies.load(Ordering::Relaxed) == turn as u64 + 1);
+        }
+    });
+}
+
+pub(super) fn messages_unpacked<P: Portals>(world: World<P>) {
+    messages(world);
+}
+
+/// As many messages as the resources allow, of every kind, from all to all, with puts among them. A Long's place is
+/// used again after SLOTS messages, so each thread keeps no more than that under way.
+pub(super) fn flood<P: Portals>(world: World<P>) {
+    let before: Vec<_> = world.ranks.iter().map(|r| r.conduit.stats().refreshes).collect();
+    let sent: Vec<AtomicI64> = (0..world.ranks.len() * world.threads).map(|_| AtomicI64::new(0)).collect();
+    let sent = &sent;
+    let turns = 600;
+    world.run(half_echo, |up| {
+        let me = up.rank as usize * world.threads + up.thread;
+        let mut dice = Dice::new(me as u64 + 5);
+        for turn in 0..turns {
+            send_random(up, dice.roll(world.ranks.len()) as u32, turn, &mut dice);
+            sent[me].fetch_add(1, Ordering::Relaxed);
+            if turn % SLOTS == SLOTS - 1 {
+                // All of ours have been handled when all of our credits are back.
+                world.meet(up);
+                world.serve_until(up, || world.is_quiet());
+                world.meet(up);
+            }
+        }
+    });
+    let handled: u64 = world.ranks.iter().map(|r| r.requests.load(Ordering::Relaxed)).sum();
+    assert_eq!(handled, (turns * sent.len()) as u64);
+    let replied: u64 = world.ranks.iter().map(|r| r.replies.load(Ordering::Relaxed)).sum();
+    let silent: u64 = world.ranks.iter().map(|r| u64::from(r.ops[63].load(Ordering::Relaxed))).sum();
+    assert_eq!(replied + silent, handled);
+    if world.ranks[0].conduit.config().reqrb_chunks == 2 {
+        for (r, before) in world.ranks.iter().zip(before) {
+            assert!(r.conduit.stats().refreshes > before + 50, "{:?}", r.conduit.stats());
+        }
+    }
+}
+
+pub(super) fn flood_unpacked<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_usual<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_threads<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_threads_usual<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+/// All ranks send Mediums to rank 0, without a pause.
+pub(super) fn all_to_one<P: Portals>(world: World<P>) {
+    let payload = [5u8; 1984];
+    world.run(nothing, |up| {
+        for turn in 0..1000 {
+            // SAFETY: outside of handlers.
+            unsafe { send_medium(up, 0, &payload[..turn * 13 % 1985]) };
+        }
+    });
+    assert_eq!(world.ranks[0].requests.load(Ordering::Relaxed), 1000 * world.ranks.len() as u64);
+}
+
+/// A system message from everybody to everybody.
+pub(super) fn system<P: Portals>(world: World<P>) {
+    world.run(nothing, |up| {
+        let n = world.ranks.len() as u32;
+        for node in 0..n {
+            up.conduit().send_system(node, SystemMessage { id: 0x7f, args: [up.rank, node, u32::MAX] });
+        }
+        world.serve_until(up, || up.rank().system.load(Ordering::Relaxed) == u64::from(n));
+    });
+}
