@@ -17,15 +17,16 @@ typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint64_t v; } ga
 #define GASNETI_ANY(bits, p) (((volatile gasneti_any##bits##_t *)(p))->v)
 #define GASNETI_ANY_CONST(bits, p) (((const volatile gasneti_any##bits##_t *)(p))->v)
 
-/* Where the n bytes at addr of that node are here, or null if the library must be called. */
-GASNETI_ALWAYS_INLINE void *gasneti_direct(gasnet_node_t node, const void *addr, size_t n) {
+/* Finds out where the n bytes at addr of that node are here; zero if the library must be called. */
+GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, size_t n, void **here) {
   const gasneti_peer_t *peer;
   uintptr_t offset;
-  if (GASNETT_PREDICT_FALSE(node >= gasneti_abi.nodes)) return NULL;
+  if (GASNETT_PREDICT_FALSE(node >= gasneti_abi.nodes)) return 0;
   peer = gasneti_abi.peers + node;
   offset = (uintptr_t)addr - peer->base;
-  if (GASNETT_PREDICT_FALSE(offset > peer->span || n > peer->span - offset)) return NULL;
-  return (void *)((uintptr_t)addr + peer->delta);
+  if (GASNETT_PREDICT_FALSE(offset > peer->span || n > peer->span - offset)) return 0;
+  *here = (void *)((uintptr_t)addr + peer->delta);
+  return 1;
 }
 
 /* Copies n bytes: one load and one store if n is a constant 1, 2, 4 or 8. */
@@ -44,8 +45,8 @@ GASNETI_ALWAYS_INLINE void gasneti_copy(void *dest, const void *src, size_t n) {
 
 /* Does a put at once; zero if the library must be called. */
 GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  void *here = gasneti_direct(node, dest, n);
-  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  void *here;
+  if (!gasneti_direct(node, dest, n, &here)) return 0;
   gasnett_local_wmb();
   gasneti_copy(here, src, n);
   gasnett_local_wmb();
@@ -54,8 +55,8 @@ GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const
 
 /* Does a get at once; zero if the library must be called. */
 GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  void *here = gasneti_direct(node, src, n);
-  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  void *here;
+  if (!gasneti_direct(node, src, n, &here)) return 0;
   gasneti_copy(dest, here, n);
   gasnett_local_rmb();
   return 1;
@@ -63,8 +64,8 @@ GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const
 
 /* Does a memset at once; zero if the library must be called. */
 GASNETI_ALWAYS_INLINE int gasneti_memset_here(gasnet_node_t node, void *dest, int val, size_t n) {
-  void *here = gasneti_direct(node, dest, n);
-  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  void *here;
+  if (!gasneti_direct(node, dest, n, &here)) return 0;
   gasnett_local_wmb();
   memset(here, val, n);
   gasnett_local_wmb();
@@ -73,8 +74,8 @@ GASNETI_ALWAYS_INLINE int gasneti_memset_here(gasnet_node_t node, void *dest, in
 
 /* Puts the low-order n bytes of a value at once; zero if the library must be called, also to refuse a wrong n. */
 GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
-  void *here = gasneti_direct(node, dest, n);
-  if (GASNETT_PREDICT_FALSE(!here)) return 0;
+  void *here;
+  if (!gasneti_direct(node, dest, n, &here)) return 0;
   gasnett_local_wmb();
   switch (n) {
     case 1: GASNETI_ANY(8, here) = (uint8_t)value; break;
@@ -155,8 +156,8 @@ gasneti_put_nb_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_
   return gasneti_put_val_here(node, dest, value, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb_val(node, dest, value, n);
 }
 GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node_t node, const void *src, size_t n) {
-  void *here = gasneti_direct(node, src, n);
-  if (GASNETT_PREDICT_TRUE(here != NULL)) {
+  void *here;
+  if (gasneti_direct(node, src, n, &here)) {
     gasnet_register_value_t value = 0;
     switch (n) {
       case 1: value = GASNETI_ANY(8, here); break;
