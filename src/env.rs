@@ -77,7 +77,12 @@ pub const TABLE: &[Var] = &[
         "comma-separated names or numbers of signals that keep their default action, or *",
     ),
     var("GASNET_BACKTRACE", Kind::Bool, "0", "print the stack on a fatal error"),
-    var("GASNET_BACKTRACE_NODES", Kind::Text, "", "ranks that print their stack, such as 0,2-4; the default is all"),
+    var(
+        "GASNET_BACKTRACE_NODES",
+        Kind::Text,
+        "",
+        "ranks that print their stack, such as 0,2-4; the default is all",
+    ),
     var(
         "GASNET_BACKTRACE_TYPE",
         Kind::Text,

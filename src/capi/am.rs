@@ -62,12 +62,22 @@ fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> 
         dest: core::ptr::null_mut(),
         source_stays: false,
     };
-    c.request(function, node, &m);
+    // SAFETY: there is no payload.
+    unsafe { c.request(function, node, &m) };
     OK
 }
 
+/// # Safety
+/// `n` bytes at `src` must be readable.
 #[inline]
-fn request_medium(function: &str, node: Node, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> c_int {
+unsafe fn request_medium(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    args: &[Arg],
+) -> c_int {
     let c = ctx(function);
     check_node(c, function, node);
     let max = c.job.conduit.max_medium();
@@ -83,12 +93,16 @@ fn request_medium(function: &str, node: Node, handler: Handler, src: *const c_vo
         dest: core::ptr::null_mut(),
         source_stays: false,
     };
-    c.request(function, node, &m);
+    // SAFETY: the caller's promise.
+    unsafe { c.request(function, node, &m) };
     OK
 }
 
+/// # Safety
+/// `n` bytes at `src` must be readable, with `source_stays` until the reply handler runs.
 #[inline]
-fn request_long(
+#[allow(clippy::too_many_arguments)]
+unsafe fn request_long(
     function: &str,
     node: Node,
     handler: Handler,
@@ -105,9 +119,17 @@ fn request_long(
         too_long(function, n, max, "gasnet_AMMaxLongRequest");
     }
     check_dest(c, function, node, dest, n);
-    let m =
-        Outgoing { category: Category::Long, handler, args, src: src.cast(), nbytes: n, dest: dest.cast(), source_stays };
-    c.request(function, node, &m);
+    let m = Outgoing {
+        category: Category::Long,
+        handler,
+        args,
+        src: src.cast(),
+        nbytes: n,
+        dest: dest.cast(),
+        source_stays,
+    };
+    // SAFETY: the caller's promise; `check_dest` has seen to the destination.
+    unsafe { c.request(function, node, &m) };
     OK
 }
 
@@ -122,12 +144,22 @@ fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[A
         dest: core::ptr::null_mut(),
         source_stays: false,
     };
-    ctx(function).reply(function, token, &m);
+    // SAFETY: there is no payload.
+    unsafe { ctx(function).reply(function, token, &m) };
     OK
 }
 
+/// # Safety
+/// `n` bytes at `src` must be readable.
 #[inline]
-fn reply_medium(function: &str, token: *const c_void, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> c_int {
+unsafe fn reply_medium(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    args: &[Arg],
+) -> c_int {
     let c = ctx(function);
     let max = c.job.conduit.max_medium();
     if n > max {
@@ -142,12 +174,15 @@ fn reply_medium(function: &str, token: *const c_void, handler: Handler, src: *co
         dest: core::ptr::null_mut(),
         source_stays: false,
     };
-    c.reply(function, token, &m);
+    // SAFETY: the caller's promise.
+    unsafe { c.reply(function, token, &m) };
     OK
 }
 
+/// # Safety
+/// `n` bytes at `src` must be readable.
 #[inline]
-fn reply_long(
+unsafe fn reply_long(
     function: &str,
     token: *const c_void,
     handler: Handler,
@@ -173,7 +208,8 @@ fn reply_long(
         dest: dest.cast(),
         source_stays: false,
     };
-    c.reply(function, token, &m);
+    // SAFETY: the caller's promise; `check_dest` has seen to the destination.
+    unsafe { c.reply(function, token, &m) };
     OK
 }
 
@@ -194,7 +230,8 @@ macro_rules! families {
         pub unsafe extern "C" fn $rm(
             dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, $($a: Arg),*
         ) -> c_int {
-            request_medium(stringify!($rm), dest, handler, source_addr, nbytes, &[$($a),*])
+            // SAFETY: the caller's promise.
+            unsafe { request_medium(stringify!($rm), dest, handler, source_addr, nbytes, &[$($a),*]) }
         }
 
         /// `gasnet_AMRequestLong` with this many arguments.
@@ -206,7 +243,8 @@ macro_rules! families {
             dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
             $($a: Arg),*
         ) -> c_int {
-            request_long(stringify!($rl), dest, handler, source_addr, nbytes, dest_addr, false, &[$($a),*])
+            // SAFETY: the caller's promise.
+            unsafe { request_long(stringify!($rl), dest, handler, source_addr, nbytes, dest_addr, false, &[$($a),*]) }
         }
 
         /// `gasnet_AMRequestLongAsync` with this many arguments.
@@ -218,7 +256,8 @@ macro_rules! families {
             dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
             $($a: Arg),*
         ) -> c_int {
-            request_long(stringify!($ra), dest, handler, source_addr, nbytes, dest_addr, true, &[$($a),*])
+            // SAFETY: the caller's promise.
+            unsafe { request_long(stringify!($ra), dest, handler, source_addr, nbytes, dest_addr, true, &[$($a),*]) }
         }
 
         /// `gasnet_AMReplyShort` with this many arguments.
@@ -235,7 +274,8 @@ macro_rules! families {
         pub unsafe extern "C" fn $pm(
             token: *mut c_void, handler: Handler, source_addr: *const c_void, nbytes: usize, $($a: Arg),*
         ) -> c_int {
-            reply_medium(stringify!($pm), token, handler, source_addr, nbytes, &[$($a),*])
+            // SAFETY: the caller's promise.
+            unsafe { reply_medium(stringify!($pm), token, handler, source_addr, nbytes, &[$($a),*]) }
         }
 
         /// `gasnet_AMReplyLong` with this many arguments.
@@ -247,7 +287,8 @@ macro_rules! families {
             token: *mut c_void, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
             $($a: Arg),*
         ) -> c_int {
-            reply_long(stringify!($pl), token, handler, source_addr, nbytes, dest_addr, &[$($a),*])
+            // SAFETY: the caller's promise.
+            unsafe { reply_long(stringify!($pl), token, handler, source_addr, nbytes, dest_addr, &[$($a),*]) }
         }
     )*};
 }
@@ -290,7 +331,12 @@ unsafe fn array<'a>(function: &str, numargs: c_int, args: *const Arg) -> &'a [Ar
 /// # Safety
 /// `numargs` values at `args` must be readable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_AMRequestShortV(dest: Node, handler: Handler, numargs: c_int, args: *const Arg) -> c_int {
+pub unsafe extern "C" fn gasneti_AMRequestShortV(
+    dest: Node,
+    handler: Handler,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
     let f = "gasnet_AMRequestShort";
     // SAFETY: the caller's promise.
     request_short(f, dest, handler, unsafe { array(f, numargs, args) })
@@ -311,7 +357,7 @@ pub unsafe extern "C" fn gasneti_AMRequestMediumV(
 ) -> c_int {
     let f = "gasnet_AMRequestMedium";
     // SAFETY: the caller's promise.
-    request_medium(f, dest, handler, source_addr, nbytes, unsafe { array(f, numargs, args) })
+    unsafe { request_medium(f, dest, handler, source_addr, nbytes, array(f, numargs, args)) }
 }
 
 /// The variadic `gasnet_AMRequestLong`.
@@ -330,7 +376,7 @@ pub unsafe extern "C" fn gasneti_AMRequestLongV(
 ) -> c_int {
     let f = "gasnet_AMRequestLong";
     // SAFETY: the caller's promise.
-    request_long(f, dest, handler, source_addr, nbytes, dest_addr, false, unsafe { array(f, numargs, args) })
+    unsafe { request_long(f, dest, handler, source_addr, nbytes, dest_addr, false, array(f, numargs, args)) }
 }
 
 /// The variadic `gasnet_AMRequestLongAsync`.
@@ -350,7 +396,7 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
 ) -> c_int {
     let f = "gasnet_AMRequestLongAsync";
     // SAFETY: the caller's promise.
-    request_long(f, dest, handler, source_addr, nbytes, dest_addr, true, unsafe { array(f, numargs, args) })
+    unsafe { request_long(f, dest, handler, source_addr, nbytes, dest_addr, true, array(f, numargs, args)) }
 }
 
 /// The variadic `gasnet_AMReplyShort`.
@@ -358,7 +404,12 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
 /// # Safety
 /// `numargs` values at `args` must be readable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_AMReplyShortV(token: *mut c_void, handler: Handler, numargs: c_int, args: *const Arg) -> c_int {
+pub unsafe extern "C" fn gasneti_AMReplyShortV(
+    token: *mut c_void,
+    handler: Handler,
+    numargs: c_int,
+    args: *const Arg,
+) -> c_int {
     let f = "gasnet_AMReplyShort";
     // SAFETY: the caller's promise.
     reply_short(f, token, handler, unsafe { array(f, numargs, args) })
@@ -379,7 +430,7 @@ pub unsafe extern "C" fn gasneti_AMReplyMediumV(
 ) -> c_int {
     let f = "gasnet_AMReplyMedium";
     // SAFETY: the caller's promise.
-    reply_medium(f, token, handler, source_addr, nbytes, unsafe { array(f, numargs, args) })
+    unsafe { reply_medium(f, token, handler, source_addr, nbytes, array(f, numargs, args)) }
 }
 
 /// The variadic `gasnet_AMReplyLong`.
@@ -398,7 +449,7 @@ pub unsafe extern "C" fn gasneti_AMReplyLongV(
 ) -> c_int {
     let f = "gasnet_AMReplyLong";
     // SAFETY: the caller's promise.
-    reply_long(f, token, handler, source_addr, nbytes, dest_addr, unsafe { array(f, numargs, args) })
+    unsafe { reply_long(f, token, handler, source_addr, nbytes, dest_addr, array(f, numargs, args)) }
 }
 
 /// `gasnet_AMMaxArgs`: most arguments of a message.

@@ -34,33 +34,35 @@ pub struct Client {
     pub max_segsize: u64,
 }
 
-fn mode_name(mode: u32) -> &'static str {
-    match mode {
-        1 => "GASNET_SEQ",
-        2 => "GASNET_PARSYNC",
-        3 => "GASNET_PAR",
-        _ => "an unknown thread mode",
-    }
-}
-
 /// `gasnet_init`, as the headers call it: with what the client was compiled for.
 ///
 /// # Safety
 /// `client` must point to a [`Client`]. `argc` and `argv` are not used; they may be null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_init(_argc: *mut c_int, _argv: *mut *mut *mut c_char, client: *const Client) -> c_int {
+pub unsafe extern "C" fn gasneti_init(
+    _argc: *mut c_int,
+    _argv: *mut *mut *mut c_char,
+    client: *const Client,
+) -> c_int {
     // SAFETY: the caller's promise.
     let client = unsafe { *client };
     if client.abi != ABI {
         report::fatal(
-            format_args!("gasnet_init(): the program was compiled with headers of interface {}, the library has {ABI}", client.abi),
+            format_args!(
+                "gasnet_init(): the program was compiled with headers of interface {}, the library has {ABI}",
+                client.abi
+            ),
             format_args!("Compile it with the headers that belong to this library."),
         );
     }
     if !matches!(client.segment_mode, SEGMENT_FAST | SEGMENT_LARGE) {
         report::fatal(
-            format_args!("gasnet_init(): the segment mode GASNET_SEGMENT_EVERYTHING is not available in this library"),
-            format_args!("Compile the program with GASNET_SEGMENT_FAST (the default) or GASNET_SEGMENT_LARGE."),
+            format_args!(
+                "gasnet_init(): the segment mode GASNET_SEGMENT_EVERYTHING is not available in this library"
+            ),
+            format_args!(
+                "Compile the program with GASNET_SEGMENT_FAST (the default) or GASNET_SEGMENT_LARGE."
+            ),
         );
     }
     let threads = match client.thread_mode {
@@ -72,17 +74,8 @@ pub unsafe extern "C" fn gasneti_init(_argc: *mut c_int, _argv: *mut *mut *mut c
             format_args!("Compile with one of GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR."),
         ),
     };
-    if let Some(job) = initialized() {
-        if job.threads != threads {
-            report::fatal(
-                format_args!(
-                    "gasnet_init(): one part of this program was compiled for {}, another for {}",
-                    mode_name(job.threads as u32),
-                    mode_name(client.thread_mode)
-                ),
-                format_args!("Compile all parts of a program for the same thread mode."),
-            );
-        }
+    super::client::check(&client);
+    if initialized().is_some() {
         return Error::NotInit as c_int;
     }
     std::panic::set_hook(Box::new(|p| {
@@ -105,8 +98,13 @@ pub unsafe extern "C" fn gasneti_init(_argc: *mut c_int, _argv: *mut *mut *mut c
 /// As [`gasneti_init`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_char) -> c_int {
-    let client =
-        Client { abi: ABI, thread_mode: ThreadMode::Par as u32, segment_mode: SEGMENT_FAST, debug: 0, max_segsize: 0 };
+    let client = Client {
+        abi: ABI,
+        thread_mode: ThreadMode::Par as u32,
+        segment_mode: SEGMENT_FAST,
+        debug: 0,
+        max_segsize: 0,
+    };
     // SAFETY: the record is alive; the rest is the caller's promise.
     unsafe { gasneti_init(argc, argv, &client) }
 }

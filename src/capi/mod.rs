@@ -1,3 +1,106 @@
-//! The exported C functions: check the arguments, call one function, translate the error.
+//! The C face: `extern "C"` functions that check their arguments, call one function, and translate the error.
+//!
+//! Only this room knows that GASNet-1 has one job for the whole process. No panic crosses the ABI: the crate is built
+//! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
+
+use crate::core::{Ctx, Job, ThreadMode};
+use crate::report;
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 
 pub mod abi;
+pub mod am;
+pub mod barrier;
+pub mod client;
+pub mod hsl;
+pub mod init;
+pub mod rma;
+pub mod sync;
+pub mod tools;
+pub mod value;
+
+/// The job, from `gasnet_init` on.
+static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+/// The job, from `gasnet_attach` on.
+static ATTACHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+/// Thread mode, 0 before `gasnet_init`.
+static THREAD_MODE: AtomicU8 = AtomicU8::new(0);
+
+/// `GASNET_OK`
+const OK: c_int = 0;
+
+/// The thread mode of the client; before `gasnet_init` the one that is right in any case.
+pub fn thread_mode() -> ThreadMode {
+    match THREAD_MODE.load(Ordering::Relaxed) {
+        m if m == ThreadMode::Seq as u8 => ThreadMode::Seq,
+        m if m == ThreadMode::Parsync as u8 => ThreadMode::Parsync,
+        _ => ThreadMode::Par,
+    }
+}
+
+/// The job, if `gasnet_init` has been called.
+fn initialized() -> Option<&'static Job> {
+    let job = JOB.load(Ordering::Acquire);
+    // SAFETY: null, or the leaked Job that gasnet_init stored.
+    unsafe { job.as_ref() }
+}
+
+/// The context of a call that is legal from `gasnet_init` on; ends the program if it comes before.
+pub fn early_ctx(function: &str) -> Ctx {
+    match initialized() {
+        Some(job) => job.ctx(),
+        None => report::fatal(
+            format_args!("{function}() was called before gasnet_init()"),
+            format_args!("Call gasnet_init first in main."),
+        ),
+    }
+}
+
+/// The context of a call that is legal from `gasnet_attach` on; ends the program if it comes before.
+#[inline]
+pub fn ctx(function: &str) -> Ctx {
+    let job = ATTACHED.load(Ordering::Acquire);
+    // SAFETY: null, or the leaked Job that gasnet_attach stored.
+    match unsafe { job.as_ref() } {
+        Some(job) => job.ctx(),
+        None => not_attached(function),
+    }
+}
+
+#[cold]
+fn not_attached(function: &str) -> ! {
+    report::fatal(
+        format_args!("{function}() was called before gasnet_attach()"),
+        format_args!("Call gasnet_init and gasnet_attach first."),
+    )
+}
+
+/// The code of a result.
+fn code(result: crate::core::Result) -> c_int {
+    match result {
+        Ok(()) => OK,
+        Err(e) => e as c_int,
+    }
+}
+
+/// Ends the job: `node` is no rank.
+#[cold]
+pub fn bad_node(function: &str, node: u32, nodes: u32) -> ! {
+    report::fatal(
+        format_args!("{function}(): node {node} is out of range; this job has {nodes}, numbered from 0"),
+        format_args!("Pass a node below gasnet_nodes()."),
+    )
+}
+
+/// Ends the job: `n` bytes at `addr` are not in the segment of `node`.
+#[cold]
+pub fn outside_segment(function: &str, c: Ctx, node: u32, addr: *const c_void, n: usize) -> ! {
+    let s = &c.job.segments()[node];
+    report::fatal(
+        format_args!(
+            "{function}(): {n} bytes at {addr:p} are outside the segment of node {node}, which has {} bytes from {:p}",
+            s.len, s.base
+        ),
+        format_args!("Pass an address inside the segment that gasnet_getSegmentInfo reports for that node."),
+    )
+}

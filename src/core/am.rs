@@ -122,20 +122,21 @@ fn refuse(row: usize, index: u8, why: &str) -> Result {
 
 /// Calls a client's handler with as many arguments as the message has.
 macro_rules! call {
-    ($f:expr, $args:expr, ($($lead:expr => $t:ty),*), $($n:literal: $($i:literal)*;)*) => {
-        match $args.len() {
-            $($n => {
-                // SAFETY: the client registered a function of this shape for messages with this many arguments; that
-                // is its contract with gasnet_attach. Function pointers are all of one size.
-                unsafe {
-                    let f: unsafe extern "C" fn($($t,)* $(call!(@int $i)),*) = core::mem::transmute($f);
-                    f($($lead,)* $($args[$i]),*)
-                }
-            })*
-            _ => unreachable!("the conduit delivers at most 16 arguments"),
+    (@one $f:expr, $args:expr, ($($lead:expr => $t:ty),*), $($i:literal)*) => {
+        // SAFETY: the client registered a function of this shape for messages with this many arguments; that is its
+        // contract with gasnet_attach. Function pointers are all of one size.
+        unsafe {
+            let f: unsafe extern "C" fn($($t,)* $(call!(@int $i)),*) = core::mem::transmute($f);
+            f($($lead,)* $($args[$i]),*)
         }
     };
     (@int $i:literal) => { i32 };
+    ($f:expr, $args:expr, $lead:tt, $($n:literal: $($i:literal)*;)*) => {
+        match $args.len() {
+            $($n => call!(@one $f, $args, $lead, $($i)*),)*
+            _ => unreachable!("the conduit delivers at most 16 arguments"),
+        }
+    };
     ($f:expr, $args:expr, $lead:tt) => {
         call!($f, $args, $lead,
             0: ; 1: 0; 2: 0 1; 3: 0 1 2; 4: 0 1 2 3; 5: 0 1 2 3 4; 6: 0 1 2 3 4 5; 7: 0 1 2 3 4 5 6;
@@ -178,15 +179,21 @@ impl Ctx {
     ///
     /// Ends the job if the calling thread is running a handler: a request handler may only reply, a reply handler may
     /// send nothing.
+    ///
+    /// # Safety
+    /// The payload of `m` must be readable, for a Long whose source stays until the reply handler runs.
     #[inline]
-    pub fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
+    pub unsafe fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
         if self.in_handler() {
             report::fatal(
                 format_args!("{function}(): an active message request cannot be sent from inside a handler"),
-                format_args!("Reply with gasnet_AMReply*, or send the request after the handler has returned."),
+                format_args!(
+                    "Reply with gasnet_AMReply*, or send the request after the handler has returned."
+                ),
             );
         }
-        self.job.conduit.request(self, node, m);
+        // SAFETY: the caller's promise.
+        unsafe { self.job.conduit.request(self, node, m) };
     }
 
     /// The token that `token` stands for, if it is that of the handler which this thread is running.
@@ -203,7 +210,10 @@ impl Ctx {
     /// Sends the reply of the handler that this thread is running. `function` names the caller in messages.
     ///
     /// Ends the job if no request handler is running, or if it has replied before.
-    pub fn reply(self, function: &str, token: *const c_void, m: &Outgoing<'_>) {
+    ///
+    /// # Safety
+    /// The payload of `m` must be readable.
+    pub unsafe fn reply(self, function: &str, token: *const c_void, m: &Outgoing<'_>) {
         let Some(token) = self.token(token) else {
             report::fatal(
                 format_args!("{function}(): the token is not that of a handler which this thread is running"),
@@ -213,7 +223,9 @@ impl Ctx {
         if token.reply.get().is_null() {
             report::fatal(
                 format_args!("{function}(): a reply handler may not send anything"),
-                format_args!("Let the request handler reply, or send a request after the handler has returned."),
+                format_args!(
+                    "Let the request handler reply, or send a request after the handler has returned."
+                ),
             );
         }
         if token.replied.replace(true) {
@@ -225,7 +237,8 @@ impl Ctx {
         // SAFETY: set from the `&mut ReplyToken` that `run_request` holds while the handler runs; this thread is
         // inside that handler, and `replied` makes this the only use.
         let reply = unsafe { &mut *token.reply.get() };
-        self.job.conduit.reply(self, reply, m);
+        // SAFETY: the caller's promise.
+        unsafe { self.job.conduit.reply(self, reply, m) };
     }
 }
 

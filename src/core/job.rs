@@ -18,8 +18,8 @@ use crate::{env, os, report};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::os::fd::AsFd;
 use once_cell::race::OnceBox;
+use std::os::fd::AsFd;
 
 /// How many client threads may call at a time (`GASNET_SEQ`, `GASNET_PARSYNC`, `GASNET_PAR`).
 #[repr(u8)]
@@ -90,7 +90,8 @@ impl Job {
             ThreadMode::Seq => 1,
             _ => env::int("GASNET_MAX_THREADS").map_or(threads::MAX_THREADS, |n| n as usize),
         };
-        let bound = env::mem("GASNET_MAX_SEGSIZE").or((choice.max_segsize != 0).then_some(choice.max_segsize));
+        let bound =
+            env::mem("GASNET_MAX_SEGSIZE").or((choice.max_segsize != 0).then_some(choice.max_segsize));
         let supernodes = match env::int("GASNET_SUPERNODE_MAXSIZE") {
             None | Some(0) => Supernodes { size: u32::MAX },
             Some(n) => Supernodes { size: n.min(i64::from(u32::MAX)) as u32 },
@@ -99,7 +100,13 @@ impl Job {
         let crowded = boot.host().local_size as usize > os::cpu::usable();
 
         let config = conduit::Config::from_env(size, max_threads);
-        let portals = Emulation::open(boot.host(), &config).unwrap_or_else(|e| no_network(&e));
+        let host = boot.host();
+        let portals = host
+            .arena
+            .try_clone()
+            .map_err(|e| no_network(&e))
+            .and_then(|arena| Emulation::open(arena, host.local_rank, host.local_size, &config))
+            .unwrap_or_else(|e| no_network(&e));
         // Everybody's part of the arena is there from here on.
         boot.barrier();
         let peers: Vec<ProcessId> = boot
@@ -141,14 +148,21 @@ impl Job {
     /// # Errors
     /// [`Error::NotInit`] the second time, [`Error::BadArg`] for a bad table or a segment that is no multiple of the page
     /// size or larger than the limit, each after a line that says so.
-    pub fn attach(&self, table: &mut [am::HandlerEntry], internal: &[am::InternalHandler], len: usize) -> Result {
+    pub fn attach(
+        &self,
+        table: &mut [am::HandlerEntry],
+        internal: &[am::InternalHandler],
+        len: usize,
+    ) -> Result {
         if self.attached.get().is_some() {
             return Err(Error::NotInit);
         }
         let page = os::memory::page_size();
         if len % page != 0 {
             report::warn(
-                format_args!("gasnet_attach(): a segment of {len} bytes is not a multiple of the page size, {page}"),
+                format_args!(
+                    "gasnet_attach(): a segment of {len} bytes is not a multiple of the page size, {page}"
+                ),
                 format_args!("Round it with GASNET_PAGESIZE."),
             );
             return Err(Error::BadArg);
@@ -171,16 +185,21 @@ impl Job {
         let attached = segment::attach(&*self.boot, self.limits, self.supernodes, len).unwrap_or_else(|e| {
             report::fatal(
                 format_args!("gasnet_attach(): the segments could not be mapped: {e}"),
-                format_args!("Ask for a smaller segment, or lower GASNET_MAX_SEGSIZE (now at most {} bytes).", self.limits.local),
+                format_args!(
+                    "Ask for a smaller segment, or lower GASNET_MAX_SEGSIZE (now at most {} bytes).",
+                    self.limits.local
+                ),
             )
         });
         let mine = attached.segments[self.mynode];
         let (base, bytes) = attached.segments.mapped();
         signals::set_segments(base, bytes);
         if let Some(x) = self.conduit.extension() {
-            x.expose_segments(mine.base, mine.len, &attached.bases, &attached.lens);
+            // SAFETY: these are the mappings of the segments of this host, which stay for the life of the process.
+            unsafe { x.expose_segments(mine.base, mine.len, &attached.bases, &attached.lens) };
         }
-        let list: Vec<_> = (0..self.nodes).map(|r| (attached.segments[r].base, attached.segments[r].len)).collect();
+        let list: Vec<_> =
+            (0..self.nodes).map(|r| (attached.segments[r].base, attached.segments[r].len)).collect();
         self.conduit.attach_segments(&list).unwrap_or_else(|e| no_network(&e));
         if self.attached.set(Box::new(attached.segments)).is_err() {
             return Err(Error::NotInit);
@@ -213,7 +232,10 @@ impl Job {
             Some(i) => i,
             None => report::fatal(
                 format_args!("more than {} threads use the library at the same time", self.slots.count()),
-                format_args!("Let threads end before others start, or raise GASNET_MAX_THREADS (at most {}).", threads::MAX_THREADS),
+                format_args!(
+                    "Let threads end before others start, or raise GASNET_MAX_THREADS (at most {}).",
+                    threads::MAX_THREADS
+                ),
             ),
         }
     }
@@ -249,14 +271,18 @@ impl Job {
             Liveness::Stopped => {
                 if !self.stopped_peer_told.swap(true, Ordering::Relaxed) {
                     report::warn(
-                        format_args!("process {local_rank} (pid {pid}) is stopped in the middle of a delivery to this process"),
+                        format_args!(
+                            "process {local_rank} (pid {pid}) is stopped in the middle of a delivery to this process"
+                        ),
                         format_args!("Continue it with kill -CONT {pid}, or end the job with kill {pid}."),
                     );
                 }
             }
             Liveness::Dead => {
                 if !exit::is_ending() {
-                    report::note(format_args!("process {local_rank} (pid {pid}) died in the middle of a delivery to this process"));
+                    report::note(format_args!(
+                        "process {local_rank} (pid {pid}) died in the middle of a delivery to this process"
+                    ));
                 }
                 exit::lost()
             }
@@ -273,6 +299,8 @@ fn map_scratch(host: &boot::HostMemory) -> std::io::Result<os::memory::Mapping> 
 fn no_network(e: &dyn core::fmt::Display) -> ! {
     report::fatal(
         format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
-        format_args!("Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."),
+        format_args!(
+            "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
+        ),
     )
 }

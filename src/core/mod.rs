@@ -1,5 +1,35 @@
-//! The job: init, attach, exit, segments, active messages, operations, threads, waiting.
+//! The core room: the job (init, attach, exit), segments, active messages, operations, threads, waiting.
+//!
+//! Called by `extended` and `capi`; calls the conduit. Everything that a call needs is in its [`Ctx`].
 
+pub mod am;
 pub mod exit;
+pub mod job;
 pub mod ops;
+pub mod segment;
 pub mod signals;
+pub mod threads;
+pub mod upper;
+pub mod wait;
+
+pub use job::{Job, ThreadMode};
+pub use threads::Ctx;
+
+/// The error codes of GASNet-1 (specification 1.8, section 2.4.2); zero is success.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// `GASNET_ERR_NOT_INIT`
+    NotInit = 10001,
+    /// `GASNET_ERR_RESOURCE`
+    Resource = 10002,
+    /// `GASNET_ERR_BAD_ARG`
+    BadArg = 10003,
+    /// `GASNET_ERR_NOT_READY`
+    NotReady = 10004,
+    /// `GASNET_ERR_BARRIER_MISMATCH`
+    BarrierMismatch = 10005,
+}
+
+/// The result of a call that a client may see fail.
+pub type Result<T = ()> = ::core::result::Result<T, Error>;

@@ -78,8 +78,11 @@ impl Limits {
         let share = memory::limits().total() / 8 * 7 / u64::from(host.local_size.max(1));
         let page = memory::page_size() as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
-        let all: Vec<u64> =
-            boot.exchange(&local.to_ne_bytes()).iter().map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default())).collect();
+        let all: Vec<u64> = boot
+            .exchange(&local.to_ne_bytes())
+            .iter()
+            .map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default()))
+            .collect();
         let global = all.iter().copied().min().unwrap_or(local);
         let stride = all.iter().copied().max().unwrap_or(local);
         Limits { local: local as usize, global: global as usize, stride: stride as usize }
@@ -117,7 +120,12 @@ pub struct Attached {
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
-pub fn attach(boot: &dyn Bootstrap, limits: Limits, supernodes: Supernodes, len: usize) -> std::io::Result<Attached> {
+pub fn attach(
+    boot: &dyn Bootstrap,
+    limits: Limits,
+    supernodes: Supernodes,
+    len: usize,
+) -> std::io::Result<Attached> {
     let host = boot.host();
     let bytes = host.local_size as usize * limits.stride;
     memory::set_len(host.segments.as_fd(), bytes as u64)?;
@@ -135,7 +143,11 @@ pub fn attach(boot: &dyn Bootstrap, limits: Limits, supernodes: Supernodes, len:
         bases[local_rank as usize] = here(local_rank);
         lens[local_rank as usize] = len;
         let direct = supernodes.size > 1 && supernodes.of(local_rank) == supernodes.of(host.local_rank);
-        table.push(Segment { base, len, local: if direct { here(local_rank) } else { core::ptr::null_mut() } });
+        table.push(Segment {
+            base,
+            len,
+            local: if direct { here(local_rank) } else { core::ptr::null_mut() },
+        });
     }
     Ok(Attached { segments: Segments { table: table.into_boxed_slice(), mapping }, bases, lens })
 }

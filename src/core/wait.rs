@@ -53,7 +53,9 @@ impl Waiting {
 
     fn plan(&self) -> Plan {
         match (self.mode.load(Ordering::Relaxed), self.crowded) {
-            (m, _) if m == Mode::Spin as u8 => Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false },
+            (m, _) if m == Mode::Spin as u8 => {
+                Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false }
+            }
             (m, _) if m == Mode::Block as u8 => Plan { spin: 4, then_yield: 1, then_sleep: true },
             (_, true) => Plan { spin: 16, then_yield: 8, then_sleep: true },
             (_, false) => Plan { spin: 4096, then_yield: 32, then_sleep: true },

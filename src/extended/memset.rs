@@ -49,7 +49,8 @@ fn by_messages(ctx: Ctx, function: &str, dst: Remote, value: u8, op: OpId) {
         let addr = dst.addr as usize + offset;
         let n = PIECE.min(dst.n - offset);
         let args = [(addr >> 32) as i32, addr as i32, n as i32, i32::from(value), op.0 as i32];
-        ctx.request(function, dst.node, &short(MEMSET_REQUEST, &args));
+        // SAFETY: a Short has no payload.
+        unsafe { ctx.request(function, dst.node, &short(MEMSET_REQUEST, &args)) };
     }
 }
 
@@ -74,7 +75,8 @@ pub(super) fn on_request(ctx: Ctx, token: &Token, m: &Message<'_>) {
     let mine = ctx.job.segments()[ctx.job.mynode].base;
     // SAFETY: the range was just checked to lie in our own segment.
     unsafe { mine.add(offset).write_bytes(value as u8, n) };
-    ctx.reply("gasnet_memset", core::ptr::from_ref(token).cast(), &short(MEMSET_REPLY, &[op]));
+    // SAFETY: a Short has no payload.
+    unsafe { ctx.reply("gasnet_memset", core::ptr::from_ref(token).cast(), &short(MEMSET_REPLY, &[op])) };
 }
 
 /// The handler of the answer, at the initiator.

@@ -146,7 +146,8 @@ impl Net for Messenger<'_> {
             dest: core::ptr::null_mut(),
             source_stays: false,
         };
-        self.ctx.request(self.function, to, &m);
+        // SAFETY: a Short has no payload.
+        unsafe { self.ctx.request(self.function, to, &m) };
     }
 
     fn want_progress(&self, wanted: bool) {
