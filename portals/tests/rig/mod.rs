@@ -96,6 +96,16 @@ impl Kind {
 
     /// `count` nodes. A loopback has one whatever `count` is.
     pub fn build(self, count: usize, limits: Option<Limits>, seed: u64) -> Rig {
+        self.build_with(count, limits, seed, None)
+    }
+
+    /// `count` processes, of which number `victim` stops or dies where `pause` (the value of `GASNET_TEST_PAUSE`) says.
+    pub fn build_paused(self, count: usize, victim: u32, pause: &str) -> Rig {
+        assert!(self.has_processes());
+        self.build_with(count, None, 1, Some((victim, pause)))
+    }
+
+    fn build_with(self, count: usize, limits: Option<Limits>, seed: u64, pause: Option<(u32, &str)>) -> Rig {
         let memory = self.memory();
         let here = |interface| Node::here(interface, memory);
         let nodes = match self {
@@ -113,7 +123,10 @@ impl Kind {
             Kind::ShmMapped | Kind::ShmAttach | Kind::ShmDenied => {
                 let file = process::memory_file();
                 let remotes: Vec<_> = (1..count as u32)
-                    .map(|index| Remote::start(&file, index, count as u32, self.attach(), limits))
+                    .map(|index| {
+                        let pause = pause.filter(|(victim, _)| *victim == index).map(|(_, pause)| pause);
+                        Remote::start(&file, index, count as u32, self.attach(), limits, pause)
+                    })
                     .collect();
                 let first = process::fabric(&file, 0, count as u32, self.attach());
                 let mut nodes = vec![here(Interface::shm(first, limits).expect("shm"))];

@@ -58,6 +58,7 @@ impl Remote {
         size: u32,
         attach: AttachPolicy,
         limits: Option<Limits>,
+        pause: Option<&str>,
     ) -> Remote {
         let (socket, theirs) = UnixStream::pair().expect("socketpair");
         let passed = [file.as_raw_fd(), theirs.as_raw_fd()];
@@ -65,6 +66,7 @@ impl Remote {
         command
             .args(["--exact", "rig::agent::serves_a_node", "--nocapture", "--test-threads=1"])
             .env(VARIABLE, format!("{},{}", passed[0], passed[1]))
+            .envs(pause.map(|pause| ("GASNET_TEST_PAUSE", pause)))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
         // SAFETY: the closure makes system calls only, which is what is allowed between fork and exec.

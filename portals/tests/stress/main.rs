@@ -1,0 +1,353 @@
+//! Concurrency: many senders at one queue, and descriptors that are taken away or changed under fire.
+//!
+//! Each test is a bounded number of operations, and waits politely: a core that somebody else needs is given away.
+//! The verdict is always a count or a comparison of bytes, never a time.
+
+#[path = "../rig/mod.rs"]
+mod rig;
+
+use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, OP_PUT};
+use portals3::{
+    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Interface, Md, MdHandle, ProcessId, Unlink,
+};
+
+use rig::agent::{Answer, Call};
+use rig::watchdog::Watchdog;
+use rig::{Buffer, Kind, Node, Rig, Running, To, md};
+
+const PT: u32 = 4;
+
+/// Node 0 is the owner of what is fired at; the others fire. On a loopback its own threads do.
+struct Fire<'a> {
+    rig: &'a Rig,
+    sources: Vec<(&'a Node, MdHandle)>,
+}
+
+impl<'a> Fire<'a> {
+    fn new(rig: &'a Rig, senders: usize) -> Fire<'a> {
+        let nodes = rig.nodes();
+        let sources = (0..senders)
+            .map(|number| {
+                let node = nodes.get(1 + number % nodes.len().max(2).saturating_sub(1)).unwrap_or(&nodes[0]);
+                let value = (number as u64 + 1) << 32;
+                let buffer = node.filled(&value.to_ne_bytes());
+                (node, node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind"))
+            })
+            .collect();
+        Fire { rig, sources }
+    }
+
+    fn to(&self) -> To {
+        To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset: 0 }
+    }
+
+    /// Starts `count` puts of every sender, whose header data count from `first` with the sender above bit 32.
+    fn open(&self, first: u64, count: u64) -> Vec<Running<'a>> {
+        let start = |(number, (node, md)): (usize, &(&'a Node, MdHandle))| {
+            let hdr = (number as u64) << 32 | first;
+            node.begin(Call::PutMany { md: *md, ack: AckReq::NoAck, to: self.to(), hdr, count })
+        };
+        self.sources.iter().enumerate().map(start).collect()
+    }
+}
+
+/// Waits until all are over, giving the core away meanwhile.
+fn join(running: Vec<Running<'_>>, mut meanwhile: impl FnMut()) {
+    while !running.iter().all(Running::is_over) {
+        meanwhile();
+        std::thread::yield_now();
+    }
+    for call in running {
+        assert!(matches!(call.finish(), Ok(Answer::Number(_))));
+    }
+}
+
+fn owner(rig: &Rig) -> (&Node, &Interface) {
+    let node = &rig.nodes()[0];
+    (node, node.interface().expect("the first node is here"))
+}
+
+fn watch(name: &str, kind: Kind) -> Watchdog {
+    Watchdog::new(format!("{name} on {kind:?}"), 200)
+}
+
+/// Processes where the kind has them, else threads of one.
+fn build(kind: Kind) -> (Rig, usize) {
+    (kind.build(if kind.has_processes() { 3 } else { 2 }, None, 7), if kind.has_processes() { 2 } else { 4 })
+}
+
+fn many_senders_to_one_queue(kind: Kind) {
+    let _watchdog = watch("many senders", kind);
+    let (rig, senders) = build(kind);
+    let (node, ni) = owner(&rig);
+    let (rounds, count) = (40, 100);
+    // Room for one round: the ring is used around and around.
+    let eq = node.eq_alloc(senders as u64 * count).expect("PtlEQAlloc");
+    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
+    node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
+    let fire = Fire::new(&rig, senders);
+    let mut next = vec![0; senders];
+    for round in 0..rounds {
+        let running = fire.open(round * count, count);
+        for _ in 0..senders as u64 * count {
+            let Fetched { event, dropped } = ni.eq_wait(eq).expect("PtlEQWait");
+            assert!(!dropped, "there is room for all: {event:?}");
+            let (sender, number) = ((event.hdr_data >> 32) as usize, event.hdr_data & 0xffff_ffff);
+            assert_eq!(number, next[sender], "events of one sender come in order");
+            next[sender] += 1;
+        }
+        join(running, || ni.progress());
+        assert!(ni.eq_get(eq).expect("PtlEQGet").is_none());
+    }
+    assert_eq!(next, vec![rounds * count; senders]);
+    assert_eq!(node.dropped(), 0);
+}
+
+fn overflow_under_fire_is_always_told(kind: Kind) {
+    let _watchdog = watch("overflow", kind);
+    let (rig, senders) = build(kind);
+    let (node, ni) = owner(&rig);
+    let count = 3000;
+    let eq = node.eq_alloc(8).expect("PtlEQAlloc");
+    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
+    node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
+    let fire = Fire::new(&rig, senders);
+    let mut next = vec![0; senders];
+    let mut taken = 0;
+    let mut told = 0;
+    let mut gaps = 0;
+    let mut take = || {
+        while let Some(Fetched { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
+            let (sender, number) = ((event.hdr_data >> 32) as usize, event.hdr_data & 0xffff_ffff);
+            assert!(number >= next[sender], "events of one sender come in order");
+            // A gap of one sender may have been told with an event of another.
+            gaps += u64::from(number > next[sender]);
+            told += u64::from(dropped);
+            next[sender] = number + 1;
+            taken += 1;
+        }
+    };
+    join(fire.open(0, count), &mut take);
+    rig.settle();
+    take();
+    // A last one, for which there is room: tells what was lost at the end.
+    let last = fire.open(count, 1);
+    join(last, || ni.progress());
+    rig.settle();
+    take();
+    let all = senders as u64 * (count + 1);
+    assert!(taken <= all);
+    assert_eq!(taken < all, told > 0, "{taken} of {all} came, {told} losses were told, {gaps} gaps seen");
+}
+
+/// Fills a buffer that nobody may write any more with a mark, to be looked at in the end.
+struct Graveyard<'a>(&'a Node, Vec<Buffer>);
+
+impl Graveyard<'_> {
+    fn bury(&mut self, buffer: Buffer) {
+        self.0.write(buffer, &[0xaa; 8]);
+        self.1.push(buffer);
+    }
+
+    fn verify(&self) {
+        assert!(
+            self.1.iter().all(|buffer| self.0.read(*buffer) == [0xaa; 8]),
+            "written after it was unlinked"
+        );
+    }
+}
+
+/// What is in a buffer after puts: nothing, or the value of one sender.
+fn whole(node: &Node, buffer: Buffer, senders: usize) {
+    let value = u64::from_ne_bytes(node.read(buffer).try_into().expect("8 bytes"));
+    assert!(value & 0xffff_ffff == 0 && value >> 32 <= senders as u64, "{value:x}");
+}
+
+fn unlink_under_fire(kind: Kind) {
+    let _watchdog = watch("unlink under fire", kind);
+    let (rig, senders) = build(kind);
+    let (node, ni) = owner(&rig);
+    let count = 4000;
+    let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
+    let pool: Vec<_> = (0..64).map(|_| node.memory(8)).collect();
+    let mut graves = Graveyard(node, Vec::new());
+    let fire = Fire::new(&rig, senders);
+    let (mut ended, mut refused) = (0, 0_u64);
+    let mut count_events = || {
+        while let Some(fetched) = ni.eq_get(eq).expect("PtlEQGet") {
+            assert!(!fetched.dropped);
+            ended += u64::from(fetched.event.kind == EventKind::PutEnd);
+        }
+        ended
+    };
+    let mut pool = pool.into_iter();
+    let cycle = |buffer: Buffer, refused: &mut u64| {
+        let me =
+            node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After).expect("PtlMEAttach");
+        let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
+        let handle = node.md_attach(me, md(buffer, options, eq), Unlink::Retain).expect("PtlMDAttach");
+        for _ in 0..20 {
+            std::thread::yield_now();
+            ni.progress();
+        }
+        loop {
+            match node.md_unlink(handle) {
+                Ok(()) => break,
+                Err(Error::MdInUse) => *refused += 1,
+                Err(other) => panic!("{other:?}"),
+            }
+            std::thread::yield_now();
+            ni.progress();
+        }
+        whole(node, buffer, senders);
+    };
+    join(fire.open(0, count), || {
+        if let Some(buffer) = pool.next() {
+            cycle(buffer, &mut refused);
+            graves.bury(buffer);
+        }
+        count_events();
+    });
+    rig.settle();
+    let ended = count_events();
+    graves.verify();
+    assert_eq!(
+        ended + node.dropped(),
+        senders as u64 * count,
+        "{} buried, {refused} refused",
+        graves.1.len()
+    );
+}
+
+fn auto_unlink_under_fire(kind: Kind) {
+    let _watchdog = watch("auto-unlink under fire", kind);
+    let (rig, senders) = build(kind);
+    let (node, ni) = owner(&rig);
+    let (count, threshold) = (3000, 7);
+    let eq = node.eq_alloc(3 * senders as u64 * count).expect("PtlEQAlloc");
+    let fire = Fire::new(&rig, senders);
+    let buffer = node.memory(8 * threshold as usize);
+    let attach = || {
+        let me =
+            node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After).expect("PtlMEAttach");
+        let wanted = Md { threshold, ..md(buffer, OP_PUT | EVENT_START_DISABLE, eq) };
+        node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach")
+    };
+    // A few at once, each used up and replaced; the number in use is as its UNLINK events say.
+    let mut live: Vec<(MdHandle, i32)> = (0..4).map(|_| (attach(), 0)).collect();
+    let (mut ended, mut unlinked) = (0_u64, 0_u64);
+    let mut take = || {
+        while let Some(Fetched { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
+            assert!(!dropped);
+            let at = live.iter().position(|(handle, _)| *handle == event.md_handle);
+            let at = at.expect("an event of a descriptor that has not been unlinked");
+            match event.kind {
+                EventKind::PutEnd => {
+                    live[at].1 += 1;
+                    ended += 1;
+                }
+                EventKind::Unlink => {
+                    assert_eq!(live[at].1, threshold, "UNLINK comes after the last END");
+                    live[at] = (attach(), 0);
+                    unlinked += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        (ended, unlinked)
+    };
+    join(fire.open(0, count), || {
+        take();
+    });
+    rig.settle();
+    let (ended, unlinked) = take();
+    assert_eq!(ended + node.dropped(), senders as u64 * count);
+    assert!(unlinked >= ended / threshold as u64 - 4 && unlinked <= ended / threshold as u64);
+}
+
+fn update_under_fire(kind: Kind) {
+    let _watchdog = watch("update under fire", kind);
+    let (rig, senders) = build(kind);
+    let (node, ni) = owner(&rig);
+    let count = 3000;
+    let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
+    let fire = Fire::new(&rig, senders);
+    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
+    let pool: Vec<_> = (0..100).map(|_| node.memory(8)).collect();
+    let mut pool = pool.into_iter();
+    let mut current = pool.next().expect("a buffer");
+    let handle = node.md_attach(me, md(current, options, eq), Unlink::Retain).expect("PtlMDAttach");
+    let mut graves = Graveyard(node, Vec::new());
+    let (mut ended, mut refused) = (0, 0);
+    let mut take = || {
+        while let Some(fetched) = ni.eq_get(eq).expect("PtlEQGet") {
+            assert!(!fetched.dropped);
+            ended += u64::from(fetched.event.kind == EventKind::PutEnd);
+        }
+        ended
+    };
+    let mut next = pool.next();
+    join(fire.open(0, count), || {
+        take();
+        let Some(new) = next else { return };
+        // Only if nothing is unread and nothing is under way: then nothing may touch the old memory any more.
+        match node.md_update(handle, None, Some(md(new, options, eq)), eq) {
+            Ok(()) => {
+                whole(node, current, senders);
+                graves.bury(current);
+                current = new;
+                next = pool.next();
+            }
+            Err(Error::MdNoUpdate) => refused += 1,
+            Err(other) => panic!("{other:?}"),
+        }
+    });
+    rig.settle();
+    let ended = take();
+    graves.verify();
+    assert_eq!(ended, senders as u64 * count, "{} buried, {refused} refused", graves.1.len());
+    assert_eq!(node.dropped(), 0);
+}
+
+macro_rules! instantiate {
+    ($($case:ident)*) => {
+        $(mod $case {
+            use crate::rig::Kind;
+            #[test]
+            fn loopback() {
+                super::$case(Kind::Loopback);
+            }
+            #[test]
+            fn shm_one_process() {
+                super::$case(Kind::ShmOneProcess);
+            }
+            #[test]
+            fn shm_mapped() {
+                super::$case(Kind::ShmMapped);
+            }
+            #[test]
+            fn shm_attach() {
+                super::$case(Kind::ShmAttach);
+            }
+            #[test]
+            fn shm_denied() {
+                super::$case(Kind::ShmDenied);
+            }
+            #[test]
+            fn framed() {
+                super::$case(Kind::Framed);
+            }
+        })*
+    };
+}
+
+instantiate! {
+    many_senders_to_one_queue
+    overflow_under_fire_is_always_told
+    unlink_under_fire
+    auto_unlink_under_fire
+    update_under_fire
+}
