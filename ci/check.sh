@@ -71,6 +71,7 @@ if $cargo fmt --version >/dev/null 2>&1; then step fmt ci/fmt.sh; else skip fmt 
 if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else skip clippy "clippy is not installed"; fi
 step doc ci/doc.sh
 step headers ci/headers.sh
+step names ci/names.sh
 if command -v cbindgen >/dev/null 2>&1; then
     step cbindgen ci/cbindgen.sh
 else

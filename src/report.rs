@@ -45,11 +45,11 @@ impl Write for Line {
 fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
     let mut line = Line { buf: [0; 1024], len: 0 };
     let _ = match RANK.load(Ordering::Relaxed) {
-        u32::MAX => write!(line, "*** {kind}: {cause}\n"),
-        rank => write!(line, "*** {kind} (proc {rank}): {cause}\n"),
+        u32::MAX => writeln!(line, "*** {kind}: {cause}"),
+        rank => writeln!(line, "*** {kind} (proc {rank}): {cause}"),
     };
     if let Some(remedy) = remedy {
-        let _ = write!(line, "***   {remedy}\n");
+        let _ = writeln!(line, "***   {remedy}");
     }
     if line.len == line.buf.len() {
         line.buf[line.len - 1] = b'\n';
@@ -70,7 +70,7 @@ pub fn note(cause: fmt::Arguments<'_>) {
 /// Tells one line as it is, after three stars; async-signal-safe.
 pub fn line(text: fmt::Arguments<'_>) {
     let mut line = Line { buf: [0; 1024], len: 0 };
-    let _ = write!(line, "*** {text}\n");
+    let _ = writeln!(line, "*** {text}");
     if line.len == line.buf.len() {
         line.buf[line.len - 1] = b'\n';
     }
