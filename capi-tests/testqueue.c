@@ -94,7 +94,11 @@ static void queue(enum kind kind, int depth, size_t size, int round, double *us)
     us[1] += (t[2] - t[0]) / depth / 1000;
     if (is_get) check_same(local, size, pattern, kinds[kind]);
     check_barrier();
-    if (!is_get) check_same(mine, size, pattern, kinds[kind]);
+    if (kind == MEDIUM || kind == LONG)
+        CHECK(gasnett_atomic_read(&requests, 0) == (unsigned)depth, "%d %ss came instead of %d",
+              (int)gasnett_atomic_read(&requests, 0), kinds[kind], depth);
+    if (!is_get && kind != MEDIUM) check_same(mine, size, pattern, kinds[kind]);
+    gasnett_atomic_set(&requests, 0, 0);
     check_barrier();
     free(handles);
     free(values);
