@@ -67,6 +67,9 @@ enum Later {
 struct Net {
     processes: Vec<Process>,
     later: Vec<Later>,
+    /// The next put stops when it has matched.
+    hold_next: bool,
+    held: Option<Later>,
     next: Handle,
     dice: u64,
     /// One in this many looks at a queue lets something happen.
@@ -87,6 +90,8 @@ pub(super) fn net(processes: usize, laziness: u64, seed: u64) -> Vec<Fake> {
     let net = Net {
         processes: (0..processes).map(|_| Process::default()).collect(),
         later: Vec::new(),
+        hold_next: false,
+        held: None,
         next: 1,
         dice: seed * 2 + 1,
         laziness,
@@ -222,6 +227,18 @@ fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: Event) {
 }
 
 impl Fake {
+    /// The next put of anybody stops in the middle: it has matched, and nothing more happens.
+    pub(super) fn hold_next(&self) {
+        self.net.lock().unwrap().hold_next = true;
+    }
+
+    /// The put that stopped goes on.
+    pub(super) fn release(&self) {
+        let mut net = self.net.lock().unwrap();
+        let held = net.held.take().expect("a put was held");
+        net.later.push(held);
+    }
+
     fn event(kind: EventKind, spec: &MdSpec<Handle>, offset: usize, mlength: usize, of: &Event) -> Event {
         Event { kind, user: spec.user, start: spec.start, offset, mlength, ..*of }
     }
@@ -357,7 +374,12 @@ impl Portals for Fake {
                 (self.me, md, Event { initiator: target, ..event })
             });
             let to_address = spec.start.wrapping_add(offset) as usize;
-            net.later.push(Later::Arrive { target: to, md: h, to: to_address, bytes, event, ack });
+            let arrive = Later::Arrive { target: to, md: h, to: to_address, bytes, event, ack };
+            if std::mem::take(&mut net.hold_next) {
+                net.held = Some(arrive);
+            } else {
+                net.later.push(arrive);
+            }
         }
         net.later.push(Later::Post { process: self.me, md, event: sent });
         net.step();
