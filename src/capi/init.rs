@@ -92,6 +92,11 @@ pub unsafe extern "C" fn gasneti_init(
     OK
 }
 
+unsafe extern "C" {
+    /// In shim.c, or defined by the client: bound of the segment, bytes; 0 for none.
+    static gasnet_max_segsize: u64;
+}
+
 /// The plain exported symbol, for `dlsym`, Fortran and ctypes: PAR and FAST.
 ///
 /// # Safety
@@ -103,7 +108,8 @@ pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_ch
         thread_mode: ThreadMode::Par as u32,
         segment_mode: SEGMENT_FAST,
         debug: 0,
-        max_segsize: 0,
+        // SAFETY: a word that the client may set before this call, which is the first.
+        max_segsize: unsafe { gasnet_max_segsize },
     };
     // SAFETY: the record is alive; the rest is the caller's promise.
     unsafe { gasneti_init(argc, argv, &client) }
