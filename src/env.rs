@@ -151,6 +151,12 @@ pub const TABLE: &[Var] = &[
         "2040",
         "largest get that goes through a bounce buffer",
     ),
+    var(
+        "GASNET_TEST_COUNTERS",
+        Kind::Text,
+        "",
+        "test aid: at exit each process writes what its Portals interface carried to this path, a dot and its rank",
+    ),
     var("GASNET_TEST_FAULT", Kind::Text, "", "test builds only: the planted fault to switch on"),
 ];
 

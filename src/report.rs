@@ -26,10 +26,32 @@ pub fn set_exit(exit: fn(i32) -> !) {
     EXIT.store(exit as *mut (), Ordering::Release);
 }
 
-/// A line under construction; what does not fit is cut.
-struct Line {
+/// Text under construction on the stack; what does not fit is cut, and a cut text still ends its last line.
+#[derive(Debug)]
+pub struct Line {
     buf: [u8; 1024],
     len: usize,
+}
+
+impl Line {
+    /// No text yet.
+    pub fn new() -> Line {
+        Line { buf: [0; 1024], len: 0 }
+    }
+
+    /// What has been written.
+    pub fn bytes(&mut self) -> &[u8] {
+        if self.len == self.buf.len() {
+            self.buf[self.len - 1] = b'\n';
+        }
+        &self.buf[..self.len]
+    }
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line::new()
+    }
 }
 
 impl Write for Line {
@@ -43,7 +65,7 @@ impl Write for Line {
 }
 
 fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
-    let mut line = Line { buf: [0; 1024], len: 0 };
+    let mut line = Line::new();
     let _ = match RANK.load(Ordering::Relaxed) {
         u32::MAX => writeln!(line, "*** {kind}: {cause}"),
         rank => writeln!(line, "*** {kind} (proc {rank}): {cause}"),
@@ -51,10 +73,7 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
     if let Some(remedy) = remedy {
         let _ = writeln!(line, "***   {remedy}");
     }
-    if line.len == line.buf.len() {
-        line.buf[line.len - 1] = b'\n';
-    }
-    crate::os::write_stderr(&line.buf[..line.len]);
+    crate::os::write_stderr(line.bytes());
 }
 
 /// Tells of something that does not end the job.
@@ -69,12 +88,9 @@ pub fn note(cause: fmt::Arguments<'_>) {
 
 /// Tells one line as it is, after three stars; async-signal-safe.
 pub fn line(text: fmt::Arguments<'_>) {
-    let mut line = Line { buf: [0; 1024], len: 0 };
+    let mut line = Line::new();
     let _ = writeln!(line, "*** {text}");
-    if line.len == line.buf.len() {
-        line.buf[line.len - 1] = b'\n';
-    }
-    crate::os::write_stderr(&line.buf[..line.len]);
+    crate::os::write_stderr(line.bytes());
 }
 
 /// Tells why the caller is about to end the job.

@@ -22,6 +22,8 @@ static LEAVER: AtomicU32 = AtomicU32::new(0);
 static CODE: AtomicI32 = AtomicI32::new(0);
 /// The thread that leaves has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
+/// Called once when this process leaves, before it flushes; a `fn()`, null for none.
+static CLOSING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// Microseconds that flushing may take when this process exits of its own accord.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
 /// Microseconds that flushing may take when it follows a peer, whose supervisor is waiting.
@@ -137,9 +139,24 @@ fn claim() -> bool {
 fn leave(code: i32, flush_us: u64) -> ! {
     if !FLUSHING.swap(true, Ordering::AcqRel) {
         signal::ignore(libc::SIGQUIT);
+        close_accounts();
         flush(code, flush_us);
     }
     os::exit_now(code)
+}
+
+/// Sets what is called once when this process leaves; async-signal-safe, since leaving is.
+pub fn set_closing(hook: fn()) {
+    CLOSING.store(hook as *mut (), Ordering::Release);
+}
+
+fn close_accounts() {
+    let hook = CLOSING.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    if !hook.is_null() {
+        // SAFETY: CLOSING only ever holds null or a `fn()` stored by `set_closing`.
+        let hook: fn() = unsafe { core::mem::transmute(hook) };
+        hook();
+    }
 }
 
 /// Flushes the C streams. What interrupts this thread in the middle of `printf` may find a stream in disorder or its
@@ -202,6 +219,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if agreed == code && first {
         // The C library goes on: earlier exit handlers, destructors, streams.
         signal::ignore(libc::SIGQUIT);
+        close_accounts();
         return;
     }
     leave(agreed, FLUSH_US.load(Ordering::Relaxed))

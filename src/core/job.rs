@@ -7,7 +7,7 @@ use super::segment::{self, Limits, Segments, Supernodes};
 use super::threads::{self, Ctx, Slots};
 use super::upper::UpperSlot;
 use super::wait::{Mode, Waiting};
-use super::{Error, Result, am, exit, ops, signals};
+use super::{Error, Result, am, counters, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit::portals::emulation::Emulation;
@@ -140,7 +140,9 @@ impl Job {
         };
         // The whole job may send to us from here on.
         job.boot.barrier();
-        Box::leak(Box::new(job))
+        let job: &'static Job = Box::leak(Box::new(job));
+        counters::open(job);
+        job
     }
 
     /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.

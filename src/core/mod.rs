@@ -3,6 +3,7 @@
 //! Called by `extended` and `capi`; calls the conduit. Everything that a call needs is in its [`Ctx`].
 
 pub mod am;
+pub mod counters;
 pub mod exit;
 pub mod job;
 pub mod ops;

@@ -16,10 +16,27 @@ pub mod thread;
 
 /// Writes all of `bytes` to standard error, ignoring failures; async-signal-safe.
 pub fn write_stderr(bytes: &[u8]) {
+    write_all(2, bytes);
+}
+
+/// Makes the file at `path` hold `bytes`, ignoring failures; async-signal-safe.
+pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
+    // SAFETY: a NUL-terminated path.
+    let fd = unsafe {
+        libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o644)
+    };
+    if fd >= 0 {
+        write_all(fd, bytes);
+        // SAFETY: the descriptor was opened above.
+        unsafe { libc::close(fd) };
+    }
+}
+
+fn write_all(fd: i32, bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {
         // SAFETY: the pointer and length are those of a live slice.
-        let n = unsafe { libc::write(2, rest.as_ptr().cast(), rest.len()) };
+        let n = unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) };
         if n <= 0 {
             return;
         }
