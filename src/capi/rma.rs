@@ -9,18 +9,33 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering;
 
 /// The job, without looking up which thread calls; ends the process if there is none yet.
-#[inline]
+#[inline(always)]
 pub(super) fn job(function: &str) -> &'static Job {
     // SAFETY: null, or a job that was attached; jobs live until the process ends.
     match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
         Some(job) => job,
-        None => ctx(function).job,
+        None => not_attached(function),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn not_attached(function: &str) -> &'static Job {
+    ctx(function).job
+}
+
+#[cold]
+#[inline(never)]
+fn refuse(function: &str, job: &'static Job, node: gasnet_node_t, addr: *mut u8, n: usize) -> ! {
+    if node >= job.nodes {
+        bad_node(function, node, job.nodes);
+    }
+    outside_segment(function, job.ctx(), node, addr.cast(), n)
 }
 
 /// The job and the `n` bytes at `addr` of `node`; ends the job unless they lie in the segment of `node`. No bytes lie
 /// anywhere.
-#[inline]
+#[inline(always)]
 pub(super) fn remote(
     function: &str,
     node: gasnet_node_t,
@@ -28,14 +43,14 @@ pub(super) fn remote(
     n: usize,
 ) -> (&'static Job, Remote) {
     let job = job(function);
-    if node >= job.nodes {
-        bad_node(function, node, job.nodes);
-    }
     let addr = addr.cast::<u8>();
+    if node >= job.nodes {
+        refuse(function, job, node, addr, n);
+    }
     let segment = &job.segments()[node];
     let Some(offset) = segment.offset(addr, n) else {
         if n != 0 {
-            outside_segment(function, job.ctx(), node, addr.cast(), n);
+            refuse(function, job, node, addr, n);
         }
         return (job, Remote { node, addr, n, local: core::ptr::null_mut() });
     };

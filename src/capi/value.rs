@@ -10,7 +10,7 @@ use crate::report;
 use core::ffi::c_void;
 
 /// As [`remote`], and ends the job if `n` bytes are more than a value has.
-#[inline]
+#[inline(always)]
 fn remote_value(function: &str, node: gasnet_node_t, addr: *mut c_void, n: usize) -> (&'static Job, Remote) {
     if n > value::MAX_BYTES {
         too_wide(function, n);

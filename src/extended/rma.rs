@@ -90,8 +90,13 @@ unsafe fn get_directly(dst: *mut u8, src: Remote) -> bool {
     true
 }
 
+/// The end of a blocking form that went through the conduit.
+#[inline(never)]
+fn wait(job: &'static Job, handle: Handle) {
+    job.ctx().wait_op(handle);
+}
+
 /// Opens an explicit operation for the calling thread and puts through the conduit.
-#[cold]
 #[inline(never)]
 unsafe fn put_by_conduit(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) -> Handle {
     let ctx = job.ctx();
@@ -102,7 +107,6 @@ unsafe fn put_by_conduit(job: &'static Job, dst: Remote, src: *const u8, bulk: b
 }
 
 /// Opens an explicit operation for the calling thread and gets through the conduit.
-#[cold]
 #[inline(never)]
 unsafe fn get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
     let ctx = job.ctx();
@@ -112,11 +116,29 @@ unsafe fn get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) -> Handle
     handle
 }
 
+/// As [`put_by_conduit`], counted with the implicit puts of the calling thread or by its access region.
+#[inline(never)]
+unsafe fn implicit_put_by_conduit(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) {
+    let ctx = job.ctx();
+    let op = job.ops.begin_implicit(ctx.thread, Implicit::Puts, job.conduit.fragments(dst.n));
+    // SAFETY: the caller's promises are those of the conduit; the range was checked.
+    unsafe { job.conduit.put(ctx, dst.node, dst.addr, src, dst.n, op, bulk) };
+}
+
+/// As [`get_by_conduit`], counted with the implicit gets of the calling thread or by its access region.
+#[inline(never)]
+unsafe fn implicit_get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) {
+    let ctx = job.ctx();
+    let op = job.ops.begin_implicit(ctx.thread, Implicit::Gets, job.conduit.fragments(src.n));
+    // SAFETY: the caller's promises are those of the conduit; the range was checked.
+    unsafe { job.conduit.get(ctx, dst, src.node, src.addr, src.n, op) };
+}
+
 /// Puts; the data are in place when this returns.
 ///
 /// # Safety
 /// `src` must be readable for `dst.n` bytes; `dst` must have been checked against the target's segment.
-#[inline]
+#[inline(always)]
 pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
     if unsafe { put_directly(dst, src) } {
@@ -124,14 +146,14 @@ pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
     }
     // SAFETY: as above.
     let handle = unsafe { put_by_conduit(job, dst, src, true) };
-    job.ctx().wait_op(handle);
+    wait(job, handle);
 }
 
 /// Gets; the data are here when this returns.
 ///
 /// # Safety
 /// `dst` must be writable for `src.n` bytes; `src` must have been checked against the target's segment.
-#[inline]
+#[inline(always)]
 pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
     if unsafe { get_directly(dst, src) } {
@@ -139,14 +161,14 @@ pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
     }
     // SAFETY: as above.
     let handle = unsafe { get_by_conduit(job, dst, src) };
-    job.ctx().wait_op(handle);
+    wait(job, handle);
 }
 
 /// Initiates a put; INVALID if it is complete already. Unless `bulk`, the source may be reused when this returns.
 ///
 /// # Safety
 /// As [`put`], with `bulk` until the operation is synced.
-#[inline]
+#[inline(always)]
 pub unsafe fn put_nb(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) -> Handle {
     // SAFETY: the caller's promise.
     if unsafe { put_directly(dst, src) } {
@@ -160,7 +182,7 @@ pub unsafe fn put_nb(job: &'static Job, dst: Remote, src: *const u8, bulk: bool)
 ///
 /// # Safety
 /// As [`get`], until the operation is synced.
-#[inline]
+#[inline(always)]
 pub unsafe fn get_nb(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
     // SAFETY: the caller's promise.
     if unsafe { get_directly(dst, src) } {
@@ -174,32 +196,28 @@ pub unsafe fn get_nb(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
 ///
 /// # Safety
 /// As [`put_nb`].
-#[inline]
+#[inline(always)]
 pub unsafe fn put_nbi(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) {
     // SAFETY: the caller's promise.
     if unsafe { put_directly(dst, src) } {
         return;
     }
-    let ctx = job.ctx();
-    let op = job.ops.begin_implicit(ctx.thread, Implicit::Puts, job.conduit.fragments(dst.n));
-    // SAFETY: the caller's promises are those of the conduit; the range was checked.
-    unsafe { job.conduit.put(ctx, dst.node, dst.addr, src, dst.n, op, bulk) };
+    // SAFETY: the caller's promise.
+    unsafe { implicit_put_by_conduit(job, dst, src, bulk) }
 }
 
 /// Initiates an implicit get, collected by the calling thread or its access region.
 ///
 /// # Safety
 /// As [`get_nb`].
-#[inline]
+#[inline(always)]
 pub unsafe fn get_nbi(job: &'static Job, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise.
     if unsafe { get_directly(dst, src) } {
         return;
     }
-    let ctx = job.ctx();
-    let op = job.ops.begin_implicit(ctx.thread, Implicit::Gets, job.conduit.fragments(src.n));
-    // SAFETY: the caller's promises are those of the conduit; the range was checked.
-    unsafe { job.conduit.get(ctx, dst, src.node, src.addr, src.n, op) };
+    // SAFETY: the caller's promise.
+    unsafe { implicit_get_by_conduit(job, dst, src) }
 }
 
 #[cfg(test)]
