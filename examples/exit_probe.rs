@@ -5,7 +5,7 @@
 //!
 //! * ways: `return:N` `exit:N` `gasnet_exit:N` `_exit:N` `kill:SIGNAL` `null` `thread:N` (gasnet_exit from a second
 //!   thread while the first spins) `alarm:N` (gasnet_exit in a SIGALRM handler that interrupts printing) `exchange`
-//!   (check an exchange, then return 0) `orphan:N` (leave a forked child behind that sleeps, then gasnet_exit)
+//!   (check an exchange, then return 0) `nap` (1 if a sleep after a barrier is cut short) `orphan:N` (leave a forked child behind that sleeps, then gasnet_exit)
 //!   `childexit:N` (a forked child exits with N; later the rank returns 0) `late:N` (before joining: exit N)
 //! * others: `barrier` `poll` `spin` `sleep` `masked` (spin with all signals blocked) `stop` (SIGSTOP itself)
 //!   `finish` (print another line 50 ms after the first exit, then return 0)
@@ -145,6 +145,19 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
                 gasnet::os::exit_now(0);
             }
             exit::exit(code())
+        }
+        // A client's sleep after a barrier lasts as long as it says.
+        "nap" => {
+            for _ in 0..10 {
+                boot.barrier();
+                let began = clock::now_ns();
+                clock::sleep_ns(3_000_000);
+                if clock::now_ns() - began < 3_000_000 {
+                    return 1;
+                }
+            }
+            boot.barrier();
+            0
         }
         "childexit" => {
             // SAFETY: this process has one thread.

@@ -380,6 +380,7 @@ fn exchange_and_barrier() {
     for launcher in BOTH {
         for n in [1, 2, 3, 8] {
             run(launcher, n, &["all", "exchange", "-"]).gives(0).never_says("panicked");
+            run(launcher, n, &["all", "nap", "-"]).gives(0);
         }
     }
 }

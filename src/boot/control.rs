@@ -9,7 +9,7 @@
 use super::Error;
 use crate::os::memory::{Mapping, MemFd};
 use crate::os::{self, process, signal, socket};
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{AsFd, BorrowedFd, RawFd};
 
 const MAGIC: u64 = 0x6761_736e_6574_0001;
@@ -101,6 +101,8 @@ pub struct JobControl {
     pid: u32,
     /// Control socket; -1 without a supervisor.
     socket: AtomicI32,
+    /// [`JobControl::arm`] has been called.
+    armed: AtomicBool,
 }
 
 /// Called instead of returning when the job ends while a rank is in a collective call of its spawner; a `fn() -> !`.
@@ -127,6 +129,7 @@ impl JobControl {
             rank,
             pid: process::pid(),
             socket: AtomicI32::new(socket),
+            armed: AtomicBool::new(false),
         }))
     }
 
@@ -233,14 +236,36 @@ impl JobControl {
     /// Has the kernel interrupt this process by [`signal::notice`] when its supervisor sends something or is gone.
     /// The signal must have its handler by now.
     pub fn arm(&self) -> Result<(), Error> {
+        self.set_notices(true).map_err(|e| Error::system("cannot watch the control socket", &e))?;
+        self.armed.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn set_notices(&self, on: bool) -> std::io::Result<()> {
         let fd = self.socket.load(Ordering::Relaxed);
         if fd < 0 {
             return Ok(());
         }
         // SAFETY: the socket is owned by the `Rank` of this process, which is never dropped.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
-        socket::signal_on_event(fd.as_fd(), signal::notice())
-            .map_err(|e| Error::system("cannot watch the control socket", &e))
+        socket::signal_on_event(fd, on.then(signal::notice))
+    }
+
+    /// Runs a conversation with the supervisor, whose messages raise no signal meanwhile: one that comes late would
+    /// interrupt a sleep of the client's that follows. Leaves if the job has ended meanwhile.
+    pub fn converse<T>(&self, conversation: impl FnOnce() -> T) -> T {
+        if !self.armed.load(Ordering::Relaxed) {
+            return conversation();
+        }
+        let switched = self.set_notices(false);
+        let result = conversation();
+        if switched.and_then(|()| self.set_notices(true)).is_err()
+            || self.poll_exit().is_some()
+            || self.orphaned()
+        {
+            self.leave();
+        }
+        result
     }
 
     /// Whether this rank had a supervisor and lost it; then the job ends, and the rank is to leave.

@@ -111,25 +111,28 @@ impl Bootstrap for Rank {
 
     fn barrier(&self) {
         let mut buffer = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.send(&Head::new(Kind::Barrier).bytes());
-        while self.receive(&mut buffer).0.kind != Kind::Go {}
+        self.control.converse(|| {
+            self.send(&Head::new(Kind::Barrier).bytes());
+            while self.receive(&mut buffer).0.kind != Kind::Go {}
+        });
     }
 
     fn exchange(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         let mut buffer = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        for part in wire::parts(mine) {
-            self.send(&part);
-        }
-        let mut all = Assembly::default();
-        loop {
-            let (head, data) = self.receive(&mut buffer);
-            match all.add(head, data) {
-                Some(true) => break,
-                Some(false) => {}
-                None => self.orphan(),
+        let all = self.control.converse(|| {
+            for part in wire::parts(mine) {
+                self.send(&part);
             }
-        }
-        let all = all.take();
+            let mut all = Assembly::default();
+            loop {
+                let (head, data) = self.receive(&mut buffer);
+                match all.add(head, data) {
+                    Some(true) => return all.take(),
+                    Some(false) => {}
+                    None => self.orphan(),
+                }
+            }
+        });
         match mine.len() {
             0 => vec![Vec::new(); self.size() as usize],
             n => all.chunks(n).map(<[u8]>::to_vec).collect(),

@@ -105,32 +105,38 @@ pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 /// fail.
 ///
 /// # Errors
-/// `StorageFull` or `OutOfMemory` if there is not as much memory, with a text that says how much was asked for and
-/// what the machine has; nothing stays allocated then that was not before.
+/// `OutOfMemory` if the machine or its control group does not have as much memory, with a text that says how much was
+/// asked for and what there is. That is found out by looking, before anything is allocated: the kernel would rather
+/// kill processes than refuse the allocation.
 pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());
     }
+    let l = limits();
+    let too_much = || {
+        let group = l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"));
+        io::Error::new(
+            io::ErrorKind::OutOfMemory,
+            format!(
+                "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{group})",
+                l.available
+            ),
+        )
+    };
+    if bytes > l.available.min(l.total()) {
+        return Err(too_much());
+    }
     loop {
         // SAFETY: a live descriptor.
-        let r = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
+        let r =
+            unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
         if r == 0 {
             return Ok(());
         }
         let e = io::Error::last_os_error();
         match e.raw_os_error() {
-            Some(libc::EINTR) => continue,
-            Some(libc::ENOSPC | libc::ENOMEM) => {
-                let l = limits();
-                return Err(io::Error::new(
-                    e.kind(),
-                    format!(
-                        "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{})",
-                        l.available,
-                        l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"))
-                    ),
-                ));
-            }
+            Some(libc::EINTR) => {}
+            Some(libc::ENOSPC | libc::ENOMEM) => return Err(too_much()),
             _ => return Err(e),
         }
     }

@@ -39,14 +39,20 @@ pub fn receive(fd: RawFd, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
     }
 }
 
-/// Has the kernel send `signal` to this process whenever something happens on the socket.
-pub fn signal_on_event(fd: BorrowedFd<'_>, signal: i32) -> io::Result<()> {
+/// Has the kernel send a signal to this process whenever something happens on the socket; `None`: no longer.
+pub fn signal_on_event(fd: BorrowedFd<'_>, signal: Option<i32>) -> io::Result<()> {
     let fd = fd.as_raw_fd();
     // SAFETY: plain system calls on a live descriptor.
     let ok = unsafe {
-        libc::fcntl(fd, libc::F_SETOWN, libc::getpid()) == 0
-            && libc::fcntl(fd, F_SETSIG, signal) == 0
-            && libc::fcntl(fd, libc::F_SETFL, libc::fcntl(fd, libc::F_GETFL) | libc::O_ASYNC) == 0
+        let flags = libc::fcntl(fd, libc::F_GETFL);
+        match signal {
+            None => libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_ASYNC) == 0,
+            Some(signal) => {
+                libc::fcntl(fd, libc::F_SETOWN, libc::getpid()) == 0
+                    && libc::fcntl(fd, F_SETSIG, signal) == 0
+                    && libc::fcntl(fd, libc::F_SETFL, flags | libc::O_ASYNC) == 0
+            }
+        }
     };
     if ok { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
