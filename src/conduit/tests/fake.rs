@@ -363,9 +363,9 @@ impl Portals for Fake {
         let sent = Self::event(EventKind::SendEnd, &source, local_offset, length, &base);
         let to = (target.pid - 100) as usize;
         if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, true, length, remote_offset) {
+            let mut bytes = vec![0; n];
             // SAFETY: the caller keeps the source until the SEND event, which comes later.
-            let bytes =
-                if n == 0 { Vec::new() } else { unsafe { std::slice::from_raw_parts(from, n) }.to_vec() };
+            unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), n) };
             let spec = net.processes[to].mds[&h].spec;
             let event = Self::event(EventKind::PutEnd, &spec, offset, n, &base);
             let ack = (ack && !spec.flags.ack_disable).then(|| {
