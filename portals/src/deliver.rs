@@ -1,8 +1,32 @@
 //! The target's side of a message: the only code that walks a match list.
 //!
-//! Run by the initiator for a peer whose memory it has mapped, and by the target's own progress for frames.
-//! `wire` uses the same [`Transfer`]s on both sides.
+//! Run by the initiator for a peer whose memory it has mapped, and by the target's own progress for frames, possibly at
+//! the same time. `wire` uses the same [`Transfer`]s on both sides.
+//!
+//! # A delivery, step by step
+//!
+//! 1. [`Interface::find`] reads access control, the list's version, match entries and descriptors, and chooses. It
+//!    writes nothing. An initiator that dies here leaves no trace.
+//! 2. The hazard that names the descriptor is published, then the version is read again. From here on the owner
+//!    does not take the descriptor away; if the initiator stops or dies, it stays in use.
+//! 3. [`crate::md::claim`] takes a place (no write if the descriptor counts nothing). An initiator that dies from
+//!    here on leaves a hole in a locally managed descriptor, as a network that loses the rest of a message would.
+//! 4. START is posted, the bytes move, END is posted (each event: see `eq`).
+//! 5. The claim is given back; the last one of a descriptor that is through posts UNLINK.
+//! 6. The hazard is cleared, and sleepers are woken.
 
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::acl;
+use crate::arena::{MdCell, PtEntry};
+use crate::doorbell;
+use crate::eq::Posting;
+use crate::fault;
+use crate::hazard::{Hold, NOTHING, Word};
+use crate::md::{self, Accepted, Kind, Local, Traits, state};
+use crate::nal::{PeerState, os};
+use crate::ni::{Interface, Peer};
+use crate::types::md_options::*;
 use crate::types::*;
 
 /// What a message asks for.
@@ -11,6 +35,18 @@ pub(crate) enum OpKind {
     Put,
     Get,
     GetPut,
+}
+
+impl OpKind {
+    /// The options that a descriptor must have to respond.
+    #[inline(always)]
+    fn needs(self) -> u32 {
+        match self {
+            OpKind::Put => OP_PUT,
+            OpKind::Get => OP_GET,
+            OpKind::GetPut => OP_PUT | OP_GET,
+        }
+    }
 }
 
 /// The part of a message that decides where it goes.
@@ -40,9 +76,33 @@ pub(crate) enum Half {
     Reply,
 }
 
+impl Half {
+    #[inline(always)]
+    fn start(self) -> EventKind {
+        match self {
+            Half::Arrival(OpKind::Put) => EventKind::PutStart,
+            Half::Arrival(OpKind::Get) => EventKind::GetStart,
+            Half::Arrival(OpKind::GetPut) => EventKind::GetPutStart,
+            Half::Send => EventKind::SendStart,
+            Half::Reply => EventKind::ReplyStart,
+        }
+    }
+
+    #[inline(always)]
+    fn end(self) -> EventKind {
+        match self {
+            Half::Arrival(OpKind::Put) => EventKind::PutEnd,
+            Half::Arrival(OpKind::Get) => EventKind::GetEnd,
+            Half::Arrival(OpKind::GetPut) => EventKind::GetPutEnd,
+            Half::Send => EventKind::SendEnd,
+            Half::Reply => EventKind::ReplyEnd,
+        }
+    }
+}
+
 /// A hold on a memory descriptor of this process while the bytes of one framed message move: its START event has
 /// been posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
-/// [`crate::Interface::transfer_end`].
+/// [`Interface::transfer_end`].
 #[derive(Debug)]
 pub(crate) struct Transfer {
     pub(crate) half: Half,
@@ -57,4 +117,469 @@ pub(crate) struct Transfer {
     pub(crate) ack_allowed: bool,
     /// Sequence of the START event, 0 if there was none.
     pub(crate) link: Seq,
+    /// The descriptor's threshold when the operation was accepted.
+    pub(crate) threshold: i32,
+}
+
+/// A descriptor that a message could go to.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) md: u32,
+    cell: &'a MdCell,
+    traits: Traits,
+    length: u64,
+    max_size: u64,
+    pt: &'a PtEntry,
+    version: u64,
+}
+
+/// What a walk found.
+#[derive(Clone, Copy)]
+pub(crate) enum Find<'a> {
+    Found(Found<'a>),
+    /// It goes nowhere: to be dropped.
+    Missed,
+    /// Its place lies in memory that cannot be reached from here.
+    Unreachable,
+    /// The target died while it was changing the list.
+    Dead,
+}
+
+/// A descriptor in which a message has a place.
+#[derive(Clone, Copy)]
+pub(crate) struct Matched<'a> {
+    pub(crate) md: u32,
+    pub(crate) cell: &'a MdCell,
+    pub(crate) traits: Traits,
+    generation: u32,
+    pub(crate) accepted: Accepted,
+}
+
+/// What came of claiming a place.
+pub(crate) enum Seized<'a> {
+    Matched(Matched<'a>),
+    Missed,
+    Unreachable,
+    Dead,
+}
+
+/// How a walk ended.
+enum Walk<'a> {
+    Chosen(Found<'a>),
+    Unreachable,
+    End,
+    /// What was read does not belong together.
+    Again,
+}
+
+impl Interface {
+    /// Walks a match list: where would this message go now? Writes nothing. Waits while the owner changes the list.
+    #[inline]
+    pub(crate) fn find<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
+        let initiator = ProcessId { nid: self.nid, pid: header.initiator };
+        let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index)) else {
+            return Find::Missed;
+        };
+        let mut round = 0;
+        loop {
+            // Acquire pairs with the Release in `pt_end_change`: the list is as it was written.
+            let version = pt.version.load(Ordering::Acquire);
+            match acl::admits(ac, header, initiator) {
+                Some(true) if version & 1 == 0 => match self.walk(peer, header, initiator, pt, version) {
+                    Walk::Chosen(found) => return Find::Found(found),
+                    Walk::Unreachable => return Find::Unreachable,
+                    Walk::End if pt_unchanged(pt, version) => return Find::Missed,
+                    Walk::End | Walk::Again => {}
+                },
+                Some(false) => return Find::Missed,
+                _ => {}
+            }
+            if !self.wait_for(peer.index, &mut round) {
+                return Find::Dead;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn walk<'a>(
+        &self,
+        peer: &'a Peer,
+        header: &Header,
+        initiator: ProcessId,
+        pt: &'a PtEntry,
+        version: u64,
+    ) -> Walk<'a> {
+        let view = &peer.view;
+        let needs = u64::from(header.kind.needs());
+        let relaxed = Ordering::Relaxed;
+        let mut next = pt.head.load(relaxed);
+        let mut steps = 0;
+        while next != 0 {
+            steps += 1;
+            let Some(me) = view.me(next - 1) else { return Walk::Again };
+            if steps > view.max_mes {
+                return Walk::Again; // links of different times can form a ring
+            }
+            next = me.next.load(relaxed);
+            let differ = (me.match_bits.load(relaxed) ^ header.match_bits) & !me.ignore_bits.load(relaxed);
+            if differ != 0 || !acl::fits_id(me.match_id.load(relaxed), initiator) {
+                continue;
+            }
+            let Some(md) = me.md.load(relaxed).checked_sub(1) else { continue };
+            let Some(cell) = view.md(md) else { return Walk::Again };
+            let traits = Traits(cell.traits.load(relaxed));
+            if traits.0 & needs != needs {
+                continue;
+            }
+            let length = cell.length.load(relaxed);
+            let max_size = cell.max_size.load(relaxed);
+            let now = if traits.counts() { cell.state.0.load(relaxed) } else { 0 };
+            if md::accept(traits, length, max_size, now, header.remote_offset, header.rlength).is_none() {
+                if now & state::INACTIVE == 0 && now & state::FLIGHTS == state::FLIGHTS {
+                    return Walk::Again; // it cannot count one more just now
+                }
+                continue;
+            }
+            if traits.kind() != Kind::Arena && !self.reaches(peer, cell, traits.kind()) {
+                return if pt_unchanged(pt, version) { Walk::Unreachable } else { Walk::Again };
+            }
+            return Walk::Chosen(Found { md, cell, traits, length, max_size, pt, version });
+        }
+        Walk::End
+    }
+
+    /// Waits a moment for a peer that holds something. False if it is dead.
+    #[cold]
+    pub(crate) fn wait_for(&self, peer: u32, round: &mut u32) -> bool {
+        *round += 1;
+        os::relax(*round);
+        if *round % 1024 != 0 {
+            return true;
+        }
+        self.waiting_for.store(peer + 1, Ordering::Relaxed);
+        self.waiting_since.store(os::now_ns(), Ordering::Relaxed);
+        self.nal.peer_state(peer) != PeerState::Dead
+    }
+
+    /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.
+    #[inline]
+    pub(crate) fn seize<'a>(
+        &self,
+        peer: &'a Peer,
+        header: &Header,
+        first: Find<'a>,
+        hold: &Hold<'_>,
+        near: [u32; 2],
+    ) -> Seized<'a> {
+        let mut find = first;
+        loop {
+            let found = match find {
+                Find::Found(found) => found,
+                Find::Missed => return Seized::Missed,
+                Find::Unreachable => return Seized::Unreachable,
+                Find::Dead => return Seized::Dead,
+            };
+            fault::point("put.held");
+            if pt_unchanged(found.pt, found.version)
+                && let Some(accepted) = md::claim(
+                    found.cell,
+                    found.traits,
+                    found.length,
+                    found.max_size,
+                    header.remote_offset,
+                    header.rlength,
+                )
+            {
+                return Seized::Matched(Matched {
+                    md: found.md,
+                    cell: found.cell,
+                    traits: found.traits,
+                    generation: found.cell.generation.load(Ordering::Relaxed),
+                    accepted,
+                });
+            }
+            find = self.find_again(peer, header, hold, near);
+        }
+    }
+
+    #[cold]
+    fn find_again<'a>(&self, peer: &'a Peer, header: &Header, hold: &Hold<'_>, near: [u32; 2]) -> Find<'a> {
+        // While we wait for the owner, we keep our own descriptors only.
+        hold.change(Word::near(near[0], near[1]));
+        let find = self.find(peer, header);
+        if let Find::Found(found) = find {
+            hold.change(Word::new(peer.index, found.md, near[0], near[1]));
+        }
+        find
+    }
+
+    /// Counts a dropped message at its target.
+    #[cold]
+    pub(crate) fn drop_at(&self, peer: &Peer) {
+        peer.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names the
+    /// descriptor.
+    #[inline(always)]
+    fn post(&self, peer: &Peer, eq: u32, cell: &MdCell, event: &Posting) -> Option<u64> {
+        let ring = peer.rings.get(eq as usize)?;
+        let eq_cell = peer.view.eq(eq)?;
+        let key = cell.eq_key.load(Ordering::Relaxed);
+        if !ring.is(key) && !ring.follow(&peer.view, eq_cell, key) {
+            return None;
+        }
+        ring.post(eq_cell, self.index, event)
+    }
+
+    #[inline(always)]
+    fn posting(&self, matched: &Matched<'_>, header: &Header, kind: EventKind) -> Posting {
+        Posting {
+            kind,
+            fail: false,
+            pt_index: header.pt_index,
+            initiator: header.initiator,
+            md: matched.md,
+            generation: matched.generation,
+            match_bits: header.match_bits,
+            hdr_data: header.hdr_data,
+            rlength: header.rlength,
+            mlength: matched.accepted.mlength,
+            offset: matched.accepted.offset,
+            link: 0,
+            threshold: matched.accepted.threshold,
+        }
+    }
+
+    /// Posts the START event of a matched message, if wanted: its sequence, else 0.
+    #[inline(always)]
+    pub(crate) fn post_start(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, half: Half) -> Seq {
+        match matched.traits.eq() {
+            Some(eq) if !matched.traits.has(EVENT_START_DISABLE) => {
+                let event = self.posting(matched, header, half.start());
+                self.post(peer, eq, matched.cell, &event).unwrap_or(0) as Seq
+            }
+            _ => 0,
+        }
+    }
+
+    /// Posts END and, if due, UNLINK, and gives the claim back.
+    #[inline(always)]
+    pub(crate) fn post_end(
+        &self,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        header: &Header,
+        half: Half,
+        link: Seq,
+        ok: bool,
+    ) {
+        let mut sequence = 0;
+        if let Some(eq) = matched.traits.eq()
+            && !matched.traits.has(EVENT_END_DISABLE)
+            && !(half == Half::Reply && fault::loses_completion())
+        {
+            let mut event = self.posting(matched, header, half.end());
+            event.link = link;
+            event.fail = !ok;
+            sequence = self.post(peer, eq, matched.cell, &event).unwrap_or(0) as Seq;
+        }
+        self.give_back(peer, matched, header, sequence);
+    }
+
+    /// Gives a claim back after the operation's last event, whose sequence is `link`; posts UNLINK if it is due.
+    #[inline(always)]
+    fn give_back(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, link: Seq) {
+        fault::point("put.ended");
+        if md::give_back(matched.cell, matched.traits)
+            && matched.traits.logs()
+            && let Some(eq) = matched.traits.eq()
+        {
+            fault::point("put.unlinked");
+            let mut event = self.posting(matched, header, EventKind::Unlink);
+            event.link = link;
+            self.post(peer, eq, matched.cell, &event);
+        }
+    }
+
+    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the holder is dead.
+    pub(crate) fn lock_swap(&self, lock: &AtomicU32) -> bool {
+        let mut round = 0;
+        loop {
+            // Acquire pairs with the Release in `unlock_swap`.
+            match lock.compare_exchange(0, self.index + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(0) => {}
+                Err(holder) if holder <= self.size => {
+                    if !self.wait_for(holder - 1, &mut round) {
+                        return false;
+                    }
+                }
+                Err(_) => return false, // nonsense that a peer wrote
+            }
+        }
+    }
+
+    /// Gives it back.
+    pub(crate) fn unlock_swap(&self, lock: &AtomicU32) {
+        lock.store(0, Ordering::Release);
+    }
+
+    /// Claims a descriptor of ours for the initiator's half of an operation. A hazard of the caller names it.
+    #[inline(always)]
+    pub(crate) fn claim_local<'a>(
+        &self,
+        local: &Local<'a>,
+        offset: u64,
+        mlength: u64,
+    ) -> Option<Matched<'a>> {
+        let traits = local.traits();
+        let threshold = md::claim_own(local.cell, traits)?;
+        Some(Matched {
+            md: local.index,
+            cell: local.cell,
+            traits,
+            generation: local.handle().0 >> 16,
+            accepted: Accepted { offset, mlength, threshold },
+        })
+    }
+
+    /// Claims the descriptor of a put for its ACK and posts that. False if the descriptor takes it no more. A hazard
+    /// of the caller names it; `header.initiator` is the target.
+    #[inline(always)]
+    pub(crate) fn post_ack(&self, local: &Local<'_>, offset: u64, mlength: u64, header: &Header) -> bool {
+        let Some(matched) = self.claim_local(local, offset, mlength) else { return false };
+        let mut sequence = 0;
+        if let Some(eq) = matched.traits.eq()
+            && matched.traits.logs()
+            && !fault::loses_completion()
+        {
+            let event = self.posting(&matched, header, EventKind::Ack);
+            sequence = self.post(&self.own, eq, matched.cell, &event).unwrap_or(0) as Seq;
+        }
+        self.give_back(&self.own, &matched, header, sequence);
+        true
+    }
+
+    /// Runs `action` with a descriptor of ours held; `None` if it is gone.
+    fn with_local<'a, R>(&'a self, md: MdHandle, action: impl FnOnce(&Local<'a>) -> Option<R>) -> Option<R> {
+        loop {
+            let local = self.local(md).ok()?;
+            let hold = self.hold(Word::near(local.index, local.index));
+            if !local.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            let result = action(&local);
+            hold.clear(true);
+            doorbell::ring(self.own.view.header());
+            return result;
+        }
+    }
+
+    /// Turns a claimed descriptor of ours into a transfer: posts START. A hazard of the caller names it.
+    pub(crate) fn transfer_begin(&self, matched: &Matched<'_>, header: &Header, half: Half) -> Transfer {
+        let link = self.post_start(&self.own, matched, header, half);
+        self.mds[matched.md as usize].pending.fetch_add(1, Ordering::Relaxed);
+        Transfer {
+            half,
+            md: MdHandle(matched.generation << 16 | matched.md),
+            offset: matched.accepted.offset,
+            mlength: matched.accepted.mlength,
+            header: *header,
+            ack_allowed: !matched.traits.has(ACK_DISABLE),
+            link,
+            threshold: matched.accepted.threshold,
+        }
+    }
+
+    /// Target's side of a framed message: matches it, claims its descriptor, posts START. `None`: dropped and
+    /// counted.
+    pub(crate) fn arrival_begin(&self, header: &Header) -> Option<Transfer> {
+        let near = [NOTHING; 2];
+        let find = self.find(&self.own, header);
+        let hold = self.hold(match find {
+            Find::Found(found) => Word::new(self.index, found.md, near[0], near[1]),
+            _ => Word::near(near[0], near[1]),
+        });
+        let transfer = match self.seize(&self.own, header, find, &hold, near) {
+            Seized::Matched(matched) => {
+                Some(self.transfer_begin(&matched, header, Half::Arrival(header.kind)))
+            }
+            _ => {
+                self.drop_at(&self.own);
+                None
+            }
+        };
+        hold.clear(true);
+        doorbell::ring(self.own.view.header());
+        transfer
+    }
+
+    /// Initiator's side, when the first bytes of a reply come in: claims the descriptor of the get, posts
+    /// REPLY_START. `None`: it is gone, inactive or too short; dropped and counted. `header` is the get's, with
+    /// `initiator` the target.
+    pub(crate) fn reply_begin(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        mlength: Size,
+        header: &Header,
+    ) -> Option<Transfer> {
+        let transfer = self.with_local(md, |local| {
+            if local_offset.checked_add(mlength)? > local.length() {
+                return None;
+            }
+            let matched = self.claim_local(local, local_offset, mlength)?;
+            Some(self.transfer_begin(&matched, header, Half::Reply))
+        });
+        if transfer.is_none() {
+            self.drop_at(&self.own);
+        }
+        transfer
+    }
+
+    /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts a drop.
+    /// `header` is the put's, with `initiator` the target.
+    pub(crate) fn ack_arrived(&self, md: MdHandle, remote_offset: Size, mlength: Size, header: &Header) {
+        let post = |local: &Local<'_>| self.post_ack(local, remote_offset, mlength, header).then_some(());
+        if self.with_local(md, post).is_none() {
+            self.drop_at(&self.own);
+        }
+    }
+
+    /// The descriptor of a transfer, which `pending` keeps.
+    pub(crate) fn transfer_matched<'a>(&'a self, transfer: &Transfer) -> Option<Matched<'a>> {
+        let md = transfer.md.0 & 0xffff;
+        let record = self.mds.get(md as usize)?;
+        Some(Matched {
+            md,
+            cell: self.own_cell(md),
+            traits: Traits(record.traits.load(Ordering::Relaxed)),
+            generation: transfer.md.0 >> 16,
+            accepted: Accepted {
+                offset: transfer.offset,
+                mlength: transfer.mlength,
+                threshold: transfer.threshold,
+            },
+        })
+    }
+
+    /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
+    pub(crate) fn transfer_end(&self, transfer: Transfer, ok: bool) {
+        let Some(matched) = self.transfer_matched(&transfer) else { return };
+        // The hazard keeps the record from being used again between the fall of `pending` and UNLINK.
+        let hold = self.hold(Word::near(matched.md, matched.md));
+        self.mds[matched.md as usize].pending.fetch_sub(1, Ordering::Release);
+        self.post_end(&self.own, &matched, &transfer.header, transfer.half, transfer.link, ok);
+        hold.clear(true);
+        doorbell::ring(self.own.view.header());
+    }
+}
+
+/// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of Dekker's
+/// argument (see [`crate::hazard`]); it also keeps the walk's loads before it.
+#[inline(always)]
+fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
+    pt.version.load(Ordering::SeqCst) == version
 }

@@ -9,20 +9,34 @@
 //! | `pt`, `me`, `md`, `eq`, `acl` | one object of the specification each |
 //! | `ops` | the initiator's side of put, get and get-put |
 //! | `deliver` | the target's side: the only code that walks a match list, whoever runs it |
+//! | `memory` | moving the bytes |
 //! | `arena` | the layout of the memory that peers share; every word that two processes touch |
 //! | `hazard` | which memory descriptors this process is using right now |
 //! | `doorbell` | sleeping until an event is posted |
 //! | `wire` | messages cut into frames, for peers whose memory cannot be reached |
 //! | `nal` | how the processes reach each other: heap, shared memory, frames; the operating system |
+//! | `lock` | a lock between threads of this process |
 //! | `fault` | pause points for tests |
 extern crate alloc;
 
-#[allow(dead_code)]
+mod acl;
+mod arena;
 mod deliver;
+mod doorbell;
+mod eq;
+mod fault;
+mod hazard;
+mod lock;
+mod md;
+mod me;
+mod memory;
 pub mod nal;
 mod ni;
+mod ops;
+mod pt;
+#[cfg(test)]
+mod smoke;
 mod types;
-#[allow(dead_code)]
 mod wire;
 
 pub use ni::Interface;

@@ -1,441 +1,502 @@
-//! The network interface (`PtlNIInit`): identity, limits, peers, and the calls of the specification.
+//! The network interface (`PtlNIInit`): identity, limits, peers, segments, library memory, status and counters.
+//!
+//! The other calls of the specification are in the files of the objects that they are about.
 
 use alloc::boxed::Box;
-use core::ptr::NonNull;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem::size_of;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::deliver::{Header, Transfer};
+use crate::arena::{self, HAZARDS, Header, MAGIC, PROCESSES, View};
+use crate::doorbell;
+use crate::eq::{EqRecord, Ring};
+use crate::lock::Lock;
+use crate::md::{MdRecord, Pieces, Resting};
+use crate::me::MeRecord;
+use crate::nal::loopback::Loopback;
 use crate::nal::shm::Fabric;
-use crate::nal::{Nal, PeerState};
+use crate::nal::{Nal, PeerState, Route, os};
 use crate::types::*;
+use crate::wire::Wire;
 
-/// One network interface of the specification.
-pub struct Interface {
-    _private: (),
+/// A process whose arena is mapped here.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) index: u32,
+    pub(crate) view: View,
+    /// Our view of its queues' rings.
+    pub(crate) rings: Box<[Ring]>,
+    /// Cross-memory attach: not tried yet, works, does not.
+    attach: AtomicU8,
 }
 
-#[allow(dead_code)]
+const UNTRIED: u8 = 0;
+const WORKS: u8 = 1;
+const FAILS: u8 = 2;
+
+impl Peer {
+    fn new(index: u32, view: View) -> Peer {
+        let rings = (0..view.max_eqs).map(|_| Ring::default()).collect();
+        Peer { index, view, rings, attach: AtomicU8::new(UNTRIED) }
+    }
+}
+
+/// Where the segment of a process is mapped here; length 0: nowhere. The length is stored last.
+#[derive(Debug, Default)]
+pub(crate) struct Segment {
+    pub(crate) base: AtomicPtr<u8>,
+    pub(crate) length: AtomicU64,
+}
+
+/// Counters that belong to a hazard slot: changed only by who holds it.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+pub(crate) struct SlotCounts {
+    pub(crate) puts: AtomicU64,
+    pub(crate) gets: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+/// What changes only under the owner lock: nothing here is ever touched by put, get or an empty queue.
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) mes: Vec<MeRecord>,
+    pub(crate) free_mes: Vec<u16>,
+    /// Match entries of each portal table entry, in order.
+    pub(crate) lists: Vec<Vec<u16>>,
+    /// Portal table entries that ever had one.
+    pub(crate) pt_used: Vec<bool>,
+    pub(crate) free_mds: Vec<u32>,
+    /// Former descriptors that somebody may still mention.
+    pub(crate) resting: VecDeque<Resting>,
+    /// Replaced while they were in use; freed when the interface is closed.
+    pub(crate) old_pieces: Vec<OldPieces>,
+    pub(crate) free_iovs: Vec<u64>,
+    pub(crate) free_eqs: Vec<u32>,
+    /// Slots and offset of the ring of each queue.
+    pub(crate) rings: Vec<(u64, u64)>,
+    /// The same of rings that can be used again.
+    pub(crate) free_rings: Vec<(u64, u64)>,
+    pub(crate) next_eq_key: u64,
+    /// First free byte of the arena.
+    next_byte: usize,
+}
+
+/// Pieces that outlive their descriptor.
+#[derive(Debug)]
+pub(crate) struct OldPieces(pub(crate) *mut Pieces);
+
+// SAFETY: the pointer is owned; it only waits to be freed.
+unsafe impl Send for OldPieces {}
+
+impl Drop for OldPieces {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw`, owned by this value alone, dropped with the interface.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}
+
+/// One network interface of the specification.
+///
+/// All calls may be made by several threads at once.
+pub struct Interface {
+    pub(crate) index: u32,
+    pub(crate) nid: u32,
+    pub(crate) size: u32,
+    pub(crate) uid: Uid,
+    pub(crate) jid: Jid,
+    /// Only one thread calls us; see [`Interface::set_single_threaded`].
+    pub(crate) single: bool,
+    /// A message was framed although its target is mapped: later ones may have to wait for it.
+    pub(crate) framed_before: AtomicBool,
+    /// Even messages to ourselves need no frames.
+    own_mapped: bool,
+    pub(crate) own: Peer,
+    pub(crate) mds: Box<[MdRecord]>,
+    pub(crate) eqs: Box<[EqRecord]>,
+    /// Peers that have been addressed; null before, and if they are reached in frames only.
+    peers: Box<[AtomicPtr<Peer>]>,
+    /// Headers of all mapped arenas but ours.
+    headers: Box<[Option<NonNull<Header>>]>,
+    pub(crate) segments: Box<[Segment]>,
+    pub(crate) counts: Box<[SlotCounts; HAZARDS]>,
+    pub(crate) framed: AtomicU64,
+    /// Index + 1 of the process that a call is waiting for, and when it last said so.
+    pub(crate) waiting_for: AtomicU32,
+    pub(crate) waiting_since: AtomicU64,
+    pub(crate) limits: Limits,
+    pub(crate) wire: Wire,
+    pub(crate) owner: Lock<Owner>,
+    pub(crate) nal: Box<dyn Nal>,
+}
+
+// SAFETY: the pointers in it lead to arenas and segments, which are touched through atomics (or copied from and to as
+// memory that anybody may write), and to boxes that it owns.
+unsafe impl Send for Interface {}
+// SAFETY: as above; what is not atomic is behind the owner lock.
+unsafe impl Sync for Interface {}
+
+impl fmt::Debug for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Interface").field("id", &self.id()).field("size", &self.size).finish_non_exhaustive()
+    }
+}
+
 impl Interface {
     /// Opens an interface of one process, whose arena is on the heap.
     pub fn loopback(limits: Option<Limits>) -> Result<Interface, Error> {
-        let _ = limits;
-        unimplemented!()
+        let nal = Loopback::new().ok_or(Error::NoSpace)?;
+        Interface::with_nal(Box::new(nal), limits)
     }
 
-    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have
-    /// called this too.
+    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have called
+    /// this too.
     pub fn shm(fabric: Fabric, limits: Option<Limits>) -> Result<Interface, Error> {
-        let _ = (fabric, limits);
-        unimplemented!()
+        Interface::with_nal(Box::new(fabric), limits)
     }
 
-    /// Opens an interface over any NAL.
+    /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit the arena;
+    /// `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is too large.
     pub fn with_nal(nal: Box<dyn Nal>, limits: Option<Limits>) -> Result<Interface, Error> {
-        let _ = (nal, limits);
-        unimplemented!()
+        let limits = arena::granted(&limits.unwrap_or(Limits::DEFAULT));
+        let (index, size) = (nal.index(), nal.size());
+        if index >= size || size > PROCESSES {
+            return Err(Error::PidInvalid);
+        }
+        if nal.arena_bytes() < size_of::<Header>() {
+            return Err(Error::NoSpace);
+        }
+        // SAFETY: what the NAL promises.
+        let view = unsafe { View::new(nal.arena(), nal.arena_bytes(), &limits) }.ok_or(Error::NoSpace)?;
+        let headers = (0..size)
+            .map(|peer| match nal.route(peer) {
+                Route::Mapped(base) if peer != index => Some(base.cast::<Header>()),
+                _ => None,
+            })
+            .collect();
+        let owner = Owner {
+            mes: vec![MeRecord::default(); limits.max_mes as usize],
+            free_mes: (0..limits.max_mes as u16).rev().collect(),
+            lists: vec![Vec::new(); limits.max_pt_index as usize + 1],
+            pt_used: vec![false; limits.max_pt_index as usize + 1],
+            free_mds: (0..limits.max_mds).rev().collect(),
+            resting: VecDeque::new(),
+            old_pieces: Vec::new(),
+            free_iovs: Vec::new(),
+            free_eqs: (0..limits.max_eqs).rev().collect(),
+            rings: vec![(0, 0); limits.max_eqs as usize],
+            free_rings: Vec::new(),
+            next_eq_key: 0,
+            next_byte: view.tables_end(),
+        };
+        let interface = Interface {
+            index,
+            nid: nal.nid(),
+            size,
+            uid: os::uid(),
+            jid: nal.jid(),
+            single: false,
+            framed_before: AtomicBool::new(false),
+            own_mapped: nal.route(index) != Route::Wire,
+            own: Peer::new(index, view),
+            mds: (0..limits.max_mds).map(|_| MdRecord::default()).collect(),
+            eqs: (0..limits.max_eqs).map(|_| EqRecord::default()).collect(),
+            peers: (0..size).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
+            headers,
+            segments: (0..size).map(|_| Segment::default()).collect(),
+            counts: Box::new(
+                [const {
+                    SlotCounts { puts: AtomicU64::new(0), gets: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+                }; HAZARDS],
+            ),
+            framed: AtomicU64::new(0),
+            waiting_for: AtomicU32::new(0),
+            waiting_since: AtomicU64::new(0),
+            limits,
+            wire: Wire::new(size),
+            owner: Lock::new(owner),
+            nal,
+        };
+        interface.open()?;
+        Ok(interface)
     }
 
-    /// Promises that only one thread at a time calls the interface; locks between threads are skipped from
-    /// then on.
+    /// Tells the peers that the arena is ready.
+    fn open(&self) -> Result<(), Error> {
+        let any = ProcessId::ANY;
+        self.ac_entry(0, any, self.uid, self.jid, PT_INDEX_ANY)?;
+        let ident = &self.own.view.header().ident;
+        let relaxed = Ordering::Relaxed;
+        ident.own_base.store(self.own.view.base().as_ptr() as u64, relaxed);
+        ident.os_pid.store(os::pid(), relaxed);
+        ident.max_mes.store(self.limits.max_mes, relaxed);
+        ident.max_mds.store(self.limits.max_mds, relaxed);
+        ident.max_eqs.store(self.limits.max_eqs, relaxed);
+        ident.max_ac_index.store(self.limits.max_ac_index, relaxed);
+        ident.max_pt_index.store(self.limits.max_pt_index, relaxed);
+        // Release pairs with the Acquire in `View::of_peer`.
+        ident.magic.store(MAGIC, Ordering::Release);
+        Ok(())
+    }
+
+    /// Promises that only one thread at a time calls the interface; locks between threads are skipped from then on.
     ///
     /// # Safety
-    ///
     /// The promise must be kept for as long as the interface lives.
     pub unsafe fn set_single_threaded(&mut self) {
-        unimplemented!()
+        self.single = true;
     }
 
     /// The limits that were granted.
     pub fn limits(&self) -> Limits {
-        unimplemented!()
+        self.limits
     }
 
     /// `PtlGetId`
     pub fn id(&self) -> ProcessId {
-        unimplemented!()
+        ProcessId { nid: self.nid, pid: self.index }
     }
 
     /// `PtlGetUid`
     pub fn uid(&self) -> Uid {
-        unimplemented!()
+        self.uid
     }
 
     /// `PtlGetJid`
     pub fn jid(&self) -> Jid {
-        unimplemented!()
+        self.jid
     }
 
     /// `PtlNIStatus`
     pub fn status(&self, register: StatusRegister) -> u64 {
-        let _ = register;
-        unimplemented!()
+        match register {
+            StatusRegister::DropCount => self.own.view.header().drops.0.load(Ordering::Relaxed),
+        }
     }
 
     /// `PtlNIDist`: 0 to ourselves, 1 to the others of the host.
     pub fn distance(&self, target: ProcessId) -> Result<u64, Error> {
-        let _ = target;
-        unimplemented!()
+        Ok(u64::from(self.index_of(target)? != self.index))
     }
 
-    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run
-    /// with every event, by the thread that takes it from the queue.
-    pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, Error> {
-        let _ = (count, handler);
-        unimplemented!()
+    /// The number of a process of this fabric.
+    #[inline(always)]
+    pub(crate) fn index_of(&self, target: ProcessId) -> Result<u32, Error> {
+        if target.nid == self.nid && target.pid < self.size {
+            Ok(target.pid)
+        } else {
+            Err(Error::ProcessInvalid)
+        }
     }
 
-    /// `PtlEQFree`
-    pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
-        let _ = eq;
-        unimplemented!()
+    /// The peer, or `None` if it is reached in frames only. `PTL_PROCESS_INVALID`: its interface is not open.
+    #[inline(always)]
+    pub(crate) fn peer(&self, index: u32) -> Result<Option<&Peer>, Error> {
+        // Acquire pairs with the Release in `open_peer`.
+        let peer = self.peers[index as usize].load(Ordering::Acquire);
+        if peer.is_null() {
+            return self.open_peer(index);
+        }
+        // SAFETY: made by `Box::into_raw` in `open_peer`, freed with the interface only.
+        Ok(Some(unsafe { &*peer }))
     }
 
-    /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
-    pub fn eq_get(&self, eq: EqHandle) -> Result<Option<Fetched>, Error> {
-        let _ = eq;
-        unimplemented!()
+    #[cold]
+    fn open_peer(&self, index: u32) -> Result<Option<&Peer>, Error> {
+        let Route::Mapped(base) = self.nal.route(index) else { return Ok(None) };
+        if index == self.index {
+            return Ok(Some(&self.own));
+        }
+        // SAFETY: what the NAL promises.
+        let view = unsafe { View::of_peer(base, self.nal.arena_bytes()) }.ok_or(Error::ProcessInvalid)?;
+        let new = Box::into_raw(Box::new(Peer::new(index, view)));
+        let slot = &self.peers[index as usize];
+        match slot.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as in `peer`.
+            Ok(_) => Ok(Some(unsafe { &*new })),
+            Err(other) => {
+                // SAFETY: ours was not published; the other was, as in `peer`.
+                unsafe {
+                    drop(Box::from_raw(new));
+                    Ok(Some(&*other))
+                }
+            }
+        }
     }
 
-    /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
-    /// handler.
-    pub fn eq_next(&self, eq: EqHandle) -> Result<Option<BriefEvent>, Error> {
-        let _ = eq;
-        unimplemented!()
+    /// Headers of the peers whose arenas are mapped.
+    pub(crate) fn peer_headers(&self) -> impl Iterator<Item = &Header> {
+        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on limits.
+        self.headers.iter().flatten().map(|header| unsafe { header.as_ref() })
     }
 
-    /// `PtlEQWait`
-    pub fn eq_wait(&self, eq: EqHandle) -> Result<Fetched, Error> {
-        let _ = eq;
-        unimplemented!()
+    /// Whether the segment of a process is mapped here.
+    #[inline(always)]
+    pub(crate) fn segment_mapped(&self, index: u32) -> bool {
+        self.segments.get(index as usize).is_some_and(|s| s.length.load(Ordering::Acquire) != 0)
     }
 
-    /// `PtlEQPoll`: the first event of any of these queues, looked through in order. No timeout is
-    /// `PTL_TIME_FOREVER`; `Ok(None)` is `PTL_EQ_EMPTY`.
-    pub fn eq_poll(
-        &self,
-        eqs: &[EqHandle],
-        timeout_ms: Option<u32>,
-    ) -> Result<Option<(usize, Fetched)>, Error> {
-        let _ = (eqs, timeout_ms);
-        unimplemented!()
+    /// Whether private memory of a peer can be reached with cross-memory attach.
+    #[inline(always)]
+    pub(crate) fn attaches(&self, peer: &Peer) -> bool {
+        match peer.attach.load(Ordering::Relaxed) {
+            UNTRIED => self.try_attach(peer),
+            known => known == WORKS,
+        }
     }
 
-    /// `PtlMEAttach`: before the head or after the tail of the list.
-    pub fn me_attach(
-        &self,
-        pt_index: PtIndex,
-        match_id: ProcessId,
-        match_bits: MatchBits,
-        ignore_bits: MatchBits,
-        unlink: Unlink,
-        position: InsPos,
-    ) -> Result<MeHandle, Error> {
-        let _ = (pt_index, match_id, match_bits, ignore_bits, unlink, position);
-        unimplemented!()
+    /// Reads the first word of the peer's arena at the peer's address: the right answer says that the process
+    /// id is right and that the operating system allows it.
+    #[cold]
+    fn try_attach(&self, peer: &Peer) -> bool {
+        let ident = &peer.view.header().ident;
+        let (pid, address) = (ident.os_pid.load(Ordering::Relaxed), ident.own_base.load(Ordering::Relaxed));
+        let mut word = 0u64;
+        let buffer = (&raw mut word).cast::<u8>();
+        // SAFETY: the buffer is a writable word.
+        let read = self.nal.may_attach() && unsafe { os::attach_copy(pid, address, buffer, 8, false) };
+        let works = read && word == MAGIC;
+        peer.attach.store(if works { WORKS } else { FAILS }, Ordering::Relaxed);
+        works
     }
 
-    /// `PtlMEAttachAny`: on a portal table entry that was never used.
-    pub fn me_attach_any(
-        &self,
-        match_id: ProcessId,
-        match_bits: MatchBits,
-        ignore_bits: MatchBits,
-        unlink: Unlink,
-    ) -> Result<(PtIndex, MeHandle), Error> {
-        let _ = (match_id, match_bits, ignore_bits, unlink);
-        unimplemented!()
-    }
-
-    /// `PtlMEInsert`: before or after `base`.
-    pub fn me_insert(
-        &self,
-        base: MeHandle,
-        match_id: ProcessId,
-        match_bits: MatchBits,
-        ignore_bits: MatchBits,
-        unlink: Unlink,
-        position: InsPos,
-    ) -> Result<MeHandle, Error> {
-        let _ = (base, match_id, match_bits, ignore_bits, unlink, position);
-        unimplemented!()
-    }
-
-    /// `PtlMEUnlink`
-    pub fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
-        let _ = me;
-        unimplemented!()
-    }
-
-    /// `PtlMDAttach`
-    ///
-    /// # Safety
-    ///
-    /// The memory that `md` tells of must stay readable and writable until the descriptor is gone:
-    /// unlinked, or its UNLINK event read.
-    pub unsafe fn md_attach(&self, me: MeHandle, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
-        let _ = (me, md, unlink);
-        unimplemented!()
-    }
-
-    /// `PtlMDBind`
-    ///
-    /// # Safety
-    ///
-    /// As for [`Interface::md_attach`].
-    pub unsafe fn md_bind(&self, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
-        let _ = (md, unlink);
-        unimplemented!()
-    }
-
-    /// `PtlMDUnlink`
-    pub fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
-        let _ = md;
-        unimplemented!()
-    }
-
-    /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about
-    /// to be posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case.
-    ///
-    /// # Safety
-    ///
-    /// As for [`Interface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until
-    /// operations that had begun are complete.
-    pub unsafe fn md_update(
-        &self,
-        md: MdHandle,
-        old: Option<&mut Md>,
-        new: Option<&Md>,
-        test_eq: EqHandle,
-    ) -> Result<(), Error> {
-        let _ = (md, old, new, test_eq);
-        unimplemented!()
-    }
-
-    /// `PtlACEntry`
-    pub fn ac_entry(
-        &self,
-        ac_index: AcIndex,
-        match_id: ProcessId,
-        uid: Uid,
-        jid: Jid,
-        pt_index: PtIndex,
-    ) -> Result<(), Error> {
-        let _ = (ac_index, match_id, uid, jid, pt_index);
-        unimplemented!()
-    }
-
-    /// `PtlPut`
-    #[allow(clippy::too_many_arguments)]
-    pub fn put(
-        &self,
-        md: MdHandle,
-        ack: AckReq,
-        target: ProcessId,
-        pt_index: PtIndex,
-        ac_index: AcIndex,
-        match_bits: MatchBits,
-        remote_offset: Size,
-        hdr_data: HdrData,
-    ) -> Result<(), Error> {
-        let _ = (md, ack, target, pt_index, ac_index, match_bits, remote_offset, hdr_data);
-        unimplemented!()
-    }
-
-    /// `PtlPutRegion`
-    #[allow(clippy::too_many_arguments)]
-    pub fn put_region(
-        &self,
-        md: MdHandle,
-        local_offset: Size,
-        length: Size,
-        ack: AckReq,
-        target: ProcessId,
-        pt_index: PtIndex,
-        ac_index: AcIndex,
-        match_bits: MatchBits,
-        remote_offset: Size,
-        hdr_data: HdrData,
-    ) -> Result<(), Error> {
-        let _ =
-            (md, local_offset, length, ack, target, pt_index, ac_index, match_bits, remote_offset, hdr_data);
-        unimplemented!()
-    }
-
-    /// `PtlGet`
-    pub fn get(
-        &self,
-        md: MdHandle,
-        target: ProcessId,
-        pt_index: PtIndex,
-        ac_index: AcIndex,
-        match_bits: MatchBits,
-        remote_offset: Size,
-    ) -> Result<(), Error> {
-        let _ = (md, target, pt_index, ac_index, match_bits, remote_offset);
-        unimplemented!()
-    }
-
-    /// `PtlGetRegion`
-    #[allow(clippy::too_many_arguments)]
-    pub fn get_region(
-        &self,
-        md: MdHandle,
-        local_offset: Size,
-        length: Size,
-        target: ProcessId,
-        pt_index: PtIndex,
-        ac_index: AcIndex,
-        match_bits: MatchBits,
-        remote_offset: Size,
-    ) -> Result<(), Error> {
-        let _ = (md, local_offset, length, target, pt_index, ac_index, match_bits, remote_offset);
-        unimplemented!()
-    }
-
-    /// `PtlGetPut`: what was at the target goes to `get_md`, what is in `put_md` goes to the target,
-    /// atomically with other get-puts.
-    #[allow(clippy::too_many_arguments)]
-    pub fn get_put(
-        &self,
-        get_md: MdHandle,
-        put_md: MdHandle,
-        target: ProcessId,
-        pt_index: PtIndex,
-        ac_index: AcIndex,
-        match_bits: MatchBits,
-        remote_offset: Size,
-        hdr_data: HdrData,
-    ) -> Result<(), Error> {
-        let _ = (get_md, put_md, target, pt_index, ac_index, match_bits, remote_offset, hdr_data);
-        unimplemented!()
-    }
-
-    /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at
-    /// event queues do so by themselves.
+    /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at event
+    /// queues do so by themselves.
     pub fn progress(&self) {
-        unimplemented!()
+        self.wire.progress(self);
     }
 
-    /// Zeroed memory in the arena, where peers reach it without our help; never freed. `None` if the arena
-    /// is used up.
-    pub fn alloc(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
-        let _ = (bytes, align);
-        unimplemented!()
-    }
-
-    /// Tells that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of
-    /// process `i` are mapped here (null: nowhere), `lens[i]` their length. Descriptors made later inside
-    /// of it are reached without our help.
-    ///
-    /// # Safety
-    ///
-    /// The mappings must stay valid while the interface lives.
-    pub unsafe fn expose(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
-        let _ = (base, len, peers, lens);
-        unimplemented!()
-    }
-
-    /// The doorbell's count, to be taken before the last look at the queues before a [`Interface::sleep`].
-    /// It changes when an event is posted to any queue of ours after this call.
-    pub fn doorbell(&self) -> u32 {
-        unimplemented!()
-    }
-
-    /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may wake for no
-    /// reason.
-    pub fn sleep(&self, seen: u32, timeout_ns: u64) {
-        let _ = (seen, timeout_ns);
-        unimplemented!()
-    }
-
-    /// The index of a process that holds something that we have been waiting for (a slot that it reserved
-    /// and did not publish, a lock word), if there is one now.
-    pub fn blocked_by(&self) -> Option<u32> {
-        unimplemented!()
-    }
-
-    /// What the operating system says of the process with this index.
-    pub fn peer_state(&self, index: u32) -> PeerState {
-        let _ = index;
-        unimplemented!()
-    }
-
-    /// What has travelled so far.
-    pub fn counters(&self) -> Counters {
-        unimplemented!()
-    }
-
-    /// Target's side of a framed message: matches it, claims its descriptor, posts START. `None`: dropped
-    /// and counted.
-    pub(crate) fn arrival_begin(&self, header: &Header) -> Option<Transfer> {
-        let _ = header;
-        unimplemented!()
-    }
-
-    /// Initiator's side, when the first bytes of a reply come in: claims the descriptor of the get, posts
-    /// REPLY_START. `None`: it is gone, inactive or too short; dropped and counted. `header` is the get's,
-    /// with `initiator` the target.
-    pub(crate) fn reply_begin(
-        &self,
-        md: MdHandle,
-        local_offset: Size,
-        mlength: Size,
-        header: &Header,
-    ) -> Option<Transfer> {
-        let _ = (md, local_offset, mlength, header);
-        unimplemented!()
-    }
-
-    /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone,
-    /// counts a drop. `header` is the put's, with `initiator` the target.
-    pub(crate) fn ack_arrived(&self, md: MdHandle, remote_offset: Size, mlength: Size, header: &Header) {
-        let _ = (md, remote_offset, mlength, header);
-        unimplemented!()
-    }
-
-    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be
-    /// read.
-    pub(crate) fn transfer_read(&self, transfer: &Transfer, at: Size, to: &mut [u8]) -> bool {
-        let _ = (transfer, at, to);
-        unimplemented!()
-    }
-
-    /// Copies bytes into the memory of a transfer, `at` bytes from its start.
-    pub(crate) fn transfer_write(&self, transfer: &Transfer, at: Size, from: &[u8]) -> bool {
-        let _ = (transfer, at, from);
-        unimplemented!()
-    }
-
-    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back
-    /// as what was there.
-    pub(crate) fn transfer_swap(&self, transfer: &Transfer, bytes: &mut [u8]) -> bool {
-        let _ = (transfer, bytes);
-        unimplemented!()
-    }
-
-    /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
-    pub(crate) fn transfer_end(&self, transfer: Transfer, ok: bool) {
-        let _ = (transfer, ok);
-        unimplemented!()
-    }
-}
-
-/// What `wire` needs of the interface besides transfers.
-impl Interface {
     /// The network below.
+    #[inline(always)]
     pub(crate) fn nal(&self) -> &dyn Nal {
-        unimplemented!()
+        &*self.nal
     }
 
     /// Whether the peer's arena is mapped here.
     pub(crate) fn is_mapped(&self, peer: u32) -> bool {
-        let _ = peer;
-        unimplemented!()
+        peer == self.index && self.own_mapped || self.header_of(peer).is_some()
+    }
+
+    /// The header of a peer whose arena is mapped.
+    fn header_of(&self, peer: u32) -> Option<&Header> {
+        let header = self.headers.get(peer as usize)?.as_ref()?;
+        // SAFETY: as in `peer_headers`.
+        Some(unsafe { header.as_ref() })
     }
 
     /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put where it will look; anything else
-    /// is woken by its NAL.
+    /// is woken by its NAL, or looks by itself.
     pub(crate) fn wake(&self, peer: u32) {
-        let _ = peer;
-        unimplemented!()
+        if let Some(header) = self.header_of(peer) {
+            fence(Ordering::SeqCst);
+            doorbell::ring(header);
+        }
+    }
+
+    /// How long a wait for events may sleep, at most: frames of a network that rings no doorbell, and room for
+    /// frames of ours, must be looked for.
+    pub(crate) fn longest_sleep_ns(&self) -> u64 {
+        if self.own_mapped && !self.wire.is_waiting() { u64::MAX } else { 200_000 }
+    }
+
+    /// Takes bytes of the arena for good.
+    pub(crate) fn bump(&self, owner: &mut Owner, bytes: usize, align: usize) -> Option<u64> {
+        let base = self.own.view.base().as_ptr() as usize;
+        let address = (base + owner.next_byte).checked_next_multiple_of(align)?;
+        let offset = address - base;
+        let end = offset.checked_add(bytes)?;
+        if end > self.own.view.bytes() {
+            return None;
+        }
+        owner.next_byte = end;
+        Some(offset as u64)
+    }
+
+    /// Zeroed memory in the arena, where peers reach it without our help; never freed. `align` is a power of two.
+    /// `None` if the arena is used up.
+    pub fn alloc(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
+        if !align.is_power_of_two() {
+            return None;
+        }
+        let offset = self.bump(&mut self.owner.lock(), bytes, align)?;
+        self.own.view.range(offset, bytes as u64)
+    }
+
+    /// Tells that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of process
+    /// `i` are mapped here (null: nowhere), `lens[i]` their length. Descriptors made later inside of it are reached
+    /// without our help.
+    ///
+    /// # Safety
+    /// The mappings must stay valid while the interface lives.
+    pub unsafe fn expose(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
+        for (segment, (&base, &length)) in self.segments.iter().zip(peers.iter().zip(lens)) {
+            let length = if base.is_null() { 0 } else { length as u64 };
+            segment.base.store(base, Ordering::Relaxed);
+            segment.length.store(length, Ordering::Release);
+        }
+        // Our own, whatever the lists say of it.
+        let own = &self.segments[self.index as usize];
+        own.base.store(base, Ordering::Relaxed);
+        own.length.store(len as u64, Ordering::Release);
+    }
+
+    /// The index of a process that holds something that we have been waiting for (a slot that it reserved and did
+    /// not publish, a lock word, a list that it is changing), if there is one now.
+    pub fn blocked_by(&self) -> Option<u32> {
+        if let Some(producer) = self.eqs.iter().find_map(EqRecord::blocked_by) {
+            return Some(producer);
+        }
+        // A call that waits repeats it every few microseconds to milliseconds.
+        let since = self.waiting_since.load(Ordering::Relaxed);
+        let recent = os::now_ns().saturating_sub(since) < 100_000_000;
+        self.waiting_for.load(Ordering::Relaxed).checked_sub(1).filter(|_| recent)
+    }
+
+    /// What the operating system says of the process with this index.
+    pub fn peer_state(&self, index: u32) -> PeerState {
+        self.nal.peer_state(index)
+    }
+
+    /// What has travelled so far.
+    pub fn counters(&self) -> Counters {
+        let sum = |which: fn(&SlotCounts) -> &AtomicU64| {
+            self.counts.iter().map(|c| which(c).load(Ordering::Relaxed)).sum()
+        };
+        let (frames_sent, frames_taken) = self.wire.counters();
+        Counters {
+            puts: sum(|c| &c.puts),
+            gets: sum(|c| &c.gets),
+            bytes: sum(|c| &c.bytes),
+            framed: self.framed.load(Ordering::Relaxed),
+            dropped: self.status(StatusRegister::DropCount),
+            frames_sent,
+            frames_taken,
+        }
     }
 }
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        // Peers that have not addressed us yet will find us gone.
+        self.own.view.header().ident.magic.store(0, Ordering::Release);
+        for peer in &self.peers {
+            let peer = peer.load(Ordering::Acquire);
+            if !peer.is_null() {
+                // SAFETY: made by `Box::into_raw` in `open_peer`; nobody else uses the interface any more.
+                drop(unsafe { Box::from_raw(peer) });
+            }
+        }
+        for record in &self.mds {
+            let pieces = record.pieces.load(Ordering::Acquire);
+            if !pieces.is_null() {
+                // SAFETY: made by `Box::into_raw` in `md::write`; nobody else uses the interface any more.
+                drop(unsafe { Box::from_raw(pieces) });
+            }
+        }
+    }
+}
+

@@ -316,6 +316,11 @@ impl Wire {
         self.busy[target as usize].load(Ordering::Relaxed) != 0
     }
 
+    /// Whether messages wait for room.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) != 0
+    }
+
     /// Frames that our messages were cut into, whether they have left or wait; and frames that came in.
     pub(crate) fn counters(&self) -> (u64, u64) {
         (self.sent.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed))

@@ -5,7 +5,8 @@
 //! makes and reads them, the NAL only carries them).
 
 pub mod framed;
-pub mod loopback;
+pub(crate) mod loopback;
+pub(crate) mod os;
 pub mod shm;
 
 use core::ptr::NonNull;

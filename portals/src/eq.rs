@@ -1,0 +1,672 @@
+//! Event queues: rings of one-line slots in the owner's arena, filled by whoever delivers, emptied by the owner.
+//!
+//! # The ring
+//!
+//! Events are numbered by tickets. Ticket `t` lives in slot `t mod size`; the first ticket is `size`, so that every slot begins as
+//! "published `t - size`, and consumed". The first word of a slot, its control, is `ticket mod 2^40` 24-63, the producer's
+//! index 4-23 and a phase 0-3.
+//!
+//! A producer that wants to post finds the first free ticket: it starts from a private hint (a ticket
+//! below which all are claimed), and moves up while it sees slots claimed. It may claim `t` if the consumer has
+//! passed `t - size` and the control still says "published `t - size`": one compare-and-swap to "reserved `t` by me". It
+//! fills the line and publishes with a Release store. So tickets are claimed without gaps, posting dirties one line of the
+//! target, and the consumer never writes a line that producers write, except its own head.
+//!
+//! | access | pairs with |
+//! |---|---|
+//! | consumer's Acquire load of a control that says "published" | the producer's Release store: the line is filled |
+//! | producer's Acquire load of the head | the consumer's Release store: it has read the line and may lose it |
+//! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
+//!
+//! A stale hint is harmless: a control with a later ticket for the same slot says how far the queue has come, and by the absence
+//! of gaps all tickets before it are claimed. The control holds the ticket, so a compare-and-swap with an old value
+//! cannot succeed a lap later (it would have to sleep through 2^40 events).
+//!
+//! A full ring loses the event: the producer counts it and notes the ticket it would have had; the event that gets that ticket
+//! is reported with `PTL_EQ_DROPPED`.
+//!
+//! A producer that dies or stops between claim and publication leaves a slot that names it: the consumer reports the
+//! queue empty and [`Interface::blocked_by`] tells the name. Before the claim or after the publication nothing is held.
+//!
+//! Consumers take turns by a try-lock in private memory; who finds it taken reports the queue empty, since the other thread
+//! is about to take the event.
+
+use core::marker::PhantomData;
+use core::mem;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::arena::{EqCell, LINE, Slot};
+use crate::nal::os;
+use crate::ni::{Interface, Owner};
+use crate::types::*;
+
+const RESERVED: u64 = 1;
+const PUBLISHED: u64 = 2;
+const TICKETS: u64 = (1 << 40) - 1;
+
+#[inline(always)]
+fn control(ticket: u64, producer: u32, phase: u64) -> u64 {
+    (ticket & TICKETS) << 24 | u64::from(producer & 0xfffff) << 4 | phase
+}
+
+/// Ticket and phase of a control, without the producer.
+#[inline(always)]
+fn says(control: u64, ticket: u64, phase: u64) -> bool {
+    control & !0xff_fff0 == (ticket & TICKETS) << 24 | phase
+}
+
+/// How far the ticket in a control is ahead of `ticket`.
+#[inline(always)]
+fn ahead(control: u64, ticket: u64) -> i64 {
+    // Both have 40 bits: shift the difference to the top to get its sign right.
+    (((control >> 24).wrapping_sub(ticket) << 24) as i64) >> 24
+}
+
+/// A ring as a producer of this process sees it: ours or a peer's.
+#[derive(Debug, Default)]
+pub(crate) struct Ring {
+    /// Which queue this is; 0: none yet. Stored last (Release), read first (Acquire).
+    key: AtomicU64,
+    /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there are. In one
+    /// word, so that whoever reads it, however late, reads a ring that exists.
+    slots: AtomicPtr<Slot>,
+    /// All tickets below are claimed.
+    hint: AtomicU64,
+    /// The consumer had come at least so far.
+    head: AtomicU64,
+}
+
+/// An event on its way into a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) kind: EventKind,
+    pub(crate) fail: bool,
+    pub(crate) pt_index: u32,
+    /// Index of the process that the event names.
+    pub(crate) initiator: u32,
+    pub(crate) md: u32,
+    pub(crate) generation: u32,
+    pub(crate) match_bits: u64,
+    pub(crate) hdr_data: u64,
+    pub(crate) rlength: u64,
+    pub(crate) mlength: u64,
+    pub(crate) offset: u64,
+    pub(crate) link: Seq,
+    pub(crate) threshold: i32,
+}
+
+impl Ring {
+    /// Sees to it that this is the ring of the queue with `key`. False if the peer's word cannot be trusted.
+    ///
+    /// The caller's hazard names a descriptor of that queue, so the queue lives; and a queue of another key
+    /// at this index is dead, so that no thread is using the ring that is replaced.
+    #[cold]
+    pub(crate) fn follow(&self, view: &crate::arena::View, cell: &EqCell, key: u64) -> bool {
+        let shape = &cell.shape;
+        let size = shape.size.load(Ordering::Relaxed);
+        let Some(slots) = view.ring(shape.ring.load(Ordering::Relaxed), size) else { return false };
+        if shape.key.load(Ordering::Acquire) != key || key == 0 {
+            return false;
+        }
+        let head = cell.head.0.load(Ordering::Acquire);
+        let tagged = slots.as_ptr().map_addr(|address| address | size.trailing_zeros() as usize);
+        self.slots.store(tagged, Ordering::Relaxed);
+        self.hint.store(head, Ordering::Relaxed);
+        self.head.store(head, Ordering::Release);
+        self.key.store(key, Ordering::Release);
+        true
+    }
+
+    #[inline(always)]
+    pub(crate) fn is(&self, key: u64) -> bool {
+        self.key.load(Ordering::Acquire) == key
+    }
+
+    /// The ring's slots. It must have been set up (`is`).
+    #[inline(always)]
+    fn slots(&self) -> Slots<'_> {
+        let tagged = self.slots.load(Ordering::Relaxed);
+        let size = 1u64 << (tagged.addr() & (LINE - 1));
+        Slots { first: tagged.map_addr(|address| address & !(LINE - 1)), size, ring: PhantomData }
+    }
+
+    /// Posts an event: its ticket, or `None` if there was no room.
+    #[inline(always)]
+    pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {
+        let slots = self.slots();
+        let size = slots.size;
+        let mut ticket = self.hint.load(Ordering::Relaxed);
+        let mut rounds = 0u32;
+        let slot = loop {
+            let slot = slots.at(ticket);
+            let now = slot.control.load(Ordering::Relaxed);
+            if says(now, ticket.wrapping_sub(size), PUBLISHED) {
+                // Acquire: see the table above.
+                if ticket.wrapping_sub(self.head.load(Ordering::Acquire)) as i64 >= size as i64 {
+                    let head = cell.head.0.load(Ordering::Acquire);
+                    self.head.store(head, Ordering::Release);
+                    if ticket.wrapping_sub(head) as i64 >= size as i64 {
+                        lose(cell, ticket);
+                        return None;
+                    }
+                }
+                let mine = control(ticket, own_index, RESERVED);
+                if slot.control.compare_exchange(now, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                    break slot;
+                }
+                continue;
+            }
+            let lead = ahead(now, ticket);
+            if lead >= 0 {
+                // Claimed, by somebody in this lap or in a later one: so are all before it.
+                ticket = ticket.wrapping_add(lead as u64 + 1);
+                if lead == 0 {
+                    ticket = skip(slots, ticket);
+                }
+            } else {
+                // Reserved a lap ago and not published yet: full (or nonsense that a peer wrote).
+                lose(cell, ticket);
+                return None;
+            }
+            rounds += 1;
+            if rounds > 1 << 20 {
+                lose(cell, ticket);
+                return None;
+            }
+        };
+        crate::fault::point("event.reserved");
+        let relaxed = Ordering::Relaxed;
+        slot.what.store(
+            event.kind as u64
+                | u64::from(event.fail) << 5
+                | u64::from(event.pt_index & 0xff) << 8
+                | u64::from(event.initiator & 0xffff) << 16
+                | u64::from(event.md & 0xffff) << 32
+                | u64::from(event.generation) << 48,
+            relaxed,
+        );
+        slot.match_bits.store(event.match_bits, relaxed);
+        slot.hdr_data.store(event.hdr_data, relaxed);
+        slot.rlength.store(event.rlength, relaxed);
+        slot.mlength.store(event.mlength, relaxed);
+        slot.offset.store(event.offset, relaxed);
+        slot.link.store(u64::from(event.link) << 32 | u64::from(event.threshold as u32), relaxed);
+        slot.control.store(control(ticket, own_index, PUBLISHED), Ordering::Release);
+        self.hint.store(ticket.wrapping_add(1), relaxed);
+        crate::fault::point("event.published");
+        Some(ticket)
+    }
+
+    /// A ticket that no event that was posted before this call has reached.
+    pub(crate) fn tail(&self) -> u64 {
+        let slots = self.slots();
+        let mut ticket = self.hint.load(Ordering::Relaxed);
+        loop {
+            let lead = ahead(slots.at(ticket).control.load(Ordering::Acquire), ticket);
+            if lead < 0 {
+                return ticket;
+            }
+            ticket = ticket.wrapping_add(lead as u64 + 1);
+        }
+    }
+}
+
+/// The slots of a ring.
+#[derive(Clone, Copy)]
+struct Slots<'a> {
+    first: *mut Slot,
+    size: u64,
+    ring: PhantomData<&'a Slot>,
+}
+
+impl<'a> Slots<'a> {
+    #[inline(always)]
+    fn at(self, ticket: u64) -> &'a Slot {
+        // SAFETY: `first` points to `size` slots inside an arena (checked by `View::ring`) that stays mapped as long
+        // as the interface; slots consist of atomics.
+        unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
+    }
+}
+
+/// A free ticket near `ticket`, when others have claimed a few since the hint: steps that double, then halves.
+#[inline]
+fn skip(slots: Slots<'_>, ticket: u64) -> u64 {
+    let size = slots.size;
+    let claimed = |t: u64| ahead(slots.at(t).control.load(Ordering::Relaxed), t) >= 0;
+    let mut step = 1;
+    let mut low = ticket;
+    while step < size && claimed(low) {
+        low = low.wrapping_add(step);
+        step *= 2;
+    }
+    if step <= 2 {
+        return low;
+    }
+    // low - step / 2 is claimed, low may be free.
+    let mut below = low.wrapping_sub(step / 2);
+    let mut above = low;
+    while above.wrapping_sub(below) > 1 {
+        let middle = below.wrapping_add(above.wrapping_sub(below) / 2);
+        if claimed(middle) {
+            below = middle;
+        } else {
+            above = middle;
+        }
+    }
+    above
+}
+
+#[cold]
+fn lose(cell: &EqCell, ticket: u64) {
+    cell.losses.last.fetch_max(ticket, Ordering::Relaxed);
+    // Release pairs with the consumer's Acquire: it finds the ticket.
+    cell.losses.count.fetch_add(1, Ordering::Release);
+}
+
+/// What this process itself knows of one of its queues.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct EqRecord {
+    /// generation 16-31, 1: live.
+    handle: AtomicU32,
+    /// Descriptors that log here; changed under the owner lock.
+    pub(crate) descriptors: AtomicU32,
+    /// [`EqHandler`], or 0.
+    handler: AtomicUsize,
+    consuming: AtomicBool,
+    /// Ticket of the next event.
+    next: AtomicU64,
+    /// Losses that have been noticed.
+    losses: AtomicU64,
+    /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to report.
+    report_at: AtomicU64,
+    /// Index + 1 of the producer that holds up the queue, or 0.
+    blocked: AtomicU32,
+}
+
+impl EqRecord {
+    /// The producer that holds up the queue.
+    pub(crate) fn blocked_by(&self) -> Option<u32> {
+        self.blocked.load(Ordering::Relaxed).checked_sub(1)
+    }
+}
+
+/// A slot's content.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    ticket: u64,
+    dropped: bool,
+    what: u64,
+    match_bits: u64,
+    hdr_data: u64,
+    rlength: u64,
+    mlength: u64,
+    offset: u64,
+    link: u64,
+}
+
+impl Taken {
+    fn kind(&self) -> EventKind {
+        use EventKind::*;
+        const KINDS: [EventKind; 12] = [
+            GetStart,
+            GetEnd,
+            PutStart,
+            PutEnd,
+            GetPutStart,
+            GetPutEnd,
+            ReplyStart,
+            ReplyEnd,
+            SendStart,
+            SendEnd,
+            Ack,
+            Unlink,
+        ];
+        // Nonsense from a peer must not index out of bounds.
+        KINDS.get((self.what & 0x1f) as usize).copied().unwrap_or(PutEnd)
+    }
+    fn fail(&self) -> NiFail {
+        if self.what & 0x20 != 0 { NiFail::Fail } else { NiFail::Ok }
+    }
+    fn initiator(&self) -> u32 {
+        (self.what >> 16 & 0xffff) as u32
+    }
+    fn md(&self) -> MdHandle {
+        MdHandle((self.what >> 48 << 16 | self.what >> 32 & 0xffff) as u32)
+    }
+}
+
+impl Interface {
+    /// The index behind a handle.
+    #[inline(always)]
+    pub(crate) fn eq_index(&self, eq: EqHandle) -> Result<u32, Error> {
+        let index = eq.0 & 0xffff;
+        match self.eqs.get(index as usize) {
+            Some(record) if record.handle.load(Ordering::Acquire) == eq.0 >> 16 << 16 | 1 => Ok(index),
+            _ => Err(Error::EqInvalid),
+        }
+    }
+
+    #[inline(always)]
+    fn eq_cell(&self, index: u32) -> &EqCell {
+        match self.own.view.eq(index) {
+            Some(cell) => cell,
+            None => unreachable!("indices of records are indices of cells"),
+        }
+    }
+
+    /// What descriptors call the queue.
+    pub(crate) fn eq_key(&self, index: u32) -> u64 {
+        self.eq_cell(index).shape.key.load(Ordering::Relaxed)
+    }
+
+    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run with every
+    /// event, by the thread that takes it from the queue.
+    pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, Error> {
+        if count == 0 {
+            return Ok(EqHandle::NONE);
+        }
+        if count > 1 << 24 {
+            return Err(Error::NoSpace);
+        }
+        let size = count.next_power_of_two();
+        let owner = &mut *self.owner.lock();
+        let index = owner.free_eqs.pop().ok_or(Error::NoSpace)?;
+        let free = owner.free_rings.iter().position(|&(slots, _)| slots == size);
+        let bytes = size as usize * mem::size_of::<Slot>();
+        let offset = match free {
+            Some(position) => owner.free_rings.swap_remove(position).1,
+            None => match self.bump(owner, bytes, LINE) {
+                Some(offset) => offset,
+                None => {
+                    owner.free_eqs.push(index);
+                    return Err(Error::NoSpace);
+                }
+            },
+        };
+        owner.rings[index as usize] = (size, offset);
+        owner.next_eq_key += 1;
+        let (record, cell, ring) =
+            (&self.eqs[index as usize], self.eq_cell(index), &self.own.rings[index as usize]);
+        let relaxed = Ordering::Relaxed;
+        cell.shape.ring.store(offset, relaxed);
+        cell.shape.size.store(size, relaxed);
+        cell.head.0.store(size, relaxed);
+        cell.losses.count.store(0, relaxed);
+        cell.losses.last.store(0, relaxed);
+        cell.shape.key.store(owner.next_eq_key, Ordering::Release);
+        record.next.store(size, relaxed);
+        record.losses.store(0, relaxed);
+        record.report_at.store(u64::MAX, relaxed);
+        record.blocked.store(0, relaxed);
+        record.descriptors.store(0, relaxed);
+        record.handler.store(handler.map_or(0, |f| f as usize), relaxed);
+        if !ring.follow(&self.own.view, cell, owner.next_eq_key) {
+            return Err(Error::Fail);
+        }
+        for ticket in 0..size {
+            ring.slots().at(ticket).control.store(control(ticket, 0, PUBLISHED), relaxed);
+        }
+        let generation = (record.handle.load(relaxed) >> 16).wrapping_add(1) & 0xffff;
+        record.handle.store(generation << 16 | 1, Ordering::Release);
+        Ok(EqHandle(generation << 16 | index))
+    }
+
+    /// `PtlEQFree`. Descriptors that still log to the queue go on into the void; the memory is reused when the
+    /// last of them is gone.
+    pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
+        let owner = &mut *self.owner.lock();
+        let index = self.eq_index(eq)?;
+        let record = &self.eqs[index as usize];
+        let mut round = 0;
+        // Acquire pairs with the Release of a consumer that is just leaving.
+        while record.consuming.swap(true, Ordering::Acquire) {
+            os::relax(round);
+            round += 1;
+        }
+        record.handle.fetch_and(!1, Ordering::Release);
+        record.blocked.store(0, Ordering::Relaxed);
+        record.consuming.store(false, Ordering::Release);
+        self.eq_recycle(owner, index);
+        Ok(())
+    }
+
+    /// A descriptor no longer logs to the queue.
+    pub(crate) fn eq_release(&self, owner: &mut Owner, index: u32) {
+        self.eqs[index as usize].descriptors.fetch_sub(1, Ordering::Relaxed);
+        self.eq_recycle(owner, index);
+    }
+
+    /// Reuses a queue that is neither live nor logged to.
+    fn eq_recycle(&self, owner: &mut Owner, index: u32) {
+        let record = &self.eqs[index as usize];
+        if record.handle.load(Ordering::Relaxed) & 1 == 1 || record.descriptors.load(Ordering::Relaxed) != 0 {
+            return;
+        }
+        owner.free_rings.push(owner.rings[index as usize]);
+        owner.free_eqs.push(index);
+    }
+
+    /// See [`Ring::tail`].
+    pub(crate) fn eq_tail(&self, index: u32) -> u64 {
+        self.own.rings[index as usize].tail()
+    }
+
+    /// Whether all events with tickets below `ticket` have been consumed, or the queue is gone.
+    pub(crate) fn eq_passed(&self, eq: EqHandle, ticket: u64) -> bool {
+        match self.eq_index(eq) {
+            Ok(index) => self.eqs[index as usize].next.load(Ordering::Acquire) >= ticket,
+            Err(_) => true,
+        }
+    }
+
+    /// Whether there is no event in the queue, published or about to be.
+    pub(crate) fn eq_is_empty(&self, index: u32) -> bool {
+        self.eq_tail(index) <= self.eqs[index as usize].next.load(Ordering::Acquire)
+    }
+
+    /// Takes the next slot's content. The queue was looked up by the caller.
+    #[inline(always)]
+    fn take(&self, index: u32) -> Option<Taken> {
+        let (record, ring) = (&self.eqs[index as usize], &self.own.rings[index as usize]);
+        let ticket = record.next.load(Ordering::Relaxed);
+        // Acquire: see the table above.
+        let now = ring.slots().at(ticket).control.load(Ordering::Acquire);
+        if !says(now, ticket, PUBLISHED) {
+            self.note_block(record, now, ticket);
+            return None;
+        }
+        if self.single {
+            return Some(self.take_slot(index, record, ring, ticket));
+        }
+        // Acquire pairs with the Release below, of the thread that consumed before us.
+        if record.consuming.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let ticket = record.next.load(Ordering::Relaxed);
+        let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
+        let ready = live && says(ring.slots().at(ticket).control.load(Ordering::Acquire), ticket, PUBLISHED);
+        let taken = ready.then(|| self.take_slot(index, record, ring, ticket));
+        record.consuming.store(false, Ordering::Release);
+        taken
+    }
+
+    /// Remembers who holds up the queue, if anybody does.
+    #[inline(always)]
+    fn note_block(&self, record: &EqRecord, now: u64, ticket: u64) {
+        let blocker = if says(now, ticket, RESERVED) { (now >> 4 & 0xfffff) as u32 + 1 } else { 0 };
+        if record.blocked.load(Ordering::Relaxed) != blocker {
+            record.blocked.store(blocker, Ordering::Relaxed);
+        }
+    }
+
+    #[inline(always)]
+    fn take_slot(&self, index: u32, record: &EqRecord, ring: &Ring, ticket: u64) -> Taken {
+        let (slot, cell) = (ring.slots().at(ticket), self.eq_cell(index));
+        let relaxed = Ordering::Relaxed;
+        let taken = Taken {
+            ticket,
+            // Acquire pairs with the Release in `lose`.
+            dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
+                || record.report_at.load(relaxed) != u64::MAX,
+            what: slot.what.load(relaxed),
+            match_bits: slot.match_bits.load(relaxed),
+            hdr_data: slot.hdr_data.load(relaxed),
+            rlength: slot.rlength.load(relaxed),
+            mlength: slot.mlength.load(relaxed),
+            offset: slot.offset.load(relaxed),
+            link: slot.link.load(relaxed),
+        };
+        record.next.store(ticket.wrapping_add(1), Ordering::Release);
+        // Release pairs with the producers' Acquire: we have read the slot.
+        cell.head.0.store(ticket.wrapping_add(1), Ordering::Release);
+        if taken.dropped {
+            return Taken { dropped: lost_before(record, cell, ticket), ..taken };
+        }
+        taken
+    }
+
+    /// The process that an event names. An index that no peer could have is nobody's.
+    #[inline(always)]
+    fn process(&self, index: u32) -> ProcessId {
+        ProcessId { nid: self.nid, pid: index }
+    }
+
+    /// What a queue has, after a look at the frames.
+    #[inline(always)]
+    fn eq_take(&self, eq: EqHandle) -> Result<Option<(u32, Taken)>, Error> {
+        let index = self.eq_index(eq)?;
+        self.progress();
+        Ok(self.take(index).map(|taken| (index, taken)))
+    }
+
+    /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no handler.
+    #[inline]
+    pub fn eq_next(&self, eq: EqHandle) -> Result<Option<BriefEvent>, Error> {
+        let Some((_, taken)) = self.eq_take(eq)? else { return Ok(None) };
+        let md = taken.md();
+        let record = self.mds.get((md.0 & 0xffff) as usize);
+        let event = BriefEvent {
+            kind: taken.kind(),
+            dropped: taken.dropped,
+            ni_fail: taken.fail(),
+            md_handle: md,
+            user_ptr: record.map_or(0, |r| r.user_ptr.load(Ordering::Relaxed)) as *mut _,
+            start: record.map_or(0, |r| r.start.load(Ordering::Relaxed)) as *mut _,
+            initiator: self.process(taken.initiator()),
+            match_bits: taken.match_bits,
+            hdr_data: taken.hdr_data,
+            offset: taken.offset,
+            mlength: taken.mlength,
+            rlength: taken.rlength,
+        };
+        if event.kind == EventKind::Unlink {
+            self.reap_handle(md);
+        }
+        Ok(Some(event))
+    }
+
+    /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
+    pub fn eq_get(&self, eq: EqHandle) -> Result<Option<Fetched>, Error> {
+        let Some((index, taken)) = self.eq_take(eq)? else { return Ok(None) };
+        let md_handle = taken.md();
+        let none = crate::md::MdRecord::default();
+        let record = self.mds.get((md_handle.0 & 0xffff) as usize).unwrap_or(&none);
+        let initiator = self.process(taken.initiator());
+        let event = Event {
+            kind: taken.kind(),
+            initiator,
+            uid: self.uid,
+            jid: self.jid,
+            pt_index: (taken.what >> 8 & 0xff) as u32,
+            match_bits: taken.match_bits,
+            rlength: taken.rlength,
+            mlength: taken.mlength,
+            offset: taken.offset,
+            md_handle,
+            md: self.snapshot(record, taken.link as u32 as i32),
+            hdr_data: taken.hdr_data,
+            link: (taken.link >> 32) as Seq,
+            ni_fail: taken.fail(),
+            sequence: taken.ticket as Seq,
+        };
+        if event.kind == EventKind::Unlink {
+            self.reap_handle(md_handle);
+        }
+        let handler = self.eqs[index as usize].handler.load(Ordering::Relaxed);
+        if handler != 0 {
+            // SAFETY: stored by `eq_alloc` from a function of this type.
+            let handler = unsafe { mem::transmute::<usize, EqHandler>(handler) };
+            handler(&event);
+        }
+        Ok(Some(Fetched { event, dropped: taken.dropped }))
+    }
+
+    /// `PtlEQWait`
+    pub fn eq_wait(&self, eq: EqHandle) -> Result<Fetched, Error> {
+        loop {
+            if let Some((_, fetched)) = self.eq_poll(&[eq], None)? {
+                return Ok(fetched);
+            }
+        }
+    }
+
+    /// `PtlEQPoll`: the first event of any of these queues, looked through in order. No timeout is
+    /// `PTL_TIME_FOREVER`; `Ok(None)` is `PTL_EQ_EMPTY`.
+    pub fn eq_poll(
+        &self,
+        eqs: &[EqHandle],
+        timeout_ms: Option<u32>,
+    ) -> Result<Option<(usize, Fetched)>, Error> {
+        let look = || {
+            for (which, &eq) in eqs.iter().enumerate() {
+                if let Some(fetched) = self.eq_get(eq)? {
+                    return Ok(Some((which, fetched)));
+                }
+            }
+            Ok(None)
+        };
+        if timeout_ms == Some(0) {
+            return look();
+        }
+        for round in 0..200 {
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            os::relax(round);
+        }
+        let end = timeout_ms.map(|ms| os::now_ns().saturating_add(u64::from(ms) * 1_000_000));
+        loop {
+            let seen = self.doorbell();
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            let left = match end {
+                None => u64::MAX,
+                Some(end) => match end.checked_sub(os::now_ns()) {
+                    None | Some(0) => return Ok(None),
+                    Some(left) => left,
+                },
+            };
+            self.sleep(seen, left.min(self.longest_sleep_ns()));
+        }
+    }
+}
+
+/// Whether a loss is to be reported with the event of this ticket.
+#[cold]
+fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
+    let count = cell.losses.count.load(Ordering::Acquire);
+    let last = cell.losses.last.load(Ordering::Relaxed);
+    let mut at = record.report_at.load(Ordering::Relaxed);
+    if count != record.losses.load(Ordering::Relaxed) {
+        record.losses.store(count, Ordering::Relaxed);
+        at = at.min(last);
+    }
+    let report = ticket >= at;
+    if report {
+        at = if last > ticket { last } else { u64::MAX };
+    }
+    record.report_at.store(at, Ordering::Relaxed);
+    report
+}

@@ -1,0 +1,80 @@
+//! Pause points: named places inside a delivery where a test stops or kills the process.
+//!
+//! Only with the feature `faults`. `GASNET_TEST_PAUSE=<name>:<stop|kill>[:count]` raises SIGSTOP or SIGKILL when the
+//! point is passed for the count-th time (default 1). `GASNET_TEST_FAULT=drop_op` loses every 64th event that
+//! completes an operation of ours (ACK, REPLY_END).
+
+/// A pause point. Free of cost unless the feature `faults` is on.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub(crate) fn point(_name: &str) {}
+
+/// Whether the completion event that is about to be posted shall be lost.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+pub(crate) fn loses_completion() -> bool {
+    false
+}
+
+#[cfg(feature = "faults")]
+pub(crate) use armed::{loses_completion, point};
+
+#[cfg(feature = "faults")]
+mod armed {
+    use core::ffi::CStr;
+    use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+
+    use alloc::string::{String, ToString};
+
+    fn variable(name: &CStr) -> Option<String> {
+        // SAFETY: `name` ends with a zero; the result is copied at once.
+        let value = unsafe { libc::getenv(name.as_ptr()) };
+        if value.is_null() {
+            return None;
+        }
+        // SAFETY: `getenv` gives a string that ends with a zero.
+        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().to_string())
+    }
+
+    const UNKNOWN: u8 = 0;
+    const OFF: u8 = 1;
+    const ON: u8 = 2;
+
+    static PAUSE: AtomicU8 = AtomicU8::new(UNKNOWN);
+    /// How often the point has still to be passed; taken from the variable at the first hit of the right name.
+    static LEFT: AtomicI64 = AtomicI64::new(i64::MIN);
+
+    pub(crate) fn point(name: &str) {
+        if PAUSE.load(Ordering::Relaxed) == OFF {
+            return;
+        }
+        let Some(setting) = variable(c"GASNET_TEST_PAUSE") else {
+            PAUSE.store(OFF, Ordering::Relaxed);
+            return;
+        };
+        PAUSE.store(ON, Ordering::Relaxed);
+        let mut parts = setting.split(':');
+        if parts.next() != Some(name) {
+            return;
+        }
+        let signal = if parts.next() == Some("kill") { libc::SIGKILL } else { libc::SIGSTOP };
+        let count = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
+        let _ = LEFT.compare_exchange(i64::MIN, count, Ordering::Relaxed, Ordering::Relaxed);
+        if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
+            // SAFETY: a signal to ourselves that no handler can catch.
+            unsafe { libc::kill(libc::getpid(), signal) };
+        }
+    }
+
+    static DROP: AtomicU8 = AtomicU8::new(UNKNOWN);
+    static COMPLETIONS: AtomicU64 = AtomicU64::new(0);
+
+    pub(crate) fn loses_completion() -> bool {
+        let mut now = DROP.load(Ordering::Relaxed);
+        if now == UNKNOWN {
+            now = if variable(c"GASNET_TEST_FAULT").as_deref() == Some("drop_op") { ON } else { OFF };
+            DROP.store(now, Ordering::Relaxed);
+        }
+        now == ON && COMPLETIONS.fetch_add(1, Ordering::Relaxed) % 64 == 63
+    }
+}

@@ -1,0 +1,155 @@
+//! Which memory descriptors this process is using right now, said in its own arena.
+//!
+//! An initiator owns one slot for the length of one operation. It first finds the descriptors it wants (reading only),
+//! then writes their names into its slot by one compare-and-swap, which is also the full fence, and then looks
+//! again whether they are still what they were. Who takes a descriptor away first says so (an odd version, a CLOSING
+//! phase) and then reads the slots of all processes that could use it. All four accesses are sequentially
+//! consistent. So pending operations are counted where they are initiated, and an operation writes no line of its target
+//! for being counted.
+//!
+//! Slots are shared by the threads of a process, never by processes: a stopped or dead process leaves its slots
+//! as they are, and what they name stays in use.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arena::{HAZARDS, Hazards};
+use crate::nal::os;
+use crate::ni::Interface;
+
+/// Stands for no process.
+pub(crate) const NOBODY: u32 = 0x7fff;
+/// Stands for no descriptor.
+pub(crate) const NOTHING: u32 = 0xffff;
+
+/// What a slot says, if it is not 0: bit 63 set; process 48-62 and its descriptor 32-47; two descriptors of
+/// the initiator itself 16-31 and 0-15.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word(u64);
+
+impl Word {
+    /// Names descriptor `md` of process `target`, and two of our own (the same twice if there is but one).
+    #[inline(always)]
+    pub(crate) fn new(target: u32, md: u32, near: u32, near2: u32) -> Word {
+        Word(
+            1 << 63
+                | u64::from(target & 0x7fff) << 48
+                | u64::from(md & 0xffff) << 32
+                | u64::from(near & 0xffff) << 16
+                | u64::from(near2 & 0xffff),
+        )
+    }
+
+    /// The same without the target.
+    #[inline(always)]
+    pub(crate) fn near(near: u32, near2: u32) -> Word {
+        Word::new(NOBODY, NOTHING, near, near2)
+    }
+
+    /// Whether it names descriptor `md` of process `target` as a target.
+    pub(crate) fn names_target(self, target: u32, md: u32) -> bool {
+        self.0 >> 48 & 0x7fff == u64::from(target) && self.0 >> 32 & 0xffff == u64::from(md)
+    }
+
+    /// Of a slot of process `own`: whether it names its descriptor `md` at all.
+    pub(crate) fn names(self, own: u32, md: u32) -> bool {
+        self.names_target(own, md)
+            || self.0 >> 16 & 0xffff == u64::from(md)
+            || self.0 & 0xffff == u64::from(md)
+    }
+
+    /// The descriptor of process `target` that it names, if any.
+    pub(crate) fn target_md(self, target: u32) -> Option<u32> {
+        (self.0 >> 48 & 0x7fff == u64::from(target)).then_some((self.0 >> 32 & 0xffff) as u32)
+    }
+
+    /// The initiator's own two.
+    pub(crate) fn near_mds(self) -> [u32; 2] {
+        [(self.0 >> 16 & 0xffff) as u32, (self.0 & 0xffff) as u32]
+    }
+}
+
+/// Whether any slot in use says something for which `found` is true.
+pub(crate) fn names(hazards: &Hazards, mut found: impl FnMut(Word) -> bool) -> bool {
+    // SeqCst: see the head of this file. The bit of a slot is set before the slot is used for the first time.
+    let mut used = hazards.used.0.load(Ordering::SeqCst);
+    while used != 0 {
+        let word = hazards.slots[used.trailing_zeros() as usize].0.load(Ordering::SeqCst);
+        if word != 0 && found(Word(word)) {
+            return true;
+        }
+        used &= used - 1;
+    }
+    false
+}
+
+/// A slot that is ours for one operation. It must be given back by [`Hold::clear`].
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) struct Hold<'a> {
+    slot: &'a AtomicU64,
+    /// Which one: names the counters that go with it.
+    pub(crate) number: usize,
+}
+
+impl Hold<'_> {
+    /// Says something else, as strongly as at first.
+    #[inline]
+    pub(crate) fn change(&self, word: Word) {
+        self.slot.swap(word.0, Ordering::SeqCst);
+    }
+
+    /// Gives the slot back. With `fence`, later loads are not before this store (see [`crate::doorbell`]).
+    #[inline(always)]
+    pub(crate) fn clear(self, fence: bool) {
+        // Release: whoever sees the slot empty sees the data moved and the events posted.
+        if fence {
+            self.slot.swap(0, Ordering::SeqCst);
+        } else {
+            self.slot.store(0, Ordering::Release);
+        }
+    }
+}
+
+impl Interface {
+    /// Takes a slot and says `word` in it.
+    #[inline(always)]
+    pub(crate) fn hold(&self, word: Word) -> Hold<'_> {
+        let hazards = &self.own.view.header().hazards;
+        // Threads have stacks of their own, so the address of a local tells them apart well enough.
+        let number = if self.single { 0 } else { slot_of_thread() };
+        let slot = &hazards.slots[number].0;
+        if hazards.used.0.load(Ordering::Relaxed) >> number & 1 == 1
+            && slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        {
+            return Hold { slot, number };
+        }
+        self.hold_another(word, number)
+    }
+
+    #[cold]
+    fn hold_another(&self, word: Word, first: usize) -> Hold<'_> {
+        let hazards = &self.own.view.header().hazards;
+        let mut round = 0;
+        loop {
+            for number in (first..HAZARDS).chain(0..first) {
+                let slot = &hazards.slots[number].0;
+                if slot.load(Ordering::Relaxed) != 0 {
+                    continue;
+                }
+                hazards.used.0.fetch_or(1 << number, Ordering::SeqCst);
+                if slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
+                    return Hold { slot, number };
+                }
+            }
+            os::relax(round);
+            round += 1;
+        }
+    }
+}
+
+#[inline(always)]
+fn slot_of_thread() -> usize {
+    let local = 0u8;
+    let address = core::hint::black_box(&raw const local) as usize as u64;
+    ((address >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
+}

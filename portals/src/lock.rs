@@ -1,0 +1,62 @@
+//! A lock between the threads of this process, held for a few hundred instructions at most.
+//!
+//! Spins a little, then yields. Nobody but this process touches it, so that a stopped or dead peer never holds it.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::nal::os;
+
+#[derive(Debug, Default)]
+pub(crate) struct Lock<T> {
+    taken: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached by one thread at a time only, through the guard.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Lock<T> {
+        Lock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the lock.
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        let mut round = 0u32;
+        // Acquire pairs with the Release in the guard's drop.
+        while self.taken.swap(true, Ordering::Acquire) {
+            while self.taken.load(Ordering::Relaxed) {
+                os::relax(round);
+                round = round.saturating_add(1);
+            }
+        }
+        Guard { lock: self }
+    }
+}
+
+pub(crate) struct Guard<'a, T> {
+    lock: &'a Lock<T>,
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: the guard holds the lock.
+        unsafe { &*self.lock.value.get() }
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: the guard holds the lock, and is borrowed mutably itself.
+        unsafe { &mut *self.lock.value.get() }
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        self.lock.taken.store(false, Ordering::Release);
+    }
+}

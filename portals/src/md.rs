@@ -1,0 +1,934 @@
+//! Memory descriptors: their state word, the owner's private record of each, attach, bind, unlink and update.
+//!
+//! A descriptor has two halves. The [`MdCell`] in the arena is what deliverers see: only the owner writes it, except
+//! for the state word. The [`MdRecord`] in ordinary memory is what this process itself relies on: addresses, the
+//! user's word, the exact [`Md`]. No address is ever taken from shared memory for use by this process.
+//!
+//! # The state word
+//!
+//! Cursor (locally managed descriptors), threshold (finite ones), the number of operations in flight (descriptors
+//! that may unlink themselves) and two flags share one word, so that accepting a message is one
+//! compare-and-swap. A descriptor that has nothing to count ([`Traits::counts`] is false) has no state: a delivery
+//! does not write to it, nor read it.
+//!
+//! # Taking a descriptor away
+//!
+//! [`MdRecord::control`] holds generation, number of updates and a phase. Users (our own threads, as initiators) publish a
+//! hazard that names the descriptor and then look at `control` again; the owner sets the phase to CLOSING
+//! and then looks at the hazards. All four accesses are sequentially consistent, so at least one side sees the
+//! other (Dekker's argument; the scheme is that of hazard pointers, M. Michael, 2004). Deliverers do the same with
+//! the version of the portal table entry in the place of `control`. If the owner sees a hazard, it puts everything back and
+//! reports `PTL_MD_IN_USE`.
+//!
+//! If an initiator dies or stops while its hazard names a descriptor, the descriptor stays in use: the data may
+//! still be on its way. If the owner dies while a version is odd, deliverers find that it is dead and give up; if
+//! it is stopped, they wait and say for whom.
+
+use alloc::boxed::Box;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::arena::{IOVECS, IovTable, MdCell};
+use crate::hazard;
+use crate::ni::{Interface, OldPieces, Owner};
+use crate::types::md_options::*;
+use crate::types::*;
+
+/// Where the memory of a descriptor or of a piece lies.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// In the owner's arena.
+    Arena = 0,
+    /// In the owner's exposed segment.
+    Segment = 1,
+    /// Anywhere else.
+    Private = 2,
+    /// In the pieces of an [`IovTable`].
+    Scattered = 3,
+}
+
+impl Kind {
+    pub(crate) fn from_bits(bits: u64) -> Kind {
+        match bits & 0xff {
+            0 => Kind::Arena,
+            1 => Kind::Segment,
+            3 => Kind::Scattered,
+            _ => Kind::Private,
+        }
+    }
+}
+
+/// The small properties of a descriptor, packed into one word: options 0-15, event queue index + 1 16-31, [`Kind`]
+/// 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traits(pub(crate) u64);
+
+impl Traits {
+    const COUNTS: u64 = 1 << 56;
+    const UNLINKS: u64 = 1 << 57;
+
+    #[inline(always)]
+    pub(crate) fn has(self, option: u32) -> bool {
+        self.0 & u64::from(option) != 0
+    }
+    /// Index of the event queue.
+    #[inline(always)]
+    pub(crate) fn eq(self) -> Option<u32> {
+        ((self.0 >> 16 & 0xffff) as u32).checked_sub(1)
+    }
+    #[inline(always)]
+    pub(crate) fn kind(self) -> Kind {
+        Kind::from_bits(self.0 >> 32)
+    }
+    /// Whether it has a state word at all.
+    #[inline(always)]
+    pub(crate) fn counts(self) -> bool {
+        self.0 & Self::COUNTS != 0
+    }
+    /// Whether it unlinks itself when it becomes inactive; then operations in flight are counted.
+    #[inline(always)]
+    pub(crate) fn unlinks(self) -> bool {
+        self.0 & Self::UNLINKS != 0
+    }
+    /// Whether any kind of event is logged apart from ACKs.
+    #[inline(always)]
+    pub(crate) fn logs(self) -> bool {
+        const BOTH: u32 = EVENT_START_DISABLE | EVENT_END_DISABLE;
+        self.eq().is_some() && self.0 & u64::from(BOTH) != u64::from(BOTH)
+    }
+    #[inline(always)]
+    fn cursor_mask(self) -> u64 {
+        // The widths came through shared memory: keep the shifts in range.
+        (1u64 << (self.0 >> 40 & 63)) - 1
+    }
+    #[inline(always)]
+    fn threshold_shift(self) -> u32 {
+        (self.0 >> 40 & 63) as u32
+    }
+    #[inline(always)]
+    fn threshold_mask(self) -> u64 {
+        (1u64 << (self.0 >> 48 & 63)) - 1
+    }
+}
+
+/// What the state word says; see the head of this file.
+pub(crate) mod state {
+    /// It accepts nothing any more.
+    pub(crate) const INACTIVE: u64 = 1 << 63;
+    /// It has unlinked itself: nothing is in flight, and nothing will be.
+    pub(crate) const UNLINKED: u64 = 1 << 62;
+    /// One operation in flight.
+    pub(crate) const FLIGHT: u64 = 1 << 53;
+    /// All of them.
+    pub(crate) const FLIGHTS: u64 = UNLINKED - FLIGHT;
+    /// Bits that are left for threshold and cursor.
+    pub(crate) const COUNTING_BITS: u32 = 53;
+}
+
+/// A message was accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Accepted {
+    pub(crate) offset: u64,
+    pub(crate) mlength: u64,
+    /// After this message.
+    pub(crate) threshold: i32,
+}
+
+/// Whether a descriptor in this state accepts a message, and what the state is afterwards.
+#[inline(always)]
+pub(crate) fn accept(
+    traits: Traits,
+    length: u64,
+    max_size: u64,
+    state: u64,
+    remote_offset: u64,
+    rlength: u64,
+) -> Option<(Accepted, u64)> {
+    if state & state::INACTIVE != 0 {
+        return None;
+    }
+    let remote = traits.has(MANAGE_REMOTE);
+    let cursor = state & traits.cursor_mask();
+    let offset = if remote { remote_offset } else { cursor };
+    let room = length.checked_sub(offset)?;
+    let mlength = if rlength <= room {
+        rlength
+    } else if traits.has(TRUNCATE) {
+        room
+    } else {
+        return None;
+    };
+    if !traits.counts() {
+        return Some((Accepted { offset, mlength, threshold: THRESH_INF }, state));
+    }
+    let (threshold, mut next) = spend(traits, state)?;
+    if !remote {
+        next += mlength;
+        if traits.has(MAX_SIZE) && room - mlength < max_size {
+            next |= state::INACTIVE;
+        }
+    }
+    Some((Accepted { offset, mlength, threshold }, next))
+}
+
+/// Takes one from a finite threshold and counts one operation in flight, if the descriptor counts them. `None` if it is
+/// inactive, or cannot count one more.
+#[inline(always)]
+fn spend(traits: Traits, state: u64) -> Option<(i32, u64)> {
+    if state & state::INACTIVE != 0 {
+        return None;
+    }
+    let mut next = state;
+    let mut threshold = THRESH_INF;
+    if traits.threshold_mask() != 0 {
+        let shift = traits.threshold_shift();
+        let left = (state >> shift & traits.threshold_mask()).checked_sub(1)?;
+        next -= 1 << shift;
+        threshold = left as i32;
+        if left == 0 {
+            next |= state::INACTIVE;
+        }
+    }
+    if traits.unlinks() {
+        if state & state::FLIGHTS == state::FLIGHTS {
+            return None;
+        }
+        next += state::FLIGHT;
+    }
+    Some((threshold, next))
+}
+
+/// Claims a place for a message. `None` if the descriptor does not accept it now.
+#[inline(always)]
+pub(crate) fn claim(
+    cell: &MdCell,
+    traits: Traits,
+    length: u64,
+    max_size: u64,
+    remote_offset: u64,
+    rlength: u64,
+) -> Option<Accepted> {
+    if !traits.counts() {
+        return accept(traits, length, max_size, 0, remote_offset, rlength).map(|(accepted, _)| accepted);
+    }
+    let mut now = cell.state.0.load(Ordering::Relaxed);
+    loop {
+        let (accepted, next) = accept(traits, length, max_size, now, remote_offset, rlength)?;
+        // Acquire pairs with the Release of whoever claimed or gave back before: their data lie elsewhere, but the
+        // owner's revival (`md_update`) must be seen whole.
+        match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return Some(accepted),
+            Err(other) => now = other,
+        }
+    }
+}
+
+/// Claims one operation of the initiator's own (SEND, ACK, REPLY): the threshold afterwards.
+#[inline(always)]
+pub(crate) fn claim_own(cell: &MdCell, traits: Traits) -> Option<i32> {
+    if !traits.counts() {
+        return Some(THRESH_INF);
+    }
+    claim_own_counted(cell, traits)
+}
+
+#[inline(never)]
+fn claim_own_counted(cell: &MdCell, traits: Traits) -> Option<i32> {
+    let mut now = cell.state.0.load(Ordering::Relaxed);
+    loop {
+        let (threshold, next) = spend(traits, now)?;
+        match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return Some(threshold),
+            Err(other) => now = other,
+        }
+    }
+}
+
+/// Gives a claim back after its END event has been posted. True for the one that must post UNLINK.
+#[inline(always)]
+pub(crate) fn give_back(cell: &MdCell, traits: Traits) -> bool {
+    traits.unlinks() && give_back_counted(cell)
+}
+
+#[inline(never)]
+fn give_back_counted(cell: &MdCell) -> bool {
+    let mut now = cell.state.0.load(Ordering::Relaxed);
+    loop {
+        if now & state::FLIGHTS == 0 {
+            return false; // only if a peer wrote nonsense
+        }
+        let mut next = now - state::FLIGHT;
+        let last = next & state::FLIGHTS == 0 && next & state::INACTIVE != 0;
+        if last {
+            next |= state::UNLINKED;
+        }
+        // Release: our END event is posted before the count falls, so the last one's UNLINK comes after it.
+        match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+            Ok(_) => return last,
+            Err(other) => now = other,
+        }
+    }
+}
+
+/// The threshold that a state word tells.
+fn threshold_of(traits: Traits, state: u64) -> i32 {
+    if traits.threshold_mask() == 0 {
+        return THRESH_INF;
+    }
+    (state >> traits.threshold_shift() & traits.threshold_mask()) as i32
+}
+
+/// Phases of [`MdRecord::control`]: generation 16-31, updates 2-15, phase 0-1.
+pub(crate) mod control {
+    pub(crate) const FREE: u32 = 0;
+    pub(crate) const LIVE: u32 = 1;
+    pub(crate) const CLOSING: u32 = 2;
+    pub(crate) const PHASE: u32 = 3;
+    const UPDATE: u32 = 4;
+
+    pub(crate) fn generation(control: u32) -> u32 {
+        control >> 16
+    }
+    pub(crate) fn updated(control: u32) -> u32 {
+        control & 0xffff_0000 | (control & 0xfffc).wrapping_add(UPDATE) & 0xfffc
+    }
+}
+
+/// The pieces of a scattered descriptor, as this process uses them.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    pub(crate) count: usize,
+    pub(crate) list: [(*mut u8, u64); IOVECS],
+}
+
+/// What this process itself knows of one of its descriptors.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct MdRecord {
+    /// See [`control`].
+    pub(crate) control: AtomicU32,
+    /// Framed messages that hold it.
+    pub(crate) pending: AtomicU32,
+    /// [`Traits`].
+    pub(crate) traits: AtomicU64,
+    /// First byte; of a scattered one, the user's vector.
+    pub(crate) start: AtomicUsize,
+    /// Bytes.
+    pub(crate) length: AtomicU64,
+    pub(crate) user_ptr: AtomicUsize,
+    /// Null unless scattered.
+    pub(crate) pieces: AtomicPtr<Pieces>,
+    /// [`Md::length`], [`Md::max_size`], [`Md::options`], [`Md::eq`].
+    pub(crate) stated_length: AtomicU64,
+    pub(crate) max_size: AtomicU64,
+    pub(crate) options: AtomicU32,
+    pub(crate) eq: AtomicU32,
+    /// [`Md::threshold`], as attached or updated.
+    pub(crate) threshold: AtomicI32,
+    /// Index + 1 of the match entry it is attached to, or 0; changed under the owner lock.
+    pub(crate) me: AtomicU32,
+    /// `PTL_UNLINK`.
+    pub(crate) unlink: AtomicBool,
+}
+
+/// A descriptor of ours that a call was given.
+#[derive(Clone, Copy)]
+pub(crate) struct Local<'a> {
+    pub(crate) index: u32,
+    /// As it was when the handle was looked up.
+    pub(crate) control: u32,
+    pub(crate) record: &'a MdRecord,
+    pub(crate) cell: &'a MdCell,
+}
+
+impl Local<'_> {
+    #[inline(always)]
+    pub(crate) fn handle(&self) -> MdHandle {
+        MdHandle(self.control & 0xffff_0000 | self.index)
+    }
+    #[inline(always)]
+    pub(crate) fn traits(&self) -> Traits {
+        Traits(self.record.traits.load(Ordering::Relaxed))
+    }
+    #[inline(always)]
+    pub(crate) fn length(&self) -> u64 {
+        self.record.length.load(Ordering::Relaxed)
+    }
+    /// Whether it is still what it was when it was looked up. Asked after a hazard that names it was published.
+    #[inline(always)]
+    pub(crate) fn unchanged(&self) -> bool {
+        self.record.control.load(Ordering::SeqCst) == self.control
+    }
+}
+
+/// A descriptor whose record and cell must rest a while before they are used again.
+#[derive(Debug)]
+pub(crate) struct Resting {
+    index: u32,
+    /// Its event queue and the first ticket that cannot be one of its events.
+    events: Option<(EqHandle, u64)>,
+    /// Deliverers may still be on their way out of it.
+    hazards: bool,
+}
+
+impl Interface {
+    /// Looks a handle up; waits while another thread is about to take the descriptor away.
+    #[inline(always)]
+    pub(crate) fn local(&self, md: MdHandle) -> Result<Local<'_>, Error> {
+        let index = md.0 & 0xffff;
+        let (Some(record), Some(cell)) = (self.mds.get(index as usize), self.own.view.md(index)) else {
+            return Err(Error::MdInvalid);
+        };
+        // Acquire pairs with the Release in `publish`: the record is there.
+        let mut control = record.control.load(Ordering::Acquire);
+        if control & control::PHASE == control::CLOSING {
+            let mut round = 0;
+            while control & control::PHASE == control::CLOSING {
+                crate::nal::os::relax(round);
+                round += 1;
+                control = record.control.load(Ordering::Acquire);
+            }
+        }
+        if control & control::PHASE != control::LIVE || control::generation(control) != md.0 >> 16 {
+            return Err(Error::MdInvalid);
+        }
+        Ok(Local { index, control, record, cell })
+    }
+
+    /// What the user would say of a descriptor now.
+    pub(crate) fn snapshot(&self, record: &MdRecord, threshold: i32) -> Md {
+        Md {
+            start: record.start.load(Ordering::Relaxed) as *mut c_void,
+            length: record.stated_length.load(Ordering::Relaxed),
+            threshold,
+            max_size: record.max_size.load(Ordering::Relaxed),
+            options: record.options.load(Ordering::Relaxed),
+            user_ptr: record.user_ptr.load(Ordering::Relaxed) as *mut c_void,
+            eq: EqHandle(record.eq.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// Checks what a user says of a descriptor and finds out the rest.
+    ///
+    /// # Safety
+    /// With [`IOVEC`], `md.start` points to `md.length` readable entries.
+    unsafe fn examine(&self, md: &Md, unlink: bool) -> Result<Examined, Error> {
+        if md.options & !ALL_OPTIONS != 0 || md.threshold < THRESH_INF {
+            return Err(Error::MdIllegal);
+        }
+        let eq = match md.eq {
+            EqHandle::NONE => None,
+            eq => Some(self.eq_index(eq)?),
+        };
+        let mut pieces = None;
+        let mut length = md.length;
+        let kind;
+        if md.options & IOVEC != 0 {
+            if md.length > u64::from(self.limits.max_md_iovecs) || (md.start.is_null() && md.length > 0) {
+                return Err(Error::MdIllegal);
+            }
+            let mut copy = Pieces { count: md.length as usize, list: [(core::ptr::null_mut(), 0); IOVECS] };
+            length = 0;
+            for (i, piece) in copy.list.iter_mut().take(md.length as usize).enumerate() {
+                // SAFETY: promised by the caller.
+                let entry = unsafe { md.start.cast::<MdIovec>().add(i).read() };
+                *piece = (entry.base.cast(), entry.len);
+                length = add_length(length, entry.len).ok_or(Error::MdIllegal)?;
+            }
+            pieces = Some(Box::new(copy));
+            kind = Kind::Scattered;
+        } else {
+            add_length(0, length).ok_or(Error::MdIllegal)?;
+            if (md.start as usize).checked_add(length as usize).is_none() {
+                return Err(Error::MdIllegal);
+            }
+            kind = self.place(md.start.cast(), length).0;
+        }
+
+        // How the state word is shared out.
+        let local_target = md.options & MANAGE_REMOTE == 0;
+        let moves = local_target && (length > 0 || md.options & MAX_SIZE != 0);
+        let cursor_bits = if moves { u64::BITS - length.leading_zeros() } else { 0 };
+        let threshold_bits =
+            if md.threshold == THRESH_INF { 0 } else { (u32::BITS - md.threshold.leading_zeros()).max(1) };
+        if cursor_bits + threshold_bits > state::COUNTING_BITS {
+            return Err(Error::NoSpace);
+        }
+        let counts = moves || md.threshold != THRESH_INF;
+        let mut traits = u64::from(md.options)
+            | u64::from(eq.map_or(0, |e| e + 1)) << 16
+            | (kind as u64) << 32
+            | u64::from(cursor_bits) << 40
+            | u64::from(threshold_bits) << 48;
+        if counts {
+            traits |= Traits::COUNTS;
+            if unlink {
+                traits |= Traits::UNLINKS;
+            }
+        }
+        let mut state = if threshold_bits > 0 { (md.threshold as u64) << cursor_bits } else { 0 };
+        if md.threshold == 0 {
+            state |= state::INACTIVE;
+        }
+        Ok(Examined { traits: Traits(traits), length, state, pieces, eq })
+    }
+
+    /// Writes a checked descriptor into record and cell. The cell is not reachable, or its list's version is odd.
+    fn write(&self, owner: &mut Owner, index: u32, md: &Md, examined: Examined) -> Result<(), Error> {
+        let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
+        let iov = match &examined.pieces {
+            Some(pieces) => self.write_iov(owner, pieces)?,
+            None => 0,
+        };
+        let traits = examined.traits;
+        let relaxed = Ordering::Relaxed;
+        record.traits.store(traits.0, relaxed);
+        record.start.store(md.start as usize, relaxed);
+        record.length.store(examined.length, relaxed);
+        record.user_ptr.store(md.user_ptr as usize, relaxed);
+        record.pieces.store(examined.pieces.map_or(core::ptr::null_mut(), Box::into_raw), relaxed);
+        record.stated_length.store(md.length, relaxed);
+        record.max_size.store(md.max_size, relaxed);
+        record.options.store(md.options, relaxed);
+        record.eq.store(md.eq.0, relaxed);
+        record.threshold.store(md.threshold, relaxed);
+        let key = examined.eq.map_or(0, |eq| {
+            self.eqs[eq as usize].descriptors.fetch_add(1, relaxed);
+            self.eq_key(eq)
+        });
+        let start = self.place(md.start.cast(), examined.length).1;
+        cell.length.store(examined.length, relaxed);
+        cell.max_size.store(md.max_size, relaxed);
+        cell.start.store(start, relaxed);
+        cell.address.store(md.start as u64, relaxed);
+        cell.iov.store(iov, relaxed);
+        cell.eq_key.store(key, relaxed);
+        cell.traits.store(traits.0, relaxed);
+        Ok(())
+    }
+
+    /// Undoes what [`Interface::write`] acquired.
+    fn unwrite(&self, owner: &mut Owner, index: u32) {
+        let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
+        let pieces = record.pieces.swap(core::ptr::null_mut(), Ordering::Relaxed);
+        if !pieces.is_null() {
+            // SAFETY: made by `Box::into_raw` in `write`; nobody uses it: no hazard names the descriptor, or the
+            // caller waited until none did.
+            drop(unsafe { Box::from_raw(pieces) });
+        }
+        let iov = cell.iov.swap(0, Ordering::Relaxed);
+        if iov != 0 {
+            owner.free_iovs.push(iov);
+        }
+        if let Some(eq) = Traits(record.traits.load(Ordering::Relaxed)).eq() {
+            self.eq_release(owner, eq);
+        }
+        record.traits.store(0, Ordering::Relaxed);
+    }
+
+    /// Copies the pieces of a scattered descriptor to where deliverers see them: the offset.
+    fn write_iov(&self, owner: &mut Owner, pieces: &Pieces) -> Result<u64, Error> {
+        let offset = match owner.free_iovs.pop() {
+            Some(offset) => offset,
+            None => self.bump(owner, size_of::<IovTable>(), crate::arena::LINE).ok_or(Error::NoSpace)?,
+        };
+        let table = self.own.view.iov(offset).ok_or(Error::NoSpace)?;
+        table.count.store(pieces.count as u64, Ordering::Relaxed);
+        for (to, &(base, length)) in table.pieces.iter().zip(&pieces.list[..pieces.count]) {
+            let (kind, start) = self.place(base, length);
+            to.kind.store(kind as u64, Ordering::Relaxed);
+            to.start.store(start, Ordering::Relaxed);
+            to.address.store(base as u64, Ordering::Relaxed);
+            to.length.store(length, Ordering::Relaxed);
+        }
+        Ok(offset)
+    }
+
+    /// Which memory this is, and where in it.
+    fn place(&self, start: *mut u8, length: u64) -> (Kind, u64) {
+        let inside = |base: *mut u8, size: u64| {
+            let offset = (start as usize).checked_sub(base as usize)? as u64;
+            (!base.is_null() && offset.checked_add(length)? <= size).then_some(offset)
+        };
+        if let Some(offset) = inside(self.own.view.base().as_ptr(), self.own.view.bytes() as u64) {
+            return (Kind::Arena, offset);
+        }
+        let segment = &self.segments[self.index as usize];
+        // Acquire pairs with the Release in `expose`.
+        let size = segment.length.load(Ordering::Acquire);
+        if let Some(offset) = inside(segment.base.load(Ordering::Relaxed), size) {
+            return (Kind::Segment, offset);
+        }
+        (Kind::Private, start as u64)
+    }
+
+    #[inline(always)]
+    pub(crate) fn own_cell(&self, index: u32) -> &MdCell {
+        match self.own.view.md(index) {
+            Some(cell) => cell,
+            None => unreachable!("indices of records are indices of cells"),
+        }
+    }
+
+    /// Takes an unused record.
+    fn take_record(&self, owner: &mut Owner) -> Result<u32, Error> {
+        if let Some(first) = owner.resting.front()
+            && self.rested(first)
+        {
+            let first = owner.resting.pop_front();
+            owner.free_mds.extend(first.map(|r| r.index));
+        }
+        if owner.free_mds.is_empty() {
+            self.sweep(owner);
+            for _ in 0..owner.resting.len() {
+                let Some(resting) = owner.resting.pop_front() else { break };
+                if self.rested(&resting) {
+                    owner.free_mds.push(resting.index);
+                } else {
+                    owner.resting.push_back(resting);
+                }
+            }
+        }
+        owner.free_mds.pop().ok_or(Error::NoSpace)
+    }
+
+    /// Whether nobody will mention this former descriptor any more.
+    fn rested(&self, resting: &Resting) -> bool {
+        if resting.hazards && self.held(resting.index, true) {
+            return false;
+        }
+        match resting.events {
+            Some((eq, ticket)) => self.eq_passed(eq, ticket),
+            None => true,
+        }
+    }
+
+    /// Puts a record to rest. The descriptor is out of reach for new messages.
+    fn retire(&self, owner: &mut Owner, index: u32, hazards: bool) {
+        let record = &self.mds[index as usize];
+        let eq = EqHandle(record.eq.load(Ordering::Relaxed));
+        let events = self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)));
+        let control = record.control.load(Ordering::Relaxed);
+        record.control.store(control & !control::PHASE | control::FREE, Ordering::Release);
+        let resting = Resting { index, events, hazards };
+        if self.rested(&resting) {
+            self.unwrite(owner, index);
+            owner.free_mds.push(index);
+        } else {
+            if !hazards {
+                self.unwrite(owner, index);
+            }
+            owner.resting.push_back(resting);
+        }
+    }
+
+    /// Makes a record live.
+    fn publish(&self, index: u32, state: u64) -> MdHandle {
+        let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
+        let generation = control::generation(record.control.load(Ordering::Relaxed)).wrapping_add(1) & 0xffff;
+        cell.generation.store(generation, Ordering::Relaxed);
+        cell.state.0.store(state, Ordering::Relaxed);
+        record.pending.store(0, Ordering::Relaxed);
+        record.control.store(generation << 16 | control::LIVE, Ordering::Release);
+        MdHandle(generation << 16 | index)
+    }
+
+    /// Takes a record, writes a checked descriptor into it and makes it live, attached to nothing.
+    fn create(
+        &self,
+        owner: &mut Owner,
+        md: &Md,
+        examined: Examined,
+        me: u32,
+        unlink: Unlink,
+    ) -> Result<MdHandle, Error> {
+        let index = self.take_record(owner)?;
+        if !self.mds[index as usize].pieces.load(Ordering::Relaxed).is_null()
+            || self.mds[index as usize].traits.load(Ordering::Relaxed) != 0
+        {
+            self.unwrite(owner, index); // it had to wait for hazards
+        }
+        let state = examined.state;
+        if let Err(error) = self.write(owner, index, md, examined) {
+            owner.free_mds.push(index);
+            return Err(error);
+        }
+        self.mds[index as usize].me.store(me, Ordering::Relaxed);
+        self.mds[index as usize].unlink.store(unlink == Unlink::Unlink, Ordering::Relaxed);
+        Ok(self.publish(index, state))
+    }
+
+    /// `PtlMDBind`
+    ///
+    /// # Safety
+    /// As for [`Interface::md_attach`].
+    pub unsafe fn md_bind(&self, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
+        // SAFETY: promised by the caller.
+        let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
+        self.create(&mut self.owner.lock(), md, examined, 0, unlink)
+    }
+
+    /// `PtlMDAttach`
+    ///
+    /// # Safety
+    /// The memory that `md` tells of must stay readable and writable until the descriptor is gone: unlinked, or its
+    /// UNLINK event read.
+    pub unsafe fn md_attach(&self, me: MeHandle, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
+        // SAFETY: promised by the caller.
+        let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
+        let owner = &mut *self.owner.lock();
+        let me_index = self.me_lookup(owner, me)?;
+        if owner.mes[me_index as usize].md.is_some() {
+            return Err(Error::MeInUse);
+        }
+        let handle = self.create(owner, md, examined, me_index + 1, unlink)?;
+        self.me_set_md(owner, me_index, handle.0 & 0xffff);
+        Ok(handle)
+    }
+
+    /// Whether an operation is using one of our descriptors; `anywhere` also looks at peers.
+    pub(crate) fn held(&self, index: u32, anywhere: bool) -> bool {
+        let own = &self.own.view.header().hazards;
+        if hazard::names(own, |word| word.names(self.index, index)) {
+            return true;
+        }
+        anywhere
+            && self
+                .peer_headers()
+                .any(|header| hazard::names(&header.hazards, |word| word.names_target(self.index, index)))
+    }
+
+    /// Whether an operation is using a descriptor of ours that logs to this queue.
+    fn eq_about_to_fill(&self, eq: u32) -> bool {
+        let logs = |md: u32| {
+            let record = self.mds.get(md as usize);
+            record.is_some_and(|r| Traits(r.traits.load(Ordering::Relaxed)).eq() == Some(eq))
+        };
+        let own = &self.own.view.header().hazards;
+        hazard::names(own, |word| word.near_mds().into_iter().chain(word.target_md(self.index)).any(logs))
+            || self.peer_headers().any(|header| {
+                hazard::names(&header.hazards, |word| word.target_md(self.index).is_some_and(logs))
+            })
+    }
+
+    /// Waits a moment for operations on a descriptor to end. True if some have not.
+    pub(crate) fn busy(&self, index: u32, attached: bool) -> bool {
+        for round in 0..64 {
+            if !self.held(index, attached)
+                // Acquire pairs with the Release in `transfer_end`.
+                && self.mds[index as usize].pending.load(Ordering::Acquire) == 0
+            {
+                return false;
+            }
+            crate::nal::os::relax(round);
+        }
+        true
+    }
+
+    /// `PtlMDUnlink`
+    pub fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
+        let owner = &mut *self.owner.lock();
+        let local = self.local(md)?;
+        if self.unlinked_itself(&local) {
+            self.reap(owner, local.index);
+            return Err(Error::MdInvalid);
+        }
+        self.take_away(owner, &local, false)
+    }
+
+    /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well.
+    pub(crate) fn take_away(&self, owner: &mut Owner, local: &Local<'_>, with_me: bool) -> Result<(), Error> {
+        let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
+        // Deliverers look at the version after they have published their hazard, our own threads at `control`.
+        let change = me.map(|me| self.pt_begin_change(owner.mes[me as usize].pt));
+        local.record.control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
+        crate::fault::point("unlink.closing");
+        let busy = self.busy(local.index, me.is_some());
+        if busy {
+            local.record.control.store(local.control, Ordering::Release);
+        } else {
+            if let Some(me) = me {
+                self.me_detach_md(owner, me, with_me);
+            }
+            self.retire(owner, local.index, false);
+        }
+        if let Some(change) = change {
+            self.pt_end_change(change);
+        }
+        if busy { Err(Error::MdInUse) } else { Ok(()) }
+    }
+
+    /// Whether a delivery made it unlink itself.
+    pub(crate) fn unlinked_itself(&self, local: &Local<'_>) -> bool {
+        local.traits().unlinks() && local.cell.state.0.load(Ordering::Acquire) & state::UNLINKED != 0
+    }
+
+    /// Removes what is left of a descriptor that has unlinked itself.
+    pub(crate) fn reap(&self, owner: &mut Owner, index: u32) {
+        let record = &self.mds[index as usize];
+        let me = record.me.swap(0, Ordering::Relaxed).checked_sub(1);
+        if let Some(me) = me {
+            let change = self.pt_begin_change(owner.mes[me as usize].pt);
+            self.me_detach_md(owner, me, false);
+            self.pt_end_change(change);
+        }
+        self.retire(owner, index, true);
+    }
+
+    /// [`Interface::reap`] by generation, when the UNLINK event has been read.
+    pub(crate) fn reap_handle(&self, md: MdHandle) {
+        let owner = &mut *self.owner.lock();
+        if let Ok(local) = self.local(md)
+            && self.unlinked_itself(&local)
+        {
+            self.reap(owner, local.index);
+        }
+    }
+
+    /// Removes all descriptors that have unlinked themselves without telling anybody.
+    fn sweep(&self, owner: &mut Owner) {
+        for index in 0..self.mds.len() as u32 {
+            let control = self.mds[index as usize].control.load(Ordering::Relaxed);
+            if control & control::PHASE != control::LIVE {
+                continue;
+            }
+            if let Ok(local) = self.local(MdHandle(control & 0xffff_0000 | index))
+                && self.unlinked_itself(&local)
+                && !local.traits().logs()
+            {
+                self.reap(owner, index);
+            }
+        }
+    }
+
+    /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about to be
+    /// posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case.
+    ///
+    /// # Safety
+    /// As for [`Interface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until operations
+    /// that had begun are complete.
+    pub unsafe fn md_update(
+        &self,
+        md: MdHandle,
+        old: Option<&mut Md>,
+        new: Option<&Md>,
+        test_eq: EqHandle,
+    ) -> Result<(), Error> {
+        let owner = &mut *self.owner.lock();
+        let local = self.local(md)?;
+        if self.unlinked_itself(&local) {
+            return Err(Error::MdInvalid);
+        }
+        let tested = match test_eq {
+            EqHandle::NONE => None,
+            eq => Some(self.eq_index(eq)?),
+        };
+        let examined = match new {
+            // SAFETY: promised by the caller.
+            Some(new) => Some(unsafe { self.examine(new, local.record.unlink.load(Ordering::Relaxed))? }),
+            None => None,
+        };
+        let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
+        let change = match (&examined, me) {
+            (Some(_), Some(me)) => Some(self.pt_begin_change(owner.mes[me as usize].pt)),
+            _ => None,
+        };
+        if examined.is_some() {
+            local.record.control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
+        }
+        // From here on no new operation gets hold of the descriptor, if it is to be changed.
+        let free = match (tested, &examined) {
+            (Some(eq), Some(_)) => {
+                // First the hazards, then the queue: what let go of its hazard has posted its events.
+                !self.busy(local.index, me.is_some()) && !self.eq_about_to_fill(eq) && self.eq_is_empty(eq)
+            }
+            _ => true,
+        };
+        if let Some(old) = old {
+            let state = local.cell.state.0.load(Ordering::Acquire);
+            *old = self.snapshot(local.record, threshold_of(local.traits(), state));
+        }
+        let result = match (new, examined) {
+            (Some(new), Some(examined)) if free => self.replace(owner, &local, new, examined),
+            (Some(_), Some(_)) => Err(Error::MdNoUpdate),
+            _ => return Ok(()),
+        };
+        let control = if result.is_ok() { control::updated(local.control) } else { local.control };
+        local.record.control.store(control & !control::PHASE | control::LIVE, Ordering::Release);
+        if let Some(change) = change {
+            self.pt_end_change(change);
+        }
+        result
+    }
+
+    /// The second half of an update: nobody new can get at the descriptor.
+    fn replace(
+        &self,
+        owner: &mut Owner,
+        local: &Local<'_>,
+        new: &Md,
+        examined: Examined,
+    ) -> Result<(), Error> {
+        let record = local.record;
+        let old_eq = local.traits().eq();
+        let old_pieces = record.pieces.load(Ordering::Relaxed);
+        let old_iov = local.cell.iov.load(Ordering::Relaxed);
+        let fresh = examined.state;
+        self.write(owner, local.index, new, examined)?;
+        if let Some(eq) = old_eq {
+            self.eq_release(owner, eq);
+        }
+        // An operation that had begun may be reading the old pieces: then they rest until the interface is closed.
+        let in_use = self.held(local.index, true) || record.pending.load(Ordering::Acquire) != 0;
+        if !old_pieces.is_null() {
+            if in_use {
+                owner.old_pieces.push(OldPieces(old_pieces));
+            } else {
+                // SAFETY: made by `Box::into_raw` in `write`, replaced just now, and used by nobody.
+                drop(unsafe { Box::from_raw(old_pieces) });
+            }
+        }
+        if old_iov != 0 && !in_use {
+            owner.free_iovs.push(old_iov);
+        }
+        let mut now = local.cell.state.0.load(Ordering::Relaxed);
+        // Those in flight stay counted: each will still give its claim back.
+        while let Err(other) = local.cell.state.0.compare_exchange_weak(
+            now,
+            fresh | now & state::FLIGHTS,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        ) {
+            now = other;
+        }
+        Ok(())
+    }
+}
+
+/// Every option there is.
+const ALL_OPTIONS: u32 = OP_PUT
+    | OP_GET
+    | MANAGE_REMOTE
+    | TRUNCATE
+    | ACK_DISABLE
+    | IOVEC
+    | MAX_SIZE
+    | EVENT_START_DISABLE
+    | EVENT_END_DISABLE;
+
+/// What [`Interface::examine`] found.
+struct Examined {
+    traits: Traits,
+    /// Bytes.
+    length: u64,
+    /// First state word.
+    state: u64,
+    pieces: Option<Box<Pieces>>,
+    eq: Option<u32>,
+}
+
+/// Lengths stay below 2^62, so that sums of an offset and a length never wrap.
+fn add_length(sum: u64, length: u64) -> Option<u64> {
+    sum.checked_add(length).filter(|&sum| sum < 1 << 62)
+}

@@ -1,0 +1,224 @@
+//! Match entries: attach, insert, unlink. The owner keeps each list as a vector and writes it out as links.
+
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+use crate::arena::pack_id;
+use crate::md::control;
+use crate::ni::{Interface, Owner};
+use crate::types::*;
+
+/// What this process itself knows of one of its match entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MeRecord {
+    generation: u16,
+    live: bool,
+    pub(crate) pt: u32,
+    /// `PTL_UNLINK`: it goes with its descriptor.
+    unlink: bool,
+    /// Index of its descriptor.
+    pub(crate) md: Option<u16>,
+}
+
+/// Where in a list.
+enum Place {
+    Head,
+    Tail,
+    Before(u16),
+    After(u16),
+}
+
+impl Interface {
+    /// The index behind a handle.
+    pub(crate) fn me_lookup(&self, owner: &mut Owner, me: MeHandle) -> Result<u32, Error> {
+        let index = me.0 & 0xffff;
+        let known = |owner: &Owner| match owner.mes.get(index as usize) {
+            Some(r) if r.live && u32::from(r.generation) == me.0 >> 16 => Ok(*r),
+            _ => Err(Error::MeInvalid),
+        };
+        if let Some(md) = known(owner)?.md {
+            // Its descriptor may have unlinked itself, and it with it.
+            self.reap_if_unlinked(owner, u32::from(md));
+        }
+        known(owner).map(|_| index)
+    }
+
+    fn reap_if_unlinked(&self, owner: &mut Owner, md: u32) {
+        let control = self.mds[md as usize].control.load(Ordering::Relaxed);
+        if control & control::PHASE == control::LIVE
+            && let Ok(local) = self.local(MdHandle(control & 0xffff_0000 | md))
+            && self.unlinked_itself(&local)
+        {
+            self.reap(owner, md);
+        }
+    }
+
+    fn add_me(
+        &self,
+        owner: &mut Owner,
+        pt: u32,
+        place: Place,
+        match_id: ProcessId,
+        match_bits: MatchBits,
+        ignore_bits: MatchBits,
+        unlink: Unlink,
+    ) -> Result<MeHandle, Error> {
+        let spent: Vec<u32> = owner.lists[pt as usize]
+            .iter()
+            .filter_map(|&me| owner.mes[me as usize].md.map(u32::from))
+            .collect();
+        for md in spent {
+            self.reap_if_unlinked(owner, md);
+        }
+        let list = &owner.lists[pt as usize];
+        if list.len() >= self.limits.max_me_list as usize {
+            return Err(Error::MeListTooLong);
+        }
+        let position = |me: u16| list.iter().position(|&other| other == me).ok_or(Error::MeInvalid);
+        let at = match place {
+            Place::Head => 0,
+            Place::Tail => list.len(),
+            Place::Before(me) => position(me)?,
+            Place::After(me) => position(me)? + 1,
+        };
+        let index = owner.free_mes.pop().ok_or(Error::NoSpace)?;
+        let cell = self.own.view.me(u32::from(index)).ok_or(Error::NoSpace)?;
+        let record = &mut owner.mes[index as usize];
+        record.generation = record.generation.wrapping_add(1);
+        record.live = true;
+        record.pt = pt;
+        record.unlink = unlink == Unlink::Unlink;
+        record.md = None;
+        let handle = MeHandle(u32::from(record.generation) << 16 | u32::from(index));
+
+        let change = self.pt_begin_change(pt);
+        cell.match_bits.store(match_bits, Ordering::Relaxed);
+        cell.ignore_bits.store(ignore_bits, Ordering::Relaxed);
+        cell.match_id.store(pack_id(match_id), Ordering::Relaxed);
+        cell.md.store(0, Ordering::Relaxed);
+        owner.lists[pt as usize].insert(at, index);
+        owner.pt_used[pt as usize] = true;
+        self.pt_write(pt, &owner.lists[pt as usize]);
+        self.pt_end_change(change);
+        Ok(handle)
+    }
+
+    /// `PtlMEAttach`: before the head or after the tail of the list.
+    pub fn me_attach(
+        &self,
+        pt_index: PtIndex,
+        match_id: ProcessId,
+        match_bits: MatchBits,
+        ignore_bits: MatchBits,
+        unlink: Unlink,
+        position: InsPos,
+    ) -> Result<MeHandle, Error> {
+        if pt_index > self.limits.max_pt_index {
+            return Err(Error::PtIndexInvalid);
+        }
+        self.check_match_id(match_id)?;
+        let place = if position == InsPos::Before { Place::Head } else { Place::Tail };
+        self.add_me(&mut self.owner.lock(), pt_index, place, match_id, match_bits, ignore_bits, unlink)
+    }
+
+    /// `PtlMEAttachAny`: on a portal table entry that was never used.
+    pub fn me_attach_any(
+        &self,
+        match_id: ProcessId,
+        match_bits: MatchBits,
+        ignore_bits: MatchBits,
+        unlink: Unlink,
+    ) -> Result<(PtIndex, MeHandle), Error> {
+        self.check_match_id(match_id)?;
+        let owner = &mut *self.owner.lock();
+        let pt = owner.pt_used.iter().position(|used| !used).ok_or(Error::PtFull)? as u32;
+        let me = self.add_me(owner, pt, Place::Head, match_id, match_bits, ignore_bits, unlink)?;
+        Ok((pt, me))
+    }
+
+    /// `PtlMEInsert`: before or after `base`.
+    pub fn me_insert(
+        &self,
+        base: MeHandle,
+        match_id: ProcessId,
+        match_bits: MatchBits,
+        ignore_bits: MatchBits,
+        unlink: Unlink,
+        position: InsPos,
+    ) -> Result<MeHandle, Error> {
+        self.check_match_id(match_id)?;
+        let owner = &mut *self.owner.lock();
+        let base = self.me_lookup(owner, base)?;
+        let pt = owner.mes[base as usize].pt;
+        let place = match position {
+            InsPos::Before => Place::Before(base as u16),
+            InsPos::After => Place::After(base as u16),
+        };
+        self.add_me(owner, pt, place, match_id, match_bits, ignore_bits, unlink)
+    }
+
+    /// `PtlMEUnlink`. Its descriptor goes with it if that was attached with `PTL_UNLINK`, else it stays bound.
+    pub fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
+        let owner = &mut *self.owner.lock();
+        let index = self.me_lookup(owner, me)?;
+        let Some(md) = owner.mes[index as usize].md.map(u32::from) else {
+            let change = self.pt_begin_change(owner.mes[index as usize].pt);
+            self.remove_me(owner, index);
+            self.pt_end_change(change);
+            return Ok(());
+        };
+        let control = self.mds[md as usize].control.load(Ordering::Relaxed);
+        let local = self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| Error::MeInvalid)?;
+        if local.record.unlink.load(Ordering::Relaxed) {
+            return self.take_away(owner, &local, true).map_err(|_| Error::MeInUse);
+        }
+        let change = self.pt_begin_change(owner.mes[index as usize].pt);
+        let busy = self.busy(md, true);
+        if !busy {
+            local.record.me.store(0, Ordering::Relaxed);
+            self.remove_me(owner, index);
+        }
+        self.pt_end_change(change);
+        if busy { Err(Error::MeInUse) } else { Ok(()) }
+    }
+
+    /// Takes an entry off its list. The list's version is odd.
+    fn remove_me(&self, owner: &mut Owner, index: u32) {
+        let pt = owner.mes[index as usize].pt;
+        owner.lists[pt as usize].retain(|&other| u32::from(other) != index);
+        self.pt_write(pt, &owner.lists[pt as usize]);
+        let record = &mut owner.mes[index as usize];
+        record.live = false;
+        record.md = None;
+        owner.free_mes.push(index as u16);
+    }
+
+    /// Hangs a descriptor onto an entry that has none.
+    pub(crate) fn me_set_md(&self, owner: &mut Owner, index: u32, md: u32) {
+        let record = &mut owner.mes[index as usize];
+        record.md = Some(md as u16);
+        let change = self.pt_begin_change(record.pt);
+        if let Some(cell) = self.own.view.me(index) {
+            cell.md.store(md + 1, Ordering::Relaxed);
+        }
+        self.pt_end_change(change);
+    }
+
+    /// Takes the descriptor off an entry, and the entry off its list if it goes with it. The list's version is odd.
+    pub(crate) fn me_detach_md(&self, owner: &mut Owner, index: u32, with_me: bool) {
+        let record = &mut owner.mes[index as usize];
+        record.md = None;
+        if let Some(cell) = self.own.view.me(index) {
+            cell.md.store(0, Ordering::Relaxed);
+        }
+        if with_me || record.unlink {
+            self.remove_me(owner, index);
+        }
+    }
+
+    /// A process of this fabric, or a wild card.
+    fn check_match_id(&self, id: ProcessId) -> Result<(), Error> {
+        let known = (id.nid == NID_ANY || id.nid == self.nid) && (id.pid == PID_ANY || id.pid < self.size);
+        if known { Ok(()) } else { Err(Error::ProcessInvalid) }
+    }
+}

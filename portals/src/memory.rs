@@ -1,0 +1,326 @@
+//! Moving bytes between memory descriptors: which bytes they are, and how they are reached.
+//!
+//! Bytes in an arena or a segment are mapped here; bytes in a peer's private memory are reached with cross-memory attach.
+//! The bytes move once. What a peer says of its memory is checked against the length of the arena or the segment; addresses of
+//! its private memory are the kernel's to check.
+
+use core::sync::atomic::Ordering;
+
+use crate::arena::{IOVECS, MdCell};
+use crate::deliver::{Matched, Transfer};
+use crate::fault;
+use crate::md::{Accepted, Kind, MdRecord};
+use crate::nal::os;
+use crate::ni::{Interface, Peer};
+use crate::types::*;
+
+/// Memory of a descriptor.
+#[derive(Clone, Copy)]
+enum Spot {
+    /// Mapped here.
+    Near(*mut u8),
+    /// In the peer's address space.
+    Far(u64),
+}
+
+impl Spot {
+    fn advance(self, by: u64) -> Spot {
+        match self {
+            Spot::Near(pointer) => Spot::Near(pointer.wrapping_add(by as usize)),
+            Spot::Far(address) => Spot::Far(address.wrapping_add(by)),
+        }
+    }
+}
+
+/// Stretches of memory, in order.
+struct Stretches {
+    count: usize,
+    list: [(Spot, u64); IOVECS],
+}
+
+impl Stretches {
+    fn new() -> Stretches {
+        Stretches { count: 0, list: [(Spot::Far(0), 0); IOVECS] }
+    }
+
+    fn one(pointer: *mut u8, length: u64) -> Stretches {
+        let mut out = Stretches::new();
+        out.push(Spot::Near(pointer), length);
+        out
+    }
+
+    fn push(&mut self, spot: Spot, length: u64) {
+        if let Some(free) = self.list.get_mut(self.count) {
+            *free = (spot, length);
+            self.count += 1;
+        }
+    }
+
+    /// Cuts `length` bytes, `at` bytes from the start of the pieces taken together.
+    fn cut(at: u64, length: u64, pieces: impl Iterator<Item = (Spot, u64)>) -> Stretches {
+        let mut out = Stretches::new();
+        let (mut skip, mut left) = (at, length);
+        for (spot, size) in pieces {
+            if left == 0 {
+                break;
+            }
+            if skip >= size {
+                skip -= size;
+                continue;
+            }
+            let take = (size - skip).min(left);
+            out.push(spot.advance(skip), take);
+            skip = 0;
+            left -= take;
+        }
+        out
+    }
+}
+
+impl Interface {
+    /// Whether the memory of a descriptor can be reached from here.
+    #[inline(always)]
+    pub(crate) fn reaches(&self, peer: &Peer, cell: &MdCell, kind: Kind) -> bool {
+        if peer.index == self.index {
+            return true;
+        }
+        match kind {
+            Kind::Arena => true,
+            Kind::Segment => self.segment_mapped(peer.index) || self.attaches(peer),
+            Kind::Private => self.attaches(peer),
+            Kind::Scattered => self.attaches(peer) || self.reaches_pieces(peer, cell),
+        }
+    }
+
+    fn reaches_pieces(&self, peer: &Peer, cell: &MdCell) -> bool {
+        peer.view.iov(cell.iov.load(Ordering::Relaxed)).is_some_and(|table| {
+            let count = table.count.load(Ordering::Relaxed) as usize;
+            table.pieces.iter().take(count).all(|piece| {
+                match Kind::from_bits(piece.kind.load(Ordering::Relaxed)) {
+                    Kind::Arena => true,
+                    Kind::Segment => self.segment_mapped(peer.index),
+                    Kind::Private | Kind::Scattered => false,
+                }
+            })
+        })
+    }
+
+    /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of what is
+    /// shared.
+    #[inline(always)]
+    fn spot(&self, peer: &Peer, kind: Kind, start: u64, address: u64, at: u64, length: u64) -> Option<Spot> {
+        let from = start.checked_add(at)?;
+        match kind {
+            Kind::Arena => peer.view.range(from, length).map(|p| Spot::Near(p.as_ptr())),
+            Kind::Segment => {
+                let segment = self.segments.get(peer.index as usize)?;
+                // Acquire pairs with the Release in `expose`.
+                let size = segment.length.load(Ordering::Acquire);
+                if size == 0 {
+                    return Some(Spot::Far(address.wrapping_add(at)));
+                }
+                let base = segment.base.load(Ordering::Relaxed);
+                (from.checked_add(length)? <= size).then(|| Spot::Near(base.wrapping_add(from as usize)))
+            }
+            Kind::Private | Kind::Scattered => Some(Spot::Far(address.wrapping_add(at))),
+        }
+    }
+
+    /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the length.
+    fn near_stretches(&self, record: &MdRecord, at: u64, length: u64) -> Stretches {
+        let pieces = record.pieces.load(Ordering::Acquire);
+        if pieces.is_null() {
+            let start = record.start.load(Ordering::Relaxed) as *mut u8;
+            return Stretches::one(start.wrapping_add(at as usize), length);
+        }
+        // SAFETY: made by `md::write`, freed only when nobody holds the descriptor.
+        let pieces = unsafe { &*pieces };
+        let spots = pieces.list[..pieces.count].iter().map(|&(base, size)| (Spot::Near(base), size));
+        Stretches::cut(at, length, spots)
+    }
+
+    /// The memory of a matched descriptor of a peer, or of ours.
+    fn far_stretches(&self, peer: &Peer, matched: &Matched<'_>) -> Option<Stretches> {
+        let Accepted { offset, mlength, .. } = matched.accepted;
+        if peer.index == self.index {
+            return Some(self.near_stretches(&self.mds[matched.md as usize], offset, mlength));
+        }
+        let (cell, relaxed) = (matched.cell, Ordering::Relaxed);
+        let kind = matched.traits.kind();
+        if kind != Kind::Scattered {
+            let (start, address) = (cell.start.load(relaxed), cell.address.load(relaxed));
+            let spot = self.spot(peer, kind, start, address, offset, mlength)?;
+            let mut out = Stretches::new();
+            out.push(spot, mlength);
+            return Some(out);
+        }
+        let table = peer.view.iov(cell.iov.load(relaxed))?;
+        let count = (table.count.load(relaxed) as usize).min(IOVECS);
+        let mut whole = true;
+        let pieces = table.pieces[..count].iter().map(|piece| {
+            let size = piece.length.load(relaxed);
+            let kind = Kind::from_bits(piece.kind.load(relaxed));
+            let (start, address) = (piece.start.load(relaxed), piece.address.load(relaxed));
+            let spot = self.spot(peer, kind, start, address, 0, size);
+            whole &= spot.is_some();
+            (spot.unwrap_or(Spot::Far(0)), size)
+        });
+        let out = Stretches::cut(offset, mlength, pieces);
+        whole.then_some(out)
+    }
+
+    /// Moves the bytes of a matched message between a descriptor of ours and the target. Both are held.
+    #[inline(always)]
+    pub(crate) fn move_bytes(
+        &self,
+        record: &MdRecord,
+        local_offset: u64,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> bool {
+        let Accepted { offset, mlength, .. } = matched.accepted;
+        let kind = matched.traits.kind();
+        if peer.index != self.index
+            && (kind == Kind::Segment || kind == Kind::Arena)
+            && record.pieces.load(Ordering::Relaxed).is_null()
+            && let start = matched.cell.start.load(Ordering::Relaxed)
+            && let Some(Spot::Near(far)) = self.spot(peer, kind, start, 0, offset, mlength)
+        {
+            let start = record.start.load(Ordering::Relaxed) as *mut u8;
+            let near = start.wrapping_add(local_offset as usize);
+            let (from, to) = if to_target { (near, far) } else { (far, near) };
+            // SAFETY: `near` is memory of a held descriptor, which its user promised to keep valid, and the range
+            // was checked against its length; `far` lies in an arena or a segment, checked against its length.
+            unsafe { copy(from, to, mlength as usize) };
+            fault::point("put.copied");
+            return true;
+        }
+        self.move_stretches(record, local_offset, peer, matched, to_target)
+    }
+
+    #[inline(never)]
+    fn move_stretches(
+        &self,
+        record: &MdRecord,
+        local_offset: u64,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> bool {
+        let near = self.near_stretches(record, local_offset, matched.accepted.mlength);
+        let Some(far) = self.far_stretches(peer, matched) else { return false };
+        let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
+        let moved = if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
+        fault::point("put.copied");
+        moved
+    }
+
+    /// Copies bytes between a held descriptor of ours and a buffer. `at + length` was checked by the caller.
+    pub(crate) fn copy_near(&self, record: &MdRecord, at: u64, buffer: &mut [u8], out: bool) -> bool {
+        let memory = self.near_stretches(record, at, buffer.len() as u64);
+        let buffer = Stretches::one(buffer.as_mut_ptr(), buffer.len() as u64);
+        if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
+    }
+
+    /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock for that: `bytes` goes
+    /// in and comes back as what was there.
+    pub(crate) fn swap_bytes(&self, peer: &Peer, matched: &Matched<'_>, bytes: &mut [u8]) -> bool {
+        let Some(far) = self.far_stretches(peer, matched) else { return false };
+        let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
+        let mut before = [0u8; 64];
+        let length = bytes.len().min(before.len());
+        let old = Stretches::one(before.as_mut_ptr(), length as u64);
+        let new = Stretches::one(bytes.as_mut_ptr(), length as u64);
+        let lock = &peer.view.header().swap_lock.0;
+        if !self.lock_swap(lock) {
+            return false;
+        }
+        fault::point("getput.locked");
+        let ok = copy_all(&far, &old, pid) && copy_all(&new, &far, pid);
+        self.unlock_swap(lock);
+        bytes[..length].copy_from_slice(&before[..length]);
+        ok
+    }
+
+    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be read.
+    pub(crate) fn transfer_read(&self, transfer: &Transfer, at: Size, to: &mut [u8]) -> bool {
+        let record = self.transfer_record(transfer, at, to.len());
+        record.is_some_and(|record| self.copy_near(record, transfer.offset + at, to, true))
+    }
+
+    /// Copies bytes into the memory of a transfer, `at` bytes from its start.
+    pub(crate) fn transfer_write(&self, transfer: &Transfer, at: Size, from: &[u8]) -> bool {
+        let Some(record) = self.transfer_record(transfer, at, from.len()) else { return false };
+        let memory = self.near_stretches(record, transfer.offset + at, from.len() as u64);
+        copy_all(&Stretches::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
+    }
+
+    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back as what
+    /// was there.
+    pub(crate) fn transfer_swap(&self, transfer: &Transfer, bytes: &mut [u8]) -> bool {
+        match self.transfer_matched(transfer) {
+            Some(matched) if bytes.len() as u64 == transfer.mlength => {
+                self.swap_bytes(&self.own, &matched, bytes)
+            }
+            _ => false,
+        }
+    }
+
+    fn transfer_record(&self, transfer: &Transfer, at: Size, length: usize) -> Option<&MdRecord> {
+        let inside = at.checked_add(length as u64)? <= transfer.mlength;
+        self.mds.get((transfer.md.0 & 0xffff) as usize).filter(|_| inside)
+    }
+}
+
+/// Copies from one row of stretches to another of the same total length. Whether all bytes moved.
+fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
+    let (mut i, mut j) = (0, 0);
+    let (mut i_done, mut j_done) = (0, 0);
+    while i < from.count && j < to.count {
+        let (source, source_size) = from.list[i];
+        let (target, target_size) = to.list[j];
+        let length = (source_size - i_done).min(target_size - j_done);
+        // SAFETY: what is near lies in memory of a held descriptor (checked against its length), in an arena or a
+        // segment (checked), or in a caller's buffer; what is far is the kernel's to check.
+        let moved = unsafe {
+            match (source.advance(i_done), target.advance(j_done)) {
+                (Spot::Near(a), Spot::Near(b)) => {
+                    copy(a, b, length as usize);
+                    true
+                }
+                (Spot::Near(a), Spot::Far(b)) => os::attach_copy(pid, b, a, length as usize, true),
+                (Spot::Far(a), Spot::Near(b)) => os::attach_copy(pid, a, b, length as usize, false),
+                (Spot::Far(_), Spot::Far(_)) => false,
+            }
+        };
+        if !moved {
+            return false;
+        }
+        i_done += length;
+        j_done += length;
+        if i_done == source_size {
+            (i, i_done) = (i + 1, 0);
+        }
+        if j_done == target_size {
+            (j, j_done) = (j + 1, 0);
+        }
+    }
+    true
+}
+
+/// Copies bytes that may overlap and that other processes may be looking at. Eight bytes move in one piece.
+///
+/// # Safety
+/// Both are valid for `length` bytes.
+#[inline(always)]
+unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        if length == 8 {
+            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
+        } else {
+            core::ptr::copy(from, to, length);
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! The initiator's side of put, get and get-put.
+//!
+//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the initiator runs the
+//! target's side (see [`crate::deliver`]) and then posts its own events. Towards the others it hands the message to
+//! [`crate::wire`].
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::deliver::{Find, Half, Header, Matched, OpKind, Seized, Transfer};
+use crate::doorbell;
+use crate::fault;
+use crate::hazard::{Hold, Word};
+use crate::md::{Local, state};
+use crate::ni::{Interface, Peer};
+use crate::types::md_options::*;
+use crate::types::*;
+use crate::wire::Submission;
+
+/// Where a message goes: the arguments that all calls have in common.
+#[derive(Clone, Copy)]
+struct Address {
+    target: ProcessId,
+    pt_index: PtIndex,
+    ac_index: AcIndex,
+    match_bits: MatchBits,
+    remote_offset: Size,
+    hdr_data: HdrData,
+}
+
+/// A stretch of one of our descriptors.
+#[derive(Clone, Copy)]
+struct Region {
+    md: MdHandle,
+    /// Offset and length; `None` for the whole.
+    part: Option<(Size, Size)>,
+}
+
+impl Region {
+    /// Looks the descriptor up and checks the stretch: offset and length.
+    #[inline(always)]
+    fn resolve(self, ni: &Interface) -> Result<(Local<'_>, Size, Size), Error> {
+        let local = ni.local(self.md)?;
+        let all = local.length();
+        match self.part {
+            None => Ok((local, 0, all)),
+            Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= all) => {
+                Ok((local, offset, length))
+            }
+            Some(_) => Err(Error::MdIllegal),
+        }
+    }
+}
+
+impl Interface {
+    /// `PtlPut`
+    #[allow(clippy::too_many_arguments)]
+    pub fn put(
+        &self,
+        md: MdHandle,
+        ack: AckReq,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<(), Error> {
+        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        self.start_put(Region { md, part: None }, ack, to)
+    }
+
+    /// `PtlPutRegion`
+    #[allow(clippy::too_many_arguments)]
+    pub fn put_region(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        length: Size,
+        ack: AckReq,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<(), Error> {
+        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        self.start_put(Region { md, part: Some((local_offset, length)) }, ack, to)
+    }
+
+    /// `PtlGet`
+    pub fn get(
+        &self,
+        md: MdHandle,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> Result<(), Error> {
+        let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+        self.start_get(Region { md, part: None }, from)
+    }
+
+    /// `PtlGetRegion`
+    #[allow(clippy::too_many_arguments)]
+    pub fn get_region(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        length: Size,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> Result<(), Error> {
+        let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+        self.start_get(Region { md, part: Some((local_offset, length)) }, from)
+    }
+
+    #[inline(always)]
+    fn header(&self, kind: OpKind, to: &Address, rlength: Size) -> Header {
+        Header {
+            kind,
+            initiator: self.index,
+            uid: self.uid,
+            jid: self.jid,
+            pt_index: to.pt_index,
+            ac_index: to.ac_index,
+            match_bits: to.match_bits,
+            remote_offset: to.remote_offset,
+            rlength,
+            hdr_data: to.hdr_data,
+        }
+    }
+
+    /// The peer, if its memory is mapped and nothing framed is on its way to it; else `None`: frames.
+    #[inline(always)]
+    fn direct(&self, target: u32) -> Result<Option<&Peer>, Error> {
+        let peer = self.peer(target)?;
+        if self.framed_before.load(Ordering::Relaxed) && self.wire.busy(target) {
+            return Ok(None);
+        }
+        Ok(peer)
+    }
+
+    /// Looks for a place and publishes the hazard that names it and our own descriptors.
+    #[inline(always)]
+    fn reach<'a>(&'a self, peer: Option<&'a Peer>, header: &Header, near: [u32; 2]) -> (Find<'a>, Hold<'a>) {
+        let find = match peer {
+            Some(peer) => self.find(peer, header),
+            None => Find::Unreachable,
+        };
+        fault::point("put.matched");
+        let word = match (find, peer) {
+            (Find::Found(found), Some(peer)) => Word::new(peer.index, found.md, near[0], near[1]),
+            _ => Word::near(near[0], near[1]),
+        };
+        (find, self.hold(word))
+    }
+
+    /// The slot of the hold is ours alone, and so are the counters that go with it.
+    #[inline(always)]
+    fn count(&self, hold: &Hold<'_>, kind: OpKind, bytes: Size) {
+        let counts = &self.counts[hold.number];
+        let add = |counter: &AtomicU64, n: u64| {
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        };
+        if kind != OpKind::Get {
+            add(&counts.puts, 1);
+        }
+        if kind != OpKind::Put {
+            add(&counts.gets, 1);
+        }
+        add(&counts.bytes, bytes);
+    }
+
+    #[inline(always)]
+    fn start_put(&self, region: Region, ack: AckReq, to: Address) -> Result<(), Error> {
+        let index = self.index_of(to.target)?;
+        loop {
+            let (local, offset, length) = region.resolve(self)?;
+            let header = self.header(OpKind::Put, &to, length);
+            let near = [local.index; 2];
+            let peer = self.direct(index)?;
+            let (find, hold) = self.reach(peer, &header, near);
+            if !local.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            let Some(send) = self.claim_local(&local, offset, length) else {
+                hold.clear(false);
+                return Err(Error::MdInvalid);
+            };
+            self.count(&hold, OpKind::Put, length);
+            let mut accepted = None;
+            let mut rings = false;
+            match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
+                (Some(peer), Seized::Matched(matched)) => {
+                    fault::point("put.claimed");
+                    let half = Half::Arrival(OpKind::Put);
+                    let link = self.post_start(peer, &matched, &header, half);
+                    let ok = self.move_bytes(local.record, offset, peer, &matched, true);
+                    self.post_end(peer, &matched, &header, half, link, ok);
+                    rings = matched.traits.eq().is_some();
+                    if ack == AckReq::Ack && !matched.traits.has(ACK_DISABLE) {
+                        accepted = Some(matched.accepted);
+                    }
+                }
+                (Some(peer), Seized::Missed) => self.drop_at(peer),
+                (_, Seized::Dead) => {}
+                _ => {
+                    let source = self.transfer_begin(&send, &header, Half::Send);
+                    let ack = ack == AckReq::Ack && send.traits.logs();
+                    self.submit(hold, index, &header, Some(source), ack, region.md, 0);
+                    return Ok(());
+                }
+            }
+            let link = self.post_start(&self.own, &send, &header, Half::Send);
+            self.post_end(&self.own, &send, &header, Half::Send, link, true);
+            fault::point("put.sent");
+            if let Some(accepted) = accepted
+                && send.traits.logs()
+            {
+                let header = Header { initiator: index, ..header };
+                if !self.post_ack(&local, accepted.offset, accepted.mlength, &header) {
+                    self.drop_at(&self.own);
+                }
+            }
+            self.finish(hold, peer, rings, send.traits.eq().is_some());
+            return Ok(());
+        }
+    }
+
+    #[inline(always)]
+    fn start_get(&self, region: Region, from: Address) -> Result<(), Error> {
+        let index = self.index_of(from.target)?;
+        loop {
+            let (local, offset, length) = region.resolve(self)?;
+            let header = self.header(OpKind::Get, &from, length);
+            let near = [local.index; 2];
+            let peer = self.direct(index)?;
+            let (find, hold) = self.reach(peer, &header, near);
+            if !local.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            if !is_active(&local) {
+                hold.clear(false);
+                return Err(Error::MdInvalid);
+            }
+            self.count(&hold, OpKind::Get, length);
+            match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
+                (Some(peer), Seized::Matched(matched)) => {
+                    fault::point("get.claimed");
+                    let half = Half::Arrival(OpKind::Get);
+                    let link = self.post_start(peer, &matched, &header, half);
+                    let answer = Header { initiator: index, ..header };
+                    if let Some(reply) = self.claim_local(&local, offset, matched.accepted.mlength) {
+                        let reply_link = self.post_start(&self.own, &reply, &answer, Half::Reply);
+                        let ok = self.move_bytes(local.record, offset, peer, &matched, false);
+                        self.post_end(peer, &matched, &header, half, link, ok);
+                        self.post_end(&self.own, &reply, &answer, Half::Reply, reply_link, ok);
+                    } else {
+                        self.post_end(peer, &matched, &header, half, link, true);
+                        self.drop_at(&self.own);
+                    }
+                    let rings = matched.traits.eq().is_some();
+                    self.finish(hold, Some(peer), rings, local.traits().eq().is_some());
+                }
+                (Some(peer), Seized::Missed) => {
+                    hold.clear(false);
+                    self.drop_at(peer);
+                }
+                (_, Seized::Dead) => hold.clear(false),
+                _ => self.submit(hold, index, &header, None, false, region.md, offset),
+            }
+            return Ok(());
+        }
+    }
+
+    /// `PtlGetPut`: what was at the target goes to `get_md`, what is in `put_md` goes to the target, atomically with
+    /// other get-puts.
+    #[allow(clippy::too_many_arguments)]
+    pub fn get_put(
+        &self,
+        get_md: MdHandle,
+        put_md: MdHandle,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<(), Error> {
+        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        let index = self.index_of(target)?;
+        loop {
+            let (get, _, room) = Region { md: get_md, part: None }.resolve(self)?;
+            let (put, _, length) = Region { md: put_md, part: None }.resolve(self)?;
+            if length > u64::from(self.limits.max_getput_md) || room < length {
+                return Err(Error::MdIllegal);
+            }
+            let header = self.header(OpKind::GetPut, &to, length);
+            let near = [get.index, put.index];
+            let peer = self.direct(index)?;
+            let (find, hold) = self.reach(peer, &header, near);
+            if !get.unchanged() || !put.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            let send = if is_active(&get) { self.claim_local(&put, 0, length) } else { None };
+            let Some(send) = send else {
+                hold.clear(false);
+                return Err(Error::MdInvalid);
+            };
+            self.count(&hold, OpKind::GetPut, length);
+            let matched = match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
+                (Some(peer), Seized::Matched(matched)) => Some((peer, matched)),
+                (Some(peer), Seized::Missed) => {
+                    self.drop_at(peer);
+                    None
+                }
+                (_, Seized::Dead) => None,
+                _ => {
+                    let source = self.transfer_begin(&send, &header, Half::Send);
+                    self.submit(hold, index, &header, Some(source), false, get_md, 0);
+                    return Ok(());
+                }
+            };
+            let mut bytes = [0u8; 64];
+            let link = self.post_start(&self.own, &send, &header, Half::Send);
+            let read = self.copy_near(put.record, 0, &mut bytes[..length as usize], true);
+            self.post_end(&self.own, &send, &header, Half::Send, link, read);
+            let mut rings = false;
+            if let Some((peer, matched)) = &matched {
+                rings = matched.traits.eq().is_some();
+                let half = Half::Arrival(OpKind::GetPut);
+                let link = self.post_start(peer, matched, &header, half);
+                let swapped = &mut bytes[..matched.accepted.mlength as usize];
+                let ok = self.swap_bytes(peer, matched, swapped);
+                self.post_end(peer, matched, &header, half, link, ok);
+                let answer = Header { initiator: index, ..header };
+                if let Some(reply) = self.claim_local(&get, 0, matched.accepted.mlength) {
+                    let link = self.post_start(&self.own, &reply, &answer, Half::Reply);
+                    let ok = ok && self.copy_near(get.record, 0, swapped, false);
+                    self.post_end(&self.own, &reply, &answer, Half::Reply, link, ok);
+                } else {
+                    self.drop_at(&self.own);
+                }
+            }
+            self.finish(hold, peer, rings, true);
+            return Ok(());
+        }
+    }
+
+    /// Clears the hazard and wakes who may sleep.
+    #[inline(always)]
+    fn finish(&self, hold: Hold<'_>, peer: Option<&Peer>, rings: bool, rings_own: bool) {
+        let rings_own = rings_own && !self.single;
+        // The fence of the doorbell.
+        hold.clear(rings || rings_own);
+        fault::point("put.cleared");
+        if rings && let Some(peer) = peer {
+            doorbell::ring(peer.view.header());
+        }
+        if rings_own {
+            doorbell::ring(self.own.view.header());
+        }
+    }
+
+    /// Hands a message over to the frames, and clears the hazard.
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    fn submit(
+        &self,
+        hold: Hold<'_>,
+        target: u32,
+        header: &Header,
+        source: Option<Transfer>,
+        ack: bool,
+        md: MdHandle,
+        local_offset: Size,
+    ) {
+        hold.clear(true);
+        doorbell::ring(self.own.view.header());
+        self.framed.fetch_add(1, Ordering::Relaxed);
+        self.framed_before.store(true, Ordering::Relaxed);
+        self.wire.submit(self, Submission { target, header: *header, source, ack, md, local_offset });
+    }
+}
+
+/// Whether a descriptor still takes operations.
+#[inline(always)]
+fn is_active(local: &Local<'_>) -> bool {
+    !local.traits().counts() || local.cell.state.0.load(Ordering::Relaxed) & state::INACTIVE == 0
+}
+
+const _: () = {
+    // A matched descriptor is copied around on the way; it stays small.
+    assert!(size_of::<Matched<'_>>() <= 64);
+};

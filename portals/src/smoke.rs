@@ -1,0 +1,162 @@
+//! First tests of the engine: one process, loopback and a shared memory fabric of two.
+
+use std::ffi::c_void;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+
+use crate::md_options::*;
+use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use crate::*;
+
+/// `n` interfaces of one memory file, all in this process.
+pub(crate) fn fabric(n: u32, attach: AttachPolicy) -> Vec<Interface> {
+    // SAFETY: a new descriptor.
+    let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
+    let join = |index| {
+        let arena = file.try_clone().unwrap();
+        let spec = FabricSpec { arena, index, size: n, bytes: 4 << 20, nid: 7, jid: 9, attach };
+        Interface::shm(Fabric::join(spec).unwrap(), None).unwrap()
+    };
+    (0..n).map(join).collect()
+}
+
+fn md(bytes: &mut [u8], options: u32, eq: EqHandle) -> Md {
+    Md {
+        start: bytes.as_mut_ptr().cast(),
+        length: bytes.len() as u64,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options,
+        user_ptr: null_mut(),
+        eq,
+    }
+}
+
+fn kinds(ni: &Interface, eq: EqHandle) -> Vec<EventKind> {
+    std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.event.kind)).collect()
+}
+
+fn put_and_get(a: &Interface, b: &Interface) {
+    use EventKind::{
+        Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd,
+        SendStart,
+    };
+    let (mut near, mut far) = (vec![0u8; 100], vec![0u8; 100]);
+    near.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
+    let (eq_a, eq_b) = (a.eq_alloc(16, None).unwrap(), b.eq_alloc(16, None).unwrap());
+    let me = b.me_attach(4, ProcessId::ANY, 5, 0xf0, Unlink::Retain, InsPos::After).unwrap();
+    // SAFETY: both buffers outlive the interfaces' use of them.
+    let (target, source) = unsafe {
+        let options = OP_PUT | OP_GET | MANAGE_REMOTE;
+        let mut target = md(&mut far, options, eq_b);
+        target.user_ptr = 77 as *mut c_void;
+        (
+            b.md_attach(me, &target, Unlink::Retain).unwrap(),
+            a.md_bind(&md(&mut near, 0, eq_a), Unlink::Retain).unwrap(),
+        )
+    };
+    a.put_region(source, 10, 20, AckReq::Ack, b.id(), 4, 0, 0x35, 50, 123).unwrap();
+    assert_eq!(&far[50..70], &near[10..30]);
+    assert_eq!(far[70], 0);
+    assert_eq!(kinds(a, eq_a), [SendStart, SendEnd, Ack]);
+    let start = b.eq_get(eq_b).unwrap().unwrap().event;
+    let end = b.eq_get(eq_b).unwrap().unwrap().event;
+    assert_eq!((start.kind, end.kind), (PutStart, PutEnd));
+    assert_eq!(end.link, start.sequence);
+    assert_eq!((end.offset, end.mlength, end.rlength, end.hdr_data), (50, 20, 20, 123));
+    assert_eq!((end.initiator, end.match_bits, end.md_handle), (a.id(), 0x35, target));
+    assert_eq!((end.md.user_ptr as usize, end.md.start), (77, far.as_mut_ptr().cast()));
+    assert!(b.eq_get(eq_b).unwrap().is_none());
+
+    far[0..5].copy_from_slice(b"hello");
+    a.get_region(source, 0, 5, b.id(), 4, 0, 5, 0).unwrap();
+    assert_eq!(&near[..5], b"hello");
+    assert_eq!(kinds(a, eq_a), [ReplyStart, ReplyEnd]);
+    assert_eq!(kinds(b, eq_b), [GetStart, GetEnd]);
+
+    // No match: dropped.
+    let drops = b.status(StatusRegister::DropCount);
+    a.put(source, AckReq::Ack, b.id(), 4, 0, 6, 0, 0).unwrap();
+    assert_eq!(kinds(a, eq_a), [SendStart, SendEnd]);
+    assert_eq!(b.status(StatusRegister::DropCount), drops + 1);
+
+    let word = &mut [1u8; 8][..];
+    let back = &mut [2u8; 8][..];
+    // SAFETY: as above.
+    let (put_md, get_md) = unsafe {
+        (
+            a.md_bind(&md(word, 0, eq_a), Unlink::Retain).unwrap(),
+            a.md_bind(&md(back, 0, eq_a), Unlink::Retain).unwrap(),
+        )
+    };
+    a.get_put(get_md, put_md, b.id(), 4, 0, 5, 0, 0).unwrap();
+    assert_eq!((&far[..8], &back[..5]), (&[1u8; 8][..], &b"hello"[..]));
+    assert_eq!(kinds(a, eq_a), [SendStart, SendEnd, ReplyStart, ReplyEnd]);
+    assert_eq!(kinds(b, eq_b), [GetPutStart, GetPutEnd]);
+
+    assert_eq!(b.md_unlink(target), Ok(()));
+    assert_eq!(b.md_unlink(target), Err(Error::MdInvalid));
+    assert_eq!(a.md_unlink(source), Ok(()));
+    assert_eq!(b.me_unlink(me), Ok(()));
+    assert_eq!(b.me_unlink(me), Err(Error::MeInvalid));
+}
+
+#[test]
+fn loopback() {
+    let ni = Interface::loopback(None).unwrap();
+    put_and_get(&ni, &ni);
+}
+
+#[test]
+fn shared_memory() {
+    let nis = fabric(2, AttachPolicy::Allowed);
+    put_and_get(&nis[0], &nis[1]);
+    put_and_get(&nis[1], &nis[0]);
+    put_and_get(&nis[1], &nis[1]);
+}
+
+/// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with `max_size` 128.
+#[test]
+fn max_size_unlinks() {
+    use EventKind::{PutEnd, SendEnd, SendStart};
+    let nis = fabric(2, AttachPolicy::Allowed);
+    let (a, b) = (&nis[0], &nis[1]);
+    let (mut near, mut far) = (vec![3u8; 100], vec![0u8; 256]);
+    let (eq_a, eq_b) = (a.eq_alloc(16, None).unwrap(), b.eq_alloc(4, None).unwrap());
+    for round in 0..10 {
+        let me = b.me_attach(4, ProcessId::ANY, 5, 0, Unlink::Unlink, InsPos::After).unwrap();
+        let target = Md { max_size: 128, ..md(&mut far, OP_PUT | MAX_SIZE | EVENT_START_DISABLE, eq_b) };
+        // SAFETY: both buffers outlive the interfaces' use of them.
+        let source = unsafe {
+            b.md_attach(me, &target, Unlink::Unlink).unwrap();
+            a.md_bind(&md(&mut near, 0, eq_a), Unlink::Retain).unwrap()
+        };
+        for _ in 0..4 {
+            a.put(source, AckReq::NoAck, b.id(), 4, 0, 5, 0, 0).unwrap();
+        }
+        assert_eq!(b.status(StatusRegister::DropCount), 2 * (round + 1));
+        assert_eq!(kinds(b, eq_b), [PutEnd, PutEnd, EventKind::Unlink]);
+        assert_eq!(b.me_unlink(me), Err(Error::MeInvalid));
+        assert_eq!(kinds(a, eq_a), [SendStart, SendEnd].repeat(4));
+        assert_eq!(a.md_unlink(source), Ok(()));
+    }
+    assert_eq!((far[199], far[200]), (3, 0));
+}
+
+#[test]
+fn overflow_reports_once() {
+    let ni = Interface::loopback(None).unwrap();
+    let eq = ni.eq_alloc(3, None).unwrap();
+    let mut memory = [0u8; 8];
+    // SAFETY: the buffer outlives the interface's use of it.
+    let source = unsafe { ni.md_bind(&md(&mut memory, EVENT_START_DISABLE, eq), Unlink::Retain).unwrap() };
+    let put = || ni.put(source, AckReq::NoAck, ni.id(), 9, 0, 5, 0, 0).unwrap();
+    for _ in 0..20 {
+        (0..7).for_each(|_| put());
+        let mut flags: Vec<bool> = std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.dropped)).collect();
+        assert_eq!(flags, [false; 4]);
+        (0..2).for_each(|_| put());
+        flags = std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.dropped)).collect();
+        assert_eq!(flags, [true, false]);
+    }
+}
