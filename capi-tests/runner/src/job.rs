@@ -194,6 +194,11 @@ impl Job {
             }
         }
         self.kill_all();
+        // Names that jobs of others have made meanwhile go away by themselves.
+        let since = Instant::now();
+        while !names_of_shared_memory().is_subset(&before) && since.elapsed() < GRACE {
+            sleep(Duration::from_millis(20));
+        }
         for name in names_of_shared_memory().difference(&before) {
             left.push(format!("/dev/shm/{name}"));
         }
