@@ -5,6 +5,7 @@
 //! under a watchdog that ends the test program with the state of all ranks.
 
 mod fake;
+mod latency;
 mod traffic;
 
 use super::config::tests::tiny;

@@ -1,0 +1,145 @@
+//! How long a round trip takes, printed beside a cache line's own: `cargo test --release --lib latency -- --ignored --nocapture`.
+
+use super::*;
+use std::time::Instant;
+
+/// Pins the calling thread to the CPU with this number, if there is one.
+fn pin(cpu: usize) {
+    // SAFETY: a set of our own, of the size that is told.
+    unsafe {
+        let mut set: libc::cpu_set_t = core::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set);
+    }
+}
+
+fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    let Some(token) = token else { return };
+    let reply = Outgoing {
+        category: Category::Short,
+        handler: 129,
+        args: m.args,
+        src: core::ptr::null(),
+        nbytes: 0,
+        dest: core::ptr::null_mut(),
+        source_stays: true,
+    };
+    // SAFETY: no payload.
+    unsafe { up.conduit().reply(up, token, &reply) };
+}
+
+/// Nanoseconds of one of `n` turns, the best of five runs.
+fn best(n: u32, mut turns: impl FnMut(u32)) -> f64 {
+    (0..5)
+        .map(|_| {
+            let start = Instant::now();
+            turns(n);
+            start.elapsed().as_nanos() as f64 / f64::from(n)
+        })
+        .fold(f64::MAX, f64::min)
+}
+
+fn cache_line() -> f64 {
+    let line = CachePadded::new(AtomicU32::new(0));
+    let n = 200_000;
+    std::thread::scope(|s| {
+        s.spawn(|| {
+            pin(1);
+            for i in 0..5 * n {
+                while line.load(Ordering::Acquire) != 2 * i + 1 {
+                    core::hint::spin_loop();
+                }
+                line.store(2 * i + 2, Ordering::Release);
+            }
+        });
+        pin(0);
+        let mut i = 0;
+        best(n, |n| {
+            for _ in 0..n {
+                line.store(i + 1, Ordering::Release);
+                i += 2;
+                while line.load(Ordering::Acquire) != i {
+                    core::hint::spin_loop();
+                }
+            }
+        })
+    })
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn latency() {
+    println!("cache line round trip: {:.0} ns", cache_line());
+    for threads in [1, 2] {
+        let mut config = usual(tiny(2, threads));
+        config.threads = threads;
+        let world = World::open(emulation(2, &config), &config);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|s| {
+            s.spawn(|| {
+                pin(1);
+                let up = Up { world: &world, rank: 1, thread: 0, handler: answer };
+                while !stop.load(Ordering::Relaxed) {
+                    up.conduit().poll(up);
+                }
+            });
+            pin(0);
+            let up = Up { world: &world, rank: 0, thread: 0, handler: answer };
+            let mut expected = 0;
+            let short = best(20_000, |n| {
+                for i in 0..n {
+                    let m = Outgoing {
+                        category: Category::Short,
+                        handler: 128,
+                        args: &[i as i32],
+                        src: core::ptr::null(),
+                        nbytes: 0,
+                        dest: core::ptr::null_mut(),
+                        source_stays: true,
+                    };
+                    expected += 1;
+                    // SAFETY: no payload.
+                    unsafe { up.conduit().request(up, 1, &m) };
+                    while up.rank().replies.load(Ordering::Relaxed) != expected {
+                        up.conduit().poll(up);
+                    }
+                }
+            });
+            let value = [7u8; 8];
+            let put = best(20_000, |n| {
+                for _ in 0..n {
+                    let op = &up.rank().ops[0];
+                    op.store(1, Ordering::Relaxed);
+                    // SAFETY: both sides are alive.
+                    unsafe {
+                        up.conduit().put(up, 1, world.ranks[1].segment, value.as_ptr(), 8, OpId(0), true)
+                    };
+                    while op.load(Ordering::Acquire) != 0 {
+                        up.conduit().poll(up);
+                    }
+                }
+            });
+            let mut back = [0u8; 8];
+            let get = best(20_000, |n| {
+                for _ in 0..n {
+                    let op = &up.rank().ops[0];
+                    op.store(1, Ordering::Relaxed);
+                    // SAFETY: both sides are alive.
+                    unsafe { up.conduit().get(up, back.as_mut_ptr(), 1, world.ranks[1].segment, 8, OpId(0)) };
+                    while op.load(Ordering::Acquire) != 0 {
+                        up.conduit().poll(up);
+                    }
+                }
+            });
+            let empty = best(100_000, |n| {
+                for _ in 0..n {
+                    up.conduit().poll(up);
+                }
+            });
+            stop.store(true, Ordering::Relaxed);
+            println!(
+                "threads {threads}: AM Short round trip {short:.0} ns, blocking 8-byte put {put:.0} ns, get {get:.0} ns, empty poll {empty:.0} ns"
+            );
+        });
+    }
+}
