@@ -10,7 +10,7 @@ use super::Error;
 use crate::os::memory::{Mapping, MemFd};
 use crate::os::{self, process, signal, socket};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use std::os::fd::{AsFd, BorrowedFd, RawFd};
+use std::os::fd::{BorrowedFd, RawFd};
 
 const MAGIC: u64 = 0x6761_736e_6574_0001;
 
@@ -315,6 +315,7 @@ impl JobControl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsFd;
 
     #[test]
     fn decisions_survive_packing() {
