@@ -1,7 +1,7 @@
 /* testam: round trips, ping-pong and floods of active messages of every kind and growing size, checked and as a
  * table. */
 /* faults: flip_am flip_arg drop_am */
-/* args: 50 64K */
+/* args: 10 64K */
 /* nodes: any */
 /* threads: both */
 #include "check.h"

@@ -102,9 +102,10 @@ static void work(int id, int round) {
 
     CHECK_OK(gasnet_AMRequestShort2(to, H_SHORT, id, ~id));
     await(id);
-    CHECK_OK(gasnet_AMRequestMedium2(to, H_MEDIUM, buf, n, id, (gasnet_handlerarg_t)pattern));
-    await(id);
     CHECK_OK(gasnet_AMRequestLong2(to, H_LONG, buf, n, slice(to, id, 1), id, (gasnet_handlerarg_t)pattern));
+    await(id);
+    if (n > gasnet_AMMaxMedium()) n = gasnet_AMMaxMedium();
+    CHECK_OK(gasnet_AMRequestMedium2(to, H_MEDIUM, buf, n, id, (gasnet_handlerarg_t)pattern));
     await(id);
 }
 
@@ -120,13 +121,22 @@ static void worker(int id) {
 
 static void short_lived(int id) { work(id, first_round); }
 
-/* As many threads as a process may have, the main thread included, all alive at once. */
+/* As many threads as a process may have, the main thread included, all alive at once; some of them work, one by one,
+ * since so many at work would only wait for a processor. */
 static pthread_barrier_t meeting;
+static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 static void crowd_member(int id) {
-    work(id, -1);
+    gasnet_node_t to = partner(gasnet_mynode(), id);
+    gasnet_put_val(to, slice(to, id, 3), (gasnet_register_value_t)id, 1);
+    gasnet_AMPoll();
     pthread_barrier_wait(&meeting);
-    work(id, -2);
+    if (id % 16 == 15 || id >= MOST - 4) {
+        pthread_mutex_lock(&turn);
+        work(id, -1);
+        pthread_mutex_unlock(&turn);
+    }
+    pthread_barrier_wait(&meeting);
 }
 
 int main(int argc, char **argv) {
