@@ -72,6 +72,7 @@ if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else 
 step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
+step names ci/names.sh
 if command -v cbindgen >/dev/null 2>&1; then
     step cbindgen ci/cbindgen.sh
 else
