@@ -28,9 +28,11 @@ fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<
     unsafe { up.conduit().reply(up, token, &reply) };
 }
 
-/// Nanoseconds of one of `n` turns, the best of five runs.
+/// Nanoseconds of one turn: the best of many short runs, since something else may hold a CPU during most of them.
+const RUNS: u32 = 2000;
+
 fn best(n: u32, mut turns: impl FnMut(u32)) -> f64 {
-    (0..5)
+    (0..RUNS)
         .map(|_| {
             let start = Instant::now();
             turns(n);
@@ -41,11 +43,11 @@ fn best(n: u32, mut turns: impl FnMut(u32)) -> f64 {
 
 fn cache_line() -> f64 {
     let line = CachePadded::new(AtomicU32::new(0));
-    let n = 200_000;
+    let n = 100;
     std::thread::scope(|s| {
         s.spawn(|| {
             pin(1);
-            for i in 0..5 * n {
+            for i in 0..RUNS * n {
                 while line.load(Ordering::Acquire) != 2 * i + 1 {
                     core::hint::spin_loop();
                 }
@@ -86,7 +88,7 @@ fn latency() {
             pin(0);
             let up = Up { world: &world, rank: 0, thread: 0, handler: answer };
             let mut expected = 0;
-            let short = best(20_000, |n| {
+            let short = best(50, |n| {
                 for i in 0..n {
                     let m = Outgoing {
                         category: Category::Short,
@@ -106,7 +108,7 @@ fn latency() {
                 }
             });
             let value = [7u8; 8];
-            let put = best(20_000, |n| {
+            let put = best(50, |n| {
                 for _ in 0..n {
                     let op = &up.rank().ops[0];
                     op.store(1, Ordering::Relaxed);
@@ -120,7 +122,7 @@ fn latency() {
                 }
             });
             let mut back = [0u8; 8];
-            let get = best(20_000, |n| {
+            let get = best(50, |n| {
                 for _ in 0..n {
                     let op = &up.rank().ops[0];
                     op.store(1, Ordering::Relaxed);
@@ -131,7 +133,7 @@ fn latency() {
                     }
                 }
             });
-            let empty = best(100_000, |n| {
+            let empty = best(1000, |n| {
                 for _ in 0..n {
                     up.conduit().poll(up);
                 }
