@@ -79,8 +79,6 @@ pub(crate) struct Header {
     /// Who is swapping for a get-put: 0, or index + 1.
     pub(crate) swap_lock: Alone<AtomicU32>,
     pub(crate) hazards: Hazards,
-    /// Bit i of word i/64: process i has put frames for us into its outbox (see `nal::shm`).
-    pub(crate) inbox: [AtomicU64; (PROCESSES as usize + 1) / 64],
 }
 
 /// A portal table entry: a list of match entries.

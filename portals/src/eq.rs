@@ -1,35 +1,16 @@
-//! Event queues: rings of one-line slots in the owner's arena, filled by whoever delivers, emptied by the owner.
+//! Event queues: [`ring`]s of one-line slots in the owner's arena, filled by whoever delivers, emptied by the owner.
 //!
-//! # The ring
+//! Posting an event dirties one line of the target. A full ring loses the event: the producer counts it and notes the
+//! ticket it would have had; the event that gets that ticket is reported with `PTL_EQ_DROPPED`.
 //!
-//! Events are numbered by tickets. Ticket `t` lives in slot `t mod size`; the first ticket is `size`, so that every slot begins as
-//! "published `t - size`, and consumed". The first word of a slot, its control, is `ticket mod 2^40` 24-63, the producer's
-//! index 4-23 and a phase 0-3.
+//! A producer that dies or stops between claim and publication holds up the queue: the consumer reports it empty and
+//! [`Interface::blocked_by`] tells the producer's name.
 //!
-//! A producer that wants to post finds the first free ticket: it starts from a private hint (a ticket
-//! below which all are claimed), and moves up while it sees slots claimed. It may claim `t` if the consumer has
-//! passed `t - size` and the control still says "published `t - size`": one compare-and-swap to "reserved `t` by me". It
-//! fills the line and publishes with a Release store. So tickets are claimed without gaps, posting dirties one line of the
-//! target, and the consumer never writes a line that producers write, except its own head.
+//! An event is at most what a peer wrote; kinds and indices are checked, and addresses come from the reader's own
+//! records. A record is not used again before all events that name it have been consumed (see `md::rested`).
 //!
-//! | access | pairs with |
-//! |---|---|
-//! | consumer's Acquire load of a control that says "published" | the producer's Release store: the line is filled |
-//! | producer's Acquire load of the head | the consumer's Release store: it has read the line and may lose it |
-//! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
-//!
-//! A stale hint is harmless: a control with a later ticket for the same slot says how far the queue has come, and by the absence
-//! of gaps all tickets before it are claimed. The control holds the ticket, so a compare-and-swap with an old value
-//! cannot succeed a lap later (it would have to sleep through 2^40 events).
-//!
-//! A full ring loses the event: the producer counts it and notes the ticket it would have had; the event that gets that ticket
-//! is reported with `PTL_EQ_DROPPED`.
-//!
-//! A producer that dies or stops between claim and publication leaves a slot that names it: the consumer reports the
-//! queue empty and [`Interface::blocked_by`] tells the name. Before the claim or after the publication nothing is held.
-//!
-//! Consumers take turns by a try-lock in private memory; who finds it taken reports the queue empty, since the other thread
-//! is about to take the event.
+//! Consumers take turns by a try-lock in private memory; who finds it taken reports the queue empty, since the other
+//! thread is about to take the event.
 
 use core::marker::PhantomData;
 use core::mem;
@@ -38,29 +19,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 use crate::arena::{EqCell, LINE, Slot};
 use crate::nal::os;
 use crate::ni::{Interface, Owner};
+use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
 use crate::types::*;
-
-const RESERVED: u64 = 1;
-const PUBLISHED: u64 = 2;
-const TICKETS: u64 = (1 << 40) - 1;
-
-#[inline(always)]
-fn control(ticket: u64, producer: u32, phase: u64) -> u64 {
-    (ticket & TICKETS) << 24 | u64::from(producer & 0xfffff) << 4 | phase
-}
-
-/// Ticket and phase of a control, without the producer.
-#[inline(always)]
-fn says(control: u64, ticket: u64, phase: u64) -> bool {
-    control & !0xff_fff0 == (ticket & TICKETS) << 24 | phase
-}
-
-/// How far the ticket in a control is ahead of `ticket`.
-#[inline(always)]
-fn ahead(control: u64, ticket: u64) -> i64 {
-    // Both have 40 bits: shift the difference to the top to get its sign right.
-    (((control >> 24).wrapping_sub(ticket) << 24) as i64) >> 24
-}
 
 /// A ring as a producer of this process sees it: ours or a peer's.
 #[derive(Debug, Default)]
@@ -70,10 +30,7 @@ pub(crate) struct Ring {
     /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there are. In one
     /// word, so that whoever reads it, however late, reads a ring that exists.
     slots: AtomicPtr<Slot>,
-    /// All tickets below are claimed.
-    hint: AtomicU64,
-    /// The consumer had come at least so far.
-    head: AtomicU64,
+    memo: Memo,
 }
 
 /// An event on its way into a slot.
@@ -111,8 +68,7 @@ impl Ring {
         let head = cell.head.0.load(Ordering::Acquire);
         let tagged = slots.as_ptr().map_addr(|address| address | size.trailing_zeros() as usize);
         self.slots.store(tagged, Ordering::Relaxed);
-        self.hint.store(head, Ordering::Relaxed);
-        self.head.store(head, Ordering::Release);
+        self.memo.restart(head);
         self.key.store(key, Ordering::Release);
         true
     }
@@ -134,46 +90,15 @@ impl Ring {
     #[inline(always)]
     pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {
         let slots = self.slots();
-        let size = slots.size;
-        let mut ticket = self.hint.load(Ordering::Relaxed);
-        let mut rounds = 0u32;
-        let slot = loop {
-            let slot = slots.at(ticket);
-            let now = slot.control.load(Ordering::Relaxed);
-            if says(now, ticket.wrapping_sub(size), PUBLISHED) {
-                // Acquire: see the table above.
-                if ticket.wrapping_sub(self.head.load(Ordering::Acquire)) as i64 >= size as i64 {
-                    let head = cell.head.0.load(Ordering::Acquire);
-                    self.head.store(head, Ordering::Release);
-                    if ticket.wrapping_sub(head) as i64 >= size as i64 {
-                        lose(cell, ticket);
-                        return None;
-                    }
-                }
-                let mine = control(ticket, own_index, RESERVED);
-                if slot.control.compare_exchange(now, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-                    break slot;
-                }
-                continue;
-            }
-            let lead = ahead(now, ticket);
-            if lead >= 0 {
-                // Claimed, by somebody in this lap or in a later one: so are all before it.
-                ticket = ticket.wrapping_add(lead as u64 + 1);
-                if lead == 0 {
-                    ticket = skip(slots, ticket);
-                }
-            } else {
-                // Reserved a lap ago and not published yet: full (or nonsense that a peer wrote).
-                lose(cell, ticket);
-                return None;
-            }
-            rounds += 1;
-            if rounds > 1 << 20 {
+        let control_of = |ticket| &slots.at(ticket).control;
+        let ticket = match ring::claim(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
+            Ok(ticket) => ticket,
+            Err(ticket) => {
                 lose(cell, ticket);
                 return None;
             }
         };
+        let slot = slots.at(ticket);
         crate::fault::point("event.reserved");
         let relaxed = Ordering::Relaxed;
         slot.what.store(
@@ -192,7 +117,6 @@ impl Ring {
         slot.offset.store(event.offset, relaxed);
         slot.link.store(u64::from(event.link) << 32 | u64::from(event.threshold as u32), relaxed);
         slot.control.store(control(ticket, own_index, PUBLISHED), Ordering::Release);
-        self.hint.store(ticket.wrapping_add(1), relaxed);
         crate::fault::point("event.published");
         Some(ticket)
     }
@@ -200,14 +124,7 @@ impl Ring {
     /// A ticket that no event that was posted before this call has reached.
     pub(crate) fn tail(&self) -> u64 {
         let slots = self.slots();
-        let mut ticket = self.hint.load(Ordering::Relaxed);
-        loop {
-            let lead = ahead(slots.at(ticket).control.load(Ordering::Acquire), ticket);
-            if lead < 0 {
-                return ticket;
-            }
-            ticket = ticket.wrapping_add(lead as u64 + 1);
-        }
+        ring::tail(|ticket| &slots.at(ticket).control, &self.memo)
     }
 }
 
@@ -226,34 +143,6 @@ impl<'a> Slots<'a> {
         // as the interface; slots consist of atomics.
         unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
     }
-}
-
-/// A free ticket near `ticket`, when others have claimed a few since the hint: steps that double, then halves.
-#[inline]
-fn skip(slots: Slots<'_>, ticket: u64) -> u64 {
-    let size = slots.size;
-    let claimed = |t: u64| ahead(slots.at(t).control.load(Ordering::Relaxed), t) >= 0;
-    let mut step = 1;
-    let mut low = ticket;
-    while step < size && claimed(low) {
-        low = low.wrapping_add(step);
-        step *= 2;
-    }
-    if step <= 2 {
-        return low;
-    }
-    // low - step / 2 is claimed, low may be free.
-    let mut below = low.wrapping_sub(step / 2);
-    let mut above = low;
-    while above.wrapping_sub(below) > 1 {
-        let middle = below.wrapping_add(above.wrapping_sub(below) / 2);
-        if claimed(middle) {
-            below = middle;
-        } else {
-            above = middle;
-        }
-    }
-    above
 }
 
 #[cold]
@@ -494,7 +383,7 @@ impl Interface {
     /// Remembers who holds up the queue, if anybody does.
     #[inline(always)]
     fn note_block(&self, record: &EqRecord, now: u64, ticket: u64) {
-        let blocker = if says(now, ticket, RESERVED) { (now >> 4 & 0xfffff) as u32 + 1 } else { 0 };
+        let blocker = if says(now, ticket, RESERVED) { ring::producer(now) + 1 } else { 0 };
         if record.blocked.load(Ordering::Relaxed) != blocker {
             record.blocked.store(blocker, Ordering::Relaxed);
         }

@@ -11,6 +11,7 @@
 //! | `deliver` | the target's side: the only code that walks a match list, whoever runs it |
 //! | `memory` | moving the bytes |
 //! | `arena` | the layout of the memory that peers share; every word that two processes touch |
+//! | `ring` | slots in shared memory that many processes fill and one empties |
 //! | `hazard` | which memory descriptors this process is using right now |
 //! | `doorbell` | sleeping until an event is posted |
 //! | `wire` | messages cut into frames, for peers whose memory cannot be reached |
@@ -34,6 +35,7 @@ pub mod nal;
 mod ni;
 mod ops;
 mod pt;
+mod ring;
 #[cfg(test)]
 mod smoke;
 mod types;

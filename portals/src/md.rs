@@ -433,16 +433,14 @@ impl Interface {
             for (i, piece) in copy.list.iter_mut().take(md.length as usize).enumerate() {
                 // SAFETY: promised by the caller.
                 let entry = unsafe { md.start.cast::<MdIovec>().add(i).read() };
+                check_range(entry.base, entry.len)?;
                 *piece = (entry.base.cast(), entry.len);
                 length = add_length(length, entry.len).ok_or(Error::MdIllegal)?;
             }
             pieces = Some(Box::new(copy));
             kind = Kind::Scattered;
         } else {
-            add_length(0, length).ok_or(Error::MdIllegal)?;
-            if (md.start as usize).checked_add(length as usize).is_none() {
-                return Err(Error::MdIllegal);
-            }
+            check_range(md.start, length)?;
             kind = self.place(md.start.cast(), length).0;
         }
 
@@ -931,4 +929,10 @@ struct Examined {
 /// Lengths stay below 2^62, so that sums of an offset and a length never wrap.
 fn add_length(sum: u64, length: u64) -> Option<u64> {
     sum.checked_add(length).filter(|&sum| sum < 1 << 62)
+}
+
+/// Refuses memory at nowhere, and memory beyond the end of the address space.
+fn check_range(start: *mut c_void, length: u64) -> Result<(), Error> {
+    let wraps = length >= 1 << 62 || (start as usize).checked_add(length as usize).is_none();
+    if wraps || (start.is_null() && length > 0) { Err(Error::MdIllegal) } else { Ok(()) }
 }

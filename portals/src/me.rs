@@ -116,7 +116,6 @@ impl Interface {
         if pt_index > self.limits.max_pt_index {
             return Err(Error::PtIndexInvalid);
         }
-        self.check_match_id(match_id)?;
         let place = if position == InsPos::Before { Place::Head } else { Place::Tail };
         self.add_me(&mut self.owner.lock(), pt_index, place, match_id, match_bits, ignore_bits, unlink)
     }
@@ -129,7 +128,6 @@ impl Interface {
         ignore_bits: MatchBits,
         unlink: Unlink,
     ) -> Result<(PtIndex, MeHandle), Error> {
-        self.check_match_id(match_id)?;
         let owner = &mut *self.owner.lock();
         let pt = owner.pt_used.iter().position(|used| !used).ok_or(Error::PtFull)? as u32;
         let me = self.add_me(owner, pt, Place::Head, match_id, match_bits, ignore_bits, unlink)?;
@@ -146,7 +144,6 @@ impl Interface {
         unlink: Unlink,
         position: InsPos,
     ) -> Result<MeHandle, Error> {
-        self.check_match_id(match_id)?;
         let owner = &mut *self.owner.lock();
         let base = self.me_lookup(owner, base)?;
         let pt = owner.mes[base as usize].pt;
@@ -214,11 +211,5 @@ impl Interface {
         if with_me || record.unlink {
             self.remove_me(owner, index);
         }
-    }
-
-    /// A process of this fabric, or a wild card.
-    fn check_match_id(&self, id: ProcessId) -> Result<(), Error> {
-        let known = (id.nid == NID_ANY || id.nid == self.nid) && (id.pid == PID_ANY || id.pid < self.size);
-        if known { Ok(()) } else { Err(Error::ProcessInvalid) }
     }
 }

@@ -450,6 +450,9 @@ impl Interface {
         if let Some(producer) = self.eqs.iter().find_map(EqRecord::blocked_by) {
             return Some(producer);
         }
+        if let Some(sender) = self.nal.blocked_by() {
+            return Some(sender);
+        }
         // A call that waits repeats it every few microseconds to milliseconds.
         let since = self.waiting_since.load(Ordering::Relaxed);
         let recent = os::now_ns().saturating_sub(since) < 100_000_000;
@@ -499,4 +502,3 @@ impl Drop for Interface {
         }
     }
 }
-

@@ -50,6 +50,11 @@ pub unsafe trait Nal: Send + Sync {
         PeerState::Alive
     }
 
+    /// The number of a process that has begun to hand us a frame and has not finished, if frames of others have to wait for it.
+    fn blocked_by(&self) -> Option<u32> {
+        None
+    }
+
     /// Longest frame that [`Nal::send`] takes, in bytes.
     fn max_frame(&self) -> usize;
     /// Hands over one frame; false if there is no room now. Frames of one pair arrive in order unless the NAL says

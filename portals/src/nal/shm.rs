@@ -1,15 +1,45 @@
 //! A fabric of processes of one host that share one memory file.
 //!
-//! The file has one arena per process, at `index * bytes`. Each process reserves its own part, so that running out of memory is an
-//! error of [`Fabric::join`] rather than a signal later, and maps the whole.
+//! The file has one part per process: its arena, then its inbox. Each process reserves its own part, so that running
+//! out of memory is an error of [`Fabric::join`] rather than a signal later, and maps the whole.
+//!
+//! The inbox is a [`ring`] of frames, for messages to private memory that cross-memory attach cannot reach. All peers
+//! share it, so that its size does not grow with the job. A producer that dies or stops while it holds a slot holds up the
+//! frames of the others; [`Nal::blocked_by`] names it.
 
+use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{Nal, PeerState, Route};
-use crate::arena::{Header, MAGIC};
+use crate::arena::{Alone, Header, MAGIC};
+use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
+
+/// Frames that an inbox has room for.
+const FRAMES: u64 = 32;
+/// Longest frame, in bytes.
+const FRAME: usize = 4096 - 64;
+
+/// A frame in an inbox.
+#[repr(C, align(64))]
+struct Slot {
+    control: AtomicU64,
+    /// Bytes of the frame.
+    length: AtomicU64,
+    bytes: Alone<[u8; FRAME]>,
+}
+
+/// Where frames for a process are put.
+#[repr(C, align(4096))]
+struct Inbox {
+    /// Ticket of the next frame to be taken; written by the owner of the inbox.
+    head: Alone<AtomicU64>,
+    slots: [Slot; FRAMES as usize],
+}
+
+const _: () = assert!(size_of::<Slot>() == 4096 && FRAMES.is_power_of_two());
 
 /// Whether memory outside of arenas and segments may be reached with `process_vm_readv` and `process_vm_writev`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +59,8 @@ pub struct FabricSpec {
     pub index: u32,
     /// How many processes there are.
     pub size: u32,
-    /// Arena bytes per process; rounded up to whole pages. The same everywhere.
+    /// Arena bytes per process; rounded up to whole pages. The same everywhere. The file gets a little longer than
+    /// all arenas together.
     pub bytes: usize,
     /// Node id of this host.
     pub nid: u32,
@@ -45,6 +76,10 @@ pub struct Fabric {
     base: NonNull<u8>,
     /// Bytes of one arena.
     bytes: usize,
+    /// Ticket of the next frame for us; what others see of it is [`Inbox::head`].
+    next: AtomicU64,
+    /// What we remember of the inboxes of others.
+    memos: Box<[Memo]>,
     index: u32,
     size: u32,
     nid: u32,
@@ -65,7 +100,8 @@ impl Fabric {
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let bytes = spec.bytes.checked_next_multiple_of(page).filter(|&b| b > 0).ok_or_else(invalid)?;
-        let total = bytes.checked_mul(spec.size as usize).filter(|&t| t < 1 << 47).ok_or_else(invalid)?;
+        let part = bytes.checked_add(size_of::<Inbox>()).ok_or_else(invalid)?;
+        let total = part.checked_mul(spec.size as usize).filter(|&t| t < 1 << 47).ok_or_else(invalid)?;
         if spec.index >= spec.size {
             return Err(invalid());
         }
@@ -77,8 +113,8 @@ impl Fabric {
             if libc::ftruncate(file, total as libc::off_t) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            let start = (bytes * spec.index as usize) as libc::off_t;
-            while libc::fallocate(file, 0, start, bytes as libc::off_t) != 0 {
+            let start = (part * spec.index as usize) as libc::off_t;
+            while libc::fallocate(file, 0, start, part as libc::off_t) != 0 {
                 let error = io::Error::last_os_error();
                 if error.kind() != io::ErrorKind::Interrupted {
                     return Err(error);
@@ -94,14 +130,25 @@ impl Fabric {
         }
         let base = NonNull::new(base.cast()).ok_or_else(invalid)?;
         let FabricSpec { index, size, nid, jid, attach, .. } = spec;
-        Ok(Fabric { base, bytes, index, size, nid, jid, attach })
+        let memos = (0..size).map(|_| Memo::default()).collect::<Box<[Memo]>>();
+        for memo in &memos {
+            memo.restart(FRAMES);
+        }
+        let next = AtomicU64::new(FRAMES);
+        let fabric = Fabric { base, bytes, next, memos, index, size, nid, jid, attach };
+        // Peers look at it when our interface is open, which is later.
+        for ticket in 0..FRAMES {
+            fabric.control_of(index, ticket).store(control(ticket, 0, PUBLISHED), Ordering::Relaxed);
+        }
+        fabric.head_of(index).store(FRAMES, Ordering::Relaxed);
+        Ok(fabric)
     }
 
     /// The arena of a process.
     fn part(&self, index: u32) -> NonNull<u8> {
         debug_assert!(index < self.size);
         // SAFETY: inside the mapping.
-        unsafe { self.base.add(self.bytes * index as usize) }
+        unsafe { self.base.add((self.bytes + size_of::<Inbox>()) * index as usize) }
     }
 
     fn header(&self, index: u32) -> &Header {
@@ -110,10 +157,44 @@ impl Fabric {
     }
 }
 
+/// Inboxes: addressed by fields, never as a whole, since peers write frames into them.
+impl Fabric {
+    fn inbox(&self, index: u32) -> *mut Inbox {
+        self.part(index).as_ptr().wrapping_add(self.bytes).cast()
+    }
+
+    fn head_of(&self, index: u32) -> &AtomicU64 {
+        // SAFETY: inside the part of a process; an atomic at offset 0 of a page.
+        unsafe { &*self.inbox(index).cast() }
+    }
+
+    fn slot(&self, index: u32, ticket: u64) -> *mut Slot {
+        const { assert!(offset_of!(Inbox, slots) % 64 == 0) };
+        let first = self.inbox(index).wrapping_byte_add(offset_of!(Inbox, slots)).cast::<Slot>();
+        first.wrapping_add((ticket % FRAMES) as usize)
+    }
+
+    fn control_of(&self, index: u32, ticket: u64) -> &AtomicU64 {
+        // SAFETY: inside the part of a process, aligned, an atomic.
+        unsafe { &(*self.slot(index, ticket)).control }
+    }
+
+    fn length_of(&self, index: u32, ticket: u64) -> &AtomicU64 {
+        // SAFETY: as above.
+        unsafe { &(*self.slot(index, ticket)).length }
+    }
+
+    fn bytes_of(&self, index: u32, ticket: u64) -> *mut u8 {
+        self.slot(index, ticket).wrapping_byte_add(offset_of!(Slot, bytes)).cast()
+    }
+}
+
 impl Drop for Fabric {
     fn drop(&mut self) {
         // SAFETY: the mapping of `join`; the interface that used it is gone.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes * self.size as usize) };
+        unsafe {
+            libc::munmap(self.base.as_ptr().cast(), (self.bytes + size_of::<Inbox>()) * self.size as usize)
+        };
     }
 }
 
@@ -153,16 +234,58 @@ unsafe impl Nal for Fabric {
         process_state(ident.os_pid.load(Ordering::Relaxed))
     }
 
+    fn blocked_by(&self) -> Option<u32> {
+        let next = self.next.load(Ordering::Relaxed);
+        let now = self.control_of(self.index, next).load(Ordering::Relaxed);
+        says(now, next, RESERVED).then(|| ring::producer(now))
+    }
+
     fn max_frame(&self) -> usize {
-        0
+        FRAME
     }
-    fn send(&self, _peer: u32, _frame: &[u8]) -> bool {
-        false
+
+    fn send(&self, peer: u32, frame: &[u8]) -> bool {
+        let open = self.header(peer).ident.magic.load(Ordering::Acquire) == MAGIC;
+        if !open || frame.len() > FRAME {
+            return false;
+        }
+        let control_of = |ticket| self.control_of(peer, ticket);
+        let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
+        let Ok(ticket) = ring::claim(control_of, FRAMES, memo, head, self.index) else { return false };
+        crate::fault::point("frame.reserved");
+        self.length_of(peer, ticket).store(frame.len() as u64, Ordering::Relaxed);
+        // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
+        unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len()) };
+        self.control_of(peer, ticket).store(control(ticket, self.index, PUBLISHED), Ordering::Release);
+        true
     }
+
+    #[inline]
     fn has_frames(&self) -> bool {
-        false
+        let next = self.next.load(Ordering::Relaxed);
+        says(self.control_of(self.index, next).load(Ordering::Relaxed), next, PUBLISHED)
     }
-    fn receive(&self, _max: usize, _sink: &mut dyn FnMut(u32, &[u8])) {}
+
+    fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+        // Frames are copied out before they are looked at: whoever sent them could still write to them.
+        let mut copy = [0u8; FRAME];
+        for _ in 0..max {
+            let next = self.next.load(Ordering::Relaxed);
+            // Acquire: see `ring`.
+            let now = self.control_of(self.index, next).load(Ordering::Acquire);
+            let sender = ring::producer(now);
+            if !says(now, next, PUBLISHED) {
+                return;
+            }
+            let length = (self.length_of(self.index, next).load(Ordering::Relaxed) as usize).min(FRAME);
+            // SAFETY: the bytes of a slot of our inbox, and a buffer as long.
+            unsafe { ptr::copy_nonoverlapping(self.bytes_of(self.index, next), copy.as_mut_ptr(), length) };
+            self.next.store(next.wrapping_add(1), Ordering::Relaxed);
+            // Release: see `ring`.
+            self.head_of(self.index).store(next.wrapping_add(1), Ordering::Release);
+            sink(sender, &copy[..length]);
+        }
+    }
 }
 
 /// The state letter comes after the command, which is in parentheses and may contain some itself.
