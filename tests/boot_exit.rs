@@ -54,10 +54,14 @@ struct Outcome {
     what: String,
 }
 
-static SERIAL: AtomicU32 = AtomicU32::new(0);
+/// What tells the processes of one job from all others.
+fn new_mark() -> String {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
+}
 
 fn start(launcher: Launcher, n: u32, args: &[&str], vars: &[(&str, &str)]) -> Job {
-    let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
+    let mark = new_mark();
     let mut c = match launcher {
         Fork => {
             let mut c = Command::new(probe());
@@ -319,6 +323,14 @@ fn a_killed_supervisor_takes_the_ranks_along() {
             job.finish().gives(137);
         }
     }
+    // Ranks that are not children of the launcher find that it hung up.
+    let mark = new_mark();
+    let mut c = Command::new(gasnetrun());
+    c.args(["-n", "2", "sh", "-c", "\"$0\" none - spin; true"]).arg(probe()).env("PROBE_MARK", &mark);
+    let job = spawn(c, mark, "wrapped ranks".into());
+    job.wait_for_ranks(4);
+    gasnet::os::process::kill(job.pid(), libc::SIGKILL);
+    job.finish().gives(137).says("the launcher is gone, so the job ends");
 }
 
 #[test]
@@ -388,7 +400,7 @@ fn exchange_and_barrier() {
 #[test]
 fn programs_that_never_join() {
     let job = |n: u32, words: &[&str]| {
-        let mark = format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed));
+        let mark = new_mark();
         let mut c = Command::new(gasnetrun());
         c.arg("-n").arg(n.to_string()).args(words).env("PROBE_MARK", &mark);
         spawn(c, mark, format!("{n} {words:?}")).finish()
