@@ -128,8 +128,7 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
     }
     loop {
         // SAFETY: a live descriptor.
-        let r =
-            unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
+        let r = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
         if r == 0 {
             return Ok(());
         }
