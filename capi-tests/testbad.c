@@ -130,18 +130,31 @@ static void seginfo_negative(void) {
 }
 
 /* A forked child that calls the library is told so, and the job goes on without it. */
-static void child_calls(void) {
-    if (gasnet_mynode() == 0) {
-        int status = 0;
-        pid_t pid = fork();
-        if (pid == 0) {
-            gasnet_AMPoll();
-            _exit(0);
-        }
-        CHECK(waitpid(pid, &status, 0) == pid && status != 0, "the child was not refused");
+static void child(void (*body)(void)) {
+    int status = 0;
+    pid_t pid;
+    fflush(NULL);
+    pid = fork();
+    if (pid == 0) {
+        body();
+        _exit(0);
     }
+    CHECK(waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 1,
+          "the child ended with status 0x%x", (unsigned)status);
     check_barrier();
 }
+
+static void poll_in_child(void) { gasnet_AMPoll(); }
+static void put_in_child(void) { gasnet_put_val(0, check_at(0, 0), 77, 1); }
+static void init_in_child(void) { gasnet_init(NULL, NULL); }
+static void exit_in_child(void) { gasnet_exit(1); }
+static void child_polls(void) { child(poll_in_child); }
+static void child_puts(void) {
+    child(put_in_child);
+    CHECK(gasnet_mynode() != 0 || *check_at(0, 0) != 77, "the child's put arrived");
+}
+static void child_inits(void) { child(init_in_child); }
+static void child_leaves(void) { child(exit_in_child); }
 
 /* A forked child may end as it likes. */
 static void child_exits(void) {
@@ -243,7 +256,6 @@ static void sync_in_region(void) {
 static void handle(void) { gasnet_wait_syncnb((gasnet_handle_t)(uintptr_t)0x7654321); }
 
 #if CHECK_PAR
-static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
 static pthread_barrier_t meeting;
 static void one_of_many(int id) {
     (void)id;
@@ -255,15 +267,8 @@ static void threads_many(void) {
     pthread_barrier_init(&meeting, NULL, TOO_MANY);
     check_join(check_start(TOO_MANY, 0, one_of_many), TOO_MANY);
 }
-static void hsl_unlock(void) { gasnet_hsl_unlock(&lock); }
-static void hsl_twice(void) {
-    gasnet_hsl_lock(&lock);
-    gasnet_hsl_lock(&lock);
-}
 #else
 #define threads_many NULL
-#define hsl_unlock NULL
-#define hsl_twice NULL
 #endif
 
 static const struct testcase cases[] = {
@@ -280,7 +285,10 @@ static const struct testcase cases[] = {
     {"handlers_many", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|128|255", handlers_many},
     {"waitmode", "both", ATTACHED, PASSES, "", waitmode},
     {"seginfo_negative", "both", ATTACHED, PASSES, "", seginfo_negative},
-    {"child_calls", "both", ATTACHED, PASSES, "gasnet_AMPoll|fork", child_calls},
+    {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
+    {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},
+    {"child_inits", "both", ATTACHED, PASSES, "gasnet_init()|forked", child_inits},
+    {"child_leaves", "both", ATTACHED, PASSES, "gasnet_exit", child_leaves},
     {"child_exits", "both", ATTACHED, PASSES, "", child_exits},
 
     {"put_node", "both", ATTACHED, DIES, "gasnet_put()|" NO_NODE_WORD "|{nodes}", put_node},
@@ -338,8 +346,6 @@ static const struct testcase cases[] = {
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
     {"threads_many", "par", ATTACHED, DIES, "256|threads", threads_many},
-    {"hsl_unlock", "par", ATTACHED, DIES, "gasnet_hsl_unlock()", hsl_unlock},
-    {"hsl_twice", "par", ATTACHED, DIES, "gasnet_hsl_lock()", hsl_twice},
 };
 #define CASES (sizeof cases / sizeof *cases)
 

@@ -1,11 +1,11 @@
 //! The life of a job: init, attach, exit, and the queries that are legal in between.
 
-use super::{ATTACHED, JOB, OK, THREAD_MODE, code, ctx, early_ctx, initialized};
+use super::{ATTACHED, JOB, OK, THREAD_MODE, code, ctx, early_ctx, forget_job, initialized, refuse_forked};
 use crate::core::am::HandlerEntry;
 use crate::core::job::Choice;
 use crate::core::wait::Mode;
 use crate::core::{Error, Job, ThreadMode, exit};
-use crate::{extended, fault, report};
+use crate::{extended, fault, os, report};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
@@ -78,6 +78,7 @@ pub unsafe extern "C" fn gasneti_init(
     if initialized().is_some() {
         return Error::NotInit as c_int;
     }
+    refuse_forked("gasnet_init");
     std::panic::set_hook(Box::new(|p| {
         let text = p.payload_as_str().unwrap_or("a bug");
         let (file, line) = p.location().map_or(("?", 0), |l| (l.file(), l.line()));
@@ -89,6 +90,7 @@ pub unsafe extern "C" fn gasneti_init(
     THREAD_MODE.store(threads as u8, Ordering::Relaxed);
     let job = Job::start(Choice { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
+    os::process::on_fork(forget_job);
     OK
 }
 

@@ -4,9 +4,9 @@
 //! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
 
 use crate::core::{Ctx, Job, ThreadMode};
-use crate::report;
+use crate::{extended, os, report};
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 pub mod abi;
 pub mod am;
@@ -25,6 +25,9 @@ static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
 static ATTACHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
 /// Thread mode, 0 before `gasnet_init`.
 static THREAD_MODE: AtomicU8 = AtomicU8::new(0);
+
+/// A process of a job has forked this one.
+static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// `GASNET_OK`
 const OK: c_int = 0;
@@ -49,10 +52,13 @@ fn initialized() -> Option<&'static Job> {
 pub fn early_ctx(function: &str) -> Ctx {
     match initialized() {
         Some(job) => job.ctx(),
-        None => report::fatal(
-            format_args!("{function}() was called before gasnet_init()"),
-            format_args!("Call gasnet_init first in main."),
-        ),
+        None => {
+            refuse_forked(function);
+            report::fatal(
+                format_args!("{function}() was called before gasnet_init()"),
+                format_args!("Call gasnet_init first in main."),
+            )
+        }
     }
 }
 
@@ -69,10 +75,32 @@ pub fn ctx(function: &str) -> Ctx {
 
 #[cold]
 fn not_attached(function: &str) -> ! {
+    refuse_forked(function);
     report::fatal(
         format_args!("{function}() was called before gasnet_attach()"),
         format_args!("Call gasnet_init and gasnet_attach first."),
     )
+}
+
+/// Ends this process alone if a process of a job has forked it.
+#[cold]
+fn refuse_forked(function: &str) {
+    if FORKED.load(Ordering::Relaxed) {
+        report::line(format_args!(
+            "{function}() was called in process {}, but only its parent, which forked it, is part of the job; it ends \
+             alone with exit code 1",
+            os::process::pid()
+        ));
+        os::exit_now(1);
+    }
+}
+
+/// What a forked child does first: it has no job.
+extern "C" fn forget_job() {
+    JOB.store(core::ptr::null_mut(), Ordering::Relaxed);
+    ATTACHED.store(core::ptr::null_mut(), Ordering::Relaxed);
+    FORKED.store(true, Ordering::Relaxed);
+    extended::close();
 }
 
 /// The code of a result.

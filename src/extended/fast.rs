@@ -37,6 +37,13 @@ pub(super) fn open(job: &'static Job) {
     }
 }
 
+/// Closes the paths, in a forked child.
+pub(super) fn close() {
+    let record = &raw mut gasneti_abi;
+    // SAFETY: called in a process that has just been forked and has only the calling thread.
+    unsafe { (*record).nodes = 0 };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -108,6 +108,13 @@ pub unsafe fn fork() -> io::Result<Forked> {
     }
 }
 
+/// Has every child that this process forks from now on call `hook` before fork returns to it. Lasts as long as the
+/// process; `hook` must be async-signal-safe.
+pub fn on_fork(hook: extern "C" fn()) {
+    // SAFETY: the hook is a function of the type that the C library calls, and the library is never unloaded.
+    unsafe { libc::pthread_atfork(None, None, Some(hook)) };
+}
+
 /// How a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
