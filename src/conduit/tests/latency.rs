@@ -88,25 +88,28 @@ fn latency() {
             pin(0);
             let up = Up { world: &world, rank: 0, thread: 0, handler: answer };
             let mut expected = 0;
-            let short = best(50, |n| {
-                for i in 0..n {
-                    let m = Outgoing {
-                        category: Category::Short,
-                        handler: 128,
-                        args: &[i as i32],
-                        src: core::ptr::null(),
-                        nbytes: 0,
-                        dest: core::ptr::null_mut(),
-                        source_stays: true,
-                    };
-                    expected += 1;
-                    // SAFETY: no payload.
-                    unsafe { up.conduit().request(up, 1, &m) };
-                    while up.rank().replies.load(Ordering::Relaxed) != expected {
-                        up.conduit().poll(up);
+            let mut round_trip = |node| {
+                best(50, |n| {
+                    for i in 0..n {
+                        let m = Outgoing {
+                            category: Category::Short,
+                            handler: 128,
+                            args: &[i as i32],
+                            src: core::ptr::null(),
+                            nbytes: 0,
+                            dest: core::ptr::null_mut(),
+                            source_stays: true,
+                        };
+                        expected += 1;
+                        // SAFETY: no payload.
+                        unsafe { up.conduit().request(up, node, &m) };
+                        while up.rank().replies.load(Ordering::Relaxed) != expected {
+                            up.conduit().poll(up);
+                        }
                     }
-                }
-            });
+                })
+            };
+            let (short, own) = (round_trip(1), round_trip(0));
             let value = [7u8; 8];
             let put = best(50, |n| {
                 for _ in 0..n {
@@ -140,7 +143,7 @@ fn latency() {
             });
             stop.store(true, Ordering::Relaxed);
             println!(
-                "threads {threads}: AM Short round trip {short:.0} ns, blocking 8-byte put {put:.0} ns, get {get:.0} ns, empty poll {empty:.0} ns"
+                "threads {threads}: AM Short round trip {short:.0} ns, to itself {own:.0} ns, blocking 8-byte put {put:.0} ns, get {get:.0} ns, empty poll {empty:.0} ns"
             );
         });
     }
