@@ -385,6 +385,9 @@ int gasnet_names(int argc, char **argv) {
   value += gasnet_wait_syncnb_valget(val);
   gasnet_barrier_notify(1, GASNET_BARRIERFLAG_ANONYMOUS);
   r += gasnet_barrier_try(1, 0) + gasnet_barrier_wait(1, 0) + gasnet_barrier(1, 0) + gasnet_barrier_result(&r);
+  gasnet_coll_init(NULL, 0, NULL, 0, 0);
+  gasnet_coll_broadcast(GASNET_TEAM_ALL, buf, 0, buf, 8,
+                        GASNET_COLL_LOCAL | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC);
   GASNETT_VALUE_ASSIGN(buf, value, 4);
   GASNETT_FAST_ALIGNED_MEMCPY(buf, &value, 4);
   GASNETT_FAST_UNALIGNED_MEMCPY(buf, &value, 4);

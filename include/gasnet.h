@@ -296,6 +296,7 @@ int gasnet_barrier_result(int *id);
 GASNETI_END_EXTERNC
 
 #include "gasnet_am.h"
+#include "gasnet_coll.h"
 /* What clients carry, and the paths in front of the library's functions. */
 #ifndef GASNETI_INSIDE_LIBRARY
 #include "gasnet_client.h"

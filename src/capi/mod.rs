@@ -12,6 +12,7 @@ pub mod abi;
 pub mod am;
 pub mod barrier;
 pub mod client;
+pub mod coll;
 pub mod hsl;
 pub mod init;
 pub mod rma;

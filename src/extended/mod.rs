@@ -4,6 +4,7 @@
 //! here. Among cross-mapped processes everything is a plain memory operation and complete at once.
 
 pub mod barrier;
+pub mod broadcast;
 pub mod fast;
 pub mod memset;
 pub mod rma;
@@ -17,16 +18,29 @@ use alloc::boxed::Box;
 use core::any::Any;
 
 /// Handlers of this room, at indices from [`EXTENDED_BASE`] upwards in this order.
-pub const HANDLERS: &[InternalHandler] = &[memset::on_request, memset::on_reply, barrier::on_arrival];
+pub const HANDLERS: &[InternalHandler] = &[
+    memset::on_request,
+    memset::on_reply,
+    barrier::on_arrival,
+    broadcast::on_ready,
+    broadcast::on_piece,
+    broadcast::on_got,
+    broadcast::on_go,
+];
 
 const MEMSET_REQUEST: u8 = EXTENDED_BASE;
 const MEMSET_REPLY: u8 = EXTENDED_BASE + 1;
 const BARRIER_ARRIVAL: u8 = EXTENDED_BASE + 2;
+const BROADCAST_READY: u8 = EXTENDED_BASE + 3;
+const BROADCAST_PIECE: u8 = EXTENDED_BASE + 4;
+const BROADCAST_GOT: u8 = EXTENDED_BASE + 5;
+const BROADCAST_GO: u8 = EXTENDED_BASE + 6;
 
 /// What this room keeps for a job.
 #[derive(Debug)]
 struct Extended {
     barrier: barrier::Barrier,
+    broadcast: broadcast::Broadcast,
 }
 
 impl Upper for Extended {
@@ -42,7 +56,10 @@ impl Upper for Extended {
 /// Makes the extended API ready for a job whose segments are attached, and opens the inline paths of the headers.
 /// Nothing of this room may be called, and no active message served, before.
 pub fn open(job: &'static Job) {
-    job.upper.set(Box::new(Extended { barrier: barrier::Barrier::new(job) }));
+    job.upper.set(Box::new(Extended {
+        barrier: barrier::Barrier::new(job),
+        broadcast: broadcast::Broadcast::default(),
+    }));
     fast::open(job);
 }
 
