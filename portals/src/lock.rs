@@ -34,6 +34,12 @@ impl<T> Lock<T> {
         }
         Guard { lock: self }
     }
+
+    /// Takes the lock unless somebody has it.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        // Acquire as in `lock`.
+        (!self.taken.swap(true, Ordering::Acquire)).then_some(Guard { lock: self })
+    }
 }
 
 pub(crate) struct Guard<'a, T> {

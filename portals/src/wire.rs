@@ -17,12 +17,10 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-
-use crossbeam_utils::Backoff;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::deliver::{Header, OpKind, Transfer};
+use crate::lock::Lock;
 use crate::ni::Interface;
 use crate::types::*;
 
@@ -261,12 +259,8 @@ pub(crate) struct Wire {
     waiting: AtomicU32,
     sent: AtomicU64,
     taken: AtomicU64,
-    locked: AtomicBool,
-    state: UnsafeCell<State>,
+    state: Lock<State>,
 }
-
-// SAFETY: `state` is touched by the holder of `locked` only (see `Wire::with`); everything else is atomic.
-unsafe impl Sync for Wire {}
 
 impl Wire {
     /// For a fabric of `size` processes.
@@ -282,33 +276,22 @@ impl Wire {
             waiting: AtomicU32::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            locked: AtomicBool::new(false),
-            state: UnsafeCell::new(state),
+            state: Lock::new(state),
         }
     }
 
     /// Takes a message over. It may be sent at once or by a later [`Wire::progress`].
     pub(crate) fn submit(&self, ni: &Interface, message: Submission) {
-        let backoff = Backoff::new();
-        let mut message = Some(message);
-        loop {
-            self.with(|state| {
-                let Some(message) = message.take() else { return };
-                let target = message.target;
-                let mut frame = Frame::of(&message);
-                frame.confirm = ni.is_mapped(target);
-                if frame.confirm {
-                    self.busy[target as usize].fetch_add(1, Ordering::Relaxed);
-                }
-                let payload = message.source.map_or(Payload::None, Payload::Memory);
-                self.enqueue(ni, state, target, frame, payload);
-                self.pump(ni, state, target);
-            });
-            if message.is_none() {
-                return;
-            }
-            backoff.snooze();
+        let target = message.target;
+        let mut frame = Frame::of(&message);
+        frame.confirm = ni.is_mapped(target);
+        let payload = message.source.map_or(Payload::None, Payload::Memory);
+        let mut state = self.state.lock();
+        if frame.confirm {
+            self.busy[target as usize].fetch_add(1, Ordering::Relaxed);
         }
+        self.enqueue(ni, &mut state, target, frame, payload);
+        self.pump(ni, &mut state, target);
     }
 
     /// Whether a framed message from us to `target` has not been taken by it yet.
@@ -332,30 +315,19 @@ impl Wire {
         if self.waiting.load(Ordering::Relaxed) == 0 && !ni.nal().has_frames() {
             return;
         }
-        self.with(|state| {
-            ni.nal().receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
-                self.taken.fetch_add(1, Ordering::Relaxed);
-                if let Some((frame, payload)) = Frame::decode(bytes) {
-                    self.take(ni, state, peer, frame, payload);
-                }
-            });
-            if self.waiting.load(Ordering::Relaxed) != 0 {
-                for peer in 0..state.outgoing.len() {
-                    self.pump(ni, state, peer as u32);
-                }
+        let Some(mut guard) = self.state.try_lock() else { return };
+        let state = &mut *guard;
+        ni.nal().receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
+            self.taken.fetch_add(1, Ordering::Relaxed);
+            if let Some((frame, payload)) = Frame::decode(bytes) {
+                self.take(ni, state, peer, frame, payload);
             }
         });
-    }
-
-    /// Runs `work` unless another thread is inside.
-    fn with(&self, work: impl FnOnce(&mut State)) {
-        // Acquire pairs with the Release below: the state is as the previous holder left it.
-        if self.locked.swap(true, Ordering::Acquire) {
-            return;
+        if self.waiting.load(Ordering::Relaxed) != 0 {
+            for peer in 0..state.outgoing.len() {
+                self.pump(ni, state, peer as u32);
+            }
         }
-        // SAFETY: this thread holds `locked`, which every access to `state` goes through.
-        work(unsafe { &mut *self.state.get() });
-        self.locked.store(false, Ordering::Release);
     }
 
     fn enqueue(&self, ni: &Interface, state: &mut State, peer: u32, mut frame: Frame, payload: Payload) {
