@@ -17,7 +17,7 @@ use crate::types::{Error, Limits};
 use crate::wire::{Frame, Role};
 
 /// Bytes of arena of each interface.
-const ARENA: usize = 2 << 20;
+const ARENA: usize = 4 << 20;
 const PAGE: usize = 4096;
 /// Longest frame: short, so that most messages take several.
 const FRAME: usize = 512;

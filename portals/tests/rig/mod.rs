@@ -181,17 +181,20 @@ impl Rig {
         }
     }
 
+    /// Calls the nodes that have nothing else to do, so that what they have begun goes on.
+    pub fn nudge(&self, running: &[Running<'_>]) {
+        for node in &self.nodes {
+            if node.interface().is_some() || !running.iter().any(|call| core::ptr::eq(call.node, node)) {
+                node.progress();
+            }
+        }
+        std::thread::yield_now();
+    }
+
     /// Calls the nodes that have nothing else to do until all these calls are over.
     pub fn help(&self, running: &[Running<'_>]) {
         while !running.iter().all(Running::is_over) {
-            if !self.kind.needs_target() {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-            for node in &self.nodes {
-                if !running.iter().any(|call| core::ptr::eq(call.node, node)) {
-                    node.progress();
-                }
-            }
+            self.nudge(running);
         }
     }
 

@@ -51,15 +51,16 @@ impl<'a> Fire<'a> {
     }
 }
 
-/// Waits until all are over, giving the core away meanwhile.
-fn join(running: Vec<Running<'_>>, mut meanwhile: impl FnMut()) {
+/// Waits until all are over, giving the core away meanwhile, and until all that they sent has arrived.
+fn join(rig: &Rig, running: Vec<Running<'_>>, mut meanwhile: impl FnMut()) {
     while !running.iter().all(Running::is_over) {
         meanwhile();
-        std::thread::yield_now();
+        rig.nudge(&running);
     }
     for call in running {
         assert!(matches!(call.finish(), Ok(Answer::Number(_))));
     }
+    rig.settle();
 }
 
 fn owner(rig: &Rig) -> (&Node, &Interface) {
@@ -90,14 +91,19 @@ fn many_senders_to_one_queue(kind: Kind) {
     let mut next = vec![0; senders];
     for round in 0..rounds {
         let running = fire.open(round * count, count);
-        for _ in 0..senders as u64 * count {
-            let Fetched { event, dropped } = ni.eq_wait(eq).expect("PtlEQWait");
+        let mut left = senders as u64 * count;
+        while left > 0 {
+            let Some(Fetched { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") else {
+                rig.nudge(&running);
+                continue;
+            };
+            left -= 1;
             assert!(!dropped, "there is room for all: {event:?}");
             let (sender, number) = ((event.hdr_data >> 32) as usize, event.hdr_data & 0xffff_ffff);
             assert_eq!(number, next[sender], "events of one sender come in order");
             next[sender] += 1;
         }
-        join(running, || ni.progress());
+        join(&rig, running, || ());
         assert!(ni.eq_get(eq).expect("PtlEQGet").is_none());
     }
     assert_eq!(next, vec![rounds * count; senders]);
@@ -129,13 +135,10 @@ fn overflow_under_fire_is_always_told(kind: Kind) {
             taken += 1;
         }
     };
-    join(fire.open(0, count), &mut take);
-    rig.settle();
+    join(&rig, fire.open(0, count), &mut take);
     take();
     // A last one, for which there is room: tells what was lost at the end.
-    let last = fire.open(count, 1);
-    join(last, || ni.progress());
-    rig.settle();
+    join(&rig, fire.open(count, 1), || ());
     take();
     let all = senders as u64 * (count + 1);
     assert!(taken <= all);
@@ -169,7 +172,7 @@ fn unlink_under_fire(kind: Kind) {
     let _watchdog = watch("unlink under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
-    let count = 4000;
+    let count = 2000;
     let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
     let pool: Vec<_> = (0..64).map(|_| node.memory(8)).collect();
     let mut graves = Graveyard(node, Vec::new());
@@ -203,14 +206,13 @@ fn unlink_under_fire(kind: Kind) {
         }
         whole(node, buffer, senders);
     };
-    join(fire.open(0, count), || {
+    join(&rig, fire.open(0, count), || {
         if let Some(buffer) = pool.next() {
             cycle(buffer, &mut refused);
             graves.bury(buffer);
         }
         count_events();
     });
-    rig.settle();
     let ended = count_events();
     graves.verify();
     assert_eq!(
@@ -225,8 +227,8 @@ fn auto_unlink_under_fire(kind: Kind) {
     let _watchdog = watch("auto-unlink under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
-    let (count, threshold) = (3000, 7);
-    let eq = node.eq_alloc(3 * senders as u64 * count).expect("PtlEQAlloc");
+    let (count, threshold) = (2000, 7);
+    let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
     let fire = Fire::new(&rig, senders);
     let buffer = node.memory(8 * threshold as usize);
     let attach = || {
@@ -258,10 +260,9 @@ fn auto_unlink_under_fire(kind: Kind) {
         }
         (ended, unlinked)
     };
-    join(fire.open(0, count), || {
+    join(&rig, fire.open(0, count), || {
         take();
     });
-    rig.settle();
     let (ended, unlinked) = take();
     assert_eq!(ended + node.dropped(), senders as u64 * count);
     assert!(unlinked >= ended / threshold as u64 - 4 && unlinked <= ended / threshold as u64);
@@ -271,7 +272,7 @@ fn update_under_fire(kind: Kind) {
     let _watchdog = watch("update under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
-    let count = 3000;
+    let count = 2000;
     let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
     let fire = Fire::new(&rig, senders);
     let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
@@ -290,7 +291,7 @@ fn update_under_fire(kind: Kind) {
         ended
     };
     let mut next = pool.next();
-    join(fire.open(0, count), || {
+    join(&rig, fire.open(0, count), || {
         take();
         let Some(new) = next else { return };
         // Only if nothing is unread and nothing is under way: then nothing may touch the old memory any more.
@@ -305,7 +306,6 @@ fn update_under_fire(kind: Kind) {
             Err(other) => panic!("{other:?}"),
         }
     });
-    rig.settle();
     let ended = take();
     graves.verify();
     assert_eq!(ended, senders as u64 * count, "{} buried, {refused} refused", graves.1.len());
