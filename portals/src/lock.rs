@@ -38,7 +38,7 @@ impl<T> Lock<T> {
     /// Takes the lock unless somebody has it.
     pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
         // Acquire as in `lock`.
-        (!self.taken.swap(true, Ordering::Acquire)).then_some(Guard { lock: self })
+        (!self.taken.swap(true, Ordering::Acquire)).then(|| Guard { lock: self })
     }
 }
 
