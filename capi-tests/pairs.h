@@ -32,11 +32,12 @@ struct pairs {
     int sender;
     size_t slot;  /* bytes from one slot to the next */
     char *local;  /* where puts come from and gets go to: first of the slots */
+    char *other;  /* the same, outside the segment if `local` is inside, and the other way round */
     char *mine;   /* where the partner works in this segment: first of the slots */
     char *remote; /* the same at the partner */
 };
 
-static struct pairs pairs = {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, NULL, NULL};
+static struct pairs pairs = {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, NULL, NULL, NULL};
 
 /* One kind of operation: run(size, n) does n of them, complete on return. */
 struct pairs_op {
@@ -88,7 +89,13 @@ static inline void pairs_start(const char *name, int argc, char **argv, int iter
     }
     pairs.mine = check_at(me, PAIRS_GUARD);
     pairs.remote = check_at(pairs.peer, PAIRS_GUARD);
-    pairs.local = pairs.in ? check_at(me, part + PAIRS_GUARD) : (char *)calloc(part, 1) + PAIRS_GUARD;
+    pairs.local = check_at(me, part + PAIRS_GUARD);
+    pairs.other = (char *)calloc(part, 1) + PAIRS_GUARD;
+    if (!pairs.in) {
+        char *inside = pairs.local;
+        pairs.local = pairs.other;
+        pairs.other = inside;
+    }
 }
 
 /* Whether a process works on this segment. */
@@ -106,6 +113,17 @@ static inline void pairs_guards(const char *p, size_t size, const char *what) {
 /* What a memset of `size` bytes writes. */
 static inline int pairs_value(size_t size) { return (int)(size % 251) + 1; }
 
+/* One get into `to`, checked at once, before anything else could complete it. */
+static inline void pairs_check_get(const struct pairs_op *op, size_t size, char *to, uint64_t seed, const char *what) {
+    char *local = pairs.local;
+    memset(to - PAIRS_GUARD, 0x5a, size + 2 * PAIRS_GUARD);
+    pairs.local = to;
+    op->run(size, 1);
+    pairs.local = local;
+    check_same(to, size, seed, what);
+    pairs_guards(to, size, "memory around a get");
+}
+
 /* Checks one operation of `size` bytes, then times pairs.iters of them: microseconds of each, 0 if not a sender. */
 static inline double pairs_measure(const struct pairs_op *op, size_t size) {
     uint64_t seed = check_mix(size * 100 + (unsigned char)op->section);
@@ -120,10 +138,11 @@ static inline double pairs_measure(const struct pairs_op *op, size_t size) {
     check_fill(op->kind == PAIRS_GET ? pairs.mine : pairs.local, size, from_me);
     check_barrier();
     if (pairs.sender) {
-        op->run(size, 1);
         if (op->kind == PAIRS_GET) {
-            check_same(dest, size, from_peer, what);
-            pairs_guards(dest, size, "memory around a get");
+            pairs_check_get(op, size, pairs.other, from_peer, what);
+            pairs_check_get(op, size, pairs.local, from_peer, what);
+        } else {
+            op->run(size, 1);
         }
         if (pairs.warm) op->run(size, pairs.iters / 10 + 1);
         began = check_now();

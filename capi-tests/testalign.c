@@ -37,17 +37,18 @@ static void check_puts(size_t size, int from) {
 static void check_gets(size_t size, int from) {
     uint64_t seed = check_mix(size * 64 + 32 + (unsigned)from);
     gasnet_handle_t pending[ALIGNMENTS];
+    char *local = from % 2 ? pairs.local : pairs.other;
     int to;
     check_alive("gets at all alignments");
-    blank(pairs.local);
+    blank(local);
     check_fill(pairs.mine + from, size, seed);
     check_barrier();
     for (to = 0; pairs.sender && to < ALIGNMENTS; to++)
-        pending[to] = gasnet_get_nb_bulk(slot(pairs.local, to), pairs.peer, pairs.remote + from, size);
+        pending[to] = gasnet_get_nb_bulk(slot(local, to), pairs.peer, pairs.remote + from, size);
     for (to = 0; pairs.sender && to < ALIGNMENTS; to++) {
         gasnet_wait_syncnb(pending[to]);
-        check_same(slot(pairs.local, to), size, seed, "a get between alignments");
-        pairs_guards(slot(pairs.local, to), size, "memory around a get between alignments");
+        check_same(slot(local, to), size, seed, "a get between alignments");
+        pairs_guards(slot(local, to), size, "memory around a get between alignments");
     }
     check_barrier();
 }

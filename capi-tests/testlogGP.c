@@ -46,7 +46,13 @@ static void measure(int is_put, struct logp *p) {
     check_barrier();
     if (sender) {
         gasnet_wait_syncnb(start(is_put, p->size));
-        if (!is_put) check_same(local, p->size, seed, "a get");
+        if (!is_put) {
+            char *outside = (char *)calloc(p->size, 1);
+            check_same(local, p->size, seed, "a get");
+            gasnet_wait_syncnb(gasnet_get_nb_bulk(outside, peer, remote, p->size));
+            check_same(outside, p->size, seed, "a get to memory outside the segment");
+            free(outside);
+        }
 
         t = check_now();
         for (i = 0; i < iters; i++) gasnet_wait_syncnb(start(is_put, p->size));
