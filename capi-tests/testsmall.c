@@ -1,5 +1,5 @@
 /* testsmall: latency and flood rate of small puts and gets, checked and as a table. */
-/* faults: flip_put flip_get skip_sync:portals */
+/* faults: flip_put flip_get skip_sync:portals drop_op:portals */
 /* args: 200 2048 */
 /* nodes: any */
 /* threads: both */
