@@ -99,14 +99,10 @@ GASNETI_TRYLOCK_FUNCTION(gasnett_rwlock_trywrlock, gasnett_rwlock_t, gasneti_rwl
 
 GASNETI_END_EXTERNC
 
-/* Thread keys: one pointer per thread, null at first. A key is named, not passed: the macros paste its name. */
-#if GASNETI_THREADED
-#define GASNETI_THREAD_LOCAL __thread
-#else
-#define GASNETI_THREAD_LOCAL
-#endif
-#define GASNETT_THREADKEY_DECLARE(key) extern GASNETI_THREAD_LOCAL void *gasneti_threadkey_##key
-#define GASNETT_THREADKEY_DEFINE(key) GASNETI_THREAD_LOCAL void *gasneti_threadkey_##key = NULL
+/* Thread keys: one pointer per thread, null at first. A key is named, not passed: the macros paste its name. They work in
+   every mode: a program may have threads although only one of them uses GASNet. */
+#define GASNETT_THREADKEY_DECLARE(key) extern __thread void *gasneti_threadkey_##key
+#define GASNETT_THREADKEY_DEFINE(key) __thread void *gasneti_threadkey_##key = NULL
 #define gasnett_threadkey_init(key) ((void)0)
 #define gasnett_threadkey_get(key) ((void *)(gasneti_threadkey_##key))
 #define gasnett_threadkey_set(key, value) ((void)(gasneti_threadkey_##key = (void *)(value)))
