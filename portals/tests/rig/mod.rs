@@ -184,7 +184,8 @@ impl Rig {
     /// Calls the nodes that have nothing else to do, so that what they have begun goes on.
     pub fn nudge(&self, running: &[Running<'_>]) {
         for node in &self.nodes {
-            if node.interface().is_some() || !running.iter().any(|call| core::ptr::eq(call.node, node)) {
+            let busy = |call: &Running<'_>| core::ptr::eq(call.node, node) && !call.is_over();
+            if node.interface().is_some() || !running.iter().any(busy) {
                 node.progress();
             }
         }
@@ -276,6 +277,7 @@ pub struct Node {
 pub struct Running<'a> {
     node: &'a Node,
     thread: Option<std::thread::JoinHandle<Returned>>,
+    answer: std::cell::RefCell<Option<Reply>>,
 }
 
 type Reply = Result<(Answer, Vec<u8>), Error>;
@@ -441,7 +443,7 @@ impl Node {
                 None
             }
         };
-        Running { node: self, thread }
+        Running { node: self, thread, answer: None.into() }
     }
 
     /// `PtlGetId`
@@ -550,21 +552,28 @@ impl Node {
 }
 
 impl Running<'_> {
-    /// Whether [`Running::finish`] would return at once.
+    /// Whether the call is over; from then on the node can be called again.
     pub fn is_over(&self) -> bool {
         match (&self.thread, &self.node.link) {
             (Some(thread), _) => thread.is_finished(),
-            (None, Link::There(remote)) => remote.has_answered(),
+            (None, Link::There(remote)) => {
+                let mut answer = self.answer.borrow_mut();
+                if answer.is_none() && remote.has_answered() {
+                    *answer = Some(remote.receive());
+                }
+                answer.is_some()
+            }
             (None, Link::Here(_)) => unreachable!("a local call runs in a thread"),
         }
     }
 
     /// Waits until the call is over.
     pub fn finish(self) -> Result<Answer, Error> {
-        let reply = match (self.thread, &self.node.link) {
-            (Some(thread), _) => thread.join().expect("a calling thread panicked").0,
-            (None, Link::There(remote)) => remote.receive(),
-            (None, Link::Here(_)) => unreachable!("a local call runs in a thread"),
+        let reply = match (self.thread, self.answer.into_inner(), &self.node.link) {
+            (Some(thread), _, _) => thread.join().expect("a calling thread panicked").0,
+            (None, Some(reply), _) => reply,
+            (None, None, Link::There(remote)) => remote.receive(),
+            (None, None, Link::Here(_)) => unreachable!("a local call runs in a thread"),
         };
         reply.map(|(answer, _)| answer)
     }
