@@ -117,6 +117,10 @@ fn md_draw() -> impl Strategy<Value = MdDraw> {
                 // What a largest size means then is open.
                 options &= !MAX_SIZE;
             }
+            if threshold > 0 && options & EVENT_START_DISABLE != 0 {
+                // Whether a descriptor that logs neither takes acknowledgements, and counts them, is open.
+                options &= !EVENT_END_DISABLE;
+            }
             MdDraw { len, options, threshold, max_size, eq, unlink }
         },
     )

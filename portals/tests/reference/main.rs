@@ -18,8 +18,10 @@ use driver::{Op, ops, play};
 use rig::Kind;
 use rig::watchdog::Watchdog;
 
+/// Checks `cases` lists of operations, or as many as `PROPTEST_CASES` says.
 fn check(kind: Kind, cases: u32) {
-    let _watchdog = Watchdog::new(format!("random operations on {kind:?}"), 500);
+    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
+    let _watchdog = Watchdog::new(format!("random operations on {kind:?}"), 300 + u64::from(cases));
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
     let strategy = (any::<u64>(), ops());
     let run = |(seed, ops): (u64, Vec<Op>)| play(&kind.rig_seeded(seed), &ops);
