@@ -194,6 +194,11 @@ impl Ctx {
         }
         // SAFETY: the caller's promise.
         unsafe { self.job.conduit.request(self, node, m) };
+        // A handler of our own must not wait for a later call: another thread may make no other calls than puts to
+        // mapped peers, which do not poll, until this handler has run.
+        if node == self.job.mynode {
+            self.poll();
+        }
     }
 
     /// The token that `token` stands for, if it is that of the handler which this thread is running.
