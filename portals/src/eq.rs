@@ -430,7 +430,7 @@ impl Interface {
     }
 
     /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no handler.
-    #[inline]
+    #[inline(always)]
     pub fn eq_next(&self, eq: EqHandle) -> Result<Option<BriefEvent>, Error> {
         let Some((_, taken)) = self.eq_take(eq)? else { return Ok(None) };
         let md = taken.md();

@@ -30,7 +30,7 @@ impl<P: Portals, S> Queue<P, S> {
     ///
     /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event
     /// is a lost message: fatal.
-    #[inline]
+    #[inline(always)]
     pub(super) fn get(&self, portals: &P) -> Option<Event> {
         match portals.eq_get(self.eq) {
             Ok(Fetched::Empty) => None,
@@ -43,7 +43,7 @@ impl<P: Portals, S> Queue<P, S> {
 
 impl<P: Portals> Queue<P, ()> {
     /// The next event, unless there is none or another thread is taking.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&self, portals: &P) -> Option<Event> {
         let _taker = self.taker.try_lock()?;
         self.get(portals)

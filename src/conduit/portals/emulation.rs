@@ -158,7 +158,8 @@ impl Portals for Emulation {
         self.interface.eq_free(eq).map_err(|e| error("PtlEQFree", e))
     }
 
-    #[inline]
+    // Inlined, so that the event is never put together in memory.
+    #[inline(always)]
     fn eq_get(&self, eq: EqHandle) -> Result<Fetched, Error> {
         let Some(e) = self.interface.eq_next(eq).map_err(|e| error("PtlEQGet", e))? else {
             return Ok(Fetched::Empty);

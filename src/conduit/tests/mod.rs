@@ -170,8 +170,13 @@ impl<P: Portals> World<P> {
             });
             done.store(true, Ordering::Release);
         });
-        let answered: u64 = self.ranks.iter().map(|r| r.errors.load(Ordering::Relaxed)).sum();
-        assert_eq!(answered, 0, "errors in handlers or clients");
+        for x in self.ranks.iter().filter_map(|r| r.conduit.extension()) {
+            // All that peers target is memory that they reach without help.
+            let c = x.counters();
+            assert!(c.framed == 0 && c.dropped == 0, "{c:?}");
+        }
+        let errors: u64 = self.ranks.iter().map(|r| r.errors.load(Ordering::Relaxed)).sum();
+        assert_eq!(errors, 0, "errors in handlers or clients");
     }
 
     fn serve_until(&self, up: Up<'_, P>, done: impl Fn() -> bool) {
