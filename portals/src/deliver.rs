@@ -319,6 +319,17 @@ impl Interface {
         peer.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Has the line of a descriptor's next event fetched.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, peer: &Peer, found: &Found<'_>) {
+        if let Some(eq) = found.traits.eq()
+            && let Some(ring) = peer.rings.get(eq as usize)
+            && ring.is(found.cell.eq_key.load(Ordering::Relaxed))
+        {
+            ring.prefetch();
+        }
+    }
+
     /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names the
     /// descriptor.
     #[inline(always)]

@@ -86,6 +86,19 @@ impl Ring {
         Slots { first: tagged.map_addr(|address| address & !(LINE - 1)), size, ring: PhantomData }
     }
 
+    /// Asks for the line of the next slot, which the consumer may be looking at, so that it is on its way to us while
+    /// we do other things.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+            let slot = &raw const *self.slots().at(self.memo.hint());
+            // SAFETY: a hint, for any address whatever.
+            unsafe { _mm_prefetch::<_MM_HINT_ET0>(slot.cast()) };
+        }
+    }
+
     /// Posts an event: its ticket, or `None` if there was no room.
     #[inline(always)]
     pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {

@@ -154,7 +154,10 @@ impl Interface {
         };
         fault::point("put.matched");
         let word = match (find, peer) {
-            (Find::Found(found), Some(peer)) => Word::new(peer.index, found.md, near[0], near[1]),
+            (Find::Found(found), Some(peer)) => {
+                self.prefetch(peer, &found);
+                Word::new(peer.index, found.md, near[0], near[1])
+            }
             _ => Word::near(near[0], near[1]),
         };
         (find, self.hold(word))

@@ -64,6 +64,12 @@ pub(crate) struct Memo {
 }
 
 impl Memo {
+    /// A ticket below which all are claimed.
+    #[inline(always)]
+    pub(crate) fn hint(&self) -> u64 {
+        self.hint.load(Ordering::Relaxed)
+    }
+
     /// Begins anew where the consumer is.
     pub(crate) fn restart(&self, head: u64) {
         self.hint.store(head, Ordering::Relaxed);
@@ -81,7 +87,7 @@ pub(crate) fn claim<'a>(
     head: &AtomicU64,
     producer: u32,
 ) -> Result<u64, u64> {
-    let mut ticket = memo.hint.load(Ordering::Relaxed);
+    let mut ticket = memo.hint();
     let mut moves = 0u32;
     loop {
         let word = control_of(ticket);
@@ -145,7 +151,7 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
 
 /// A ticket that nothing that was claimed before this call has reached.
 pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, memo: &Memo) -> u64 {
-    let mut ticket = memo.hint.load(Ordering::Relaxed);
+    let mut ticket = memo.hint();
     loop {
         let lead = ahead(control_of(ticket).load(Ordering::Acquire), ticket);
         if lead < 0 {

@@ -1,0 +1,195 @@
+//! Two pinned processes over shared memory: what an 8-byte put costs until its ACK has been read, between rounds of
+//! an 8-byte memcpy and of a cache line that travels between the two cores.
+//!
+//! `cargo run --release --example put_latency`. Run by hand; nothing depends on its numbers.
+
+use std::hint::{black_box, spin_loop};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use portals3::md_options::*;
+use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use portals3::*;
+
+const ROUNDS: usize = 2000;
+const ENOUGH: usize = 200;
+const RAR: u32 = 38;
+const AM: u32 = 39;
+
+fn pin(core: usize) {
+    // SAFETY: the set is a plain array of bits.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(core, &mut set);
+        libc::sched_setaffinity(0, size_of_val(&set), &set);
+    }
+}
+
+fn md(start: *mut u8, length: usize, options: u32, eq: EqHandle) -> Md {
+    let user_ptr = null_mut();
+    Md {
+        start: start.cast(),
+        length: length as u64,
+        threshold: THRESH_INF,
+        max_size: 0,
+        options,
+        user_ptr,
+        eq,
+    }
+}
+
+/// Nanoseconds per call.
+fn time(count: usize, mut work: impl FnMut()) -> f64 {
+    let start = Instant::now();
+    for _ in 0..count {
+        work();
+    }
+    start.elapsed().as_nanos() as f64 / count as f64
+}
+
+/// Median, lower decile and least.
+fn spread(values: &mut [f64]) -> [f64; 3] {
+    values.sort_by(f64::total_cmp);
+    [values[values.len() / 2], values[values.len() / 10], values[0]]
+}
+
+fn main() {
+    // SAFETY: new descriptors and a new mapping; the words at its start are atomics in both processes.
+    let (file, words) = unsafe {
+        let file = OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC));
+        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        let words = libc::mmap(null_mut(), 4096, rights, kind, -1, 0).cast::<AtomicU64>();
+        (file, std::slice::from_raw_parts(words, 512))
+    };
+    let (ball, ready, done) = (&words[0], &words[64], &words[128]);
+    // SAFETY: there is one thread.
+    let child = unsafe { libc::fork() };
+    let index = u32::from(child == 0);
+    pin(index as usize);
+    let single = std::env::args().nth(1).is_none_or(|mode| mode != "par");
+    let spec = FabricSpec {
+        arena: file,
+        index,
+        size: 2,
+        bytes: 8 << 20,
+        nid: 0,
+        jid: 1,
+        attach: AttachPolicy::Allowed,
+    };
+    let mut ni = Interface::shm(Fabric::join(spec).expect("join"), None).expect("PtlNIInit");
+    if single {
+        // SAFETY: there is one thread.
+        unsafe { ni.set_single_threaded() };
+    }
+    let memory = ni.alloc(1 << 16, 64).expect("alloc").as_ptr();
+    let [eq, am_eq] = [8192; 2].map(|count| ni.eq_alloc(count, None).expect("PtlEQAlloc"));
+    let silent = EVENT_START_DISABLE | EVENT_END_DISABLE;
+    // SAFETY: library memory is never freed.
+    let (source, quiet) = unsafe {
+        let me =
+            ni.me_attach(RAR, ProcessId::ANY, 0, !0xf, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+        let rar = md(memory, 4096, OP_PUT | OP_GET | MANAGE_REMOTE | silent, EqHandle::NONE);
+        ni.md_attach(me, &rar, Unlink::Retain).expect("PtlMDAttach");
+        let me =
+            ni.me_attach(AM, ProcessId::ANY, 3, !0xf, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+        let am = md(memory.add(4096), 4096, OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, am_eq);
+        ni.md_attach(me, &am, Unlink::Retain).expect("PtlMDAttach");
+        let source = md(memory.add(8192), 4096, EVENT_START_DISABLE, eq);
+        let quiet = md(memory.add(8192), 4096, 0, EqHandle::NONE);
+        (
+            ni.md_bind(&source, Unlink::Retain).expect("PtlMDBind"),
+            ni.md_bind(&quiet, Unlink::Retain).expect("PtlMDBind"),
+        )
+    };
+    ready.fetch_add(1, Ordering::SeqCst);
+    while ready.load(Ordering::SeqCst) != 2 {
+        spin_loop();
+    }
+    let peer = ProcessId { nid: 0, pid: 1 - index };
+    let message = |hdr| {
+        ni.put_region(source, 0, 8, AckReq::NoAck, peer, AM, 0, 3, 0, hdr).expect("PtlPutRegion");
+    };
+    if child == 0 {
+        // The other side returns the ball and the messages, and is otherwise idle.
+        while done.load(Ordering::Relaxed) == 0 {
+            let now = ball.load(Ordering::Acquire);
+            if now & 1 == 1 {
+                ball.store(now + 1, Ordering::Release);
+            }
+            if let Some(event) = ni.eq_next(am_eq).expect("PtlEQGet") {
+                message(event.hdr_data);
+                while ni.eq_next(eq).expect("PtlEQGet").is_some() {}
+            }
+        }
+        return;
+    }
+    let wait = |eq, kind| loop {
+        if let Some(event) = ni.eq_next(eq).expect("PtlEQGet")
+            && event.kind == kind
+        {
+            return;
+        }
+    };
+    let mut figures: [Vec<f64>; 7] = Default::default();
+    let (mut from, mut to) = ([1u8; 64], [0u8; 64]);
+    for _ in 0..ROUNDS {
+        figures[0].push(time(ENOUGH, || {
+            let length = black_box(8);
+            // SAFETY: two buffers of 64 bytes.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    black_box(&raw mut from).cast::<u8>(),
+                    (&raw mut to).cast(),
+                    length,
+                )
+            };
+            black_box(&mut to);
+        }));
+        figures[1].push(time(ENOUGH, || {
+            let now = ball.load(Ordering::Relaxed) + 1;
+            ball.store(now, Ordering::Release);
+            while ball.load(Ordering::Acquire) == now {
+                spin_loop();
+            }
+        }));
+        figures[2].push(time(ENOUGH, || {
+            ni.put_region(source, 0, 8, AckReq::Ack, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
+            wait(eq, EventKind::SendEnd);
+            wait(eq, EventKind::Ack);
+        }));
+        figures[3].push(time(ENOUGH, || {
+            ni.get_region(source, 0, 8, peer, RAR, 0, 0, 64).expect("PtlGetRegion");
+            wait(eq, EventKind::ReplyEnd);
+        }));
+        figures[4].push(time(ENOUGH, || {
+            message(7);
+            wait(am_eq, EventKind::PutEnd);
+            wait(eq, EventKind::SendEnd);
+        }));
+        figures[6].push(time(ENOUGH, || {
+            ni.put_region(quiet, 0, 8, AckReq::NoAck, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
+        }));
+        figures[5].push(time(ENOUGH, || {
+            black_box(ni.eq_next(eq).expect("PtlEQGet").is_none());
+        }));
+    }
+    done.store(1, Ordering::Relaxed);
+    let names = [
+        "memcpy of 8 bytes",
+        "cache line round trip",
+        "put of 8 bytes, SEND_END and ACK read",
+        "get of 8 bytes, REPLY_END read",
+        "round trip of two puts with PUT_END",
+        "look at an empty queue",
+        "put of 8 bytes without any event",
+    ];
+    println!("{} rounds of {ENOUGH}, ns: median, least", ROUNDS);
+    for (name, values) in names.iter().zip(&mut figures) {
+        let [middle, decile, least] = spread(values);
+        println!("{name:40} {middle:9.1} {decile:9.1} {least:9.1}");
+    }
+    // SAFETY: waits for the child.
+    unsafe { libc::waitpid(child, null_mut(), 0) };
+}
