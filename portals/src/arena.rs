@@ -265,7 +265,13 @@ pub(crate) fn granted(wished: &Limits) -> Limits {
 pub(crate) struct View {
     base: NonNull<u8>,
     bytes: usize,
-    layout: Layout,
+    tables_end: usize,
+    // First elements of the tables.
+    pt: NonNull<PtEntry>,
+    ac: NonNull<AcEntry>,
+    me: NonNull<MeCell>,
+    md: NonNull<MdCell>,
+    eq: NonNull<EqCell>,
     pub(crate) max_mes: u32,
     pub(crate) max_mds: u32,
     pub(crate) max_eqs: u32,
@@ -282,10 +288,20 @@ impl View {
     pub(crate) unsafe fn new(base: NonNull<u8>, bytes: usize, limits: &Limits) -> Option<View> {
         let limits = granted(limits);
         let layout = Layout::new(&limits);
-        (layout.end <= bytes).then_some(View {
+        if layout.end > bytes {
+            return None;
+        }
+        // SAFETY: inside the arena, as just checked.
+        let at = |offset| unsafe { base.add(offset) };
+        Some(View {
             base,
             bytes,
-            layout,
+            tables_end: layout.end,
+            pt: at(layout.pt).cast(),
+            ac: at(layout.ac).cast(),
+            me: at(layout.me).cast(),
+            md: at(layout.md).cast(),
+            eq: at(layout.eq).cast(),
             max_mes: limits.max_mes,
             max_mds: limits.max_mds,
             max_eqs: limits.max_eqs,
@@ -329,7 +345,7 @@ impl View {
 
     /// First byte after the tables.
     pub(crate) fn tables_end(&self) -> usize {
-        self.layout.end
+        self.tables_end
     }
 
     /// A structure inside of the arena. `offset` was checked by the caller.
@@ -349,27 +365,32 @@ impl View {
 
     #[inline(always)]
     pub(crate) fn pt(&self, index: u32) -> Option<&PtEntry> {
-        (index <= self.max_pt_index).then(|| self.at(self.layout.pt + index as usize * size_of::<PtEntry>()))
+        // SAFETY: inside the table, which lies inside the arena and consists of atomics.
+        (index <= self.max_pt_index).then(|| unsafe { self.pt.add(index as usize).as_ref() })
     }
 
     #[inline(always)]
     pub(crate) fn ac(&self, index: u32) -> Option<&AcEntry> {
-        (index <= self.max_ac_index).then(|| self.at(self.layout.ac + index as usize * size_of::<AcEntry>()))
+        // SAFETY: inside the table, which lies inside the arena and consists of atomics.
+        (index <= self.max_ac_index).then(|| unsafe { self.ac.add(index as usize).as_ref() })
     }
 
     #[inline(always)]
     pub(crate) fn me(&self, index: u32) -> Option<&MeCell> {
-        (index < self.max_mes).then(|| self.at(self.layout.me + index as usize * size_of::<MeCell>()))
+        // SAFETY: inside the table, which lies inside the arena and consists of atomics.
+        (index < self.max_mes).then(|| unsafe { self.me.add(index as usize).as_ref() })
     }
 
     #[inline(always)]
     pub(crate) fn md(&self, index: u32) -> Option<&MdCell> {
-        (index < self.max_mds).then(|| self.at(self.layout.md + index as usize * size_of::<MdCell>()))
+        // SAFETY: inside the table, which lies inside the arena and consists of atomics.
+        (index < self.max_mds).then(|| unsafe { self.md.add(index as usize).as_ref() })
     }
 
     #[inline(always)]
     pub(crate) fn eq(&self, index: u32) -> Option<&EqCell> {
-        (index < self.max_eqs).then(|| self.at(self.layout.eq + index as usize * size_of::<EqCell>()))
+        // SAFETY: inside the table, which lies inside the arena and consists of atomics.
+        (index < self.max_eqs).then(|| unsafe { self.eq.add(index as usize).as_ref() })
     }
 
     /// The table of a scattered descriptor, at an offset that may come from a peer.

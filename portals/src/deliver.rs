@@ -26,6 +26,7 @@ use crate::hazard::{Hold, NOTHING, Word};
 use crate::md::{self, Accepted, Kind, Local, Traits, state};
 use crate::nal::{PeerState, os};
 use crate::ni::{Interface, Peer};
+use crate::shortcut::Way;
 use crate::types::md_options::*;
 use crate::types::*;
 
@@ -129,6 +130,8 @@ pub(crate) struct Found<'a> {
     traits: Traits,
     length: u64,
     max_size: u64,
+    /// As the descriptor was when it was found.
+    accepted: Accepted,
     pt: &'a PtEntry,
     version: u64,
 }
@@ -165,7 +168,8 @@ pub(crate) enum Seized<'a> {
 
 /// How a walk ended.
 enum Walk<'a> {
-    Chosen(Found<'a>),
+    /// With the match bits that decide whether another message goes the same way, if they alone do.
+    Chosen(Found<'a>, Option<u64>),
     Unreachable,
     End,
     /// What was read does not belong together.
@@ -173,9 +177,39 @@ enum Walk<'a> {
 }
 
 impl Interface {
-    /// Walks a match list: where would this message go now? Writes nothing. Waits while the owner changes the list.
-    #[inline]
+    /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the list.
+    #[inline(always)]
     pub(crate) fn find<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
+        match self.find_by_shortcut(peer, header) {
+            Some(found) => Find::Found(found),
+            None => self.find_by_walk(peer, header),
+        }
+    }
+
+    #[inline(always)]
+    fn find_by_shortcut<'a>(&self, peer: &'a Peer, header: &Header) -> Option<Found<'a>> {
+        let pt = peer.view.pt(header.pt_index)?;
+        let ac = peer.view.ac(header.ac_index)?;
+        let way = peer.shortcuts.of(header).read(header)?;
+        // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same version,
+        // the list is the same.
+        let version = pt.version.load(Ordering::Acquire);
+        if header.initiator != self.index
+            || version != way.version
+            || ac.version.load(Ordering::Acquire) != way.ac_version
+        {
+            return None;
+        }
+        let cell = peer.view.md(way.md)?;
+        let now = if way.traits.counts() { cell.state.0.load(Ordering::Relaxed) } else { 0 };
+        let (accepted, _) =
+            md::accept(way.traits, way.length, way.max_size, now, header.remote_offset, header.rlength)?;
+        let Way { md, traits, length, max_size, .. } = way;
+        Some(Found { md, cell, traits, length, max_size, accepted, pt, version })
+    }
+
+    #[inline(never)]
+    fn find_by_walk<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
         let initiator = ProcessId { nid: self.nid, pid: header.initiator };
         let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index)) else {
             return Find::Missed;
@@ -184,9 +218,20 @@ impl Interface {
         loop {
             // Acquire pairs with the Release in `pt_end_change`: the list is as it was written.
             let version = pt.version.load(Ordering::Acquire);
+            let ac_version = ac.version.load(Ordering::Acquire);
             match acl::admits(ac, header, initiator) {
                 Some(true) if version & 1 == 0 => match self.walk(peer, header, initiator, pt, version) {
-                    Walk::Chosen(found) => return Find::Found(found),
+                    Walk::Chosen(found, care) => {
+                        if let Some(care) = care
+                            && header.initiator == self.index
+                            && pt_unchanged(pt, version)
+                        {
+                            let Found { md, traits, length, max_size, .. } = found;
+                            let way = Way { version, ac_version, md, traits, length, max_size };
+                            peer.shortcuts.of(header).write(header, care, &way);
+                        }
+                        return Find::Found(found);
+                    }
                     Walk::Unreachable => return Find::Unreachable,
                     Walk::End if pt_unchanged(pt, version) => return Find::Missed,
                     Walk::End | Walk::Again => {}
@@ -200,7 +245,6 @@ impl Interface {
         }
     }
 
-    #[inline(always)]
     fn walk<'a>(
         &self,
         peer: &'a Peer,
@@ -214,6 +258,9 @@ impl Interface {
         let relaxed = Ordering::Relaxed;
         let mut next = pt.head.load(relaxed);
         let mut steps = 0;
+        // The match bits that led here, unless something did that can change under one version.
+        let mut care = 0;
+        let mut constant = true;
         while next != 0 {
             steps += 1;
             let Some(me) = view.me(next - 1) else { return Walk::Again };
@@ -221,8 +268,7 @@ impl Interface {
                 return Walk::Again; // links of different times can form a ring
             }
             next = me.next.load(relaxed);
-            let differ = (me.match_bits.load(relaxed) ^ header.match_bits) & !me.ignore_bits.load(relaxed);
-            if differ != 0 || !acl::fits_id(me.match_id.load(relaxed), initiator) {
+            if !acl::fits_id(me.match_id.load(relaxed), initiator) {
                 continue;
             }
             let Some(md) = me.md.load(relaxed).checked_sub(1) else { continue };
@@ -231,19 +277,27 @@ impl Interface {
             if traits.0 & needs != needs {
                 continue;
             }
+            let ignore = me.ignore_bits.load(relaxed);
+            care |= !ignore;
+            if (me.match_bits.load(relaxed) ^ header.match_bits) & !ignore != 0 {
+                continue;
+            }
             let length = cell.length.load(relaxed);
             let max_size = cell.max_size.load(relaxed);
             let now = if traits.counts() { cell.state.0.load(relaxed) } else { 0 };
-            if md::accept(traits, length, max_size, now, header.remote_offset, header.rlength).is_none() {
+            let accepted = md::accept(traits, length, max_size, now, header.remote_offset, header.rlength);
+            let Some((accepted, _)) = accepted else {
                 if now & state::INACTIVE == 0 && now & state::FLIGHTS == state::FLIGHTS {
                     return Walk::Again; // it cannot count one more just now
                 }
+                constant = false;
                 continue;
-            }
+            };
             if traits.kind() != Kind::Arena && !self.reaches(peer, cell, traits.kind()) {
                 return if pt_unchanged(pt, version) { Walk::Unreachable } else { Walk::Again };
             }
-            return Walk::Chosen(Found { md, cell, traits, length, max_size, pt, version });
+            let care = constant.then_some(care);
+            return Walk::Chosen(Found { md, cell, traits, length, max_size, accepted, pt, version }, care);
         }
         Walk::End
     }
@@ -262,7 +316,7 @@ impl Interface {
     }
 
     /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn seize<'a>(
         &self,
         peer: &'a Peer,
@@ -280,33 +334,33 @@ impl Interface {
                 Find::Dead => return Seized::Dead,
             };
             fault::point("put.held");
-            if pt_unchanged(found.pt, found.version)
-                && let Some(accepted) = md::claim(
-                    found.cell,
-                    found.traits,
-                    found.length,
-                    found.max_size,
-                    header.remote_offset,
-                    header.rlength,
-                )
-            {
-                return Seized::Matched(Matched {
-                    md: found.md,
-                    cell: found.cell,
-                    traits: found.traits,
-                    generation: found.cell.generation.load(Ordering::Relaxed),
-                    accepted,
-                });
+            if pt_unchanged(found.pt, found.version) {
+                let accepted = if found.traits.counts() {
+                    let Found { cell, traits, length, max_size, .. } = found;
+                    md::claim(cell, traits, length, max_size, header.remote_offset, header.rlength)
+                } else {
+                    Some(found.accepted)
+                };
+                if let Some(accepted) = accepted {
+                    return Seized::Matched(Matched {
+                        md: found.md,
+                        cell: found.cell,
+                        traits: found.traits,
+                        generation: found.cell.generation.load(Ordering::Relaxed),
+                        accepted,
+                    });
+                }
             }
             find = self.find_again(peer, header, hold, near);
         }
     }
 
     #[cold]
+    #[inline(never)]
     fn find_again<'a>(&self, peer: &'a Peer, header: &Header, hold: &Hold<'_>, near: [u32; 2]) -> Find<'a> {
         // While we wait for the owner, we keep our own descriptors only.
         hold.change(Word::near(near[0], near[1]));
-        let find = self.find(peer, header);
+        let find = self.find_by_walk(peer, header);
         if let Find::Found(found) = find {
             hold.change(Word::new(peer.index, found.md, near[0], near[1]));
         }

@@ -9,6 +9,7 @@
 //! | `pt`, `me`, `md`, `eq`, `acl` | one object of the specification each |
 //! | `ops` | the initiator's side of put, get and get-put |
 //! | `deliver` | the target's side: the only code that walks a match list, whoever runs it |
+//! | `shortcut` | what this process remembers of match lists |
 //! | `memory` | moving the bytes |
 //! | `arena` | the layout of the memory that peers share; every word that two processes touch |
 //! | `ring` | slots in shared memory that many processes fill and one empties |
@@ -36,6 +37,7 @@ mod ni;
 mod ops;
 mod pt;
 mod ring;
+mod shortcut;
 #[cfg(test)]
 mod smoke;
 mod types;

@@ -20,6 +20,7 @@ use crate::me::MeRecord;
 use crate::nal::loopback::Loopback;
 use crate::nal::shm::Fabric;
 use crate::nal::{Nal, PeerState, Route, os};
+use crate::shortcut::Shortcuts;
 use crate::types::*;
 use crate::wire::Wire;
 
@@ -30,6 +31,7 @@ pub(crate) struct Peer {
     pub(crate) view: View,
     /// Our view of its queues' rings.
     pub(crate) rings: Box<[Ring]>,
+    pub(crate) shortcuts: Shortcuts,
     /// Cross-memory attach: not tried yet, works, does not.
     attach: AtomicU8,
 }
@@ -41,7 +43,7 @@ const FAILS: u8 = 2;
 impl Peer {
     fn new(index: u32, view: View) -> Peer {
         let rings = (0..view.max_eqs).map(|_| Ring::default()).collect();
-        Peer { index, view, rings, attach: AtomicU8::new(UNTRIED) }
+        Peer { index, view, rings, shortcuts: Shortcuts::default(), attach: AtomicU8::new(UNTRIED) }
     }
 }
 
@@ -131,6 +133,8 @@ pub struct Interface {
     pub(crate) limits: Limits,
     pub(crate) wire: Wire,
     pub(crate) owner: Lock<Owner>,
+    /// [`Nal::frames_flag`]
+    frames_flag: Option<NonNull<AtomicU32>>,
     pub(crate) nal: Box<dyn Nal>,
 }
 
@@ -219,6 +223,7 @@ impl Interface {
             limits,
             wire: Wire::new(size),
             owner: Lock::new(owner),
+            frames_flag: nal.frames_flag().map(NonNull::from),
             nal,
         };
         interface.open()?;
@@ -366,8 +371,16 @@ impl Interface {
 
     /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at event
     /// queues do so by themselves.
+    #[inline]
     pub fn progress(&self) {
-        self.wire.progress(self);
+        let come = match self.frames_flag {
+            // SAFETY: a word of the NAL, which lives as long as the interface and stays in its place.
+            Some(flag) => unsafe { flag.as_ref() }.load(Ordering::Relaxed) != 0,
+            None => self.nal.has_frames(),
+        };
+        if come || self.wire.is_waiting() {
+            self.wire.progress(self);
+        }
     }
 
     /// The network below.

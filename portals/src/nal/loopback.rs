@@ -2,6 +2,7 @@
 
 use core::alloc::Layout;
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
 
 use super::{Nal, Route};
 
@@ -69,6 +70,10 @@ unsafe impl Nal for Loopback {
     }
     fn has_frames(&self) -> bool {
         false
+    }
+    fn frames_flag(&self) -> Option<&AtomicU32> {
+        static NEVER: AtomicU32 = AtomicU32::new(0);
+        Some(&NEVER)
     }
     fn receive(&self, _max: usize, _sink: &mut dyn FnMut(u32, &[u8])) {}
 }

@@ -10,6 +10,7 @@ pub(crate) mod os;
 pub mod shm;
 
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU32;
 
 /// How messages to a peer travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,8 +61,12 @@ pub unsafe trait Nal: Send + Sync {
     /// Hands over one frame; false if there is no room now. Frames of one pair arrive in order unless the NAL says
     /// otherwise; they arrive at most once.
     fn send(&self, peer: u32, frame: &[u8]) -> bool;
-    /// Whether [`Nal::receive`] may find something. Cheap: asked in every poll.
+    /// Whether [`Nal::receive`] may find something. Cheap: asked in every poll, unless there is a flag.
     fn has_frames(&self) -> bool;
+    /// A word that is not 0 when [`Nal::receive`] may find something; it stays where it is.
+    fn frames_flag(&self) -> Option<&AtomicU32> {
+        None
+    }
     /// Takes the frames that have arrived, in order, with the number of their sender, until `sink` has been called
     /// `max` times or there are no more. Called by one thread at a time.
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8]));

@@ -9,7 +9,7 @@
 
 use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
@@ -36,6 +36,8 @@ struct Slot {
 struct Inbox {
     /// Ticket of the next frame to be taken; written by the owner of the inbox.
     head: Alone<AtomicU64>,
+    /// Raised by senders after they have published a frame, lowered by the owner before it looks.
+    flag: Alone<AtomicU32>,
     slots: [Slot; FRAMES as usize],
 }
 
@@ -168,6 +170,11 @@ impl Fabric {
         unsafe { &*self.inbox(index).cast() }
     }
 
+    fn flag_of(&self, index: u32) -> &AtomicU32 {
+        // SAFETY: inside the part of a process, aligned, an atomic.
+        unsafe { &(*self.inbox(index)).flag.0 }
+    }
+
     fn slot(&self, index: u32, ticket: u64) -> *mut Slot {
         const { assert!(offset_of!(Inbox, slots) % 64 == 0) };
         let first = self.inbox(index).wrapping_byte_add(offset_of!(Inbox, slots)).cast::<Slot>();
@@ -257,18 +264,24 @@ unsafe impl Nal for Fabric {
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
         unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len()) };
         self.control_of(peer, ticket).store(control(ticket, self.index, PUBLISHED), Ordering::Release);
+        // Release: who sees the flag sees the frame.
+        self.flag_of(peer).store(1, Ordering::Release);
         true
     }
 
-    #[inline]
     fn has_frames(&self) -> bool {
-        let next = self.next.load(Ordering::Relaxed);
-        says(self.control_of(self.index, next).load(Ordering::Relaxed), next, PUBLISHED)
+        self.flag_of(self.index).load(Ordering::Relaxed) != 0
+    }
+
+    fn frames_flag(&self) -> Option<&AtomicU32> {
+        Some(self.flag_of(self.index))
     }
 
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
         // Frames are copied out before they are looked at: whoever sent them could still write to them.
         let mut copy = [0u8; FRAME];
+        // Acquire: the frames of those who raised it are there. Who publishes later raises it again.
+        self.flag_of(self.index).swap(0, Ordering::AcqRel);
         for _ in 0..max {
             let next = self.next.load(Ordering::Relaxed);
             // Acquire: see `ring`.
@@ -285,6 +298,7 @@ unsafe impl Nal for Fabric {
             self.head_of(self.index).store(next.wrapping_add(1), Ordering::Release);
             sink(sender, &copy[..length]);
         }
+        self.flag_of(self.index).store(1, Ordering::Relaxed); // there may be more
     }
 }
 
