@@ -209,7 +209,7 @@ size_t gasnet_AMMaxLongRequest(void);
 size_t gasnet_AMMaxLongReply(void);
 int gasnet_AMPoll(void);
 int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source);
-void gasneti_blockuntil_round(uint32_t round);
+uint32_t gasneti_blockuntil_round(uint32_t round);
 
 /* Waits until cond is true. cond is evaluated again and again, with polls in between, at bounded intervals even if
    nothing arrives. */
@@ -217,8 +217,7 @@ void gasneti_blockuntil_round(uint32_t round);
   do {                                                                                                                \
     uint32_t gasneti_round = 0;                                                                                       \
     while (!(cond)) {                                                                                                 \
-      gasneti_blockuntil_round(gasneti_round);                                                                        \
-      gasneti_round += gasneti_round != 0xFFFFFFFFU;                                                                  \
+      gasneti_round = gasneti_blockuntil_round(gasneti_round);                                                           \
     }                                                                                                                 \
     gasnett_local_rmb();                                                                                              \
   } while (0)

@@ -410,6 +410,17 @@ impl Interface {
         }
     }
 
+    /// Wakes every mapped peer that sleeps on its doorbell, because something in memory that it shares with us has
+    /// changed; the change must have been made before the call.
+    pub fn ring_peers(&self) {
+        fence(Ordering::SeqCst);
+        for peer in (0..self.headers.len() as u32).filter(|&peer| peer != self.index) {
+            if let Some(header) = self.header_of(peer) {
+                doorbell::ring(header);
+            }
+        }
+    }
+
     /// How long a wait for events may sleep, at most: frames of a network that rings no doorbell, and room for
     /// frames of ours, must be looked for.
     pub(crate) fn longest_sleep_ns(&self) -> u64 {

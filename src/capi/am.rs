@@ -484,14 +484,15 @@ pub extern "C" fn gasnet_AMPoll() -> c_int {
 }
 
 /// One round of a wait that the `GASNET_BLOCKUNTIL` macro makes: spins, yields or sleeps as the wait mode says, and
-/// polls. `round` counts from 0; the first one only polls.
+/// polls. The first round is 0 and only polls; returns the number of the next.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasneti_blockuntil_round(round: u32) {
+pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
     let c = ctx("GASNET_BLOCKUNTIL");
     if let Some(past) = round.checked_sub(1) {
         c.relax(past);
     }
-    c.poll();
+    // A poll serves a limited number of events: where there were some there may be more.
+    if c.poll() { 0 } else { round.saturating_add(1) }
 }
 
 /// `gasnet_AMGetMsgSource`: rank of the process that sent the message of this handler.

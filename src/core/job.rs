@@ -101,11 +101,8 @@ impl Job {
 
         let config = conduit::Config::from_env(size, max_threads);
         let host = boot.host();
-        let portals = host
-            .arena
-            .try_clone()
-            .map_err(|e| no_network(&e))
-            .and_then(|arena| Emulation::open(arena, host.local_rank, host.local_size, &config))
+        let arena = host.arena.try_clone().unwrap_or_else(|e| no_network(&e));
+        let portals = Emulation::open(arena, host.local_rank, host.local_size, &config)
             .unwrap_or_else(|e| no_network(&e));
         // Everybody's part of the arena is there from here on.
         boot.barrier();

@@ -64,14 +64,17 @@ impl Waiting {
 }
 
 impl Ctx {
-    /// Serves the network once, unless this thread is inside a handler; ends this process if the job is ending.
+    /// Serves the network once, unless this thread is inside a handler; ends this process if the job is ending. True
+    /// if anything was there.
     #[inline]
-    pub fn poll(self) {
+    pub fn poll(self) -> bool {
         self.job.leave_if_ending();
-        if !self.in_handler() {
-            self.job.conduit.poll(self);
-            self.job.upper.progress(self);
+        if self.in_handler() {
+            return false;
         }
+        let served = self.job.conduit.poll(self);
+        self.job.upper.progress(self);
+        served
     }
 
     /// Polls until `done`.
@@ -79,12 +82,17 @@ impl Ctx {
     pub fn wait_until(self, mut done: impl FnMut() -> bool) {
         let mut round = 0;
         loop {
-            self.poll();
+            let served = self.poll();
             if done() {
                 return;
             }
-            self.relax(round);
-            round = round.saturating_add(1);
+            if served {
+                // A poll serves a limited number of events: there may be more.
+                round = 0;
+            } else {
+                self.relax(round);
+                round = round.saturating_add(1);
+            }
         }
     }
 

@@ -4,7 +4,9 @@
 //! Made by the core room, used by the conduit. Invariant: names and meanings on both sides are the specification's,
 //! so every method is one call.
 
-use super::{Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, Place, Portals, ProcessId};
+use super::{
+    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, OpenError, Place, Portals, ProcessId,
+};
 use crate::conduit::Config;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
@@ -29,7 +31,7 @@ impl Emulation {
     ///
     /// # Errors
     /// There is no memory for the arena.
-    pub fn open(arena: OwnedFd, index: u32, size: u32, config: &Config) -> Result<Emulation, Error> {
+    pub fn open(arena: OwnedFd, index: u32, size: u32, config: &Config) -> Result<Emulation, OpenError> {
         let spec = FabricSpec {
             arena,
             index,
@@ -39,9 +41,8 @@ impl Emulation {
             jid: 0,
             attach: AttachPolicy::Allowed,
         };
-        let fabric = Fabric::join(spec)
-            .map_err(|_| Error { call: "reservation of the arena", code: "PTL_NO_SPACE" })?;
-        Self::over(Interface::shm(fabric, Some(limits(config))), config)
+        let fabric = Fabric::join(spec).map_err(|e| OpenError(format!("no arena for Portals: {e}")))?;
+        Self::over(Interface::shm(fabric, Some(limits(config))), config).map_err(|e| OpenError(e.to_string()))
     }
 
     /// An interface of the limits that `config` needs, made ready for its threads.
@@ -286,6 +287,10 @@ impl Extension for Emulation {
 
     fn sleep(&self, seen: u32, timeout_ns: u64) {
         self.interface.sleep(seen, timeout_ns);
+    }
+
+    fn ring_peers(&self) {
+        self.interface.ring_peers();
     }
 
     fn blocked_by(&self) -> Option<u32> {

@@ -118,6 +118,16 @@ pub struct Error {
     pub code: &'static str,
 }
 
+/// Why an interface cannot be opened: text for a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenError(pub alloc::string::String);
+
+impl core::fmt::Display for OpenError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl core::fmt::Display for Error {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} failed: {}", self.call, self.code)
@@ -220,6 +230,10 @@ pub trait Extension: Send + Sync {
     /// Sleeps until an event is posted to any queue of ours, `seen` is no longer [`Extension::doorbell`], or
     /// `timeout_ns` has passed.
     fn sleep(&self, seen: u32, timeout_ns: u64);
+
+    /// Wakes the processes of this host that sleep on their doorbells, because something in memory that we share with
+    /// them has changed; the change must have been made before the call.
+    fn ring_peers(&self);
 
     /// The rank-on-host of a process that holds something we have been waiting for (an unpublished slot, a lock
     /// word), if there is one now.

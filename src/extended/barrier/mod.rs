@@ -15,7 +15,7 @@ use crate::core::am::Token;
 use crate::core::{Ctx, Error, Job, Result};
 use crate::{fault, report};
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use messages::{Arrival, Dissemination, Net};
 use shared::Board;
 use value::Value;
@@ -89,7 +89,17 @@ impl Barrier {
             self.last.store(value.pack(), Ordering::Relaxed);
         } else {
             match &self.way {
-                Way::Shared(board) => board.notify(epoch, value),
+                Way::Shared(board) => {
+                    board.notify(epoch, value);
+                    // Whoever comes last wakes those who sleep. The fence makes sure that of two who come at once, at least
+                    // one sees that all have arrived (store, fence, load on both sides).
+                    fence(Ordering::SeqCst);
+                    if board.arrived(epoch).is_some() {
+                        if let Some(extension) = ctx.job.conduit.extension() {
+                            extension.ring_peers();
+                        }
+                    }
+                }
                 Way::Messages(d) => d.notify(epoch, value, Messenger { ctx, function }),
             }
         }
