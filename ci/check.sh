@@ -72,13 +72,12 @@ if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else 
 step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
-step names ci/names.sh
 if command -v cbindgen >/dev/null 2>&1; then
     step cbindgen ci/cbindgen.sh
 else
     skip cbindgen "cbindgen is not installed"
 fi
-tests unit timeout 600 $cargo test --quiet --workspace --exclude capi-tests
+tests unit timeout 600 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests runner timeout 60 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
 echo "SEED=$SEED repeats this sample; logs are in $log"

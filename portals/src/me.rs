@@ -53,6 +53,7 @@ impl Interface {
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn add_me(
         &self,
         owner: &mut Owner,

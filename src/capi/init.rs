@@ -80,7 +80,9 @@ pub unsafe extern "C" fn gasneti_init(
     }
     refuse_forked("gasnet_init");
     std::panic::set_hook(Box::new(|p| {
-        let text = p.payload_as_str().unwrap_or("a bug");
+        let payload = p.payload();
+        let text = payload.downcast_ref::<&str>().copied();
+        let text = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a bug");
         let (file, line) = p.location().map_or(("?", 0), |l| (l.file(), l.line()));
         report::fatal(
             format_args!("libgasnet failed at {file}:{line}: {text}"),

@@ -47,7 +47,7 @@ pub fn print(fd: c_int) -> bool {
     imp::print(fd)
 }
 
-/// Loads what [`print`] needs, which allocates.
+/// Loads what [`print()`] needs, which allocates.
 pub fn prepare() {
     imp::prepare();
 }

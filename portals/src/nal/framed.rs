@@ -1,6 +1,6 @@
 //! A test network: interfaces of one process that know each other by frames only, delayed and reordered by a seed.
 //!
-//! It keeps what [`crate::wire`] asks of a network (the first frame of a message before its others, the first frames
+//! It keeps what `crate::wire` asks of a network (the first frame of a message before its others, the first frames
 //! of the requests of a pair in order) and otherwise hands frames over in an order drawn by lot. It also refuses
 //! frames now and then, and holds frames back, as a network that is full or slow would.
 //!

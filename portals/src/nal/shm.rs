@@ -3,7 +3,7 @@
 //! The file has one part per process: its arena, then its inbox. Each process reserves its own part, so that running
 //! out of memory is an error of [`Fabric::join`] rather than a signal later, and maps the whole.
 //!
-//! The inbox is a [`ring`] of frames, for messages to private memory that cross-memory attach cannot reach. All peers
+//! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach cannot reach. All peers
 //! share it, so that its size does not grow with the job. A producer that dies or stops while it holds a slot holds up the
 //! frames of the others; [`Nal::blocked_by`] names it.
 
