@@ -215,7 +215,7 @@ impl Interface {
                 (_, Seized::Dead) => {}
                 _ => {
                     let source = self.transfer_begin(&send, &header, Half::Send);
-                    let ack = ack == AckReq::Ack && send.traits.logs();
+                    let ack = ack == AckReq::Ack;
                     self.submit(hold, index, &header, Some(source), ack, region.md, 0);
                     return Ok(());
                 }
@@ -223,9 +223,8 @@ impl Interface {
             let link = self.post_start(&self.own, &send, &header, Half::Send);
             self.post_end(&self.own, &send, &header, Half::Send, link, true);
             fault::point("put.sent");
-            if let Some(accepted) = accepted
-                && send.traits.logs()
-            {
+            // An acknowledgement counts even where no event is logged.
+            if let Some(accepted) = accepted {
                 let header = Header { initiator: index, ..header };
                 if !self.post_ack(&local, accepted.offset, accepted.mlength, &header) {
                     self.drop_at(&self.own);
