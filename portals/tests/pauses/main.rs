@@ -1,33 +1,38 @@
-//! Death and delay: an initiator (or the owner of a list) is stopped or killed at each named point of a delivery.
+//! Death and delay: a process is stopped or killed at each named point of a delivery.
 //!
 //! Whoever is left goes on: its own messages arrive, its calls return, and what it cannot have is blamed on the one
 //! who holds it. A stopped process that is let go again finishes as if nothing had happened. Needs the feature
-//! `faults`.
+//! `faults`; a list of the points that the tests know is compared with the sources, so that none is forgotten.
 
 #![cfg(feature = "faults")]
 
 #[path = "../rig/mod.rs"]
 mod rig;
 
-use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE};
+use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, OP_GET, OP_PUT};
 use portals3::nal::PeerState;
-use portals3::{AckReq, EqHandle, Error, EventKind, InsPos, Interface, MdHandle, ProcessId, Unlink};
+use portals3::{
+    AckReq, EqHandle, Error, EventKind, InsPos, Interface, Md, MdHandle, MeHandle, ProcessId, Unlink,
+};
 
 use rig::agent::{Answer, Call, Swap};
 use rig::watchdog::Watchdog;
-use rig::{Kind, Node, Rig, To, md};
+use rig::{Kind, Node, Rig, Running, To, md};
 
 const PT: u32 = 4;
-/// Operations of the one who is paused, and at which passage of the point.
+/// Operations of the one who is paused.
 const COUNT: u64 = 10;
-const PASSAGE: u64 = 3;
-/// Index of the one who is paused; 0 is the target, 2 a bystander.
+/// Index of the one who is paused. 0 is the one that the tests look through, 2 a bystander.
 const VICTIM: u32 = 1;
 
+/// What the victim is doing when it is paused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Work {
     Put,
+    Get,
     GetPut,
+    /// Puts to descriptors that unlink themselves after one.
+    LastPut,
 }
 
 struct Scene {
@@ -36,17 +41,24 @@ struct Scene {
     md: MdHandle,
 }
 
+fn attach(node: &Node, eq: EqHandle, threshold: i32, unlink: Unlink) -> (MeHandle, MdHandle, Md) {
+    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let options = OP_PUT | OP_GET | MANAGE_REMOTE | EVENT_START_DISABLE;
+    let wanted = Md { threshold, ..md(node.memory(8), options, eq) };
+    (me, node.md_attach(me, wanted, unlink).expect("PtlMDAttach"), wanted)
+}
+
 impl Scene {
-    fn new(kind: Kind, point: &str, signal: &str) -> Scene {
-        let pause = format!("{point}:{signal}:{PASSAGE}");
-        let rig = kind.build_paused(3, VICTIM, &pause);
+    fn new(kind: Kind, pause: &str, work: Work) -> Scene {
+        let rig = kind.build_paused(3, VICTIM, pause);
         let node = &rig.nodes()[0];
         let eq = node.eq_alloc(256).expect("PtlEQAlloc");
-        let me =
-            node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
-        let options = portals3::md_options::OP_PUT | portals3::md_options::OP_GET;
-        let wanted = md(node.memory(8), options | MANAGE_REMOTE | EVENT_START_DISABLE, eq);
-        let md = node.md_attach(me, wanted, Unlink::Retain).expect("PtlMDAttach");
+        if work == Work::LastPut {
+            for _ in 0..COUNT {
+                attach(node, eq, 1, Unlink::Unlink);
+            }
+        }
+        let (_, md, _) = attach(node, eq, portals3::THRESH_INF, Unlink::Retain);
         Scene { rig, eq, md }
     }
 
@@ -62,21 +74,28 @@ impl Scene {
         &self.rig.nodes()[VICTIM as usize]
     }
 
-    fn to(&self) -> To {
-        To { id: self.target().id(), pt: PT, ac: 0, bits: 0, offset: 0 }
+    fn bystander(&self) -> &Node {
+        &self.rig.nodes()[2]
     }
 
-    /// What a node does to the target, [`COUNT`] times.
-    fn call(&self, node: &Node, work: Work) -> Call {
-        let from = node.memory(8);
+    fn to(&self, node: &Node) -> To {
+        To { id: node.id(), pt: PT, ac: 0, bits: 0, offset: 0 }
+    }
+
+    /// What `node` does to `other`, [`COUNT`] times.
+    fn call(&self, node: &Node, other: &Node, work: Work) -> Call {
+        let (from, to) = (node.memory(8), self.to(other));
         let put = node.md_bind(md(from, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
         match work {
-            Work::Put => Call::PutMany { md: put, ack: AckReq::NoAck, to: self.to(), hdr: 0, count: COUNT },
+            Work::Put | Work::LastPut => {
+                Call::PutMany { md: put, ack: AckReq::NoAck, to, hdr: 0, count: COUNT }
+            }
+            Work::Get => Call::GetMany { md: put, to, count: COUNT },
             Work::GetPut => {
                 let (eq, into) = (node.eq_alloc(64).expect("PtlEQAlloc"), node.memory(8));
                 let get = node.md_bind(md(into, 0, eq), Unlink::Retain).expect("PtlMDBind");
                 let (get_address, put_address) = (into.address, from.address);
-                let swap = Swap { get, get_address, put, put_address, eq, to: self.to() };
+                let swap = Swap { get, get_address, put, put_address, eq, to };
                 Call::SwapMany { swap, first: 1, count: COUNT }
             }
         }
@@ -84,19 +103,21 @@ impl Scene {
 
     /// The bystander puts; nobody who is stopped or dead can keep it from that.
     fn bystander_goes_on(&self) {
-        let node = &self.rig.nodes()[2];
-        let answer = node.begin(self.call(node, Work::Put)).finish();
+        let node = self.bystander();
+        let answer = node.begin(self.call(node, self.target(), Work::Put)).finish();
         assert!(matches!(answer, Ok(Answer::Number(COUNT))), "{answer:?}");
+        node.progress();
     }
 
-    /// Takes what can be taken: all events of the bystander, or those before the slot that the victim holds.
+    /// Takes what can be taken: all that the bystander sent, or what stands before that which the victim holds. Tells
+    /// how many operations of the victim ended, and who holds up the rest.
     fn take(&self) -> (u64, Option<u32>) {
         let (mut victim, mut bystander) = (0, 0);
         loop {
             match self.interface().eq_get(self.eq).expect("PtlEQGet") {
+                Some(fetched) if fetched.event.kind == EventKind::Unlink => {}
                 Some(fetched) => {
                     assert!(!fetched.dropped);
-                    assert!(matches!(fetched.event.kind, EventKind::PutEnd | EventKind::GetPutEnd));
                     let of_victim = fetched.event.initiator == self.victim().id();
                     *(if of_victim { &mut victim } else { &mut bystander }) += 1;
                 }
@@ -114,94 +135,222 @@ impl Scene {
 
     fn await_victim(&self, flags: i32) {
         let pid = self.victim().os_pid().expect("the victim is a process");
-        // SAFETY: the record is room for the answer; the process is a child of ours.
+        // SAFETY: a record of zeros is a valid one.
         let mut record: libc::siginfo_t = unsafe { core::mem::zeroed() };
-        // SAFETY: as above.
+        // SAFETY: the record is room for the answer; the process is a child of ours.
         let result = unsafe { libc::waitid(libc::P_PID, pid as u32, &mut record, flags | libc::WNOWAIT) };
         assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
     }
+
+    fn let_go(&self) {
+        let pid = self.victim().os_pid().expect("the victim is a process");
+        // SAFETY: a child of ours.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
+    }
+
+    /// The victim is done, and all that is left is read.
+    fn drain(&self) -> u64 {
+        self.rig.settle();
+        let mut ended = 0;
+        while let Some(fetched) = self.interface().eq_get(self.eq).expect("PtlEQGet") {
+            assert!(!fetched.dropped);
+            ended += u64::from(fetched.event.kind != EventKind::Unlink);
+        }
+        assert_eq!(self.interface().blocked_by(), None);
+        ended
+    }
+}
+
+fn watch(what: &str, point: &str, kind: Kind) -> Watchdog {
+    Watchdog::new(format!("{point} {what} on {kind:?}"), 100)
+}
+
+/// Points at which what comes after cannot be read until the victim goes on.
+fn holds_the_queue(point: &str) -> bool {
+    matches!(point, "event.reserved" | "frame.reserved")
 }
 
 fn stopped(kind: Kind, point: &str, work: Work) {
-    let _watchdog = Watchdog::new(format!("{point} stopped on {kind:?}"), 100);
-    let scene = Scene::new(kind, point, "stop");
-    let running = scene.victim().begin(scene.call(scene.victim(), work));
+    let _watchdog = watch("stopped", point, kind);
+    let scene = Scene::new(kind, &format!("{point}:stop:3"), work);
+    let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
     scene.await_victim(libc::WSTOPPED);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
-    if work == Work::Put {
-        scene.bystander_goes_on();
-    }
-    let (before, bystander) = if work == Work::Put { (scene.take().0, COUNT) } else { (0, 0) };
+    scene.bystander_goes_on();
+    let (before, holder) = scene.take();
+    assert!(!holds_the_queue(point) || holder == Some(VICTIM));
     let unlinked = scene.target().md_unlink(scene.md);
     assert!(matches!(unlinked, Ok(()) | Err(Error::MdInUse)), "{unlinked:?}");
-    let pid = scene.victim().os_pid().expect("a process");
-    // SAFETY: a child of ours.
-    unsafe { libc::kill(pid, libc::SIGCONT) };
-    let answer = running.finish();
+    scene.let_go();
+    // What comes to the descriptor after it has gone is dropped, and a swap would wait for its reply.
+    if unlinked.is_ok() && work == Work::GetPut {
+        return;
+    }
+    let answer = finish(&scene, running);
     assert!(matches!(answer, Ok(Answer::Number(_))), "{answer:?}");
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Alive);
-    let mut after = 0;
-    while scene.interface().eq_get(scene.eq).expect("PtlEQGet").is_some() {
-        after += 1;
-    }
-    assert_eq!(scene.interface().blocked_by(), None);
-    // Every message of both arrived, or was dropped because the descriptor had gone.
-    let all = COUNT + bystander;
+    let after = scene.drain();
     let seen = before + after + scene.target().dropped();
-    assert!(work == Work::GetPut || seen + bystander >= all, "{seen} of {all}");
+    let held = if holder.is_some() { COUNT } else { 0 };
+    assert!(seen >= COUNT && seen <= COUNT + held, "{before} before, {after} after");
     if unlinked.is_err() {
         assert_eq!(scene.target().md_unlink(scene.md), Ok(()));
     }
 }
 
+/// Waits for a call, helping where the network needs the target's help.
+fn finish(scene: &Scene, running: Running<'_>) -> Result<Answer, Error> {
+    let running = [running];
+    scene.rig.help(&running);
+    let [running] = running;
+    running.finish()
+}
+
 fn killed(kind: Kind, point: &str, work: Work) {
-    let _watchdog = Watchdog::new(format!("{point} killed on {kind:?}"), 100);
-    let scene = Scene::new(kind, point, "kill");
-    let _running = scene.victim().begin(scene.call(scene.victim(), work));
+    let _watchdog = watch("killed", point, kind);
+    let scene = Scene::new(kind, &format!("{point}:kill:3"), work);
+    let _running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
     scene.await_victim(libc::WEXITED);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Dead);
     scene.bystander_goes_on();
     let (victim, holder) = scene.take();
-    assert!(victim <= PASSAGE);
-    assert!(holder.is_none() || scene.interface().peer_state(VICTIM) == PeerState::Dead);
+    assert!(victim <= 3);
+    assert!(!holds_the_queue(point) || holder == Some(VICTIM));
+    if point == "getput.locked" {
+        // The lock went with its holder; who wants it is not kept waiting for ever.
+        let node = scene.bystander();
+        let (from, into) = (node.memory(8), node.memory(8));
+        let bind = |buffer| node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+        let _ = node.get_put(bind(into), bind(from), scene.to(scene.target()), 0);
+    }
     // What the dead one was using may stay in use for ever; the call returns.
     let unlinked = scene.target().md_unlink(scene.md);
     assert!(matches!(unlinked, Ok(()) | Err(Error::MdInUse)), "{unlinked:?}");
 }
 
+/// The victim is the owner of a list and changes it, while others put to it.
+fn owner(kind: Kind, point: &str, signal: &str) {
+    let _watchdog = watch(signal, point, kind);
+    // Every attaching and unlinking passes once; the list is there before.
+    let scene = Scene::new(kind, &format!("{point}:{signal}:12"), Work::Put);
+    let (node, victim) = (scene.target(), scene.victim());
+    let ni = scene.interface();
+    let (me, handle, wanted) = attach(victim, EqHandle::NONE, portals3::THRESH_INF, Unlink::Retain);
+    victim.md_unlink(handle).expect("PtlMDUnlink");
+    let churning = victim.begin(Call::Churn { me, md: wanted, count: 30 });
+    scene.await_victim(if signal == "stop" { libc::WSTOPPED } else { libc::WEXITED });
+    let from = node.md_bind(md(node.memory(8), 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+    let to = scene.to(victim);
+    let putting = node.begin(Call::PutMany { md: from, ack: AckReq::NoAck, to, hdr: 0, count: COUNT });
+    if signal == "stop" {
+        // The puts wait for the owner, and say so, or found a list that was whole.
+        while !putting.is_over() && ni.blocked_by() != Some(VICTIM) {
+            std::thread::yield_now();
+        }
+        scene.let_go();
+        assert!(matches!(churning.finish(), Ok(Answer::Number(30))));
+    }
+    assert!(matches!(putting.finish(), Ok(Answer::Number(COUNT))));
+}
+
+/// The victim is about to wake a target that sleeps.
+fn waker_stopped(kind: Kind, point: &str) {
+    let _watchdog = watch("stopped", point, kind);
+    let scene = Scene::new(kind, &format!("{point}:stop:1"), Work::Put);
+    let sleeping = scene.target().begin(Call::TakeMany { eq: scene.eq, count: COUNT });
+    // Long enough to fall asleep; if it has not, the point is passed by a later put.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), Work::Put));
+    scene.await_victim(libc::WSTOPPED);
+    assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
+    scene.let_go();
+    assert!(matches!(running.finish(), Ok(Answer::Number(COUNT))));
+    assert!(matches!(sleeping.finish(), Ok(Answer::Number(0))));
+}
+
 macro_rules! points {
-    ($($module:ident = $point:literal, $work:ident;)*) => {
+    ($($module:ident = $point:literal, $work:ident on $($kind:ident)*;)*) => {
         $(mod $module {
-            use super::*;
-            #[test]
-            fn stopped_mapped() {
-                stopped(Kind::ShmMapped, $point, Work::$work);
-            }
-            #[test]
-            fn killed_mapped() {
-                killed(Kind::ShmMapped, $point, Work::$work);
-            }
-            #[test]
-            fn stopped_attach() {
-                stopped(Kind::ShmAttach, $point, Work::$work);
-            }
-            #[test]
-            fn killed_attach() {
-                killed(Kind::ShmAttach, $point, Work::$work);
-            }
+            $(#[allow(non_snake_case, reason = "named after the kind of rig")]
+            mod $kind {
+                use crate::*;
+                #[test]
+                fn stopped() {
+                    crate::stopped(Kind::$kind, $point, Work::$work);
+                }
+                #[test]
+                fn killed() {
+                    crate::killed(Kind::$kind, $point, Work::$work);
+                }
+            })*
         })*
+
+        const INITIATOR_POINTS: &[&str] = &[$($point),*];
     };
 }
 
 points! {
-    put_matched = "put.matched", Put;
-    put_held = "put.held", Put;
-    put_claimed = "put.claimed", Put;
-    put_copied = "put.copied", Put;
-    event_reserved = "event.reserved", Put;
-    event_published = "event.published", Put;
-    put_ended = "put.ended", Put;
-    put_sent = "put.sent", Put;
-    put_cleared = "put.cleared", Put;
-    getput_locked = "getput.locked", GetPut;
+    put_matched = "put.matched", Put on ShmMapped ShmAttach;
+    put_held = "put.held", Put on ShmMapped ShmAttach;
+    put_claimed = "put.claimed", Put on ShmMapped ShmAttach;
+    put_copied = "put.copied", Put on ShmMapped ShmAttach;
+    event_reserved = "event.reserved", Put on ShmMapped ShmAttach;
+    event_published = "event.published", Put on ShmMapped ShmAttach;
+    put_ended = "put.ended", Put on ShmMapped ShmAttach;
+    put_unlinked = "put.unlinked", LastPut on ShmMapped ShmAttach;
+    put_sent = "put.sent", Put on ShmMapped ShmAttach;
+    put_cleared = "put.cleared", Put on ShmMapped ShmAttach;
+    get_claimed = "get.claimed", Get on ShmMapped ShmAttach;
+    getput_locked = "getput.locked", GetPut on ShmMapped ShmAttach;
+    frame_reserved = "frame.reserved", Put on ShmDenied;
+}
+
+const OTHER_POINTS: &[&str] = &["list.odd", "unlink.closing", "doorbell.changed"];
+
+#[test]
+fn list_odd_owner_stopped() {
+    owner(Kind::ShmMapped, "list.odd", "stop");
+}
+
+#[test]
+fn list_odd_owner_killed() {
+    owner(Kind::ShmMapped, "list.odd", "kill");
+}
+
+#[test]
+fn unlink_closing_owner_stopped() {
+    owner(Kind::ShmMapped, "unlink.closing", "stop");
+}
+
+#[test]
+fn unlink_closing_owner_killed() {
+    owner(Kind::ShmMapped, "unlink.closing", "kill");
+}
+
+#[test]
+fn doorbell_changed_waker_stopped() {
+    waker_stopped(Kind::ShmMapped, "doorbell.changed");
+}
+
+#[test]
+fn every_point_in_the_sources_is_tested() {
+    fn look(directory: &std::path::Path, found: &mut Vec<String>) {
+        for entry in std::fs::read_dir(directory).expect("the sources").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                look(&path, found);
+            } else {
+                let text = std::fs::read_to_string(&path).unwrap_or_default();
+                let points = text.split("fault::point(\"").skip(1).filter_map(|rest| rest.split('"').next());
+                found.extend(points.map(str::to_owned));
+            }
+        }
+    }
+    let mut found = Vec::new();
+    look(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
+    assert!(found.len() > 10);
+    for point in found {
+        let known = INITIATOR_POINTS.contains(&point.as_str()) || OTHER_POINTS.contains(&point.as_str());
+        assert!(known, "{point} has no test");
+    }
 }

@@ -368,6 +368,8 @@ impl Driver<'_> {
                 let (at, to) = (self.at(at), self.at(to));
                 let Some(md) = self.bound(at, md) else { return Ok(()) };
                 let (local_offset, length) = self.part(at, md, part);
+                // Whether one without queue takes acknowledgements, and counts them, is open.
+                let ack = ack && self.model.processes[at].mds[md].as_ref().is_some_and(|md| md.eq.is_some());
                 let message = Message {
                     kind: model::Kind::Put { ack },
                     from: at,

@@ -134,6 +134,16 @@ pub enum Call {
         first: u64,
         count: u64,
     },
+    GetMany {
+        md: MdHandle,
+        to: To,
+        count: u64,
+    },
+    Churn {
+        me: MeHandle,
+        md: Md,
+        count: u64,
+    },
     TakeMany {
         eq: EqHandle,
         count: u64,
@@ -282,6 +292,13 @@ impl Agent {
                 }
                 Answer::Number(count)
             }
+            Call::GetMany { md, to, count } => {
+                for _ in 0..count {
+                    ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?;
+                }
+                Answer::Number(count)
+            }
+            Call::Churn { me, md, count } => Answer::Number(churn(ni, me, &md, count)?),
             Call::SwapMany { swap, first, count } => Answer::Number(swap_many(ni, swap, first, count)?),
             Call::TakeMany { eq, count } => Answer::Number(take_many(ni, eq, count)?),
         };
@@ -332,6 +349,20 @@ fn swap_many(ni: &Interface, swap: Swap, first: u64, count: u64) -> Result<u64, 
         sum = sum.wrapping_add(unsafe { get.read_volatile() });
     }
     Ok(sum)
+}
+
+/// Attaches and unlinks a descriptor again and again; it ends attached.
+fn churn(ni: &Interface, me: MeHandle, md: &Md, count: u64) -> Result<u64, Error> {
+    for _ in 0..count {
+        // SAFETY: as for `Call::MdAttach`.
+        let handle = unsafe { ni.md_attach(me, md, Unlink::Retain) }?;
+        while ni.md_unlink(handle) == Err(Error::MdInUse) {
+            std::thread::yield_now();
+        }
+    }
+    // SAFETY: as above.
+    unsafe { ni.md_attach(me, md, Unlink::Retain) }?;
+    Ok(count)
 }
 
 fn take_many(ni: &Interface, eq: EqHandle, count: u64) -> Result<u64, Error> {
