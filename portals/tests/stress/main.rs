@@ -1,6 +1,6 @@
 //! Concurrency: many senders at one queue, and descriptors that are taken away or changed under fire.
 //!
-//! Each test is a bounded number of operations, and waits politely: a core that somebody else needs is given away.
+//! Each test is a bounded number of operations (repeated as `PORTALS3_STRESS` says), and waits politely: a core that somebody else needs is given away.
 //! The verdict is always a count or a comparison of bytes, never a time.
 
 #[path = "../rig/mod.rs"]
@@ -312,33 +312,41 @@ fn update_under_fire(kind: Kind) {
     assert_eq!(node.dropped(), 0);
 }
 
+/// How often every case is repeated: `PORTALS3_STRESS` times, else thrice.
+fn repeatedly(case: fn(Kind), kind: Kind) {
+    let times = std::env::var("PORTALS3_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(3);
+    for _ in 0..times {
+        case(kind);
+    }
+}
+
 macro_rules! instantiate {
     ($($case:ident)*) => {
         $(mod $case {
             use crate::rig::Kind;
             #[test]
             fn loopback() {
-                super::$case(Kind::Loopback);
+                crate::repeatedly(super::$case, Kind::Loopback);
             }
             #[test]
             fn shm_one_process() {
-                super::$case(Kind::ShmOneProcess);
+                crate::repeatedly(super::$case, Kind::ShmOneProcess);
             }
             #[test]
             fn shm_mapped() {
-                super::$case(Kind::ShmMapped);
+                crate::repeatedly(super::$case, Kind::ShmMapped);
             }
             #[test]
             fn shm_attach() {
-                super::$case(Kind::ShmAttach);
+                crate::repeatedly(super::$case, Kind::ShmAttach);
             }
             #[test]
             fn shm_denied() {
-                super::$case(Kind::ShmDenied);
+                crate::repeatedly(super::$case, Kind::ShmDenied);
             }
             #[test]
             fn framed() {
-                super::$case(Kind::Framed);
+                crate::repeatedly(super::$case, Kind::Framed);
             }
         })*
     };
