@@ -35,6 +35,8 @@ struct testcase {
 #define H_ANSWERING 206
 #define H_REQUESTING 207
 #define H_LONG_REPLY 208
+#define H_RESERVED_REPLY 209
+#define H_WAITING 210
 #define H_NO_HANDLER 249
 
 /* A node number that no job has. */
@@ -68,10 +70,19 @@ static void long_reply_h(gasnet_token_t token) {
     gasnet_AMReplyMedium0(token, H_REPLY, malloc(gasnet_AMMaxMedium() + 1), gasnet_AMMaxMedium() + 1);
 }
 
+static void reserved_reply_h(gasnet_token_t token) { gasnet_AMReplyShort0(token, 0); }
+static void waiting_h(gasnet_token_t token) {
+    static volatile int never;
+    (void)token;
+    GASNET_BLOCKUNTIL(never);
+}
+
 static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_REQUEST, request_h},
                                            {H_REPLY_TWICE, reply_twice_h}, {H_KEEP_TOKEN, keep_token_h},
                                            {H_REPLY, reply_h},             {H_ANSWERING, answering_h},
-                                           {H_REQUESTING, requesting_h},   {H_LONG_REPLY, long_reply_h}};
+                                           {H_REQUESTING, requesting_h},   {H_LONG_REPLY, long_reply_h},
+                                           {H_RESERVED_REPLY, reserved_reply_h},
+                                           {H_WAITING, waiting_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The last bytes of the segment of process 0, of which `n` are inside. */
@@ -220,6 +231,9 @@ static void reply_later(void) {
     gasnet_AMReplyShort0(kept, H_NOTHING);
 }
 static void no_handler(void) { send(H_NO_HANDLER); }
+static void request_reserved(void) { gasnet_AMRequestShort0(0, 64); }
+static void reply_reserved(void) { send(H_RESERVED_REPLY); }
+static void wait_in_handler(void) { send(H_WAITING); }
 
 /* ---- too early ---- */
 
@@ -267,8 +281,18 @@ static void threads_many(void) {
     pthread_barrier_init(&meeting, NULL, TOO_MANY);
     check_join(check_start(TOO_MANY, 0, one_of_many), TOO_MANY);
 }
+static void one_that_asks(int id) {
+    (void)id;
+    CHECK(gasnet_mynode() < gasnet_nodes() && gasnet_AMMaxMedium() >= 512, "wrong answers");
+    pthread_barrier_wait(&meeting);
+}
+static void threads_ask(void) {
+    pthread_barrier_init(&meeting, NULL, TOO_MANY);
+    check_join(check_start(TOO_MANY, 0, one_that_asks), TOO_MANY);
+}
 #else
 #define threads_many NULL
+#define threads_ask NULL
 #endif
 
 static const struct testcase cases[] = {
@@ -285,6 +309,7 @@ static const struct testcase cases[] = {
     {"handlers_many", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|128|255", handlers_many},
     {"waitmode", "both", ATTACHED, PASSES, "", waitmode},
     {"seginfo_negative", "both", ATTACHED, PASSES, "", seginfo_negative},
+    {"threads_ask", "par", ATTACHED, PASSES, "", threads_ask},
     {"child_polls", "both", ATTACHED, PASSES, "gasnet_AMPoll()|forked", child_polls},
     {"child_puts", "both", ATTACHED, PASSES, "gasnet_put_val()|forked", child_puts},
     {"child_inits", "both", ATTACHED, PASSES, "gasnet_init()|forked", child_inits},
@@ -327,6 +352,10 @@ static const struct testcase cases[] = {
     {"reply_in_reply", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|reply handler", reply_in_reply},
     {"reply_later", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|token", reply_later},
     {"no_handler", "both", ATTACHED, DIES, "249|registered", no_handler},
+
+    {"request_reserved", "both", ATTACHED, DIES, "gasnet_AMRequestShort0()|handler 64|128", request_reserved},
+    {"reply_reserved", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|handler 0|128", reply_reserved},
+    {"wait_in_handler", "both", ATTACHED, DIES, "handler waits|GASNET_BLOCKUNTIL", wait_in_handler},
 
     {"early_put", "both", BEFORE_ATTACH, DIES, "gasnet_put()|gasnet_attach", early_put},
     {"early_get", "both", BEFORE_ATTACH, DIES, "gasnet_get()|gasnet_attach", early_get},

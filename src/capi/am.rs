@@ -2,9 +2,9 @@
 //!
 //! The unnumbered variadic forms of the headers pack their arguments and call the `gasneti_AM*V` functions here.
 
-use super::{OK, bad_node, ctx, early_ctx};
+use super::{OK, bad_node, ctx, early_job};
 use crate::conduit::{Category, Outgoing};
-use crate::core::am::MAX_ARGS;
+use crate::core::am::{CLIENT_BASE, MAX_ARGS};
 use crate::core::{Ctx, Error};
 use crate::report;
 use core::ffi::{c_int, c_void};
@@ -49,10 +49,30 @@ fn check_node(c: Ctx, function: &str, node: Node) {
     }
 }
 
+/// Ends the job: the handler belongs to the library.
+#[cold]
+fn reserved_handler(function: &str, handler: Handler) -> ! {
+    report::fatal(
+        format_args!(
+            "{function}(): handler {handler} is reserved; clients have {CLIENT_BASE} to {}",
+            Handler::MAX
+        ),
+        format_args!("Pass the index of a handler that was registered with gasnet_attach."),
+    )
+}
+
+#[inline]
+fn check_handler(function: &str, handler: Handler) {
+    if handler < CLIENT_BASE {
+        reserved_handler(function, handler);
+    }
+}
+
 #[inline]
 fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
     let c = ctx(function);
     check_node(c, function, node);
+    check_handler(function, handler);
     let m = Outgoing {
         category: Category::Short,
         handler,
@@ -80,6 +100,7 @@ unsafe fn request_medium(
 ) -> c_int {
     let c = ctx(function);
     check_node(c, function, node);
+    check_handler(function, handler);
     let max = c.job.conduit.max_medium();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
@@ -114,6 +135,7 @@ unsafe fn request_long(
 ) -> c_int {
     let c = ctx(function);
     check_node(c, function, node);
+    check_handler(function, handler);
     let max = c.job.conduit.max_long_request();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongRequest");
@@ -135,6 +157,8 @@ unsafe fn request_long(
 
 #[inline]
 fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[Arg]) -> c_int {
+    let c = ctx(function);
+    check_handler(function, handler);
     let m = Outgoing {
         category: Category::Short,
         handler,
@@ -145,7 +169,7 @@ fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[A
         source_stays: false,
     };
     // SAFETY: there is no payload.
-    unsafe { ctx(function).reply(function, token, &m) };
+    unsafe { c.reply(function, token, &m) };
     OK
 }
 
@@ -161,6 +185,7 @@ unsafe fn reply_medium(
     args: &[Arg],
 ) -> c_int {
     let c = ctx(function);
+    check_handler(function, handler);
     let max = c.job.conduit.max_medium();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
@@ -192,6 +217,7 @@ unsafe fn reply_long(
     args: &[Arg],
 ) -> c_int {
     let c = ctx(function);
+    check_handler(function, handler);
     let max = c.job.conduit.max_long_reply();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongReply");
@@ -461,19 +487,19 @@ pub extern "C" fn gasnet_AMMaxArgs() -> usize {
 /// `gasnet_AMMaxMedium`: most bytes of a Medium's payload.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxMedium() -> usize {
-    early_ctx("gasnet_AMMaxMedium").job.conduit.max_medium()
+    early_job("gasnet_AMMaxMedium").conduit.max_medium()
 }
 
 /// `gasnet_AMMaxLongRequest`: most bytes of the payload of a Long request.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxLongRequest() -> usize {
-    early_ctx("gasnet_AMMaxLongRequest").job.conduit.max_long_request()
+    early_job("gasnet_AMMaxLongRequest").conduit.max_long_request()
 }
 
 /// `gasnet_AMMaxLongReply`: most bytes of the payload of a Long reply.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
-    early_ctx("gasnet_AMMaxLongReply").job.conduit.max_long_reply()
+    early_job("gasnet_AMMaxLongReply").conduit.max_long_reply()
 }
 
 /// `gasnet_AMPoll`: serves the network and runs handlers. Inside a handler it does nothing.
@@ -488,6 +514,7 @@ pub extern "C" fn gasnet_AMPoll() -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
     let c = ctx("GASNET_BLOCKUNTIL");
+    c.check_may_wait();
     if let Some(past) = round.checked_sub(1) {
         c.relax(past);
     }

@@ -1,6 +1,6 @@
 //! The life of a job: init, attach, exit, and the queries that are legal in between.
 
-use super::{ATTACHED, JOB, OK, THREAD_MODE, code, ctx, early_ctx, forget_job, initialized, refuse_forked};
+use super::{ATTACHED, JOB, OK, THREAD_MODE, code, ctx, early_job, forget_job, initialized, refuse_forked};
 use crate::core::am::HandlerEntry;
 use crate::core::job::Choice;
 use crate::core::wait::Mode;
@@ -37,24 +37,25 @@ pub struct Client {
 /// `gasnet_init`, as the headers call it: with what the client was compiled for.
 ///
 /// # Safety
-/// `client` must point to a [`Client`]. `argc` and `argv` are not used; they may be null.
+/// `client` must point to a [`Client`], whose first field is right whatever its interface. `argc` and `argv` are not used; they may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_init(
     _argc: *mut c_int,
     _argv: *mut *mut *mut c_char,
     client: *const Client,
 ) -> c_int {
-    // SAFETY: the caller's promise.
-    let client = unsafe { *client };
-    if client.abi != ABI {
+    // SAFETY: the caller's promise; the first field is all that is read before the interface is known.
+    let abi = unsafe { (*client).abi };
+    if abi != ABI {
         report::fatal(
             format_args!(
-                "gasnet_init(): the program was compiled with headers of interface {}, the library has {ABI}",
-                client.abi
+                "gasnet_init(): the program was compiled with headers of interface {abi}, the library has {ABI}"
             ),
             format_args!("Compile it with the headers that belong to this library."),
         );
     }
+    // SAFETY: the interface is ours, so the record is.
+    let client = unsafe { *client };
     if !matches!(client.segment_mode, SEGMENT_FAST | SEGMENT_LARGE) {
         report::fatal(
             format_args!(
@@ -142,6 +143,7 @@ pub unsafe extern "C" fn gasnet_attach(
     let result = job.attach(rows, extended::HANDLERS, segsize);
     if result.is_ok() {
         extended::open(job);
+        super::fast::open(job);
         ATTACHED.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         let mine = job.segments()[job.mynode];
         // SAFETY: the hook of shim.c is called with the segment of this process, as gasnet_client_attach_hook wants.
@@ -164,13 +166,13 @@ pub extern "C" fn gasnet_exit(exitcode: c_int) -> ! {
 /// `gasnet_mynode`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_mynode() -> u32 {
-    early_ctx("gasnet_mynode").job.mynode
+    early_job("gasnet_mynode").mynode
 }
 
 /// `gasnet_nodes`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_nodes() -> u32 {
-    early_ctx("gasnet_nodes").job.nodes
+    early_job("gasnet_nodes").nodes
 }
 
 /// `gasnet_getenv`: the value that a variable had on the console that started the job, or null.
@@ -189,13 +191,13 @@ pub unsafe extern "C" fn gasnet_getenv(name: *const c_char) -> *mut c_char {
 /// `gasnet_getMaxLocalSegmentSize`, in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_getMaxLocalSegmentSize() -> usize {
-    early_ctx("gasnet_getMaxLocalSegmentSize").job.limits.local
+    early_job("gasnet_getMaxLocalSegmentSize").limits.local
 }
 
 /// `gasnet_getMaxGlobalSegmentSize`, in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_getMaxGlobalSegmentSize() -> usize {
-    early_ctx("gasnet_getMaxGlobalSegmentSize").job.limits.global
+    early_job("gasnet_getMaxGlobalSegmentSize").limits.global
 }
 
 /// `gasnet_seginfo_t`
@@ -246,7 +248,7 @@ pub struct NodeInfo {
 /// `table` must hold `numentries` rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
-    let job = early_ctx("gasnet_getNodeInfo").job;
+    let job = early_job("gasnet_getNodeInfo");
     let attached = !ATTACHED.load(Ordering::Acquire).is_null();
     let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
     if table.is_null() && n != 0 {
@@ -275,7 +277,7 @@ pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
         2 => Mode::SpinBlock,
         _ => return Error::BadArg as c_int,
     };
-    early_ctx("gasnet_set_waitmode").job.waiting.set(mode);
+    early_job("gasnet_set_waitmode").waiting.set(mode);
     OK
 }
 

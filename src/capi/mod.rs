@@ -4,7 +4,7 @@
 //! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
 
 use crate::core::{Ctx, Job, ThreadMode};
-use crate::{extended, os, report};
+use crate::{os, report};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
@@ -13,6 +13,7 @@ pub mod am;
 pub mod barrier;
 pub mod client;
 pub mod coll;
+mod fast;
 pub mod hsl;
 pub mod init;
 pub mod rma;
@@ -49,10 +50,11 @@ fn initialized() -> Option<&'static Job> {
     unsafe { job.as_ref() }
 }
 
-/// The context of a call that is legal from `gasnet_init` on; ends the program if it comes before.
-pub fn early_ctx(function: &str) -> Ctx {
+/// The job for a query that is legal from `gasnet_init` on, in any number of threads; ends the program if it comes
+/// before.
+pub fn early_job(function: &str) -> &'static Job {
     match initialized() {
-        Some(job) => job.ctx(),
+        Some(job) => job,
         None => {
             refuse_forked(function);
             report::fatal(
@@ -101,7 +103,7 @@ extern "C" fn forget_job() {
     JOB.store(core::ptr::null_mut(), Ordering::Relaxed);
     ATTACHED.store(core::ptr::null_mut(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
-    extended::close();
+    fast::close();
 }
 
 /// The code of a result.

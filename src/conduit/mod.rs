@@ -2,7 +2,6 @@
 //!
 //! One file per noun of the portals-conduit README. Generic over [`portals::Portals`]; what comes up from the
 //! network goes to the [`Upcall`] that every call is handed.
-
 //!
 //! | file | noun |
 //! |---|---|

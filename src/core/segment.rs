@@ -1,7 +1,8 @@
 //! Segments: how large they may be, where they are, and the mappings of the segments of the other processes of a host.
 //!
-//! All segments of a host lie in one memory file, one stride each; a process maps the file when it attaches. Pages are demand-zero: nothing is touched, probed or reserved here. [`Segments`] is written once, at
-//! attach, and read-only from then on.
+//! All segments of a host lie in one memory file, one stride each; a process maps the file when it attaches. Pages are
+//! demand-zero: nothing is touched, probed or reserved here. [`Segments`] is written once, at attach, and read-only from
+//! then on.
 
 use crate::boot::Bootstrap;
 use crate::os::memory::{self, Mapping};

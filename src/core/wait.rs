@@ -6,6 +6,7 @@
 //! a plain put changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
 
 use super::threads::Ctx;
+use crate::report;
 use core::sync::atomic::{AtomicU8, Ordering};
 
 /// A condition is looked at again at least this often, even if nothing arrives.
@@ -63,6 +64,19 @@ impl Waiting {
     }
 }
 
+#[cold]
+#[inline(never)]
+fn waits_in_handler() -> ! {
+    report::fatal(
+        format_args!(
+            "an active message handler waits (in a put, get, sync, barrier or GASNET_BLOCKUNTIL), which only code outside handlers may do"
+        ),
+        format_args!(
+            "Note what is to be done, let the handler return, and do it from where messages are polled."
+        ),
+    )
+}
+
 impl Ctx {
     /// Serves the network once, unless this thread is inside a handler; ends this process if the job is ending. True
     /// if anything was there.
@@ -77,9 +91,10 @@ impl Ctx {
         served
     }
 
-    /// Polls until `done`.
+    /// Polls until `done`. Ends the job if this thread is inside a handler, which cannot poll.
     #[inline]
     pub fn wait_until(self, mut done: impl FnMut() -> bool) {
+        self.check_may_wait();
         let mut round = 0;
         loop {
             let served = self.poll();
@@ -93,6 +108,14 @@ impl Ctx {
                 self.relax(round);
                 round = round.saturating_add(1);
             }
+        }
+    }
+
+    /// Ends the job if this thread is inside a handler: it would wait for ever, since handlers do not poll.
+    #[inline]
+    pub fn check_may_wait(self) {
+        if self.in_handler() {
+            waits_in_handler();
         }
     }
 

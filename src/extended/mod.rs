@@ -5,7 +5,6 @@
 
 pub mod barrier;
 pub mod broadcast;
-pub mod fast;
 pub mod memset;
 pub mod rma;
 pub mod sync;
@@ -53,17 +52,11 @@ impl Upper for Extended {
     }
 }
 
-/// Makes the extended API ready for a job whose segments are attached, and opens the inline paths of the headers.
-/// Nothing of this room may be called, and no active message served, before.
+/// Makes the extended API ready for a job whose segments are attached. Nothing of this room may be called, and no active
+/// message served, before.
 pub fn open(job: &'static Job) {
     job.upper.set(Box::new(Extended {
         barrier: barrier::Barrier::new(job),
         broadcast: broadcast::Broadcast::default(),
     }));
-    fast::open(job);
-}
-
-/// Closes the inline paths of the headers, in a forked child, which has no job.
-pub fn close() {
-    fast::close();
 }

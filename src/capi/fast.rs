@@ -1,9 +1,9 @@
 //! Fills the record that the inline paths of the headers read.
 //!
-//! Called once, by [`super::open`]. Invariant: a path is open only to a peer whose segment is mapped here and may be
-//! used directly, and only while nothing wants to see every put and get.
+//! Opened by `gasnet_attach`, once; closed in forked children. Invariant: a path is open only to a peer whose segment is
+//! mapped here and may be used directly, and only while nothing wants to see every put and get.
 
-use crate::capi::abi::{gasneti_abi, gasneti_peer_t};
+use super::abi::{gasneti_abi, gasneti_peer_t};
 use crate::core::Job;
 use crate::core::segment::Segment;
 use crate::fault;
