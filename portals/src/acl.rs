@@ -26,7 +26,9 @@ impl Interface {
             return Err(Error::PtIndexInvalid);
         }
         let even = entry.version.load(Ordering::Relaxed) & !1;
-        entry.version.swap(even + 1, Ordering::SeqCst);
+        entry.version.store(even + 1, Ordering::Relaxed);
+        // Who sees any change below sees the odd version at its second look.
+        fence(Ordering::Release);
         entry.process.store(pack_id(match_id), Ordering::Relaxed);
         entry.ids.store(u64::from(uid) << 32 | u64::from(jid), Ordering::Relaxed);
         entry.pt_index.store(pt_index, Ordering::Relaxed);

@@ -15,7 +15,7 @@
 //! 5. The claim is given back; the last one of a descriptor that is through posts UNLINK.
 //! 6. The hazard is cleared, and sleepers are woken.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::acl;
 use crate::arena::{MdCell, PtEntry};
@@ -23,7 +23,7 @@ use crate::doorbell;
 use crate::eq::Posting;
 use crate::fault;
 use crate::hazard::{Hold, NOTHING, Word};
-use crate::md::{self, Accepted, Kind, Local, Traits, state};
+use crate::md::{self, Accepted, Kind, Local, Memory, Traits, state};
 use crate::nal::{PeerState, os};
 use crate::ni::{Interface, Peer};
 use crate::shortcut::Way;
@@ -118,8 +118,17 @@ pub(crate) struct Transfer {
     pub(crate) ack_allowed: bool,
     /// Sequence of the START event, 0 if there was none.
     pub(crate) link: Seq,
-    /// The descriptor's threshold when the operation was accepted.
-    pub(crate) threshold: i32,
+    /// The descriptor when the operation was accepted: it may be updated before the last byte has moved.
+    pub(crate) memory: Memory,
+    matched: TransferMatched,
+}
+
+/// The part of a [`Matched`] that a [`Transfer`] keeps.
+#[derive(Clone, Copy, Debug)]
+struct TransferMatched {
+    traits: Traits,
+    eq_key: u64,
+    threshold: i32,
 }
 
 /// A descriptor that a message could go to.
@@ -155,6 +164,8 @@ pub(crate) struct Matched<'a> {
     pub(crate) cell: &'a MdCell,
     pub(crate) traits: Traits,
     generation: u32,
+    /// Which queue it logs to, beyond reuse of the index.
+    eq_key: u64,
     pub(crate) accepted: Accepted,
 }
 
@@ -347,6 +358,7 @@ impl Interface {
                         cell: found.cell,
                         traits: found.traits,
                         generation: found.cell.generation.load(Ordering::Relaxed),
+                        eq_key: found.cell.eq_key.load(Ordering::Relaxed),
                         accepted,
                     });
                 }
@@ -387,10 +399,9 @@ impl Interface {
     /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names the
     /// descriptor.
     #[inline(always)]
-    fn post(&self, peer: &Peer, eq: u32, cell: &MdCell, event: &Posting) -> Option<u64> {
+    fn post(&self, peer: &Peer, eq: u32, key: u64, event: &Posting) -> Option<u64> {
         let ring = peer.rings.get(eq as usize)?;
         let eq_cell = peer.view.eq(eq)?;
-        let key = cell.eq_key.load(Ordering::Relaxed);
         if !ring.is(key) && !ring.follow(&peer.view, eq_cell, key) {
             return None;
         }
@@ -422,7 +433,7 @@ impl Interface {
         match matched.traits.eq() {
             Some(eq) if !matched.traits.has(EVENT_START_DISABLE) => {
                 let event = self.posting(matched, header, half.start());
-                self.post(peer, eq, matched.cell, &event).unwrap_or(0) as Seq
+                self.post(peer, eq, matched.eq_key, &event).unwrap_or(0) as Seq
             }
             _ => 0,
         }
@@ -447,7 +458,7 @@ impl Interface {
             let mut event = self.posting(matched, header, half.end());
             event.link = link;
             event.fail = !ok;
-            sequence = self.post(peer, eq, matched.cell, &event).unwrap_or(0) as Seq;
+            sequence = self.post(peer, eq, matched.eq_key, &event).unwrap_or(0) as Seq;
         }
         self.give_back(peer, matched, header, sequence);
     }
@@ -463,7 +474,7 @@ impl Interface {
             fault::point("put.unlinked");
             let mut event = self.posting(matched, header, EventKind::Unlink);
             event.link = link;
-            self.post(peer, eq, matched.cell, &event);
+            self.post(peer, eq, matched.eq_key, &event);
         }
     }
 
@@ -505,6 +516,7 @@ impl Interface {
             cell: local.cell,
             traits,
             generation: local.handle().0 >> 16,
+            eq_key: local.cell.eq_key.load(Ordering::Relaxed),
             accepted: Accepted { offset, mlength, threshold },
         })
     }
@@ -520,7 +532,7 @@ impl Interface {
             && !fault::loses_completion()
         {
             let event = self.posting(&matched, header, EventKind::Ack);
-            sequence = self.post(&self.own, eq, matched.cell, &event).unwrap_or(0) as Seq;
+            sequence = self.post(&self.own, eq, matched.eq_key, &event).unwrap_or(0) as Seq;
         }
         self.give_back(&self.own, &matched, header, sequence);
         true
@@ -545,7 +557,11 @@ impl Interface {
     /// Turns a claimed descriptor of ours into a transfer: posts START. A hazard of the caller names it.
     pub(crate) fn transfer_begin(&self, matched: &Matched<'_>, header: &Header, half: Half) -> Transfer {
         let link = self.post_start(&self.own, matched, header, half);
-        self.mds[matched.md as usize].pending.fetch_add(1, Ordering::Relaxed);
+        let record = &self.mds[matched.md as usize];
+        record.pending.fetch_add(1, Ordering::Relaxed);
+        if let Some(eq) = matched.traits.eq() {
+            self.eqs[eq as usize].transfers.fetch_add(1, Ordering::Relaxed);
+        }
         Transfer {
             half,
             md: MdHandle(matched.generation << 16 | matched.md),
@@ -554,7 +570,12 @@ impl Interface {
             header: *header,
             ack_allowed: !matched.traits.has(ACK_DISABLE),
             link,
-            threshold: matched.accepted.threshold,
+            memory: record.memory(),
+            matched: TransferMatched {
+                traits: matched.traits,
+                eq_key: matched.eq_key,
+                threshold: matched.accepted.threshold,
+            },
         }
     }
 
@@ -614,37 +635,40 @@ impl Interface {
     }
 
     /// The descriptor of a transfer, which `pending` keeps.
-    pub(crate) fn transfer_matched<'a>(&'a self, transfer: &Transfer) -> Option<Matched<'a>> {
+    pub(crate) fn transfer_matched<'a>(&'a self, transfer: &Transfer) -> Matched<'a> {
         let md = transfer.md.0 & 0xffff;
-        let record = self.mds.get(md as usize)?;
-        Some(Matched {
+        let TransferMatched { traits, eq_key, threshold } = transfer.matched;
+        Matched {
             md,
             cell: self.own_cell(md),
-            traits: Traits(record.traits.load(Ordering::Relaxed)),
+            traits,
             generation: transfer.md.0 >> 16,
-            accepted: Accepted {
-                offset: transfer.offset,
-                mlength: transfer.mlength,
-                threshold: transfer.threshold,
-            },
-        })
+            eq_key,
+            accepted: Accepted { offset: transfer.offset, mlength: transfer.mlength, threshold },
+        }
     }
 
     /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
     pub(crate) fn transfer_end(&self, transfer: Transfer, ok: bool) {
-        let Some(matched) = self.transfer_matched(&transfer) else { return };
-        // The hazard keeps the record from being used again between the fall of `pending` and UNLINK.
+        let matched = self.transfer_matched(&transfer);
+        // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them until the
+        // last event is posted.
         let hold = self.hold(Word::near(matched.md, matched.md));
-        self.mds[matched.md as usize].pending.fetch_sub(1, Ordering::Release);
         self.post_end(&self.own, &matched, &transfer.header, transfer.half, transfer.link, ok);
+        if let Some(eq) = matched.traits.eq() {
+            self.eqs[eq as usize].transfers.fetch_sub(1, Ordering::Release);
+        }
+        self.mds[matched.md as usize].pending.fetch_sub(1, Ordering::Release);
         hold.clear(true);
         doorbell::ring(self.own.view.header());
     }
 }
 
 /// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of Dekker's
-/// argument (see [`crate::hazard`]); it also keeps the walk's loads before it.
+/// argument (see [`crate::hazard`]).
 #[inline(always)]
 fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
+    // Keeps the walk's loads before the next one, where no hazard was published in between.
+    fence(Ordering::Acquire);
     pt.version.load(Ordering::SeqCst) == version
 }

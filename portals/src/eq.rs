@@ -9,14 +9,15 @@
 //! An event is at most what a peer wrote; kinds and indices are checked, and addresses come from the reader's own
 //! records. A record is not used again before all events that name it have been consumed (see `md::rested`).
 //!
-//! Consumers take turns by a try-lock in private memory; who finds it taken reports the queue empty, since the other
-//! thread is about to take the event.
+//! Consumers take turns by a try-lock in private memory; who finds it taken for long reports the queue empty, since the
+//! other thread is about to take the event.
 
 use core::marker::PhantomData;
 use core::mem;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::arena::{EqCell, LINE, Slot};
+use crate::doorbell;
 use crate::nal::os;
 use crate::ni::{Interface, Owner};
 use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
@@ -173,9 +174,13 @@ pub(crate) struct EqRecord {
     handle: AtomicU32,
     /// Descriptors that log here; changed under the owner lock.
     pub(crate) descriptors: AtomicU32,
+    /// Framed messages that will post here.
+    pub(crate) transfers: AtomicU32,
     /// [`EqHandler`], or 0.
     handler: AtomicUsize,
     consuming: AtomicBool,
+    /// A thread found the queue taken and went away.
+    missed: AtomicBool,
     /// Ticket of the next event.
     next: AtomicU64,
     /// Losses that have been noticed.
@@ -187,6 +192,29 @@ pub(crate) struct EqRecord {
 }
 
 impl EqRecord {
+    /// Takes the turn. Whoever has it gives it back within nanoseconds, unless the system takes its processor away or we
+    /// are a signal handler on top of it: after a while we leave without, and leave word.
+    #[inline(always)]
+    fn try_consume(&self) -> bool {
+        // Acquire pairs with the Release of the thread that consumed before us.
+        !self.consuming.swap(true, Ordering::Acquire) || self.try_consume_again()
+    }
+
+    #[cold]
+    fn try_consume_again(&self) -> bool {
+        for round in 0..200 {
+            os::relax(round);
+            if round == 100 {
+                // The rounds that follow give this store time to be seen by who gives the turn back after them.
+                self.missed.store(true, Ordering::SeqCst);
+            }
+            if !self.consuming.load(Ordering::Relaxed) && !self.consuming.swap(true, Ordering::Acquire) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The producer that holds up the queue.
     pub(crate) fn blocked_by(&self) -> Option<u32> {
         self.blocked.load(Ordering::Relaxed).checked_sub(1)
@@ -381,8 +409,7 @@ impl Interface {
         if self.single {
             return Some(self.take_slot(index, record, ring, ticket));
         }
-        // Acquire pairs with the Release below, of the thread that consumed before us.
-        if record.consuming.swap(true, Ordering::Acquire) {
+        if !record.try_consume() {
             return None;
         }
         let ticket = record.next.load(Ordering::Relaxed);
@@ -390,6 +417,12 @@ impl Interface {
         let ready = live && says(ring.slots().at(ticket).control.load(Ordering::Acquire), ticket, PUBLISHED);
         let taken = ready.then(|| self.take_slot(index, record, ring, ticket));
         record.consuming.store(false, Ordering::Release);
+        if record.missed.load(Ordering::Relaxed) {
+            // It may be about to sleep although there is more.
+            record.missed.store(false, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            doorbell::ring(self.own.view.header());
+        }
         taken
     }
 

@@ -118,7 +118,7 @@ impl Interface {
         // Threads have stacks of their own, so the address of a local tells them apart well enough.
         let number = if self.single { 0 } else { slot_of_thread() };
         let slot = &hazards.slots[number].0;
-        if hazards.used.0.load(Ordering::Relaxed) >> number & 1 == 1
+        if hazards.used.0.load(Ordering::Acquire) >> number & 1 == 1
             && slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
             return Hold { slot, number };

@@ -30,6 +30,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64,
 
 use crate::arena::{IOVECS, IovTable, MdCell};
 use crate::hazard;
+use crate::nal::os;
 use crate::ni::{Interface, OldPieces, Owner};
 use crate::types::md_options::*;
 use crate::types::*;
@@ -332,6 +333,26 @@ pub(crate) struct MdRecord {
     pub(crate) unlink: AtomicBool,
 }
 
+/// The bytes of a descriptor of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Memory {
+    /// First byte, if there are no pieces.
+    pub(crate) start: *mut u8,
+    pub(crate) pieces: *const Pieces,
+}
+
+// SAFETY: what it points to is freed only when nobody holds the descriptor; who copies from and to it may be any thread.
+unsafe impl Send for Memory {}
+
+impl MdRecord {
+    pub(crate) fn memory(&self) -> Memory {
+        Memory {
+            start: self.start.load(Ordering::Relaxed) as *mut u8,
+            pieces: self.pieces.load(Ordering::Acquire),
+        }
+    }
+}
+
 /// A descriptor of ours that a call was given.
 #[derive(Clone, Copy)]
 pub(crate) struct Local<'a> {
@@ -385,7 +406,7 @@ impl Interface {
         if control & control::PHASE == control::CLOSING {
             let mut round = 0;
             while control & control::PHASE == control::CLOSING {
-                crate::nal::os::relax(round);
+                os::relax(round);
                 round += 1;
                 control = record.control.load(Ordering::Acquire);
             }
@@ -506,7 +527,7 @@ impl Interface {
         Ok(())
     }
 
-    /// Undoes what [`Interface::write`] acquired.
+    /// Undoes what [`Interface::write`] acquired; does nothing the second time.
     fn unwrite(&self, owner: &mut Owner, index: u32) {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let pieces = record.pieces.swap(core::ptr::null_mut(), Ordering::Relaxed);
@@ -571,24 +592,30 @@ impl Interface {
 
     /// Takes an unused record.
     fn take_record(&self, owner: &mut Owner) -> Result<u32, Error> {
-        if let Some(first) = owner.resting.front()
-            && self.rested(first)
-        {
-            let first = owner.resting.pop_front();
-            owner.free_mds.extend(first.map(|r| r.index));
+        if let Some(first) = owner.resting.pop_front() {
+            self.rest(owner, first, true);
         }
         if owner.free_mds.is_empty() {
             self.sweep(owner);
             for _ in 0..owner.resting.len() {
-                let Some(resting) = owner.resting.pop_front() else { break };
-                if self.rested(&resting) {
-                    owner.free_mds.push(resting.index);
-                } else {
-                    owner.resting.push_back(resting);
+                if let Some(resting) = owner.resting.pop_front() {
+                    self.rest(owner, resting, false);
                 }
             }
         }
         owner.free_mds.pop().ok_or(Error::NoSpace)
+    }
+
+    /// Frees a record if it has rested, else lets it rest on.
+    fn rest(&self, owner: &mut Owner, resting: Resting, first: bool) {
+        if self.rested(&resting) {
+            self.unwrite(owner, resting.index);
+            owner.free_mds.push(resting.index);
+        } else if first {
+            owner.resting.push_front(resting);
+        } else {
+            owner.resting.push_back(resting);
+        }
     }
 
     /// Whether nobody will mention this former descriptor any more.
@@ -609,16 +636,10 @@ impl Interface {
         let events = self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)));
         let control = record.control.load(Ordering::Relaxed);
         record.control.store(control & !control::PHASE | control::FREE, Ordering::Release);
-        let resting = Resting { index, events, hazards };
-        if self.rested(&resting) {
+        if !hazards {
             self.unwrite(owner, index);
-            owner.free_mds.push(index);
-        } else {
-            if !hazards {
-                self.unwrite(owner, index);
-            }
-            owner.resting.push_back(resting);
         }
+        self.rest(owner, Resting { index, events, hazards }, false);
     }
 
     /// Makes a record live.
@@ -642,11 +663,6 @@ impl Interface {
         unlink: Unlink,
     ) -> Result<MdHandle, Error> {
         let index = self.take_record(owner)?;
-        if !self.mds[index as usize].pieces.load(Ordering::Relaxed).is_null()
-            || self.mds[index as usize].traits.load(Ordering::Relaxed) != 0
-        {
-            self.unwrite(owner, index); // it had to wait for hazards
-        }
         let state = examined.state;
         if let Err(error) = self.write(owner, index, md, examined) {
             owner.free_mds.push(index);
@@ -662,9 +678,10 @@ impl Interface {
     /// # Safety
     /// As for [`Interface::md_attach`].
     pub unsafe fn md_bind(&self, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
+        let owner = &mut *self.owner.lock();
         // SAFETY: promised by the caller.
         let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
-        self.create(&mut self.owner.lock(), md, examined, 0, unlink)
+        self.create(owner, md, examined, 0, unlink)
     }
 
     /// `PtlMDAttach`
@@ -673,9 +690,9 @@ impl Interface {
     /// The memory that `md` tells of must stay readable and writable until the descriptor is gone: unlinked, or its
     /// UNLINK event read.
     pub unsafe fn md_attach(&self, me: MeHandle, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
+        let owner = &mut *self.owner.lock();
         // SAFETY: promised by the caller.
         let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
-        let owner = &mut *self.owner.lock();
         let me_index = self.me_lookup(owner, me)?;
         if owner.mes[me_index as usize].md.is_some() {
             return Err(Error::MeInUse);
@@ -699,6 +716,13 @@ impl Interface {
 
     /// Whether an operation is using a descriptor of ours that logs to this queue.
     fn eq_about_to_fill(&self, eq: u32) -> bool {
+        self.eq_named(eq)
+            // Acquire pairs with the Release in `transfer_end`. After the hazards: a transfer is begun and ended
+            // under one.
+            || self.eqs[eq as usize].transfers.load(Ordering::Acquire) != 0
+    }
+
+    fn eq_named(&self, eq: u32) -> bool {
         let logs = |md: u32| {
             let record = self.mds.get(md as usize);
             record.is_some_and(|r| Traits(r.traits.load(Ordering::Relaxed)).eq() == Some(eq))
@@ -719,7 +743,21 @@ impl Interface {
             {
                 return false;
             }
-            crate::nal::os::relax(round);
+            os::relax(round);
+        }
+        true
+    }
+
+    /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or dead.
+    fn let_go(&self, index: u32, attached: bool) -> bool {
+        let start = os::now_ns();
+        let mut round = 0;
+        while self.held(index, attached) {
+            round += 1;
+            os::relax(round);
+            if round % 64 == 0 && os::now_ns().saturating_sub(start) > LET_GO_NS {
+                return false;
+            }
         }
         true
     }
@@ -784,7 +822,7 @@ impl Interface {
         }
     }
 
-    /// Removes all descriptors that have unlinked themselves without telling anybody.
+    /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read yet, or was lost.
     fn sweep(&self, owner: &mut Owner) {
         for index in 0..self.mds.len() as u32 {
             let control = self.mds[index as usize].control.load(Ordering::Relaxed);
@@ -793,7 +831,6 @@ impl Interface {
             }
             if let Ok(local) = self.local(MdHandle(control & 0xffff_0000 | index))
                 && self.unlinked_itself(&local)
-                && !local.traits().logs()
             {
                 self.reap(owner, index);
             }
@@ -801,7 +838,9 @@ impl Interface {
     }
 
     /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about to be
-    /// posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case.
+    /// posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case, but waits for
+    /// operations that are moving bytes; if one of them does not end within a second, since its initiator is stopped or
+    /// dead, the answer is `PTL_MD_NO_UPDATE`.
     ///
     /// # Safety
     /// As for [`Interface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until operations
@@ -841,7 +880,10 @@ impl Interface {
                 // First the hazards, then the queue: what let go of its hazard has posted its events.
                 !self.busy(local.index, me.is_some()) && !self.eq_about_to_fill(eq) && self.eq_is_empty(eq)
             }
-            _ => true,
+            // Operations that are moving bytes right now are waited for: they rely on what they have read. What
+            // moves in frames has its own copy.
+            (None, Some(_)) => self.let_go(local.index, me.is_some()),
+            (_, None) => true,
         };
         if let Some(old) = old {
             let state = local.cell.state.0.load(Ordering::Acquire);
@@ -874,11 +916,14 @@ impl Interface {
         let old_iov = local.cell.iov.load(Ordering::Relaxed);
         let fresh = examined.state;
         self.write(owner, local.index, new, examined)?;
-        if let Some(eq) = old_eq {
+        // What moves in frames goes on using the old pieces and the old queue: these stay until the interface is
+        // closed.
+        let in_use = record.pending.load(Ordering::Acquire) != 0;
+        if let Some(eq) = old_eq
+            && !in_use
+        {
             self.eq_release(owner, eq);
         }
-        // An operation that had begun may be reading the old pieces: then they rest until the interface is closed.
-        let in_use = self.held(local.index, true) || record.pending.load(Ordering::Acquire) != 0;
         if !old_pieces.is_null() {
             if in_use {
                 owner.old_pieces.push(OldPieces(old_pieces));
@@ -903,6 +948,9 @@ impl Interface {
         Ok(())
     }
 }
+
+/// How long an unconditional update waits for operations that are moving bytes.
+const LET_GO_NS: u64 = 1_000_000_000;
 
 /// Every option there is.
 const ALL_OPTIONS: u32 = OP_PUT

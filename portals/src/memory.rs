@@ -9,7 +9,7 @@ use core::sync::atomic::Ordering;
 use crate::arena::{IOVECS, MdCell};
 use crate::deliver::{Matched, Transfer};
 use crate::fault;
-use crate::md::{Accepted, Kind, MdRecord};
+use crate::md::{Accepted, Kind, MdRecord, Memory};
 use crate::nal::os;
 use crate::ni::{Interface, Peer};
 use crate::types::*;
@@ -127,10 +127,9 @@ impl Interface {
     }
 
     /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the length.
-    fn near_stretches(&self, record: &MdRecord, at: u64, length: u64) -> Stretches {
-        let pieces = record.pieces.load(Ordering::Acquire);
+    fn near_stretches(&self, memory: Memory, at: u64, length: u64) -> Stretches {
+        let Memory { start, pieces } = memory;
         if pieces.is_null() {
-            let start = record.start.load(Ordering::Relaxed) as *mut u8;
             return Stretches::one(start.wrapping_add(at as usize), length);
         }
         // SAFETY: made by `md::write`, freed only when nobody holds the descriptor.
@@ -143,7 +142,7 @@ impl Interface {
     fn far_stretches(&self, peer: &Peer, matched: &Matched<'_>) -> Option<Stretches> {
         let Accepted { offset, mlength, .. } = matched.accepted;
         if peer.index == self.index {
-            return Some(self.near_stretches(&self.mds[matched.md as usize], offset, mlength));
+            return Some(self.near_stretches(self.mds[matched.md as usize].memory(), offset, mlength));
         }
         let (cell, relaxed) = (matched.cell, Ordering::Relaxed);
         let kind = matched.traits.kind();
@@ -208,7 +207,7 @@ impl Interface {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        let near = self.near_stretches(record, local_offset, matched.accepted.mlength);
+        let near = self.near_stretches(record.memory(), local_offset, matched.accepted.mlength);
         let Some(far) = self.far_stretches(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
         let moved = if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
@@ -217,8 +216,8 @@ impl Interface {
     }
 
     /// Copies bytes between a held descriptor of ours and a buffer. `at + length` was checked by the caller.
-    pub(crate) fn copy_near(&self, record: &MdRecord, at: u64, buffer: &mut [u8], out: bool) -> bool {
-        let memory = self.near_stretches(record, at, buffer.len() as u64);
+    pub(crate) fn copy_near(&self, memory: Memory, at: u64, buffer: &mut [u8], out: bool) -> bool {
+        let memory = self.near_stretches(memory, at, buffer.len() as u64);
         let buffer = Stretches::one(buffer.as_mut_ptr(), buffer.len() as u64);
         if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
     }
@@ -245,32 +244,29 @@ impl Interface {
 
     /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be read.
     pub(crate) fn transfer_read(&self, transfer: &Transfer, at: Size, to: &mut [u8]) -> bool {
-        let record = self.transfer_record(transfer, at, to.len());
-        record.is_some_and(|record| self.copy_near(record, transfer.offset + at, to, true))
+        inside(transfer, at, to.len()) && self.copy_near(transfer.memory, transfer.offset + at, to, true)
     }
 
     /// Copies bytes into the memory of a transfer, `at` bytes from its start.
     pub(crate) fn transfer_write(&self, transfer: &Transfer, at: Size, from: &[u8]) -> bool {
-        let Some(record) = self.transfer_record(transfer, at, from.len()) else { return false };
-        let memory = self.near_stretches(record, transfer.offset + at, from.len() as u64);
+        if !inside(transfer, at, from.len()) {
+            return false;
+        }
+        let memory = self.near_stretches(transfer.memory, transfer.offset + at, from.len() as u64);
         copy_all(&Stretches::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
     }
 
     /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back as what
     /// was there.
     pub(crate) fn transfer_swap(&self, transfer: &Transfer, bytes: &mut [u8]) -> bool {
-        match self.transfer_matched(transfer) {
-            Some(matched) if bytes.len() as u64 == transfer.mlength => {
-                self.swap_bytes(&self.own, &matched, bytes)
-            }
-            _ => false,
-        }
+        bytes.len() as u64 == transfer.mlength
+            && self.swap_bytes(&self.own, &self.transfer_matched(transfer), bytes)
     }
+}
 
-    fn transfer_record(&self, transfer: &Transfer, at: Size, length: usize) -> Option<&MdRecord> {
-        let inside = at.checked_add(length as u64)? <= transfer.mlength;
-        self.mds.get((transfer.md.0 & 0xffff) as usize).filter(|_| inside)
-    }
+/// Whether these bytes belong to the transfer.
+fn inside(transfer: &Transfer, at: Size, length: usize) -> bool {
+    at.checked_add(length as u64).is_some_and(|end| end <= transfer.mlength)
 }
 
 /// Copies from one row of stretches to another of the same total length. Whether all bytes moved.

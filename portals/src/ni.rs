@@ -459,7 +459,8 @@ impl Interface {
     pub unsafe fn expose(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
         for (segment, (&base, &length)) in self.segments.iter().zip(peers.iter().zip(lens)) {
             let length = if base.is_null() { 0 } else { length as u64 };
-            segment.base.store(base, Ordering::Relaxed);
+            segment.length.store(0, Ordering::Release);
+            segment.base.store(base, Ordering::Release);
             segment.length.store(length, Ordering::Release);
         }
         // Our own, whatever the lists say of it.

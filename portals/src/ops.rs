@@ -333,7 +333,7 @@ impl Interface {
             };
             let mut bytes = [0u8; 64];
             let link = self.post_start(&self.own, &send, &header, Half::Send);
-            let read = self.copy_near(put.record, 0, &mut bytes[..length as usize], true);
+            let read = self.copy_near(put.record.memory(), 0, &mut bytes[..length as usize], true);
             self.post_end(&self.own, &send, &header, Half::Send, link, read);
             let mut rings = false;
             if let Some((peer, matched)) = &matched {
@@ -346,7 +346,7 @@ impl Interface {
                 let answer = Header { initiator: index, ..header };
                 if let Some(reply) = self.claim_local(&get, 0, matched.accepted.mlength) {
                     let link = self.post_start(&self.own, &reply, &answer, Half::Reply);
-                    let ok = ok && self.copy_near(get.record, 0, swapped, false);
+                    let ok = ok && self.copy_near(get.record.memory(), 0, swapped, false);
                     self.post_end(&self.own, &reply, &answer, Half::Reply, link, ok);
                 } else {
                     self.drop_at(&self.own);

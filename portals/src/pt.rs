@@ -8,7 +8,7 @@
 //! If the owner dies between odd and even, walkers find out by [`crate::Interface::peer_state`] and give up; if it is
 //! stopped, they wait and [`crate::Interface::blocked_by`] names it.
 
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{Ordering, fence};
 
 use crate::arena::PtEntry;
 use crate::ni::Interface;
@@ -32,8 +32,10 @@ impl Interface {
     pub(crate) fn pt_begin_change(&self, pt: u32) -> Change {
         let version = &self.own_pt(pt).version;
         let even = version.load(Ordering::Relaxed) & !1;
-        // SeqCst: before the look at the hazards (see `crate::hazard`); a swap also keeps the changes after it.
+        // SeqCst: before the look at the hazards (see `crate::hazard`).
         version.swap(even + 1, Ordering::SeqCst);
+        // Who sees any change below sees the odd version at its second look.
+        fence(Ordering::Release);
         crate::fault::point("list.odd");
         Change { pt, even }
     }

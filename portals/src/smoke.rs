@@ -160,3 +160,106 @@ fn overflow_reports_once() {
         assert_eq!(flags, [true, false]);
     }
 }
+
+/// The lines of an interface's arena that differ from `before`.
+fn changed_lines(ni: &Interface, before: &[u8]) -> Vec<usize> {
+    let view = &ni.own.view;
+    let now = lines_of(ni);
+    assert_eq!(now.len(), view.bytes());
+    (0..now.len() / 64).filter(|line| now[line * 64..][..64] != before[line * 64..][..64]).collect()
+}
+
+fn lines_of(ni: &Interface) -> Vec<u8> {
+    let view = &ni.own.view;
+    // SAFETY: the arena is mapped, and no other thread writes to it now.
+    unsafe { std::slice::from_raw_parts(view.base().as_ptr(), view.bytes()).to_vec() }
+}
+
+/// A put to a descriptor that counts and logs nothing writes nothing but the data; an event costs one line.
+#[test]
+fn a_put_writes_no_line_of_the_target_but_the_data() {
+    let nis = fabric(2, AttachPolicy::Allowed);
+    let (a, b) = (&nis[0], &nis[1]);
+    let memory = b.alloc(4096, 4096).unwrap();
+    let eq = b.eq_alloc(64, None).unwrap();
+    let mut near = [0u8; 64];
+    for (bits, options, eq) in
+        [(1, EVENT_START_DISABLE | EVENT_END_DISABLE, EqHandle::NONE), (2, EVENT_START_DISABLE, eq)]
+    {
+        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+        let target = Md {
+            start: memory.as_ptr().cast(),
+            length: 4096,
+            ..md(&mut [], OP_PUT | OP_GET | MANAGE_REMOTE | options, eq)
+        };
+        // SAFETY: library memory, and a buffer that outlives the interfaces.
+        let source = unsafe {
+            b.md_attach(me, &target, Unlink::Retain).unwrap();
+            a.md_bind(&md(&mut near, 0, EqHandle::NONE), Unlink::Retain).unwrap()
+        };
+        let data = (memory.as_ptr() as usize - b.own.view.base().as_ptr() as usize) / 64;
+        for n in 1..200u8 {
+            // SAFETY: nobody is using the buffer.
+            unsafe { (&raw mut near).write_volatile([n; 64]) };
+            let before = lines_of(b);
+            a.put(source, AckReq::Ack, b.id(), 4, 0, bits, 0, 0).unwrap();
+            a.get(source, b.id(), 4, 0, bits, 0).unwrap();
+            let changed = changed_lines(b, &before);
+            assert!(changed.contains(&data));
+            if eq == EqHandle::NONE {
+                assert_eq!(changed.len(), 1);
+                continue;
+            }
+            assert_eq!(changed.len(), 3, "the data, PUT_END and GET_END");
+            let fetched = [(); 2].map(|()| b.eq_next(eq).unwrap().unwrap().kind);
+            assert_eq!(fetched, [EventKind::PutEnd, EventKind::GetEnd]);
+        }
+    }
+}
+
+/// Threads of one process put to each other through one interface while descriptors come and go.
+#[test]
+fn threads_share_an_interface() {
+    let nis = fabric(2, AttachPolicy::Allowed);
+    let (a, b) = (&nis[0], &nis[1]);
+    let memory = b.alloc(4096, 4096).unwrap();
+    let me = b.me_attach(4, ProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
+    let target = Md {
+        start: memory.as_ptr().cast(),
+        length: 4096,
+        ..md(&mut [], OP_PUT | MANAGE_REMOTE, EqHandle::NONE)
+    };
+    // SAFETY: library memory.
+    unsafe { b.md_attach(me, &target, Unlink::Retain).unwrap() };
+    let eq = a.eq_alloc(1024, None).unwrap();
+    let acks = std::sync::atomic::AtomicU64::new(0);
+    let order = std::sync::atomic::Ordering::Relaxed;
+    let (threads, puts) = (4, 2000u64);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let acks = &acks;
+            scope.spawn(move || {
+                let mut near = [thread; 8];
+                for n in 0..puts {
+                    // SAFETY: the buffer lives until the descriptor is unlinked.
+                    let source =
+                        unsafe { a.md_bind(&md(&mut near, EVENT_START_DISABLE, eq), Unlink::Retain) };
+                    let source = source.unwrap();
+                    let offset = u64::from(thread) * 64 + n % 8;
+                    a.put(source, AckReq::Ack, b.id(), 4, 0, 1, offset, n).unwrap();
+                    assert_eq!(a.md_unlink(source), Ok(()));
+                    assert_eq!(a.md_unlink(source), Err(Error::MdInvalid));
+                    while let Some(event) = a.eq_next(eq).unwrap() {
+                        assert!(!event.dropped);
+                        acks.fetch_add(u64::from(event.kind == EventKind::Ack), order);
+                    }
+                }
+            });
+        }
+    });
+    while let Some(event) = a.eq_next(eq).unwrap() {
+        acks.fetch_add(u64::from(event.kind == EventKind::Ack), order);
+    }
+    assert_eq!(acks.load(order), u64::from(threads) * puts);
+    assert_eq!(a.counters().puts, u64::from(threads) * puts);
+}
