@@ -402,6 +402,7 @@ static void messages(void) {
           (unsigned long)gasnet_AMMaxMedium(), (unsigned long)gasnet_AMMaxLongRequest(),
           (unsigned long)gasnet_AMMaxLongReply());
     check_fill(payload, BYTES, 99);
+    check_barrier(); /* handlers answer with the payload */
     arguments(v);
     ARITIES(MESSAGE_SEND)
     CHECK(!bad_source, "gasnet_AMGetMsgSource told another source");
