@@ -6,19 +6,18 @@
 //!
 //! Invariant: a frame that was accepted is handed over once, however often a receiver has to ask.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::Interface;
+use crate::nal::pages::Pages;
 use crate::nal::{Nal, Route};
 use crate::types::{Error, Limits};
 use crate::wire::{Frame, Role};
 
 /// Bytes of arena of each interface.
 const ARENA: usize = 4 << 20;
-const PAGE: usize = 4096;
 /// Longest frame: short, so that most messages take several.
 const FRAME: usize = 512;
 /// Frames that wait for one receiver before the network is full.
@@ -77,7 +76,7 @@ impl Interface {
         let index = state.joined;
         state.joined += 1;
         drop(state);
-        let arena = Arena::new().ok_or(Error::NoSpace)?;
+        let arena = Pages::new(ARENA).ok_or(Error::NoSpace)?;
         Interface::with_nal(Box::new(Port { shared: Arc::clone(&network.shared), index, arena }), limits)
     }
 }
@@ -124,10 +123,10 @@ impl Flight {
 struct Port {
     shared: Arc<Shared>,
     index: u32,
-    arena: Arena,
+    arena: Pages,
 }
 
-// SAFETY: the arena is zeroed when the port is made, aligned to a page, and freed when the port is dropped.
+// SAFETY: the arena is zeroed when the port is made, aligned to a page, and goes when the port is dropped.
 unsafe impl Nal for Port {
     fn nid(&self) -> u32 {
         0
@@ -146,7 +145,7 @@ unsafe impl Nal for Port {
     }
 
     fn arena(&self) -> NonNull<u8> {
-        self.arena.0
+        self.arena.base()
     }
 
     fn arena_bytes(&self) -> usize {
@@ -185,33 +184,5 @@ unsafe impl Nal for Port {
             self.shared.waiting[self.index as usize].fetch_sub(1, Ordering::Relaxed);
             sink(flight.from, &flight.bytes);
         }
-    }
-}
-
-/// Zeroed pages of the heap.
-#[derive(Debug)]
-struct Arena(NonNull<u8>);
-
-// SAFETY: the memory is owned; who touches it is the interface's business.
-unsafe impl Send for Arena {}
-// SAFETY: as above.
-unsafe impl Sync for Arena {}
-
-impl Arena {
-    const LAYOUT: Layout = match Layout::from_size_align(ARENA, PAGE) {
-        Ok(layout) => layout,
-        Err(_) => panic!("a page is a power of two"),
-    };
-
-    fn new() -> Option<Arena> {
-        // SAFETY: the layout is not empty.
-        NonNull::new(unsafe { alloc_zeroed(Arena::LAYOUT) }).map(Arena)
-    }
-}
-
-impl Drop for Arena {
-    fn drop(&mut self) {
-        // SAFETY: allocated by `new` with this layout, and nobody else frees it.
-        unsafe { dealloc(self.0.as_ptr(), Arena::LAYOUT) };
     }
 }

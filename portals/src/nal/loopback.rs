@@ -1,41 +1,24 @@
 //! A fabric of one process whose arena is on the heap.
 
-use core::alloc::Layout;
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
+use super::pages::Pages;
 use super::{Nal, Route};
 
 /// Large enough for everything that one process allocates in it; pages that are not used are not there.
 const BYTES: usize = 64 << 20;
-const LAYOUT: Layout = match Layout::from_size_align(BYTES, 4096) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a power of two"),
-};
 
 /// The arena of a process that is alone.
 #[derive(Debug)]
 pub(crate) struct Loopback {
-    arena: NonNull<u8>,
+    arena: Pages,
 }
-
-// SAFETY: the pointer is owned and only handed out.
-unsafe impl Send for Loopback {}
-// SAFETY: as above.
-unsafe impl Sync for Loopback {}
 
 impl Loopback {
     /// `None` if there is no memory.
     pub(crate) fn new() -> Option<Loopback> {
-        // SAFETY: the layout is not of size 0.
-        NonNull::new(unsafe { alloc::alloc::alloc_zeroed(LAYOUT) }).map(|arena| Loopback { arena })
-    }
-}
-
-impl Drop for Loopback {
-    fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
-        unsafe { alloc::alloc::dealloc(self.arena.as_ptr(), LAYOUT) }
+        Pages::new(BYTES).map(|arena| Loopback { arena })
     }
 }
 
@@ -54,13 +37,13 @@ unsafe impl Nal for Loopback {
         super::os::pid()
     }
     fn arena(&self) -> NonNull<u8> {
-        self.arena
+        self.arena.base()
     }
     fn arena_bytes(&self) -> usize {
         BYTES
     }
     fn route(&self, _peer: u32) -> Route {
-        Route::Mapped(self.arena)
+        Route::Mapped(self.arena.base())
     }
     fn max_frame(&self) -> usize {
         0

@@ -117,10 +117,6 @@ fn md_draw() -> impl Strategy<Value = MdDraw> {
                 // What a largest size means then is open.
                 options &= !MAX_SIZE;
             }
-            if threshold > 0 && options & EVENT_START_DISABLE != 0 {
-                // Whether a descriptor that logs neither takes acknowledgements, and counts them, is open.
-                options &= !EVENT_END_DISABLE;
-            }
             MdDraw { len, options, threshold, max_size, eq, unlink }
         },
     )
@@ -368,8 +364,6 @@ impl Driver<'_> {
                 let (at, to) = (self.at(at), self.at(to));
                 let Some(md) = self.bound(at, md) else { return Ok(()) };
                 let (local_offset, length) = self.part(at, md, part);
-                // Whether one without queue takes acknowledgements, and counts them, is open.
-                let ack = ack && self.model.processes[at].mds[md].as_ref().is_some_and(|md| md.eq.is_some());
                 let message = Message {
                     kind: model::Kind::Put { ack },
                     from: at,
