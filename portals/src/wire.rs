@@ -473,3 +473,160 @@ impl Wire {
 fn payload_room(ni: &Interface) -> usize {
     ni.nal().max_frame() - Frame::BYTES
 }
+
+#[cfg(test)]
+mod tests {
+    use core::ptr::NonNull;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::nal::{Nal, Route};
+
+    const ARENA: usize = 4 << 20;
+    const MAX: usize = 256;
+
+    /// A number drawn by xorshift.
+    fn draw(lot: &mut u64) -> u64 {
+        *lot ^= *lot << 13;
+        *lot ^= *lot >> 7;
+        *lot ^= *lot << 17;
+        *lot
+    }
+
+    /// Any frame: small numbers mostly, so that they mean something, and sometimes absurd ones.
+    fn any(lot: &mut u64) -> Frame {
+        let mut number = |below: u64| match draw(lot) % 8 {
+            0 => [u64::MAX, 1 << 63, 1 << 48, u64::from(u32::MAX)][(draw(lot) % 4) as usize],
+            _ => draw(lot) % below,
+        };
+        Frame {
+            role: [Role::Request, Role::Request, Role::Reply, Role::Ack, Role::Taken]
+                [(number(5) % 5) as usize],
+            op: [OpKind::Put, OpKind::Get, OpKind::GetPut][(number(3) % 3) as usize],
+            ack: number(2) == 0,
+            confirm: number(2) == 0,
+            message: number(4),
+            at: number(3).wrapping_mul(100),
+            uid: number(2) as u32,
+            jid: number(2) as u32,
+            pt_index: number(2) as u32,
+            ac_index: number(8) as u32 / 7,
+            match_bits: 0,
+            remote_offset: number(300),
+            rlength: number(400),
+            hdr_data: 0,
+            md: MdHandle(number(4) as u32),
+            local_offset: number(300),
+            mlength: number(300),
+        }
+    }
+
+    #[test]
+    fn a_frame_reads_as_it_was_written() {
+        let (mut lot, mut bytes) = (1, Vec::new());
+        for _ in 0..1000 {
+            let frame = any(&mut lot);
+            frame.encode(&mut bytes);
+            bytes.extend(b"payload");
+            assert_eq!(Frame::decode(&bytes), Some((frame, &b"payload"[..])));
+        }
+        assert_eq!(Frame::decode(&bytes[..Frame::BYTES - 1]), None);
+        bytes[0] = 9;
+        assert_eq!(Frame::decode(&bytes), None);
+    }
+
+    /// A network whose other end writes nonsense.
+    struct Hostile {
+        pages: Box<[u128]>,
+        lot: Mutex<u64>,
+    }
+
+    // SAFETY: the arena is zeroed and lives as long as the value; it begins at a page inside of it.
+    unsafe impl Nal for Hostile {
+        fn nid(&self) -> u32 {
+            0
+        }
+        fn index(&self) -> u32 {
+            0
+        }
+        fn size(&self) -> u32 {
+            2
+        }
+        fn jid(&self) -> u32 {
+            0
+        }
+        fn arena(&self) -> NonNull<u8> {
+            let base = self.pages.as_ptr() as *mut u8;
+            NonNull::new(base.wrapping_add(base.align_offset(4096))).expect("memory")
+        }
+        fn arena_bytes(&self) -> usize {
+            ARENA
+        }
+        fn route(&self, _peer: u32) -> Route {
+            Route::Wire
+        }
+        fn max_frame(&self) -> usize {
+            MAX
+        }
+        fn send(&self, _peer: u32, frame: &[u8]) -> bool {
+            assert!(frame.len() <= MAX && Frame::decode(frame).is_some());
+            draw(&mut self.lot.lock().expect("lot")) % 4 != 0
+        }
+        fn has_frames(&self) -> bool {
+            true
+        }
+        fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
+            let mut bytes = Vec::new();
+            for _ in 0..max {
+                let lot = &mut *self.lot.lock().expect("lot");
+                any(lot).encode(&mut bytes);
+                bytes.resize(Frame::BYTES + (draw(lot) % 160) as usize, 0xee);
+                if draw(lot) % 16 == 0 {
+                    bytes.truncate((draw(lot) % 256) as usize);
+                }
+                let sender = (draw(lot) % 4) as u32;
+                sink(sender, &bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn nonsense_from_a_peer_harms_nobody() {
+        for seed in 1..=20 {
+            let pages = alloc::vec![0_u128; (ARENA + 4096) / 16].into_boxed_slice();
+            let hostile = Hostile { pages, lot: Mutex::new(seed) };
+            let ni = Interface::with_nal(Box::new(hostile), None).expect("an interface");
+            let eq = ni.eq_alloc(16, None).expect("a queue");
+            let mut memory = [[0x55_u8; 64]; 6];
+            let mut handles = Vec::new();
+            for (number, room) in memory.iter_mut().enumerate() {
+                // The even ones are descriptors, the odd ones lie between and belong to nobody.
+                if number % 2 == 1 {
+                    continue;
+                }
+                let (id, unlink) = (ProcessId::ANY, Unlink::Retain);
+                let me = ni.me_attach(0, id, 0, !0, unlink, InsPos::After).expect("an entry");
+                let md = Md {
+                    start: room.as_mut_ptr().cast(),
+                    length: 64,
+                    threshold: THRESH_INF,
+                    max_size: 0,
+                    options: [md_options::MANAGE_REMOTE, md_options::TRUNCATE, 0][number / 2]
+                        | md_options::OP_PUT
+                        | md_options::OP_GET,
+                    user_ptr: core::ptr::null_mut(),
+                    eq,
+                };
+                // SAFETY: the memory outlives the interface.
+                handles.push(unsafe { ni.md_attach(me, &md, unlink) }.expect("a descriptor"));
+            }
+            for _ in 0..100 {
+                ni.progress();
+                let _ = ni.put(handles[0], AckReq::Ack, ProcessId { nid: 0, pid: 1 }, 0, 0, 0, 0, 0);
+                while ni.eq_get(eq).expect("the queue").is_some() {}
+            }
+            drop(ni);
+            assert!(memory.iter().skip(1).step_by(2).all(|room| *room == [0x55; 64]));
+        }
+    }
+}
