@@ -1,5 +1,5 @@
-//! Two pinned processes over shared memory: what an 8-byte put costs until its ACK has been read, between rounds of
-//! an 8-byte memcpy and of a cache line that travels between the two cores.
+//! Two pinned processes over shared memory: what an 8-byte put costs until its ACK has been read, between
+//! rounds of an 8-byte memcpy and of a cache line that travels between the two cores.
 //!
 //! `cargo run --release --example put_latency`. Run by hand; nothing depends on its numbers.
 
@@ -132,7 +132,7 @@ fn main() {
             return;
         }
     };
-    let mut figures: [Vec<f64>; 7] = Default::default();
+    let mut figures: [Vec<f64>; 8] = Default::default();
     let (mut from, mut to) = ([1u8; 64], [0u8; 64]);
     for _ in 0..ROUNDS {
         figures[0].push(time(ENOUGH, || {
@@ -168,6 +168,11 @@ fn main() {
             wait(am_eq, EventKind::PutEnd);
             wait(eq, EventKind::SendEnd);
         }));
+        figures[7].push(time(ENOUGH, || {
+            // SAFETY: library memory is never freed.
+            let md = unsafe { ni.md_bind(&md(memory, 4096, EVENT_START_DISABLE, eq), Unlink::Retain) };
+            ni.md_unlink(md.expect("PtlMDBind")).expect("PtlMDUnlink");
+        }));
         figures[6].push(time(ENOUGH, || {
             ni.put_region(quiet, 0, 8, AckReq::NoAck, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
         }));
@@ -184,6 +189,7 @@ fn main() {
         "round trip of two puts with PUT_END",
         "look at an empty queue",
         "put of 8 bytes without any event",
+        "bind and unlink a descriptor",
     ];
     println!("{} rounds of {ENOUGH}, ns: median, least", ROUNDS);
     for (name, values) in names.iter().zip(&mut figures) {

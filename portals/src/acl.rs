@@ -1,7 +1,7 @@
 //! The access control list. Each entry is guarded by a version of its own, like a portal table entry.
 //!
-//! When an interface opens, entry 0 admits the processes of the same user and job to every portal table entry; the other
-//! entries admit nobody.
+//! When an interface opens, entry 0 admits the processes of the same user and job to every portal table
+//! entry; the other entries admit nobody.
 
 use core::sync::atomic::{Ordering, fence};
 

@@ -1,7 +1,7 @@
 //! The memory that the processes of a host share: one arena per process, everything in it at an offset.
 //!
-//! Owned by the process whose arena it is; read and partly written by every process that delivers to it. This file
-//! fixes the layout and nothing else; each object's own file says how its words are used.
+//! Owned by the process whose arena it is; read and partly written by every process that delivers to it. This
+//! file fixes the layout and nothing else; each object's own file says how its words are used.
 //!
 //! # Who writes what
 //!
@@ -15,9 +15,10 @@
 //! | [`Hazards`] | the owner (as an initiator) | everybody who takes a descriptor away |
 //! | [`Header::drops`], [`Header::doorbell`], [`Header::swap_lock`] | deliverers and the owner | everybody |
 //!
-//! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index. A [`View`] computes every
-//! address from a base that the NAL gave and from limits that were checked once to fit the arena; whatever offset
-//! is then read from shared memory is checked against the arena's or the segment's length before use.
+//! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index. A [`View`] computes
+//! every address from a base that the NAL gave and from limits that were checked once to fit the arena;
+//! whatever offset is then read from shared memory is checked against the arena's or the segment's length
+//! before use.
 
 use core::mem::{align_of, offset_of, size_of};
 use core::ptr::NonNull;
@@ -138,7 +139,7 @@ pub(crate) struct MdCell {
     /// Names the event queue's ring beyond reuse of its index; 0 if there is no queue.
     pub(crate) eq_key: AtomicU64,
     pub(crate) generation: AtomicU32,
-    /// See [`crate::md::State`].
+    /// See [`crate::md::state`].
     pub(crate) state: Alone<AtomicU64>,
 }
 
@@ -283,8 +284,8 @@ impl View {
     /// Cuts up an arena. `None` if the tables do not fit.
     ///
     /// # Safety
-    /// `base` is page-aligned, and `bytes` bytes from it are mapped, were zeroed in the beginning, and stay mapped as
-    /// long as the view or a copy of it is used; everybody who writes them follows this file.
+    /// `base` is page-aligned, and `bytes` bytes from it are mapped, were zeroed in the beginning, and stay
+    /// mapped as long as the view or a copy of it is used; everybody who writes them follows this file.
     pub(crate) unsafe fn new(base: NonNull<u8>, bytes: usize, limits: &Limits) -> Option<View> {
         let limits = granted(limits);
         let layout = Layout::new(&limits);
@@ -310,8 +311,8 @@ impl View {
         })
     }
 
-    /// The arena of a peer, cut up as its owner says. `None` if its interface is not open yet or what it says does
-    /// not fit.
+    /// The arena of a peer, cut up as its owner says. `None` if its interface is not open yet or what it says
+    /// does not fit.
     ///
     /// # Safety
     /// As for [`View::new`].
@@ -352,9 +353,10 @@ impl View {
     #[inline(always)]
     fn at<T>(&self, offset: usize) -> &T {
         debug_assert!(offset + size_of::<T>() <= self.bytes && offset % align_of::<T>() == 0);
-        // SAFETY: the callers below pass offsets inside the arena (tables: index checked against the limit from which
-        // the layout was computed; others: checked against `bytes`), aligned to `T`; all `T` consist of
-        // atomics, for which any bit pattern is valid and which may be shared with other processes.
+        // SAFETY: the callers below pass offsets inside the arena (tables: index checked against the limit
+        // from which the layout was computed; others: checked against `bytes`), aligned to `T`; all `T`
+        // consist of atomics, for which any bit pattern is valid and which may be shared with other
+        // processes.
         unsafe { &*self.base.as_ptr().add(offset).cast::<T>() }
     }
 

@@ -1,16 +1,17 @@
 //! The target's side of a message: the only code that walks a match list.
 //!
-//! Run by the initiator for a peer whose memory it has mapped, and by the target's own progress for frames, possibly at
-//! the same time. `wire` uses the same [`Transfer`]s on both sides.
+//! Run by the initiator for a peer whose memory it has mapped, and by the target's own progress for frames,
+//! possibly at the same time. `wire` uses the same [`Transfer`]s on both sides.
 //!
 //! # A delivery, step by step
 //!
-//! 1. [`Interface::find`] reads access control, the list's version, match entries and descriptors, and chooses. It
-//!    writes nothing. An initiator that dies here leaves no trace.
-//! 2. The hazard that names the descriptor is published, then the version is read again. From here on the owner
-//!    does not take the descriptor away; if the initiator stops or dies, it stays in use.
-//! 3. [`crate::md::claim`] takes a place (no write if the descriptor counts nothing). An initiator that dies from
-//!    here on leaves a hole in a locally managed descriptor, as a network that loses the rest of a message would.
+//! 1. [`Interface::find`] reads access control, the list's version, match entries and descriptors, and
+//!    chooses. It writes nothing. An initiator that dies here leaves no trace.
+//! 2. The hazard that names the descriptor is published, then the version is read again. From here on the
+//!    owner does not take the descriptor away; if the initiator stops or dies, it stays in use.
+//! 3. [`crate::md::claim`] takes a place (no write if the descriptor counts nothing). An initiator that dies
+//!    from here on leaves a hole in a locally managed descriptor, as a network that loses the rest of a
+//!    message would.
 //! 4. START is posted, the bytes move, END is posted (each event: see `eq`).
 //! 5. The claim is given back; the last one of a descriptor that is through posts UNLINK.
 //! 6. The hazard is cleared, and sleepers are woken.
@@ -101,8 +102,8 @@ impl Half {
     }
 }
 
-/// A hold on a memory descriptor of this process while the bytes of one framed message move: its START event has
-/// been posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
+/// A hold on a memory descriptor of this process while the bytes of one framed message move: its START event
+/// has been posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
 /// [`Interface::transfer_end`].
 #[derive(Debug)]
 pub(crate) struct Transfer {
@@ -188,7 +189,8 @@ enum Walk<'a> {
 }
 
 impl Interface {
-    /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the list.
+    /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the
+    /// list.
     #[inline(always)]
     pub(crate) fn find<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
         match self.find_by_shortcut(peer, header) {
@@ -202,8 +204,8 @@ impl Interface {
         let pt = peer.view.pt(header.pt_index)?;
         let ac = peer.view.ac(header.ac_index)?;
         let way = peer.shortcuts.of(header).read(header)?;
-        // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same version,
-        // the list is the same.
+        // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same
+        // version, the list is the same.
         let version = pt.version.load(Ordering::Acquire);
         if header.initiator != self.index
             || version != way.version
@@ -316,7 +318,7 @@ impl Interface {
     /// Waits a moment for a peer that holds something. False if it is dead.
     #[cold]
     pub(crate) fn wait_for(&self, peer: u32, round: &mut u32) -> bool {
-        *round += 1;
+        *round = round.wrapping_add(1);
         os::relax(*round);
         if *round % 1024 != 0 {
             return true;
@@ -396,8 +398,8 @@ impl Interface {
         }
     }
 
-    /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names the
-    /// descriptor.
+    /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names
+    /// the descriptor.
     #[inline(always)]
     fn post(&self, peer: &Peer, eq: u32, key: u64, event: &Posting) -> Option<u64> {
         let ring = peer.rings.get(eq as usize)?;
@@ -463,7 +465,8 @@ impl Interface {
         self.give_back(peer, matched, header, sequence);
     }
 
-    /// Gives a claim back after the operation's last event, whose sequence is `link`; posts UNLINK if it is due.
+    /// Gives a claim back after the operation's last event, whose sequence is `link`; posts UNLINK if it is
+    /// due.
     #[inline(always)]
     fn give_back(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, link: Seq) {
         fault::point("put.ended");
@@ -478,7 +481,8 @@ impl Interface {
         }
     }
 
-    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the holder is dead.
+    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the holder is
+    /// dead.
     pub(crate) fn lock_swap(&self, lock: &AtomicU32) -> bool {
         let mut round = 0;
         loop {
@@ -521,8 +525,8 @@ impl Interface {
         })
     }
 
-    /// Claims the descriptor of a put for its ACK and posts that. False if the descriptor takes it no more. A hazard
-    /// of the caller names it; `header.initiator` is the target.
+    /// Claims the descriptor of a put for its ACK and posts that. False if the descriptor takes it no more. A
+    /// hazard of the caller names it; `header.initiator` is the target.
     #[inline(always)]
     pub(crate) fn post_ack(&self, local: &Local<'_>, offset: u64, mlength: u64, header: &Header) -> bool {
         let Some(matched) = self.claim_local(local, offset, mlength) else { return false };
@@ -603,8 +607,8 @@ impl Interface {
     }
 
     /// Initiator's side, when the first bytes of a reply come in: claims the descriptor of the get, posts
-    /// REPLY_START. `None`: it is gone, inactive or too short; dropped and counted. `header` is the get's, with
-    /// `initiator` the target.
+    /// REPLY_START. `None`: it is gone, inactive or too short; dropped and counted. `header` is the get's,
+    /// with `initiator` the target.
     pub(crate) fn reply_begin(
         &self,
         md: MdHandle,
@@ -625,8 +629,8 @@ impl Interface {
         transfer
     }
 
-    /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts a drop.
-    /// `header` is the put's, with `initiator` the target.
+    /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts
+    /// a drop. `header` is the put's, with `initiator` the target.
     pub(crate) fn ack_arrived(&self, md: MdHandle, remote_offset: Size, mlength: Size, header: &Header) {
         let post = |local: &Local<'_>| self.post_ack(local, remote_offset, mlength, header).then_some(());
         if self.with_local(md, post).is_none() {
@@ -651,8 +655,8 @@ impl Interface {
     /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
     pub(crate) fn transfer_end(&self, transfer: Transfer, ok: bool) {
         let matched = self.transfer_matched(&transfer);
-        // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them until the
-        // last event is posted.
+        // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them
+        // until the last event is posted.
         let hold = self.hold(Word::near(matched.md, matched.md));
         self.post_end(&self.own, &matched, &transfer.header, transfer.half, transfer.link, ok);
         if let Some(eq) = matched.traits.eq() {
@@ -664,8 +668,8 @@ impl Interface {
     }
 }
 
-/// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of Dekker's
-/// argument (see [`crate::hazard`]).
+/// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of
+/// Dekker's argument (see [`crate::hazard`]).
 #[inline(always)]
 fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
     // Keeps the walk's loads before the next one, where no hazard was published in between.

@@ -1,14 +1,14 @@
 //! Sleeping until an event is posted.
 //!
-//! One word per arena: bit 0 says that somebody may be asleep, the rest counts. Who wants to sleep sets bit 0 by a locked
-//! instruction, looks at its queues once more, and sleeps while the word is what it was. Who posts an event makes
-//! it visible, passes a full fence, and reads the word; if bit 0 is set, it clears the bit, raises the count and wakes. Store,
-//! fence, load on both sides: at least one of them sees the other (Dekker's algorithm, as in the Linux kernel's
-//! `set_current_state` and in eventcounts), so no wake-up is lost, and while nobody sleeps a poster only reads a line that
-//! nobody writes.
+//! One word per arena: bit 0 says that somebody may be asleep, the rest counts. Who wants to sleep sets bit 0
+//! by a locked instruction, looks at its queues once more, and sleeps while the word is what it was. Who
+//! posts an event makes it visible, passes a full fence, and reads the word; if bit 0 is set, it clears the
+//! bit, raises the count and wakes. Store, fence, load on both sides: at least one of them sees the other
+//! (Dekker's algorithm, as in the Linux kernel's `set_current_state` and in eventcounts), so no wake-up is
+//! lost, and while nobody sleeps a poster only reads a line that nobody writes.
 //!
-//! A poster that dies after it has changed the word and before it has woken leaves sleepers asleep until their timeout, or
-//! until the death ends the job.
+//! A poster that dies after it has changed the word and before it has woken leaves sleepers asleep until
+//! their timeout, or until the death ends the job.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -55,7 +55,8 @@ impl Interface {
         self.own.view.header().doorbell.0.fetch_or(ASLEEP, Ordering::SeqCst) | ASLEEP
     }
 
-    /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may wake for no reason.
+    /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may wake for no
+    /// reason.
     pub fn sleep(&self, seen: u32, timeout_ns: u64) {
         let word = &self.own.view.header().doorbell.0;
         if word.load(Ordering::SeqCst) == seen {

@@ -1,16 +1,18 @@
-//! Event queues: [`ring`]s of one-line slots in the owner's arena, filled by whoever delivers, emptied by the owner.
+//! Event queues: [`ring`]s of one-line slots in the owner's arena, filled by whoever delivers, emptied by the
+//! owner.
 //!
-//! Posting an event dirties one line of the target. A full ring loses the event: the producer counts it and notes the
-//! ticket it would have had; the event that gets that ticket is reported with `PTL_EQ_DROPPED`.
+//! Posting an event dirties one line of the target. A full ring loses the event: the producer counts it and
+//! notes the ticket it would have had; the event that gets that ticket is reported with `PTL_EQ_DROPPED`.
 //!
-//! A producer that dies or stops between claim and publication holds up the queue: the consumer reports it empty and
-//! [`Interface::blocked_by`] tells the producer's name.
+//! A producer that dies or stops between claim and publication holds up the queue: the consumer reports it
+//! empty and [`Interface::blocked_by`] tells the producer's name.
 //!
-//! An event is at most what a peer wrote; kinds and indices are checked, and addresses come from the reader's own
-//! records. A record is not used again before all events that name it have been consumed (see `md::rested`).
+//! An event is at most what a peer wrote; kinds and indices are checked, and addresses come from the reader's
+//! own records. A record is not used again before all events that name it have been consumed (see
+//! `md::rested`).
 //!
-//! Consumers take turns by a try-lock in private memory; who finds it taken for long reports the queue empty, since the
-//! other thread is about to take the event.
+//! Consumers take turns by a try-lock in private memory; who finds it taken for long reports the queue empty,
+//! since the other thread is about to take the event.
 
 use core::marker::PhantomData;
 use core::mem;
@@ -28,8 +30,8 @@ use crate::types::*;
 pub(crate) struct Ring {
     /// Which queue this is; 0: none yet. Stored last (Release), read first (Acquire).
     key: AtomicU64,
-    /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there are. In one
-    /// word, so that whoever reads it, however late, reads a ring that exists.
+    /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there
+    /// are. In one word, so that whoever reads it, however late, reads a ring that exists.
     slots: AtomicPtr<Slot>,
     memo: Memo,
 }
@@ -87,8 +89,8 @@ impl Ring {
         Slots { first: tagged.map_addr(|address| address & !(LINE - 1)), size, ring: PhantomData }
     }
 
-    /// Asks for the line of the next slot, which the consumer may be looking at, so that it is on its way to us while
-    /// we do other things.
+    /// Asks for the line of the next slot, which the consumer may be looking at, so that it is on its way to
+    /// us while we do other things.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
         #[cfg(target_arch = "x86_64")]
@@ -153,8 +155,8 @@ struct Slots<'a> {
 impl<'a> Slots<'a> {
     #[inline(always)]
     fn at(self, ticket: u64) -> &'a Slot {
-        // SAFETY: `first` points to `size` slots inside an arena (checked by `View::ring`) that stays mapped as long
-        // as the interface; slots consist of atomics.
+        // SAFETY: `first` points to `size` slots inside an arena (checked by `View::ring`) that stays mapped
+        // as long as the interface; slots consist of atomics.
         unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
     }
 }
@@ -185,15 +187,16 @@ pub(crate) struct EqRecord {
     next: AtomicU64,
     /// Losses that have been noticed.
     losses: AtomicU64,
-    /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to report.
+    /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to
+    /// report.
     report_at: AtomicU64,
     /// Index + 1 of the producer that holds up the queue, or 0.
     blocked: AtomicU32,
 }
 
 impl EqRecord {
-    /// Takes the turn. Whoever has it gives it back within nanoseconds, unless the system takes its processor away or we
-    /// are a signal handler on top of it: after a while we leave without, and leave word.
+    /// Takes the turn. Whoever has it gives it back within nanoseconds, unless the system takes its processor
+    /// away or we are a signal handler on top of it: after a while we leave without, and leave word.
     #[inline(always)]
     fn try_consume(&self) -> bool {
         // Acquire pairs with the Release of the thread that consumed before us.
@@ -205,7 +208,8 @@ impl EqRecord {
         for round in 0..200 {
             os::relax(round);
             if round == 100 {
-                // The rounds that follow give this store time to be seen by who gives the turn back after them.
+                // The rounds that follow give this store time to be seen by who gives the turn back after
+                // them.
                 self.missed.store(true, Ordering::SeqCst);
             }
             if !self.consuming.load(Ordering::Relaxed) && !self.consuming.swap(true, Ordering::Acquire) {
@@ -290,8 +294,8 @@ impl Interface {
         self.eq_cell(index).shape.key.load(Ordering::Relaxed)
     }
 
-    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run with every
-    /// event, by the thread that takes it from the queue.
+    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run with
+    /// every event, by the thread that takes it from the queue.
     pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, Error> {
         if count == 0 {
             return Ok(EqHandle::NONE);
@@ -342,8 +346,8 @@ impl Interface {
         Ok(EqHandle(generation << 16 | index))
     }
 
-    /// `PtlEQFree`. Descriptors that still log to the queue go on into the void; the memory is reused when the
-    /// last of them is gone.
+    /// `PtlEQFree`. Descriptors that still log to the queue go on into the void; the memory is reused when
+    /// the last of them is gone.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
         let owner = &mut *self.owner.lock();
         let index = self.eq_index(eq)?;
@@ -475,7 +479,8 @@ impl Interface {
         Ok(self.take(index).map(|taken| (index, taken)))
     }
 
-    /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no handler.
+    /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
+    /// handler.
     #[inline(always)]
     pub fn eq_next(&self, eq: EqHandle) -> Result<Option<BriefEvent>, Error> {
         let Some((_, taken)) = self.eq_take(eq)? else { return Ok(None) };

@@ -1,8 +1,8 @@
 //! Pause points: named places inside a delivery where a test stops or kills the process.
 //!
-//! Only with the feature `faults`. `GASNET_TEST_PAUSE=<name>:<stop|kill>[:count]` raises SIGSTOP or SIGKILL when the
-//! point is passed for the count-th time (default 1). `GASNET_TEST_FAULT=drop_op` loses every 64th event that
-//! completes an operation of ours (ACK, REPLY_END).
+//! Only with the feature `faults`. `GASNET_TEST_PAUSE=<name>:<stop|kill>[:count]` raises SIGSTOP or SIGKILL
+//! when the point is passed for the count-th time (default 1). `GASNET_TEST_FAULT=drop_op` loses every 64th
+//! event that completes an operation of ours (ACK, REPLY_END).
 
 /// A pause point. Free of cost unless the feature `faults` is on.
 #[cfg(not(feature = "faults"))]
@@ -41,7 +41,8 @@ mod armed {
     const ON: u8 = 2;
 
     static PAUSE: AtomicU8 = AtomicU8::new(UNKNOWN);
-    /// How often the point has still to be passed; taken from the variable at the first hit of the right name.
+    /// How often the point has still to be passed; taken from the variable at the first hit of the right
+    /// name.
     static LEFT: AtomicI64 = AtomicI64::new(i64::MIN);
 
     pub(crate) fn point(name: &str) {

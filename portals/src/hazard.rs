@@ -1,14 +1,14 @@
 //! Which memory descriptors this process is using right now, said in its own arena.
 //!
-//! An initiator owns one slot for the length of one operation. It first finds the descriptors it wants (reading only),
-//! then writes their names into its slot by one compare-and-swap, which is also the full fence, and then looks
-//! again whether they are still what they were. Who takes a descriptor away first says so (an odd version, a CLOSING
-//! phase) and then reads the slots of all processes that could use it. All four accesses are sequentially
-//! consistent. So pending operations are counted where they are initiated, and an operation writes no line of its target
-//! for being counted.
+//! An initiator owns one slot for the length of one operation. It first finds the descriptors it wants
+//! (reading only), then writes their names into its slot by one compare-and-swap, which is also the full
+//! fence, and then looks again whether they are still what they were. Who takes a descriptor away first says
+//! so (an odd version, a CLOSING phase) and then reads the slots of all processes that could use it. All four
+//! accesses are sequentially consistent. So pending operations are counted where they are initiated, and an
+//! operation writes no line of its target for being counted.
 //!
-//! Slots are shared by the threads of a process, never by processes: a stopped or dead process leaves its slots
-//! as they are, and what they name stays in use.
+//! Slots are shared by the threads of a process, never by processes: a stopped or dead process leaves its
+//! slots as they are, and what they name stays in use.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,7 @@
 //! Portals 3.3 in user space, for the processes of one host.
 //!
-//! An [`Interface`] is one network interface of the specification (`PtlNIInit`); its methods are the calls of the
-//! specification in snake case. All of them may be called from several threads at once.
+//! An [`Interface`] is one network interface of the specification (`PtlNIInit`); its methods are the calls of
+//! the specification in snake case. All of them may be called from several threads at once.
 //!
 //! | file | what it owns |
 //! |---|---|

@@ -1,6 +1,7 @@
 //! A lock between the threads of this process, held for a few hundred instructions at most.
 //!
-//! Spins a little, then yields. Nobody but this process touches it, so that a stopped or dead peer never holds it.
+//! Spins a little, then yields. Nobody but this process touches it, so that a stopped or dead peer never
+//! holds it.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};

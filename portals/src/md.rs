@@ -1,28 +1,29 @@
 //! Memory descriptors: their state word, the owner's private record of each, attach, bind, unlink and update.
 //!
-//! A descriptor has two halves. The [`MdCell`] in the arena is what deliverers see: only the owner writes it, except
-//! for the state word. The [`MdRecord`] in ordinary memory is what this process itself relies on: addresses, the
-//! user's word, the exact [`Md`]. No address is ever taken from shared memory for use by this process.
+//! A descriptor has two halves. The [`MdCell`] in the arena is what deliverers see: only the owner writes it,
+//! except for the state word. The [`MdRecord`] in ordinary memory is what this process itself relies on:
+//! addresses, the user's word, the exact [`Md`]. No address is ever taken from shared memory for use by this
+//! process.
 //!
 //! # The state word
 //!
-//! Cursor (locally managed descriptors), threshold (finite ones), the number of operations in flight (descriptors
-//! that may unlink themselves) and two flags share one word, so that accepting a message is one
-//! compare-and-swap. A descriptor that has nothing to count ([`Traits::counts`] is false) has no state: a delivery
-//! does not write to it, nor read it.
+//! Cursor (locally managed descriptors), threshold (finite ones), the number of operations in flight
+//! (descriptors that may unlink themselves) and two flags share one word, so that accepting a message is one
+//! compare-and-swap. A descriptor that has nothing to count ([`Traits::counts`] is false) has no state: a
+//! delivery does not write to it, nor read it.
 //!
 //! # Taking a descriptor away
 //!
-//! [`MdRecord::control`] holds generation, number of updates and a phase. Users (our own threads, as initiators) publish a
-//! hazard that names the descriptor and then look at `control` again; the owner sets the phase to CLOSING
-//! and then looks at the hazards. All four accesses are sequentially consistent, so at least one side sees the
-//! other (Dekker's argument; the scheme is that of hazard pointers, M. Michael, 2004). Deliverers do the same with
-//! the version of the portal table entry in the place of `control`. If the owner sees a hazard, it puts everything back and
-//! reports `PTL_MD_IN_USE`.
+//! [`MdRecord::control`] holds generation, number of updates and a phase. Users (our own threads, as
+//! initiators) publish a hazard that names the descriptor and then look at `control` again; the owner sets
+//! the phase to CLOSING and then looks at the hazards. All four accesses are sequentially consistent, so at
+//! least one side sees the other (Dekker's argument; the scheme is that of hazard pointers, M. Michael,
+//! 2004). Deliverers do the same with the version of the portal table entry in the place of `control`. If the
+//! owner sees a hazard, it puts everything back and reports `PTL_MD_IN_USE`.
 //!
-//! If an initiator dies or stops while its hazard names a descriptor, the descriptor stays in use: the data may
-//! still be on its way. If the owner dies while a version is odd, deliverers find that it is dead and give up; if
-//! it is stopped, they wait and say for whom.
+//! If an initiator dies or stops while its hazard names a descriptor, the descriptor stays in use: the data
+//! may still be on its way. If the owner dies while a version is odd, deliverers find that it is dead and
+//! give up; if it is stopped, they wait and say for whom.
 
 use alloc::boxed::Box;
 use core::ffi::c_void;
@@ -60,8 +61,8 @@ impl Kind {
     }
 }
 
-/// The small properties of a descriptor, packed into one word: options 0-15, event queue index + 1 16-31, [`Kind`]
-/// 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
+/// The small properties of a descriptor, packed into one word: options 0-15, event queue index + 1 16-31,
+/// [`Kind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits(pub(crate) u64);
 
@@ -173,8 +174,8 @@ pub(crate) fn accept(
     Some((Accepted { offset, mlength, threshold }, next))
 }
 
-/// Takes one from a finite threshold and counts one operation in flight, if the descriptor counts them. `None` if it is
-/// inactive, or cannot count one more.
+/// Takes one from a finite threshold and counts one operation in flight, if the descriptor counts them.
+/// `None` if it is inactive, or cannot count one more.
 #[inline(always)]
 fn spend(traits: Traits, state: u64) -> Option<(i32, u64)> {
     if state & state::INACTIVE != 0 {
@@ -216,8 +217,8 @@ pub(crate) fn claim(
     let mut now = cell.state.0.load(Ordering::Relaxed);
     loop {
         let (accepted, next) = accept(traits, length, max_size, now, remote_offset, rlength)?;
-        // Acquire pairs with the Release of whoever claimed or gave back before: their data lie elsewhere, but the
-        // owner's revival (`md_update`) must be seen whole.
+        // Acquire pairs with the Release of whoever claimed or gave back before: their data lie elsewhere,
+        // but the owner's revival (`md_update`) must be seen whole.
         match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return Some(accepted),
             Err(other) => now = other,
@@ -341,7 +342,8 @@ pub(crate) struct Memory {
     pub(crate) pieces: *const Pieces,
 }
 
-// SAFETY: what it points to is freed only when nobody holds the descriptor; who copies from and to it may be any thread.
+// SAFETY: what it points to is freed only when nobody holds the descriptor; who copies from and to it may be
+// any thread.
 unsafe impl Send for Memory {}
 
 impl MdRecord {
@@ -376,7 +378,8 @@ impl Local<'_> {
     pub(crate) fn length(&self) -> u64 {
         self.record.length.load(Ordering::Relaxed)
     }
-    /// Whether it is still what it was when it was looked up. Asked after a hazard that names it was published.
+    /// Whether it is still what it was when it was looked up. Asked after a hazard that names it was
+    /// published.
     #[inline(always)]
     pub(crate) fn unchanged(&self) -> bool {
         self.record.control.load(Ordering::SeqCst) == self.control
@@ -493,7 +496,8 @@ impl Interface {
         Ok(Examined { traits: Traits(traits), length, state, pieces, eq })
     }
 
-    /// Writes a checked descriptor into record and cell. The cell is not reachable, or its list's version is odd.
+    /// Writes a checked descriptor into record and cell. The cell is not reachable, or its list's version is
+    /// odd.
     fn write(&self, owner: &mut Owner, index: u32, md: &Md, examined: Examined) -> Result<(), Error> {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let iov = match &examined.pieces {
@@ -532,8 +536,8 @@ impl Interface {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let pieces = record.pieces.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !pieces.is_null() {
-            // SAFETY: made by `Box::into_raw` in `write`; nobody uses it: no hazard names the descriptor, or the
-            // caller waited until none did.
+            // SAFETY: made by `Box::into_raw` in `write`; nobody uses it: no hazard names the descriptor, or
+            // the caller waited until none did.
             drop(unsafe { Box::from_raw(pieces) });
         }
         let iov = cell.iov.swap(0, Ordering::Relaxed);
@@ -687,8 +691,8 @@ impl Interface {
     /// `PtlMDAttach`
     ///
     /// # Safety
-    /// The memory that `md` tells of must stay readable and writable until the descriptor is gone: unlinked, or its
-    /// UNLINK event read.
+    /// The memory that `md` tells of must stay readable and writable until the descriptor is gone: unlinked,
+    /// or its UNLINK event read.
     pub unsafe fn md_attach(&self, me: MeHandle, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
         let owner = &mut *self.owner.lock();
         // SAFETY: promised by the caller.
@@ -717,8 +721,8 @@ impl Interface {
     /// Whether an operation is using a descriptor of ours that logs to this queue.
     fn eq_about_to_fill(&self, eq: u32) -> bool {
         self.eq_named(eq)
-            // Acquire pairs with the Release in `transfer_end`. After the hazards: a transfer is begun and ended
-            // under one.
+            // Acquire pairs with the Release in `transfer_end`. After the hazards: a transfer is begun and
+            // ended under one.
             || self.eqs[eq as usize].transfers.load(Ordering::Acquire) != 0
     }
 
@@ -748,7 +752,8 @@ impl Interface {
         true
     }
 
-    /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or dead.
+    /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
+    /// dead.
     fn let_go(&self, index: u32, attached: bool) -> bool {
         let start = os::now_ns();
         let mut round = 0;
@@ -776,7 +781,8 @@ impl Interface {
     /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well.
     pub(crate) fn take_away(&self, owner: &mut Owner, local: &Local<'_>, with_me: bool) -> Result<(), Error> {
         let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
-        // Deliverers look at the version after they have published their hazard, our own threads at `control`.
+        // Deliverers look at the version after they have published their hazard, our own threads at
+        // `control`.
         let change = me.map(|me| self.pt_begin_change(owner.mes[me as usize].pt));
         local.record.control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
         crate::fault::point("unlink.closing");
@@ -822,7 +828,8 @@ impl Interface {
         }
     }
 
-    /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read yet, or was lost.
+    /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read yet, or was
+    /// lost.
     fn sweep(&self, owner: &mut Owner) {
         for index in 0..self.mds.len() as u32 {
             let control = self.mds[index as usize].control.load(Ordering::Relaxed);
@@ -837,14 +844,14 @@ impl Interface {
         }
     }
 
-    /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about to be
-    /// posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case, but waits for
-    /// operations that are moving bytes; if one of them does not end within a second, since its initiator is stopped or
-    /// dead, the answer is `PTL_MD_NO_UPDATE`.
+    /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about to
+    /// be posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case, but waits for
+    /// operations that are moving bytes; if one of them does not end within a second, since its initiator is
+    /// stopped or dead, the answer is `PTL_MD_NO_UPDATE`.
     ///
     /// # Safety
-    /// As for [`Interface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until operations
-    /// that had begun are complete.
+    /// As for [`Interface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until
+    /// operations that had begun are complete.
     pub unsafe fn md_update(
         &self,
         md: MdHandle,
@@ -880,8 +887,8 @@ impl Interface {
                 // First the hazards, then the queue: what let go of its hazard has posted its events.
                 !self.busy(local.index, me.is_some()) && !self.eq_about_to_fill(eq) && self.eq_is_empty(eq)
             }
-            // Operations that are moving bytes right now are waited for: they rely on what they have read. What
-            // moves in frames has its own copy.
+            // Operations that are moving bytes right now are waited for: they rely on what they have read.
+            // What moves in frames has its own copy.
             (None, Some(_)) => self.let_go(local.index, me.is_some()),
             (_, None) => true,
         };
@@ -916,8 +923,8 @@ impl Interface {
         let old_iov = local.cell.iov.load(Ordering::Relaxed);
         let fresh = examined.state;
         self.write(owner, local.index, new, examined)?;
-        // What moves in frames goes on using the old pieces and the old queue: these stay until the interface is
-        // closed.
+        // What moves in frames goes on using the old pieces and the old queue: these stay until the interface
+        // is closed.
         let in_use = record.pending.load(Ordering::Acquire) != 0;
         if let Some(eq) = old_eq
             && !in_use

@@ -155,7 +155,8 @@ impl Interface {
         self.add_me(owner, pt, place, match_id, match_bits, ignore_bits, unlink)
     }
 
-    /// `PtlMEUnlink`. Its descriptor goes with it if that was attached with `PTL_UNLINK`, else it stays bound.
+    /// `PtlMEUnlink`. Its descriptor goes with it if that was attached with `PTL_UNLINK`, else it stays
+    /// bound.
     pub fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
         let owner = &mut *self.owner.lock();
         let index = self.me_lookup(owner, me)?;
@@ -202,7 +203,8 @@ impl Interface {
         self.pt_end_change(change);
     }
 
-    /// Takes the descriptor off an entry, and the entry off its list if it goes with it. The list's version is odd.
+    /// Takes the descriptor off an entry, and the entry off its list if it goes with it. The list's version
+    /// is odd.
     pub(crate) fn me_detach_md(&self, owner: &mut Owner, index: u32, with_me: bool) {
         let record = &mut owner.mes[index as usize];
         record.md = None;

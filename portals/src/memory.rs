@@ -1,8 +1,8 @@
 //! Moving bytes between memory descriptors: which bytes they are, and how they are reached.
 //!
-//! Bytes in an arena or a segment are mapped here; bytes in a peer's private memory are reached with cross-memory attach.
-//! The bytes move once. What a peer says of its memory is checked against the length of the arena or the segment; addresses of
-//! its private memory are the kernel's to check.
+//! Bytes in an arena or a segment are mapped here; bytes in a peer's private memory are reached with
+//! cross-memory attach. The bytes move once. What a peer says of its memory is checked against the length of
+//! the arena or the segment; addresses of its private memory are the kernel's to check.
 
 use core::sync::atomic::Ordering;
 
@@ -105,8 +105,8 @@ impl Interface {
         })
     }
 
-    /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of what is
-    /// shared.
+    /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of
+    /// what is shared.
     #[inline(always)]
     fn spot(&self, peer: &Peer, kind: Kind, start: u64, address: u64, at: u64, length: u64) -> Option<Spot> {
         let from = start.checked_add(at)?;
@@ -126,7 +126,8 @@ impl Interface {
         }
     }
 
-    /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the length.
+    /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the
+    /// length.
     fn near_stretches(&self, memory: Memory, at: u64, length: u64) -> Stretches {
         let Memory { start, pieces } = memory;
         if pieces.is_null() {
@@ -189,8 +190,9 @@ impl Interface {
             let start = record.start.load(Ordering::Relaxed) as *mut u8;
             let near = start.wrapping_add(local_offset as usize);
             let (from, to) = if to_target { (near, far) } else { (far, near) };
-            // SAFETY: `near` is memory of a held descriptor, which its user promised to keep valid, and the range
-            // was checked against its length; `far` lies in an arena or a segment, checked against its length.
+            // SAFETY: `near` is memory of a held descriptor, which its user promised to keep valid, and the
+            // range was checked against its length; `far` lies in an arena or a segment, checked against its
+            // length.
             unsafe { copy(from, to, mlength as usize) };
             fault::point("put.copied");
             return true;
@@ -222,8 +224,8 @@ impl Interface {
         if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
     }
 
-    /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock for that: `bytes` goes
-    /// in and comes back as what was there.
+    /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock for that:
+    /// `bytes` goes in and comes back as what was there.
     pub(crate) fn swap_bytes(&self, peer: &Peer, matched: &Matched<'_>, bytes: &mut [u8]) -> bool {
         let Some(far) = self.far_stretches(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
@@ -242,7 +244,8 @@ impl Interface {
         ok
     }
 
-    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be read.
+    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be
+    /// read.
     pub(crate) fn transfer_read(&self, transfer: &Transfer, at: Size, to: &mut [u8]) -> bool {
         inside(transfer, at, to.len()) && self.copy_near(transfer.memory, transfer.offset + at, to, true)
     }
@@ -256,8 +259,8 @@ impl Interface {
         copy_all(&Stretches::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
     }
 
-    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back as what
-    /// was there.
+    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back
+    /// as what was there.
     pub(crate) fn transfer_swap(&self, transfer: &Transfer, bytes: &mut [u8]) -> bool {
         bytes.len() as u64 == transfer.mlength
             && self.swap_bytes(&self.own, &self.transfer_matched(transfer), bytes)
@@ -277,8 +280,8 @@ fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
         let (source, source_size) = from.list[i];
         let (target, target_size) = to.list[j];
         let length = (source_size - i_done).min(target_size - j_done);
-        // SAFETY: what is near lies in memory of a held descriptor (checked against its length), in an arena or a
-        // segment (checked), or in a caller's buffer; what is far is the kernel's to check.
+        // SAFETY: what is near lies in memory of a held descriptor (checked against its length), in an arena
+        // or a segment (checked), or in a caller's buffer; what is far is the kernel's to check.
         let moved = unsafe {
             match (source.advance(i_done), target.advance(j_done)) {
                 (Spot::Near(a), Spot::Near(b)) => {

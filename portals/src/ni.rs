@@ -1,4 +1,5 @@
-//! The network interface (`PtlNIInit`): identity, limits, peers, segments, library memory, status and counters.
+//! The network interface (`PtlNIInit`): identity, limits, peers, segments, library memory, status and
+//! counters.
 //!
 //! The other calls of the specification are in the files of the objects that they are about.
 
@@ -138,8 +139,8 @@ pub struct Interface {
     pub(crate) nal: Box<dyn Nal>,
 }
 
-// SAFETY: the pointers in it lead to arenas and segments, which are touched through atomics (or copied from and to as
-// memory that anybody may write), and to boxes that it owns.
+// SAFETY: the pointers in it lead to arenas and segments, which are touched through atomics (or copied from
+// and to as memory that anybody may write), and to boxes that it owns.
 unsafe impl Send for Interface {}
 // SAFETY: as above; what is not atomic is behind the owner lock.
 unsafe impl Sync for Interface {}
@@ -157,8 +158,8 @@ impl Interface {
         Interface::with_nal(Box::new(nal), limits)
     }
 
-    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have called
-    /// this too.
+    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have
+    /// called this too.
     pub fn shm(fabric: Fabric, limits: Option<Limits>) -> Result<Interface, Error> {
         Interface::with_nal(Box::new(fabric), limits)
     }
@@ -248,7 +249,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Promises that only one thread at a time calls the interface; locks between threads are skipped from then on.
+    /// Promises that only one thread at a time calls the interface; locks between threads are skipped from
+    /// then on.
     ///
     /// # Safety
     /// The promise must be kept for as long as the interface lives.
@@ -335,7 +337,8 @@ impl Interface {
 
     /// Headers of the peers whose arenas are mapped.
     pub(crate) fn peer_headers(&self) -> impl Iterator<Item = &Header> {
-        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on limits.
+        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on
+        // limits.
         self.headers.iter().flatten().map(|header| unsafe { header.as_ref() })
     }
 
@@ -369,8 +372,8 @@ impl Interface {
         works
     }
 
-    /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at event
-    /// queues do so by themselves.
+    /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at
+    /// event queues do so by themselves.
     #[inline]
     pub fn progress(&self) {
         let come = match self.frames_flag {
@@ -401,8 +404,8 @@ impl Interface {
         Some(unsafe { header.as_ref() })
     }
 
-    /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put where it will look; anything else
-    /// is woken by its NAL, or looks by itself.
+    /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put where it will look; anything
+    /// else is woken by its NAL, or looks by itself.
     pub(crate) fn wake(&self, peer: u32) {
         if let Some(header) = self.header_of(peer) {
             fence(Ordering::SeqCst);
@@ -410,8 +413,8 @@ impl Interface {
         }
     }
 
-    /// Wakes every mapped peer that sleeps on its doorbell, because something in memory that it shares with us has
-    /// changed; the change must have been made before the call.
+    /// Wakes every mapped peer that sleeps on its doorbell, because something in memory that it shares with
+    /// us has changed; the change must have been made before the call.
     pub fn ring_peers(&self) {
         fence(Ordering::SeqCst);
         for peer in (0..self.headers.len() as u32).filter(|&peer| peer != self.index) {
@@ -421,8 +424,8 @@ impl Interface {
         }
     }
 
-    /// How long a wait for events may sleep, at most: frames of a network that rings no doorbell, and room for
-    /// frames of ours, must be looked for.
+    /// How long a wait for events may sleep, at most: frames of a network that rings no doorbell, and room
+    /// for frames of ours, must be looked for.
     pub(crate) fn longest_sleep_ns(&self) -> u64 {
         if self.own_mapped && !self.wire.is_waiting() { u64::MAX } else { 200_000 }
     }
@@ -440,8 +443,8 @@ impl Interface {
         Some(offset as u64)
     }
 
-    /// Zeroed memory in the arena, where peers reach it without our help; never freed. `align` is a power of two.
-    /// `None` if the arena is used up.
+    /// Zeroed memory in the arena, where peers reach it without our help; never freed. `align` is a power of
+    /// two. `None` if the arena is used up.
     pub fn alloc(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
         if !align.is_power_of_two() {
             return None;
@@ -450,9 +453,9 @@ impl Interface {
         self.own.view.range(offset, bytes as u64)
     }
 
-    /// Tells that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of process
-    /// `i` are mapped here (null: nowhere), `lens[i]` their length. Descriptors made later inside of it are reached
-    /// without our help.
+    /// Tells that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of
+    /// process `i` are mapped here (null: nowhere), `lens[i]` their length. Descriptors made later inside of
+    /// it are reached without our help.
     ///
     /// # Safety
     /// The mappings must stay valid while the interface lives.
@@ -469,8 +472,8 @@ impl Interface {
         own.length.store(len as u64, Ordering::Release);
     }
 
-    /// The index of a process that holds something that we have been waiting for (a slot that it reserved and did
-    /// not publish, a lock word, a list that it is changing), if there is one now.
+    /// The index of a process that holds something that we have been waiting for (a slot that it reserved and
+    /// did not publish, a lock word, a list that it is changing), if there is one now.
     pub fn blocked_by(&self) -> Option<u32> {
         if let Some(producer) = self.eqs.iter().find_map(EqRecord::blocked_by) {
             return Some(producer);

@@ -1,8 +1,8 @@
 //! The initiator's side of put, get and get-put.
 //!
-//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the initiator runs the
-//! target's side (see [`crate::deliver`]) and then posts its own events. Towards the others it hands the message to
-//! [`crate::wire`].
+//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the initiator runs
+//! the target's side (see [`crate::deliver`]) and then posts its own events. Towards the others it hands the
+//! message to [`crate::wire`].
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -282,8 +282,8 @@ impl Interface {
         }
     }
 
-    /// `PtlGetPut`: what was at the target goes to `get_md`, what is in `put_md` goes to the target, atomically with
-    /// other get-puts.
+    /// `PtlGetPut`: what was at the target goes to `get_md`, what is in `put_md` goes to the target,
+    /// atomically with other get-puts.
     #[allow(clippy::too_many_arguments)]
     pub fn get_put(
         &self,

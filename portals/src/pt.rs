@@ -1,12 +1,13 @@
 //! The portal table: each entry is a list of match entries, guarded by a version.
 //!
-//! Only the owner process changes a list, under its owner lock: it makes the version odd, changes links, match entries or
-//! descriptors of the list, and makes the version even again. A walker (see [`crate::deliver`]) reads the
-//! version first (Acquire, pairs with the Release that made it even) and again when it has published its hazard; if it
-//! is the same, what it read in between belongs together. This is a seqlock whose second look doubles as the hazard's.
+//! Only the owner process changes a list, under its owner lock: it makes the version odd, changes links,
+//! match entries or descriptors of the list, and makes the version even again. A walker (see
+//! [`crate::deliver`]) reads the version first (Acquire, pairs with the Release that made it even) and again
+//! when it has published its hazard; if it is the same, what it read in between belongs together. This is a
+//! seqlock whose second look doubles as the hazard's.
 //!
-//! If the owner dies between odd and even, walkers find out by [`crate::Interface::peer_state`] and give up; if it is
-//! stopped, they wait and [`crate::Interface::blocked_by`] names it.
+//! If the owner dies between odd and even, walkers find out by [`crate::Interface::peer_state`] and give up;
+//! if it is stopped, they wait and [`crate::Interface::blocked_by`] names it.
 
 use core::sync::atomic::{Ordering, fence};
 

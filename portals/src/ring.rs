@@ -1,14 +1,15 @@
-//! A ring of slots in shared memory, filled by many processes and emptied by one: event queues, and inboxes of frames.
+//! A ring of slots in shared memory, filled by many processes and emptied by one: event queues, and inboxes
+//! of frames.
 //!
-//! What goes into a slot is numbered by a ticket. Ticket `t` lives in slot `t mod size`; the first ticket is `size`, so
-//! that every slot begins as "published `t - size`, and consumed". The first word of a slot, its control, is
-//! `ticket mod 2^40` in bits 24-63, the producer's index in 4-23 and a phase in 0-3.
+//! What goes into a slot is numbered by a ticket. Ticket `t` lives in slot `t mod size`; the first ticket is
+//! `size`, so that every slot begins as "published `t - size`, and consumed". The first word of a slot, its
+//! control, is `ticket mod 2^40` in bits 24-63, the producer's index in 4-23 and a phase in 0-3.
 //!
-//! A producer finds the first free ticket: it starts from a private hint (a ticket below which all are claimed), and moves
-//! up while it sees slots claimed. It may claim `t` if the consumer has passed `t - size` and the control
-//! still says "published `t - size`": one compare-and-swap to "reserved `t` by me". It fills the slot and publishes with a
-//! Release store. So tickets are claimed without gaps, a producer dirties nothing but its slot, and the consumer
-//! writes nothing that producers write: only its own head.
+//! A producer finds the first free ticket: it starts from a private hint (a ticket below which all are
+//! claimed), and moves up while it sees slots claimed. It may claim `t` if the consumer has passed `t - size`
+//! and the control still says "published `t - size`": one compare-and-swap to "reserved `t` by me". It fills
+//! the slot and publishes with a Release store. So tickets are claimed without gaps, a producer dirties
+//! nothing but its slot, and the consumer writes nothing that producers write: only its own head.
 //!
 //! | access | pairs with |
 //! |---|---|
@@ -16,12 +17,13 @@
 //! | producer's Acquire load of the head | the consumer's Release store: it has read the slot and may lose it |
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
-//! A stale hint is harmless: a control with a later ticket for the same slot says how far the ring has come, and by
-//! the absence of gaps all tickets before it are claimed. The control holds the ticket, so that a compare-and-swap
-//! with an old value cannot succeed a lap later (it would have to sleep through 2^40 tickets).
+//! A stale hint is harmless: a control with a later ticket for the same slot says how far the ring has come,
+//! and by the absence of gaps all tickets before it are claimed. The control holds the ticket, so that a
+//! compare-and-swap with an old value cannot succeed a lap later (it would have to sleep through 2^40
+//! tickets).
 //!
-//! A producer that dies or stops between claim and publication leaves a slot that names it. Before the claim or after
-//! the publication nothing is held.
+//! A producer that dies or stops between claim and publication leaves a slot that names it. Before the claim
+//! or after the publication nothing is held.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -77,8 +79,8 @@ impl Memo {
     }
 }
 
-/// Claims the first free ticket; `Err` tells which one it would have been if the ring is full. `control_of` gives the
-/// control of a ticket's slot; `size` is a power of two; `head` is the consumer's.
+/// Claims the first free ticket; `Err` tells which one it would have been if the ring is full. `control_of`
+/// gives the control of a ticket's slot; `size` is a power of two; `head` is the consumer's.
 #[inline(always)]
 pub(crate) fn claim<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
@@ -110,8 +112,8 @@ pub(crate) fn claim<'a>(
             continue;
         }
         let lead = ahead(now, ticket);
-        // Behind: reserved a lap ago and not published yet, so the ring is full (or a peer wrote nonsense, as it must have
-        // to make us move on so often).
+        // Behind: reserved a lap ago and not published yet, so the ring is full (or a peer wrote nonsense, as
+        // it must have to make us move on so often).
         if lead < 0 || moves > 1 << 20 {
             return Err(ticket);
         }
@@ -124,8 +126,8 @@ pub(crate) fn claim<'a>(
     }
 }
 
-/// A ticket at or after `ticket`, not after the first free one, when others have claimed a few since the hint: steps that
-/// double, then halves.
+/// A ticket at or after `ticket`, not after the first free one, when others have claimed a few since the
+/// hint: steps that double, then halves.
 #[inline(never)]
 fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> u64 {
     let claimed = |t: u64| ahead(control_of(t).load(Ordering::Relaxed), t) >= 0;

@@ -1,9 +1,10 @@
 //! What this process remembers of the match lists of a peer, so that most messages need no walk.
 //!
-//! A walk that went by match bits alone (apart from what cannot change while the list's version is the same) leaves a note: the
-//! version, the bits that decided, and the descriptor it found. A message with the same deciding bits to the same
-//! portal and access control entries goes the same way while both versions are the same. Whether the descriptor has room
-//! now is looked at anew each time. Notes are private to this process: no peer can write to them.
+//! A walk that went by match bits alone (apart from what cannot change while the list's version is the same)
+//! leaves a note: the version, the bits that decided, and the descriptor it found. A message with the same
+//! deciding bits to the same portal and access control entries goes the same way while both versions are the
+//! same. Whether the descriptor has room now is looked at anew each time. Notes are private to this process:
+//! no peer can write to them.
 //!
 //! Each note is a seqlock: readers that meet a writer walk, writers that meet a writer do not write.
 

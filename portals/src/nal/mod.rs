@@ -1,8 +1,8 @@
 //! How the processes of a fabric reach each other.
 //!
-//! A network abstraction layer (NAL) tells, per peer, whether its arena is mapped here ([`Route::Mapped`]: the
-//! initiator runs the target's side itself) or whether messages must be cut into frames ([`Route::Wire`]: `wire`
-//! makes and reads them, the NAL only carries them).
+//! A network abstraction layer (NAL) tells, per peer, whether its arena is mapped here ([`Route::Mapped`]:
+//! the initiator runs the target's side itself) or whether messages must be cut into frames ([`Route::Wire`]:
+//! `wire` makes and reads them, the NAL only carries them).
 
 pub mod framed;
 pub(crate) mod loopback;
@@ -25,8 +25,8 @@ pub enum Route {
 /// One way to reach peers. Processes are numbered 0 to `size() - 1`; the number is their `ProcessId::pid`.
 ///
 /// # Safety
-/// Memory that [`Nal::arena`] and [`Nal::route`] tell of is mapped, readable, writable, aligned to a page, zeroed
-/// when the NAL is made, and stays so while the NAL lives.
+/// Memory that [`Nal::arena`] and [`Nal::route`] tell of is mapped, readable, writable, aligned to a page,
+/// zeroed when the NAL is made, and stays so while the NAL lives.
 pub unsafe trait Nal: Send + Sync {
     /// Node id of all processes of this NAL.
     fn nid(&self) -> u32;
@@ -42,7 +42,8 @@ pub unsafe trait Nal: Send + Sync {
     fn arena_bytes(&self) -> usize;
     /// How to reach a peer (also ourselves). Asked once, when the peer is first addressed.
     fn route(&self, peer: u32) -> Route;
-    /// Whether memory of a `Mapped` peer outside of its arena and segment may be reached with cross-memory attach.
+    /// Whether memory of a `Mapped` peer outside of its arena and segment may be reached with cross-memory
+    /// attach.
     fn may_attach(&self) -> bool {
         true
     }
@@ -52,15 +53,16 @@ pub unsafe trait Nal: Send + Sync {
         PeerState::Alive
     }
 
-    /// The number of a process that has begun to hand us a frame and has not finished, if frames of others have to wait for it.
+    /// The number of a process that has begun to hand us a frame and has not finished, if frames of others
+    /// have to wait for it.
     fn blocked_by(&self) -> Option<u32> {
         None
     }
 
     /// Longest frame that [`Nal::send`] takes, in bytes.
     fn max_frame(&self) -> usize;
-    /// Hands over one frame; false if there is no room now. Frames of one pair arrive in order unless the NAL says
-    /// otherwise; they arrive at most once.
+    /// Hands over one frame; false if there is no room now. Frames of one pair arrive in order unless the NAL
+    /// says otherwise; they arrive at most once.
     fn send(&self, peer: u32, frame: &[u8]) -> bool;
     /// Whether [`Nal::receive`] may find something. Cheap: asked in every poll, unless there is a flag.
     fn has_frames(&self) -> bool;
@@ -68,8 +70,8 @@ pub unsafe trait Nal: Send + Sync {
     fn frames_flag(&self) -> Option<&AtomicU32> {
         None
     }
-    /// Takes the frames that have arrived, in order, with the number of their sender, until `sink` has been called
-    /// `max` times or there are no more. Called by one thread at a time.
+    /// Takes the frames that have arrived, in order, with the number of their sender, until `sink` has been
+    /// called `max` times or there are no more. Called by one thread at a time.
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8]));
 }
 

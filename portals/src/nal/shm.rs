@@ -1,11 +1,11 @@
 //! A fabric of processes of one host that share one memory file.
 //!
-//! The file has one part per process: its arena, then its inbox. Each process reserves its own part, so that running
-//! out of memory is an error of [`Fabric::join`] rather than a signal later, and maps the whole.
+//! The file has one part per process: its arena, then its inbox. Each process reserves its own part, so that
+//! running out of memory is an error of [`Fabric::join`] rather than a signal later, and maps the whole.
 //!
-//! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach cannot reach. All peers
-//! share it, so that its size does not grow with the job. A producer that dies or stops while it holds a slot holds up the
-//! frames of the others; [`Nal::blocked_by`] names it.
+//! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach cannot reach. All
+//! peers share it, so that its size does not grow with the job. A producer that dies or stops while it holds
+//! a slot holds up the frames of the others; [`Nal::blocked_by`] names it.
 
 use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
@@ -43,7 +43,8 @@ struct Inbox {
 
 const _: () = assert!(size_of::<Slot>() == 4096 && FRAMES.is_power_of_two());
 
-/// Whether memory outside of arenas and segments may be reached with `process_vm_readv` and `process_vm_writev`.
+/// Whether memory outside of arenas and segments may be reached with `process_vm_readv` and
+/// `process_vm_writev`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachPolicy {
     /// Yes, if the operating system allows it (found by a probe).
@@ -55,14 +56,15 @@ pub enum AttachPolicy {
 /// What [`Fabric::join`] needs.
 #[derive(Debug)]
 pub struct FabricSpec {
-    /// The memory file that all processes of the fabric share; empty at first, each process reserves its own part.
+    /// The memory file that all processes of the fabric share; empty at first, each process reserves its own
+    /// part.
     pub arena: OwnedFd,
     /// Our number.
     pub index: u32,
     /// How many processes there are.
     pub size: u32,
-    /// Arena bytes per process; rounded up to whole pages. The same everywhere. The file gets a little longer than
-    /// all arenas together.
+    /// Arena bytes per process; rounded up to whole pages. The same everywhere. The file gets a little longer
+    /// than all arenas together.
     pub bytes: usize,
     /// Node id of this host.
     pub nid: u32,
@@ -95,8 +97,8 @@ unsafe impl Send for Fabric {}
 unsafe impl Sync for Fabric {}
 
 impl Fabric {
-    /// Reserves our part of the file and maps the whole of it. Peers may be addressed once they have opened their
-    /// interfaces ([`crate::Interface::shm`]); the caller arranges for a barrier after that.
+    /// Reserves our part of the file and maps the whole of it. Peers may be addressed once they have opened
+    /// their interfaces ([`crate::Interface::shm`]); the caller arranges for a barrier after that.
     pub fn join(spec: FabricSpec) -> io::Result<Fabric> {
         // SAFETY: has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -108,9 +110,8 @@ impl Fabric {
             return Err(invalid());
         }
         let file = spec.arena.as_raw_fd();
-        // All agree on the length, so it does not matter who comes first; a part that its owner has not reserved
-        // yet reads as zeros.
-        // SAFETY: these calls touch no memory of ours.
+        // All agree on the length, so it does not matter who comes first; a part that its owner has not
+        // reserved yet reads as zeros. SAFETY: these calls touch no memory of ours.
         unsafe {
             if libc::ftruncate(file, total as libc::off_t) != 0 {
                 return Err(io::Error::last_os_error());
@@ -154,7 +155,8 @@ impl Fabric {
     }
 
     fn header(&self, index: u32) -> &Header {
-        // SAFETY: a mapped header, which consists of atomics; arenas are never shorter (checked by `with_nal`).
+        // SAFETY: a mapped header, which consists of atomics; arenas are never shorter (checked by
+        // `with_nal`).
         unsafe { self.part(index).cast().as_ref() }
     }
 }
@@ -205,7 +207,8 @@ impl Drop for Fabric {
     }
 }
 
-// SAFETY: arenas are parts of one shared mapping that lives as long as the value; a new memory file reads as zeros.
+// SAFETY: arenas are parts of one shared mapping that lives as long as the value; a new memory file reads as
+// zeros.
 unsafe impl Nal for Fabric {
     fn nid(&self) -> u32 {
         self.nid
