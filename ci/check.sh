@@ -77,8 +77,8 @@ if command -v cbindgen >/dev/null 2>&1; then
 else
     skip cbindgen "cbindgen is not installed"
 fi
-tests unit timeout 600 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
-tests runner timeout 60 $cargo test --quiet -p capi-tests --lib
+tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
+tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
 echo "SEED=$SEED repeats this sample; logs are in $log"
 echo "$passed passed, $failed failed, $skipped skipped"
