@@ -78,6 +78,7 @@ else
     skip cbindgen "cbindgen is not installed"
 fi
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
+tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
 echo "SEED=$SEED repeats this sample; logs are in $log"
