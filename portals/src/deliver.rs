@@ -323,9 +323,15 @@ impl Interface {
         if *round % 1024 != 0 {
             return true;
         }
+        self.note_wait(peer);
+        self.nal.peer_state(peer) != PeerState::Dead
+    }
+
+    /// Notes for whom a call waits or has waited in vain; see [`Interface::blocked_by`].
+    #[cold]
+    pub(crate) fn note_wait(&self, peer: u32) {
         self.waiting_for.store(peer + 1, Ordering::Relaxed);
         self.waiting_since.store(os::now_ns(), Ordering::Relaxed);
-        self.nal.peer_state(peer) != PeerState::Dead
     }
 
     /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.
@@ -525,17 +531,25 @@ impl Interface {
         })
     }
 
-    /// Claims the descriptor of a put for its ACK and posts that. False if the descriptor takes it no more. A
-    /// hazard of the caller names it; `header.initiator` is the target.
+    /// Claims the descriptor of a put for its ACK and posts that; `ok`: all bytes arrived. False if the
+    /// descriptor takes it no more. A hazard of the caller names it; `header.initiator` is the target.
     #[inline(always)]
-    pub(crate) fn post_ack(&self, local: &Local<'_>, offset: u64, mlength: u64, header: &Header) -> bool {
+    pub(crate) fn post_ack(
+        &self,
+        local: &Local<'_>,
+        offset: u64,
+        mlength: u64,
+        header: &Header,
+        ok: bool,
+    ) -> bool {
         let Some(matched) = self.claim_local(local, offset, mlength) else { return false };
         let mut sequence = 0;
         if let Some(eq) = matched.traits.eq()
             && matched.traits.logs()
             && !fault::loses_completion()
         {
-            let event = self.posting(&matched, header, EventKind::Ack);
+            let mut event = self.posting(&matched, header, EventKind::Ack);
+            event.fail = !ok;
             sequence = self.post(&self.own, eq, matched.eq_key, &event).unwrap_or(0) as Seq;
         }
         self.give_back(&self.own, &matched, header, sequence);
@@ -632,7 +646,8 @@ impl Interface {
     /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts
     /// a drop. `header` is the put's, with `initiator` the target.
     pub(crate) fn ack_arrived(&self, md: MdHandle, remote_offset: Size, mlength: Size, header: &Header) {
-        let post = |local: &Local<'_>| self.post_ack(local, remote_offset, mlength, header).then_some(());
+        let post =
+            |local: &Local<'_>| self.post_ack(local, remote_offset, mlength, header, true).then_some(());
         if self.with_local(md, post).is_none() {
             self.drop_at(&self.own);
         }
@@ -675,4 +690,104 @@ fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
     // Keeps the walk's loads before the next one, where no hazard was published in between.
     fence(Ordering::Acquire);
     pt.version.load(Ordering::SeqCst) == version
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nal::shm::AttachPolicy;
+    use crate::smoke::fabric;
+
+    const PT: u32 = 4;
+
+    fn header(initiator: &Interface) -> Header {
+        Header {
+            kind: OpKind::Put,
+            initiator: initiator.index,
+            uid: initiator.uid,
+            jid: initiator.jid,
+            pt_index: PT,
+            ac_index: 0,
+            match_bits: 0,
+            remote_offset: 0,
+            rlength: 8,
+            hdr_data: 0,
+        }
+    }
+
+    fn md(ni: &Interface, threshold: i32, user: usize, eq: EqHandle) -> Md {
+        let start = ni.alloc(8, 8).unwrap().as_ptr().cast();
+        let user_ptr = user as *mut _;
+        Md { start, length: 8, threshold, max_size: 0, options: OP_PUT | MANAGE_REMOTE, user_ptr, eq }
+    }
+
+    fn attach(ni: &Interface, md: &Md, unlink: Unlink) -> MdHandle {
+        let me = ni.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
+        // SAFETY: memory of the arena lives as long as the interface.
+        unsafe { ni.md_attach(me, md, unlink).unwrap() }
+    }
+
+    fn seize<'a>(ni: &'a Interface, header: &Header) -> (Matched<'a>, Hold<'a>) {
+        let find = ni.find(&ni.own, header);
+        let Find::Found(found) = find else { panic!("nothing matches") };
+        let hold = ni.hold(Word::new(ni.index, found.md, NOTHING, NOTHING));
+        match ni.seize(&ni.own, header, find, &hold, [NOTHING; 2]) {
+            Seized::Matched(matched) => (matched, hold),
+            _ => panic!("it matched a moment ago"),
+        }
+    }
+
+    /// A descriptor has unlinked itself and its owner has noticed, but its UNLINK event is not posted yet:
+    /// its record waits for that event.
+    #[test]
+    fn a_record_rests_until_its_unlink_event_is_read() {
+        let ni = Interface::loopback(Some(Limits { max_mds: 1, ..Limits::DEFAULT })).unwrap();
+        let eq = ni.eq_alloc(16, None).unwrap();
+        attach(&ni, &md(&ni, 1, 77, eq), Unlink::Unlink);
+        let header = header(&ni);
+        let (matched, hold) = seize(&ni, &header);
+        assert!(md::give_back(matched.cell, matched.traits));
+        // The owner notices.
+        ni.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
+        let unlink = ni.posting(&matched, &header, EventKind::Unlink);
+        ni.post(&ni.own, matched.traits.eq().unwrap(), matched.eq_key, &unlink).unwrap();
+        hold.clear(true);
+        let other = md(&ni, 1, 88, eq);
+        // SAFETY: as in `attach`.
+        let bind = || unsafe { ni.md_bind(&other, Unlink::Retain) };
+        assert_eq!(bind(), Err(Error::NoSpace));
+        assert_eq!(ni.eq_get(eq).unwrap().unwrap().event.md.user_ptr as usize, 77);
+        assert!(bind().is_ok());
+    }
+
+    /// A descriptor that unlinked itself while its owner was about to unlink it is reported gone, once.
+    #[test]
+    fn unlinking_what_has_just_unlinked_itself() {
+        let ni = Interface::loopback(None).unwrap();
+        let eq = ni.eq_alloc(16, None).unwrap();
+        let handle = attach(&ni, &md(&ni, 1, 0, eq), Unlink::Unlink);
+        let local = ni.local(handle).unwrap();
+        let (matched, hold) = seize(&ni, &header(&ni));
+        ni.post_end(&ni.own, &matched, &header(&ni), Half::Arrival(OpKind::Put), 0, true);
+        hold.clear(true);
+        assert_eq!(ni.take_away(&mut ni.owner.lock(), &local, false), Err(Error::MdInvalid));
+        assert_eq!(ni.md_unlink(handle), Err(Error::MdInvalid));
+    }
+
+    /// What a peer says of its queue is not believed before it is checked, whatever it is.
+    #[test]
+    fn a_peer_that_names_no_queue_gets_no_event() {
+        let nodes = fabric(2, AttachPolicy::Denied);
+        let (a, b) = (&nodes[0], &nodes[1]);
+        let eq = b.eq_alloc(16, None).unwrap();
+        let target = attach(b, &md(b, THRESH_INF, 0, eq), Unlink::Retain);
+        // SAFETY: as in `attach`.
+        let source = unsafe { a.md_bind(&md(a, THRESH_INF, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+        for key in [0, 1, u64::MAX] {
+            b.own_cell(target.0 & 0xffff).eq_key.store(key, Ordering::Relaxed);
+            a.put(source, AckReq::NoAck, b.id(), PT, 0, 0, 0, 0).unwrap();
+            let events = usize::from(key == b.eq_key(eq.0 & 0xffff));
+            assert_eq!(core::iter::from_fn(|| b.eq_get(eq).unwrap()).count(), 2 * events);
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //! A poster that dies after it has changed the word and before it has woken leaves sleepers asleep until
 //! their timeout, or until the death ends the job.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::arena::Header;
 use crate::nal::os;
@@ -52,7 +52,17 @@ impl Interface {
     /// The doorbell's count, to be taken before the last look at the queues before a [`Interface::sleep`]. It
     /// changes when an event is posted to any queue of ours after this call.
     pub fn doorbell(&self) -> u32 {
-        self.own.view.header().doorbell.0.fetch_or(ASLEEP, Ordering::SeqCst) | ASLEEP
+        let seen = self.own.view.header().doorbell.0.fetch_or(ASLEEP, Ordering::SeqCst) | ASLEEP;
+        // The look at the queues that follows is no SeqCst operation; it stays after the bit.
+        fence(Ordering::SeqCst);
+        seen
+    }
+
+    /// Keeps the threads that have taken the count and do not sleep yet from sleeping: one of them could
+    /// not take what another thread was just taking from, and so could not see whether there was more.
+    #[cold]
+    pub(crate) fn stay_awake(&self) {
+        self.own.view.header().doorbell.0.fetch_add(COUNT, Ordering::SeqCst);
     }
 
     /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may wake for no

@@ -20,6 +20,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 
 use crate::arena::{EqCell, LINE, Slot};
 use crate::doorbell;
+use crate::md::MdRecord;
 use crate::nal::os;
 use crate::ni::{Interface, Owner};
 use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
@@ -76,9 +77,10 @@ impl Ring {
         true
     }
 
+    /// Whether this is the ring of the queue with `key`, a word of a peer's: 0 is no queue's.
     #[inline(always)]
     pub(crate) fn is(&self, key: u64) -> bool {
-        self.key.load(Ordering::Acquire) == key
+        self.key.load(Ordering::Acquire) == key && key != 0
     }
 
     /// The ring's slots. It must have been set up (`is`).
@@ -190,8 +192,6 @@ pub(crate) struct EqRecord {
     /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to
     /// report.
     report_at: AtomicU64,
-    /// Index + 1 of the producer that holds up the queue, or 0.
-    blocked: AtomicU32,
 }
 
 impl EqRecord {
@@ -217,11 +217,6 @@ impl EqRecord {
             }
         }
         false
-    }
-
-    /// The producer that holds up the queue.
-    pub(crate) fn blocked_by(&self) -> Option<u32> {
-        self.blocked.load(Ordering::Relaxed).checked_sub(1)
     }
 }
 
@@ -332,7 +327,6 @@ impl Interface {
         record.next.store(size, relaxed);
         record.losses.store(0, relaxed);
         record.report_at.store(u64::MAX, relaxed);
-        record.blocked.store(0, relaxed);
         record.descriptors.store(0, relaxed);
         record.handler.store(handler.map_or(0, |f| f as usize), relaxed);
         if !ring.follow(&self.own.view, cell, owner.next_eq_key) {
@@ -359,7 +353,6 @@ impl Interface {
             round += 1;
         }
         record.handle.fetch_and(!1, Ordering::Release);
-        record.blocked.store(0, Ordering::Relaxed);
         record.consuming.store(false, Ordering::Release);
         self.eq_recycle(owner, index);
         Ok(())
@@ -399,19 +392,30 @@ impl Interface {
         self.eq_tail(index) <= self.eqs[index as usize].next.load(Ordering::Acquire)
     }
 
-    /// Takes the next slot's content. The queue was looked up by the caller.
+    /// The producer that holds up one of our queues, if there is one now. A peer wrote the number.
+    pub(crate) fn queue_blocked_by(&self) -> Option<u32> {
+        self.eqs.iter().zip(&self.own.rings).find_map(|(record, ring)| {
+            if record.handle.load(Ordering::Acquire) & 1 == 0 {
+                return None;
+            }
+            let ticket = record.next.load(Ordering::Relaxed);
+            let now = ring.slots().at(ticket).control.load(Ordering::Relaxed);
+            says(now, ticket, RESERVED).then(|| ring::producer(now))
+        })
+    }
+
+    /// Takes the next event, and what `read` makes of it. The queue was looked up by the caller.
     #[inline(always)]
-    fn take(&self, index: u32) -> Option<Taken> {
+    fn take<R>(&self, index: u32, read: impl FnOnce(&Taken) -> R) -> Option<(Taken, R)> {
         let (record, ring) = (&self.eqs[index as usize], &self.own.rings[index as usize]);
         let ticket = record.next.load(Ordering::Relaxed);
         // Acquire: see the table above.
         let now = ring.slots().at(ticket).control.load(Ordering::Acquire);
         if !says(now, ticket, PUBLISHED) {
-            self.note_block(record, now, ticket);
             return None;
         }
         if self.single {
-            return Some(self.take_slot(index, record, ring, ticket));
+            return Some(self.take_slot(index, record, ring, ticket, read));
         }
         if !record.try_consume() {
             return None;
@@ -419,7 +423,7 @@ impl Interface {
         let ticket = record.next.load(Ordering::Relaxed);
         let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
         let ready = live && says(ring.slots().at(ticket).control.load(Ordering::Acquire), ticket, PUBLISHED);
-        let taken = ready.then(|| self.take_slot(index, record, ring, ticket));
+        let taken = ready.then(|| self.take_slot(index, record, ring, ticket, read));
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
             // It may be about to sleep although there is more.
@@ -430,17 +434,15 @@ impl Interface {
         taken
     }
 
-    /// Remembers who holds up the queue, if anybody does.
     #[inline(always)]
-    fn note_block(&self, record: &EqRecord, now: u64, ticket: u64) {
-        let blocker = if says(now, ticket, RESERVED) { ring::producer(now) + 1 } else { 0 };
-        if record.blocked.load(Ordering::Relaxed) != blocker {
-            record.blocked.store(blocker, Ordering::Relaxed);
-        }
-    }
-
-    #[inline(always)]
-    fn take_slot(&self, index: u32, record: &EqRecord, ring: &Ring, ticket: u64) -> Taken {
+    fn take_slot<R>(
+        &self,
+        index: u32,
+        record: &EqRecord,
+        ring: &Ring,
+        ticket: u64,
+        read: impl FnOnce(&Taken) -> R,
+    ) -> (Taken, R) {
         let (slot, cell) = (ring.slots().at(ticket), self.eq_cell(index));
         let relaxed = Ordering::Relaxed;
         let taken = Taken {
@@ -456,13 +458,16 @@ impl Interface {
             offset: slot.offset.load(relaxed),
             link: slot.link.load(relaxed),
         };
+        // As soon as the event counts as consumed, its descriptor's record may be used again (see
+        // `md::rested`).
+        let read = read(&taken);
         record.next.store(ticket.wrapping_add(1), Ordering::Release);
         // Release pairs with the producers' Acquire: we have read the slot.
         cell.head.0.store(ticket.wrapping_add(1), Ordering::Release);
         if taken.dropped {
-            return Taken { dropped: lost_before(record, cell, ticket), ..taken };
+            return (Taken { dropped: lost_before(record, cell, ticket), ..taken }, read);
         }
-        taken
+        (taken, read)
     }
 
     /// The process that an event names. An index that no peer could have is nobody's.
@@ -471,28 +476,39 @@ impl Interface {
         ProcessId { nid: self.nid, pid: index }
     }
 
-    /// What a queue has, after a look at the frames.
+    /// What a queue has, after a look at the frames, and what `read` makes of the descriptor's record.
     #[inline(always)]
-    fn eq_take(&self, eq: EqHandle) -> Result<Option<(u32, Taken)>, Error> {
+    fn eq_take<R>(
+        &self,
+        eq: EqHandle,
+        read: impl FnOnce(&Taken, Option<&MdRecord>) -> R,
+    ) -> Result<Option<(u32, Taken, R)>, Error> {
         let index = self.eq_index(eq)?;
         self.progress();
-        Ok(self.take(index).map(|taken| (index, taken)))
+        let record = |taken: &Taken| self.mds.get((taken.md().0 & 0xffff) as usize);
+        let taken = self.take(index, |taken| read(taken, record(taken)));
+        Ok(taken.map(|(taken, read)| (index, taken, read)))
     }
 
     /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
     /// handler.
     #[inline(always)]
     pub fn eq_next(&self, eq: EqHandle) -> Result<Option<BriefEvent>, Error> {
-        let Some((_, taken)) = self.eq_take(eq)? else { return Ok(None) };
+        let places = |_: &Taken, record: Option<&MdRecord>| {
+            let word = |field: fn(&MdRecord) -> &AtomicUsize| {
+                record.map_or(0, |record| field(record).load(Ordering::Relaxed))
+            };
+            (word(|record| &record.user_ptr), word(|record| &record.start))
+        };
+        let Some((_, taken, (user_ptr, start))) = self.eq_take(eq, places)? else { return Ok(None) };
         let md = taken.md();
-        let record = self.mds.get((md.0 & 0xffff) as usize);
         let event = BriefEvent {
             kind: taken.kind(),
             dropped: taken.dropped,
             ni_fail: taken.fail(),
             md_handle: md,
-            user_ptr: record.map_or(0, |r| r.user_ptr.load(Ordering::Relaxed)) as *mut _,
-            start: record.map_or(0, |r| r.start.load(Ordering::Relaxed)) as *mut _,
+            user_ptr: user_ptr as *mut _,
+            start: start as *mut _,
             initiator: self.process(taken.initiator()),
             match_bits: taken.match_bits,
             hdr_data: taken.hdr_data,
@@ -508,10 +524,12 @@ impl Interface {
 
     /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
     pub fn eq_get(&self, eq: EqHandle) -> Result<Option<Fetched>, Error> {
-        let Some((index, taken)) = self.eq_take(eq)? else { return Ok(None) };
+        let snapshot = |taken: &Taken, record: Option<&MdRecord>| {
+            let nothing = MdRecord::default();
+            self.snapshot(record.unwrap_or(&nothing), taken.link as u32 as i32)
+        };
+        let Some((index, taken, md)) = self.eq_take(eq, snapshot)? else { return Ok(None) };
         let md_handle = taken.md();
-        let none = crate::md::MdRecord::default();
-        let record = self.mds.get((md_handle.0 & 0xffff) as usize).unwrap_or(&none);
         let initiator = self.process(taken.initiator());
         let event = Event {
             kind: taken.kind(),
@@ -524,7 +542,7 @@ impl Interface {
             mlength: taken.mlength,
             offset: taken.offset,
             md_handle,
-            md: self.snapshot(record, taken.link as u32 as i32),
+            md,
             hdr_data: taken.hdr_data,
             link: (taken.link >> 32) as Seq,
             ni_fail: taken.fail(),
@@ -609,4 +627,50 @@ fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
     }
     record.report_at.store(at, Ordering::Relaxed);
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::nal::shm::AttachPolicy;
+    use crate::smoke::fabric;
+
+    /// A thread that could not look at a queue because another one was at it is woken when that one leaves:
+    /// there may be more.
+    #[test]
+    fn nobody_sleeps_over_a_queue_that_another_thread_was_at() {
+        let ni = Interface::loopback(None).unwrap();
+        let eq = ni.eq_alloc(4, None).unwrap();
+        let index = ni.eq_index(eq).unwrap();
+        let (record, ring) = (&ni.eqs[index as usize], &ni.own.rings[index as usize]);
+        for ticket in [4, 5] {
+            ring.slots().at(ticket).control.store(control(ticket, 0, PUBLISHED), Ordering::Release);
+        }
+        record.consuming.store(true, Ordering::Relaxed);
+        let seen = ni.doorbell();
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        record.consuming.store(false, Ordering::Relaxed);
+        assert!(ni.eq_get(eq).unwrap().is_some());
+        assert_ne!(ni.doorbell(), seen);
+    }
+
+    /// Who holds up a queue is told as long as it does, and only if there is such a process.
+    #[test]
+    fn the_producer_that_holds_up_a_queue_has_a_name() {
+        let nodes = fabric(2, AttachPolicy::Denied);
+        let ni = &nodes[0];
+        let eq = ni.eq_alloc(4, None).unwrap();
+        let slot = ni.own.rings[ni.eq_index(eq).unwrap() as usize].slots().at(4);
+        slot.control.store(control(4, 1, RESERVED), Ordering::Release);
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        assert_eq!(ni.blocked_by(), Some(1));
+        slot.control.store(control(4, 0xfffff, RESERVED), Ordering::Release);
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        assert_eq!(ni.blocked_by(), None);
+        assert_eq!(ni.peer_state(0xfffff), crate::nal::PeerState::Dead);
+        slot.control.store(control(4, 1, RESERVED), Ordering::Release);
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        slot.control.store(control(4, 1, PUBLISHED), Ordering::Release);
+        assert_eq!(ni.blocked_by(), None);
+    }
 }

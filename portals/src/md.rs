@@ -29,7 +29,7 @@ use alloc::boxed::Box;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::arena::{IOVECS, IovTable, MdCell};
+use crate::arena::{Header, IOVECS, IovTable, MdCell};
 use crate::hazard;
 use crate::nal::os;
 use crate::ni::{Interface, OldPieces, Owner};
@@ -390,10 +390,10 @@ impl Local<'_> {
 #[derive(Debug)]
 pub(crate) struct Resting {
     index: u32,
-    /// Its event queue and the first ticket that cannot be one of its events.
-    events: Option<(EqHandle, u64)>,
-    /// Deliverers may still be on their way out of it.
+    /// Deliverers may still be on their way out of it, and post its last event.
     hazards: bool,
+    /// Once they are not: its event queue and the first ticket that cannot be one of its events.
+    events: Option<(EqHandle, u64)>,
 }
 
 impl Interface {
@@ -611,8 +611,8 @@ impl Interface {
     }
 
     /// Frees a record if it has rested, else lets it rest on.
-    fn rest(&self, owner: &mut Owner, resting: Resting, first: bool) {
-        if self.rested(&resting) {
+    fn rest(&self, owner: &mut Owner, mut resting: Resting, first: bool) {
+        if self.rested(&mut resting) {
             self.unwrite(owner, resting.index);
             owner.free_mds.push(resting.index);
         } else if first {
@@ -623,9 +623,14 @@ impl Interface {
     }
 
     /// Whether nobody will mention this former descriptor any more.
-    fn rested(&self, resting: &Resting) -> bool {
-        if resting.hazards && self.held(resting.index, true) {
-            return false;
+    fn rested(&self, resting: &mut Resting) -> bool {
+        if resting.hazards {
+            if self.holder(resting.index, true).is_some() {
+                return false;
+            }
+            // Only now have all of its events been posted.
+            resting.hazards = false;
+            resting.events = self.last_events(resting.index);
         }
         match resting.events {
             Some((eq, ticket)) => self.eq_passed(eq, ticket),
@@ -633,13 +638,21 @@ impl Interface {
         }
     }
 
+    /// The queue of a former descriptor that nobody uses, and the first ticket that cannot be one of its
+    /// events.
+    fn last_events(&self, index: u32) -> Option<(EqHandle, u64)> {
+        let eq = EqHandle(self.mds[index as usize].eq.load(Ordering::Relaxed));
+        self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)))
+    }
+
     /// Puts a record to rest. The descriptor is out of reach for new messages.
     fn retire(&self, owner: &mut Owner, index: u32, hazards: bool) {
         let record = &self.mds[index as usize];
-        let eq = EqHandle(record.eq.load(Ordering::Relaxed));
-        let events = self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)));
         let control = record.control.load(Ordering::Relaxed);
-        record.control.store(control & !control::PHASE | control::FREE, Ordering::Release);
+        // SeqCst: our own threads look at it after they have published their hazard, we look at the hazards
+        // next.
+        record.control.swap(control & !control::PHASE | control::FREE, Ordering::SeqCst);
+        let events = if hazards { None } else { self.last_events(index) };
         if !hazards {
             self.unwrite(owner, index);
         }
@@ -706,16 +719,16 @@ impl Interface {
         Ok(handle)
     }
 
-    /// Whether an operation is using one of our descriptors; `anywhere` also looks at peers.
-    pub(crate) fn held(&self, index: u32, anywhere: bool) -> bool {
+    /// A process with an operation that is using one of our descriptors; `anywhere` also looks at peers.
+    fn holder(&self, index: u32, anywhere: bool) -> Option<u32> {
         let own = &self.own.view.header().hazards;
         if hazard::names(own, |word| word.names(self.index, index)) {
-            return true;
+            return Some(self.index);
         }
-        anywhere
-            && self
-                .peer_headers()
-                .any(|header| hazard::names(&header.hazards, |word| word.names_target(self.index, index)))
+        let mut peers = self.peer_headers().filter(|_| anywhere);
+        let holds =
+            |header: &Header| hazard::names(&header.hazards, |word| word.names_target(self.index, index));
+        peers.find(|(_, header)| holds(header)).map(|(peer, _)| peer)
     }
 
     /// Whether an operation is using a descriptor of ours that logs to this queue.
@@ -733,15 +746,17 @@ impl Interface {
         };
         let own = &self.own.view.header().hazards;
         hazard::names(own, |word| word.near_mds().into_iter().chain(word.target_md(self.index)).any(logs))
-            || self.peer_headers().any(|header| {
+            || self.peer_headers().any(|(_, header)| {
                 hazard::names(&header.hazards, |word| word.target_md(self.index).is_some_and(logs))
             })
     }
 
     /// Waits a moment for operations on a descriptor to end. True if some have not.
     pub(crate) fn busy(&self, index: u32, attached: bool) -> bool {
+        let mut holder = None;
         for round in 0..64 {
-            if !self.held(index, attached)
+            holder = self.holder(index, attached);
+            if holder.is_none()
                 // Acquire pairs with the Release in `transfer_end`.
                 && self.mds[index as usize].pending.load(Ordering::Acquire) == 0
             {
@@ -749,7 +764,15 @@ impl Interface {
             }
             os::relax(round);
         }
+        self.note_holder(holder);
         true
+    }
+
+    /// A peer that does not let go may be stopped or dead: [`Interface::blocked_by`] tells its name.
+    fn note_holder(&self, holder: Option<u32>) {
+        if let Some(peer) = holder.filter(|&peer| peer != self.index) {
+            self.note_wait(peer);
+        }
     }
 
     /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
@@ -757,10 +780,11 @@ impl Interface {
     fn let_go(&self, index: u32, attached: bool) -> bool {
         let start = os::now_ns();
         let mut round = 0;
-        while self.held(index, attached) {
+        while let Some(holder) = self.holder(index, attached) {
             round += 1;
             os::relax(round);
             if round % 64 == 0 && os::now_ns().saturating_sub(start) > LET_GO_NS {
+                self.note_holder(Some(holder));
                 return false;
             }
         }
@@ -778,7 +802,8 @@ impl Interface {
         self.take_away(owner, &local, false)
     }
 
-    /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well.
+    /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well. With
+    /// `PTL_MD_INVALID` it is gone too: it unlinked itself, and said so.
     pub(crate) fn take_away(&self, owner: &mut Owner, local: &Local<'_>, with_me: bool) -> Result<(), Error> {
         let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
         // Deliverers look at the version after they have published their hazard, our own threads at
@@ -787,6 +812,8 @@ impl Interface {
         local.record.control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
         crate::fault::point("unlink.closing");
         let busy = self.busy(local.index, me.is_some());
+        // A delivery that has just ended may have been its last.
+        let unlinked = self.unlinked_itself(local);
         if busy {
             local.record.control.store(local.control, Ordering::Release);
         } else {
@@ -798,7 +825,11 @@ impl Interface {
         if let Some(change) = change {
             self.pt_end_change(change);
         }
-        if busy { Err(Error::MdInUse) } else { Ok(()) }
+        match (busy, unlinked) {
+            (true, _) => Err(Error::MdInUse),
+            (false, true) => Err(Error::MdInvalid),
+            (false, false) => Ok(()),
+        }
     }
 
     /// Whether a delivery made it unlink itself.
@@ -897,6 +928,8 @@ impl Interface {
             *old = self.snapshot(local.record, threshold_of(local.traits(), state));
         }
         let result = match (new, examined) {
+            // A delivery that has just ended may have been its last.
+            (Some(_), Some(_)) if self.unlinked_itself(&local) => Err(Error::MdInvalid),
             (Some(new), Some(examined)) if free => self.replace(owner, &local, new, examined),
             (Some(_), Some(_)) => Err(Error::MdNoUpdate),
             _ => return Ok(()),

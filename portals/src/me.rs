@@ -169,7 +169,10 @@ impl Interface {
         let control = self.mds[md as usize].control.load(Ordering::Relaxed);
         let local = self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| Error::MeInvalid)?;
         if local.record.unlink.load(Ordering::Relaxed) {
-            return self.take_away(owner, &local, true).map_err(|_| Error::MeInUse);
+            return match self.take_away(owner, &local, true) {
+                Err(Error::MdInUse) => Err(Error::MeInUse),
+                _ => Ok(()),
+            };
         }
         let change = self.pt_begin_change(owner.mes[index as usize].pt);
         let busy = self.busy(md, true);

@@ -335,11 +335,9 @@ impl Interface {
         }
     }
 
-    /// Headers of the peers whose arenas are mapped.
-    pub(crate) fn peer_headers(&self) -> impl Iterator<Item = &Header> {
-        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on
-        // limits.
-        self.headers.iter().flatten().map(|header| unsafe { header.as_ref() })
+    /// The peers whose arenas are mapped, with their headers.
+    pub(crate) fn peer_headers(&self) -> impl Iterator<Item = (u32, &Header)> {
+        (0..self.size).filter_map(|peer| Some((peer, self.header_of(peer)?)))
     }
 
     /// Whether the segment of a process is mapped here.
@@ -400,7 +398,8 @@ impl Interface {
     /// The header of a peer whose arena is mapped.
     fn header_of(&self, peer: u32) -> Option<&Header> {
         let header = self.headers.get(peer as usize)?.as_ref()?;
-        // SAFETY: as in `peer_headers`.
+        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on
+        // limits.
         Some(unsafe { header.as_ref() })
     }
 
@@ -475,11 +474,10 @@ impl Interface {
     /// The index of a process that holds something that we have been waiting for (a slot that it reserved and
     /// did not publish, a lock word, a list that it is changing), if there is one now.
     pub fn blocked_by(&self) -> Option<u32> {
-        if let Some(producer) = self.eqs.iter().find_map(EqRecord::blocked_by) {
+        let slots = [self.queue_blocked_by(), self.nal.blocked_by()];
+        // A number that a peer wrote may be nonsense.
+        if let Some(producer) = slots.into_iter().flatten().find(|&producer| producer < self.size) {
             return Some(producer);
-        }
-        if let Some(sender) = self.nal.blocked_by() {
-            return Some(sender);
         }
         // A call that waits repeats it every few microseconds to milliseconds.
         let since = self.waiting_since.load(Ordering::Relaxed);
@@ -487,9 +485,9 @@ impl Interface {
         self.waiting_for.load(Ordering::Relaxed).checked_sub(1).filter(|_| recent)
     }
 
-    /// What the operating system says of the process with this index.
+    /// What the operating system says of the process with this index; if there is none, it is dead.
     pub fn peer_state(&self, index: u32) -> PeerState {
-        self.nal.peer_state(index)
+        if index < self.size { self.nal.peer_state(index) } else { PeerState::Dead }
     }
 
     /// What has travelled so far.

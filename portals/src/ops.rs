@@ -208,7 +208,7 @@ impl Interface {
                     self.post_end(peer, &matched, &header, half, link, ok);
                     rings = matched.traits.eq().is_some();
                     if ack == AckReq::Ack && !matched.traits.has(ACK_DISABLE) {
-                        accepted = Some(matched.accepted);
+                        accepted = Some((matched.accepted, ok));
                     }
                 }
                 (Some(peer), Seized::Missed) => self.drop_at(peer),
@@ -224,9 +224,9 @@ impl Interface {
             self.post_end(&self.own, &send, &header, Half::Send, link, true);
             fault::point("put.sent");
             // An acknowledgement counts even where no event is logged.
-            if let Some(accepted) = accepted {
+            if let Some((accepted, ok)) = accepted {
                 let header = Header { initiator: index, ..header };
-                if !self.post_ack(&local, accepted.offset, accepted.mlength, &header) {
+                if !self.post_ack(&local, accepted.offset, accepted.mlength, &header, ok) {
                     self.drop_at(&self.own);
                 }
             }

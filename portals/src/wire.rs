@@ -296,7 +296,9 @@ impl Wire {
 
     /// Whether a framed message from us to `target` has not been taken by it yet.
     pub(crate) fn busy(&self, target: u32) -> bool {
-        self.busy[target as usize].load(Ordering::Relaxed) != 0
+        // Acquire pairs with the Release in `take`: what comes next finds the list as the taken message
+        // left it.
+        self.busy[target as usize].load(Ordering::Acquire) != 0
     }
 
     /// Whether messages wait for room.
@@ -315,7 +317,10 @@ impl Wire {
         if self.waiting.load(Ordering::Relaxed) == 0 && !ni.nal().has_frames() {
             return;
         }
-        let Some(mut guard) = self.state.try_lock() else { return };
+        let Some(mut guard) = self.state.try_lock() else {
+            ni.stay_awake(); // the other thread may leave some
+            return;
+        };
         let state = &mut *guard;
         ni.nal().receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
             self.taken.fetch_add(1, Ordering::Relaxed);
@@ -382,7 +387,7 @@ impl Wire {
             (Role::Taken, _) => {
                 // A peer that says so too often only lifts its own order of arrival.
                 let word = &self.busy[peer as usize];
-                let _ = word.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+                let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
             }
             (Role::Ack, _) => {
                 ni.ack_arrived(frame.md, frame.remote_offset, frame.mlength, &frame.header(peer));

@@ -291,6 +291,10 @@ unsafe impl Nal for Fabric {
             let now = self.control_of(self.index, next).load(Ordering::Acquire);
             let sender = ring::producer(now);
             if !says(now, next, PUBLISHED) {
+                if says(now, next, RESERVED) {
+                    // Frames behind it may have raised the flag that we have just lowered.
+                    self.flag_of(self.index).store(1, Ordering::Relaxed);
+                }
                 return;
             }
             let length = (self.length_of(self.index, next).load(Ordering::Relaxed) as usize).min(FRAME);
@@ -313,5 +317,37 @@ fn process_state(pid: u32) -> PeerState {
         Some(b'T' | b't') => PeerState::Stopped,
         Some(b'Z' | b'X' | b'x') | None => PeerState::Dead,
         Some(_) => PeerState::Alive,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::FromRawFd;
+
+    /// A sender that is stopped before it raises the flag keeps nobody from seeing the frames of others.
+    #[test]
+    fn frames_behind_a_slow_sender_are_seen() {
+        // SAFETY: a new descriptor.
+        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
+        let join = |index| {
+            let arena = file.try_clone().unwrap();
+            let attach = AttachPolicy::Denied;
+            Fabric::join(FabricSpec { arena, index, size: 2, bytes: 1 << 16, nid: 0, jid: 0, attach })
+                .unwrap()
+        };
+        let (owner, sender) = (join(0), join(1));
+        owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
+        let slow = owner.control_of(0, FRAMES);
+        slow.store(control(FRAMES, 1, RESERVED), Ordering::Release);
+        assert!(sender.send(0, b"fast"));
+        assert!(owner.has_frames());
+        owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
+        assert_eq!(owner.blocked_by(), Some(1));
+        slow.store(control(FRAMES, 1, PUBLISHED), Ordering::Release);
+        assert!(owner.has_frames());
+        let mut taken = 0;
+        owner.receive(9, &mut |_, _| taken += 1);
+        assert_eq!((taken, owner.has_frames()), (2, false));
     }
 }
