@@ -50,6 +50,8 @@ pub struct Job {
     watchdog: Duration,
     input: Option<&'static str>,
     victim: Option<Victim>,
+    /// The victim dies by itself.
+    by_itself: bool,
     dir: PathBuf,
     marker: String,
 }
@@ -62,7 +64,7 @@ pub struct Ended {
     pub output: String,
     /// How long it ran.
     pub time: Duration,
-    /// How long it lived on after [`Job::kill`] had struck.
+    /// How long it lived on after [`Job::kill`] had struck, or the process of [`Job::death`] had died.
     pub after_kill: Option<Duration>,
     /// What it left behind, one line each.
     pub left: Vec<String>,
@@ -113,7 +115,9 @@ impl Job {
             .env("TMPDIR", dir.join("tmp"))
             .env("LD_LIBRARY_PATH", tree.join("lib"));
         let watchdog = Duration::from_secs(120);
-        let mut job = Job { command, shown: String::new(), watchdog, input: None, victim: None, dir, marker };
+        let shown = String::new();
+        let mut job =
+            Job { command, shown, watchdog, input: None, victim: None, by_itself: false, dir, marker };
         if launcher == Launcher::PshmNodes {
             job = job.env("GASNET_PSHM_NODES", nodes.to_string());
         }
@@ -138,6 +142,12 @@ impl Job {
     pub fn kill(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
         self.victim = Some(Box::new(victim));
         self
+    }
+
+    /// Notes when one process of the job dies, once `victim` can tell from the output which.
+    pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
+        self.by_itself = true;
+        self.kill(victim)
     }
 
     /// Gives the launcher something to read.
@@ -218,8 +228,13 @@ impl Job {
         output: &Path,
         struck: &mut Option<Instant>,
     ) -> Option<i32> {
+        let mut looked = start;
         loop {
             if let Ok(Some(status)) = child.try_wait() {
+                if self.by_itself {
+                    // The victim was alive at the last look, or could not be told.
+                    struck.get_or_insert(looked);
+                }
                 return Some(code(status));
             }
             if start.elapsed() > self.watchdog {
@@ -228,16 +243,20 @@ impl Job {
                 return None;
             }
             if struck.is_none() {
+                looked = Instant::now();
                 *struck = self.strike(output);
             }
             sleep(Duration::from_millis(2));
         }
     }
 
-    /// Kills the victim if it can be told by now; when.
+    /// Kills the victim if it can be told by now, or sees whether it has died by itself; when.
     fn strike(&self, output: &Path) -> Option<Instant> {
         let victim = self.victim.as_ref()?;
         let pid = victim(&fs::read_to_string(output).ok()?)?;
+        if self.by_itself {
+            return (!marked(&self.marker).contains(&pid)).then(Instant::now);
+        }
         if !marked(&self.marker).contains(&pid) {
             return None;
         }

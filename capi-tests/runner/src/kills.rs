@@ -1,15 +1,18 @@
-//! Jobs of which one process is killed (SIGKILL) in the middle of traffic: the rest ends soon, with a code that is not 0
-//! and a message that names the rank; also when a process had forked a child that lives on.
+//! Jobs of which one process is killed (SIGKILL) in the middle of traffic, at any time or at a named point of a delivery:
+//! the rest ends soon, with a code that is not 0 and a message that names the rank; also when a process had forked a
+//! child that lives on.
 
-use crate::job::{Job, Launcher};
+use crate::job::{Ended, Job, Launcher};
 use crate::layout::{self, Mode};
 use crate::{Case, Trouble};
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
-/// All processes send and put for ever; with an argument, each has forked a child that sleeps. Prints a line per rank
-/// when the traffic runs.
-const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio.h>\n#include <unistd.h>\n\
+/// All processes send, put and get for ever; with the argument `fork`, each has forked a child that sleeps. Prints a line
+/// per rank when the traffic runs. Another argument names the one rank that heeds GASNET_TEST_PAUSE.
+const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
+    #include <string.h>\n#include <unistd.h>\n\
     static volatile int pongs;\n\
     static void ping(gasnet_token_t t, void *b, size_t n) { gasnet_AMReplyMedium0(t, 202, b, n); }\n\
     static void pong(gasnet_token_t t, void *b, size_t n) { (void)t; (void)b; (void)n; pongs = pongs + 1; }\n\
@@ -18,10 +21,12 @@ const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio
     \x20   static char data[4096];\n\
     \x20   gasnet_seginfo_t seg[64];\n\
     \x20   unsigned me, n, i;\n\
-    \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(h, 2, 1 << 20, 0)) return 1;\n\
+    \x20   if (gasnet_init(&argc, &argv)) return 1;\n\
     \x20   me = gasnet_mynode(); n = gasnet_nodes();\n\
+    \x20   if (argc > 2 && (unsigned)atoi(argv[2]) != me) unsetenv(\"GASNET_TEST_PAUSE\");\n\
+    \x20   if (gasnet_attach(h, 2, 1 << 20, 0)) return 1;\n\
     \x20   gasnet_getSegmentInfo(seg, 64);\n\
-    \x20   if (argc > 1 && fork() == 0) { execlp(\"sleep\", \"sleep\", \"20\", (char *)NULL); _exit(1); }\n\
+    \x20   if (argc > 1 && !strcmp(argv[1], \"fork\") && fork() == 0) { execlp(\"sleep\", \"sleep\", \"20\", (char *)NULL); _exit(1); }\n\
     \x20   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
     \x20   gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
     \x20   printf(\"rank %u is process %d\\n\", me, (int)getpid()); fflush(stdout);\n\
@@ -29,15 +34,39 @@ const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio
     \x20       unsigned to = (me + 1 + i % (n - 1)) % n;\n\
     \x20       int before = pongs;\n\
     \x20       gasnet_put(to, (char *)seg[to].addr + 4096 * me, data, sizeof data);\n\
+    \x20       gasnet_get(data, to, seg[to].addr, 64);\n\
     \x20       gasnet_AMRequestMedium0(to, 201, data, 500);\n\
     \x20       GASNET_BLOCKUNTIL(pongs > before);\n\
     \x20   }\n\
     }\n";
 const NODES: u32 = 3;
 
-/// Launchers x paths x victims, and the same with living children.
+/// The points of a delivery (`fault::point` of portals3) that the traffic passes, and at which passage it ends there: late
+/// enough for the traffic to run, since setting up passes the last two as well.
+const POINTS: &[(&str, u32)] = &[
+    ("put.matched", 500),
+    ("put.held", 500),
+    ("put.claimed", 500),
+    ("put.copied", 500),
+    ("event.reserved", 500),
+    ("event.published", 500),
+    ("put.ended", 500),
+    ("put.unlinked", 1),
+    ("put.sent", 500),
+    ("put.cleared", 500),
+    ("get.claimed", 100),
+    ("doorbell.changed", 5),
+    ("list.odd", 16),
+    ("unlink.closing", 100),
+];
+
+/// Launchers x paths x victims, and the same with living children; points of a delivery, with living children.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
+    for &(point, passage) in POINTS {
+        let name = format!("kill::point::{point}");
+        all.push(Case::new(name, true, move || killed_at(point, passage)));
+    }
     for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
         for portals in [false, true] {
             for victim in [0, NODES - 1] {
@@ -57,6 +86,30 @@ pub fn cases() -> Vec<Case> {
 }
 
 fn killed(launcher: Launcher, portals: bool, victim: u32, children: bool) -> Result<(), Trouble> {
+    let program = traffic()?;
+    let args: Vec<String> = if children { vec!["fork".to_string()] } else { Vec::new() };
+    let mut job = Job::new(&layout::build(), &program, &args, launcher, NODES);
+    if portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    // The traffic runs when the victim has printed its line; a little later it is in full swing.
+    soon_over(&job.kill(told_pid(victim)).watchdog(Duration::from_secs(30)).run()?, victim, children)
+}
+
+fn killed_at(point: &str, passage: u32) -> Result<(), Trouble> {
+    const VICTIM: u32 = 1;
+    layout::require(&layout::build_faults())?;
+    let args = ["fork".to_string(), VICTIM.to_string()];
+    let job = Job::new(&layout::build_faults(), &traffic()?, &args, Launcher::Gasnetrun, NODES)
+        .env("GASNET_SUPERNODE_MAXSIZE", "1")
+        // Who waits sleeps, so that doorbells are rung.
+        .env("GASNET_WAITMODE", "BLOCK")
+        .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
+    soon_over(&job.death(told_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?, VICTIM, true)
+}
+
+/// The program that makes the traffic.
+fn traffic() -> Result<PathBuf, Trouble> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/kill");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -64,21 +117,20 @@ fn killed(launcher: Launcher, portals: bool, victim: u32, children: bool) -> Res
     if fs::read_to_string(&source).ok().as_deref() != Some(TRAFFIC) {
         fs::write(&source, TRAFFIC).map_err(|e| format!("{}: {e}", source.display()))?;
     }
-    let program = layout::compiled(&source, Mode::Seq)?;
-    let args: Vec<String> = if children { vec!["fork".to_string()] } else { Vec::new() };
-    let mut job = Job::new(&layout::build(), &program, &args, launcher, NODES);
-    if portals {
-        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    layout::compiled(&source, Mode::Seq)
+}
+
+/// Reads the process of a rank from its line.
+fn told_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
+    move |output| {
+        let line = format!("rank {rank} is process ");
+        let at = output.find(&line)? + line.len();
+        output[at..].lines().next()?.parse().ok()
     }
-    // The traffic runs when the victim has printed its line; a little later it is in full swing.
-    let ended = job
-        .kill(move |output| {
-            let line = format!("rank {victim} is process ");
-            let at = output.find(&line)? + line.len();
-            output[at..].lines().next()?.parse().ok()
-        })
-        .watchdog(Duration::from_secs(30))
-        .run()?;
+}
+
+/// Whether the job ended as it must when this rank was killed.
+fn soon_over(ended: &Ended, victim: u32, children: bool) -> Result<(), Trouble> {
     let Some(after) = ended.after_kill else {
         return Err(ended.trouble("the job ended before a process was killed"));
     };
