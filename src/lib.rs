@@ -17,7 +17,6 @@
 //! What comes up from the network (a request to run a handler, the completion of an operation) comes up through a
 //! trait that the upper room hands down ([`conduit::Upcall`]), never through an import. Only `capi` knows that
 //! GASNet-1 has one global job; every other room is handed its context.
-#![warn(missing_docs)]
 
 extern crate alloc;
 

@@ -19,6 +19,7 @@
 //! | `nal` | how the processes reach each other: heap, shared memory, frames; the operating system |
 //! | `lock` | a lock between threads of this process |
 //! | `fault` | pause points for tests |
+#![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 extern crate alloc;
 
 mod acl;

@@ -568,6 +568,11 @@ impl Interface {
         Ok(offset)
     }
 
+    /// Whether peers on this host reach this memory without help of ours: the arena, or the segment that was exposed.
+    pub fn is_shared(&self, start: *mut u8, length: u64) -> bool {
+        matches!(self.place(start, length).0, Kind::Arena | Kind::Segment)
+    }
+
     /// Which memory this is, and where in it.
     fn place(&self, start: *mut u8, length: u64) -> (Kind, u64) {
         let inside = |base: *mut u8, size: u64| {

@@ -21,6 +21,7 @@
 //! with SAFE polls; what is given back by replies (credits, ReqSB chunks) with full polls, since peers that wait for us
 //! the same way must get our replies. Handlers never nest on a thread and run with no lock held; any thread may run
 //! any of them.
+#![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 mod am_recv;
 mod am_send;

@@ -2,6 +2,7 @@
 //!
 //! Called by `capi`, which has checked the arguments; calls core, and the conduit for peers whose segment is not mapped
 //! here. Among cross-mapped processes everything is a plain memory operation and complete at once.
+#![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 pub mod barrier;
 pub mod broadcast;

@@ -6,9 +6,10 @@
 //!
 //! Invariant: a frame that was accepted is handed over once, however often a receiver has to ask.
 
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use alloc::sync::Arc;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Interface;
 use crate::nal::pages::Pages;

@@ -212,6 +212,13 @@ impl Portals for Emulation {
     }
 
     unsafe fn md_attach(&self, me: MeHandle, spec: &MdSpec<EqHandle>, auto: bool) -> Result<MdHandle, Error> {
+        // What peers target completes without our help.
+        assert!(
+            spec.length == 0 || self.interface.is_shared(spec.start, spec.length as u64),
+            "{} bytes at {:p} that peers target are neither arena nor segment",
+            spec.length,
+            spec.start
+        );
         // SAFETY: as the caller vouches.
         unsafe { self.interface.md_attach(me, &md(spec), unlink(auto)) }.map_err(|e| error("PtlMDAttach", e))
     }
