@@ -99,7 +99,30 @@ pub const TABLE: &[Var] = &[
     ),
     var("GASNET_PORTAL_NUM_TMPMD", Kind::Int(2, 32768), "1024", "temporary memory descriptors"),
     var("GASNET_PORTAL_PACKED_LONG", Kind::Bool, "1", "send small Longs as one message"),
-    var("GASNET_PORTAL_FLOW_CONTROL", Kind::Bool, "1", "flow control of active messages"),
+    var(
+        "GASNET_PORTAL_FLOW_CONTROL",
+        Kind::Bool,
+        "1",
+        "flow control of active messages; without it a process that is sent too many at once ends the job",
+    ),
+    var(
+        "GASNET_PORTAL_DYNAMIC_CREDITS",
+        Kind::Bool,
+        "1",
+        "move credits to the processes that need them; has no effect without flow control",
+    ),
+    var(
+        "GASNET_PORTAL_CREDIT_STATS",
+        Kind::Bool,
+        "0",
+        "at exit each process writes the movements of its credits to gasnet_credits.RANK in its working directory",
+    ),
+    var(
+        "GASNET_PORTAL_EPOCH_DURATION",
+        Kind::Int(1, 1 << 30),
+        "1024",
+        "requests received that make an epoch, after which old demand counts less",
+    ),
     var(
         "GASNET_PORTAL_SB_CHUNKS",
         Kind::Int(2, 4096),
@@ -119,7 +142,7 @@ pub const TABLE: &[Var] = &[
         "GASNET_PORTAL_MAX_CRED_PER_NODE",
         Kind::Int(8, 65535),
         "400",
-        "credits that one process may hold of another",
+        "credits that one process may hold of another, while credits move",
     ),
     var(
         "GASNET_PORTAL_CRED_PER_NODE",

@@ -145,6 +145,7 @@ impl<P: Portals> Conduit<P> {
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
             malformed(e);
         }
+        self.credits.request_arrived(am.source, am.credit);
         let used = credits::used(am.credit);
         let start = self.reqrb.saw(buffer, e.mlength, used);
         let mut request = Request { am, place: Place::Buffer(buffer, body), data: None };

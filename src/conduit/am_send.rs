@@ -8,7 +8,7 @@
 //! Layout of a message: arguments, padding to 8 bytes, destination address (a packed Long), payload. Requests are
 //! padded to 8 bytes, so that the next one in the receive buffer is aligned.
 
-use super::credits;
+use super::credits::{self, Taken};
 use super::match_bits::{self, Am, Form, PT_AM, PT_RAR, REPLY_LID, Target};
 use super::portals::Portals;
 use super::queue::broken;
@@ -73,13 +73,16 @@ impl<P: Portals> Conduit<P> {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         let (mut form, mut len) = self.form(m);
-        let mut used = credits_for(form, len);
-        let mut short = 0;
-        if !self.credits.take(node, used) {
-            short = self.credits.short_of(node, used);
-            (form, len) = self.wait_credits(up, node, m, form, len);
-            used = credits_for(form, len);
-        }
+        let used = credits_for(form, len);
+        let credit = match self.credits.take(node, used) {
+            Some(taken) => taken.byte(0),
+            None => {
+                let short = self.credits.stall(node, used);
+                let taken;
+                (form, len, taken) = self.wait_credits(up, node, m, form, len);
+                taken.byte(short)
+            }
+        };
         let chunk = self.wait_full(up, || self.reqsb.take());
         let offset = chunk as usize * CHUNK;
         // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
@@ -100,7 +103,7 @@ impl<P: Portals> Conduit<P> {
             chunk: offset as u32,
             source: self.me,
             length,
-            credit: credits::request_byte(used, short),
+            credit,
         };
         let (bits, data) = header.pack();
         if !(fault::on("drop_am") && every_64th()) {
@@ -132,18 +135,18 @@ impl<P: Portals> Conduit<P> {
         m: &Outgoing<'_>,
         form: Form,
         len: usize,
-    ) -> (Form, usize) {
+    ) -> (Form, usize, Taken) {
         self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
         let args = args_bytes(m.args.len());
         self.wait_full(up, || {
-            if self.credits.take(node, credits_for(form, len)) {
-                return Some((form, len));
+            if let Some(taken) = self.credits.take(node, credits_for(form, len)) {
+                return Some((form, len, taken));
             }
-            let fewer = form == Form::Packed
-                && m.nbytes != 0
-                && credits_for(Form::Unpacked, args) < credits_for(form, len)
-                && self.credits.take(node, credits_for(Form::Unpacked, args));
-            fewer.then_some((Form::Unpacked, args))
+            let fewer = credits_for(Form::Unpacked, args);
+            if form != Form::Packed || m.nbytes == 0 || fewer >= credits_for(form, len) {
+                return None;
+            }
+            self.credits.take(node, fewer).map(|taken| (Form::Unpacked, args, taken))
         })
     }
 
@@ -223,6 +226,7 @@ impl<P: Portals> Conduit<P> {
             m.nbytes as u32
         };
         let offset = chunk as usize * CHUNK;
+        let (credit, low) = self.credits.reply_byte(token.source, token.credit);
         let header = Am {
             form,
             request: false,
@@ -231,7 +235,7 @@ impl<P: Portals> Conduit<P> {
             chunk: offset as u32,
             source: self.me,
             length,
-            credit: credits::reply_byte(token.credit),
+            credit,
         };
         let (bits, data) = header.pack();
         token.kit.tickets -= 1;
@@ -239,6 +243,9 @@ impl<P: Portals> Conduit<P> {
         self.portals
             .put(self.rplsb.md, offset, len, false, target, PT_AM, bits, token.chunk as usize, data)
             .unwrap_or_else(|e| broken(e));
+        if low {
+            self.scavenge();
+        }
         if form == Form::Unpacked && !m.source_stays {
             self.wait_local(up);
         }

@@ -4,7 +4,7 @@
 //! Made by the core room before the network; read by every file of the conduit. Invariant: all processes of a job
 //! compute the same figures, since what one may send is what the other has room for.
 
-use super::credits;
+use super::credits::{self, sizing};
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
 
@@ -23,6 +23,14 @@ pub struct Config {
     pub packed_long: bool,
     /// Whether requests need credits.
     pub flow_control: bool,
+    /// Whether credits move to where they are needed.
+    pub dynamic_credits: bool,
+    /// Whether movements of credits are kept for [`super::Conduit::write_credit_stats`].
+    pub credit_stats: bool,
+    /// Requests received that make an epoch of the dynamic credits.
+    pub epoch_duration: u32,
+    /// Most credits that one process lends to another.
+    pub max_cred_per_node: u16,
     /// Chunks for requests and bounce buffers.
     pub sb_chunks: u32,
     /// Chunks for replies.
@@ -41,6 +49,8 @@ pub struct Config {
     pub credits_each: u32,
     /// How many processes, from rank 0, hold one credit more of everybody.
     pub credits_extra: u32,
+    /// Credits that each process keeps in its bank at first.
+    pub banked_credits: u32,
     /// Request receive buffers.
     pub reqrb_buffers: u32,
     /// Chunks of one of them.
@@ -72,6 +82,10 @@ impl Config {
             num_tmpmd: must("GASNET_PORTAL_NUM_TMPMD"),
             packed_long: env::yes("GASNET_PORTAL_PACKED_LONG"),
             flow_control: env::yes("GASNET_PORTAL_FLOW_CONTROL"),
+            dynamic_credits: env::yes("GASNET_PORTAL_DYNAMIC_CREDITS"),
+            credit_stats: env::yes("GASNET_PORTAL_CREDIT_STATS"),
+            epoch_duration: must("GASNET_PORTAL_EPOCH_DURATION"),
+            max_cred_per_node: must("GASNET_PORTAL_MAX_CRED_PER_NODE") as u16,
             sb_chunks: must("GASNET_PORTAL_SB_CHUNKS"),
             rpl_chunks: must("GASNET_PORTAL_RPL_CHUNKS"),
             safe_limit: must("GASNET_PORTAL_SAFE_LIMIT"),
@@ -81,6 +95,7 @@ impl Config {
             get_bounce: bytes("GASNET_PORTAL_GET_BOUNCE_LIMIT"),
             credits_each: 0,
             credits_extra: 0,
+            banked_credits: 0,
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
@@ -93,44 +108,59 @@ impl Config {
         config
     }
 
-    /// Decides how many request receive buffers there are, and who may fill how much of them.
+    /// Decides how many request receive buffers there are, and who may fill how much of them; see [`sizing`].
     ///
-    /// The credits of all processes and of the bank make a number of buffers, rounded up, beside the spare ones.
-    /// `space` overrides their number unless both credit figures are given too. Without `each`, nothing stays in the
-    /// bank, because nothing would ever leave it: all credits are spread, one more to the lowest ranks if they do not
-    /// divide.
+    /// `space` overrides the number of buffers unless both credit figures are given too. Ends the process with a line
+    /// that says why if the figures do not go together.
     pub fn share_credits(&mut self, each: Option<u32>, bank: Option<u32>, space: Option<u64>) {
-        let nodes = u64::from(self.nodes);
-        let (table_each, table_bank) = credits::initial(nodes);
-        let wanted = each.map_or(table_each, u64::from) * nodes + bank.map_or(table_bank, u64::from);
-        let per_buffer = self.credits_per_buffer();
-        let mut buffers = wanted.div_ceil(per_buffer);
-        if let (Some(space), false) = (space, each.is_some() && bank.is_some()) {
-            let fit = space / self.buffer_bytes() as u64;
-            buffers = fit.saturating_sub(u64::from(self.spare_buffers())).max(1);
-        }
-        let total = buffers * per_buffer;
-        let (share, extra) = match each {
-            Some(each) => (u64::from(each), 0),
-            None => (total / nodes, total % nodes),
-        };
-        let least = u64::from(credits::MIN_CREDITS);
-        if share < least || share * nodes > total {
+        let dynamic = self.flow_control && self.dynamic_credits;
+        let most = u64::from(self.max_cred_per_node);
+        if let (true, Some(each)) = (dynamic, each.filter(|each| u64::from(*each) > most)) {
             report::fatal(
-                format_args!(
-                    "request receive buffers for {total} credits are too small for {nodes} processes with {} credits each",
-                    share.max(least)
-                ),
-                format_args!(
-                    "Raise GASNET_PORTAL_AMRECV_SPACE to at least {} bytes, or lower GASNET_PORTAL_CRED_PER_NODE (at least {least}).",
-                    ((share.max(least) * nodes).div_ceil(per_buffer) + u64::from(self.spare_buffers()))
-                        * self.buffer_bytes() as u64
-                ),
+                format_args!("GASNET_PORTAL_CRED_PER_NODE={each} is more than GASNET_PORTAL_MAX_CRED_PER_NODE={most}"),
+                format_args!("Give {} to {most}, or raise GASNET_PORTAL_MAX_CRED_PER_NODE.", credits::MIN_CREDITS),
             );
         }
-        self.credits_each = share as u32;
-        self.credits_extra = extra as u32;
-        self.reqrb_buffers = buffers as u32 + self.spare_buffers();
+        let wish = sizing::Wish {
+            each: each.map(u64::from),
+            bank: bank.map(u64::from),
+            space,
+            most_each: if dynamic { most } else { u16::MAX.into() },
+            dynamic,
+            ..self.wish()
+        };
+        let share = wish.share().unwrap_or_else(|e| {
+            report::fatal(
+                format_args!(
+                    "request receive buffers for {} credits are too small for {} processes with {} credits each",
+                    e.total, self.nodes, e.each
+                ),
+                format_args!(
+                    "Raise GASNET_PORTAL_AMRECV_SPACE to at least {} bytes, or lower GASNET_PORTAL_CRED_PER_NODE (at least {}).",
+                    e.bytes,
+                    credits::MIN_CREDITS
+                ),
+            )
+        });
+        self.credits_each = share.each as u32;
+        self.credits_extra = share.extra as u32;
+        self.banked_credits = share.bank as u32;
+        self.reqrb_buffers = share.buffers as u32;
+    }
+
+    /// What the sizing of receive buffers starts from.
+    fn wish(&self) -> sizing::Wish {
+        sizing::Wish {
+            nodes: self.nodes.into(),
+            chunk: CHUNK,
+            buffer_chunks: self.reqrb_chunks as usize,
+            spares: self.spare_buffers(),
+            each: None,
+            bank: None,
+            space: None,
+            most_each: u16::MAX.into(),
+            dynamic: self.dynamic_credits,
+        }
     }
 
     /// Whether several threads may call at once.
@@ -140,7 +170,7 @@ impl Config {
 
     /// Buffers beyond those that the credits fill: one whose last message a handler is busy with, and in a process
     /// with threads another, so that one slow handler does not stop the rest.
-    fn spare_buffers(&self) -> u32 {
+    fn spare_buffers(&self) -> u64 {
         if self.par() { 2 } else { 1 }
     }
 
@@ -149,20 +179,16 @@ impl Config {
         self.reqrb_chunks as usize * CHUNK
     }
 
-    /// Credits that one buffer is good for: it goes out of use when less than a chunk is left, so its last chunk does
-    /// not count.
-    fn credits_per_buffer(&self) -> u64 {
-        (self.buffer_bytes() - CHUNK) as u64 / credits::CREDIT_BYTES as u64
-    }
-
     /// Credits that the process with this rank holds of each process.
     pub(super) fn credits_of(&self, rank: u32) -> u32 {
         self.credits_each + u32::from(rank < self.credits_extra)
     }
 
-    /// Credits that a process has given away, itself included.
-    pub(super) fn credits_given(&self) -> u64 {
-        u64::from(self.credits_each) * u64::from(self.nodes) + u64::from(self.credits_extra)
+    /// All credits of a process: those that it has given away, itself included, and those in its bank.
+    pub(super) fn total_credits(&self) -> u64 {
+        u64::from(self.credits_each) * u64::from(self.nodes)
+            + u64::from(self.credits_extra)
+            + u64::from(self.banked_credits)
     }
 
     /// Events of SAFE_EQ, AM_EQ and SYS_EQ that may be unread at once.
@@ -173,10 +199,11 @@ impl Config {
         // A credit is an event; each buffer has an UNLINK event.
         let buffers = u64::from(self.reqrb_buffers);
         let am = match self.flow_control {
-            true => self.credits_given() + buffers,
-            false => 500 + buffers * (self.credits_per_buffer() + 1),
+            true => self.total_credits() + buffers,
+            false => 500 + buffers * (self.wish().credits_per_buffer() + 1),
         };
-        [safe as usize, am as usize, 2 * self.nodes as usize + 10]
+        // A CREDIT_REVOKE and a CREDIT_RETURN of each process, and one message of its upper room.
+        [safe as usize, am as usize, 3 * self.nodes as usize + 10]
     }
 
     /// Bytes that [`super::Conduit::open`] takes from [`super::portals::Extension::alloc_library_memory`].
@@ -211,6 +238,10 @@ pub(super) mod tests {
             num_tmpmd: 2,
             packed_long: true,
             flow_control: true,
+            dynamic_credits: true,
+            credit_stats: true,
+            epoch_duration: 16,
+            max_cred_per_node: 400,
             sb_chunks: 2,
             rpl_chunks: 2,
             safe_limit: 12,
@@ -220,6 +251,7 @@ pub(super) mod tests {
             get_bounce: 2040,
             credits_each: 0,
             credits_extra: 0,
+            banked_credits: 0,
             reqrb_buffers: 0,
             reqrb_chunks: 2,
             max_transfer: 5000,
@@ -232,24 +264,21 @@ pub(super) mod tests {
     fn credits_make_buffers() {
         let mut c = tiny(2, 1);
         c.reqrb_chunks = 1024;
-        // 2 x 200 + 400 credits: one buffer of 8184 credits, all of which are spread.
+        // 2 x 200 + 400 credits: one buffer of 8184 credits, the rest of which is banked.
         c.share_credits(None, None, None);
-        assert_eq!((c.credits_each, c.credits_extra, c.reqrb_buffers), (4092, 0, 2));
-        assert_eq!(c.event_counts()[1], 8186);
+        assert_eq!((c.credits_each, c.banked_credits, c.reqrb_buffers), (200, 7784, 2));
+        assert_eq!((c.event_counts()[1], c.total_credits()), (8186, 8184));
+        // Without dynamic credits all of it is spread.
+        c.dynamic_credits = false;
+        c.share_credits(None, None, None);
+        assert_eq!((c.credits_each, c.credits_extra, c.banked_credits), (4092, 0, 0));
         c.nodes = 5;
         c.threads = 4;
         c.share_credits(None, None, None);
         assert_eq!((c.credits_each, c.credits_extra, c.reqrb_buffers), (1636, 4, 3));
-        assert_eq!((c.credits_of(3), c.credits_of(4), c.credits_given()), (1637, 1636, 8184));
-        // Said is said.
-        c.share_credits(Some(8), None, None);
-        assert_eq!((c.credits_each, c.credits_extra), (8, 0));
-        // 8 MiB are four buffers, two of them spare.
-        c.share_credits(None, None, Some(8 << 20));
-        assert_eq!((c.reqrb_buffers, c.credits_given()), (4, 2 * 8184));
-        // Both credit figures win over the space.
+        assert_eq!((c.credits_of(3), c.credits_of(4), c.total_credits()), (1637, 1636, 8184));
         c.share_credits(Some(10), Some(10), Some(8 << 20));
-        assert_eq!(c.reqrb_buffers, 3);
+        assert_eq!((c.credits_each, c.reqrb_buffers), (10, 3));
     }
 
     #[test]
@@ -257,6 +286,6 @@ pub(super) mod tests {
         let mut c = tiny(2, 1);
         (c.msg_limit, c.rpl_chunks, c.sb_chunks) = (250, 256, 2048);
         assert_eq!(c.event_counts()[0], 6900);
-        assert_eq!(c.event_counts()[2], 14);
+        assert_eq!(c.event_counts()[2], 16);
     }
 }

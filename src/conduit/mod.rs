@@ -26,7 +26,7 @@
 mod am_recv;
 mod am_send;
 mod config;
-mod credits;
+pub mod credits;
 mod get;
 mod lid_cache;
 mod match_bits;
@@ -238,7 +238,7 @@ impl<P: Portals> Conduit<P> {
         let sys = sys::Sys::open(&portals, par, sys_events)?;
         Ok(Conduit {
             tickets: tickets::Tickets::new(par, config.msg_limit),
-            credits: credits::Credits::new(par, config.flow_control, peers.len(), config.credits_of(me)),
+            credits: credits::Credits::new(&config, me),
             tmpmd: tmpmd::TmpMd::new(par, config.num_tmpmd, safe.eq),
             threads: (0..config.threads).map(|_| CachePadded::new(wait::Thread::new())).collect(),
             request_lids: lid_cache::LidCache::new(par),
@@ -296,6 +296,15 @@ impl<P: Portals> Conduit<P> {
             requests_waited: self.stats.requests_waited.load(Ordering::Relaxed),
             replies_put_off: self.stats.replies_put_off.load(Ordering::Relaxed),
         }
+    }
+
+    /// Writes the movements of credits as text, if [`Config::credit_stats`] asks for them. Async-signal-safe as far as
+    /// `out` is.
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_credit_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        self.credits.write_stats(out)
     }
 
     /// The figures that this conduit was opened with.

@@ -41,7 +41,7 @@ impl<P: Portals> Conduit<P> {
         if am.source >= self.config.nodes || am.request {
             malformed(e);
         }
-        self.credits.give(am.source, am.credit);
+        self.credits.reply_arrived(am.source, am.credit);
         let mut reply = Reply { am, chunk, len: e.mlength, data: None };
         if am.form == Form::Unpacked {
             reply.data = self.reply_lids.header(am.source, am.length, || reply);

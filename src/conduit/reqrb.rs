@@ -5,7 +5,7 @@
 //! attached again, empty, just before the catch basin. A message that reaches the catch basin found no buffer: fatal.
 //!
 //! The catch basin is never hit with flow control on, because of the following invariant, kept in `slack`: the
-//! attached buffers have room for all requests that peers have credits to send. Let T be the credits given away in
+//! attached buffers have room for all requests that peers have credits to send. Let T be all credits, given away and banked, in
 //! bytes, F the room in attached buffers behind the messages whose events we have taken, M the credits of those of
 //! them that no handler has been started for; `slack` = F - (T - M). Messages that were delivered but not yet taken
 //! lower F and the credits of their senders alike. Starting a handler gives its credits back (it may reply at any
@@ -92,7 +92,7 @@ impl<P: Portals> ReqRb<P> {
             catch_basin,
             buffers: buffers?.into_boxed_slice(),
             slack: CachePadded::new(AtomicI64::new(
-                -((config.credits_given() as usize * CREDIT_BYTES) as i64),
+                -((config.total_credits() as usize * CREDIT_BYTES) as i64),
             )),
             refreshes: AtomicU64::new(0),
         };

@@ -1,15 +1,26 @@
 //! SYS: messages between the libraries of two processes that carry no payload; all they say is in the match bits and
 //! the immediate data.
 //!
-//! The queue is served first in every poll, and completely. It has room for two messages of each peer: whoever sends
+//! The queue is served first in every poll, and completely. It has room for three messages of each peer: whoever sends
 //! one of a kind must have the answer before he sends that peer another. Ids below 0x80 belong to the upper room and
-//! go to [`Upcall::system`]; the others are the conduit's own.
+//! go to [`Upcall::system`]; the others are the conduit's own:
+//!
+//! | message | words | answer |
+//! |---|---|---|
+//! | CREDIT_REVOKE | epoch has ended | CREDIT_RETURN |
+//! | CREDIT_RETURN | credits, epoch has ended | |
 
+use super::credits::policy::Return;
 use super::match_bits::{self, IGNORE, PT_AM, Target};
 use super::portals::{Error, EventKind, MdFlags, MdSpec, Place, Portals, ProcessId};
 use super::queue::{Queue, broken};
 use super::user::Descriptor;
 use super::{Conduit, SystemMessage, Upcall};
+
+/// Asks a borrower for credits that it does not need.
+const CREDIT_REVOKE: u8 = 0x80;
+/// Its answer.
+const CREDIT_RETURN: u8 = 0x81;
 
 pub(super) struct Sys<P: Portals> {
     queue: Queue<P, ()>,
@@ -57,7 +68,7 @@ impl<P: Portals> Conduit<P> {
     /// If the id is not below 0x80.
     pub fn send_system(&self, node: u32, m: SystemMessage) {
         assert!(m.id < 0x80);
-        self.sys.send(&self.portals, self.me, self.peers[node as usize], m);
+        self.send_own(node, m);
     }
 
     /// Serves SYS_EQ.
@@ -68,14 +79,44 @@ impl<P: Portals> Conduit<P> {
             served += 1;
             if e.kind == EventKind::PutEnd {
                 let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
-                if message.id < 0x80 && u32::from(source) < self.config.nodes {
-                    up.system(u32::from(source), message);
-                }
+                self.system_arrived(up, source.into(), message);
             }
             if served == self.config.sys_limit {
                 break;
             }
         }
         served != 0
+    }
+
+    #[cold]
+    fn system_arrived<U: Upcall>(&self, up: U, source: u32, m: SystemMessage) {
+        if source >= self.config.nodes {
+            return;
+        }
+        match m.id {
+            CREDIT_REVOKE => {
+                let back = self.credits.revoke_arrived(source, m.args[0] != 0);
+                let args = [back.credits.into(), back.epoch.into(), 0];
+                self.send_own(source, SystemMessage { id: CREDIT_RETURN, args });
+            }
+            CREDIT_RETURN => {
+                let back = Return { credits: m.args[0] as u16, epoch: m.args[1] != 0 };
+                self.credits.return_arrived(source, back);
+            }
+            id if id < 0x80 => up.system(source, m),
+            _ => {}
+        }
+    }
+
+    /// Asks borrowers for credits that they do not need.
+    #[cold]
+    pub(super) fn scavenge(&self) {
+        self.credits.scavenge(|node, epoch| {
+            self.send_own(node, SystemMessage { id: CREDIT_REVOKE, args: [epoch.into(), 0, 0] });
+        });
+    }
+
+    fn send_own(&self, node: u32, m: SystemMessage) {
+        self.sys.send(&self.portals, self.me, self.peers[node as usize], m);
     }
 }

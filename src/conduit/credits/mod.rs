@@ -1,0 +1,168 @@
+//! Flow control of requests: a credit is the right to 256 bytes of a peer's request receive buffers and one slot of
+//! its AM event queue.
+//!
+//! Each process holds a number of credits of every process, itself included, agreed without a message because all
+//! compute it from the same figures ([`sizing`]). A request takes what it needs; its reply brings that back. With
+//! dynamic credits a reply may lend more, and CREDIT_REVOKE and CREDIT_RETURN messages take back ([`policy`]); without
+//! them the same code lends nothing. Used by `am_send` (take, stall), `am_recv` (what arrives, what the reply returns),
+//! `reply` and `sys`.
+
+pub mod policy;
+pub mod sizing;
+mod stats;
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use sizing::CREDIT_BYTES;
+
+use super::Config;
+use policy::{Byte, Limits, Policy, Return};
+
+use store::Table;
+
+/// Credits of a largest request: a process that holds fewer of a peer could never send it one.
+pub const MIN_CREDITS: u32 = (super::CHUNK / CREDIT_BYTES) as u32;
+/// Bytes of state that a process keeps for each peer.
+pub const STATE_BYTES: usize = store::RECORD_BYTES;
+
+/// Credits that a request of `len` bytes uses.
+#[inline]
+pub(super) fn needed(len: usize) -> u32 {
+    (len.div_ceil(CREDIT_BYTES) as u32).max(1)
+}
+
+/// Credits that the request used which carried this byte.
+#[inline]
+pub(super) fn used(byte: u8) -> u32 {
+    u32::from(byte & 0xf)
+}
+
+/// Credits taken for a request, and whether it says that an epoch of ours has ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taken {
+    used: u32,
+    epoch: bool,
+}
+
+impl Taken {
+    /// The credit byte of the request, which lacked `short` credits at first.
+    #[inline]
+    pub(super) fn byte(self, short: u32) -> u8 {
+        Byte::new(self.epoch, short.min(u16::MAX.into()) as u16, self.used as u16).0
+    }
+}
+
+/// Our credits of every process, and those that we have lent; `None` without flow control.
+pub(super) struct Credits(Option<Policy<Table>>);
+
+impl Credits {
+    pub(super) fn new(config: &Config, me: u32) -> Self {
+        Credits(config.flow_control.then(|| {
+            let limits = Limits {
+                dynamic: config.dynamic_credits,
+                ..Limits::new(MIN_CREDITS as u16, config.max_cred_per_node, config.epoch_duration)
+            };
+            let store = Table::new(
+                config.par(),
+                config.nodes as usize,
+                config.credits_of(me) as u16,
+                |node| config.credits_of(node) as u16,
+                limits.min,
+                config.banked_credits,
+                config.credit_stats,
+            );
+            Policy { limits, store }
+        }))
+    }
+
+    /// Takes `n` credits of this process, or none.
+    #[inline]
+    pub(super) fn take(&self, node: u32, n: u32) -> Option<Taken> {
+        match &self.0 {
+            Some(policy) => policy.take(node, n as u16).map(|epoch| Taken { used: n, epoch }),
+            None => Some(Taken { used: n, epoch: false }),
+        }
+    }
+
+    /// A request that needs `n` credits could not take them: how many it lacks.
+    pub(super) fn stall(&self, node: u32, n: u32) -> u32 {
+        self.0.as_ref().map_or(0, |policy| policy.stall(node, n as u16).into())
+    }
+
+    /// A request with this credit byte has been taken off AM_EQ.
+    #[inline]
+    pub(super) fn request_arrived(&self, node: u32, byte: u8) {
+        if let Some(policy) = &self.0 {
+            policy.request_arrived(node, Byte(byte));
+        }
+    }
+
+    /// The credit byte of the reply to a request that carried `byte`, and whether to [`Credits::scavenge`] when it has
+    /// left.
+    #[inline]
+    pub(super) fn reply_byte(&self, node: u32, byte: u8) -> (u8, bool) {
+        match &self.0 {
+            Some(policy) => {
+                let (byte, low) = policy.reply_byte(node, Byte(byte));
+                (byte.0, low)
+            }
+            None => (byte & 0xf, false),
+        }
+    }
+
+    /// Takes in the credit byte of a reply of this process.
+    #[inline]
+    pub(super) fn reply_arrived(&self, node: u32, byte: u8) {
+        if let Some(policy) = &self.0 {
+            policy.reply_arrived(node, Byte(byte));
+        }
+    }
+
+    /// Picks peers to send a CREDIT_REVOKE to, with the flag that an epoch has ended.
+    pub(super) fn scavenge(&self, revoke: impl FnMut(u32, bool)) {
+        if let Some(policy) = &self.0 {
+            policy.scavenge(revoke);
+        }
+    }
+
+    /// The answer to a CREDIT_REVOKE of this process.
+    pub(super) fn revoke_arrived(&self, node: u32, epoch: bool) -> Return {
+        let nothing = Return { credits: 0, epoch: false };
+        self.0.as_ref().map_or(nothing, |policy| policy.revoke_arrived(node, epoch))
+    }
+
+    /// A CREDIT_RETURN of this process has arrived.
+    pub(super) fn return_arrived(&self, node: u32, back: Return) {
+        if let Some(policy) = &self.0 {
+            policy.return_arrived(node, back);
+        }
+    }
+
+    /// Writes what [`Config::credit_stats`] asks for, if it does; allocates nothing and waits for nobody.
+    pub(super) fn write_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        match self.0.as_ref().and_then(|policy| policy.store.stats.as_ref()) {
+            Some(stats) => stats.write(out),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+use policy::Store;
+
+#[cfg(test)]
+impl Credits {
+    /// What we know of each process; empty without flow control.
+    pub(super) fn peers(&self) -> alloc::vec::Vec<policy::Peer> {
+        let each = |p: &Policy<Table>| {
+            (0..p.store.nodes() as u32).map(|node| p.store.peer(node, |peer| *peer)).collect()
+        };
+        self.0.as_ref().map(each).unwrap_or_default()
+    }
+
+    /// Credits in the bank.
+    pub(super) fn banked(&self) -> u32 {
+        self.0.as_ref().map_or(0, |p| p.store.bank(|b| b.credits))
+    }
+}

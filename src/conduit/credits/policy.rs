@@ -1,0 +1,457 @@
+//! How credits are used, lent and taken back: the portals-conduit README's "Scheme for credit balancing and
+//! re-distribution", free of I/O. `docs/CREDITS.md` says where that text was unclear and what is done here.
+//!
+//! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the rest in its [`Bank`])
+//! and a *borrower* (the `Send` credits that each peer has lent to it). What happens to a process is a call of
+//! [`Policy`]; what it must send is what the call returns. Where the state of peers is kept is the business of a
+//! [`Store`]: the conduit has an array, the simulator only records that differ from the initial one. So the state of a
+//! peer is brought up to the present epoch when it is looked at, never all at once.
+//!
+//! Invariant, for each pair: what X has lent to Y is what Y may send X, plus what is on its way from one to the other
+//! (granted in a reply, or given back in a CREDIT_RETURN). What X has lent to all and what it has in its bank make a
+//! constant sum.
+
+/// The figures of the scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Whether credits move at all.
+    pub dynamic: bool,
+    /// Credits that every peer keeps: those of a largest request.
+    pub min: u16,
+    /// Most credits that are lent to one peer, those at start included.
+    pub max_per_node: u16,
+    /// Most credits that are lent to one peer in an epoch.
+    pub lender: u16,
+    /// Most credits that are given back to one lender in an epoch.
+    pub revoke: u16,
+    /// Most CREDIT_REVOKE messages of a lender that are unanswered.
+    pub targets: u16,
+    /// Credits below which the bank is low.
+    pub low: u32,
+    /// Requests received that make an epoch.
+    pub epoch: u32,
+}
+
+impl Limits {
+    /// The scheme's own figures where the environment has no say.
+    pub const fn new(min: u16, max_per_node: u16, epoch: u32) -> Limits {
+        Limits { dynamic: true, min, max_per_node, lender: 32, revoke: 32, targets: 6, low: 32, epoch }
+    }
+}
+
+/// What a process knows of one peer. Fields of `Send` are about our requests to it, fields of `Loan` about its requests
+/// to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Credits that the peer has lent to us.
+    pub send_credits: u16,
+    /// Those of them that our unanswered requests use.
+    pub send_inuse: u16,
+    /// Most of them in use lately; never below `send_inuse`. Decays.
+    pub send_max: u16,
+    /// How often we lacked credits lately. Decays.
+    pub send_stalls: u16,
+    /// Credits that we gave back lately. Decays.
+    pub send_revoked: u16,
+    /// Credits that we have lent to the peer.
+    pub loan_credits: u16,
+    /// How often the peer asked for more lately. Decays.
+    pub loan_requested: u16,
+    /// Credits that we lent to it beyond the first ones lately. Decays.
+    pub loan_given: u16,
+    /// Our epoch that the `Loan` fields belong to.
+    pub epoch: u32,
+    flags: u8,
+}
+
+/// A CREDIT_REVOKE to the peer is unanswered.
+const REVOKING: u8 = 1;
+/// The peer gave nothing back in this epoch.
+const ZERO_REPLY: u8 = 2;
+/// An epoch of ours has ended, and the peer has not been told.
+const REACHED_EPOCH: u8 = 4;
+
+/// At most this many bytes of state for each peer: 400 KB in a job of 10,000.
+pub const PEER_LIMIT: usize = 40;
+const _: () = assert!(size_of::<Peer>() <= PEER_LIMIT);
+
+/// A decaying count loses three quarters at the end of an epoch.
+fn decayed(n: u16, epochs: u32) -> u16 {
+    n.checked_shr(epochs.saturating_mul(2)).unwrap_or(0)
+}
+
+impl Peer {
+    /// The state at start: each has lent this many credits to the other.
+    pub const fn initial(credits: u16) -> Peer {
+        Peer {
+            send_credits: credits,
+            send_inuse: 0,
+            send_max: 0,
+            send_stalls: 0,
+            send_revoked: 0,
+            loan_credits: credits,
+            loan_requested: 0,
+            loan_given: 0,
+            epoch: 0,
+            flags: 0,
+        }
+    }
+
+    /// Whether a CREDIT_REVOKE to the peer is unanswered.
+    pub fn is_revoking(&self) -> bool {
+        self.flags & REVOKING != 0
+    }
+
+    /// Takes `n` credits for a request, or none.
+    #[inline]
+    fn take(&mut self, n: u16) -> bool {
+        let inuse = self.send_inuse + n;
+        if inuse > self.send_credits {
+            return false;
+        }
+        self.send_inuse = inuse;
+        if inuse > self.send_max {
+            self.send_max = inuse;
+        }
+        true
+    }
+
+    /// The peer has ended an epoch.
+    fn decay_send(&mut self) {
+        // What is in use was in use lately: else it could be given back.
+        self.send_max = decayed(self.send_max, 1).max(self.send_inuse);
+        self.send_stalls = decayed(self.send_stalls, 1);
+        self.send_revoked = decayed(self.send_revoked, 1);
+    }
+
+    /// Our epochs that have ended since the record was looked at.
+    #[inline]
+    fn catch_up(&mut self, epoch: u32) {
+        if self.epoch != epoch {
+            self.end_epochs(epoch);
+        }
+    }
+
+    #[cold]
+    fn end_epochs(&mut self, epoch: u32) {
+        let epochs = epoch.wrapping_sub(self.epoch);
+        self.loan_requested = decayed(self.loan_requested, epochs);
+        self.loan_given = decayed(self.loan_given, epochs);
+        self.flags = self.flags & !ZERO_REPLY | REACHED_EPOCH;
+        self.epoch = epoch;
+    }
+
+    /// Whether a message that is about to leave for the peer says that an epoch of ours has ended.
+    #[inline]
+    fn tell_epoch(&mut self, epoch: u32) -> bool {
+        self.catch_up(epoch);
+        let told = self.flags & REACHED_EPOCH != 0;
+        if told {
+            self.flags &= !REACHED_EPOCH;
+        }
+        told
+    }
+
+    /// Whether nothing but the epoch tells this record from the one at start, so that a store may drop it.
+    pub fn is_initial(&self, credits: u16, epoch: u32) -> bool {
+        let mut now = *self;
+        now.catch_up(epoch);
+        (now.epoch, now.flags) = (0, now.flags & !REACHED_EPOCH);
+        now == Peer::initial(credits)
+    }
+}
+
+/// What a lender has not lent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bank {
+    /// Credits.
+    pub credits: u32,
+    /// CREDIT_REVOKE messages that are unanswered.
+    revoking: u16,
+    /// The peer after which the next search begins.
+    cursor: u32,
+}
+
+impl Bank {
+    /// A bank with these credits.
+    pub const fn new(credits: u32) -> Bank {
+        Bank { credits, revoking: 0, cursor: 0 }
+    }
+}
+
+/// How many credits moved, and which way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// We lent the peer so many more.
+    Lent(u16),
+    /// The peer gave so many back to us; 0 if it could spare none.
+    Returned(u16),
+    /// The peer lent us so many more.
+    Borrowed(u16),
+    /// We gave so many back to the peer.
+    GaveBack(u16),
+    /// We were short of so many.
+    Stalled(u16),
+}
+
+/// Where a process keeps what it knows. Several threads may call if the store is `Sync`.
+///
+/// A closure that is given to [`Store::peer`] may call [`Store::bank`], not the other way round, and neither is called
+/// from inside itself.
+pub trait Store {
+    /// Reads and changes the record of one peer.
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R;
+    /// Reads and changes the bank.
+    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R;
+    /// Notes whether a peer holds more than the least that every peer keeps.
+    fn note_spare(&self, node: u32, spare: bool);
+    /// The first peer after this one, in the order of ranks and round the end, that holds more than the least; the
+    /// peer itself if there is no other.
+    fn next_spare(&self, after: u32) -> Option<u32>;
+    /// The epochs that have ended.
+    fn epoch(&self) -> u32;
+    /// Counts a request that was received; `length` of them make an epoch. Calls do not overlap.
+    fn count_request(&self, length: u32);
+    /// Told of each movement, under the lock of the peer's record; for statistics.
+    #[inline]
+    fn changed(&self, node: u32, peer: &Peer, change: Change) {
+        let _ = (node, peer, change);
+    }
+}
+
+/// The credit byte EXXXNNNN of an active message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Byte(pub u8);
+
+impl Byte {
+    /// Most that XXX can say.
+    pub const MOST: u16 = 7;
+
+    /// E, the sender has ended an epoch; XXX, credits that it lacked (request) or lends (reply), 7 for more; NNNN,
+    /// credits that the request uses.
+    #[inline]
+    pub fn new(epoch: bool, extra: u16, used: u16) -> Byte {
+        debug_assert!(used <= 15);
+        Byte(u8::from(epoch) << 7 | (extra.min(Byte::MOST) as u8) << 4 | used as u8)
+    }
+
+    /// E
+    #[inline]
+    pub fn epoch(self) -> bool {
+        self.0 & 0x80 != 0
+    }
+
+    /// XXX
+    #[inline]
+    pub fn extra(self) -> u16 {
+        u16::from(self.0 >> 4 & 7)
+    }
+
+    /// NNNN
+    #[inline]
+    pub fn used(self) -> u16 {
+        u16::from(self.0 & 0xf)
+    }
+}
+
+/// A CREDIT_RETURN: credits for the lender's bank, and whether an epoch of the sender has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Return {
+    /// Credits.
+    pub credits: u16,
+    /// E
+    pub epoch: bool,
+}
+
+/// The scheme over what one process knows.
+#[derive(Debug)]
+pub struct Policy<S> {
+    /// Its figures.
+    pub limits: Limits,
+    /// What the process knows.
+    pub store: S,
+}
+
+impl<S: Store> Policy<S> {
+    /// Takes `n` credits for a request to this peer, or none: whether the request says that an epoch of ours has ended.
+    #[inline]
+    pub fn take(&self, node: u32, n: u16) -> Option<bool> {
+        let epoch = self.store.epoch();
+        self.store.peer(node, |p| p.take(n).then(|| p.tell_epoch(epoch)))
+    }
+
+    /// A request that needs `n` credits could not take them: how many it lacks. Called once for each such request.
+    #[cold]
+    pub fn stall(&self, node: u32, n: u16) -> u16 {
+        self.store.peer(node, |p| {
+            p.send_stalls = p.send_stalls.saturating_add(1);
+            let lacks = n.saturating_sub(p.send_credits - p.send_inuse);
+            self.store.changed(node, p, Change::Stalled(lacks));
+            lacks
+        })
+    }
+
+    /// A request of this peer with this credit byte has been received. Calls do not overlap.
+    #[inline]
+    pub fn request_arrived(&self, node: u32, byte: Byte) {
+        if self.limits.dynamic {
+            self.store.count_request(self.limits.epoch);
+            if byte.epoch() {
+                self.store.peer(node, Peer::decay_send);
+            }
+        }
+    }
+
+    /// The credit byte of the reply to a request of this peer that carried `byte`, and whether the peer asked for more
+    /// while the bank is low: [`Policy::scavenge`] then, when the reply has left.
+    #[inline]
+    pub fn reply_byte(&self, node: u32, byte: Byte) -> (Byte, bool) {
+        let epoch = self.store.epoch();
+        if byte.extra() == 0 || !self.limits.dynamic {
+            let ended = self.store.peer(node, |p| p.tell_epoch(epoch));
+            return (Byte::new(ended, 0, byte.used()), false);
+        }
+        let (ended, extra, low) = self.store.peer(node, |p| {
+            let ended = p.tell_epoch(epoch);
+            let (extra, low) = self.grant(node, p, byte.extra());
+            (ended, extra, low)
+        });
+        (Byte::new(ended, extra, byte.used()), low)
+    }
+
+    /// Lends up to `wanted` more credits; how many, and whether the bank is low.
+    #[cold]
+    fn grant(&self, node: u32, p: &mut Peer, wanted: u16) -> (u16, bool) {
+        p.loan_requested = p.loan_requested.saturating_add(1);
+        let room = self.limits.max_per_node.saturating_sub(p.loan_credits);
+        let pace = self.limits.lender.saturating_sub(p.loan_given);
+        let most = wanted.min(room).min(pace);
+        let (extra, low) = self.store.bank(|b| {
+            let extra = most.min(b.credits.min(u16::MAX.into()) as u16);
+            b.credits -= u32::from(extra);
+            (extra, b.credits < self.limits.low)
+        });
+        if extra != 0 {
+            p.loan_credits += extra;
+            p.loan_given += extra;
+            self.store.note_spare(node, p.loan_credits > self.limits.min);
+            self.store.changed(node, p, Change::Lent(extra));
+        }
+        // One that may not have more anyway is no reason to take from others.
+        (extra, low && room != 0)
+    }
+
+    /// A reply of this peer with this credit byte has been received.
+    #[inline]
+    pub fn reply_arrived(&self, node: u32, byte: Byte) {
+        self.store.peer(node, |p| {
+            p.send_inuse -= byte.used();
+            // E or XXX.
+            if byte.0 & 0xf0 != 0 {
+                self.more_of_reply(node, p, byte);
+            }
+        });
+    }
+
+    #[cold]
+    fn more_of_reply(&self, node: u32, p: &mut Peer, byte: Byte) {
+        if byte.epoch() {
+            p.decay_send();
+        }
+        if byte.extra() != 0 {
+            p.send_credits += byte.extra();
+            self.store.changed(node, p, Change::Borrowed(byte.extra()));
+        }
+    }
+
+    /// The bank is low: picks the peers that may have credits to spare, and has `revoke` send each of them a
+    /// CREDIT_REVOKE with the flag that an epoch has ended.
+    ///
+    /// Skipped are peers with the least that every peer keeps, with an unanswered CREDIT_REVOKE, without anything to
+    /// spare when last asked in this epoch, or asking for more themselves lately. The search goes once round at most
+    /// and goes on, the next time, where it left off.
+    #[cold]
+    pub fn scavenge(&self, mut revoke: impl FnMut(u32, bool)) {
+        let epoch = self.store.epoch();
+        let start = self.store.bank(|b| b.cursor);
+        let mut node = start;
+        // Place in a round that begins behind `start` and ends with it.
+        let place = |n: u32| (n <= start, n);
+        let mut last = None;
+        while let Some(next) = self.store.next_spare(node) {
+            let here = Some(place(next));
+            if here <= last {
+                break;
+            }
+            last = here;
+            let more = self.store.bank(|b| {
+                let more = b.revoking < self.limits.targets && b.credits < self.limits.low;
+                if more {
+                    b.revoking += 1;
+                    b.cursor = next;
+                }
+                more
+            });
+            if !more {
+                break;
+            }
+            match self.store.peer(next, |p| self.may_revoke(p, epoch)) {
+                Some(ended) => revoke(next, ended),
+                None => self.store.bank(|b| b.revoking -= 1),
+            }
+            node = next;
+        }
+    }
+
+    /// Whether to send this peer a CREDIT_REVOKE, and with which flag.
+    fn may_revoke(&self, p: &mut Peer, epoch: u32) -> Option<bool> {
+        p.catch_up(epoch);
+        if p.flags & (REVOKING | ZERO_REPLY) != 0
+            || p.loan_credits <= self.limits.min
+            || p.loan_requested != 0
+        {
+            return None;
+        }
+        p.flags |= REVOKING;
+        Some(p.tell_epoch(epoch))
+    }
+
+    /// A CREDIT_REVOKE of this peer has arrived: the CREDIT_RETURN to send.
+    pub fn revoke_arrived(&self, node: u32, ended: bool) -> Return {
+        let epoch = self.store.epoch();
+        self.store.peer(node, |p| {
+            if ended {
+                p.decay_send();
+            }
+            let spare = p.send_credits.saturating_sub(self.limits.min.max(p.send_max));
+            let pace = self.limits.revoke.saturating_sub(p.send_revoked);
+            let credits = if p.send_stalls == 0 { spare.min(pace) } else { 0 };
+            p.send_credits -= credits;
+            p.send_revoked += credits;
+            self.store.changed(node, p, Change::GaveBack(credits));
+            Return { credits, epoch: p.tell_epoch(epoch) }
+        })
+    }
+
+    /// A CREDIT_RETURN of this peer has arrived.
+    pub fn return_arrived(&self, node: u32, back: Return) {
+        let epoch = self.store.epoch();
+        self.store.peer(node, |p| {
+            p.catch_up(epoch);
+            p.flags &= !REVOKING;
+            if back.epoch {
+                p.decay_send();
+            }
+            if back.credits == 0 {
+                p.flags |= ZERO_REPLY;
+            }
+            p.loan_credits -= back.credits;
+            self.store.note_spare(node, p.loan_credits > self.limits.min);
+            self.store.bank(|b| {
+                b.revoking -= 1;
+                b.credits += u32::from(back.credits);
+            });
+            self.store.changed(node, p, Change::Returned(back.credits));
+        });
+    }
+}

@@ -1,0 +1,252 @@
+//! How many credits a process has to give, how they are shared out at start, and what receive buffers they need.
+//!
+//! Used by [`crate::conduit::Config`] and by the simulator of credits. A credit is the right to [`CREDIT_BYTES`] of
+//! receive buffer and one slot of the AM event queue. Invariant: the buffers that are no spares have room for all credits.
+
+/// Bytes of receive buffer that one credit stands for.
+pub const CREDIT_BYTES: usize = 256;
+/// Bytes of an event: a slot of the AM event queue.
+pub const EVENT_BYTES: usize = 64;
+
+/// A row of the table: processes, credits of each of them, credits in the bank.
+type Row = (u64, u64, u64);
+
+const TABLE_2048: [Row; 9] = [
+    (1, 200, 200),
+    (64, 170, 12800),
+    (128, 170, 25600),
+    (512, 64, 25600),
+    (1024, 32, 25600),
+    (2048, 16, 25600),
+    (3072, 12, 25600),
+    (4096, 8, 25600),
+    (20480, 8, 25600),
+];
+
+const TABLE_1024: [Row; 10] = [
+    (1, 200, 400),
+    (64, 170, 25600),
+    (128, 170, 51200),
+    (512, 64, 51200),
+    (1024, 32, 51200),
+    (2048, 16, 51200),
+    (3072, 12, 51200),
+    (4096, 8, 51200),
+    (5120, 4, 51200),
+    (20480, 4, 51200),
+];
+
+/// What a process of a job of this size gives to each process and keeps in its bank at first, where the environment
+/// does not say: interpolated between the rows of the table for this chunk, the difference truncated towards zero.
+pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
+    let table: &[Row] = if chunk > 1024 { &TABLE_2048 } else { &TABLE_1024 };
+    let last = table[table.len() - 1];
+    let Some(i) = table.iter().position(|row| nodes <= row.0) else {
+        return (last.1, last.2);
+    };
+    let (n1, c1, b1) = table[i];
+    if i == 0 {
+        return (c1, b1);
+    }
+    let (n0, c0, b0) = table[i - 1];
+    let between = |a: u64, b: u64| {
+        let step = (b as i64 - a as i64) * (nodes - n0) as i64 / (n1 - n0) as i64;
+        (a as i64 + step) as u64
+    };
+    (between(c0, c1), between(b0, b1))
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Wish {
+    /// Processes of the job.
+    pub nodes: u64,
+    /// Bytes of a chunk, the largest message.
+    pub chunk: usize,
+    /// Chunks of a receive buffer.
+    pub buffer_chunks: usize,
+    /// Buffers beyond those that the credits fill.
+    pub spares: u64,
+    /// Credits of each process, if it is said.
+    pub each: Option<u64>,
+    /// Credits in the bank, if it is said.
+    pub bank: Option<u64>,
+    /// Bytes of receive buffers, if it is said; both credit figures win over it.
+    pub space: Option<u64>,
+    /// Most credits of each process.
+    pub most_each: u64,
+    /// Whether the bank is lent from; else nothing stays in it unless `each` is said.
+    pub dynamic: bool,
+}
+
+/// What is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// Credits of each process.
+    pub each: u64,
+    /// How many processes, from rank 0, have one credit more.
+    pub extra: u64,
+    /// Credits in the bank.
+    pub bank: u64,
+    /// Receive buffers, spares included.
+    pub buffers: u64,
+}
+
+/// A wish that cannot be granted: the credits of each that there must be room for, and the bytes of receive buffers
+/// that they need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooSmall {
+    /// Credits of each process.
+    pub each: u64,
+    /// Credits that there is room for.
+    pub total: u64,
+    /// Bytes of receive buffers for them.
+    pub bytes: u64,
+}
+
+impl Wish {
+    /// Credits of a largest message: a process that holds fewer could never send it.
+    pub fn least_each(&self) -> u64 {
+        (self.chunk / CREDIT_BYTES) as u64
+    }
+
+    /// Bytes of one receive buffer.
+    pub fn buffer_bytes(&self) -> u64 {
+        (self.buffer_chunks * self.chunk) as u64
+    }
+
+    /// Credits that one buffer is good for: it goes out of use when less than a chunk is left, so its last chunk does
+    /// not count.
+    pub fn credits_per_buffer(&self) -> u64 {
+        (self.buffer_bytes() - self.chunk as u64) / CREDIT_BYTES as u64
+    }
+
+    /// Decides: the credits of all and of the bank make a number of buffers, rounded up, and what the rounding gains
+    /// goes to the bank unless its size is said.
+    ///
+    /// # Errors
+    /// If `space` is too small for `each`, or for the least that each process must have.
+    pub fn share(&self) -> Result<Share, TooSmall> {
+        let (table_each, table_bank) = initial(self.nodes, self.chunk);
+        let per_buffer = self.credits_per_buffer();
+        let least = self.least_each();
+        let mut each = self.each.unwrap_or(table_each.min(self.most_each)).max(least);
+        let wanted = each * self.nodes + self.bank.unwrap_or(table_bank);
+        let mut buffers = wanted.div_ceil(per_buffer);
+        if let (Some(space), false) = (self.space, self.each.is_some() && self.bank.is_some()) {
+            buffers = (space / self.buffer_bytes()).saturating_sub(self.spares).max(1);
+        }
+        let total = buffers * per_buffer;
+        if self.each.is_none() && each * self.nodes > total {
+            each = (total / self.nodes).max(least);
+        }
+        if self.each.is_some_and(|e| e < least) || each * self.nodes > total {
+            let buffers = (each * self.nodes).div_ceil(per_buffer) + self.spares;
+            return Err(TooSmall { each, total, bytes: buffers * self.buffer_bytes() });
+        }
+        let buffers = buffers + self.spares;
+        let rest = total - each * self.nodes;
+        Ok(match (self.dynamic, self.each) {
+            (true, _) => Share { each, extra: 0, bank: self.bank.map_or(rest, |b| b.min(rest)).min(u32::MAX.into()), buffers },
+            (false, Some(_)) => Share { each, extra: 0, bank: 0, buffers },
+            // Nothing would ever leave the bank.
+            (false, None) if total / self.nodes >= self.most_each => {
+                Share { each: self.most_each, extra: 0, bank: 0, buffers }
+            }
+            (false, None) => Share { each: total / self.nodes, extra: total % self.nodes, bank: 0, buffers },
+        })
+    }
+}
+
+impl Share {
+    /// All credits of a process: those of its peers, itself included, and of its bank.
+    pub fn total(&self, nodes: u64) -> u64 {
+        self.each * nodes + self.extra + self.bank
+    }
+}
+
+/// Bytes that this many credits stand for, in receive buffers and in the AM event queue.
+pub fn credit_space(credits: u64) -> u64 {
+    credits * (CREDIT_BYTES + EVENT_BYTES) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WISH: Wish = Wish {
+        nodes: 2,
+        chunk: 2048,
+        buffer_chunks: 1024,
+        spares: 1,
+        each: None,
+        bank: None,
+        space: None,
+        most_each: 400,
+        dynamic: true,
+    };
+
+    #[test]
+    fn the_tables_are_interpolated() {
+        let big = |n| initial(n, 2048);
+        assert_eq!((big(1), big(2), big(64)), ((200, 200), (200, 400), (170, 12800)));
+        assert_eq!((big(128), big(320), big(4096)), ((170, 25600), (117, 25600), (8, 25600)));
+        assert_eq!(big(1 << 20), (8, 25600));
+        let small = |n| initial(n, 1024);
+        assert_eq!((small(1), small(4096), small(10_000)), ((200, 400), (8, 51200), (4, 51200)));
+    }
+
+    #[test]
+    fn the_worked_figures() {
+        // One buffer of 8184 credits, and a spare.
+        assert_eq!(WISH.share(), Ok(Share { each: 200, extra: 0, bank: 7784, buffers: 2 }));
+        let fixed = Wish { dynamic: false, most_each: 65535, nodes: 5, spares: 2, ..WISH };
+        assert_eq!(fixed.share(), Ok(Share { each: 1636, extra: 4, bank: 0, buffers: 3 }));
+        let said = Wish { each: Some(8), ..fixed };
+        assert_eq!(said.share(), Ok(Share { each: 8, extra: 0, bank: 0, buffers: 3 }));
+        // 8 MiB are four buffers, two of them spare.
+        let space = Wish { space: Some(8 << 20), ..fixed };
+        assert_eq!(space.share().map(|s| (s.buffers, s.total(5))), Ok((4, 2 * 8184)));
+        // Both credit figures win over the space, and are kept to.
+        let both = Wish { each: Some(10), bank: Some(10), space: Some(8 << 20), ..WISH };
+        assert_eq!(both.share(), Ok(Share { each: 10, extra: 0, bank: 10, buffers: 2 }));
+    }
+
+    #[test]
+    fn extremes() {
+        // The least space: all credits that one buffer is good for.
+        let least = Wish { nodes: 1000, space: Some(4 << 20), ..WISH };
+        assert_eq!(least.share(), Ok(Share { each: 8, extra: 0, bank: 184, buffers: 2 }));
+        let small = Wish { nodes: 2000, ..least };
+        assert_eq!(small.share(), Err(TooSmall { each: 8, total: 8184, bytes: 3 * (2 << 20) }));
+        let enough = Wish { space: Some(3 * (2 << 20)), ..small };
+        assert_eq!(enough.share().map(|s| s.each), Ok(8));
+        let more = Wish { each: Some(10), ..least };
+        assert_eq!(more.share(), Err(TooSmall { each: 10, total: 8184, bytes: 3 * (2 << 20) }));
+        // No bank; a large one.
+        let none = Wish { bank: Some(0), ..WISH };
+        assert_eq!(none.share().map(|s| s.bank), Ok(0));
+        let large = Wish { bank: Some(65535), ..WISH };
+        assert_eq!(large.share().map(|s| (s.bank, s.buffers)), Ok((65535, 10)));
+        // Nobody gets more than the most.
+        let most = Wish { most_each: 8, ..WISH };
+        assert_eq!(most.share().map(|s| s.each), Ok(8));
+    }
+
+    /// The README's sums, by its 384 bytes a credit and by ours.
+    #[test]
+    fn memory_of_10_000_processes() {
+        let readme = Wish { nodes: 10_000, chunk: 1024, each: Some(6), bank: Some(0), ..WISH };
+        let share = readme.share().expect("it fits");
+        let total = share.total(10_000);
+        assert_eq!(total, 60_000);
+        assert!(total * 384 <= 22 << 20 && credit_space(total) <= 22 << 20);
+        let table = Wish { nodes: 10_000, ..WISH };
+        let share = table.share().expect("it fits");
+        let total = share.total(10_000);
+        assert!(total * 384 <= 44 << 20, "{total}");
+        // All of it, the spare buffer too.
+        assert!(share.buffers * table.buffer_bytes() + total * EVENT_BYTES as u64 <= 44 << 20);
+        assert!(super::super::STATE_BYTES * 10_000 <= 400_000);
+    }
+}

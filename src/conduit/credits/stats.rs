@@ -1,0 +1,119 @@
+//! What `GASNET_PORTAL_CREDIT_STATS` writes: each movement of credits with its time, and sums for each peer.
+//!
+//! Kept in memory by [`super::store`] and written as text when the process leaves. Not for runs that are measured.
+//! Invariant: writing neither allocates nor waits, so that it may be done in a signal handler.
+
+use super::policy::{Change, Peer};
+use crate::conduit::sync::Lock;
+use crate::os::clock;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+/// Most movements that are kept.
+const MOST: usize = 1 << 18;
+
+#[derive(Clone, Copy)]
+struct Movement {
+    at_ns: u64,
+    epoch: u32,
+    node: u32,
+    loan: u16,
+    send: u16,
+    change: Change,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    stalls: u64,
+    lent: u64,
+    returned: u64,
+    borrowed: u64,
+    gave_back: u64,
+    /// CREDIT_RETURN messages without a credit.
+    empty: u64,
+    /// Most credits that the peer held of us, and we of it.
+    high_loan: u16,
+    high_send: u16,
+    /// Most of the peer's credits that were in use at a time when something moved.
+    high_inuse: u16,
+}
+
+struct Kept {
+    movements: Vec<Movement>,
+    left_out: u64,
+    sums: Box<[Sums]>,
+}
+
+pub(super) struct Stats {
+    opened_ns: u64,
+    kept: Lock<Kept>,
+}
+
+impl Stats {
+    pub(super) fn new(par: bool, nodes: usize, each: u16) -> Stats {
+        let first = Sums { high_loan: each, high_send: each, ..Sums::default() };
+        let sums = (0..nodes).map(|_| first).collect();
+        let kept = Kept { movements: Vec::new(), left_out: 0, sums };
+        Stats { opened_ns: clock::now_ns(), kept: Lock::new(par, kept) }
+    }
+
+    #[cold]
+    pub(super) fn note(&self, node: u32, epoch: u32, p: &Peer, change: Change) {
+        let at_ns = clock::now_ns() - self.opened_ns;
+        let mut kept = self.kept.lock();
+        let s = &mut kept.sums[node as usize];
+        match change {
+            Change::Lent(n) => s.lent += u64::from(n),
+            Change::Returned(0) => s.empty += 1,
+            Change::Returned(n) => s.returned += u64::from(n),
+            Change::Borrowed(n) => s.borrowed += u64::from(n),
+            Change::GaveBack(n) => s.gave_back += u64::from(n),
+            Change::Stalled(_) => s.stalls += 1,
+        }
+        s.high_loan = s.high_loan.max(p.loan_credits);
+        s.high_send = s.high_send.max(p.send_credits);
+        s.high_inuse = s.high_inuse.max(p.send_max);
+        if kept.movements.len() == MOST {
+            kept.left_out += 1;
+            return;
+        }
+        let (loan, send) = (p.loan_credits, p.send_credits);
+        kept.movements.push(Movement { at_ns, epoch, node, loan, send, change });
+    }
+
+    /// Writes all as text; nothing if a thread is just adding to it.
+    pub(super) fn write(&self, out: &mut dyn Write) -> fmt::Result {
+        let Some(kept) = self.kept.try_lock() else { return Ok(()) };
+        writeln!(out, "# peer: stalls, lent to it, returned by it, empty returns, borrowed of it, given back to it,")?;
+        writeln!(out, "# most of ours that it held, most of its that we held, most of its that were in use")?;
+        for (node, s) in kept.sums.iter().enumerate() {
+            writeln!(
+                out,
+                "peer {node} {} {} {} {} {} {} {} {} {}",
+                s.stalls,
+                s.lent,
+                s.returned,
+                s.empty,
+                s.borrowed,
+                s.gave_back,
+                s.high_loan,
+                s.high_send,
+                s.high_inuse
+            )?;
+        }
+        writeln!(out, "# movements: seconds, epoch, what, peer, credits, then what it holds of us, what we hold of it")?;
+        for m in &kept.movements {
+            let (what, n) = match m.change {
+                Change::Lent(n) => ("lent", n),
+                Change::Returned(n) => ("returned", n),
+                Change::Borrowed(n) => ("borrowed", n),
+                Change::GaveBack(n) => ("gave-back", n),
+                Change::Stalled(n) => ("stalled", n),
+            };
+            let (s, us) = (m.at_ns / 1_000_000_000, m.at_ns / 1000 % 1_000_000);
+            writeln!(out, "{s}.{us:06} {} {what} {} {n} {} {}", m.epoch, m.node, m.loan, m.send)?;
+        }
+        writeln!(out, "# {} movements left out", kept.left_out)
+    }
+}

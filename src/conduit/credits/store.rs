@@ -1,0 +1,205 @@
+//! Where the conduit keeps the state of credits: an array with one record for each peer, half a cache line long.
+//!
+//! Used by [`super::Credits`] through [`Store`]. Where several threads call, each record has a lock of its own, held
+//! for a few instructions; with one thread nothing is locked. Invariant: a record is only touched inside
+//! [`Store::peer`], the bank only inside [`Store::bank`].
+
+use super::policy::{Bank, Change, PEER_LIMIT, Peer, Store};
+use super::stats::Stats;
+use crate::conduit::sync::Lock;
+use alloc::boxed::Box;
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use crossbeam_utils::{Backoff, CachePadded};
+
+#[repr(C, align(32))]
+struct Record {
+    held: AtomicBool,
+    peer: UnsafeCell<Peer>,
+}
+const _: () = assert!(size_of::<Record>() <= PEER_LIMIT && size_of::<Record>() == 32);
+
+// SAFETY: `peer` is only reached by `Table::peer`: one thread at a time, by the lock or by the client's promise.
+unsafe impl Sync for Record {}
+
+/// Bytes of state for each peer.
+pub(super) const RECORD_BYTES: usize = size_of::<Record>();
+
+pub(super) struct Table {
+    par: bool,
+    records: Box<[Record]>,
+    /// One bit for each peer: it holds more than the least that every peer keeps.
+    spare: Box<[AtomicU64]>,
+    bank: Lock<Bank>,
+    /// Epochs that have ended.
+    epoch: CachePadded<AtomicU32>,
+    /// Requests received in this one.
+    received: AtomicU32,
+    pub(super) stats: Option<Box<Stats>>,
+}
+
+impl Table {
+    /// Records of `nodes` peers that lend us `each` credits at start and hold `loan` of ours, `min` of them for good.
+    pub(super) fn new(
+        par: bool,
+        nodes: usize,
+        each: u16,
+        loan: impl Fn(u32) -> u16,
+        min: u16,
+        bank: u32,
+        stats: bool,
+    ) -> Table {
+        let record = |node| {
+            let mut peer = Peer::initial(each);
+            peer.loan_credits = loan(node as u32);
+            Record { held: AtomicBool::new(false), peer: UnsafeCell::new(peer) }
+        };
+        let table = Table {
+            par,
+            records: (0..nodes).map(record).collect(),
+            spare: (0..nodes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
+            bank: Lock::new(par, Bank::new(bank)),
+            epoch: CachePadded::new(AtomicU32::new(0)),
+            received: AtomicU32::new(0),
+            stats: stats.then(|| Box::new(Stats::new(par, nodes, each))),
+        };
+        (0..nodes as u32).filter(|&node| loan(node) > min).for_each(|node| table.note_spare(node, true));
+        table
+    }
+
+    #[cfg(test)]
+    pub(super) fn nodes(&self) -> usize {
+        self.records.len()
+    }
+}
+
+/// Lets go of a record, whatever happens.
+struct Held<'a>(&'a AtomicBool);
+
+impl<'a> Held<'a> {
+    #[inline]
+    fn take(held: &'a AtomicBool) -> Self {
+        let backoff = Backoff::new();
+        // Acquire pairs with the Release in `drop`.
+        while held.swap(true, Ordering::Acquire) {
+            while held.load(Ordering::Relaxed) {
+                backoff.snooze();
+            }
+        }
+        Held(held)
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Store for Table {
+    #[inline]
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
+        let record = &self.records[node as usize];
+        let _held = self.par.then(|| Held::take(&record.held));
+        // SAFETY: with `par` the lock makes this the only reference; without it only one thread calls, and `f` does
+        // not call back for a peer, as `Store` demands.
+        f(unsafe { &mut *record.peer.get() })
+    }
+
+    #[inline]
+    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R {
+        f(&mut self.bank.lock())
+    }
+
+    fn note_spare(&self, node: u32, spare: bool) {
+        let (word, bit) = (&self.spare[node as usize / 64], 1 << (node % 64));
+        if spare {
+            word.fetch_or(bit, Ordering::Relaxed);
+        } else {
+            word.fetch_and(!bit, Ordering::Relaxed);
+        }
+    }
+
+    fn next_spare(&self, after: u32) -> Option<u32> {
+        let words = self.spare.len();
+        let (first, above) = (after as usize / 64, !0u64 << (after % 64) << 1);
+        // The word of `after` comes twice: what is above it first, the rest last.
+        (0..=words).find_map(|i| {
+            let at = (first + i) % words;
+            let seen = self.spare[at].load(Ordering::Relaxed);
+            let bits = match i {
+                0 => seen & above,
+                i if i == words => seen & !above,
+                _ => seen,
+            };
+            (bits != 0).then(|| (at * 64) as u32 + bits.trailing_zeros())
+        })
+    }
+
+    #[inline]
+    fn epoch(&self) -> u32 {
+        self.epoch.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn count_request(&self, length: u32) {
+        // Calls do not overlap: the caller takes events off AM_EQ.
+        let n = self.received.load(Ordering::Relaxed) + 1;
+        if n < length {
+            self.received.store(n, Ordering::Relaxed);
+        } else {
+            self.received.store(0, Ordering::Relaxed);
+            self.epoch.store(self.epoch.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        }
+    }
+
+    #[inline]
+    fn changed(&self, node: u32, peer: &Peer, change: Change) {
+        if let Some(stats) = &self.stats {
+            stats.note(node, self.epoch(), peer, change);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_peer_with_credits_to_spare() {
+        let t = Table::new(false, 130, 8, |_| 8, 8, 0, false);
+        assert_eq!(t.next_spare(5), None);
+        t.note_spare(5, true);
+        assert_eq!((t.next_spare(5), t.next_spare(6), t.next_spare(129)), (Some(5), Some(5), Some(5)));
+        for node in [0, 63, 64, 129] {
+            t.note_spare(node, true);
+        }
+        let mut round = alloc::vec::Vec::new();
+        let mut at = 5;
+        for _ in 0..6 {
+            at = t.next_spare(at).expect("there are some");
+            round.push(at);
+        }
+        assert_eq!(round, [63, 64, 129, 0, 5, 63]);
+        t.note_spare(63, false);
+        assert_eq!(t.next_spare(5), Some(64));
+        assert_eq!(Table::new(false, 3, 9, |_| 9, 8, 0, false).next_spare(2), Some(0));
+    }
+
+    #[test]
+    fn threads_share_a_record() {
+        let t = Table::new(true, 1, 0, |_| 0, 0, 0, false);
+        std::thread::scope(|s| {
+            for _ in 0..3 {
+                s.spawn(|| {
+                    for _ in 0..10_000 {
+                        t.peer(0, |p| p.send_credits += 1);
+                        t.bank(|b| b.credits += 1);
+                    }
+                });
+            }
+        });
+        assert_eq!((t.peer(0, |p| p.send_credits), t.bank(|b| b.credits)), (30_000, 30_000));
+    }
+}

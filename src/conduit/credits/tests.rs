@@ -1,0 +1,278 @@
+//! The scheme by itself: single steps, and many processes whose messages take any time they like.
+
+use super::policy::*;
+use super::*;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+
+#[test]
+fn bytes() {
+    assert_eq!((needed(0), needed(256), needed(257), needed(2048)), (1, 1, 2, 8));
+    assert_eq!(Taken { used: 8, epoch: false }.byte(100), 0x78);
+    assert_eq!(Taken { used: 1, epoch: true }.byte(2), 0xa1);
+    assert_eq!(used(0xf5), 5);
+    let b = Byte(0xd3);
+    assert_eq!((b.epoch(), b.extra(), b.used()), (true, 5, 3));
+    let c = Credits(None);
+    assert!(c.take(0, 15).is_some());
+    assert_eq!(c.reply_byte(0, 0x75), (5, false));
+}
+
+/// A store for tests.
+struct Plain {
+    peers: Vec<RefCell<Peer>>,
+    bank: RefCell<Bank>,
+    epoch: Cell<u32>,
+    received: Cell<u32>,
+    moved: Cell<u64>,
+    min: u16,
+}
+
+impl Store for Plain {
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
+        f(&mut self.peers[node as usize].borrow_mut())
+    }
+    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R {
+        f(&mut self.bank.borrow_mut())
+    }
+    fn note_spare(&self, _: u32, _: bool) {}
+    fn next_spare(&self, after: u32) -> Option<u32> {
+        let n = self.peers.len() as u32;
+        // The record that is being changed is not looked at.
+        (1..=n)
+            .map(|i| (after + i) % n)
+            .find(|&x| self.peers[x as usize].borrow().loan_credits > self.min)
+    }
+    fn epoch(&self) -> u32 {
+        self.epoch.get()
+    }
+    fn count_request(&self, length: u32) {
+        self.received.set(self.received.get() + 1);
+        if self.received.get() == length {
+            self.received.set(0);
+            self.epoch.set(self.epoch.get() + 1);
+        }
+    }
+    fn changed(&self, _: u32, _: &Peer, change: Change) {
+        if let Change::Lent(n) | Change::Returned(n) = change {
+            self.moved.set(self.moved.get() + u64::from(n));
+        }
+    }
+}
+
+fn process(nodes: usize, each: u16, bank: u32, limits: Limits) -> Policy<Plain> {
+    let store = Plain {
+        peers: (0..nodes).map(|_| RefCell::new(Peer::initial(each))).collect(),
+        bank: RefCell::new(Bank::new(bank)),
+        epoch: Cell::new(0),
+        received: Cell::new(0),
+        moved: Cell::new(0),
+        min: limits.min,
+    };
+    Policy { limits, store }
+}
+
+#[test]
+fn a_stall_is_answered_with_a_loan() {
+    let limits = Limits::new(8, 20, 1024);
+    let (x, y) = (process(2, 8, 100, limits), process(2, 8, 100, limits));
+    assert_eq!((x.take(1, 8), x.take(1, 1)), (Some(false), None));
+    assert_eq!(x.stall(1, 3), 3);
+    // The stalled request leaves when the first has come back.
+    let first = Byte::new(false, 0, 8);
+    y.request_arrived(0, first);
+    let (back, low) = y.reply_byte(0, first);
+    assert_eq!((back, low), (Byte(8), false));
+    x.reply_arrived(1, back);
+    assert_eq!(x.take(1, 3), Some(false));
+    let (back, low) = y.reply_byte(0, Byte::new(false, 3, 3));
+    assert_eq!((back.extra(), back.used(), low), (3, 3, false));
+    x.reply_arrived(1, back);
+    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_inuse, p.send_max, p.send_stalls)), (11, 0, 8, 1));
+    assert_eq!(y.store.peer(0, |p| (p.loan_credits, p.loan_given, p.loan_requested)), (11, 3, 1));
+    // No more than one peer may hold.
+    assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 7);
+    assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 2);
+    assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 0);
+    assert_eq!(y.store.bank(|b| b.credits), 88);
+}
+
+#[test]
+fn lending_keeps_its_pace() {
+    let limits = Limits::new(8, 400, 4);
+    let y = process(2, 8, 1000, limits);
+    let ask = Byte::new(false, 7, 1);
+    let lent: u16 = (0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum();
+    assert_eq!(lent, 32);
+    (0..4).for_each(|_| y.request_arrived(1, ask));
+    assert_eq!(y.store.epoch(), 1);
+    // What was lent counts a quarter now; the borrower hears of the new epoch once.
+    let (first, second) = (y.reply_byte(0, ask).0, y.reply_byte(0, ask).0);
+    assert_eq!((first.epoch(), second.epoch()), (true, false));
+    let rest: u16 = (0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum();
+    assert_eq!(first.extra() + second.extra() + rest, 24);
+    // After eight epochs nothing is left of it.
+    (0..32).for_each(|_| y.request_arrived(1, ask));
+    assert_eq!((0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum::<u16>(), 32);
+}
+
+#[test]
+fn who_is_asked_to_give_back() {
+    let limits = Limits { low: 1000, targets: 2, ..Limits::new(8, 400, 2) };
+    let y = process(6, 20, 0, limits);
+    let asked = || {
+        let mut all = Vec::new();
+        y.scavenge(|node, epoch| all.push((node, epoch)));
+        all
+    };
+    y.store.peer(2, |p| p.loan_credits = 8);
+    let _ = y.reply_byte(3, Byte::new(false, 1, 1));
+    // 2 has the least, 3 asks for more itself; two at a time, and no peer twice at once.
+    assert_eq!(asked(), [(1, false), (4, false)]);
+    assert_eq!(asked(), []);
+    y.return_arrived(1, Return { credits: 0, epoch: false });
+    assert_eq!(asked(), [(5, false)]);
+    y.return_arrived(4, Return { credits: 5, epoch: false });
+    assert_eq!(asked(), [(0, false)]);
+    y.return_arrived(5, Return { credits: 0, epoch: false });
+    y.return_arrived(0, Return { credits: 0, epoch: false });
+    // 1, 5 and 0 had nothing to spare in this epoch.
+    assert_eq!(asked(), [(4, false)]);
+    y.return_arrived(4, Return { credits: 7, epoch: false });
+    assert_eq!(asked(), []);
+    // In the next epoch they are asked again, from where the search ended; 3's wish has decayed.
+    (0..2).for_each(|_| y.request_arrived(1, Byte(1)));
+    assert_eq!(asked(), [(1, true), (3, true)]);
+    assert_eq!(y.store.bank(|b| b.credits), 12);
+    // A bank that is not low asks nobody.
+    y.return_arrived(3, Return { credits: 12, epoch: false });
+    y.store.bank(|b| b.credits = 1000);
+    assert_eq!(asked(), []);
+}
+
+#[test]
+fn what_is_given_back() {
+    let limits = Limits::new(8, 400, 1024);
+    let x = process(2, 100, 0, limits);
+    let give = |epoch| x.revoke_arrived(1, epoch).credits;
+    (0..5).for_each(|_| assert!(x.take(1, 8).is_some()));
+    // 40 in use; 60 to spare, 32 of them in an epoch.
+    assert_eq!((give(false), give(false)), (32, 0));
+    // Revoked counts 8 now, so 24 more; what is in use stays.
+    assert_eq!((give(true), give(true)), (24, 4));
+    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (40, 40));
+    (0..5).for_each(|_| x.reply_arrived(1, Byte(8)));
+    // Of 40 used lately, 10 count in the next epoch; then the least stays.
+    assert_eq!(give(false), 0);
+    assert_eq!((give(true), give(true), give(true)), (29, 3, 0));
+    assert_eq!(x.store.peer(1, |p| p.send_credits), 8);
+    // Whoever was short lately gives nothing.
+    let x = process(2, 100, 0, limits);
+    (0..4).for_each(|_| {
+        let _ = x.stall(1, 101);
+    });
+    assert_eq!((x.revoke_arrived(1, true).credits, x.revoke_arrived(1, true).credits), (0, 32));
+}
+
+#[test]
+fn without_dynamic_credits_nothing_moves() {
+    let limits = Limits { dynamic: false, ..Limits::new(8, 400, 1) };
+    let y = process(2, 8, 100, limits);
+    y.request_arrived(0, Byte(0x7f));
+    assert_eq!(y.reply_byte(0, Byte(0x7f)), (Byte(0xf), false));
+    assert_eq!((y.store.moved.get(), y.store.epoch()), (0, 0));
+}
+
+/// A message between two processes of the test below.
+#[derive(Clone, Copy)]
+enum Wire {
+    Request(Byte),
+    Reply(Byte),
+    Revoke(bool),
+    Return(Return),
+}
+
+/// Processes that send as they like over a network that delivers in any order; after each step what X has lent to Y
+/// must be what Y may send X and what is under way.
+fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u64 {
+    let mut dice = seed | 1;
+    let mut roll = |n: usize| {
+        dice ^= dice << 13;
+        dice ^= dice >> 7;
+        dice ^= dice << 17;
+        (dice % n as u64) as usize
+    };
+    let all: Vec<_> = (0..nodes).map(|_| process(nodes, each, bank, limits)).collect();
+    let mut wire: Vec<(usize, usize, Wire)> = Vec::new();
+    let mut wants: Vec<Option<(usize, u16, u16)>> = alloc::vec![None; nodes];
+    let total = u64::from(each) * nodes as u64 + u64::from(bank);
+    for step in 0..6000 {
+        let me = roll(nodes);
+        if roll(2) == 0 && step < 5000 {
+            // Mostly to a favourite, which changes.
+            let (to, n, short) = wants[me].unwrap_or_else(|| {
+                let to = if roll(4) == 0 { roll(nodes) } else { (me + 1 + step / 2000) % nodes };
+                (to, 1 + roll(8) as u16, 0)
+            });
+            wants[me] = match all[me].take(to as u32, n) {
+                Some(epoch) => {
+                    wire.push((me, to, Wire::Request(Byte::new(epoch, short, n))));
+                    None
+                }
+                None if short == 0 => Some((to, n, all[me].stall(to as u32, n))),
+                None => Some((to, n, short)),
+            };
+        } else if !wire.is_empty() {
+            let (from, to, message) = wire.swap_remove(roll(wire.len()));
+            let (p, f) = (&all[to], from as u32);
+            match message {
+                Wire::Request(byte) => {
+                    p.request_arrived(f, byte);
+                    let (back, low) = p.reply_byte(f, byte);
+                    wire.push((to, from, Wire::Reply(back)));
+                    if low {
+                        p.scavenge(|node, epoch| wire.push((to, node as usize, Wire::Revoke(epoch))));
+                    }
+                }
+                Wire::Reply(byte) => p.reply_arrived(f, byte),
+                Wire::Revoke(epoch) => wire.push((to, from, Wire::Return(p.revoke_arrived(f, epoch)))),
+                Wire::Return(back) => p.return_arrived(f, back),
+            }
+        }
+        for x in 0..nodes {
+            let mut lent = 0;
+            for y in 0..nodes {
+                let (on_loan, held) = (*all[x].store.peers[y].borrow(), *all[y].store.peers[x].borrow());
+                let under_way: u16 = wire
+                    .iter()
+                    .map(|w| match *w {
+                        (from, to, Wire::Reply(byte)) if (from, to) == (x, y) => byte.extra(),
+                        (from, to, Wire::Return(back)) if (from, to) == (y, x) => back.credits,
+                        _ => 0,
+                    })
+                    .sum();
+                assert_eq!(on_loan.loan_credits, held.send_credits + under_way, "seed {seed} step {step}");
+                assert!(held.send_credits >= limits.min && on_loan.loan_credits <= limits.max_per_node);
+                assert!(held.send_inuse <= held.send_max && held.send_max <= held.send_credits);
+                // One system message of a kind between two.
+                let revokes = wire.iter().filter(|w| matches!(w, (a, b, Wire::Revoke(_)) if (*a, *b) == (x, y)));
+                let returns = wire.iter().filter(|w| matches!(w, (a, b, Wire::Return(_)) if (*a, *b) == (y, x)));
+                assert!(revokes.count() + returns.count() == usize::from(on_loan.is_revoking()));
+                lent += u64::from(on_loan.loan_credits);
+            }
+            assert_eq!(lent + u64::from(all[x].store.bank.borrow().credits), total);
+        }
+    }
+    all.iter().map(|p| p.store.moved.get()).sum()
+}
+
+#[test]
+fn no_credit_is_lost_in_any_order() {
+    let mut moved = 0;
+    for seed in 1..13 {
+        for (each, bank, most, epoch) in [(8, 0, 8, 1), (8, 40, 30, 7), (30, 0, 60, 16), (12, 200, 400, 64)] {
+            moved += any_order(seed * 77, 4, Limits::new(8, most, epoch), each, bank);
+        }
+    }
+    assert!(moved > 1000, "credits moved: {moved}");
+}
