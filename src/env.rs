@@ -100,6 +100,12 @@ pub const TABLE: &[Var] = &[
     var("GASNET_PORTAL_NUM_TMPMD", Kind::Int(2, 32768), "1024", "temporary memory descriptors"),
     var("GASNET_PORTAL_PACKED_LONG", Kind::Bool, "1", "send small Longs as one message"),
     var(
+        "GASNET_PACKEDLONG_LIMIT",
+        Kind::Mem(0, 2048),
+        "2KB",
+        "largest payload of a Long that is sent as one message; 0 sends those with a payload as two",
+    ),
+    var(
         "GASNET_PORTAL_FLOW_CONTROL",
         Kind::Bool,
         "1",
@@ -163,16 +169,28 @@ pub const TABLE: &[Var] = &[
         "bytes of request receive buffers; the default follows from the credits",
     ),
     var(
-        "GASNET_PORTAL_PUT_BOUNCE_LIMIT",
+        "GASNET_PORTAL_PUTGET_BOUNCE_LIMIT",
         Kind::Mem(0, 2048),
         "2KB",
-        "largest put that goes through a bounce buffer",
+        "largest put or get that goes through a bounce buffer; a get is 8 bytes short of a whole one",
+    ),
+    var(
+        "GASNET_PORTAL_PUT_BOUNCE_LIMIT",
+        Kind::Mem(0, 2048),
+        "",
+        "largest put that goes through a bounce buffer; the default is GASNET_PORTAL_PUTGET_BOUNCE_LIMIT",
     ),
     var(
         "GASNET_PORTAL_GET_BOUNCE_LIMIT",
         Kind::Mem(0, 2040),
-        "2040",
-        "largest get that goes through a bounce buffer",
+        "",
+        "largest get that goes through a bounce buffer; the default is GASNET_PORTAL_PUTGET_BOUNCE_LIMIT",
+    ),
+    var(
+        "GASNET_PORTAL_ACCEL",
+        Kind::Int(0, 0),
+        "0",
+        "accelerated Portals of Catamount, which this library is not built for",
     ),
     var(
         "GASNET_TEST_COUNTERS",

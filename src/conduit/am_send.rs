@@ -54,7 +54,7 @@ impl<P: Portals> Conduit<P> {
             Category::Medium => (Form::Medium, args + m.nbytes),
             Category::Long => {
                 let packed = args + ADDRESS + m.nbytes;
-                if m.nbytes == 0 || (self.config.packed_long && packed <= CHUNK) {
+                if m.nbytes == 0 || (m.nbytes <= self.config.packed_limit && packed <= CHUNK) {
                     (Form::Packed, packed)
                 } else {
                     (Form::Unpacked, args)

@@ -19,8 +19,8 @@ pub struct Config {
     pub msg_limit: u32,
     /// Temporary memory descriptors at once.
     pub num_tmpmd: u32,
-    /// Whether small Longs travel as one message.
-    pub packed_long: bool,
+    /// Largest payload of a Long that travels as one message, in bytes; 0 if none with a payload does.
+    pub packed_limit: usize,
     /// Whether requests need credits.
     pub flow_control: bool,
     /// Whether credits move to where they are needed.
@@ -61,6 +61,8 @@ pub struct Config {
 
 /// Fewest send tickets: those of a request handler's reply, and some to send with.
 const MIN_MSG_LIMIT: u32 = 12;
+/// Largest get through a chunk.
+const MAX_GET_BOUNCE: usize = CHUNK - 8;
 
 impl Config {
     /// The figures for a job of `nodes` processes with up to `threads` calling threads each, from the environment.
@@ -75,12 +77,19 @@ impl Config {
                 format_args!("Start at most {MAX_NODES}."),
             );
         }
+        let bounce = bytes("GASNET_PORTAL_PUTGET_BOUNCE_LIMIT");
+        // Its only value is its default.
+        must("GASNET_PORTAL_ACCEL");
         let mut config = Config {
             nodes,
             threads,
             msg_limit: must("GASNET_PORTAL_MSG_LIMIT").max(MIN_MSG_LIMIT),
             num_tmpmd: must("GASNET_PORTAL_NUM_TMPMD"),
-            packed_long: env::yes("GASNET_PORTAL_PACKED_LONG"),
+            packed_limit: if env::yes("GASNET_PORTAL_PACKED_LONG") {
+                bytes("GASNET_PACKEDLONG_LIMIT")
+            } else {
+                0
+            },
             flow_control: env::yes("GASNET_PORTAL_FLOW_CONTROL"),
             dynamic_credits: env::yes("GASNET_PORTAL_DYNAMIC_CREDITS"),
             credit_stats: env::yes("GASNET_PORTAL_CREDIT_STATS"),
@@ -91,8 +100,9 @@ impl Config {
             safe_limit: must("GASNET_PORTAL_SAFE_LIMIT"),
             am_limit: must("GASNET_PORTAL_AM_LIMIT"),
             sys_limit: must("GASNET_PORTAL_SYS_LIMIT"),
-            put_bounce: bytes("GASNET_PORTAL_PUT_BOUNCE_LIMIT"),
-            get_bounce: bytes("GASNET_PORTAL_GET_BOUNCE_LIMIT"),
+            put_bounce: env::mem("GASNET_PORTAL_PUT_BOUNCE_LIMIT").map_or(bounce, |n| n as usize),
+            get_bounce: env::mem("GASNET_PORTAL_GET_BOUNCE_LIMIT")
+                .map_or(bounce.min(MAX_GET_BOUNCE), |n| n as usize),
             credits_each: 0,
             credits_extra: 0,
             banked_credits: 0,
@@ -117,8 +127,13 @@ impl Config {
         let most = u64::from(self.max_cred_per_node);
         if let (true, Some(each)) = (dynamic, each.filter(|each| u64::from(*each) > most)) {
             report::fatal(
-                format_args!("GASNET_PORTAL_CRED_PER_NODE={each} is more than GASNET_PORTAL_MAX_CRED_PER_NODE={most}"),
-                format_args!("Give {} to {most}, or raise GASNET_PORTAL_MAX_CRED_PER_NODE.", credits::MIN_CREDITS),
+                format_args!(
+                    "GASNET_PORTAL_CRED_PER_NODE={each} is more than GASNET_PORTAL_MAX_CRED_PER_NODE={most}"
+                ),
+                format_args!(
+                    "Give {} to {most}, or raise GASNET_PORTAL_MAX_CRED_PER_NODE.",
+                    credits::MIN_CREDITS
+                ),
             );
         }
         let wish = sizing::Wish {
@@ -236,7 +251,7 @@ pub(super) mod tests {
             threads,
             msg_limit: 12,
             num_tmpmd: 2,
-            packed_long: true,
+            packed_limit: CHUNK,
             flow_control: true,
             dynamic_credits: true,
             credit_stats: true,

@@ -1,7 +1,8 @@
-//! What the Portals interface of this process carried, written to a file when the process leaves, for tests that claim
-//! that traffic went one way or another (`GASNET_TEST_COUNTERS`). Set up by `job`; nothing is written if it is not set.
+//! What this process writes to files when it leaves: what its Portals interface carried, for tests that claim that
+//! traffic went one way or another (`GASNET_TEST_COUNTERS`), and how its credits moved (`GASNET_PORTAL_CREDIT_STATS`).
+//! Set up by `job`; nothing is written if neither is set.
 //!
-//! One line: rank, puts, gets, bytes of both, messages framed, messages to us that found no match entry.
+//! Of `GASNET_TEST_COUNTERS`, one line: rank, puts, gets, bytes of both, messages framed, messages to us that found no match entry.
 
 use super::Job;
 use super::exit;
@@ -11,23 +12,35 @@ use alloc::ffi::CString;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-/// The job and the path; null if nothing is to be written.
-static WANTED: AtomicPtr<(&'static Job, CString)> = AtomicPtr::new(core::ptr::null_mut());
+struct Wanted {
+    job: &'static Job,
+    counters: Option<CString>,
+    credits: Option<CString>,
+}
+
+/// Null if nothing is to be written.
+static WANTED: AtomicPtr<Wanted> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Has the counters written when this process leaves, if the user wants that.
 pub fn open(job: &'static Job) {
-    let Some(prefix) = env::text("GASNET_TEST_COUNTERS") else { return };
-    let Ok(path) = CString::new(alloc::format!("{prefix}.{}", job.mynode)) else { return };
-    WANTED.store(Box::into_raw(Box::new((job, path))), Ordering::Release);
-    exit::set_closing(write);
+    let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{}", job.mynode)).ok();
+    let counters = env::text("GASNET_TEST_COUNTERS").and_then(|prefix| path(&prefix));
+    let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
+    if counters.is_some() || credits.is_some() {
+        WANTED.store(Box::into_raw(Box::new(Wanted { job, counters, credits })), Ordering::Release);
+        exit::set_closing(write);
+    }
 }
 
 /// Async-signal-safe: nothing is allocated or locked.
 fn write() {
     let wanted = WANTED.load(Ordering::Acquire);
     // SAFETY: null, or the leaked box of `open`.
-    let Some((job, path)) = (unsafe { wanted.as_ref() }) else { return };
-    let Some(c) = job.conduit.extension().map(|x| x.counters()) else { return };
+    let Some(Wanted { job, counters, credits }) = (unsafe { wanted.as_ref() }) else { return };
+    if let Some(path) = credits {
+        let _ = job.conduit.write_credit_stats(&mut os::TextFile::create(path));
+    }
+    let (Some(path), Some(c)) = (counters, job.conduit.extension().map(|x| x.counters())) else { return };
     let mut line = crate::report::Line::new();
     let _ = writeln!(line, "{} {} {} {} {} {}", job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped);
     os::write_file(path, line.bytes());

@@ -32,6 +32,55 @@ pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
     }
 }
 
+/// A file that text is written to piece by piece, ignoring failures; async-signal-safe, so it holds its buffer itself.
+#[derive(Debug)]
+pub struct TextFile {
+    fd: i32,
+    len: usize,
+    buf: [u8; 4096],
+}
+
+impl TextFile {
+    /// Makes an empty file at `path`.
+    pub fn create(path: &core::ffi::CStr) -> TextFile {
+        // SAFETY: a NUL-terminated path.
+        let fd = unsafe {
+            libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o644)
+        };
+        TextFile { fd, len: 0, buf: [0; 4096] }
+    }
+
+    fn flush(&mut self) {
+        if self.fd >= 0 {
+            write_all(self.fd, &self.buf[..self.len]);
+        }
+        self.len = 0;
+    }
+}
+
+impl core::fmt::Write for TextFile {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        for part in text.as_bytes().chunks(self.buf.len()) {
+            if self.len + part.len() > self.buf.len() {
+                self.flush();
+            }
+            self.buf[self.len..self.len + part.len()].copy_from_slice(part);
+            self.len += part.len();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TextFile {
+    fn drop(&mut self) {
+        self.flush();
+        if self.fd >= 0 {
+            // SAFETY: the descriptor was opened by `create`, and nobody else has it.
+            unsafe { libc::close(self.fd) };
+        }
+    }
+}
+
 fn write_all(fd: i32, bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {

@@ -147,7 +147,12 @@ impl Wish {
         let buffers = buffers + self.spares;
         let rest = total - each * self.nodes;
         Ok(match (self.dynamic, self.each) {
-            (true, _) => Share { each, extra: 0, bank: self.bank.map_or(rest, |b| b.min(rest)).min(u32::MAX.into()), buffers },
+            (true, _) => Share {
+                each,
+                extra: 0,
+                bank: self.bank.map_or(rest, |b| b.min(rest)).min(u32::MAX.into()),
+                buffers,
+            },
             (false, Some(_)) => Share { each, extra: 0, bank: 0, buffers },
             // Nothing would ever leave the bank.
             (false, None) if total / self.nodes >= self.most_each => {
@@ -247,6 +252,6 @@ mod tests {
         assert!(total * 384 <= 44 << 20, "{total}");
         // All of it, the spare buffer too.
         assert!(share.buffers * table.buffer_bytes() + total * EVENT_BYTES as u64 <= 44 << 20);
-        assert!(super::super::STATE_BYTES * 10_000 <= 400_000);
+        const { assert!(super::super::STATE_BYTES * 10_000 <= 400_000) };
     }
 }

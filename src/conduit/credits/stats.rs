@@ -85,7 +85,10 @@ impl Stats {
     /// Writes all as text; nothing if a thread is just adding to it.
     pub(super) fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let Some(kept) = self.kept.try_lock() else { return Ok(()) };
-        writeln!(out, "# peer: stalls, lent to it, returned by it, empty returns, borrowed of it, given back to it,")?;
+        writeln!(
+            out,
+            "# peer: stalls, lent to it, returned by it, empty returns, borrowed of it, given back to it,"
+        )?;
         writeln!(out, "# most of ours that it held, most of its that we held, most of its that were in use")?;
         for (node, s) in kept.sums.iter().enumerate() {
             writeln!(
@@ -102,7 +105,10 @@ impl Stats {
                 s.high_inuse
             )?;
         }
-        writeln!(out, "# movements: seconds, epoch, what, peer, credits, then what it holds of us, what we hold of it")?;
+        writeln!(
+            out,
+            "# movements: seconds, epoch, what, peer, credits, then what it holds of us, what we hold of it"
+        )?;
         for m in &kept.movements {
             let (what, n) = match m.change {
                 Change::Lent(n) => ("lent", n),

@@ -39,9 +39,7 @@ impl Store for Plain {
     fn next_spare(&self, after: u32) -> Option<u32> {
         let n = self.peers.len() as u32;
         // The record that is being changed is not looked at.
-        (1..=n)
-            .map(|i| (after + i) % n)
-            .find(|&x| self.peers[x as usize].borrow().loan_credits > self.min)
+        (1..=n).map(|i| (after + i) % n).find(|&x| self.peers[x as usize].borrow().loan_credits > self.min)
     }
     fn epoch(&self) -> u32 {
         self.epoch.get()
@@ -255,8 +253,10 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                 assert!(held.send_credits >= limits.min && on_loan.loan_credits <= limits.max_per_node);
                 assert!(held.send_inuse <= held.send_max && held.send_max <= held.send_credits);
                 // One system message of a kind between two.
-                let revokes = wire.iter().filter(|w| matches!(w, (a, b, Wire::Revoke(_)) if (*a, *b) == (x, y)));
-                let returns = wire.iter().filter(|w| matches!(w, (a, b, Wire::Return(_)) if (*a, *b) == (y, x)));
+                let revokes =
+                    wire.iter().filter(|w| matches!(w, (a, b, Wire::Revoke(_)) if (*a, *b) == (x, y)));
+                let returns =
+                    wire.iter().filter(|w| matches!(w, (a, b, Wire::Return(_)) if (*a, *b) == (y, x)));
                 assert!(revokes.count() + returns.count() == usize::from(on_loan.is_revoking()));
                 lent += u64::from(on_loan.loan_credits);
             }

@@ -242,6 +242,17 @@ impl<P: Portals> Conduit<P> {
             && self.credits.peers().iter().all(|p| p.send_inuse == 0 && !p.is_revoking())
     }
 
+    /// Credits that we have lent beyond the first ones, and that came back.
+    fn credits_moved(&self) -> (u64, u64) {
+        let mut text = String::new();
+        self.write_credit_stats(&mut text).expect("a string takes all");
+        let column = |i: usize| {
+            let peers = text.lines().filter(|l| l.starts_with("peer "));
+            peers.map(|l| l.split(' ').nth(i).and_then(|n| n.parse::<u64>().ok()).expect("a number")).sum()
+        };
+        (column(3), column(4))
+    }
+
     fn left(&self) -> String {
         format!(
             "tickets {} ReqSB {} RplSB {} TMPMD {} bank {} credits {:?}",
@@ -328,7 +339,29 @@ fn usual(mut c: Config) -> Config {
 
 /// Everything small, but Longs always travel as two messages.
 fn unpacked(c: Config) -> Config {
-    Config { packed_long: false, ..c }
+    Config { packed_limit: 0, ..c }
+}
+
+/// Hardly enough credits for all, and short epochs: they move all the time.
+fn lending(mut c: Config) -> Config {
+    (c.max_cred_per_node, c.epoch_duration, c.sb_chunks) = (20, 16, 8);
+    c.share_credits(Some(10), Some(9), None);
+    c
+}
+
+/// As [`lending`], with Longs in two messages, two poll limits of 1, and no more than the least at start.
+fn lending_least(mut c: Config) -> Config {
+    (c.max_cred_per_node, c.epoch_duration, c.sb_chunks) = (9, 3, 2);
+    (c.packed_limit, c.am_limit, c.sys_limit, c.safe_limit) = (100, 1, 1, 1);
+    c.share_credits(Some(8), Some(2), None);
+    c
+}
+
+/// The fixed scheme.
+fn fixed(mut c: Config) -> Config {
+    c.dynamic_credits = false;
+    c.share_credits(Some(9), None, None);
+    c
 }
 
 over_all! {
@@ -345,6 +378,18 @@ over_all! {
     flood_threads_usual(2, 4) super::usual;
     all_to_one(4, 1) |c| c;
     system(3, 1) |c| c;
+    flood_lending(3, 1) super::lending;
+    flood_lending_least(4, 1) super::lending_least;
+    flood_lending_threads(2, 3) super::lending;
+    flood_fixed(3, 1) super::fixed;
+    all_to_one_lending(5, 1) super::lending;
+    all_to_one_lending_threads(2, 3) super::lending_least;
+    one_to_all_lending(5, 1) super::lending;
+    favourites(4, 1) super::lending;
+    favourites_least(6, 1) super::lending_least;
+    favourites_threads(3, 2) super::lending;
+    slow_handlers(3, 1) super::lending;
+    idle_pollers(3, 1) super::lending;
 }
 
 /// Without flow control a flood overflows the receive buffers: that is found, and fatal.
@@ -412,4 +457,69 @@ fn a_stopped_peer_overflows_nobody() {
         up(1).conduit().poll(up(1));
         world.is_quiet()
     });
+}
+
+/// Every variable of the conduit at both ends of its range: the job works, and a value beyond them is refused with a
+/// line that names the variable and the range.
+#[test]
+fn variables_at_their_extremes() {
+    use crate::env::{Kind, TABLE};
+    let ours = |name: &str| name.starts_with("GASNET_PORTAL_") || name == "GASNET_PACKEDLONG_LIMIT";
+    let run = |settings: &[(&str, &str)]| {
+        let out = std::process::Command::new(std::env::current_exe().expect("exe"))
+            .args([
+                "--ignored",
+                "--exact",
+                "conduit::tests::from_environment",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .envs(settings.iter().copied())
+            .output()
+            .expect("run");
+        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
+    };
+    let works = |settings: &[(&str, &str)]| {
+        let (code, text) = run(settings);
+        assert_eq!(code, Some(0), "{settings:?}: {text}");
+    };
+    let refused = |settings: &[(&str, &str)], words: &[&str]| {
+        let (code, text) = run(settings);
+        assert!(code == Some(1) && words.iter().all(|w| text.contains(w)), "{settings:?}: {text}");
+    };
+    // A terabyte is not to be had everywhere, and all that one process may hold must be within what it may be lent.
+    let unlike = ["GASNET_PORTAL_AMRECV_SPACE", "GASNET_PORTAL_CRED_PER_NODE"];
+    for v in TABLE.iter().filter(|v| ours(v.name)) {
+        let (lo, hi): (i64, i64) = match v.kind {
+            Kind::Bool => (0, 1),
+            Kind::Int(lo, hi) => (lo, hi),
+            Kind::Mem(lo, hi) => (lo as i64, hi as i64),
+            _ => unreachable!("{} has bounds", v.name),
+        };
+        let (low, high) = (lo.to_string(), hi.to_string());
+        works(&[(v.name, &low)]);
+        if hi != lo && !unlike.contains(&v.name) {
+            works(&[(v.name, &high)]);
+        }
+        let range = [v.name, low.as_str(), high.as_str()];
+        refused(&[(v.name, &(hi + 1).to_string())], if v.kind == Kind::Bool { &range[..1] } else { &range });
+        refused(&[(v.name, &(lo - 1).to_string())], &range[..1]);
+    }
+    let all_lent = [("GASNET_PORTAL_CRED_PER_NODE", "65535"), ("GASNET_PORTAL_MAX_CRED_PER_NODE", "65535")];
+    works(&all_lent);
+    refused(&all_lent[..1], &["GASNET_PORTAL_CRED_PER_NODE=65535", "8 to 400"]);
+    works(&[all_lent[0], ("GASNET_PORTAL_DYNAMIC_CREDITS", "0")]);
+    refused(
+        &[("GASNET_PORTAL_CRED_PER_NODE", "5000"), all_lent[1], ("GASNET_PORTAL_AMRECV_SPACE", "4M")],
+        &["GASNET_PORTAL_AMRECV_SPACE to at least 6291456 bytes"],
+    );
+    works(&[("GASNET_PORTAL_AMRECV_SPACE", "16M"), ("GASNET_PORTAL_BANKED_CREDITS", "0")]);
+}
+
+#[test]
+#[ignore = "reads the environment; run by variables_at_their_extremes"]
+fn from_environment() {
+    let config = Config::from_env(2, 1);
+    let world = World::open(emulation(2, &config), &config);
+    traffic::some_of_each(&world);
 }

@@ -318,3 +318,126 @@ pub(super) fn system<P: Portals>(world: World<P>) {
         world.serve_until(up, || up.rank().system.load(Ordering::Relaxed) == u64::from(n));
     });
 }
+
+pub(super) fn flood_lending<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_lending_least<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_lending_threads<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_fixed<P: Portals>(world: World<P>) {
+    let ranks = world.ranks.len() as u32;
+    flood_of(world, 600, 1, move |rank, turn| (rank + turn as u32) % ranks, nothing);
+}
+
+/// Everybody sends `turns` Mediums of all sizes to whom `target` says, given its rank and the turn, and rests a while
+/// every 1000 / `busy` turns.
+fn flood_of<P: Portals>(
+    world: World<P>,
+    turns: usize,
+    busy: usize,
+    target: impl Fn(u32, usize) -> u32 + Sync,
+    handler: Handler<P>,
+) -> (u64, u64) {
+    let payload = [5u8; 1984];
+    world.run(handler, |up| {
+        for turn in 0..turns {
+            if turn % (1000 / busy) == up.rank as usize * 7 {
+                std::thread::sleep(std::time::Duration::from_millis(busy as u64 - 1));
+            }
+            let n = payload.len().min(turn * 13 % 2500);
+            // SAFETY: outside of handlers.
+            unsafe { send_medium(up, target(up.rank, turn), &payload[..n]) };
+        }
+    });
+    let handled: u64 = world.ranks.iter().map(|r| r.requests.load(Ordering::Relaxed)).sum();
+    assert_eq!(handled, (turns * world.ranks.len() * world.threads) as u64);
+    let all = world.ranks.iter().map(|r| r.conduit.credits_moved());
+    let moved = all.fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+    if !world.ranks[0].conduit.config().dynamic_credits {
+        assert_eq!(moved, (0, 0));
+    }
+    moved
+}
+
+/// What was lent before has to come back before it is lent again: credits move in both directions, many times over.
+fn must_move((lent, returned): (u64, u64)) {
+    assert!(lent > 20 && returned > 5, "lent {lent}, returned {returned}");
+}
+
+pub(super) fn all_to_one_lending<P: Portals>(world: World<P>) {
+    let (lent, _) = flood_of(world, 1000, 1, |_, _| 0, nothing);
+    assert!(lent != 0);
+}
+
+pub(super) fn all_to_one_lending_threads<P: Portals>(world: World<P>) {
+    let (lent, _) = flood_of(world, 300, 1, |_, _| 0, nothing);
+    assert!(lent != 0);
+}
+
+/// Rank 0 sends to all in turn, the others only serve.
+pub(super) fn one_to_all_lending<P: Portals>(world: World<P>) {
+    let ranks = world.ranks.len() as u32;
+    let alone = move |rank: u32, turn: usize| if rank == 0 { turn as u32 / 40 % ranks } else { rank };
+    flood_of(world, 800, 1, alone, nothing);
+}
+
+/// Each rank sends to one for a while, then to another, so that what was lent must move.
+pub(super) fn favourites<P: Portals>(world: World<P>) {
+    let ranks = world.ranks.len() as u32;
+    must_move(flood_of(world, 3000, 1, move |rank, turn| (rank + turn as u32 / 300) % ranks, nothing));
+}
+
+pub(super) fn favourites_least<P: Portals>(world: World<P>) {
+    let ranks = world.ranks.len() as u32;
+    must_move(flood_of(world, 3000, 1, move |rank, turn| (rank + turn as u32 / 200) % ranks, nothing));
+}
+
+pub(super) fn favourites_threads<P: Portals>(world: World<P>) {
+    let ranks = world.ranks.len() as u32;
+    must_move(flood_of(world, 2000, 1, move |rank, turn| (rank + turn as u32 / 200) % ranks, nothing));
+}
+
+/// Handlers that take their time.
+pub(super) fn slow_handlers<P: Portals>(world: World<P>) {
+    let slow: Handler<P> = |_, _, _| std::thread::sleep(std::time::Duration::from_micros(200));
+    flood_of(world, 300, 1, |rank, turn| (rank + turn as u32 / 100) % 3, slow);
+}
+
+/// Processes that do not poll for a while now and then.
+pub(super) fn idle_pollers<P: Portals>(world: World<P>) {
+    flood_of(world, 900, 10, |rank, turn| (rank + turn as u32 / 300) % 3, nothing);
+}
+
+/// A few messages of every kind, small enough to fit without flow control, and a few puts and gets.
+pub(super) fn some_of_each<P: Portals>(world: &World<P>) {
+    world.run(echo, |up| {
+        let mut dice = Dice::new(up.rank as u64 + 3);
+        for turn in 0..100 {
+            send_random(up, dice.roll(world.ranks.len()) as u32, turn, &mut dice);
+            world.serve_until(up, || up.rank().replies.load(Ordering::Relaxed) == turn as u64 + 1);
+        }
+        for n in [1, 2040, 2048, 2049] {
+            let (mut from, mut to) = (vec![0u8; n], vec![1u8; n]);
+            fill(n, from.as_mut_ptr(), n);
+            let remote = world.ranks[1 - up.rank as usize].segment.wrapping_add(SEGMENT - 4096);
+            up.rank().ops[0].store(up.conduit().fragments(n), Ordering::Relaxed);
+            // SAFETY: only we use that part of the peer's segment, and both vectors live until the waits are over.
+            unsafe { up.conduit().put(up, 1 - up.rank, remote, from.as_ptr(), n, OpId(0), true) };
+            wait(up, 0);
+            up.rank().ops[1].store(up.conduit().fragments(n), Ordering::Relaxed);
+            // SAFETY: as above.
+            unsafe { up.conduit().get(up, to.as_mut_ptr(), 1 - up.rank, remote, n, OpId(1)) };
+            wait(up, 1);
+            if from != to {
+                up.error(format_args!("{n} bytes differ"));
+            }
+        }
+    });
+}
