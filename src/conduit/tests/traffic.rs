@@ -426,7 +426,7 @@ pub(super) fn some_of_each<P: Portals>(world: &World<P>) {
         for n in [1, 2040, 2048, 2049] {
             let (mut from, mut to) = (vec![0u8; n], vec![1u8; n]);
             fill(n, from.as_mut_ptr(), n);
-            let remote = world.ranks[1 - up.rank as usize].segment.wrapping_add(SEGMENT - 4096);
+            let remote = world.ranks[1 - up.rank as usize].segment.wrapping_add(SEGMENT / 2);
             up.rank().ops[0].store(up.conduit().fragments(n), Ordering::Relaxed);
             // SAFETY: only we use that part of the peer's segment, and both vectors live until the waits are over.
             unsafe { up.conduit().put(up, 1 - up.rank, remote, from.as_ptr(), n, OpId(0), true) };
