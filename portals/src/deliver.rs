@@ -323,15 +323,9 @@ impl Interface {
         if *round % 1024 != 0 {
             return true;
         }
-        self.note_wait(peer);
-        self.nal.peer_state(peer) != PeerState::Dead
-    }
-
-    /// Notes for whom a call waits or has waited in vain; see [`Interface::blocked_by`].
-    #[cold]
-    pub(crate) fn note_wait(&self, peer: u32) {
         self.waiting_for.store(peer + 1, Ordering::Relaxed);
         self.waiting_since.store(os::now_ns(), Ordering::Relaxed);
+        self.nal.peer_state(peer) != PeerState::Dead
     }
 
     /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.

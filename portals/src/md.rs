@@ -758,10 +758,8 @@ impl Interface {
 
     /// Waits a moment for operations on a descriptor to end. True if some have not.
     pub(crate) fn busy(&self, index: u32, attached: bool) -> bool {
-        let mut holder = None;
         for round in 0..64 {
-            holder = self.holder(index, attached);
-            if holder.is_none()
+            if self.holder(index, attached).is_none()
                 // Acquire pairs with the Release in `transfer_end`.
                 && self.mds[index as usize].pending.load(Ordering::Acquire) == 0
             {
@@ -769,15 +767,14 @@ impl Interface {
             }
             os::relax(round);
         }
-        self.note_holder(holder);
+        self.found_busy.store(index + 1, Ordering::Relaxed);
         true
     }
 
-    /// A peer that does not let go may be stopped or dead: [`Interface::blocked_by`] tells its name.
-    fn note_holder(&self, holder: Option<u32>) {
-        if let Some(peer) = holder.filter(|&peer| peer != self.index) {
-            self.note_wait(peer);
-        }
+    /// The peer that is using the descriptor that was last found to be in use, if it still does.
+    pub(crate) fn descriptor_blocked_by(&self) -> Option<u32> {
+        let index = self.found_busy.load(Ordering::Relaxed).checked_sub(1)?;
+        self.holder(index, true).filter(|&peer| peer != self.index)
     }
 
     /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
@@ -785,11 +782,11 @@ impl Interface {
     fn let_go(&self, index: u32, attached: bool) -> bool {
         let start = os::now_ns();
         let mut round = 0;
-        while let Some(holder) = self.holder(index, attached) {
+        while self.holder(index, attached).is_some() {
             round += 1;
             os::relax(round);
             if round % 64 == 0 && os::now_ns().saturating_sub(start) > LET_GO_NS {
-                self.note_holder(Some(holder));
+                self.found_busy.store(index + 1, Ordering::Relaxed);
                 return false;
             }
         }

@@ -131,6 +131,8 @@ pub struct Interface {
     /// Index + 1 of the process that a call is waiting for, and when it last said so.
     pub(crate) waiting_for: AtomicU32,
     pub(crate) waiting_since: AtomicU64,
+    /// Index + 1 of the descriptor that was last found to be in use.
+    pub(crate) found_busy: AtomicU32,
     pub(crate) limits: Limits,
     pub(crate) wire: Wire,
     pub(crate) owner: Lock<Owner>,
@@ -221,6 +223,7 @@ impl Interface {
             framed: AtomicU64::new(0),
             waiting_for: AtomicU32::new(0),
             waiting_since: AtomicU64::new(0),
+            found_busy: AtomicU32::new(0),
             limits,
             wire: Wire::new(size),
             owner: Lock::new(owner),
@@ -472,12 +475,13 @@ impl Interface {
     }
 
     /// The index of a process that holds something that we have been waiting for (a slot that it reserved and
-    /// did not publish, a lock word, a list that it is changing), if there is one now.
+    /// did not publish, a descriptor of ours that was in use, a lock word, a list that it is changing), if
+    /// there is one now.
     pub fn blocked_by(&self) -> Option<u32> {
-        let slots = [self.queue_blocked_by(), self.nal.blocked_by()];
+        let held = [self.queue_blocked_by(), self.nal.blocked_by(), self.descriptor_blocked_by()];
         // A number that a peer wrote may be nonsense.
-        if let Some(producer) = slots.into_iter().flatten().find(|&producer| producer < self.size) {
-            return Some(producer);
+        if let Some(peer) = held.into_iter().flatten().find(|&peer| peer < self.size) {
+            return Some(peer);
         }
         // A call that waits repeats it every few microseconds to milliseconds.
         let since = self.waiting_since.load(Ordering::Relaxed);

@@ -258,8 +258,9 @@ fn waker_stopped(kind: Kind, point: &str) {
     let _watchdog = watch("stopped", point, kind);
     let scene = Scene::new(kind, &format!("{point}:stop:1"), Work::Put);
     let sleeping = scene.target().begin(Call::TakeMany { eq: scene.eq, count: COUNT });
-    // Long enough to fall asleep; if it has not, the point is passed by a later put.
+    // Long enough to fall asleep. If it has not, it looks as if: the point is passed in any case.
     std::thread::sleep(std::time::Duration::from_millis(50));
+    let _ = scene.interface().doorbell();
     let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), Work::Put));
     scene.await_victim(libc::WSTOPPED);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
