@@ -10,7 +10,8 @@ use super::{
 use crate::conduit::Config;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MeHandle, THRESH_INF, Unlink, md_options,
+    AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MeHandle, NiFail, THRESH_INF, Unlink,
+    md_options,
 };
 use std::os::fd::OwnedFd;
 
@@ -165,6 +166,9 @@ impl Portals for Emulation {
         let Some(e) = self.interface.eq_next(eq).map_err(|e| error("PtlEQGet", e))? else {
             return Ok(Fetched::Empty);
         };
+        if e.ni_fail != NiFail::Ok {
+            return Err(Error { call: "a put or get", code: "PTL_NI_FAIL" });
+        }
         let event = Event {
             kind: match e.kind {
                 portals3::EventKind::PutEnd => EventKind::PutEnd,
