@@ -360,6 +360,19 @@ fn signals_to_the_supervisor_reach_the_ranks() {
     }
 }
 
+/// As a shell without job control starts what is to run in the background.
+#[test]
+fn a_job_that_ignores_quit_ends_on_request() {
+    let mark = new_mark();
+    let mut c = Command::new("sh");
+    c.args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""]).arg(gasnetrun()).args(["-n", "2"]).arg(probe());
+    c.args(["none", "-", "spin"]).env("PROBE_MARK", &mark);
+    let job = spawn(c, mark, "QUIT ignored".to_string());
+    job.wait_for_ranks(2);
+    gasnet::os::process::kill(job.pid(), libc::SIGTERM);
+    job.finish().gives(1).says("Caught a signal: SIGTERM");
+}
+
 #[test]
 fn children_of_ranks_do_not_count() {
     for launcher in BOTH {

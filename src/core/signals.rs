@@ -2,9 +2,9 @@
 //!
 //! Program errors (SEGV, BUS, FPE, ILL, ABRT) are told in one line and then take their default action, so that the
 //! exit status names the signal. INT, TERM, HUP and PIPE are converted to QUIT, whose default ends the job with code
-//! 1 and for which a client may install a handler of its own. Only signals that have their default action at
-//! `gasnet_init`, and that GASNET_NO_CATCH_SIGNAL does not name, get a handler; children that the process forks later
-//! behave as if there were none. Handlers neither allocate nor lock.
+//! 1 and for which a client may install a handler of its own; where QUIT is ignored they end the job themselves. Only
+//! signals that have their default action at `gasnet_init`, and that GASNET_NO_CATCH_SIGNAL does not name, get a handler;
+//! children that the process forks later behave as if there were none. Handlers neither allocate nor lock.
 
 use crate::boot::control::JobControl;
 use crate::os::{self, memory, signal, thread};
@@ -136,6 +136,10 @@ extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     let Some((rank, size)) = place() else { return take_default(s) };
     let errno = os::errno();
     report::line(format_args!("Caught a signal: {}({s}) on node {rank}/{size}", signal::name(s)));
+    // Shells have what they start in the background ignore QUIT, which is not to make it immortal.
+    if signal::disposition(libc::SIGQUIT) == signal::Disposition::Ignore {
+        super::exit::exit(1);
+    }
     signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
     signal::raise(libc::SIGQUIT);
     os::set_errno(errno);
