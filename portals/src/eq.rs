@@ -276,6 +276,11 @@ impl Interface {
         }
     }
 
+    /// Whether there is such a queue.
+    pub fn has_eq(&self, eq: EqHandle) -> bool {
+        self.eq_index(eq).is_ok()
+    }
+
     #[inline(always)]
     fn eq_cell(&self, index: u32) -> &EqCell {
         match self.own.view.eq(index) {

@@ -420,6 +420,11 @@ impl Interface {
         Ok(Local { index, control, record, cell })
     }
 
+    /// Whether there is such a descriptor.
+    pub fn has_md(&self, md: MdHandle) -> bool {
+        self.local(md).is_ok_and(|local| !self.unlinked_itself(&local))
+    }
+
     /// What the user would say of a descriptor now.
     pub(crate) fn snapshot(&self, record: &MdRecord, threshold: i32) -> Md {
         Md {

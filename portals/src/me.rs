@@ -43,6 +43,11 @@ impl Interface {
         known(owner).map(|_| index)
     }
 
+    /// Whether there is such an entry.
+    pub fn has_me(&self, me: MeHandle) -> bool {
+        self.me_lookup(&mut self.owner.lock(), me).is_ok()
+    }
+
     fn reap_if_unlinked(&self, owner: &mut Owner, md: u32) {
         let control = self.mds[md as usize].control.load(Ordering::Relaxed);
         if control & control::PHASE == control::LIVE

@@ -15,6 +15,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, 
 use crate::arena::{self, HAZARDS, Header, MAGIC, PROCESSES, View};
 use crate::doorbell;
 use crate::eq::{EqRecord, Ring};
+use crate::hazard;
 use crate::lock::Lock;
 use crate::md::{MdRecord, Pieces, Resting};
 use crate::me::MeRecord;
@@ -512,10 +513,32 @@ impl Interface {
     }
 }
 
+impl Interface {
+    /// Empties all match lists, so that messages that come later are dropped and touch no memory of ours; waits a
+    /// moment for those under way, but not for peers that are stopped or dead.
+    fn close_lists(&self) {
+        let owner = &mut *self.owner.lock();
+        for (pt, _) in (0..).zip(&owner.lists).filter(|(_, list)| !list.is_empty()) {
+            let change = self.pt_begin_change(pt);
+            self.pt_write(pt, &[]);
+            self.pt_end_change(change);
+        }
+        for round in 0..1000 {
+            let aims_at_us =
+                |header: &Header| hazard::names(&header.hazards, |word| word.target_md(self.index).is_some());
+            if !self.peer_headers().any(aims_at_us) {
+                return;
+            }
+            os::relax(round);
+        }
+    }
+}
+
 impl Drop for Interface {
     fn drop(&mut self) {
         // Peers that have not addressed us yet will find us gone.
         self.own.view.header().ident.magic.store(0, Ordering::Release);
+        self.close_lists();
         for peer in &self.peers {
             let peer = peer.load(Ordering::Acquire);
             if !peer.is_null() {

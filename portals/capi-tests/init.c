@@ -1,0 +1,64 @@
+/* PtlInit, PtlFini, PtlNIInit and PtlNIFini: order, repetition, what they refuse. */
+#include "check.h"
+
+int main(void) {
+    ptl_handle_ni_t again = PTL_INVALID_HANDLE, stale;
+    ptl_ni_limits_t same;
+    ptl_process_id_t id;
+    ptl_handle_eq_t eq;
+    ptl_event_t event;
+    ptl_pid_t other;
+    int most = 0;
+
+    RETURNS(PTL_NO_INIT, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &again));
+    RETURNS(PTL_NO_INIT, PtlGetId(again, &id));
+    RETURNS(PTL_NO_INIT, PtlEQGet(again, &event));
+    RETURNS(PTL_NO_INIT, PtlMDUnlink(again));
+    RETURNS(PTL_SEGV, PtlInit(NULL));
+    OK(PtlInit(&most));
+    RETURNS(PTL_NI_INVALID, PtlGetId(again, &id));
+    RETURNS(PTL_EQ_INVALID, PtlEQGet(again, &event));
+    RETURNS(PTL_IFACE_INVALID, PtlNIInit(PTL_IFACE_DEFAULT + 1, PTL_PID_ANY, NULL, NULL, &again));
+    RETURNS(PTL_PID_INVALID, PtlNIInit(PTL_IFACE_DEFAULT, 4711, NULL, NULL, &again));
+    RETURNS(PTL_SEGV, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, NULL));
+
+    start(); /* initialises once more */
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, self.pid, NULL, &same, &again));
+    CHECK(again == ni && memcmp(&same, &limits, sizeof same) == 0);
+    other = self.pid + 1;
+    RETURNS(PTL_PID_INVALID, PtlNIInit(PTL_IFACE_DEFAULT, other, NULL, NULL, &again));
+    OK(PtlNIHandle(ni, &again));
+    CHECK(again == ni);
+    RETURNS(PTL_HANDLE_INVALID, PtlNIHandle(PTL_INVALID_HANDLE, &again));
+    RETURNS(PTL_HANDLE_INVALID, PtlNIHandle(PTL_HANDLE_NONE, &again));
+    RETURNS(PTL_HANDLE_INVALID, PtlNIHandle(PTL_EQ_NONE, &again));
+    RETURNS(PTL_HANDLE_INVALID, PtlNIHandle(0, &again));
+    OK(PtlNIHandle(idle_eq, &again));
+    barrier();
+
+    /* Two were opened: the first PtlNIFini leaves it open. */
+    OK(PtlNIFini(ni));
+    OK(PtlEQAlloc(ni, 4, PTL_EQ_HANDLER_NONE, &eq));
+    expect_empty(eq);
+    stale = ni;
+    barrier();
+    idle_eq = PTL_EQ_NONE;
+    OK(PtlNIFini(ni));
+    RETURNS(PTL_NI_INVALID, PtlNIFini(stale));
+    RETURNS(PTL_EQ_INVALID, PtlEQGet(eq, &event));
+    RETURNS(PTL_NI_INVALID, PtlGetId(stale, &id));
+    if (size == 1) { /* alone it can be opened anew; its handle is another */
+        OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
+        CHECK(ni != stale);
+        RETURNS(PTL_NI_INVALID, PtlGetId(stale, &id));
+        OK(PtlGetId(ni, &id));
+    }
+    PtlFini(); /* closes what is open */
+    RETURNS(PTL_NO_INIT, PtlGetId(ni, &id));
+    RETURNS(PTL_NO_INIT, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &again));
+    PtlFini();
+    barrier();
+    if (rank == 0 && failures == 0)
+        printf("init: PASS\n");
+    return failures != 0;
+}

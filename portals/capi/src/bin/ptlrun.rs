@@ -1,0 +1,120 @@
+//! Starts the processes of a job over libportals3 on this host, and waits for them.
+//!
+//! `ptlrun -n N program [arguments]`. Each process gets the variables that `rank` lists, and in `PTL_BARRIER_FD` one end of a
+//! socket for barriers before there is a network: it writes a byte, and reads one when all have written. When a
+//! process fails, the others are killed; the exit code is that of the first that failed, or 128 and the number of its signal.
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitCode, ExitStatus};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+    let count = match &arguments[..] {
+        [option, count, _, ..] if option == "-n" => count.to_str().and_then(|count| count.parse().ok()),
+        _ => None,
+    };
+    let Some(count) = count.filter(|count| (1..=1024).contains(count)) else {
+        eprintln!("usage: ptlrun -n <1 to 1024> program [arguments]");
+        return ExitCode::from(2);
+    };
+    match run(count, &arguments[2..]) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            eprintln!("ptlrun: {}: {error}", arguments[2].display());
+            ExitCode::from(127)
+        }
+    }
+}
+
+fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
+    // SAFETY: the name is a string of C.
+    let file = unsafe { libc::memfd_create(c"portals3".as_ptr(), libc::MFD_CLOEXEC) };
+    if file < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor is new and ours.
+    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    let nids = vec!["0".to_string(); count as usize].join(":");
+    let pids = (0..count).map(|pid| pid.to_string()).collect::<Vec<_>>().join(":");
+    let (mut children, mut sockets) = (Job(Vec::new()), Vec::new());
+    for rank in 0..count {
+        let (ours, theirs) = UnixStream::pair()?;
+        let passed = [file.as_raw_fd(), theirs.as_raw_fd()];
+        let mut command = Command::new(&program[0]);
+        command
+            .args(&program[1..])
+            .env("PTL_MY_RID", rank.to_string())
+            .env("PTL_NIDMAP", &nids)
+            .env("PTL_PIDMAP", &pids)
+            .env("PTL_FABRIC_FD", passed[0].to_string())
+            .env("PTL_BARRIER_FD", passed[1].to_string());
+        // SAFETY: the closure makes system calls only, which is what is allowed between fork and exec.
+        unsafe {
+            command.pre_exec(move || {
+                // Whatever becomes of us, the processes of the job end.
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                for descriptor in passed {
+                    if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
+                        return Err(io::Error::last_os_error());
+                    }
+                }
+                Ok(())
+            });
+        }
+        children.0.push(command.spawn()?);
+        sockets.push(ours);
+    }
+    std::thread::spawn(move || while barrier(&mut sockets).is_ok() {});
+    children.wait()
+}
+
+/// One barrier. Whoever ends, or comes no more, ends them all.
+fn barrier(sockets: &mut [UnixStream]) -> io::Result<()> {
+    let mut byte = [0];
+    for socket in sockets.iter_mut() {
+        socket.read_exact(&mut byte)?;
+    }
+    for socket in sockets.iter_mut() {
+        socket.write_all(&byte)?;
+    }
+    Ok(())
+}
+
+/// Processes that are killed when they are not waited for.
+struct Job(Vec<Child>);
+
+impl Job {
+    /// Waits until all have ended, or one has failed: the code.
+    fn wait(&mut self) -> io::Result<u8> {
+        while !self.0.is_empty() {
+            let mut status = 0;
+            // SAFETY: `status` is writable.
+            let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
+            if pid < 0 {
+                match io::Error::last_os_error() {
+                    error if error.kind() == io::ErrorKind::Interrupted => continue,
+                    error => return Err(error),
+                }
+            }
+            self.0.retain(|child| child.id() != pid as u32);
+            let status = ExitStatus::from_raw(status);
+            let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
+            if code != 0 {
+                return Ok(code as u8);
+            }
+        }
+        Ok(0)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! Which processes belong to the job: ranks, and the calls about them.
+//!
+//! The launcher tells it in the environment:
+//!
+//! | variable | what |
+//! |---|---|
+//! | `PTL_MY_RID` | our rank |
+//! | `PTL_NIDMAP`, `PTL_PIDMAP` | node and process id of each rank, with colons between |
+//! | `PTL_FABRIC_FD` | descriptor of the memory file that the processes share, empty at first |
+//! | `PTL_ARENA_BYTES` | memory for match entries, descriptors and queues per process; the same everywhere |
+//!
+//! Without them, and if a program does not tell it by `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap`, the process is a job of one.
+//! All processes are on one host, and pids are ranks.
+
+use core::ffi::c_uint;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::abi::*;
+use crate::calls;
+use crate::convert::{Code, out};
+use crate::state;
+
+/// The processes of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) rank: u32,
+    nids: Vec<u32>,
+    pids: Vec<u32>,
+}
+
+impl Job {
+    /// `PTL_NIDMAP` and `PTL_PIDMAP` have their defaults: one host, and pids are ranks.
+    fn new(rank: u32, size: u32) -> Job {
+        Job { rank, nids: vec![0; size as usize], pids: (0..size).collect() }
+    }
+
+    pub(crate) fn size(&self) -> u32 {
+        self.nids.len() as u32
+    }
+
+    pub(crate) fn id(&self, rank: u32) -> Option<ProcessId> {
+        let rank = rank as usize;
+        Some(ProcessId { nid: *self.nids.get(rank)?, pid: *self.pids.get(rank)? })
+    }
+
+    pub(crate) fn nid(&self) -> u32 {
+        self.nids[0]
+    }
+
+    /// What this library needs of a job.
+    fn check(self) -> Result<Job, String> {
+        let Job { rank, nids, pids } = &self;
+        if nids.is_empty() || nids.len() != pids.len() {
+            return Err(format!(
+                "PTL_NIDMAP tells of {} processes, PTL_PIDMAP of {}",
+                nids.len(),
+                pids.len()
+            ));
+        }
+        if *rank as usize >= nids.len() {
+            return Err(format!("PTL_MY_RID is {rank}, but there are {} processes", nids.len()));
+        }
+        if nids.iter().any(|nid| *nid != nids[0] || *nid == PTL_NID_ANY) {
+            return Err("PTL_NIDMAP: this network has one host only".into());
+        }
+        if pids.iter().enumerate().any(|(rank, pid)| *pid as usize != rank) {
+            return Err("PTL_PIDMAP: pids are 0, 1, 2 and so on in this network".into());
+        }
+        Ok(self)
+    }
+}
+
+/// What `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` told.
+static TOLD: Mutex<Option<Job>> = Mutex::new(None);
+
+fn told() -> MutexGuard<'static, Option<Job>> {
+    TOLD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The job as it was told, or else as the environment has it.
+pub(crate) fn job() -> Result<Job, Code> {
+    let job = match told().clone() {
+        Some(job) => job.check(),
+        None => from_environment(),
+    };
+    job.map_err(|line| complain(&line))
+}
+
+/// Says on the standard error stream why an interface cannot be opened.
+pub(crate) fn complain(line: &str) -> Code {
+    eprintln!("libportals3: {line}");
+    Code(PTL_FAIL)
+}
+
+fn variable<T: core::str::FromStr>(name: &str) -> Result<Option<T>, String> {
+    match std::env::var(name) {
+        Ok(value) => value.trim().parse().map(Some).map_err(|_| format!("{name}={value}: not a number")),
+        Err(_) => Ok(None),
+    }
+}
+
+fn map(name: &str) -> Result<Option<Vec<u32>>, String> {
+    let Ok(value) = std::env::var(name) else { return Ok(None) };
+    let numbers: Result<Vec<u32>, _> = value.split(':').map(|number| number.trim().parse()).collect();
+    numbers.map(Some).map_err(|_| format!("{name}={value}: not numbers with colons between"))
+}
+
+fn from_environment() -> Result<Job, String> {
+    let (rank, nids, pids) = (variable("PTL_MY_RID")?, map("PTL_NIDMAP")?, map("PTL_PIDMAP")?);
+    match (rank, nids, pids) {
+        (None, None, None) => Ok(Job::new(0, 1)),
+        (Some(rank), Some(nids), Some(pids)) => Job { rank, nids, pids }.check(),
+        _ => Err("PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP must be set together".into()),
+    }
+}
+
+/// The memory file that the processes of the job share; none if the launcher passed none. It stays open for the
+/// process alone: programs that it starts do not inherit it.
+pub(crate) fn fabric_file() -> Result<Option<OwnedFd>, Code> {
+    let number = variable::<i32>("PTL_FABRIC_FD").map_err(|line| complain(&line))?;
+    let Some(number) = number else { return Ok(None) };
+    let closed = || complain(&format!("PTL_FABRIC_FD={number}: no such descriptor"));
+    // SAFETY: the call touches no memory.
+    if number < 0 || unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
+        return Err(closed());
+    }
+    // SAFETY: it is open, as was just seen, and borrowed for the duplication only.
+    let file = unsafe { BorrowedFd::borrow_raw(number) };
+    file.try_clone_to_owned().map(Some).map_err(|_| closed())
+}
+
+/// Arena bytes per process.
+pub(crate) fn arena_bytes() -> Result<usize, Code> {
+    let bytes = variable("PTL_ARENA_BYTES").map_err(|line| complain(&line))?;
+    Ok(bytes.unwrap_or(16 << 20))
+}
+
+/// Changes what is told. Once an interface is open, only what is so already may be told.
+fn tell(ni: Handle, change: impl FnOnce(&mut Option<Job>) -> Result<(), Code>) -> Result<(), Code> {
+    check_handle(ni)?;
+    let mut told = told();
+    let mut new = told.clone().or_else(state::job);
+    change(&mut new)?;
+    if let Some(open) = state::job()
+        && new.as_ref() != Some(&open)
+    {
+        return Err(Code(PTL_FAIL));
+    }
+    *told = new;
+    Ok(())
+}
+
+/// `PTL_INVALID_HANDLE` stands for the process, whether an interface is open or not.
+fn check_handle(ni: Handle) -> Result<(), Code> {
+    if ni == PTL_INVALID_HANDLE { Ok(()) } else { state::ni(ni).map(|_| ()) }
+}
+
+/// The job as it is known now.
+fn known(ni: Handle) -> Result<Job, Code> {
+    check_handle(ni)?;
+    match state::job() {
+        Some(job) => Ok(job),
+        None => job(),
+    }
+}
+
+/// A map that the caller gave: `size` numbers.
+///
+/// # Safety
+/// `map` is null or points to `size` numbers.
+unsafe fn told_map(
+    job: &mut Option<Job>,
+    map: *const u32,
+    size: c_uint,
+) -> Result<(&mut Job, Vec<u32>), Code> {
+    let job = job.as_mut().ok_or(Code(PTL_NO_INIT))?;
+    if map.is_null() {
+        return Err(Code(PTL_SEGV));
+    }
+    if size != job.size() {
+        return Err(Code(PTL_FAIL));
+    }
+    // SAFETY: promised by the caller.
+    Ok((job, unsafe { core::slice::from_raw_parts(map, size as usize) }.to_vec()))
+}
+
+/// Copies a map to where the caller wants it.
+///
+/// # Safety
+/// `to` is null or has room for `size` numbers.
+unsafe fn give_map(map: &[u32], to: *mut u32, size: c_uint) -> Result<(), Code> {
+    let to = out(to)?;
+    if size as usize != map.len() {
+        return Err(Code(PTL_FAIL));
+    }
+    // SAFETY: room was promised, and the map is ours.
+    unsafe { to.copy_from_nonoverlapping(core::ptr::NonNull::from(map).cast(), map.len()) };
+    Ok(())
+}
+
+calls! {
+    /// Tells our rank and how many processes there are, before `PtlNIInit`. `ni` is `PTL_INVALID_HANDLE`, or the interface: then it
+    /// must be so already, else `PTL_FAIL`.
+    fn PtlSetRank(ni: Handle, rank: c_uint, size: c_uint) {
+        if size == 0 || rank >= size {
+            return Err(Code(PTL_FAIL));
+        }
+        tell(ni, |job| {
+            match job {
+                Some(job) if job.size() == size => job.rank = rank,
+                _ => *job = Some(Job::new(rank, size)),
+            }
+            Ok(())
+        })
+    }
+
+    /// Tells the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL` if the size is another.
+    fn PtlSetNIDMap(ni: Handle, nids: *const u32, size: c_uint) {
+        tell(ni, |job| {
+            // SAFETY: that of the crate.
+            let (job, nids) = unsafe { told_map(job, nids, size)? };
+            job.nids = nids;
+            Ok(())
+        })
+    }
+
+    /// Tells the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL` if the size is another.
+    fn PtlSetPIDMap(ni: Handle, pids: *const u32, size: c_uint) {
+        tell(ni, |job| {
+            // SAFETY: that of the crate.
+            let (job, pids) = unsafe { told_map(job, pids, size)? };
+            job.pids = pids;
+            Ok(())
+        })
+    }
+
+    /// Our rank and how many processes there are.
+    fn PtlGetRank(ni: Handle, rank: *mut c_uint, size: *mut c_uint) {
+        let (rank, size) = (out(rank)?, out(size)?);
+        let job = known(ni)?;
+        // SAFETY: that of the crate.
+        unsafe {
+            rank.write(job.rank);
+            size.write(job.size());
+        }
+        Ok(())
+    }
+
+    /// The id of the process with a rank. `PTL_PROCESS_INVALID`: there is none.
+    fn PtlGetRankId(ni: Handle, rank: c_uint, id: *mut ProcessId) {
+        let id = out(id)?;
+        let found = known(ni)?.id(rank).ok_or(Code(PTL_PROCESS_INVALID))?;
+        // SAFETY: that of the crate.
+        unsafe { id.write(found) };
+        Ok(())
+    }
+
+    /// The node ids of all ranks. `PTL_FAIL` if `size` is not their number.
+    fn PtlGetNIDMap(ni: Handle, nids: *mut u32, size: c_uint) {
+        // SAFETY: that of the crate.
+        unsafe { give_map(&known(ni)?.nids, nids, size) }
+    }
+
+    /// The process ids of all ranks. `PTL_FAIL` if `size` is not their number.
+    fn PtlGetPIDMap(ni: Handle, pids: *mut u32, size: c_uint) {
+        // SAFETY: that of the crate.
+        unsafe { give_map(&known(ni)?.pids, pids, size) }
+    }
+}

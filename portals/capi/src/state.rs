@@ -1,0 +1,166 @@
+//! The library's state in this process: initialised or not, and the interface.
+//!
+//! `PtlInit` and `PtlNIInit` may be called by several parts of a program. Each `PtlNIInit` wants a `PtlNIFini`, and the last closes
+//! the interface; one `PtlFini` closes everything.
+//!
+//! Other calls read one pointer. The interface behind it lives until the last `PtlNIFini` or `PtlFini`, which no other call may
+//! overlap (see the crate's safety section).
+
+use core::ffi::c_int;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use portals3::{Interface, Limits};
+
+use crate::abi::*;
+use crate::convert::{Class, Code};
+use crate::rank::{self, Job};
+
+/// The open interface.
+pub(crate) struct Ni {
+    pub(crate) interface: Interface,
+    pub(crate) handle: Handle,
+    /// [`EqHandler`] of each queue, by index; 0: none.
+    pub(crate) handlers: Box<[AtomicUsize]>,
+    job: Job,
+}
+
+/// What changes only in [`open`], [`close`] and their like.
+struct Life {
+    /// Calls of `PtlNIInit` without their `PtlNIFini`.
+    users: u32,
+    /// Interfaces that were opened so far.
+    opened: u32,
+    /// Peers know an interface of ours, and it is closed.
+    left: bool,
+}
+
+static LIFE: Mutex<Life> = Mutex::new(Life { users: 0, opened: 0, left: false });
+static INITIALISED: AtomicBool = AtomicBool::new(false);
+static NI: AtomicPtr<Ni> = AtomicPtr::new(ptr::null_mut());
+
+fn life() -> MutexGuard<'static, Life> {
+    LIFE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The open interface; `otherwise` if there is none, `PTL_NO_INIT` if the library is not initialised.
+#[inline(always)]
+pub(crate) fn open_ni(otherwise: c_int) -> Result<&'static Ni, Code> {
+    // Acquire pairs with the Release in `open`.
+    let ni = NI.load(Ordering::Acquire);
+    if ni.is_null() {
+        let initialised = INITIALISED.load(Ordering::Acquire);
+        return Err(Code(if initialised { otherwise } else { PTL_NO_INIT }));
+    }
+    // SAFETY: made by `Box::into_raw` in `open`; freed only when no call is under way, as the crate demands.
+    Ok(unsafe { &*ni })
+}
+
+/// The interface with this handle.
+#[inline(always)]
+pub(crate) fn ni(handle: Handle) -> Result<&'static Ni, Code> {
+    let ni = open_ni(PTL_NI_INVALID)?;
+    if ni.handle == handle { Ok(ni) } else { Err(Code(PTL_NI_INVALID)) }
+}
+
+/// The job that the open interface belongs to.
+pub(crate) fn job() -> Option<Job> {
+    open_ni(PTL_FAIL).ok().map(|ni| ni.job.clone())
+}
+
+/// `PtlInit`
+pub(crate) fn initialise() {
+    let _life = life();
+    INITIALISED.store(true, Ordering::Release);
+}
+
+/// `PtlFini`
+pub(crate) fn finalise() {
+    let life = &mut *life();
+    life.users = 0;
+    free(life);
+    INITIALISED.store(false, Ordering::Release);
+}
+
+/// `PtlNIInit` of the only interface there is.
+pub(crate) fn open(pid: u32, limits: Option<Limits>) -> Result<&'static Ni, Code> {
+    let life = &mut *life();
+    let ni = match open_ni(PTL_FAIL) {
+        Ok(ni) => ni,
+        Err(Code(PTL_NO_INIT)) => return Err(Code(PTL_NO_INIT)),
+        Err(_) => return first_open(life, pid, limits),
+    };
+    check_pid(&ni.job, pid)?;
+    life.users += 1;
+    Ok(ni)
+}
+
+fn check_pid(job: &Job, pid: u32) -> Result<(), Code> {
+    if pid == PTL_PID_ANY || pid == job.rank { Ok(()) } else { Err(Code(PTL_PID_INVALID)) }
+}
+
+fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'static Ni, Code> {
+    let job = rank::job()?;
+    check_pid(&job, pid)?;
+    let interface = match rank::fabric_file()? {
+        None if job.size() > 1 => {
+            return Err(rank::complain("PTL_FABRIC_FD: must be set for more than one process"));
+        }
+        None => Interface::loopback(limits)?,
+        Some(_) if life.left => {
+            return Err(rank::complain("an interface that the other processes know cannot be opened again"));
+        }
+        Some(file) => {
+            let same = File::from(file.try_clone().map_err(|_| Code(PTL_NO_SPACE))?);
+            let inode = same.metadata().map_err(|_| Code(PTL_FAIL))?.ino();
+            let spec = FabricSpec {
+                arena: file,
+                index: job.rank,
+                size: job.size(),
+                bytes: rank::arena_bytes()?,
+                nid: job.nid(),
+                // The file is the job.
+                jid: inode as u32 & (PTL_JID_ANY >> 1),
+                attach: AttachPolicy::Allowed,
+            };
+            let fabric =
+                Fabric::join(spec).map_err(|error| rank::complain(&format!("PTL_FABRIC_FD: {error}")))?;
+            Interface::shm(fabric, limits)?
+        }
+    };
+    let queues = interface.limits().max_eqs;
+    life.opened = life.opened % 0xfffe + 1; // no handle is 0, or a constant
+    let ni = Box::new(Ni {
+        interface,
+        handle: Class::Ni.mark(life.opened << 16),
+        handlers: (0..queues).map(|_| AtomicUsize::new(0)).collect(),
+        job,
+    });
+    life.users = 1;
+    NI.store(Box::into_raw(ni), Ordering::Release);
+    open_ni(PTL_FAIL)
+}
+
+/// `PtlNIFini`
+pub(crate) fn close(handle: Handle) -> Result<(), Code> {
+    let life = &mut *life();
+    ni(handle)?;
+    life.users -= 1;
+    if life.users == 0 {
+        free(life);
+    }
+    Ok(())
+}
+
+fn free(life: &mut Life) {
+    let ni = NI.swap(ptr::null_mut(), Ordering::AcqRel);
+    if !ni.is_null() {
+        // SAFETY: made by `Box::into_raw` in `first_open`, taken out just now, and no call is using it, as the crate demands.
+        let ni = unsafe { Box::from_raw(ni) };
+        life.left = ni.job.size() > 1;
+    }
+}

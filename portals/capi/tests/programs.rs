@@ -1,0 +1,325 @@
+//! The C interface from C: headers, layouts, exported names, and the programs of `portals/capi-tests`, each as a job of
+//! 1 to 8 processes, and with planted faults, which they must notice.
+//!
+//! Everything is built against the shared library of this build, which gets its installed name in the test directory.
+
+#[path = "../src/abi.rs"]
+#[allow(dead_code, unreachable_pub)]
+mod abi;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// A job that has made no end after this is stuck; none needs a hundredth of it.
+const WATCHDOG: Duration = Duration::from_secs(150);
+
+fn source(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+/// Where the tests build: `lib` with the library under its installed names, and the programs.
+fn place() -> &'static Path {
+    static PLACE: OnceLock<PathBuf> = OnceLock::new();
+    PLACE.get_or_init(|| {
+        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("capi-{}", std::process::id()));
+        let lib = place.join("lib");
+        fs::create_dir_all(&lib).expect("directory");
+        let link = |built: PathBuf, name: &str| symlink(built, lib.join(name)).expect("link");
+        link(built("libportals3_c.so"), "libportals3.so.0");
+        link("libportals3.so.0".into(), "libportals3.so");
+        link(built("libportals3_c.a"), "libportals3.a");
+        place
+    })
+}
+
+/// What cargo built for this test.
+fn built(name: &str) -> PathBuf {
+    let test = std::env::current_exe().expect("current_exe");
+    let deps = test.parent().expect("deps");
+    let newest = |path: &PathBuf| fs::metadata(path).and_then(|file| file.modified()).ok();
+    let found = [deps.join(name), deps.with_file_name(name)].into_iter().filter(|path| path.exists());
+    found.max_by_key(newest).unwrap_or_else(|| panic!("{name} was not built"))
+}
+
+fn run(command: &mut Command) -> Output {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let end = Instant::now() + WATCHDOG;
+    while child.try_wait().expect("wait").is_none() {
+        if Instant::now() > end {
+            child.kill().expect("kill");
+            panic!("watchdog: {command:?}");
+        }
+        sleep(Duration::from_millis(5));
+    }
+    child.wait_with_output().expect("output")
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+fn succeeds(command: &mut Command) -> String {
+    let output = run(command);
+    assert!(output.status.success(), "{command:?}: {}\n{}", output.status, said(&output));
+    said(&output)
+}
+
+fn compiler(name: &str) -> Command {
+    let mut command = Command::new(name);
+    command.args(["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wshadow", "-I"]).arg(source("include"));
+    command
+}
+
+fn cc() -> Command {
+    let mut command = compiler(&std::env::var("CC").unwrap_or("cc".into()));
+    command.args(["-std=c99", "-O1"]);
+    command
+}
+
+/// Builds a program of `portals/capi-tests`.
+fn program(name: &str) -> PathBuf {
+    let binary = place().join(name);
+    let lib = place().join("lib");
+    let run_path = format!("-Wl,-rpath,{}", lib.display());
+    let text = source("../capi-tests").join(name).with_extension("c");
+    succeeds(cc().arg(text).arg("-o").arg(&binary).arg("-L").arg(lib).args([&run_path, "-lportals3"]));
+    binary
+}
+
+fn job(processes: u32, program: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ptlrun"));
+    command.args(["-n", &processes.to_string()]).arg(program);
+    command
+}
+
+/// Runs a program with several numbers of processes, then with each planted fault, which it must notice.
+fn check(name: &str, faults: &[&str]) {
+    let program = program(name);
+    for processes in [1, 2, 3, 8] {
+        let output = succeeds(&mut job(processes, &program));
+        assert!(output.contains(&format!("{name}: PASS")), "{name} with {processes}: {output}");
+    }
+    for fault in faults {
+        let mut job = job(2, &program);
+        job.env("LD_PRELOAD", plant());
+        assert!(said(&run(&mut job)).contains("PASS"), "{name} fails without a planted fault");
+        let output = run(job.env("PLANT", fault));
+        assert!(!output.status.success(), "{name} does not notice {fault}");
+        assert!(!said(&output).contains("PASS"), "{name} passes with {fault}");
+    }
+}
+
+fn plant() -> &'static Path {
+    static PLANT: OnceLock<PathBuf> = OnceLock::new();
+    PLANT.get_or_init(|| {
+        let library = place().join("plant.so");
+        let text = source("../capi-tests/plant.c");
+        succeeds(cc().args(["-shared", "-fPIC"]).arg(text).arg("-o").arg(&library).arg("-ldl"));
+        library
+    })
+}
+
+macro_rules! programs {
+    ($($name:ident: $($fault:ident)+;)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check(stringify!($name), &[$(stringify!($fault)),+]);
+            }
+        )*
+        const PROGRAMS: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+programs! {
+    access: put_fails event_lies;
+    bandwidth: put_fails event_lies;
+    drops: put_fails event_lies;
+    events: put_fails event_lies;
+    getput: half_swap event_lies;
+    handler: put_fails;
+    init: always_ok;
+    iovec: put_fails event_lies always_ok;
+    limits: always_ok;
+    lists: put_fails event_lies;
+    lock: put_fails half_swap;
+    maxsize: put_fails event_lies;
+    names: put_fails event_lies;
+    overflow: put_fails event_lies;
+    pingpong: put_fails event_lies;
+    poll: put_fails always_ok;
+    ranks: always_ok;
+    ring: put_fails event_lies;
+    threshold: put_fails event_lies;
+    unlink: put_fails event_lies;
+    update: put_fails event_lies;
+}
+
+#[test]
+fn every_program_is_run() {
+    let files = fs::read_dir(source("../capi-tests")).expect("capi-tests");
+    let found: BTreeSet<String> = files
+        .map(|file| file.expect("entry").path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "c"))
+        .map(|path| path.file_stem().expect("name").to_string_lossy().into_owned())
+        .filter(|name| name != "plant")
+        .collect();
+    assert_eq!(found, PROGRAMS.iter().map(|name| name.to_string()).collect());
+}
+
+#[test]
+fn a_program_links_with_the_archive() {
+    let binary = place().join("ring-static");
+    let mut command = cc();
+    command.arg(source("../capi-tests/ring.c")).arg("-o").arg(&binary).arg(place().join("lib/libportals3.a"));
+    succeeds(command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]));
+    assert!(succeeds(&mut job(2, &binary)).contains("ring: PASS"));
+}
+
+#[test]
+fn headers_compile_alone_without_a_warning() {
+    for (suffix, compilers, standards) in
+        [("c", ["gcc", "clang"], ["c99", "gnu17"]), ("cc", ["g++", "clang++"], ["c++98", "c++17"])]
+    {
+        for header in ["portals3.h", "portals/portals3.h"] {
+            let file = place().join(header.replace('/', "-")).with_extension(suffix);
+            fs::write(&file, format!("#include <{header}>\ntypedef ptl_md_t not_empty;\n")).expect("write");
+            for name in compilers {
+                if Command::new(name).arg("--version").stdout(Stdio::null()).status().is_err() {
+                    continue;
+                }
+                for standard in standards {
+                    let standard = format!("-std={standard}");
+                    succeeds(compiler(name).args([&standard, "-fsyntax-only"]).arg(&file));
+                    succeeds(
+                        compiler(name)
+                            .args([&standard, "-fsyntax-only", "-DPORTALS3_CRAY_SPELLINGS"])
+                            .arg(&file),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// Names of the functions and arrays that the header declares.
+fn declared() -> BTreeSet<String> {
+    let text = fs::read_to_string(source("include/portals3.h")).expect("portals3.h");
+    let starts = ["int Ptl", "void Ptl", "const char *Ptl", "extern const char *const ptl_"];
+    let lines = text.lines().filter(|line| starts.iter().any(|start| line.starts_with(start)));
+    let name = |line: &str| {
+        let end = line.find(['(', '[']).expect("a declaration");
+        line[..end].rsplit([' ', '*']).next().expect("a name").to_string()
+    };
+    lines.map(name).collect()
+}
+
+#[test]
+fn the_library_exports_what_the_header_declares() {
+    let declared = declared();
+    assert!(declared.len() > 40 && declared.contains("PtlPut") && declared.contains("ptl_err_str"));
+    let listed =
+        succeeds(Command::new("nm").args(["-D", "--defined-only", "-P"]).arg(built("libportals3_c.so")));
+    let exported = listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_string).collect();
+    assert_eq!(declared, exported);
+    let name = succeeds(Command::new("readelf").arg("-d").arg(built("libportals3_c.so")));
+    assert!(name.contains("[libportals3.so.0]"), "{name}");
+}
+
+#[test]
+fn layouts_and_values_are_those_of_the_header() {
+    let mut lines = vec!["#include <portals3.h>".to_string(), "#include <stddef.h>".into()];
+    let mut same = |left: String, right: i64| {
+        let number = lines.len();
+        lines.push(format!("typedef char same_{number}[(long long)({left}) == {right}LL ? 1 : -1];"));
+    };
+    for (name, value) in abi::ERRORS.iter().chain(abi::WORDS).chain(abi::EVENTS).chain(abi::SIGNED) {
+        same(name.to_string(), *value);
+    }
+    same("PTL_MAX_ERRNO".into(), i64::from(abi::PTL_UNKNOWN_ERROR) + 1);
+    macro_rules! layout {
+        ($rust:path, $c:literal: $($field:ident = $name:ident),*) => {
+            same(format!("sizeof({})", $c), size_of::<$rust>() as i64);
+            $(same(
+                format!("offsetof({}, {})", $c, stringify!($name)),
+                std::mem::offset_of!($rust, $field) as i64,
+            );)*
+        };
+    }
+    layout!(abi::ProcessId, "ptl_process_id_t": nid = nid, pid = pid);
+    layout!(abi::MdIovec, "ptl_md_iovec_t": base = iov_base, len = iov_len);
+    layout!(abi::NiLimits, "ptl_ni_limits_t": max_mes = max_mes, max_mds = max_mds, max_eqs = max_eqs,
+        max_ac_index = max_ac_index, max_pt_index = max_pt_index, max_md_iovecs = max_md_iovecs,
+        max_me_list = max_me_list, max_getput_md = max_getput_md);
+    layout!(abi::Md, "ptl_md_t": start = start, length = length, threshold = threshold, max_size = max_size,
+        options = options, user_ptr = user_ptr, eq_handle = eq_handle);
+    layout!(abi::Event, "ptl_event_t": kind = type, initiator = initiator, uid = uid, jid = jid,
+        pt_index = pt_index, match_bits = match_bits, rlength = rlength, mlength = mlength, offset = offset,
+        md_handle = md_handle, md = md, hdr_data = hdr_data, link = link, ni_fail_type = ni_fail_type,
+        sequence = sequence);
+    for handle in ["any", "ni", "me", "md", "eq"] {
+        same(format!("sizeof(ptl_handle_{handle}_t)"), size_of::<abi::Handle>() as i64);
+    }
+    for (name, bytes) in
+        [("ptl_size_t", 8), ("ptl_match_bits_t", 8), ("ptl_hdr_data_t", 8), ("ptl_sr_value_t", 8)]
+            .into_iter()
+            .chain([
+                ("ptl_pt_index_t", 4),
+                ("ptl_ac_index_t", 4),
+                ("ptl_interface_t", 4),
+                ("ptl_sr_index_t", 4),
+            ])
+            .chain([("ptl_time_t", 4), ("ptl_seq_t", 4), ("ptl_unlink_t", 4), ("ptl_event_kind_t", 4)])
+            .chain([("ptl_eq_handler_t", size_of::<abi::EqHandler>() as i64)])
+    {
+        same(format!("sizeof({name})"), bytes);
+    }
+    let file = place().join("layout.c");
+    fs::write(&file, lines.join("\n") + "\n").expect("write");
+    succeeds(
+        Command::new("cc").arg("-I").arg(source("include")).args(["-std=gnu99", "-fsyntax-only"]).arg(file),
+    );
+}
+
+#[test]
+fn a_job_that_cannot_be_is_refused_in_a_line() {
+    let program = program("ring");
+    let cases: [(&[(&str, &str)], &str); 8] = [
+        (&[("PTL_MY_RID", "0")], "must be set together"),
+        (&[("PTL_MY_RID", "x"), ("PTL_NIDMAP", "0"), ("PTL_PIDMAP", "0")], "PTL_MY_RID=x: not a number"),
+        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:"), ("PTL_PIDMAP", "0:1")], "PTL_NIDMAP=0:: not numbers"),
+        (&[("PTL_MY_RID", "2"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "0:1")], "there are 2 processes"),
+        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:1"), ("PTL_PIDMAP", "0:1")], "one host only"),
+        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "98:99")], "pids are 0, 1, 2"),
+        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "0:1")], "PTL_FABRIC_FD: must be set"),
+        (&[("PTL_FABRIC_FD", "77")], "PTL_FABRIC_FD=77: no such descriptor"),
+    ];
+    for (variables, line) in cases {
+        let output = run(Command::new(&program).envs(variables.iter().copied()));
+        let text = said(&output);
+        assert!(!output.status.success() && text.contains(line), "{variables:?}: {text}");
+    }
+    let output = run(job(2, &program).env("PTL_ARENA_BYTES", "65536"));
+    assert!(!output.status.success() && said(&output).contains("PTL_NO_SPACE"), "{}", said(&output));
+    let output = run(&mut Command::new(env!("CARGO_BIN_EXE_ptlrun")));
+    assert!(said(&output).contains("usage: ptlrun"));
+}
+
+#[test]
+fn a_job_ends_when_a_process_dies() {
+    let file = place().join("dies.sh");
+    fs::write(&file, "test $PTL_MY_RID = 1 && kill -9 $$; exec sleep 1000\n").expect("write");
+    let output = run(Command::new(env!("CARGO_BIN_EXE_ptlrun")).args(["-n", "3", "sh"]).arg(file));
+    assert_eq!(output.status.code(), Some(128 + 9));
+}
