@@ -4,6 +4,7 @@
 #   make check [SEED=n]        all tests, with a sample of the large matrices
 #   make soak FOR=minutes      the whole matrices, on from where the last soak stopped; tally in soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=]
+#   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
 #   make bench headers doc clean
 
 PREFIX  ?= /usr/local
@@ -14,7 +15,7 @@ CC      ?= cc
 CARGO   ?= cargo
 export CC CARGO SEED
 
-.PHONY: all lib faults demo check soak bench headers doc install clean
+.PHONY: all lib faults demo check soak bench headers doc install install-portals clean
 
 all: lib
 
@@ -47,6 +48,9 @@ doc:
 
 install: lib
 	@ci/install.sh "$(DESTDIR)" "$(PREFIX)"
+
+install-portals:
+	@ci/install-portals.sh "$(DESTDIR)" "$(PREFIX)"
 
 clean:
 	rm -rf build build-faults

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     match run(count, &arguments[2..]) {
         Ok(code) => ExitCode::from(code),
         Err(error) => {
-            eprintln!("ptlrun: {}: {error}", arguments[2].display());
+            eprintln!("ptlrun: {}: {error}", arguments[2].to_string_lossy());
             ExitCode::from(127)
         }
     }
