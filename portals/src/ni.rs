@@ -524,9 +524,8 @@ impl Interface {
             self.pt_end_change(change);
         }
         for round in 0..1000 {
-            let aims_at_us =
-                |header: &Header| hazard::names(&header.hazards, |word| word.target_md(self.index).is_some());
-            if !self.peer_headers().any(aims_at_us) {
+            let aims_at_us = |word: hazard::Word| word.target_md(self.index).is_some();
+            if !self.peer_headers().any(|(_, header)| hazard::names(&header.hazards, aims_at_us)) {
                 return;
             }
             os::relax(round);

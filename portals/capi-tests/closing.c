@@ -1,0 +1,43 @@
+/* An interface that was closed takes no more messages: what is sent to it leaves its memory alone. */
+#include "check.h"
+
+int main(void) {
+    ptl_handle_md_t from;
+    char buffer[8], data[8] = "too late";
+    unsigned last;
+    int rc;
+
+    start();
+    last = size - 1;
+    memset(buffer, 0, sizeof buffer);
+    target(PT, region(buffer, sizeof buffer, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
+    from = source(region(data, 4, 0, PTL_EQ_NONE));
+    barrier();
+    OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0)); /* so that it knows us, and we it */
+    barrier();
+    CHECK(memcmp(buffer, "too ", 4) == 0);
+    barrier();
+    if (rank == last && rank > 0) {
+        memset(buffer, 'm', sizeof buffer);
+        idle_eq = PTL_EQ_NONE;
+        OK(PtlNIFini(ni));
+    }
+    barrier();
+    if (rank != last) {
+        rc = PtlPut(from, PTL_ACK_REQ, next, PT, 0, 0, 4, 0);
+        CHECK(rc == PTL_OK || rc == PTL_PROCESS_INVALID);
+    }
+    barrier();
+    if (rank == last && rank > 0) {
+        CHECK(memcmp(buffer, "mmmmmmmm", 8) == 0);
+        RETURNS(PTL_NI_INVALID, PtlGetId(ni, &self));
+        RETURNS(PTL_FAIL, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni)); /* the others knew it */
+    }
+    PtlFini();
+    idle_eq = PTL_EQ_NONE;
+    if (failures == 0)
+        barrier();
+    if (rank == 0 && failures == 0)
+        printf("closing: PASS\n");
+    return failures != 0;
+}
