@@ -11,6 +11,14 @@ static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 /// What ends the job after a fatal message; a `fn(i32) -> !`, null for the default.
 static EXIT: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
 
+/// What is done between a fatal message and the end; a `fn()`, null for nothing.
+static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+
+/// Sets what is done between a fatal message and the end of the job: a backtrace, a pause for a debugger.
+pub fn set_after_fatal(hook: fn()) {
+    AFTER_FATAL.store(hook as *mut (), Ordering::Release);
+}
+
 /// Makes later messages name this rank.
 pub fn set_rank(rank: u32) {
     RANK.store(rank, Ordering::Relaxed);
@@ -101,6 +109,12 @@ pub fn fatal_line(cause: fmt::Arguments<'_>) {
 /// Ends the job with exit code 1 after telling why and what to do.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     emit("FATAL ERROR", cause, Some(remedy));
+    let hook = AFTER_FATAL.load(Ordering::Acquire);
+    if !hook.is_null() {
+        // SAFETY: AFTER_FATAL only ever holds null or a `fn()` stored by `set_after_fatal`.
+        let hook: fn() = unsafe { ::core::mem::transmute(hook) };
+        hook();
+    }
     let exit = EXIT.load(Ordering::Acquire);
     if exit.is_null() {
         crate::os::exit_now(1);

@@ -94,6 +94,7 @@ pub unsafe extern "C" fn gasneti_init(
     let job = Job::start(Choice { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     os::process::on_fork(forget_job);
+    super::tools::open();
     OK
 }
 

@@ -1,10 +1,11 @@
 //! The `gasnett_*` functions: what the headers do not do inline. None of them needs a job.
 
+use crate::core::signals;
 use crate::os::{self, locks};
-use crate::report;
 use crate::tools::{bytes, environment, number, process, stack, timer};
+use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::AtomicI32;
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::ffi::CString;
 use std::sync::OnceLock;
 
@@ -270,6 +271,9 @@ fn fatal(message: core::fmt::Arguments<'_>) -> ! {
         unsafe { print(2) };
     }
     gasnett_freezeForDebuggerErr();
+    // The handler of the abort has nothing to add.
+    PRINT_STACK.store(false, Ordering::Relaxed);
+    FREEZE.store(false, Ordering::Relaxed);
     os::process::flush_stdio();
     // SAFETY: no arguments.
     unsafe { libc::abort() }
@@ -301,9 +305,44 @@ pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, flagname
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_freezeForDebuggerErr() {
     if process::freeze_on_error() {
-        // SAFETY: an int of shim.c that lives for ever; only atomic accesses in this program.
-        process::freeze(unsafe { AtomicI32::from_ptr(&raw mut gasnet_frozen) }, "gasnet_frozen");
+        freeze();
     }
+}
+
+/// Whether GASNET_BACKTRACE asked for stacks of this process, and GASNET_FREEZE_ON_ERROR for a pause, at
+/// `gasnet_init`; fatal signals may come when nothing can be allocated to find out.
+static PRINT_STACK: AtomicBool = AtomicBool::new(false);
+static FREEZE: AtomicBool = AtomicBool::new(false);
+
+/// Prepares for debuggers what the environment asks for: freezes now, or prints the stack and freezes after a fatal
+/// error or signal; and shows the library's variables if GASNET_VERBOSEENV asks. Called by `gasnet_init` when the rank
+/// is known.
+pub(super) fn open() {
+    for v in env::TABLE {
+        let set = env::lookup(v.name);
+        environment::display(v.name, set.as_deref().unwrap_or(v.default), set.is_none());
+    }
+    PRINT_STACK.store(env::yes("GASNET_BACKTRACE") && stack::enabled(), Ordering::Relaxed);
+    FREEZE.store(process::freeze_on_error(), Ordering::Relaxed);
+    signals::set_after_fatal(|_| after_fatal());
+    report::set_after_fatal(after_fatal);
+    if env::yes("GASNET_FREEZE") {
+        freeze();
+    }
+}
+
+fn after_fatal() {
+    if PRINT_STACK.swap(false, Ordering::Relaxed) {
+        os::stack::print(2);
+    }
+    if FREEZE.swap(false, Ordering::Relaxed) {
+        freeze();
+    }
+}
+
+fn freeze() {
+    // SAFETY: an int of shim.c that lives for ever; only atomic accesses in this program.
+    process::freeze(unsafe { AtomicI32::from_ptr(&raw mut gasnet_frozen) }, "gasnet_frozen");
 }
 
 /// `gasnett_killmyprocess`: ends this process at once.

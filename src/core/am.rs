@@ -247,13 +247,6 @@ impl Ctx {
     }
 }
 
-impl Token {
-    /// Whether a reply may (still) be sent with this token.
-    pub fn may_reply(&self) -> bool {
-        !self.reply.get().is_null() && !self.replied.get()
-    }
-}
-
 impl Upcall for Ctx {
     #[inline]
     fn thread(self) -> usize {
