@@ -193,6 +193,24 @@ pub const TABLE: &[Var] = &[
         "accelerated Portals of Catamount, which this library is not built for",
     ),
     var(
+        "GASNET_VIS_AMPIPE",
+        Kind::Bool,
+        "0",
+        "pack the small pieces of vector, indexed and strided puts and gets into active messages",
+    ),
+    var(
+        "GASNET_VIS_REMOTECONTIG",
+        Kind::Bool,
+        "0",
+        "gather pieces that are contiguous at the other side: one put for many, packed gets",
+    ),
+    var(
+        "GASNET_VIS_MAXCHUNK",
+        Kind::Mem(1, TB),
+        "",
+        "largest piece that is packed or gathered; the default is what an active message has room for",
+    ),
+    var(
         "GASNET_TEST_COUNTERS",
         Kind::Text,
         "",

@@ -20,6 +20,7 @@ pub mod rma;
 pub mod sync;
 pub mod tools;
 pub mod value;
+pub mod vis;
 
 /// The job, from `gasnet_init` on.
 static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());

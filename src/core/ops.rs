@@ -2,8 +2,8 @@
 //! regions, which collect implicit operations behind one handle.
 //!
 //! The extended room opens and syncs operations, always for the calling thread; whoever polls completes them through
-//! [`Ops::complete`], from any thread. Invariants: an operation knows how many fragments it has before the first of
-//! them is initiated; slots are never moved or freed before the registry is; a slot's generation changes whenever
+//! [`Ops::complete`], from any thread. Invariants: a fragment is counted before it is
+//! initiated, and all are before the operation can be synced; slots are never moved or freed before the registry is; a slot's generation changes whenever
 //! its operation has been synced, so a handle that was synced already is recognised and counts as complete.
 
 use crate::conduit::OpId;
@@ -302,6 +302,13 @@ impl Ops {
         Handle::new(slot.generation.load(Ordering::Relaxed), op_id(EXPLICIT, thread, index))
     }
 
+    /// Adds fragments to an explicit operation that its owner, the caller, has opened and not handed out yet; to be
+    /// called before any of them is initiated.
+    pub fn extend(&self, handle: Handle, fragments: u32) {
+        let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
+        slot.issued.store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+    }
+
     /// Counts this many fragments to the open access region of `thread`, or to its implicit operations; to be
     /// called before any of them is initiated. Returns the name under which they are completed.
     pub fn begin_implicit(&self, thread: u16, which: Implicit, fragments: u32) -> OpId {
@@ -473,6 +480,19 @@ mod tests {
         ops.complete(h.op());
         assert!(ops.sync(0, h));
         assert!(ops.sync(0, Handle::INVALID));
+    }
+
+    #[test]
+    fn an_operation_may_grow_before_it_is_handed_out() {
+        let ops = Ops::new(1);
+        let h = ops.begin(0, 0);
+        ops.extend(h, 1);
+        ops.complete(h.op());
+        ops.extend(h, 2);
+        ops.complete(h.op());
+        assert!(!ops.sync(0, h));
+        ops.complete(h.op());
+        assert!(ops.sync(0, h));
     }
 
     #[test]

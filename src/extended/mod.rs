@@ -1,4 +1,5 @@
-//! The extended API: puts and gets, explicit and implicit operations, access regions, value forms, memset, barrier.
+//! The extended API: puts and gets, explicit and implicit operations, access regions, value forms, memset, barrier;
+//! vector, indexed and strided puts and gets.
 //!
 //! Called by `capi`, which has checked the arguments; calls core, and the conduit for peers whose segment is not mapped
 //! here. Among cross-mapped processes everything is a plain memory operation and complete at once.
@@ -10,6 +11,7 @@ pub mod memset;
 pub mod rma;
 pub mod sync;
 pub mod value;
+pub mod vis;
 
 use crate::core::am::{EXTENDED_BASE, InternalHandler};
 use crate::core::upper::Upper;
@@ -26,6 +28,10 @@ pub const HANDLERS: &[InternalHandler] = &[
     broadcast::on_piece,
     broadcast::on_got,
     broadcast::on_go,
+    vis::packing::on_put,
+    vis::packing::on_put_reply,
+    vis::packing::on_get,
+    vis::packing::on_get_reply,
 ];
 
 const MEMSET_REQUEST: u8 = EXTENDED_BASE;
@@ -35,12 +41,17 @@ const BROADCAST_READY: u8 = EXTENDED_BASE + 3;
 const BROADCAST_PIECE: u8 = EXTENDED_BASE + 4;
 const BROADCAST_GOT: u8 = EXTENDED_BASE + 5;
 const BROADCAST_GO: u8 = EXTENDED_BASE + 6;
+const VIS_PUT_REQUEST: u8 = EXTENDED_BASE + 7;
+const VIS_PUT_REPLY: u8 = EXTENDED_BASE + 8;
+const VIS_GET_REQUEST: u8 = EXTENDED_BASE + 9;
+const VIS_GET_REPLY: u8 = EXTENDED_BASE + 10;
 
 /// What this room keeps for a job.
 #[derive(Debug)]
 struct Extended {
     barrier: barrier::Barrier,
     broadcast: broadcast::Broadcast,
+    vis: vis::Vis,
 }
 
 impl Upper for Extended {
@@ -59,5 +70,6 @@ pub fn open(job: &'static Job) {
     job.upper.set(Box::new(Extended {
         barrier: barrier::Barrier::new(job),
         broadcast: broadcast::Broadcast::default(),
+        vis: vis::Vis::new(job),
     }));
 }

@@ -32,7 +32,7 @@ pub struct Remote {
 /// Both ranges must be accessible. Other threads and processes may touch them at the same time: ordering that is the
 /// client's contract with GASNet, and no Rust reference is made here.
 #[inline(always)]
-unsafe fn copy(dst: *mut u8, src: *const u8, n: usize) {
+pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, n: usize) {
     // SAFETY: the caller's promise; unaligned accesses are asked for as such.
     unsafe {
         match n {

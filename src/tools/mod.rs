@@ -3,6 +3,7 @@
 pub mod bytes;
 pub mod environment;
 pub mod number;
+pub mod pieces;
 pub mod process;
 pub mod stack;
 pub mod timer;

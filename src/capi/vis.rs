@@ -1,0 +1,434 @@
+//! Vector, indexed and strided puts and gets, and their arguments as text.
+//!
+//! The lists and arrays of a client are read before a call returns and not kept.
+
+use super::abi::{gasnet_handle_t, gasnet_node_t};
+use super::{bad_node, outside_segment};
+use crate::core::Job;
+use crate::core::segment::Segment;
+use crate::extended::vis::indexed::{Index, Indexed};
+use crate::extended::vis::pieces::{Piece, Shape};
+use crate::extended::vis::strided::Strided;
+use crate::extended::vis::vector::{self, MemVec, Vector};
+use crate::extended::vis::{self, Direction, Form};
+use crate::report;
+use crate::tools::pieces as text;
+use core::ffi::{c_char, c_void};
+use core::mem::{offset_of, size_of};
+
+const _: () = {
+    assert!(size_of::<MemVec>() == 2 * size_of::<usize>());
+    assert!(offset_of!(MemVec, len) == size_of::<usize>());
+    assert!(size_of::<MemvecStats>() == 5 * size_of::<usize>());
+    assert!(size_of::<AddrStats>() == 2 * size_of::<usize>());
+};
+
+/// What a client gave as a list.
+///
+/// # Safety
+/// `n` elements at `list` must be readable as long as the slice is used, unless `n` is 0.
+unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
+    if n == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { core::slice::from_raw_parts(list, n) }
+}
+
+/// The job and the segment of `node`.
+fn target(function: &str, node: gasnet_node_t) -> (&'static Job, &'static Segment) {
+    let job = super::rma::job(function);
+    if node >= job.nodes {
+        bad_node(function, node, job.nodes);
+    }
+    (job, &job.segments()[node])
+}
+
+/// Ends the job unless all pieces with any bytes lie in the segment of `node`.
+fn check_inside(
+    function: &str,
+    job: &'static Job,
+    node: gasnet_node_t,
+    segment: &Segment,
+    pieces: impl Iterator<Item = Piece>,
+) {
+    for (addr, n) in pieces {
+        if n != 0 && segment.offset(addr, n).is_none() {
+            outside_segment(function, job.ctx(), node, addr.cast(), n);
+        }
+    }
+}
+
+/// Ends the job unless both sides have the same number of bytes.
+fn check_totals(function: &str, direction: Direction, remote: usize, local: usize) {
+    if remote != local {
+        let (dst, src) = if direction == Direction::Put { (remote, local) } else { (local, remote) };
+        unequal(function, dst, src);
+    }
+}
+
+#[cold]
+fn unequal(function: &str, dst: usize, src: usize) -> ! {
+    report::fatal(
+        format_args!("{function}(): the destination has {dst} bytes in all, the source {src}"),
+        format_args!("Pass lists with the same total on both sides."),
+    )
+}
+
+/// # Safety
+/// As [`vis::transfer`].
+unsafe fn start(
+    function: &'static str,
+    form: Form,
+    direction: Direction,
+    job: &'static Job,
+    node: gasnet_node_t,
+    shape: &impl Shape,
+) -> gasnet_handle_t {
+    // SAFETY: the caller's promise.
+    unsafe { vis::transfer(function, job, direction, form, node, shape) }.0 as gasnet_handle_t
+}
+
+/// # Safety
+/// Both lists must be readable; the local pieces must be accessible until the operation is synced.
+unsafe fn vector(
+    function: &'static str,
+    form: Form,
+    direction: Direction,
+    node: gasnet_node_t,
+    (remote_count, remote): (usize, *const MemVec),
+    (local_count, local): (usize, *const MemVec),
+) -> gasnet_handle_t {
+    let (job, segment) = target(function, node);
+    // SAFETY: the caller's promise.
+    let shape = unsafe { Vector { remote: slice(remote, remote_count), local: slice(local, local_count) } };
+    check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
+    check_inside(function, job, node, segment, vector::pieces(shape.remote));
+    // SAFETY: checked; the rest is the caller's promise.
+    unsafe { start(function, form, direction, job, node, &shape) }
+}
+
+/// Number of pieces, their addresses, bytes of each.
+type List = (usize, *const *mut c_void, usize);
+
+/// # Safety
+/// Both lists must be readable; the local pieces must be accessible until the operation is synced.
+unsafe fn indexed(
+    function: &'static str,
+    form: Form,
+    direction: Direction,
+    node: gasnet_node_t,
+    remote: List,
+    local: List,
+) -> gasnet_handle_t {
+    let (job, segment) = target(function, node);
+    // SAFETY: the caller's promise.
+    let index = |(n, list, len): List| Index { list: unsafe { slice(list.cast(), n) }, len };
+    let shape = Indexed { remote: index(remote), local: index(local) };
+    check_totals(function, direction, shape.remote.total(), shape.local.total());
+    check_inside(function, job, node, segment, shape.remote.pieces());
+    // SAFETY: checked; the rest is the caller's promise.
+    unsafe { start(function, form, direction, job, node, &shape) }
+}
+
+/// First byte and strides.
+type Side = (*mut c_void, *const usize);
+
+/// # Safety
+/// `levels` strides of each side and `levels + 1` counts must be readable; the local elements must be accessible until
+/// the operation is synced.
+unsafe fn strided(
+    function: &'static str,
+    form: Form,
+    direction: Direction,
+    node: gasnet_node_t,
+    remote: Side,
+    local: Side,
+    count: *const usize,
+    levels: usize,
+) -> gasnet_handle_t {
+    let (job, segment) = target(function, node);
+    // SAFETY: the caller's promise.
+    let shape = unsafe {
+        let (strides, local_strides) = (slice(remote.1, levels), slice(local.1, levels));
+        Strided::new(remote.0.cast(), strides, local.0.cast(), local_strides, slice(count, levels + 1))
+    };
+    let Some(shape) = shape else { too_large(function, levels) };
+    check_inside(function, job, node, segment, core::iter::once(shape.remote_extent()));
+    // SAFETY: checked; the rest is the caller's promise.
+    unsafe { start(function, form, direction, job, node, &shape) }
+}
+
+#[cold]
+fn too_large(function: &str, levels: usize) -> ! {
+    report::fatal(
+        format_args!("{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"),
+        format_args!("Pass the number of bytes first, then a count for each stride; strides count bytes."),
+    )
+}
+
+/// Exports the three forms of a function; `$call` is given the name and the form.
+macro_rules! forms {
+    ($blocking:ident $nb:ident $nbi:ident ($($arg:ident: $type:ty),*) $call:expr) => {
+        forms!(@one $blocking Form::Blocking, ($($arg: $type),*) $call);
+        forms!(@one $nb Form::Explicit, ($($arg: $type),*) -> gasnet_handle_t, $call);
+        forms!(@one $nbi Form::Implicit, ($($arg: $type),*) $call);
+    };
+    (@one $name:ident $form:expr, ($($arg:ident: $type:ty),*) $call:expr) => {
+        #[doc = concat!("`", stringify!($name), "`")]
+        ///
+        /// # Safety
+        /// Lists and arrays must be readable as long as they say; the local side must be accessible until the
+        /// operation is complete, and the pieces of the destination must not overlap.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) {
+            // SAFETY: the caller's promise.
+            unsafe { $call(stringify!($name), $form) };
+        }
+    };
+    (@one $name:ident $form:expr, ($($arg:ident: $type:ty),*) -> $result:ty, $call:expr) => {
+        #[doc = concat!("`", stringify!($name), "`")]
+        ///
+        /// # Safety
+        /// Lists and arrays must be readable as long as they say; the local side must be accessible until the
+        /// operation is synced, and the pieces of the destination must not overlap.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
+            // SAFETY: the caller's promise.
+            unsafe { $call(stringify!($name), $form) }
+        }
+    };
+}
+
+forms! {
+    gasnet_putv_bulk gasnet_putv_nb_bulk gasnet_putv_nbi_bulk
+    (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const MemVec, srccount: usize, srclist: *const MemVec)
+    |name, form| vector(name, form, Direction::Put, dstnode, (dstcount, dstlist), (srccount, srclist))
+}
+
+forms! {
+    gasnet_getv_bulk gasnet_getv_nb_bulk gasnet_getv_nbi_bulk
+    (dstcount: usize, dstlist: *const MemVec, srcnode: gasnet_node_t, srccount: usize, srclist: *const MemVec)
+    |name, form| vector(name, form, Direction::Get, srcnode, (srccount, srclist), (dstcount, dstlist))
+}
+
+forms! {
+    gasnet_puti_bulk gasnet_puti_nb_bulk gasnet_puti_nbi_bulk
+    (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
+     srccount: usize, srclist: *const *mut c_void, srclen: usize)
+    |name, form| indexed(
+        name, form, Direction::Put, dstnode, (dstcount, dstlist, dstlen), (srccount, srclist, srclen)
+    )
+}
+
+forms! {
+    gasnet_geti_bulk gasnet_geti_nb_bulk gasnet_geti_nbi_bulk
+    (dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
+     srcnode: gasnet_node_t, srccount: usize, srclist: *const *mut c_void, srclen: usize)
+    |name, form| indexed(
+        name, form, Direction::Get, srcnode, (srccount, srclist, srclen), (dstcount, dstlist, dstlen)
+    )
+}
+
+forms! {
+    gasnet_puts_bulk gasnet_puts_nb_bulk gasnet_puts_nbi_bulk
+    (dstnode: gasnet_node_t, dstaddr: *mut c_void, dststrides: *const usize,
+     srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
+    |name, form| strided(
+        name, form, Direction::Put, dstnode, (dstaddr, dststrides), (srcaddr, srcstrides), count, stridelevels
+    )
+}
+
+forms! {
+    gasnet_gets_bulk gasnet_gets_nb_bulk gasnet_gets_nbi_bulk
+    (dstaddr: *mut c_void, dststrides: *const usize, srcnode: gasnet_node_t,
+     srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
+    |name, form| strided(
+        name, form, Direction::Get, srcnode, (srcaddr, srcstrides), (dstaddr, dststrides), count, stridelevels
+    )
+}
+
+/// `gasneti_memveclist_stats_t`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MemvecStats {
+    /// Bytes of the shortest piece.
+    minsz: usize,
+    /// Bytes of the longest piece.
+    maxsz: usize,
+    /// Bytes of all pieces.
+    totalsz: usize,
+    /// Lowest address.
+    minaddr: *mut c_void,
+    /// Highest address of a last byte.
+    maxaddr: *mut c_void,
+}
+
+/// `gasneti_addrlist_stats_t`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct AddrStats {
+    /// Lowest address.
+    minaddr: *mut c_void,
+    /// Highest address of a last byte.
+    maxaddr: *mut c_void,
+}
+
+/// `gasnett_format_memveclist_bufsz`: bytes that [`gasnett_format_memveclist`] may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_memveclist_bufsz(count: usize) -> usize {
+    text::room(count)
+}
+
+/// `gasnett_format_memveclist`
+///
+/// # Safety
+/// `count` elements of `list` must be readable, and [`gasnett_format_memveclist_bufsz`] bytes at `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_memveclist(
+    buf: *mut c_char,
+    count: usize,
+    list: *const MemVec,
+) -> MemvecStats {
+    // SAFETY: the caller's promise, here and below.
+    let list = unsafe { slice(list, count) };
+    // SAFETY: as above.
+    let mut buffer = unsafe { text::Buffer::new(buf, text::room(count)) };
+    let s = buffer.list(vector::pieces(list));
+    MemvecStats {
+        minsz: s.shortest,
+        maxsz: s.longest,
+        totalsz: s.total,
+        minaddr: s.lowest as *mut c_void,
+        maxaddr: s.highest as *mut c_void,
+    }
+}
+
+/// `gasnett_format_putvgetv_bufsz`: bytes that [`gasnett_format_putvgetv`] may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_putvgetv_bufsz(dstcount: usize, srccount: usize) -> usize {
+    text::room(dstcount) + text::room(srccount)
+}
+
+/// `gasnett_format_putvgetv`; returns the number of bytes that are transferred.
+///
+/// # Safety
+/// Both lists must be readable, and [`gasnett_format_putvgetv_bufsz`] bytes at `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_putvgetv(
+    buf: *mut c_char,
+    node: gasnet_node_t,
+    dstcount: usize,
+    dstlist: *const MemVec,
+    srccount: usize,
+    srclist: *const MemVec,
+) -> usize {
+    // SAFETY: the caller's promise, here and below.
+    let (dst, src) = unsafe { (slice(dstlist, dstcount), slice(srclist, srccount)) };
+    // SAFETY: as above.
+    let mut buffer = unsafe { text::Buffer::new(buf, gasnett_format_putvgetv_bufsz(dstcount, srccount)) };
+    buffer.both(node, vector::pieces(dst), vector::pieces(src))
+}
+
+/// `gasnett_format_addrlist_bufsz`: bytes that [`gasnett_format_addrlist`] may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_addrlist_bufsz(count: usize) -> usize {
+    text::room(count)
+}
+
+/// `gasnett_format_addrlist`
+///
+/// # Safety
+/// `count` elements of `list` must be readable, and [`gasnett_format_addrlist_bufsz`] bytes at `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_addrlist(
+    buf: *mut c_char,
+    count: usize,
+    list: *const *mut c_void,
+    len: usize,
+) -> AddrStats {
+    // SAFETY: the caller's promise, here and below.
+    let index = Index { list: unsafe { slice(list.cast(), count) }, len };
+    // SAFETY: as above.
+    let mut buffer = unsafe { text::Buffer::new(buf, text::room(count)) };
+    let s = buffer.list(index.pieces());
+    AddrStats { minaddr: s.lowest as *mut c_void, maxaddr: s.highest as *mut c_void }
+}
+
+/// `gasnett_format_putigeti_bufsz`: bytes that [`gasnett_format_putigeti`] may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_putigeti_bufsz(dstcount: usize, srccount: usize) -> usize {
+    text::room(dstcount) + text::room(srccount)
+}
+
+/// `gasnett_format_putigeti`; returns the number of bytes that are transferred.
+///
+/// # Safety
+/// Both lists must be readable, and [`gasnett_format_putigeti_bufsz`] bytes at `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_putigeti(
+    buf: *mut c_char,
+    node: gasnet_node_t,
+    dstcount: usize,
+    dstlist: *const *mut c_void,
+    dstlen: usize,
+    srccount: usize,
+    srclist: *const *mut c_void,
+    srclen: usize,
+) -> usize {
+    // SAFETY: the caller's promise, here and below.
+    let dst = Index { list: unsafe { slice(dstlist.cast(), dstcount) }, len: dstlen };
+    // SAFETY: as above.
+    let src = Index { list: unsafe { slice(srclist.cast(), srccount) }, len: srclen };
+    // SAFETY: as above.
+    let mut buffer = unsafe { text::Buffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };
+    buffer.both(node, dst.pieces(), src.pieces())
+}
+
+/// `gasnett_format_strides_bufsz`: bytes that [`gasnett_format_strides`] may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_strides_bufsz(count: usize) -> usize {
+    text::room(count)
+}
+
+/// `gasnett_format_strides`
+///
+/// # Safety
+/// `count` elements of `list` must be readable, and [`gasnett_format_strides_bufsz`] bytes at `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_strides(buf: *mut c_char, count: usize, list: *const usize) {
+    // SAFETY: the caller's promise.
+    unsafe { text::Buffer::new(buf, text::room(count)).numbers(slice(list, count)) };
+}
+
+/// `gasnett_format_putsgets_bufsz`: bytes that [`gasnett_format_putsgets`] may write.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_format_putsgets_bufsz(stridelevels: usize) -> usize {
+    3 * text::room(stridelevels + 1)
+}
+
+/// `gasnett_format_putsgets`; returns the number of bytes that are transferred. `stats` is not used.
+///
+/// # Safety
+/// `stridelevels` strides of each side and one more count must be readable, and [`gasnett_format_putsgets_bufsz`] bytes
+/// at `buf` writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_format_putsgets(
+    buf: *mut c_char,
+    _stats: *mut c_void,
+    node: gasnet_node_t,
+    dstaddr: *mut c_void,
+    dststrides: *const usize,
+    srcaddr: *mut c_void,
+    srcstrides: *const usize,
+    count: *const usize,
+    stridelevels: usize,
+) -> usize {
+    // SAFETY: the caller's promise, here and below.
+    let (dst, src, count) = unsafe {
+        (slice(dststrides, stridelevels), slice(srcstrides, stridelevels), slice(count, stridelevels + 1))
+    };
+    // SAFETY: as above.
+    let mut buffer = unsafe { text::Buffer::new(buf, gasnett_format_putsgets_bufsz(stridelevels)) };
+    buffer.section(node, (dstaddr as usize, dst), (srcaddr as usize, src), count)
+}

@@ -1,0 +1,42 @@
+//! Indexed shapes: lists of addresses, where all pieces of a side have one length.
+//!
+//! Made by `capi` from the lists of a client, which are read before the call returns and not kept.
+
+use super::pieces::{Piece, Run, Shape, zip};
+
+/// The pieces of one side.
+#[derive(Clone, Copy, Debug)]
+pub struct Index<'a> {
+    /// First byte of each.
+    pub list: &'a [*mut u8],
+    /// Bytes of each.
+    pub len: usize,
+}
+
+impl Index<'_> {
+    /// The pieces.
+    pub fn pieces(&self) -> impl Iterator<Item = Piece> + Clone {
+        self.list.iter().map(|&addr| (addr, self.len))
+    }
+
+    /// Bytes of all.
+    pub fn total(&self) -> usize {
+        self.list.len().saturating_mul(self.len)
+    }
+}
+
+/// A transfer between two lists of addresses.
+#[derive(Clone, Copy, Debug)]
+pub struct Indexed<'a> {
+    /// The pieces there.
+    pub remote: Index<'a>,
+    /// The pieces here.
+    pub local: Index<'a>,
+}
+
+impl Shape for Indexed<'_> {
+    #[inline]
+    fn each(&self, f: impl FnMut(Run)) {
+        zip(self.remote.pieces(), self.local.pieces(), f);
+    }
+}

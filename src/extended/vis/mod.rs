@@ -1,0 +1,296 @@
+//! Vector, indexed and strided puts and gets: many pieces of memory in one operation.
+//!
+//! Called by `capi` with checked arguments. Between cross-mapped processes a transfer is direct copies and complete at
+//! once. Otherwise everything is initiated before the call returns, so that lists and strides may be reused then, and
+//! collected in one operation of [`crate::core::ops`]: a put or get per run, or pieces put together, see [`Plan`].
+
+pub mod indexed;
+pub mod packing;
+pub mod pieces;
+pub mod strided;
+pub mod vector;
+
+use super::rma::copy;
+use crate::conduit::{CHUNK, OpId};
+use crate::core::ops::{Handle, Implicit};
+use crate::core::{Ctx, Job};
+use crate::{env, fault};
+use core::sync::atomic::{Ordering, fence};
+use packing::{GetPacker, PutPacker, ROW};
+use pieces::{Run, Shape};
+
+/// Which way the data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From here to there.
+    Put,
+    /// From there to here.
+    Get,
+}
+
+/// How the operation is completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// When the call returns.
+    Blocking,
+    /// By its handle.
+    Explicit,
+    /// With the implicit operations of the thread, or its access region.
+    Implicit,
+}
+
+/// What this folder keeps for a job.
+#[derive(Debug)]
+pub struct Vis {
+    /// `GASNET_VIS_AMPIPE`
+    ampipe: bool,
+    /// `GASNET_VIS_REMOTECONTIG`
+    remote_contig: bool,
+    /// `GASNET_VIS_MAXCHUNK`: largest piece that is put together with others, in bytes.
+    max_chunk: usize,
+    gets: packing::Gets,
+}
+
+impl Vis {
+    /// Reads the environment.
+    pub(super) fn new(job: &Job) -> Vis {
+        let most = job.conduit.max_medium() - ROW;
+        Vis {
+            ampipe: env::yes("GASNET_VIS_AMPIPE"),
+            remote_contig: env::yes("GASNET_VIS_REMOTECONTIG"),
+            max_chunk: env::mem("GASNET_VIS_MAXCHUNK").map_or(most, |n| most.min(n as usize)),
+            gets: packing::Gets::default(),
+        }
+    }
+}
+
+/// How the runs of one operation travel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    /// A put or get for each.
+    Each,
+    /// Puts of what was gathered here, for runs that are neighbours there.
+    Gathered,
+    /// Mediums, scattered or gathered by a handler of the target.
+    Packed,
+}
+
+/// What a shape looks like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Survey {
+    runs: usize,
+    /// Runs that do not continue the one before them there.
+    remote_runs: usize,
+}
+
+fn survey(shape: &impl Shape) -> Survey {
+    let mut s = Survey { runs: 0, remote_runs: 0 };
+    let mut end = core::ptr::null_mut();
+    shape.each(|run| {
+        s.runs += 1;
+        s.remote_runs += usize::from(run.remote != end);
+        end = run.remote.wrapping_add(run.n);
+    });
+    s
+}
+
+impl Vis {
+    fn plan(&self, direction: Direction, s: Survey) -> Plan {
+        // Two neighbours for each that has none.
+        let contiguous = s.runs >= 2 * s.remote_runs;
+        match direction {
+            _ if s.runs < 2 => Plan::Each,
+            Direction::Put if contiguous && self.remote_contig => Plan::Gathered,
+            Direction::Get if contiguous && self.remote_contig => Plan::Packed,
+            _ if self.ampipe => Plan::Packed,
+            _ => Plan::Each,
+        }
+    }
+}
+
+/// An operation whose messages are being initiated.
+#[derive(Debug)]
+pub struct Issue {
+    ctx: Ctx,
+    node: u32,
+    direction: Direction,
+    /// `None` for the implicit form.
+    handle: Option<Handle>,
+    function: &'static str,
+}
+
+impl Issue {
+    /// Counts fragments that are about to be initiated, and names their operation.
+    fn count(&self, fragments: u32) -> OpId {
+        let ops = &self.ctx.job.ops;
+        match (self.handle, self.direction) {
+            (Some(handle), _) => {
+                ops.extend(handle, fragments);
+                handle.op()
+            }
+            (None, Direction::Put) => ops.begin_implicit(self.ctx.thread, Implicit::Puts, fragments),
+            (None, Direction::Get) => ops.begin_implicit(self.ctx.thread, Implicit::Gets, fragments),
+        }
+    }
+
+    /// A put or get of its own.
+    ///
+    /// # Safety
+    /// The local side must stay accessible until the operation is synced; the remote side lies in the segment.
+    unsafe fn each(&self, run: Run) {
+        let conduit = &self.ctx.job.conduit;
+        let op = self.count(conduit.fragments(run.n));
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.direction {
+                Direction::Put => conduit.put(self.ctx, self.node, run.remote, run.local, run.n, op, true),
+                Direction::Get => conduit.get(self.ctx, run.local, self.node, run.remote, run.n, op),
+            }
+        }
+    }
+}
+
+/// Gathers runs that are neighbours there, and puts them at once.
+struct Gather<'a> {
+    issue: &'a Issue,
+    data: [u8; CHUNK],
+    /// First byte there.
+    remote: *mut u8,
+    used: usize,
+}
+
+impl Gather<'_> {
+    /// # Safety
+    /// As [`Issue::each`], and the run is no longer than a chunk.
+    unsafe fn push(&mut self, run: Run) {
+        if self.remote.wrapping_add(self.used) != run.remote || self.used + run.n > CHUNK {
+            self.put();
+            self.remote = run.remote;
+        }
+        // SAFETY: fits; readable, as the caller promises.
+        unsafe { copy(self.data.as_mut_ptr().add(self.used), run.local, run.n) };
+        self.used += run.n;
+    }
+
+    fn put(&mut self) {
+        let (issue, n) = (self.issue, self.used);
+        if n != 0 {
+            let op = issue.count(issue.ctx.job.conduit.fragments(n));
+            let conduit = &issue.ctx.job.conduit;
+            // SAFETY: not bulk, so that the buffer is not read after the call; the runs were in the segment.
+            unsafe { conduit.put(issue.ctx, issue.node, self.remote, self.data.as_ptr(), n, op, false) };
+        }
+        self.used = 0;
+    }
+}
+
+/// Initiates the messages of a transfer.
+///
+/// # Safety
+/// As [`transfer`].
+unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
+    let vis = &issue.ctx.job.upper.get::<super::Extended>().vis;
+    let room = issue.ctx.job.conduit.max_medium();
+    let small = |run: Run| run.n <= vis.max_chunk;
+    // SAFETY: in each arm, the caller's promise.
+    match (vis.plan(issue.direction, survey(shape)), issue.direction) {
+        (Plan::Gathered, _) => {
+            let mut gather = Gather { issue, data: [0; CHUNK], remote: core::ptr::null_mut(), used: 0 };
+            shape.each(|run| unsafe { if small(run) { gather.push(run) } else { issue.each(run) } });
+            gather.put();
+        }
+        (Plan::Packed, Direction::Put) => {
+            let mut packer = PutPacker::new(issue, room);
+            shape.each(|run| unsafe { if small(run) { packer.push(run) } else { issue.each(run) } });
+            packer.send();
+        }
+        (Plan::Packed, Direction::Get) => {
+            let mut packer = GetPacker::new(issue, room);
+            shape.each(|run| if small(run) { packer.push(run) } else { unsafe { issue.each(run) } });
+            packer.send();
+        }
+        (Plan::Each, _) => shape.each(|run| unsafe { issue.each(run) }),
+    }
+}
+
+/// Copies between cross-mapped processes; `delta` leads from an address of the owner to the same byte here.
+///
+/// # Safety
+/// As [`transfer`].
+unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
+    let flip = |to: *mut u8, fault: &str| {
+        if fault::on(fault) {
+            // SAFETY: the first of at least one byte that was just written.
+            unsafe { *to ^= 1 };
+        }
+    };
+    match direction {
+        Direction::Put => {
+            fence(Ordering::Release);
+            shape.each(|run| {
+                let to = run.remote.wrapping_add(delta);
+                // SAFETY: the mapping of a range in the segment; the local side is the caller's promise.
+                unsafe { copy(to, run.local, run.n) };
+                flip(to, "flip_put");
+            });
+            fence(Ordering::Release);
+        }
+        Direction::Get => {
+            shape.each(|run| {
+                // SAFETY: as above.
+                unsafe { copy(run.local, run.remote.wrapping_add(delta), run.n) };
+                flip(run.local, "flip_get");
+            });
+            fence(Ordering::Acquire);
+        }
+    }
+}
+
+/// Puts or gets all pieces of a shape; `function` names the caller in messages. INVALID if it is complete when this
+/// returns, or implicit.
+///
+/// # Safety
+/// The remote side must have been checked to lie in the segment of `node`. The local side must be accessible, and
+/// stay as it is until the operation is synced; the pieces of the destination do not overlap.
+pub unsafe fn transfer(
+    function: &'static str,
+    job: &'static Job,
+    direction: Direction,
+    form: Form,
+    node: u32,
+    shape: &impl Shape,
+) -> Handle {
+    let segment = &job.segments()[node];
+    if !segment.local.is_null() {
+        let delta = (segment.local as usize).wrapping_sub(segment.base as usize);
+        // SAFETY: the caller's promise.
+        unsafe { directly(direction, delta, shape) };
+        return Handle::INVALID;
+    }
+    let ctx = job.ctx();
+    let handle = (form != Form::Implicit).then(|| job.ops.begin(ctx.thread, 0));
+    let issue = Issue { ctx, node, direction, handle, function };
+    // SAFETY: the caller's promise.
+    unsafe { initiate(&issue, shape) };
+    match (form, handle) {
+        (Form::Blocking, Some(handle)) => ctx.wait_op(handle),
+        (_, Some(handle)) if !ctx.op_done(handle) => return handle,
+        _ => {}
+    }
+    Handle::INVALID
+}
+
+#[cfg(test)]
+mod tests {
+    use super::vector::{MemVec, Vector};
+    use super::*;
+
+    #[test]
+    fn neighbours_there_are_seen() {
+        let v = |addr: usize, len| MemVec { addr: core::ptr::without_provenance_mut(addr), len };
+        let shape =
+            Vector { remote: &[v(100, 12), v(200, 4)], local: &[v(10, 4), v(20, 4), v(30, 4), v(40, 4)] };
+        assert_eq!(survey(&shape), Survey { runs: 4, remote_runs: 2 });
+        assert_eq!(survey(&Vector { remote: &[], local: &[] }), Survey { runs: 0, remote_runs: 0 });
+    }
+}

@@ -1,0 +1,201 @@
+//! Strided shapes: sections of arrays of any number of dimensions.
+//!
+//! Made by `capi` from the arrays of a client, which are read once and not kept. Invariant: levels of one element are
+//! dropped, and levels that are contiguous on both sides are folded into one; so each level that is left doubles the
+//! number of bytes at least, and there are fewer than 64.
+
+use super::pieces::{Run, Shape};
+
+/// Most levels that can be left: the total is below 2^64 and has at least one byte.
+const LEVELS: usize = 63;
+
+/// A level of the loop nest over a section.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Level {
+    count: usize,
+    /// Bytes from one element to the next, there.
+    remote: usize,
+    /// The same, here.
+    local: usize,
+}
+
+/// A transfer between two sections of the same form.
+#[derive(Clone, Copy, Debug)]
+pub struct Strided {
+    remote: *mut u8,
+    local: *mut u8,
+    /// Bytes of a run; 0 if the section is empty.
+    n: usize,
+    levels: [Level; LEVELS],
+    used: usize,
+    /// Bytes from the first to behind the last, there.
+    span: usize,
+}
+
+impl Strided {
+    /// A section with `count[0]` contiguous bytes and `count[i + 1]` elements in the dimension whose strides in bytes
+    /// are `remote_strides[i]` and `local_strides[i]`. Any count of 0 makes it empty. `None` if its bytes, or the
+    /// distance from the first to the last there, cannot be counted in 64 bits.
+    pub fn new(
+        remote: *mut u8,
+        remote_strides: &[usize],
+        local: *mut u8,
+        local_strides: &[usize],
+        count: &[usize],
+    ) -> Option<Strided> {
+        let mut s = Strided {
+            remote,
+            local,
+            n: count[0],
+            levels: [Level::default(); LEVELS],
+            used: 0,
+            span: count[0],
+        };
+        if count.contains(&0) {
+            s.n = 0;
+            s.span = 0;
+            return Some(s);
+        }
+        count.iter().try_fold(1, |product: usize, &c| product.checked_mul(c))?;
+        for ((&remote, &local), &count) in remote_strides.iter().zip(local_strides).zip(&count[1..]) {
+            if count == 1 {
+                continue;
+            }
+            s.span = remote.checked_mul(count - 1)?.checked_add(s.span)?;
+            let outer = Level { count, remote, local };
+            let Some(inner) = s.levels[..s.used].last_mut() else {
+                if remote == s.n && local == s.n {
+                    s.n *= count;
+                } else {
+                    s.levels[0] = outer;
+                    s.used = 1;
+                }
+                continue;
+            };
+            let folds =
+                |stride: usize, inner_stride: usize| inner_stride.checked_mul(inner.count) == Some(stride);
+            if folds(remote, inner.remote) && folds(local, inner.local) {
+                inner.count *= count;
+            } else {
+                s.levels[s.used] = outer;
+                s.used += 1;
+            }
+        }
+        Some(s)
+    }
+
+    /// Where the remote side is: its first byte, and the bytes from there to behind its last, 0 for none.
+    pub fn remote_extent(&self) -> (*mut u8, usize) {
+        (self.remote, self.span)
+    }
+}
+
+impl Shape for Strided {
+    #[inline]
+    fn each(&self, mut f: impl FnMut(Run)) {
+        let n = self.n;
+        if n == 0 {
+            return;
+        }
+        let Some((inner, outer)) = self.levels[..self.used].split_first() else {
+            return f(Run { remote: self.remote, local: self.local, n });
+        };
+        let (mut remote, mut local) = (self.remote, self.local);
+        let mut index = [0; LEVELS];
+        loop {
+            for i in 0..inner.count {
+                f(Run {
+                    remote: remote.wrapping_add(i * inner.remote),
+                    local: local.wrapping_add(i * inner.local),
+                    n,
+                });
+            }
+            // The next index of the outer levels, as an odometer counts.
+            let mut at = 0;
+            loop {
+                let Some(level) = outer.get(at) else { return };
+                index[at] += 1;
+                if index[at] < level.count {
+                    remote = remote.wrapping_add(level.remote);
+                    local = local.wrapping_add(level.local);
+                    break;
+                }
+                index[at] = 0;
+                remote = remote.wrapping_sub((level.count - 1) * level.remote);
+                local = local.wrapping_sub((level.count - 1).wrapping_mul(level.local));
+                at += 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn section(remote: &[usize], local: &[usize], count: &[usize]) -> Option<Strided> {
+        let at = core::ptr::without_provenance_mut;
+        Strided::new(at(1000), remote, at(5000), local, count)
+    }
+
+    fn runs(s: &Strided) -> Vec<(usize, usize, usize)> {
+        let mut all = Vec::new();
+        s.each(|r| all.push((r.remote as usize, r.local as usize, r.n)));
+        all
+    }
+
+    /// Byte by byte, by the definition.
+    fn bytes(remote: &[usize], local: &[usize], count: &[usize]) -> Vec<(usize, usize)> {
+        let mut all = vec![(1000, 5000)];
+        for level in (0..count.len()).rev() {
+            let stride = |s: &[usize]| if level == 0 { 1 } else { s[level - 1] };
+            let (r, l) = (stride(remote), stride(local));
+            all = all
+                .iter()
+                .flat_map(|&(a, b)| (0..count[level]).map(move |i| (a + i * r, b + i * l)))
+                .collect();
+        }
+        all
+    }
+
+    #[test]
+    fn every_byte_once_and_in_order() {
+        let cases: &[(&[usize], &[usize], &[usize])] = &[
+            (&[], &[], &[7]),
+            (&[], &[], &[0]),
+            (&[8], &[16], &[4, 3]),
+            (&[8], &[8], &[8, 3]),
+            (&[8, 24], &[8, 24], &[8, 3, 5]),
+            (&[8, 24], &[8, 32], &[8, 3, 5]),
+            (&[10, 30, 120], &[4, 12, 60], &[4, 3, 4, 2]),
+            (&[10, 30, 120], &[4, 12, 60], &[4, 3, 0, 2]),
+            (&[10, 99, 30, 120], &[4, 77, 12, 60], &[4, 3, 1, 4, 2]),
+            (&[2; 20], &[3; 20], &[2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]),
+        ];
+        for &(remote, local, count) in cases {
+            let s = section(remote, local, count).unwrap();
+            let walked: Vec<_> =
+                runs(&s).into_iter().flat_map(|(r, l, n)| (0..n).map(move |i| (r + i, l + i))).collect();
+            let want = bytes(remote, local, count);
+            assert_eq!(walked, want, "{count:?}");
+            let end = want.iter().map(|b| b.0 + 1).max().unwrap_or(1000);
+            assert_eq!(s.remote_extent(), (core::ptr::without_provenance_mut(1000), end - 1000), "{count:?}");
+        }
+    }
+
+    #[test]
+    fn contiguous_levels_are_one() {
+        assert_eq!(runs(&section(&[8, 24], &[8, 24], &[8, 3, 5]).unwrap()), [(1000, 5000, 120)]);
+        assert_eq!(section(&[10, 30], &[20, 60], &[4, 3, 5]).unwrap().used, 1);
+        assert_eq!(section(&[10, 31], &[20, 60], &[4, 3, 5]).unwrap().used, 2);
+    }
+
+    #[test]
+    fn what_cannot_be_counted_is_refused() {
+        assert!(section(&[1 << 40], &[1 << 40], &[1 << 40, 1 << 40]).is_none());
+        assert!(section(&[1 << 63, 1 << 63], &[1, 1], &[1, 2, 2]).is_none());
+        assert!(section(&[1 << 63], &[1], &[0, 9]).is_some());
+    }
+}

@@ -1,0 +1,41 @@
+//! Vectors: lists of pieces, each with its own length.
+//!
+//! Made by `capi` from the lists of a client, which are read before the call returns and not kept.
+
+use super::pieces::{Piece, Run, Shape, zip};
+
+/// `gasnet_memvec_t`: a piece of memory.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct MemVec {
+    /// First byte.
+    pub addr: *mut u8,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// A transfer between two lists of pieces.
+#[derive(Clone, Copy, Debug)]
+pub struct Vector<'a> {
+    /// The pieces there.
+    pub remote: &'a [MemVec],
+    /// The pieces here.
+    pub local: &'a [MemVec],
+}
+
+/// The pieces of a list.
+pub fn pieces(list: &[MemVec]) -> impl Iterator<Item = Piece> + Clone {
+    list.iter().map(|v| (v.addr, v.len))
+}
+
+/// Bytes of a list.
+pub fn total(list: &[MemVec]) -> usize {
+    list.iter().fold(0, |sum: usize, v| sum.saturating_add(v.len))
+}
+
+impl Shape for Vector<'_> {
+    #[inline]
+    fn each(&self, f: impl FnMut(Run)) {
+        zip(pieces(self.remote), pieces(self.local), f);
+    }
+}
