@@ -11,6 +11,7 @@
 /* threads: both */
 #include "check.h"
 
+#include <gasnet_vis.h>
 #include <sys/wait.h>
 
 /* When a case runs. */
@@ -207,6 +208,36 @@ static void get_nb_outside(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(buffer,
 static void memset_outside(void) { gasnet_memset(0, at_end(4), 1, 8); }
 static void put_val_outside(void) { gasnet_put_val(0, at_end(4), 1, 8); }
 static void get_val_outside(void) { gasnet_get_val(0, at_end(4), 8); }
+/* The second of two pieces is outside; the empty third may be. */
+static void putv_outside(void) {
+    gasnet_memvec_t dst[3] = {{at_end(64), 8}, {at_end(4), 8}, {NULL, 0}}, src[1] = {{buffer, 16}};
+    gasnet_putv_bulk(0, 3, dst, 1, src);
+}
+static void geti_outside(void) {
+    void *src[2] = {at_end(64), at_end(4)}, *dst[1] = {buffer};
+    gasnet_wait_syncnb(gasnet_geti_nb_bulk(1, dst, 16, 0, 2, src, 8));
+}
+/* Three elements of 8 bytes, the last of which begins 4 bytes before the end. */
+static void puts_outside(void) {
+    size_t strides[1] = {16}, count[2] = {8, 3};
+    gasnet_puts_nbi_bulk(0, at_end(36), strides, buffer, strides, count, 1);
+}
+static void gets_too_large(void) {
+    size_t strides[2] = {16, (size_t)1 << 62}, count[3] = {8, 3, 9};
+    gasnet_gets_bulk(buffer, strides, 0, at_end(64), strides, count, 2);
+}
+static void putv_totals(void) {
+    gasnet_memvec_t dst[2] = {{at_end(64), 8}, {at_end(32), 8}}, src[2] = {{buffer, 14}, {buffer + 20, 1}};
+    gasnet_wait_syncnb(gasnet_putv_nb_bulk(0, 2, dst, 2, src));
+}
+static void geti_totals(void) {
+    void *src[2] = {at_end(64), at_end(32)}, *dst[3] = {buffer, buffer + 8, buffer + 16};
+    gasnet_geti_bulk(3, dst, 8, 0, 2, src, 8);
+}
+static void puts_node(void) {
+    size_t count[1] = {8};
+    gasnet_puts_bulk(NO_NODE, at_end(8), NULL, buffer, NULL, count, 0);
+}
 static void long_outside(void) { gasnet_AMRequestLong0(0, H_NOTHING, buffer, 8, at_end(4)); }
 static void async_outside(void) { gasnet_AMRequestLongAsync0(0, H_NOTHING, buffer, 8, at_end(4)); }
 
@@ -337,6 +368,13 @@ static const struct testcase cases[] = {
     {"memset_outside", "both", ATTACHED, DIES, "gasnet_memset()|segment|{end-4}|{segment}", memset_outside},
     {"put_val_outside", "both", ATTACHED, DIES, "gasnet_put_val()|segment|{end-4}|{segment}", put_val_outside},
     {"get_val_outside", "both", ATTACHED, DIES, "gasnet_get_val()|segment|{end-4}|{segment}", get_val_outside},
+    {"putv_outside", "both", ATTACHED, DIES, "gasnet_putv_bulk()|segment|{end-4}|{segment}", putv_outside},
+    {"geti_outside", "both", ATTACHED, DIES, "gasnet_geti_nb_bulk()|segment|{end-4}|{segment}", geti_outside},
+    {"puts_outside", "both", ATTACHED, DIES, "gasnet_puts_nbi_bulk()|40 bytes|segment|{segment}", puts_outside},
+    {"gets_too_large", "both", ATTACHED, DIES, "gasnet_gets_bulk()|2 levels|64 bits", gets_too_large},
+    {"putv_totals", "both", ATTACHED, DIES, "gasnet_putv_nb_bulk()|destination has 16 bytes|source 15", putv_totals},
+    {"geti_totals", "both", ATTACHED, DIES, "gasnet_geti_bulk()|destination has 24 bytes|source 16", geti_totals},
+    {"puts_node", "both", ATTACHED, DIES, "gasnet_puts_bulk()|" NO_NODE_WORD, puts_node},
     {"long_outside", "both", ATTACHED, DIES, "gasnet_AMRequestLong0()|segment|{end-4}|{segment}", long_outside},
     {"async_outside", "both", ATTACHED, DIES, "gasnet_AMRequestLongAsync0()|segment|{end-4}|{segment}", async_outside},
 

@@ -388,6 +388,37 @@ int gasnet_names(int argc, char **argv) {
   gasnet_coll_init(NULL, 0, NULL, 0, 0);
   gasnet_coll_broadcast(GASNET_TEAM_ALL, buf, 0, buf, 8,
                         GASNET_COLL_LOCAL | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC);
+  {
+    void *const addrs[1] = { buf };
+    size_t strides[1] = { 4 }, counts[2] = { 2, 1 };
+    gasneti_memveclist_stats_t vstats = gasnett_format_memveclist(buf, 1, &memvec);
+    gasneti_addrlist_stats_t astats = gasnett_format_addrlist(buf, 1, addrs, 4);
+    gasnet_putv_bulk(0, 1, &memvec, 1, &memvec);
+    gasnet_wait_syncnb(gasnet_putv_nb_bulk(0, 1, &memvec, 1, &memvec));
+    gasnet_putv_nbi_bulk(0, 1, &memvec, 1, &memvec);
+    gasnet_getv_bulk(1, &memvec, 0, 1, &memvec);
+    gasnet_wait_syncnb(gasnet_getv_nb_bulk(1, &memvec, 0, 1, &memvec));
+    gasnet_getv_nbi_bulk(1, &memvec, 0, 1, &memvec);
+    gasnet_puti_bulk(0, 1, addrs, 4, 1, addrs, 4);
+    gasnet_wait_syncnb(gasnet_puti_nb_bulk(0, 1, addrs, 4, 1, addrs, 4));
+    gasnet_puti_nbi_bulk(0, 1, addrs, 4, 1, addrs, 4);
+    gasnet_geti_bulk(1, addrs, 4, 0, 1, addrs, 4);
+    gasnet_wait_syncnb(gasnet_geti_nb_bulk(1, addrs, 4, 0, 1, addrs, 4));
+    gasnet_geti_nbi_bulk(1, addrs, 4, 0, 1, addrs, 4);
+    gasnet_puts_bulk(0, buf, strides, buf, strides, counts, 1);
+    gasnet_wait_syncnb(gasnet_puts_nb_bulk(0, buf, strides, buf, strides, counts, 1));
+    gasnet_puts_nbi_bulk(0, buf, strides, buf, strides, counts, 1);
+    gasnet_gets_bulk(buf, strides, 0, buf, strides, counts, 1);
+    gasnet_wait_syncnb(gasnet_gets_nb_bulk(buf, strides, 0, buf, strides, counts, 1));
+    gasnet_gets_nbi_bulk(buf, strides, 0, buf, strides, counts, 1);
+    gasnett_format_strides(buf, 1, strides);
+    value += gasnett_format_memveclist_bufsz(1) + gasnett_format_addrlist_bufsz(1) + gasnett_format_strides_bufsz(1) +
+             gasnett_format_putvgetv_bufsz(1, 1) + gasnett_format_putigeti_bufsz(1, 1) +
+             gasnett_format_putsgets_bufsz(1) + gasnett_format_putvgetv(buf, 0, 1, &memvec, 1, &memvec) +
+             gasnett_format_putigeti(buf, 0, 1, addrs, 4, 1, addrs, 4) +
+             gasnett_format_putsgets(buf, NULL, 0, buf, strides, buf, strides, counts, 1) + vstats.totalsz +
+             (vstats.minsz == vstats.maxsz) + (vstats.minaddr == vstats.maxaddr) + (astats.minaddr == astats.maxaddr);
+  }
   GASNETT_VALUE_ASSIGN(buf, value, 4);
   GASNETT_FAST_ALIGNED_MEMCPY(buf, &value, 4);
   GASNETT_FAST_UNALIGNED_MEMCPY(buf, &value, 4);

@@ -201,14 +201,15 @@ pub const TABLE: &[Var] = &[
     var(
         "GASNET_VIS_REMOTECONTIG",
         Kind::Bool,
-        "0",
-        "gather pieces that are contiguous at the other side: one put for many, packed gets",
+        "",
+        "put pieces together that are neighbours in remote memory, puts into larger puts and gets into packed ones; the \
+         default is to do so with puts",
     ),
     var(
         "GASNET_VIS_MAXCHUNK",
         Kind::Mem(1, TB),
-        "",
-        "largest piece that is packed or gathered; the default is what an active message has room for",
+        "256",
+        "largest piece that is packed or put together with others, at most what an active message has room for",
     ),
     var(
         "GASNET_TEST_COUNTERS",

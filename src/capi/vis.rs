@@ -137,6 +137,7 @@ type Side = (*mut c_void, *const usize);
 /// # Safety
 /// `levels` strides of each side and `levels + 1` counts must be readable; the local elements must be accessible until
 /// the operation is synced.
+#[allow(clippy::too_many_arguments)]
 unsafe fn strided(
     function: &'static str,
     form: Form,

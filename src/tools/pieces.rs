@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn the_longest_texts_have_room() {
         let big = usize::MAX;
-        let list = vec![(big as *mut u8, big); 10];
+        let list = [(big as *mut u8, big); 10];
         let t = text(2 * room(10), |b| {
             assert_eq!(b.both(u32::MAX, list.iter().copied(), list.iter().copied()), big)
         });
