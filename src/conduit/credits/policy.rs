@@ -49,6 +49,8 @@ pub struct Peer {
     pub send_inuse: u16,
     /// Most of them in use lately; never below `send_inuse`. Decays.
     pub send_max: u16,
+    /// `send_max` when the peer's last epoch ended.
+    pub send_last: u16,
     /// How often we lacked credits lately. Decays.
     pub send_stalls: u16,
     /// Credits that we gave back lately. Decays.
@@ -70,6 +72,10 @@ const REVOKING: u8 = 1;
 const ZERO_REPLY: u8 = 2;
 /// An epoch of ours has ended, and the peer has not been told.
 const REACHED_EPOCH: u8 = 4;
+/// A request of ours to the peer waits for credits.
+const WAITING: u8 = 8;
+/// We lacked credits in the peer's last epoch.
+const STALLED_LAST: u8 = 16;
 
 /// At most this many bytes of state for each peer: 400 KB in a job of 10,000.
 pub const PEER_LIMIT: usize = 40;
@@ -87,6 +93,7 @@ impl Peer {
             send_credits: credits,
             send_inuse: 0,
             send_max: 0,
+            send_last: 0,
             send_stalls: 0,
             send_revoked: 0,
             loan_credits: credits,
@@ -113,15 +120,32 @@ impl Peer {
         if inuse > self.send_max {
             self.send_max = inuse;
         }
+        self.flags &= !WAITING;
         true
     }
 
     /// The peer has ended an epoch.
     fn decay_send(&mut self) {
+        self.send_last = self.send_max;
+        self.flags = self.flags & !STALLED_LAST | if self.send_stalls != 0 { STALLED_LAST } else { 0 };
         // What is in use was in use lately: else it could be given back.
         self.send_max = decayed(self.send_max, 1).max(self.send_inuse);
-        self.send_stalls = decayed(self.send_stalls, 1);
+        // Whoever waits now is short of credits, however many epochs end meanwhile.
+        self.send_stalls = decayed(self.send_stalls, 1).max((self.flags & WAITING != 0).into());
         self.send_revoked = decayed(self.send_revoked, 1);
+    }
+
+    /// Credits that may go back to the peer, which keeps `min` at least: none if we lacked some in this or the last of
+    /// its epochs, and nothing that we used in them.
+    fn spare(&self, min: u16) -> u16 {
+        if self.send_stalls != 0 || self.flags & STALLED_LAST != 0 {
+            return 0;
+        }
+        let used = self.send_max.max(self.send_last);
+        // Whoever used more than the least keeps room for one more largest request: what is left of its loan may be
+        // less than its next request needs, and would wander about for ever.
+        let keep = if used > min { used.saturating_add(min) } else { min };
+        self.send_credits.saturating_sub(keep)
     }
 
     /// Our epochs that have ended since the record was looked at.
@@ -150,14 +174,6 @@ impl Peer {
             self.flags &= !REACHED_EPOCH;
         }
         told
-    }
-
-    /// Whether nothing but the epoch tells this record from the one at start, so that a store may drop it.
-    pub fn is_initial(&self, credits: u16, epoch: u32) -> bool {
-        let mut now = *self;
-        now.catch_up(epoch);
-        (now.epoch, now.flags) = (0, now.flags & !REACHED_EPOCH);
-        now == Peer::initial(credits)
     }
 }
 
@@ -285,6 +301,7 @@ impl<S: Store> Policy<S> {
     pub fn stall(&self, node: u32, n: u16) -> u16 {
         self.store.peer(node, |p| {
             p.send_stalls = p.send_stalls.saturating_add(1);
+            p.flags |= WAITING;
             let lacks = n.saturating_sub(p.send_credits - p.send_inuse);
             self.store.changed(node, p, Change::Stalled(lacks));
             lacks
@@ -423,9 +440,8 @@ impl<S: Store> Policy<S> {
             if ended {
                 p.decay_send();
             }
-            let spare = p.send_credits.saturating_sub(self.limits.min.max(p.send_max));
             let pace = self.limits.revoke.saturating_sub(p.send_revoked);
-            let credits = if p.send_stalls == 0 { spare.min(pace) } else { 0 };
+            let credits = p.spare(self.limits.min).min(pace);
             p.send_credits -= credits;
             p.send_revoked += credits;
             self.store.changed(node, p, Change::GaveBack(credits));

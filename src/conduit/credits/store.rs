@@ -101,9 +101,12 @@ impl Store for Table {
     #[inline]
     fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
         let record = &self.records[node as usize];
-        let _held = self.par.then(|| Held::take(&record.held));
-        // SAFETY: with `par` the lock makes this the only reference; without it only one thread calls, and `f` does
-        // not call back for a peer, as `Store` demands.
+        if self.par {
+            let _held = Held::take(&record.held);
+            // SAFETY: the lock makes this the only reference.
+            return f(unsafe { &mut *record.peer.get() });
+        }
+        // SAFETY: only one thread calls, and `f` does not call back for a peer, as `Store` demands.
         f(unsafe { &mut *record.peer.get() })
     }
 

@@ -154,22 +154,27 @@ fn what_is_given_back() {
     let x = process(2, 100, 0, limits);
     let give = |epoch| x.revoke_arrived(1, epoch).credits;
     (0..5).for_each(|_| assert!(x.take(1, 8).is_some()));
-    // 40 in use; 60 to spare, 32 of them in an epoch.
+    // 40 in use, and room for one more; 52 to spare, 32 of them in an epoch.
     assert_eq!((give(false), give(false)), (32, 0));
     // Revoked counts 8 now, so 24 more; what is in use stays.
-    assert_eq!((give(true), give(true)), (24, 4));
-    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (40, 40));
+    assert_eq!((give(true), give(true)), (20, 0));
+    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (48, 40));
     (0..5).for_each(|_| x.reply_arrived(1, Byte(8)));
-    // Of 40 used lately, 10 count in the next epoch; then the least stays.
+    // The 40 of the last epoch count in full, in the next one as 10; then the least stays.
     assert_eq!(give(false), 0);
-    assert_eq!((give(true), give(true), give(true)), (29, 3, 0));
+    assert_eq!((give(true), give(true), give(true), give(true)), (0, 30, 10, 0));
     assert_eq!(x.store.peer(1, |p| p.send_credits), 8);
     // Whoever was short lately gives nothing.
     let x = process(2, 100, 0, limits);
     (0..4).for_each(|_| {
         let _ = x.stall(1, 101);
     });
-    assert_eq!((x.revoke_arrived(1, true).credits, x.revoke_arrived(1, true).credits), (0, 32));
+    let give = || x.revoke_arrived(1, true).credits;
+    assert_eq!((give(), give(), give()), (0, 0, 0));
+    // It waited all the time until now. Having waited counts for this epoch and the next.
+    assert!(x.take(1, 8).is_some());
+    x.reply_arrived(1, Byte(8));
+    assert_eq!((give(), give()), (0, 32));
 }
 
 #[test]

@@ -1,0 +1,355 @@
+//! The processes and the network of the simulation.
+//!
+//! Time goes in ticks. In each, a process handles what has arrived (some requests, all else), then its client sends as
+//! far as its credits go, one request after the other, as a client that blocks does. What is sent arrives in the next
+//! tick. A process keeps a record only of peers that it has had to do with.
+
+use crate::pattern::Pattern;
+use gasnet::conduit::credits::policy::{Bank, Byte, Change, Limits, Peer, Policy, Return, Store};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// Requests that a process handles and sends in a tick.
+const PACE: usize = 8;
+
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|b| self.write_u32((*b).into()));
+    }
+    fn write_u32(&mut self, n: u32) {
+        self.0 = (self.0 ^ u64::from(n)).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+    }
+}
+
+/// What a process knows of its peers.
+struct Sparse {
+    nodes: u32,
+    each: u16,
+    min: u16,
+    peers: RefCell<HashMap<u32, Entry, BuildHasherDefault<Mix>>>,
+    /// Peers that hold more than the least, or, if all do at first, those that do not.
+    odd: RefCell<BTreeSet<u32>>,
+    bank: Cell<Bank>,
+    epoch: Cell<u32>,
+    received: Cell<u32>,
+    sums: Cell<Sums>,
+}
+
+struct Entry {
+    peer: Peer,
+    /// How often what we lend to it turned from growing to shrinking or back, and which way it went last.
+    turns: u16,
+    shrank: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Sums {
+    lent: u64,
+    returned: u64,
+    stalls: u64,
+    moved_now: bool,
+}
+
+impl Store for Sparse {
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
+        // `changed` needs the map too, so the record is put back before and after.
+        let mut peer = self.peers.borrow().get(&node).map_or(Peer::initial(self.each), |e| e.peer);
+        let result = f(&mut peer);
+        let new = || Entry { peer, turns: 0, shrank: false };
+        self.peers.borrow_mut().entry(node).or_insert_with(new).peer = peer;
+        result
+    }
+
+    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R {
+        let mut bank = self.bank.get();
+        let result = f(&mut bank);
+        self.bank.set(bank);
+        result
+    }
+
+    fn note_spare(&self, node: u32, spare: bool) {
+        let odd = spare == (self.each <= self.min);
+        if odd {
+            self.odd.borrow_mut().insert(node);
+        } else {
+            self.odd.borrow_mut().remove(&node);
+        }
+    }
+
+    fn next_spare(&self, after: u32) -> Option<u32> {
+        let odd = self.odd.borrow();
+        if self.each <= self.min {
+            return odd.range(after + 1..).next().or_else(|| odd.iter().next()).copied();
+        }
+        (after + 1..self.nodes).chain(0..=after).find(|n| !odd.contains(n))
+    }
+
+    fn epoch(&self) -> u32 {
+        self.epoch.get()
+    }
+
+    fn count_request(&self, length: u32) {
+        self.received.set(self.received.get() + 1);
+        if self.received.get() >= length {
+            self.received.set(0);
+            self.epoch.set(self.epoch.get() + 1);
+        }
+    }
+
+    fn changed(&self, node: u32, _: &Peer, change: Change) {
+        let mut s = self.sums.get();
+        let shrank = match change {
+            Change::Lent(n) => {
+                s.lent += u64::from(n);
+                Some(false)
+            }
+            Change::Returned(n) if n != 0 => {
+                s.returned += u64::from(n);
+                Some(true)
+            }
+            Change::Stalled(_) => {
+                s.stalls += 1;
+                None
+            }
+            _ => None,
+        };
+        if let Some(shrank) = shrank {
+            s.moved_now = true;
+            let mut peers = self.peers.borrow_mut();
+            let new = || Entry { peer: Peer::initial(self.each), turns: 0, shrank };
+            let e = peers.entry(node).or_insert_with(new);
+            e.turns += u16::from(e.shrank != shrank);
+            e.shrank = shrank;
+        }
+        self.sums.set(s);
+    }
+}
+
+enum Message {
+    Reply(Byte),
+    Revoke(bool),
+    Return(Return),
+}
+
+struct Node {
+    policy: Policy<Sparse>,
+    requests: VecDeque<(u32, Byte)>,
+    others: VecDeque<(u32, Message)>,
+    /// Credits of the requests that are not yet handled, and of those on their way.
+    used: u64,
+    /// Requests sent, and those of them that are not answered.
+    sent: u32,
+    open: u32,
+    /// The request that could not be sent: target, credits, how many it lacked.
+    waiting: Option<(u32, u16, u16)>,
+    active: bool,
+}
+
+/// What happened.
+#[derive(Debug, Default)]
+pub(crate) struct Outcome {
+    pub(crate) requests: u64,
+    pub(crate) stalls: u64,
+    pub(crate) ticks: u64,
+    pub(crate) lent: u64,
+    pub(crate) returned: u64,
+    /// CREDIT_REVOKE messages.
+    pub(crate) messages: u64,
+    /// Requests that had been handled when the first sender had sent all of its own; what is idle from then on gives
+    /// back, as it should.
+    pub(crate) all_sent_until: Option<u64>,
+    /// Requests that had been handled when credits moved last before that.
+    pub(crate) last_movement: u64,
+    /// Most credits that were in use at one process at once, and how many it has.
+    pub(crate) most_used: u64,
+    pub(crate) total: u32,
+    pub(crate) conserved: bool,
+    /// How often what one process lends to another changed its direction before that, at worst, and how often it may.
+    pub(crate) worst_turns: u16,
+    pub(crate) turns_allowed: u16,
+    pub(crate) records: u64,
+    pub(crate) most_records: u64,
+}
+
+impl Outcome {
+    /// Credits that moved.
+    pub(crate) fn moved(&self) -> u64 {
+        self.lent + self.returned
+    }
+}
+
+pub(crate) struct World {
+    nodes: Vec<Node>,
+    outcome: Outcome,
+}
+
+impl World {
+    pub(crate) fn new(nodes: u32, each: u16, bank: u32, limits: Limits) -> World {
+        let node = |_| {
+            let store = Sparse {
+                nodes,
+                each,
+                min: limits.min,
+                peers: RefCell::default(),
+                odd: RefCell::default(),
+                bank: Cell::new(Bank::new(bank)),
+                epoch: Cell::new(0),
+                received: Cell::new(0),
+                sums: Cell::default(),
+            };
+            Node {
+                policy: Policy { limits, store },
+                requests: VecDeque::new(),
+                others: VecDeque::new(),
+                used: 0,
+                sent: 0,
+                open: 0,
+                waiting: None,
+                active: true,
+            }
+        };
+        let total = u32::from(each) * nodes + bank;
+        World { nodes: (0..nodes).map(node).collect(), outcome: Outcome { total, ..Outcome::default() } }
+    }
+
+    /// Lets every process send its requests, and everything be answered.
+    pub(crate) fn run(mut self, pattern: Pattern, requests: u32, seed: u64) -> Outcome {
+        let count = self.nodes.len() as u32;
+        let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+        let mut roll = move |n: u32| {
+            dice ^= dice << 13;
+            dice ^= dice >> 7;
+            dice ^= dice << 17;
+            (dice >> 11) as u32 % n
+        };
+        let first = count - pattern.senders(count);
+        let mut active: Vec<u32> = (0..count).collect();
+        let mut flying: Vec<(u32, u32, Result<Byte, Message>)> = Vec::new();
+        while !active.is_empty() {
+            self.outcome.ticks += 1;
+            let mut again = Vec::new();
+            for &me in &active {
+                let node = &mut self.nodes[me as usize];
+                node.active = false;
+                let policy = &node.policy;
+                while let Some((from, message)) = node.others.pop_front() {
+                    match message {
+                        Message::Reply(byte) => {
+                            policy.reply_arrived(from, byte);
+                            node.open -= 1;
+                        }
+                        Message::Revoke(epoch) => {
+                            let back = policy.revoke_arrived(from, epoch);
+                            flying.push((me, from, Err(Message::Return(back))));
+                        }
+                        Message::Return(back) => policy.return_arrived(from, back),
+                    }
+                }
+                for _ in 0..PACE {
+                    let Some((from, byte)) = node.requests.pop_front() else { break };
+                    node.used -= u64::from(byte.used());
+                    self.outcome.requests += 1;
+                    policy.request_arrived(from, byte);
+                    let (back, low) = policy.reply_byte(from, byte);
+                    flying.push((me, from, Err(Message::Reply(back))));
+                    if low {
+                        policy.scavenge(|peer, epoch| {
+                            self.outcome.messages += 1;
+                            flying.push((me, peer, Err(Message::Revoke(epoch))));
+                        });
+                    }
+                }
+                let mut blocked = me < first || node.sent == requests;
+                for _ in 0..PACE {
+                    if me < first || node.sent == requests || (pattern.rests(node.sent) && node.open != 0) {
+                        blocked = true;
+                        break;
+                    }
+                    let (to, n, short) = node.waiting.take().unwrap_or_else(|| {
+                        let (to, n) = pattern.step(me, count, node.sent, requests, &mut roll);
+                        (to, n, 0)
+                    });
+                    let Some(epoch) = policy.take(to, n) else {
+                        let short = if short == 0 { policy.stall(to, n) } else { short };
+                        node.waiting = Some((to, n, short));
+                        blocked = true;
+                        break;
+                    };
+                    node.sent += 1;
+                    node.open += 1;
+                    flying.push((me, to, Ok(Byte::new(epoch, short, n))));
+                }
+                if !blocked || !node.requests.is_empty() {
+                    node.active = true;
+                    again.push(me);
+                }
+                let mut sums = policy.store.sums.get();
+                if std::mem::take(&mut sums.moved_now) {
+                    policy.store.sums.set(sums);
+                    if self.outcome.all_sent_until.is_none() {
+                        self.outcome.last_movement = self.outcome.requests;
+                    }
+                }
+            }
+            if self.outcome.all_sent_until.is_none()
+                && active.iter().any(|&n| n >= first && self.nodes[n as usize].sent == requests)
+            {
+                self.outcome.all_sent_until = Some(self.outcome.requests);
+                self.count_turns();
+            }
+            active = again;
+            for (from, to, message) in flying.drain(..) {
+                let node = &mut self.nodes[to as usize];
+                match message {
+                    Ok(byte) => {
+                        node.used += u64::from(byte.used());
+                        self.outcome.most_used = self.outcome.most_used.max(node.used);
+                        node.requests.push_back((from, byte));
+                    }
+                    Err(message) => node.others.push_back((from, message)),
+                }
+                if !std::mem::replace(&mut node.active, true) {
+                    active.push(to);
+                }
+            }
+        }
+        self.close(pattern)
+    }
+
+    fn count_turns(&mut self) {
+        let worst = |n: &Node| n.policy.store.peers.borrow().values().map(|e| e.turns).max().unwrap_or(0);
+        self.outcome.worst_turns = self.nodes.iter().map(worst).max().unwrap_or(0);
+    }
+
+    fn close(mut self, pattern: Pattern) -> Outcome {
+        let o = &mut self.outcome;
+        o.conserved = true;
+        // Each shift may take back what was lent before, and lend again.
+        o.turns_allowed = if pattern.is_static() { 2 } else { 16 };
+        for (x, node) in self.nodes.iter().enumerate() {
+            let store = &node.policy.store;
+            let peers = store.peers.borrow();
+            let sums = store.sums.get();
+            (o.lent, o.returned, o.stalls) =
+                (o.lent + sums.lent, o.returned + sums.returned, o.stalls + sums.stalls);
+            o.records += peers.len() as u64;
+            o.most_records = o.most_records.max(peers.len() as u64);
+            let mut lent = i64::from(store.each) * i64::from(store.nodes);
+            for (&y, e) in peers.iter() {
+                lent += i64::from(e.peer.loan_credits) - i64::from(store.each);
+                let other = self.nodes[y as usize].policy.store.peers.borrow();
+                let held = other.get(&(x as u32)).map_or(store.each, |e| e.peer.send_credits);
+                o.conserved &= e.peer.loan_credits == held && e.peer.send_inuse == 0;
+            }
+            o.conserved &= lent + i64::from(store.bank.get().credits) == i64::from(o.total);
+        }
+        self.outcome
+    }
+}
