@@ -336,3 +336,35 @@ fn a_job_ends_when_a_process_dies() {
     let output = run(Command::new(env!("CARGO_BIN_EXE_ptlrun")).args(["-n", "3", "sh"]).arg(file));
     assert_eq!(output.status.code(), Some(128 + 9));
 }
+
+/// Names of the cases of the conformance suite, as they are instantiated.
+fn cases() -> BTreeSet<String> {
+    let mut cases = BTreeSet::new();
+    for file in fs::read_dir(source("../tests/conformance")).expect("conformance") {
+        let path = file.expect("entry").path();
+        let module = path.file_stem().expect("name").to_string_lossy().into_owned();
+        let text = fs::read_to_string(&path).expect("source");
+        for list in text.split("\ninstantiate! {").skip(1) {
+            let list = list.split('}').next().unwrap_or_default();
+            cases.extend(list.split_whitespace().map(|case| format!("{module}::{case}")));
+        }
+    }
+    cases
+}
+
+#[test]
+fn the_conformance_table_names_every_test_and_no_other() {
+    let page = fs::read_to_string(source("../../docs/PORTALS.md")).expect("docs/PORTALS.md");
+    let rows = page.lines().filter(|line| line.starts_with("| "));
+    let quoted: BTreeSet<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let (named, programs): (BTreeSet<&str>, BTreeSet<&str>) =
+        quoted.into_iter().partition(|name| name.contains("::"));
+    let cases = cases();
+    let cases: BTreeSet<&str> = cases.iter().map(String::as_str).collect();
+    assert!(cases.len() > 100);
+    let missing: Vec<_> = cases.difference(&named).collect();
+    let unknown: Vec<_> = named.difference(&cases).collect();
+    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}; unknown: {unknown:?}");
+    let files: BTreeSet<String> = PROGRAMS.iter().map(|name| format!("{name}.c")).collect();
+    assert_eq!(programs, files.iter().map(String::as_str).collect());
+}
