@@ -231,10 +231,11 @@ fn threads_share_an_interface() {
     };
     // SAFETY: library memory.
     unsafe { b.md_attach(me, &target, Unlink::Retain).unwrap() };
-    let eq = a.eq_alloc(1024, None).unwrap();
+    let (threads, puts) = (4, 2000u64);
+    // Room for all events: the thread whose turn it is to take them may be off the CPU while the others put.
+    let eq = a.eq_alloc(u64::from(threads) * puts * 2, None).unwrap();
     let acks = std::sync::atomic::AtomicU64::new(0);
     let order = std::sync::atomic::Ordering::Relaxed;
-    let (threads, puts) = (4, 2000u64);
     std::thread::scope(|scope| {
         for thread in 0..threads {
             let acks = &acks;
