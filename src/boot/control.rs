@@ -83,6 +83,8 @@ struct Header {
 struct Line {
     /// Process that called `gasnet_init` as this rank; 0 before.
     pid: AtomicU32,
+    /// Messages that the supervisor has sent to this rank; raised when the call that sent one has returned.
+    sent: AtomicU32,
 }
 
 /// Bytes of the job-control memory of a host with so many ranks.
@@ -249,6 +251,28 @@ impl JobControl {
         // SAFETY: the socket is owned by the `Rank` of this process, which is never dropped.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         socket::signal_on_event(fd, on.then(signal::notice))
+    }
+
+    /// The supervisor's call that sent one more message to this rank has returned.
+    pub fn count_sent(&self, rank: u32) {
+        if let Some(line) = self.lines.get(rank as usize) {
+            // Release pairs with the Acquire in `await_sent`.
+            line.sent.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Waits until the calls have returned that sent the first `received` messages to this rank: the kernel hands a
+    /// message over before it decides on the signal, which may thus come later than the message.
+    pub fn await_sent(&self, received: u32) {
+        let Some(line) = self.rank.and_then(|r| self.lines.get(r as usize)) else { return };
+        let mut rounds = 0u32;
+        while (line.sent.load(Ordering::Acquire).wrapping_sub(received) as i32) < 0 {
+            rounds += 1;
+            if rounds % 1024 == 0 && (self.poll_exit().is_some() || self.orphaned()) {
+                return;
+            }
+            os::clock::yield_now();
+        }
     }
 
     /// Runs a conversation with the supervisor, whose messages raise no signal meanwhile: one that comes late would

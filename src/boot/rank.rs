@@ -8,6 +8,7 @@ use super::{Bootstrap, Error, HostMemory};
 use crate::os::socket;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// What a supervisor hands to a process that is to become a rank.
@@ -39,6 +40,8 @@ pub struct Rank {
     socket: OwnedFd,
     /// Held during a collective call; the buffer receives messages.
     turn: Mutex<Vec<u8>>,
+    /// Messages received so far.
+    received: AtomicU32,
 }
 
 impl Rank {
@@ -55,6 +58,7 @@ impl Rank {
             control,
             socket,
             turn: Mutex::new(vec![0; wire::HEAD + wire::DATA]),
+            received: AtomicU32::new(0),
         };
         r.send(&Head { kind: Kind::Hello, a: crate::os::process::pid(), b: 0 }.bytes());
         Ok(r)
@@ -73,7 +77,11 @@ impl Rank {
     /// The next message that is not just a knock.
     fn receive<'a>(&self, buffer: &'a mut [u8]) -> (Head, &'a [u8]) {
         let n = loop {
-            match socket::receive(self.socket.as_raw_fd(), buffer, true) {
+            let received = socket::receive(self.socket.as_raw_fd(), buffer, true);
+            if matches!(received, Ok(1..)) {
+                self.received.fetch_add(1, Ordering::Relaxed);
+            }
+            match received {
                 Ok(0) => self.orphan(),
                 Ok(n) => match Head::parse(&buffer[..n]) {
                     Some((Head { kind: Kind::Leave, .. }, _)) => self.leave_if_ending(),
@@ -114,6 +122,7 @@ impl Bootstrap for Rank {
         self.control.converse(|| {
             self.send(&Head::new(Kind::Barrier).bytes());
             while self.receive(&mut buffer).0.kind != Kind::Go {}
+            self.control.await_sent(self.received.load(Ordering::Relaxed));
         });
     }
 
@@ -127,7 +136,10 @@ impl Bootstrap for Rank {
             loop {
                 let (head, data) = self.receive(&mut buffer);
                 match all.add(head, data) {
-                    Some(true) => return all.take(),
+                    Some(true) => {
+                        self.control.await_sent(self.received.load(Ordering::Relaxed));
+                        return all.take();
+                    }
                     Some(false) => {}
                     None => self.orphan(),
                 }

@@ -52,6 +52,8 @@ pub enum Role {
 /// One rank as its supervisor sees it.
 #[derive(Debug)]
 struct Ward {
+    rank: u32,
+    control: &'static JobControl,
     /// The process that we started.
     child: u32,
     /// How it ended, if it has.
@@ -85,7 +87,10 @@ impl Ward {
         let Some(fd) = &self.socket else { return self.outgoing.clear() };
         while let Some(message) = self.outgoing.front() {
             match socket::send(fd.as_raw_fd(), message, false) {
-                Ok(()) => drop(self.outgoing.pop_front()),
+                Ok(()) => {
+                    self.control.count_sent(self.rank);
+                    self.outgoing.pop_front();
+                }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => return self.outgoing.clear(),
@@ -189,6 +194,8 @@ impl Supervisor {
             match unsafe { process::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
                 Ok(Forked::Parent(child)) => self.wards.push(Ward {
+                    rank,
+                    control: self.control,
                     child,
                     ended: None,
                     rank_pid: None,
