@@ -38,6 +38,7 @@ struct testcase {
 #define H_LONG_REPLY 208
 #define H_RESERVED_REPLY 209
 #define H_WAITING 210
+#define H_POLLING 211
 #define H_NO_HANDLER 249
 
 /* A node number that no job has. */
@@ -78,12 +79,19 @@ static void waiting_h(gasnet_token_t token) {
     GASNET_BLOCKUNTIL(never);
 }
 
+static void polling_h(gasnet_token_t token) {
+    int round;
+    for (round = 0; round < 3; round++) CHECK(gasnet_AMPoll() == GASNET_OK, "gasnet_AMPoll failed in a handler");
+    gasnet_AMReplyShort0(token, H_NOTHING);
+    came = 1;
+}
+
 static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_REQUEST, request_h},
                                            {H_REPLY_TWICE, reply_twice_h}, {H_KEEP_TOKEN, keep_token_h},
                                            {H_REPLY, reply_h},             {H_ANSWERING, answering_h},
                                            {H_REQUESTING, requesting_h},   {H_LONG_REPLY, long_reply_h},
                                            {H_RESERVED_REPLY, reserved_reply_h},
-                                           {H_WAITING, waiting_h}};
+                                           {H_WAITING, waiting_h},         {H_POLLING, polling_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The last bytes of the segment of process 0, of which `n` are inside. */
@@ -96,6 +104,8 @@ static void send(gasnet_handler_t handler) {
 }
 
 /* ---- codes ---- */
+
+static void poll_in_handler(void) { send(H_POLLING); }
 
 static void init_twice(void) { CHECK(gasnet_init(NULL, NULL) == GASNET_ERR_NOT_INIT, "gasnet_init was accepted"); }
 static void attach_twice(void) {
@@ -338,6 +348,7 @@ static const struct testcase cases[] = {
     {"handler_reserved", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|127|128", handler_reserved},
     {"handler_null", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|201", handler_null},
     {"handlers_many", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|128|255", handlers_many},
+    {"poll_in_handler", "both", ATTACHED, PASSES, "handler polls|gasnet_AMPoll|never ends", poll_in_handler},
     {"waitmode", "both", ATTACHED, PASSES, "", waitmode},
     {"seginfo_negative", "both", ATTACHED, PASSES, "", seginfo_negative},
     {"threads_ask", "par", ATTACHED, PASSES, "", threads_ask},
@@ -395,15 +406,15 @@ static const struct testcase cases[] = {
     {"reply_reserved", "both", ATTACHED, DIES, "gasnet_AMReplyShort0()|handler 0|128", reply_reserved},
     {"wait_in_handler", "both", ATTACHED, DIES, "handler waits|GASNET_BLOCKUNTIL", wait_in_handler},
 
-    {"early_put", "both", BEFORE_ATTACH, DIES, "gasnet_put()|gasnet_attach", early_put},
-    {"early_get", "both", BEFORE_ATTACH, DIES, "gasnet_get()|gasnet_attach", early_get},
-    {"early_short", "both", BEFORE_ATTACH, DIES, "gasnet_AMRequestShort0()|gasnet_attach", early_short},
-    {"early_poll", "both", BEFORE_ATTACH, DIES, "gasnet_AMPoll()|gasnet_attach", early_poll},
-    {"early_barrier", "both", BEFORE_ATTACH, DIES, "gasnet_barrier_notify()|gasnet_attach", early_barrier},
-    {"early_seginfo", "both", BEFORE_ATTACH, DIES, "gasnet_getSegmentInfo()|gasnet_attach", early_seginfo},
-    {"very_early_mynode", "both", BEFORE_INIT, DIES, "gasnet_mynode()|gasnet_init", very_early_mynode},
-    {"very_early_put", "both", BEFORE_INIT, DIES, "gasnet_put()|gasnet_init", very_early_put},
-    {"very_early_limit", "both", BEFORE_INIT, DIES, "gasnet_getMaxLocalSegmentSize()|gasnet_init", very_early_limit},
+    {"early_put", "both", BEFORE_ATTACH, DIES, "gasnet_put()|before gasnet_attach()", early_put},
+    {"early_get", "both", BEFORE_ATTACH, DIES, "gasnet_get()|before gasnet_attach()", early_get},
+    {"early_short", "both", BEFORE_ATTACH, DIES, "gasnet_AMRequestShort0()|before gasnet_attach()", early_short},
+    {"early_poll", "both", BEFORE_ATTACH, DIES, "gasnet_AMPoll()|before gasnet_attach()", early_poll},
+    {"early_barrier", "both", BEFORE_ATTACH, DIES, "gasnet_barrier_notify()|before gasnet_attach()", early_barrier},
+    {"early_seginfo", "both", BEFORE_ATTACH, DIES, "gasnet_getSegmentInfo()|before gasnet_attach()", early_seginfo},
+    {"very_early_mynode", "both", BEFORE_INIT, DIES, "gasnet_mynode()|before gasnet_init()", very_early_mynode},
+    {"very_early_put", "both", BEFORE_INIT, DIES, "gasnet_put()|before gasnet_init()", very_early_put},
+    {"very_early_limit", "both", BEFORE_INIT, DIES, "gasnet_getMaxLocalSegmentSize()|before gasnet_init()", very_early_limit},
 
     {"wait_alone", "both", ATTACHED, DIES, "gasnet_barrier_wait()|gasnet_barrier_notify", wait_alone},
     {"try_alone", "both", ATTACHED, DIES, "gasnet_barrier_try()|gasnet_barrier_notify", try_alone},

@@ -19,6 +19,12 @@ use crate::ni::Interface;
 const ASLEEP: u32 = 1;
 const COUNT: u32 = 2;
 
+/// Whether somebody may be asleep, or about to be. Without a fence: who is just falling asleep may be missed.
+#[inline(always)]
+pub(crate) fn someone_asleep(header: &Header) -> bool {
+    header.doorbell.0.load(Ordering::Relaxed) & ASLEEP != 0
+}
+
 /// To be called by a poster after a full fence that comes after the publication of its events.
 #[inline(always)]
 pub(crate) fn ring(header: &Header) {

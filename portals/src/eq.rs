@@ -659,6 +659,17 @@ mod tests {
         assert_ne!(ni.doorbell(), seen);
     }
 
+    /// What one thread took may be what another one sleeps for.
+    #[test]
+    fn a_thread_that_took_an_event_wakes_the_others() {
+        let ni = Interface::loopback(None).unwrap();
+        ni.ring_self();
+        let seen = ni.doorbell();
+        assert_eq!(ni.doorbell(), seen);
+        ni.ring_self();
+        assert_ne!(ni.doorbell(), seen);
+    }
+
     /// Who holds up a queue is told as long as it does, and only if there is such a process.
     #[test]
     fn the_producer_that_holds_up_a_queue_has_a_name() {

@@ -416,6 +416,18 @@ impl Interface {
         }
     }
 
+    /// Wakes the threads of this process that sleep on its doorbell, because this thread has taken an event that one of
+    /// them may be waiting for. A thread that is just falling asleep may be missed, so its sleep must be bounded; in
+    /// return this costs one load while nobody sleeps.
+    #[inline]
+    pub fn ring_self(&self) {
+        let header = self.own.view.header();
+        if doorbell::someone_asleep(header) {
+            fence(Ordering::SeqCst);
+            doorbell::ring(header);
+        }
+    }
+
     /// Wakes every mapped peer that sleeps on its doorbell, because something in memory that it shares with
     /// us has changed; the change must have been made before the call.
     pub fn ring_peers(&self) {

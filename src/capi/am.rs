@@ -502,7 +502,8 @@ pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
     early_job("gasnet_AMMaxLongReply").conduit.max_long_reply()
 }
 
-/// `gasnet_AMPoll`: serves the network and runs handlers. Inside a handler it does nothing.
+/// `gasnet_AMPoll`: serves the network and runs handlers. Inside a handler it does nothing
+/// but say so once.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMPoll() -> c_int {
     ctx("gasnet_AMPoll").poll();

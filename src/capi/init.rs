@@ -1,6 +1,7 @@
 //! The life of a job: init, attach, exit, and the queries that are legal in between.
 
-use super::{ATTACHED, JOB, OK, THREAD_MODE, code, ctx, early_job, forget_job, initialized, refuse_forked};
+use super::rma::job;
+use super::{ATTACHED, JOB, OK, THREAD_MODE, code, early_job, forget_job, initialized, refuse_forked};
 use crate::core::am::HandlerEntry;
 use crate::core::job::Choice;
 use crate::core::wait::Mode;
@@ -217,7 +218,7 @@ pub struct SegInfo {
 /// `table` must hold `numentries` rows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: c_int) -> c_int {
-    let job = ctx("gasnet_getSegmentInfo").job;
+    let job = job("gasnet_getSegmentInfo");
     let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
     if table.is_null() && n != 0 {
         return Error::BadArg as c_int;

@@ -60,7 +60,7 @@ pub fn early_job(function: &str) -> &'static Job {
             refuse_forked(function);
             report::fatal(
                 format_args!("{function}() was called before gasnet_init()"),
-                format_args!("Call gasnet_init first in main."),
+                format_args!("Call gasnet_init, then gasnet_attach, before anything else."),
             )
         }
     }
@@ -79,10 +79,10 @@ pub fn ctx(function: &str) -> Ctx {
 
 #[cold]
 fn not_attached(function: &str) -> ! {
-    refuse_forked(function);
+    early_job(function);
     report::fatal(
         format_args!("{function}() was called before gasnet_attach()"),
-        format_args!("Call gasnet_init and gasnet_attach first."),
+        format_args!("Call gasnet_attach first, in all processes."),
     )
 }
 

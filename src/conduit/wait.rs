@@ -32,7 +32,21 @@ impl<P: Portals> Conduit<P> {
         }
         let system = self.poll_sys(up);
         let safe = self.poll_safe(up);
-        self.poll_am(up) | safe | system
+        let served = self.poll_am(up) | safe | system;
+        if served {
+            self.wake_threads();
+        }
+        served
+    }
+
+    /// Wakes the other threads of this process that sleep: what one of them waits for may have been served by this one.
+    #[inline]
+    fn wake_threads(&self) {
+        if self.config.par() {
+            if let Some(extension) = self.portals.extension() {
+                extension.ring_self();
+            }
+        }
     }
 
     #[inline]
@@ -69,6 +83,7 @@ impl<P: Portals> Conduit<P> {
         let mut round = 0;
         loop {
             if poll() {
+                self.wake_threads();
                 round = 0;
             } else {
                 up.pause(round);

@@ -226,9 +226,18 @@ impl Job {
         Ctx { job: self, thread }
     }
 
+    #[inline]
     fn thread_index(&self) -> u16 {
-        match threads::index(self.slots.count()) {
-            Some(i) => i,
+        threads::index().unwrap_or_else(|| self.new_thread())
+    }
+
+    #[cold]
+    fn new_thread(&self) -> u16 {
+        match threads::take(self.slots.count()) {
+            Some(i) => {
+                self.ops.abandon_region(i);
+                i
+            }
             None => report::fatal(
                 format_args!("more than {} threads use the library at the same time", self.slots.count()),
                 format_args!(

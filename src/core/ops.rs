@@ -387,6 +387,14 @@ impl Ops {
         slot.value.as_ptr()
     }
 
+    /// Forgets the access region that the last owner of this index left open when it ended. What was initiated in it
+    /// completes; its slot is used again only if that has happened already.
+    pub fn abandon_region(&self, thread: u16) {
+        if self.in_region(thread) {
+            self.close_region(thread);
+        }
+    }
+
     /// Whether all implicit operations of this kind that `thread` initiated outside access regions are complete.
     pub fn implicit_done(&self, thread: u16, which: Implicit) -> bool {
         let Some(lane) = self.lane_of(thread.into()) else { return true };
@@ -466,6 +474,30 @@ mod tests {
             next += slab_len(slab);
         }
         assert_eq!(next, OPS_PER_THREAD);
+    }
+
+    #[test]
+    fn a_new_owner_of_an_index_inherits_no_region() {
+        let ops = Ops::new(2);
+        for complete in [true, false] {
+            assert!(ops.open_region(1));
+            let op = ops.begin_implicit(1, Implicit::Puts, 1);
+            if complete {
+                ops.complete(op);
+            }
+            ops.abandon_region(1);
+            assert!(!ops.in_region(1));
+            let h = ops.begin(1, 1);
+            // Still in flight: its slot is not used again.
+            assert_eq!(h.op() == op, complete);
+            if !complete {
+                ops.complete(op);
+            }
+            assert!(!ops.sync(1, h));
+            ops.complete(h.op());
+            assert!(ops.sync(1, h));
+        }
+        ops.abandon_region(0);
     }
 
     #[test]

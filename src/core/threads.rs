@@ -56,17 +56,18 @@ impl Slots {
 /// another thread can take it (Acquire), so the new owner sees all that the old one wrote to its slot.
 static TAKEN: [AtomicU64; MAX_THREADS / 64] = [const { AtomicU64::new(0) }; MAX_THREADS / 64];
 
-/// Index of the calling thread, below `limit`; takes the lowest free one at the first call. `None` if all are taken.
+/// Index of the calling thread, if it has one.
 #[inline]
-pub(super) fn index(limit: usize) -> Option<u16> {
+pub(super) fn index() -> Option<u16> {
     match os::thread::index() {
-        os::thread::NONE => take(limit),
+        os::thread::NONE => None,
         i => Some(i as u16),
     }
 }
 
+/// Gives the calling thread, which has no index, the lowest free one below `limit`. `None` if all are taken.
 #[cold]
-fn take(limit: usize) -> Option<u16> {
+pub(super) fn take(limit: usize) -> Option<u16> {
     for i in 0..limit.min(MAX_THREADS) {
         let (word, bit) = (&TAKEN[i / 64], 1u64 << (i % 64));
         if word.fetch_or(bit, Ordering::Acquire) & bit == 0 {

@@ -7,7 +7,7 @@
 
 use super::threads::Ctx;
 use crate::report;
-use core::sync::atomic::{AtomicU8, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// A condition is looked at again at least this often, even if nothing arrives.
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
@@ -64,6 +64,23 @@ impl Waiting {
     }
 }
 
+/// Says once that a handler polls. It may go on, since nothing is lost by it, but a loop on this would never end.
+#[cold]
+#[inline(never)]
+fn polls_in_handler() {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if !TOLD.swap(true, Ordering::Relaxed) {
+        report::warn(
+            format_args!(
+                "an active message handler polls (gasnet_AMPoll, or a gasnet_try_sync function): in a handler that serves nothing"
+            ),
+            format_args!(
+                "Note what is to be done, let the handler return, and poll from outside; a loop in the handler that waits for progress never ends."
+            ),
+        );
+    }
+}
+
 #[cold]
 #[inline(never)]
 fn waits_in_handler() -> ! {
@@ -78,12 +95,13 @@ fn waits_in_handler() -> ! {
 }
 
 impl Ctx {
-    /// Serves the network once, unless this thread is inside a handler; ends this process if the job is ending. True
+    /// Serves the network once, unless this thread is inside a handler, which is told once; ends this process if the job is ending. True
     /// if anything was there.
     #[inline]
     pub fn poll(self) -> bool {
         self.job.leave_if_ending();
         if self.in_handler() {
+            polls_in_handler();
             return false;
         }
         let served = self.job.conduit.poll(self);

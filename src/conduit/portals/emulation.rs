@@ -304,6 +304,11 @@ impl Extension for Emulation {
         self.interface.ring_peers();
     }
 
+    #[inline]
+    fn ring_self(&self) {
+        self.interface.ring_self();
+    }
+
     fn blocked_by(&self) -> Option<u32> {
         self.interface.blocked_by()
     }

@@ -235,6 +235,10 @@ pub trait Extension: Send + Sync {
     /// them has changed; the change must have been made before the call.
     fn ring_peers(&self);
 
+    /// Wakes the threads of this process that sleep on the doorbell, because this thread has served what one of them may
+    /// be waiting for. One that is just falling asleep may be missed.
+    fn ring_self(&self);
+
     /// The rank-on-host of a process that holds something we have been waiting for (an unpublished slot, a lock
     /// word), if there is one now.
     fn blocked_by(&self) -> Option<u32>;
