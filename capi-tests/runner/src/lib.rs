@@ -11,6 +11,7 @@
 //! | `misuse` | the cases of `testbad` |
 //! | `mismatch` | thread modes and header versions that must not meet |
 //! | `install` | what an installed tree offers to users |
+//! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
@@ -24,6 +25,7 @@ pub mod layout;
 pub mod matrix;
 pub mod mismatch;
 pub mod misuse;
+pub mod network;
 pub mod program;
 pub mod sample;
 
@@ -54,5 +56,6 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(misuse::cases());
     all.extend(mismatch::cases());
     all.extend(install::cases());
+    all.extend(network::cases());
     all
 }

@@ -1,0 +1,50 @@
+//! The tests of crate `portals3`, repeated more often than `cargo test` does: for the soak only.
+
+use crate::job::{Job, Launcher};
+use crate::{Case, Trouble, layout};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Test target, the features it needs, and the variable and value that make it longer.
+const SUITES: &[(&str, &str, &str, &str)] = &[
+    ("stress", "", "PORTALS3_STRESS", "60"),
+    ("reference", "", "PROPTEST_CASES", "20000"),
+    ("conformance", "", "PORTALS3_STRESS", "3"),
+    ("pauses", "faults", "PORTALS3_STRESS", "3"),
+];
+
+/// One case a test target.
+pub fn cases() -> Vec<Case> {
+    let case =
+        |&(suite, features, variable, value): &(&'static str, &'static str, &'static str, &'static str)| {
+            Case::new(format!("portals3::{suite}"), false, move || repeated(suite, features, variable, value))
+        };
+    SUITES.iter().map(case).collect()
+}
+
+fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<(), Trouble> {
+    let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let manifest = layout::root().join("Cargo.toml").display().to_string();
+    let args = [
+        "test",
+        "--quiet",
+        "--manifest-path",
+        &manifest,
+        "-p",
+        "portals3",
+        "--features",
+        features,
+        "--test",
+        suite,
+    ]
+    .map(str::to_string);
+    let ended = Job::new(&layout::build(), &cargo, &args, Launcher::Alone, 1)
+        .env(variable, value)
+        .watchdog(Duration::from_secs(900))
+        .run()?;
+    ended.tidy()?;
+    if ended.code != Some(0) || !ended.says("test result: ok") {
+        return Err(ended.trouble("a test of portals3 failed"));
+    }
+    Ok(())
+}
