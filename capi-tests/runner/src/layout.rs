@@ -29,7 +29,7 @@ impl Mode {
     }
 
     /// The macros that a client defines.
-    pub fn defines(self) -> &'static [&'static str] {
+    pub const fn defines(self) -> &'static [&'static str] {
         match self {
             Mode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
             Mode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],

@@ -9,7 +9,7 @@
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
-//! | `mismatch` | thread modes and header versions that must not meet |
+//! | `mismatch` | thread modes, segment modes and header versions that must not meet |
 //! | `install` | what an installed tree offers to users |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `sample` | which of all cases a short run takes |

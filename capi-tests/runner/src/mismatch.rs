@@ -1,5 +1,5 @@
-//! Parts of a program that must not meet: objects of different thread modes fail to link, shared objects of different
-//! thread modes, headers of another interface and a segment mode that the library does not have are refused by
+//! Parts of a program that must not meet: objects of different thread or segment modes fail to link; shared objects of
+//! different modes, headers of another interface and a segment mode that the library does not have are refused by
 //! gasnet_init. Each refusal must name what differs.
 
 use crate::job::{Job, Launcher};
@@ -33,16 +33,57 @@ const FOREIGN: &str = "#include <string.h>\n\
     \x20   return gasneti_init(&argc, &argv, record);\n\
     }\n";
 
-const MODES: [Mode; 3] = [Mode::Seq, Mode::Parsync, Mode::Par];
+/// What a part of a program is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Kind {
+    /// In case names.
+    name: &'static str,
+    /// How a refusal by gasnet_init names it.
+    told: &'static str,
+    defines: &'static [&'static str],
+}
+
+const fn threads(mode: Mode, name: &'static str, told: &'static str) -> Kind {
+    Kind { name, told, defines: mode.defines() }
+}
+
+/// Kinds that differ in the thread mode alone, and the word in the name of the symbol that must not be defined twice.
+const THREADS: (&str, &[Kind]) = (
+    "thread_mode",
+    &[
+        threads(Mode::Seq, "seq", "GASNET_SEQ"),
+        threads(Mode::Parsync, "parsync", "GASNET_PARSYNC"),
+        threads(Mode::Par, "par", "GASNET_PAR"),
+    ],
+);
+
+/// Kinds that differ in the segment mode alone, and the same; a part that names none is for FAST.
+const SEGMENTS: (&str, &[Kind]) = (
+    "segment_mode",
+    &[
+        Kind {
+            name: "fast",
+            told: "GASNET_SEGMENT_FAST",
+            defines: &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_FAST"],
+        },
+        Kind {
+            name: "large",
+            told: "GASNET_SEGMENT_LARGE",
+            defines: &["-D_GNU_SOURCE=1", "-DGASNET_SEQ", "-DGASNET_SEGMENT_LARGE"],
+        },
+    ],
+);
 
 /// Each pair of modes that differ, both ways of meeting; their control with equal modes; the two numbers.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    for a in MODES {
-        for b in MODES {
-            let pair = format!("{}_{}", a.name(), b.name());
-            all.push(Case::new(format!("mismatch::link::{pair}"), true, move || link(a, b)));
-            all.push(Case::new(format!("mismatch::load::{pair}"), true, move || load(a, b)));
+    for (symbol, kinds) in [THREADS, SEGMENTS] {
+        for &a in kinds {
+            for &b in kinds {
+                let pair = format!("{}_{}", a.name, b.name);
+                all.push(Case::new(format!("mismatch::link::{pair}"), true, move || link(a, b, symbol)));
+                all.push(Case::new(format!("mismatch::load::{pair}"), true, move || load(a, b)));
+            }
         }
     }
     all.push(Case::new("mismatch::interface".to_string(), true, || {
@@ -68,9 +109,9 @@ fn source(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Trouble> {
     Ok(path)
 }
 
-fn compile(mode: Option<Mode>, flags: &[&str], files: &[&Path], to: &Path) -> Command {
+fn compile(defines: &[&str], flags: &[&str], files: &[&Path], to: &Path) -> Command {
     let mut cc = layout::compiler();
-    cc.args(mode.map_or(&[][..], |m| m.defines())).args(flags).arg("-I").arg(layout::build().join("include"));
+    cc.args(defines).args(flags).arg("-I").arg(layout::build().join("include"));
     cc.args(files).arg("-o").arg(to);
     cc
 }
@@ -82,45 +123,46 @@ fn link_with_library(mut cc: Command) -> Command {
 }
 
 /// Two objects of one program.
-fn link(a: Mode, b: Mode) -> Result<(), Trouble> {
-    let dir = dir(&format!("link_{}_{}", a.name(), b.name()))?;
+fn link(a: Kind, b: Kind, symbol: &str) -> Result<(), Trouble> {
+    let dir = dir(&format!("link_{}_{}", a.name, b.name))?;
     let (one, two) = (dir.join("main.o"), dir.join("other.o"));
-    layout::succeed(compile(Some(a), &["-c"], &[&source(&dir, "main.c", MAIN)?], &one))?;
-    layout::succeed(compile(Some(b), &["-c"], &[&source(&dir, "other.c", OTHER)?], &two))?;
-    let linked = layout::succeed(link_with_library(compile(None, &[], &[&one, &two], &dir.join("program"))));
+    layout::succeed(compile(a.defines, &["-c"], &[&source(&dir, "main.c", MAIN)?], &one))?;
+    layout::succeed(compile(b.defines, &["-c"], &[&source(&dir, "other.c", OTHER)?], &two))?;
+    let linked = layout::succeed(link_with_library(compile(&[], &[], &[&one, &two], &dir.join("program"))));
     match linked {
         Ok(_) if a == b => Ok(()),
         Err(e) if a == b => Err(e),
-        Ok(_) => Err(format!("objects for {} and {} were linked into one program", a.name(), b.name())),
-        Err(e) if e.contains("gasneti_") && e.contains("thread_mode") => Ok(()),
+        Ok(_) => Err(format!("objects for {} and {} were linked into one program", a.name, b.name)),
+        Err(e) if e.contains(&format!("gasneti_{symbol}")) => Ok(()),
         Err(e) => Err(format!("the link failed for another reason: {e}")),
     }
 }
 
 /// A program and a shared object that it uses.
-fn load(a: Mode, b: Mode) -> Result<(), Trouble> {
-    let dir = dir(&format!("load_{}_{}", a.name(), b.name()))?;
+fn load(a: Kind, b: Kind) -> Result<(), Trouble> {
+    let dir = dir(&format!("load_{}_{}", a.name, b.name))?;
     let (object, program) = (dir.join("libother.so"), dir.join("program"));
     let flags = ["-shared", "-fPIC"];
     layout::succeed(link_with_library(compile(
-        Some(b),
+        b.defines,
         &flags,
         &[&source(&dir, "other.c", OTHER)?],
         &object,
     )))?;
-    let mut cc = compile(Some(a), &[], &[&source(&dir, "main.c", MAIN)?, &object], &program);
+    let mut cc = compile(a.defines, &[], &[&source(&dir, "main.c", MAIN)?, &object], &program);
     cc.arg(format!("-Wl,-rpath,{}", dir.display()));
     layout::succeed(link_with_library(cc))?;
     let ended = Job::new(&layout::build(), &program, &[], Launcher::Alone, 1)
         .watchdog(Duration::from_secs(30))
         .run()?;
     ended.tidy()?;
-    let names = |m: Mode| format!("GASNET_{}", m.name().to_uppercase());
+    // Whole words: the name of one mode begins that of another.
+    let words: Vec<&str> = ended.output.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).collect();
     match ended.code {
         Some(0) if a == b => Ok(()),
-        Some(0) => Err(ended.trouble(format!("{} and {} ran together", a.name(), b.name()))),
+        Some(0) => Err(ended.trouble(format!("{} and {} ran together", a.name, b.name))),
         _ if a == b => Err(ended.trouble("equal modes were refused")),
-        _ if ended.output.contains(&names(a)) && ended.output.contains(&names(b)) => Ok(()),
+        _ if words.contains(&a.told) && words.contains(&b.told) => Ok(()),
         _ => Err(ended.trouble("it was refused without a line that names both modes")),
     }
 }
@@ -130,7 +172,7 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
     let dir = dir(name)?;
     let program = dir.join("program");
     layout::succeed(link_with_library(compile(
-        Some(Mode::Seq),
+        Mode::Seq.defines(),
         flags,
         &[&source(&dir, "main.c", text)?],
         &program,
@@ -151,7 +193,7 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
 /// A client that names no thread mode does not compile, and is told so.
 fn no_thread_mode() -> Result<(), Trouble> {
     let dir = dir("no_thread_mode")?;
-    match layout::succeed(compile(None, &["-c"], &[&source(&dir, "main.c", ALONE)?], &dir.join("main.o"))) {
+    match layout::succeed(compile(&[], &["-c"], &[&source(&dir, "main.c", ALONE)?], &dir.join("main.o"))) {
         Ok(_) => Err("a client without a thread mode compiled".to_string()),
         Err(e) if e.contains("GASNET_SEQ") && e.contains("GASNET_PAR") => Ok(()),
         Err(e) => Err(format!("the error does not name the modes: {e}")),
