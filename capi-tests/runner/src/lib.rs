@@ -12,6 +12,7 @@
 //! | `mismatch` | thread modes, segment modes and header versions that must not meet |
 //! | `install` | what an installed tree offers to users |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
+//! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
@@ -28,6 +29,7 @@ pub mod misuse;
 pub mod network;
 pub mod program;
 pub mod sample;
+pub mod segments;
 
 /// What went wrong with a case, for people to read.
 pub type Trouble = String;
@@ -54,6 +56,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(exits::cases());
     all.extend(kills::cases());
     all.extend(misuse::cases());
+    all.extend(segments::cases());
     all.extend(mismatch::cases());
     all.extend(install::cases());
     all.extend(network::cases());

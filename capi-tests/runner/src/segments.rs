@@ -1,0 +1,133 @@
+//! Memory of segments: `testsegment touch` must notice the pages that it touches itself, without which its passing in the
+//! matrix would say nothing; and a write to a page that cannot be had ends the job with lines that name the rank, the
+//! limit and the remedy.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::program::{self, Program};
+use crate::{Case, Trouble};
+use std::time::Duration;
+
+/// 128 + SIGBUS.
+const BUS: i32 = 135;
+
+#[derive(Clone, Copy)]
+struct Setting {
+    mode: Mode,
+    portals: bool,
+    launcher: Launcher,
+    nodes: u32,
+}
+
+/// One entry per case and setting; the sample takes each case once per path, and the job of one.
+pub fn cases() -> Vec<Case> {
+    let Some(program) = program::named("testsegment") else { return Vec::new() };
+    let mut all = Vec::new();
+    for mode in [Mode::Seq, Mode::Par] {
+        for portals in [false, true] {
+            for (launcher, nodes) in [
+                (Launcher::Alone, 1),
+                (Launcher::Gasnetrun, 2),
+                (Launcher::PshmNodes, 2),
+                (Launcher::Gasnetrun, 4),
+            ] {
+                let s = Setting { mode, portals, launcher, nodes };
+                let sampled = mode == Mode::Seq && nodes <= 2 && (nodes == 2 || !portals);
+                let path = if portals { "portals" } else { "cross" };
+                let place = format!("{}::{path}::{}::n{nodes}", mode.name(), launcher.name());
+                let mut add = |case: &str, run: fn(&Program, Setting) -> Result<(), Trouble>| {
+                    let p = program.clone();
+                    all.push(Case::new(format!("testsegment::{case}::{place}"), sampled, move || run(&p, s)));
+                };
+                add("touch", touch);
+                add("lack_own", |p, s| lack(p, s, "own"));
+                add("lack_peer", |p, s| lack(p, s, "peer"));
+            }
+        }
+    }
+    all
+}
+
+fn run(program: &Program, s: Setting, args: &[&str]) -> Result<Ended, Trouble> {
+    let compiled = layout::compiled(&program.source, s.mode)?;
+    let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
+    let mut job =
+        Job::new(&layout::build(), &compiled, &args, s.launcher, s.nodes).watchdog(Duration::from_secs(60));
+    if s.portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+/// Both ways of measuring must see the 8 MiB.
+fn touch(program: &Program, s: Setting) -> Result<(), Trouble> {
+    let ended = run(program, s, &["touch"])?;
+    if ended.code != Some(1) || !ended.says("testsegment: FAIL") {
+        return Err(ended.trouble("it did not fail, though it touched pages"));
+    }
+    for told in ["node 0: RssShmem grew", "node 0: the memory file of the segments has"] {
+        if !ended.output.contains(told) {
+            return Err(ended.trouble(format!("it does not say {told:?}")));
+        }
+    }
+    Ok(())
+}
+
+fn lack(program: &Program, s: Setting, whose: &str) -> Result<(), Trouble> {
+    let ended = run(program, s, &["lack", whose])?;
+    if ended.code != Some(BUS) {
+        return Err(ended.trouble(format!("expected {BUS}")));
+    }
+    let toucher = if whose == "own" { s.nodes - 1 } else { 0 };
+    let Some(told) = told(&ended.output, toucher) else {
+        return Err(ended.trouble("no line names the rank, the address and the limit"));
+    };
+    // Where a process has the segment of a peer mapped is its own affair.
+    let touched = format!("testsegment: rank {toucher} touches {}", told.address);
+    if whose == "own" && !ended.output.lines().any(|l| l == touched) {
+        return Err(ended.trouble(format!("it was not {} that was touched", told.address)));
+    }
+    if told.limit == 0 || told.limit > physical() {
+        return Err(ended.trouble(format!("the machine does not have {} bytes", told.limit)));
+    }
+    if !ended.output.lines().any(|l| l.starts_with("***") && l.contains("GASNET_MAX_SEGSIZE")) {
+        return Err(ended.trouble("no line names the variable to change"));
+    }
+    Ok(())
+}
+
+/// What the library says of a page that it could not have.
+#[derive(Debug, PartialEq, Eq)]
+struct Told<'a> {
+    address: &'a str,
+    limit: u64,
+}
+
+fn told(output: &str, rank: u32) -> Option<Told<'_>> {
+    let begin = format!("*** rank {rank}: no memory for a page of a segment, at ");
+    let line = output.lines().find_map(|l| l.strip_prefix(begin.as_str()))?;
+    let (address, rest) = line.split_once(';')?;
+    let limit = rest.strip_suffix(" bytes")?.rsplit(' ').next()?.parse().ok()?;
+    Some(Told { address, limit })
+}
+
+/// Bytes of memory of this machine.
+fn physical() -> u64 {
+    // SAFETY: plain queries.
+    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    u64::try_from(pages).unwrap_or(0) * u64::try_from(page).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line() {
+        let line = "x\n*** rank 1: no memory for a page of a segment, at 0x7f00; all have at most 25 bytes\n";
+        assert_eq!(told(line, 1), Some(Told { address: "0x7f00", limit: 25 }));
+        assert_eq!(told(line, 0), None);
+    }
+}

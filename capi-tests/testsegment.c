@@ -1,0 +1,105 @@
+/* testsegment: the largest segment takes no memory before it is used, and a page of it that cannot be had is told.
+ *
+ * `testsegment` attaches all that there is and passes if no page was touched by that: neither mapped in this process
+ * (RssShmem of /proc/self/status) nor allocated in the memory file that all segments of a host lie in.
+ * `testsegment touch` writes to 8 MiB of the segment of process 0 in between, and must fail.
+ * `testsegment lack own|peer`: the memory file loses all its pages and the last process (own) or process 0 (peer) writes
+ * to the segment of the last process, as if there were no memory; it must die of SIGBUS, and the library must say why.
+ * Before, it prints `testsegment: rank R touches ADDRESS`. */
+/* args: */
+/* nodes: any */
+/* threads: both */
+#include "check.h"
+
+#include <sys/stat.h>
+
+#define MIB ((uintptr_t)1 << 20)
+/* Smallest segment whose pages can be told from everything else. */
+#define LEAST (64 * MIB)
+/* What the library itself may touch meanwhile: its own structures are shared memory too. */
+#define SLACK MIB
+#define TOUCHED (8 * MIB)
+
+/* Bytes of shared memory that are mapped and present in this process. */
+static uintptr_t resident(void) {
+    FILE *f = fopen("/proc/self/status", "r");
+    char line[200];
+    unsigned long kib = 0;
+    int found = 0;
+    while (f && !found && fgets(line, sizeof line, f)) found = sscanf(line, "RssShmem: %lu kB", &kib) == 1;
+    if (f) fclose(f);
+    CHECK(found, "/proc/self/status has no RssShmem");
+    return (uintptr_t)kib * 1024;
+}
+
+/* The descriptor of the memory file that is mapped at `address`, or -1. */
+static int memory_file(const void *address) {
+    FILE *f = fopen("/proc/self/maps", "r");
+    char line[600];
+    unsigned long first, end, inode = 0;
+    struct stat st;
+    int found = 0, fd;
+    while (f && !found && fgets(line, sizeof line, f))
+        found = sscanf(line, "%lx-%lx %*s %*s %*s %lu", &first, &end, &inode) == 3 && (uintptr_t)address >= first &&
+                (uintptr_t)address < end;
+    if (f) fclose(f);
+    for (fd = 0; found && fd < 1024; fd++)
+        if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == inode) return fd;
+    return -1;
+}
+
+static void untouched(uintptr_t before, int fd) {
+    uintptr_t after = resident();
+    struct stat st;
+    CHECK(after < before + SLACK, "RssShmem grew from %lu to %lu bytes", (unsigned long)before, (unsigned long)after);
+    CHECK(fstat(fd, &st) == 0 && (uintptr_t)st.st_size >= check_seg[gasnet_mynode()].size,
+          "%ld bytes are no memory file of segments", (long)st.st_size);
+    CHECK(st.st_blocks == 0, "the memory file of the segments has %ld blocks", (long)st.st_blocks);
+}
+
+/* Does not return. */
+static void lack(int fd, const char *whose) {
+    gasnet_node_t last = gasnet_nodes() - 1, toucher = strcmp(whose, "peer") ? last : 0;
+    static volatile int never;
+    char eight[8] = "present";
+    if (gasnet_mynode() == toucher) {
+        char *address = check_at(last, 5 * GASNET_PAGESIZE);
+        printf("testsegment: rank %d touches %p\n", (int)toucher, (void *)address);
+        fflush(stdout);
+        CHECK(ftruncate(fd, 0) == 0, "ftruncate: %s", strerror(errno));
+        if (toucher == last)
+            memcpy(address, eight, sizeof eight);
+        else
+            gasnet_put_bulk(last, address, eight, sizeof eight);
+        printf("testsegment: FAIL (there was memory)\n");
+        fflush(stdout);
+        gasnet_exit(0);
+    }
+    GASNET_BLOCKUNTIL(never);
+}
+
+int main(int argc, char **argv) {
+    uintptr_t before, bytes;
+    int fd;
+
+    check_init("testsegment", &argc, &argv);
+    before = resident();
+    bytes = gasnet_getMaxLocalSegmentSize();
+    CHECK(bytes >= LEAST, "a segment of %lu bytes is too small for this test", (unsigned long)bytes);
+    check_attach(NULL, 0, bytes);
+    CHECK(check_seg[gasnet_mynode()].size == bytes, "the segment has %lu bytes instead of %lu",
+          (unsigned long)check_seg[gasnet_mynode()].size, (unsigned long)bytes);
+    fd = memory_file(check_seg[gasnet_mynode()].addr);
+    CHECK(fd >= 0, "no descriptor is that of the segments");
+    if (argc == 2 && !strcmp(argv[1], "touch")) {
+        if (gasnet_mynode() == 0) memset(check_at(0, 0), 1, TOUCHED);
+    } else if (argc == 3 && !strcmp(argv[1], "lack")) {
+        check_barrier();
+        lack(fd, argv[2]);
+    } else if (argc != 1) {
+        check_usage("[touch | lack own|peer]");
+    }
+    check_barrier();
+    untouched(before, fd);
+    check_done();
+}
