@@ -258,6 +258,8 @@ static void medium_long(void) {
 }
 static void reply_long(void) { send(H_LONG_REPLY); }
 static void put_val_long(void) { gasnet_put_val(0, check_at(0, 0), 0, 9); }
+static void put_val_none(void) { gasnet_put_val(0, check_at(0, 0), 0, 0); }
+static void get_val_none(void) { gasnet_get_val(0, check_at(0, 0), 0); }
 static void get_val_long(void) { gasnet_get_val(0, check_at(0, 0), 9); }
 static void arguments_many(void) { gasnet_AMRequestShort(0, H_NOTHING, 17); }
 
@@ -393,6 +395,8 @@ static const struct testcase cases[] = {
     {"reply_long", "both", ATTACHED, DIES, "gasnet_AMReplyMedium0()|{medium+1}|{medium}", reply_long},
     {"put_val_long", "both", ATTACHED, DIES, "gasnet_put_val()|9|8", put_val_long},
     {"get_val_long", "both", ATTACHED, DIES, "gasnet_get_val()|9|8", get_val_long},
+    {"put_val_none", "both", ATTACHED, DIES, "gasnet_put_val()|1 to 8 bytes, not 0", put_val_none},
+    {"get_val_none", "both", ATTACHED, DIES, "gasnet_get_val()|1 to 8 bytes, not 0", get_val_none},
     {"arguments_many", "both", ATTACHED, DIES, "gasnet_AMRequestShort()|17|16", arguments_many},
 
     {"request_in_request", "both", ATTACHED, DIES, "gasnet_AMRequestShort0()|handler", request_in_request},

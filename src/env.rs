@@ -44,9 +44,9 @@ const TB: u64 = 1 << 40;
 pub const TABLE: &[Var] = &[
     var(
         "GASNET_PSHM_NODES",
-        Kind::Int(1, 4096),
+        Kind::Int(0, 4096),
         "1",
-        "number of processes that gasnet_init forks when no launcher started the job",
+        "number of processes that gasnet_init forks when no launcher started the job; 0 is 1",
     ),
     var(
         "GASNET_SUPERNODE_MAXSIZE",

@@ -12,19 +12,17 @@ use core::ffi::c_void;
 /// As [`remote`], and ends the job if `n` bytes are more than a value has.
 #[inline(always)]
 fn remote_value(function: &str, node: gasnet_node_t, addr: *mut c_void, n: usize) -> (&'static Job, Remote) {
-    if n > value::MAX_BYTES {
-        too_wide(function, n);
+    if n == 0 || n > value::MAX_BYTES {
+        no_width(function, n);
     }
     remote(function, node, addr, n)
 }
 
 #[cold]
-fn too_wide(function: &str, n: usize) -> ! {
+fn no_width(function: &str, n: usize) -> ! {
     report::fatal(
-        format_args!("{function}(): {n} bytes are too many for a value; the limit is {}", value::MAX_BYTES),
-        format_args!(
-            "Move at most SIZEOF_GASNET_REGISTER_VALUE_T bytes, or use gasnet_put() and gasnet_get()."
-        ),
+        format_args!("{function}(): a value has 1 to {} bytes, not {n}", value::MAX_BYTES),
+        format_args!("Move 1 to SIZEOF_GASNET_REGISTER_VALUE_T bytes, or use gasnet_put() and gasnet_get()."),
     )
 }
 

@@ -181,12 +181,16 @@ impl Job {
         }
         self.handlers.register(table)?;
         self.handlers.register_internal(internal);
-        let attached = segment::attach(&*self.boot, self.limits, self.supernodes, len).unwrap_or_else(|e| {
+        let attached = segment::attach(&*self.boot, self.supernodes, len).unwrap_or_else(|e| {
             report::fatal(
-                format_args!("gasnet_attach(): the segments could not be mapped: {e}"),
                 format_args!(
-                    "Ask for a smaller segment, or lower GASNET_MAX_SEGSIZE (now at most {} bytes).",
+                    "gasnet_attach(): the segments of this host could not be mapped; {len} bytes were asked for here, {} are \
+                     the limit: {e}",
                     self.limits.local
+                ),
+                format_args!(
+                    "Ask for smaller segments in all processes (GASNET_MAX_SEGSIZE bounds them), or raise the limits of the \
+                     process (ulimit -v, ulimit -f)."
                 ),
             )
         });

@@ -1,10 +1,11 @@
 //! Segments: how large they may be, where they are, and the mappings of the segments of the other processes of a host.
 //!
-//! All segments of a host lie in one memory file, one stride each; a process maps the file when it attaches. Pages are
+//! All segments of a host lie in one memory file, at distances of the largest of them; a process maps the file when it attaches. Pages are
 //! demand-zero: nothing is touched, probed or reserved here. [`Segments`] is written once, at attach, and read-only from
 //! then on.
 
 use crate::boot::Bootstrap;
+use crate::os::limits;
 use crate::os::memory::{self, Mapping};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -66,17 +67,17 @@ pub struct Limits {
     pub local: usize,
     /// `gasnet_getMaxGlobalSegmentSize`, in bytes.
     pub global: usize,
-    /// Distance of two segments in the memory file of this host.
-    stride: usize,
 }
 
 impl Limits {
-    /// From what this machine has, the processes that share it, and the bound that the user or the client sets
-    /// (bytes). Collective.
+    /// From what this machine has, the processes that share it, what this process may map, and the bound that the user or
+    /// the client sets (bytes). Collective.
     pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> Limits {
         let host = boot.host();
         // An eighth stays for everything that is not a segment.
-        let share = memory::limits().total() / 8 * 7 / u64::from(host.local_size.max(1));
+        let most = [Some(memory::limits().total()), limits::address_space_left(), limits::file_size()];
+        let most = most.into_iter().flatten().min().unwrap_or(0);
+        let share = most / 8 * 7 / u64::from(host.local_size.max(1));
         let page = memory::page_size() as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
         let all: Vec<u64> = boot
@@ -85,8 +86,7 @@ impl Limits {
             .map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default()))
             .collect();
         let global = all.iter().copied().min().unwrap_or(local);
-        let stride = all.iter().copied().max().unwrap_or(local);
-        Limits { local: local as usize, global: global as usize, stride: stride as usize }
+        Limits { local: local as usize, global: global as usize }
     }
 }
 
@@ -116,31 +116,27 @@ pub struct Attached {
     pub lens: Vec<usize>,
 }
 
-/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size, within the limits) among
-/// them. Collective.
+/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size) among them. Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
-pub fn attach(
-    boot: &dyn Bootstrap,
-    limits: Limits,
-    supernodes: Supernodes,
-    len: usize,
-) -> std::io::Result<Attached> {
+pub fn attach(boot: &dyn Bootstrap, supernodes: Supernodes, len: usize) -> std::io::Result<Attached> {
     let host = boot.host();
-    let bytes = host.local_size as usize * limits.stride;
+    let word = |b: &[u8], i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
+    let longest = boot.exchange(&len.to_ne_bytes()).iter().map(|b| word(b, 0)).max().unwrap_or(0);
+    let stride = (longest as usize).max(memory::page_size());
+    let bytes = host.local_size as usize * stride;
     memory::set_len(host.segments.as_fd(), bytes as u64)?;
     let mapping = Mapping::shared(host.segments.as_fd(), 0, bytes)?;
     // SAFETY: the mapping has a stride for every process of the host.
-    let here = |local_rank: u32| unsafe { mapping.as_ptr().add(local_rank as usize * limits.stride) };
+    let here = |local_rank: u32| unsafe { mapping.as_ptr().add(local_rank as usize * stride) };
     let record = [here(host.local_rank) as u64, len as u64, u64::from(host.local_rank)];
     let record: Vec<u8> = record.iter().flat_map(|w| w.to_ne_bytes()).collect();
     let mut table = Vec::new();
     let mut bases = alloc::vec![core::ptr::null_mut(); host.local_size as usize];
     let mut lens = alloc::vec![0; host.local_size as usize];
     for b in boot.exchange(&record) {
-        let word = |i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
-        let (base, len, local_rank) = (word(0) as *mut u8, word(1) as usize, word(2) as u32);
+        let (base, len, local_rank) = (word(&b, 0) as *mut u8, word(&b, 1) as usize, word(&b, 2) as u32);
         bases[local_rank as usize] = here(local_rank);
         lens[local_rank as usize] = len;
         let direct = supernodes.size > 1 && supernodes.of(local_rank) == supernodes.of(host.local_rank);

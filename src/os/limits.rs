@@ -1,4 +1,4 @@
-//! Limits that the system puts on this process. Called by `tools`.
+//! Limits that the system puts on this process. Called by `tools`, and by `memory` and `core::segment`, which keep within them.
 
 /// The limits that are worth raising, by the kernel's number and the name that users know.
 #[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]
@@ -10,6 +10,29 @@ pub const RAISABLE: &[(u32, &str)] = &[
     (libc::RLIMIT_RSS as u32, "RLIMIT_RSS"),
     (libc::RLIMIT_AS as u32, "RLIMIT_AS"),
 ];
+
+/// What this process may have of a resource now (`ulimit -S`); `None` if that is not limited.
+fn soft(resource: u32) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a live structure; an unknown resource is refused.
+    let known = unsafe { libc::getrlimit(resource as _, &mut limit) } == 0;
+    (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// The longest file that this process may make, memory files too, in bytes (`ulimit -f`).
+#[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
+pub fn file_size() -> Option<u64> {
+    soft(libc::RLIMIT_FSIZE as u32)
+}
+
+/// Address space that this process may still map, in bytes (`ulimit -v`).
+#[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
+pub fn address_space_left() -> Option<u64> {
+    let limit = soft(libc::RLIMIT_AS as u32)?;
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(pages * super::memory::page_size() as u64))
+}
 
 /// Raises a limit as far as this process may; false if the system refuses.
 pub fn maximize(resource: u32) -> bool {
@@ -26,6 +49,14 @@ pub fn maximize(resource: u32) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[allow(clippy::unnecessary_cast)]
+    fn what_is_limited_is_a_number() {
+        assert_eq!(soft(9999), None);
+        assert!(soft(libc::RLIMIT_NOFILE as u32).is_some_and(|n| n > 2));
+        assert_eq!(address_space_left().is_some(), soft(libc::RLIMIT_AS as u32).is_some());
+    }
 
     #[test]
     #[allow(clippy::unnecessary_cast)]

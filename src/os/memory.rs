@@ -88,12 +88,26 @@ pub fn len(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(st.st_size as u64)
 }
 
+/// Refuses a length beyond the limit of this process, at which the kernel would end it by SIGXFSZ.
+fn may_be_long(bytes: u64) -> io::Result<()> {
+    match super::limits::file_size() {
+        Some(limit) if bytes > limit => Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!(
+                "{bytes} bytes of shared memory are more than this process may have in a file, {limit} (ulimit -f)"
+            ),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Makes a memory file this long without allocating any page: bytes that were not there are zero and take memory
 /// when first touched. Processes that call it for one file at a time of concurrency give the same length.
 pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     if len(file)? == bytes {
         return Ok(());
     }
+    may_be_long(bytes)?;
     // SAFETY: a live descriptor.
     match unsafe { libc::ftruncate(file.as_raw_fd(), bytes as libc::off_t) } {
         0 => Ok(()),
@@ -126,6 +140,7 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
     if bytes > l.available.min(l.total()) {
         return Err(too_much());
     }
+    may_be_long(offset + bytes)?;
     loop {
         // SAFETY: a live descriptor.
         let r = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };

@@ -1,11 +1,13 @@
 //! Memory of segments: `testsegment touch` must notice the pages that it touches itself, without which its passing in the
 //! matrix would say nothing; and a write to a page that cannot be had ends the job with lines that name the rank, the
-//! limit and the remedy.
+//! limit and the remedy. Under the limits of a shell (`ulimit`) the largest segment still fits, or the job is refused by
+//! a line that names the limit.
 
 use crate::job::{Ended, Job, Launcher};
 use crate::layout::{self, Mode};
 use crate::program::{self, Program};
 use crate::{Case, Trouble};
+use std::path::Path;
 use std::time::Duration;
 
 /// 128 + SIGBUS.
@@ -45,7 +47,38 @@ pub fn cases() -> Vec<Case> {
             }
         }
     }
+    for (launcher, nodes) in [(Launcher::Alone, 1), (Launcher::Gasnetrun, 2), (Launcher::PshmNodes, 3)] {
+        let place = format!("{}::n{nodes}", launcher.name());
+        all.push(Case::new(format!("ulimit::address_space::{place}"), true, move || {
+            let ended = limited("ulimit -v 2000000", launcher, nodes)?;
+            if ended.code == Some(0) && ended.says("testhello: PASS") {
+                return Ok(());
+            }
+            Err(ended.trouble("the largest segment does not fit into the address space that is left"))
+        }));
+        all.push(Case::new(format!("ulimit::file_size::{place}"), true, move || {
+            let ended = limited("ulimit -f 100", launcher, nodes)?;
+            if ended.code == Some(1)
+                && ended.output.lines().any(|l| l.starts_with("***") && l.contains("ulimit -f"))
+            {
+                return Ok(());
+            }
+            Err(ended.trouble("it was not refused by a line that names ulimit -f"))
+        }));
+    }
     all
+}
+
+/// `testhello -m`, which attaches the largest segment, in a shell that has done `limit`.
+fn limited(limit: &str, launcher: Launcher, nodes: u32) -> Result<Ended, Trouble> {
+    let hello = program::named("testhello").ok_or("there is no testhello")?;
+    let compiled = layout::compiled(&hello.source, Mode::Par)?;
+    let args = ["-c".to_string(), format!("{limit}; exec {} -m", compiled.display())];
+    let ended = Job::new(&layout::build(), Path::new("/bin/sh"), &args, launcher, nodes)
+        .watchdog(Duration::from_secs(60))
+        .run()?;
+    ended.tidy()?;
+    Ok(ended)
 }
 
 fn run(program: &Program, s: Setting, args: &[&str]) -> Result<Ended, Trouble> {

@@ -96,6 +96,21 @@ unsafe impl Send for Fabric {}
 // SAFETY: as above.
 unsafe impl Sync for Fabric {}
 
+/// Refuses a length beyond the limit of this process, at which the kernel would end it by SIGXFSZ.
+fn may_be_long(bytes: usize) -> io::Result<()> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a live structure.
+    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
+    if known && limit.rlim_cur != libc::RLIM_INFINITY && bytes as u64 > limit.rlim_cur {
+        let text = format!(
+            "{bytes} bytes of shared memory are more than this process may have in a file, {} (ulimit -f)",
+            limit.rlim_cur
+        );
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
+    }
+    Ok(())
+}
+
 impl Fabric {
     /// Reserves our part of the file and maps the whole of it. Peers may be addressed once they have opened
     /// their interfaces ([`crate::Interface::shm`]); the caller arranges for a barrier after that.
@@ -110,6 +125,7 @@ impl Fabric {
             return Err(invalid());
         }
         let file = spec.arena.as_raw_fd();
+        may_be_long(total)?;
         // All agree on the length, so it does not matter who comes first; a part that its owner has not
         // reserved yet reads as zeros. SAFETY: these calls touch no memory of ours.
         unsafe {
