@@ -5,7 +5,8 @@
 #   make soak FOR=minutes      the whole matrices, on from where the last soak stopped; tally in soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=]
 #   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
-#   make bench headers doc clean
+#   make bench [PEER="prefix[,conduit] ..."] [ROUNDS=n]     with PEER or ROUNDS: the table and drawings of docs/bench
+#   make headers doc clean
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -38,7 +39,7 @@ soak: lib faults
 	@$(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR)
 
 bench: lib
-	@ci/bench.sh
+	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 headers:
 	@ci/cbindgen.sh --write

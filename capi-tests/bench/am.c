@@ -1,0 +1,196 @@
+/* am: active messages. Round trips of Short, Medium and Long by size between process 0 and the last process; floods of
+ * requests whose handlers reply, and of requests without a reply; round trips between all pairs.
+ *
+ * usage: am [options] [measurement ...]      options: see bench.h */
+#include "bench.h"
+
+#define H_PING 201
+#define H_PONG 202
+#define H_MEDIUM 203
+#define H_MEDIUM_BACK 204
+#define H_LONG 205
+#define H_LONG_BACK 206
+#define H_COUNT 207
+#define H_COUNT_MEDIUM 208
+#define H_COUNT_LONG 209
+#define H_ASK 210
+#define H_TELL 211
+
+static gasnet_node_t peer;
+static char *local;
+static volatile long back;    /* replies that have come */
+static volatile long counted; /* requests without a reply that have come */
+static volatile gasnet_handlerarg_t told; /* what the peer has counted */
+
+static void ping_h(gasnet_token_t t) { gasnet_AMReplyShort0(t, H_PONG); }
+static void pong_h(gasnet_token_t t) {
+    (void)t;
+    back = back + 1;
+}
+static void medium_h(gasnet_token_t t, void *b, size_t n) { gasnet_AMReplyMedium0(t, H_MEDIUM_BACK, b, n); }
+static void long_h(gasnet_token_t t, void *b, size_t n) {
+    gasnet_node_t from;
+    gasnet_AMGetMsgSource(t, &from);
+    gasnet_AMReplyLong0(t, H_LONG_BACK, b, n, bench_seg[from].addr);
+}
+static void payload_back_h(gasnet_token_t t, void *b, size_t n) {
+    (void)t, (void)b, (void)n;
+    back = back + 1;
+}
+static void count_h(gasnet_token_t t) {
+    (void)t;
+    counted = counted + 1;
+}
+static void count_payload_h(gasnet_token_t t, void *b, size_t n) {
+    (void)t, (void)b, (void)n;
+    counted = counted + 1;
+}
+
+static void ask_h(gasnet_token_t t) { gasnet_AMReplyShort1(t, H_TELL, (gasnet_handlerarg_t)counted); }
+static void tell_h(gasnet_token_t t, gasnet_handlerarg_t count) {
+    (void)t;
+    told = count;
+    back = back + 1;
+}
+
+/* ---- round trips ---- */
+
+static void trip_short(size_t n, long times) {
+    (void)n;
+    back = 0;
+    while (times--) {
+        long want = back + 1;
+        gasnet_AMRequestShort0(peer, H_PING);
+        GASNET_BLOCKUNTIL(back == want);
+    }
+}
+static void trip_medium(size_t n, long times) {
+    back = 0;
+    while (times--) {
+        long want = back + 1;
+        gasnet_AMRequestMedium0(peer, H_MEDIUM, local, n);
+        GASNET_BLOCKUNTIL(back == want);
+    }
+}
+static void trip_long(size_t n, long times) {
+    back = 0;
+    while (times--) {
+        long want = back + 1;
+        gasnet_AMRequestLong0(peer, H_LONG, local, n, bench_seg[peer].addr);
+        GASNET_BLOCKUNTIL(back == want);
+    }
+}
+
+/* One round trip to each of the other processes. */
+static void trip_pairs(size_t n, long times) {
+    (void)n;
+    while (times--) {
+        gasnet_node_t i;
+        for (i = 1; i < bench_nodes; i++) {
+            long want = back + 1;
+            gasnet_AMRequestShort0((bench_me + i) % bench_nodes, H_PING);
+            GASNET_BLOCKUNTIL(back == want);
+        }
+    }
+}
+
+/* ---- floods ---- */
+
+static void flood_short(size_t n, long times) {
+    long i;
+    (void)n;
+    back = 0;
+    for (i = 0; i < times; i++) gasnet_AMRequestShort0(peer, H_PING);
+    GASNET_BLOCKUNTIL(back == times);
+}
+static void flood_medium(size_t n, long times) {
+    long i;
+    back = 0;
+    for (i = 0; i < times; i++) gasnet_AMRequestMedium0(peer, H_MEDIUM, local, n);
+    GASNET_BLOCKUNTIL(back == times);
+}
+static void flood_long(size_t n, long times) {
+    long i;
+    back = 0;
+    for (i = 0; i < times; i++) gasnet_AMRequestLong0(peer, H_LONG, local, n, bench_seg[peer].addr);
+    GASNET_BLOCKUNTIL(back == times);
+}
+
+/* One way: process 0 asks where the requests arrive how many have come, until all have. */
+static void all_counted(long times) {
+    static long sent;
+    sent += times;
+    do {
+        long want = back + 1;
+        gasnet_AMRequestShort0(peer, H_ASK);
+        GASNET_BLOCKUNTIL(back == want);
+    } while (told != (gasnet_handlerarg_t)sent);
+}
+static void way_short(size_t n, long times) {
+    long i;
+    (void)n;
+    for (i = 0; i < times; i++) gasnet_AMRequestShort0(peer, H_COUNT);
+    all_counted(times);
+}
+static void way_medium(size_t n, long times) {
+    long i;
+    for (i = 0; i < times; i++) gasnet_AMRequestMedium0(peer, H_COUNT_MEDIUM, local, n);
+    all_counted(times);
+}
+static void way_long(size_t n, long times) {
+    long i;
+    for (i = 0; i < times; i++) gasnet_AMRequestLong0(peer, H_COUNT_LONG, local, n, bench_seg[peer].addr);
+    all_counted(times);
+}
+
+static void sizes(const char *name, const char *unit, void (*run)(size_t, long), size_t max, int rate) {
+    size_t n;
+    if (!bench_wants(name, unit)) return;
+    for (n = bench_min; n <= bench_max && n <= max; n *= 2) {
+        double ns = bench_alone(run, n);
+        bench_row(n, rate ? 1e9 / ns : ns / 1000);
+    }
+}
+
+static void once(const char *name, const char *unit, void (*run)(size_t, long), int rate) {
+    double ns;
+    if (!bench_wants(name, unit)) return;
+    ns = bench_alone(run, 0);
+    bench_row(0, rate ? 1e9 / ns : ns / 1000);
+}
+
+int main(int argc, char **argv) {
+    gasnet_handlerentry_t handlers[] = {{H_PING, ping_h},
+                                        {H_PONG, pong_h},
+                                        {H_MEDIUM, medium_h},
+                                        {H_MEDIUM_BACK, payload_back_h},
+                                        {H_LONG, long_h},
+                                        {H_LONG_BACK, payload_back_h},
+                                        {H_COUNT, count_h},
+                                        {H_COUNT_MEDIUM, count_payload_h},
+                                        {H_COUNT_LONG, count_payload_h},
+                                        {H_ASK, ask_h},
+                                        {H_TELL, tell_h}};
+    size_t most = (size_t)64 << 10, medium, longest;
+    bench_max = most;
+    bench_init(&argc, &argv, handlers, (int)(sizeof handlers / sizeof *handlers), 2 * most + 4096);
+    if (bench_max > most) bench_fail("messages have at most 65536 bytes here");
+    peer = bench_nodes - 1;
+    local = (char *)bench_seg[bench_me].addr + most;
+    medium = gasnet_AMMaxMedium();
+    longest = gasnet_AMMaxLongRequest() < gasnet_AMMaxLongReply() ? gasnet_AMMaxLongRequest() : gasnet_AMMaxLongReply();
+
+    once("short_trip", "Round trip (us)", trip_short, 0);
+    sizes("medium_trip", "Round trip (us)", trip_medium, medium, 0);
+    sizes("long_trip", "Round trip (us)", trip_long, longest, 0);
+    once("short_flood", "Requests/s", flood_short, 1);
+    sizes("medium_flood", "Requests/s", flood_medium, medium, 1);
+    sizes("long_flood", "Requests/s", flood_long, longest, 1);
+    once("short_one_way", "Requests/s", way_short, 1);
+    sizes("medium_one_way", "Requests/s", way_medium, medium, 1);
+    sizes("long_one_way", "Requests/s", way_long, longest, 1);
+    if (bench_nodes > 1 && bench_wants("pairs_trip", "Round trip (us)"))
+        bench_row(0, bench_together(trip_pairs, 0) / 1000 / (double)(bench_nodes - 1));
+    bench_end();
+    return 0;
+}

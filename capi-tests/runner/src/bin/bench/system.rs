@@ -1,0 +1,211 @@
+//! What is measured: an installation of GASNet (ours, on one of its paths, or another's), or the machine itself; how the
+//! programs are built against it, and how they are started.
+
+use crate::columns::{Figures, Key};
+use capi_tests::layout;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long one program may take.
+const WATCHDOG: Duration = Duration::from_secs(600);
+/// Processes of the jobs whose start and end is timed.
+const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
+/// Processes of the jobs whose barrier is timed.
+const BARRIERS: &[u32] = &[2, 4, 8];
+
+/// A program, its processes, and its arguments besides time and sizes.
+type Run = (&'static str, u32, &'static [&'static str]);
+
+const RUNS: &[Run] = &[
+    ("rma", 2, &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"]),
+    ("rma", 2, &["put_bandwidth", "get_bandwidth", "put_bibandwidth", "put_rate", "memset"]),
+    (
+        "am",
+        2,
+        &[
+            "short_trip",
+            "medium_trip",
+            "long_trip",
+            "short_flood",
+            "medium_flood",
+            "short_one_way",
+            "medium_one_way",
+        ],
+    ),
+    ("am", 8, &["pairs_trip"]),
+    ("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]),
+];
+
+/// How a program becomes a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Start {
+    /// The machine itself: no job.
+    Plain,
+    /// `GASNET_PSHM_NODES=n prog`
+    Fork,
+    /// `launcher -n n prog`
+    Launcher(PathBuf),
+}
+
+/// One side of the comparison.
+#[derive(Clone, Debug)]
+pub(crate) struct System {
+    pub(crate) name: String,
+    start: Start,
+    environment: Vec<(String, String)>,
+    /// Where its programs are.
+    programs: PathBuf,
+}
+
+impl System {
+    /// The machine's own limits.
+    pub(crate) fn limits() -> Result<System, String> {
+        let programs = layout::build().join("bench/limits");
+        let flags = ["-O2".to_string()];
+        compile("limits", &programs, &flags)?;
+        Ok(System { name: "machine".to_string(), start: Start::Plain, environment: Vec::new(), programs })
+    }
+
+    /// This library, with these variables.
+    pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<System, String> {
+        let programs = layout::build().join("bench/ours");
+        let flags = package(&layout::build(), "gasnet-portals-seq")?;
+        for program in ["rma", "am", "barrier", "vis", "startup"] {
+            compile(program, &programs, &flags)?;
+        }
+        let environment = environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        Ok(System { name: name.to_string(), start: Start::Fork, environment, programs })
+    }
+
+    /// `PREFIX[,CONDUIT]`: another installation, built in the way that its pkg-config file says.
+    pub(crate) fn peer(text: &str) -> Result<System, String> {
+        let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
+        let programs = layout::build().join("bench").join(conduit);
+        let flags = package(Path::new(prefix), &format!("gasnet-{conduit}-seq"))?;
+        for program in ["rma", "am", "barrier", "vis", "startup"] {
+            compile(program, &programs, &flags)?;
+        }
+        let start = match conduit {
+            "smp" => Start::Fork,
+            _ => Start::Launcher(Path::new(prefix).join("bin").join(format!("gasnetrun_{conduit}"))),
+        };
+        Ok(System { name: conduit.to_string(), start, environment: Vec::new(), programs })
+    }
+
+    /// One round of all programs.
+    pub(crate) fn measure(&self, ms: f64, largest: usize) -> Result<Figures, String> {
+        let mut figures = Figures::default();
+        let time = ms.to_string();
+        if self.start == Start::Plain {
+            figures.read(&self.run("limits", 1, &["-t", &time])?)?;
+            return Ok(figures);
+        }
+        for &(program, processes, measurements) in RUNS {
+            let mut args = vec!["-t", &time];
+            let sizes = format!("8:{largest}");
+            if program == "rma" {
+                args.extend(["-s", &sizes]);
+            }
+            args.extend(measurements);
+            figures.read(&self.run(program, processes, &args)?)?;
+        }
+        for &n in BARRIERS {
+            figures.read(&self.run("barrier", n, &["-t", &time])?)?;
+        }
+        figures.units.insert("startup".to_string(), "Time (ms)".to_string());
+        for &n in STARTS {
+            let began = Instant::now();
+            self.run("startup", n, &[])?;
+            let key = Key { name: "startup".to_string(), processes: n, size: 0 };
+            figures.values.insert(key, began.elapsed().as_secs_f64() * 1000.0);
+        }
+        Ok(figures)
+    }
+
+    /// Runs a program as a job and returns what it printed.
+    fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
+        let path = self.programs.join(program);
+        let mut command = match &self.start {
+            Start::Launcher(launcher) => {
+                let mut c = Command::new(launcher);
+                c.arg("-n").arg(processes.to_string()).arg(&path);
+                c
+            }
+            _ => Command::new(&path),
+        };
+        for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
+            command.env_remove(name);
+        }
+        if self.start == Start::Fork {
+            command.env("GASNET_PSHM_NODES", processes.to_string());
+        }
+        let printed = self.programs.join(format!("{program}.out"));
+        let out = fs::File::create(&printed).map_err(|e| format!("{}: {e}", printed.display()))?;
+        command
+            .args(args)
+            .envs(self.environment.iter().map(|(n, v)| (n, v)))
+            .stdin(Stdio::null())
+            .stdout(out);
+        let mut child = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
+        let began = Instant::now();
+        let status = loop {
+            // A tick is short against the start of a job, which is timed here as well.
+            match child.try_wait().map_err(|e| e.to_string())? {
+                Some(status) => break status,
+                None if began.elapsed() > WATCHDOG => {
+                    let _ = child.kill();
+                    return Err(format!("{}: {program} of {processes} processes did not end", self.name));
+                }
+                None => sleep(Duration::from_micros(200)),
+            }
+        };
+        if !status.success() {
+            return Err(format!("{}: {program} of {processes} processes ended with {status}", self.name));
+        }
+        fs::read_to_string(&printed).map_err(|e| format!("{}: {e}", printed.display()))
+    }
+}
+
+/// Compiles `capi-tests/bench/<program>.c` into `to`.
+fn compile(program: &str, to: &Path, flags: &[String]) -> Result<(), String> {
+    fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
+    let source = layout::root().join("capi-tests/bench").join(format!("{program}.c"));
+    let cc = std::env::var("CC").unwrap_or("cc".to_string());
+    let out = Command::new(&cc)
+        .arg("-O2")
+        .arg(&source)
+        .arg("-o")
+        .arg(to.join(program))
+        .args(flags)
+        .output()
+        .map_err(|e| format!("{cc}: {e}"))?;
+    if !out.status.success() {
+        return Err(format!(
+            "{} does not compile:\n{}",
+            source.display(),
+            String::from_utf8_lossy(&out.stderr)
+        ));
+    }
+    Ok(())
+}
+
+/// What pkg-config says of a package in the tree `prefix`.
+fn package(prefix: &Path, name: &str) -> Result<Vec<String>, String> {
+    let path = prefix.join("lib/pkgconfig");
+    let out = Command::new("pkg-config")
+        .args(["--cflags", "--libs", name])
+        .env("PKG_CONFIG_PATH", &path)
+        .output()
+        .map_err(|e| format!("pkg-config: {e}; install it"))?;
+    if !out.status.success() {
+        return Err(format!(
+            "there is no {name} in {}: {}",
+            path.display(),
+            String::from_utf8_lossy(&out.stderr)
+        ));
+    }
+    Ok(String::from_utf8_lossy(&out.stdout).split_whitespace().map(str::to_string).collect())
+}
