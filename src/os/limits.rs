@@ -25,13 +25,10 @@ pub fn file_size() -> Option<u64> {
     soft(libc::RLIMIT_FSIZE as u32)
 }
 
-/// Address space that this process may still map, in bytes (`ulimit -v`).
+/// Address space that this process may have, in bytes (`ulimit -v`).
 #[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
-pub fn address_space_left() -> Option<u64> {
-    let limit = soft(libc::RLIMIT_AS as u32)?;
-    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = text.split_whitespace().next()?.parse().ok()?;
-    Some(limit.saturating_sub(pages * super::memory::page_size() as u64))
+pub fn address_space() -> Option<u64> {
+    soft(libc::RLIMIT_AS as u32)
 }
 
 /// Raises a limit as far as this process may; false if the system refuses.
@@ -55,7 +52,6 @@ mod tests {
     fn what_is_limited_is_a_number() {
         assert_eq!(soft(9999), None);
         assert!(soft(libc::RLIMIT_NOFILE as u32).is_some_and(|n| n > 2));
-        assert_eq!(address_space_left().is_some(), soft(libc::RLIMIT_AS as u32).is_some());
     }
 
     #[test]

@@ -265,6 +265,14 @@ pub fn limits() -> Limits {
     Limits { physical, available, cgroup }
 }
 
+/// Address space that this process may still map, in bytes; `None` if that is not limited.
+pub fn address_space_left() -> Option<u64> {
+    let limit = super::limits::address_space()?;
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().next()?.parse().ok()?;
+    Some(limit.saturating_sub(pages * page_size() as u64))
+}
+
 fn parse_available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
