@@ -5,7 +5,8 @@
 #   make soak FOR=minutes      the whole matrices, on from where the last soak stopped; tally in soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=]
 #   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
-#   make bench [PEER="prefix[,conduit] ..."] [ROUNDS=n]     with PEER or ROUNDS: the table and drawings of docs/bench
+#   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]     with any of these: the table and
+#                              drawings of docs/bench, beside those libraries
 #   make headers doc clean
 
 PREFIX  ?= /usr/local
@@ -39,7 +40,8 @@ soak: lib faults
 	@$(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR)
 
 bench: lib
-	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--beside openmpi --beside mpich) \
+	  $(if $(SHMEM),--beside shmem) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 headers:
 	@ci/cbindgen.sh --write

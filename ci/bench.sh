@@ -1,16 +1,30 @@
 #!/bin/sh
 # Measures the library over a built tree. Without arguments: the speed figures of two pinned processes on both paths, in a
-# minute. With arguments, those of the program `bench`: beside other installations of GASNet, into docs/bench.
+# minute. With arguments, those of the program `bench`: beside other libraries, into docs/bench.
 #   ci/bench.sh
-#   ci/bench.sh --peer PREFIX[,CONDUIT] [--rounds N] [--ms MS]
+#   ci/bench.sh [--peer PREFIX[,CONDUIT]] [--beside openmpi|mpich|shmem] [--rounds N] [--ms MS]
 set -eu
 cd "$(dirname "$0")/.."
+
+# have COMMAND PACKAGE...: whether the command is there; as root it is installed from these packages.
+have() {
+    command -v "$1" >/dev/null 2>&1 && return
+    tool=$1
+    shift
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null 2>&1 || true
+    fi
+    command -v "$tool" >/dev/null 2>&1 && return
+    echo "$tool is not installed (Debian packages: $*)" >&2
+    return 1
+}
+
 if [ $# -gt 0 ]; then
     ci/tools.sh pkg-config
-    if ! command -v gnuplot >/dev/null 2>&1 && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        # Without it the data are written and not drawn.
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq gnuplot-nox >/dev/null 2>&1 || true
-    fi
+    have gnuplot gnuplot-nox || echo "nothing will be drawn" >&2
+    case " $* " in *" openmpi "*) have mpicc.openmpi libopenmpi-dev openmpi-bin ;; esac
+    case " $* " in *" shmem "*) have oshcc libopenmpi-dev openmpi-bin ;; esac
+    case " $* " in *" mpich "*) have mpicc.mpich libmpich-dev mpich ;; esac
     exec "${CARGO:-cargo}" run --quiet --release -p capi-tests --bin bench -- "$@"
 fi
 mkdir -p build/bench

@@ -19,9 +19,10 @@ static void named(size_t n, long times) {
 }
 
 int main(int argc, char **argv) {
+    if (!bench_options(argc, argv)) return 2;
     bench_init(&argc, &argv, NULL, 0, 4096);
-    if (bench_wants("barrier_anonymous", "Time (us)")) bench_row(bench_nodes, bench_together(anonymous, 0) / 1000);
-    if (bench_wants("barrier_named", "Time (us)")) bench_row(bench_nodes, bench_together(named, 0) / 1000);
+    if (bench_wants("barrier_anonymous", "Time (us)")) bench_row((size_t)bench_nodes, bench_together(anonymous, 0) / 1000);
+    if (bench_wants("barrier_named", "Time (us)")) bench_row((size_t)bench_nodes, bench_together(named, 0) / 1000);
     bench_end();
     return 0;
 }

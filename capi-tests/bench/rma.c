@@ -105,17 +105,13 @@ static void bandwidth(const char *name, void (*run)(size_t, long), int both) {
 }
 
 int main(int argc, char **argv) {
-    size_t n, most = (size_t)4 << 20;
+    size_t n;
     int i;
-    for (i = 1; i + 1 < argc; i++) {
-        unsigned long low, high;
-        if (!strcmp(argv[i], "-s") && sscanf(argv[i + 1], "%lu:%lu", &low, &high) == 2 && high > most) most = high;
-    }
-    bench_init(&argc, &argv, NULL, 0, 2 * most + 4096);
-    if (bench_max > most) bench_fail("give the sizes as -s min:max");
-    peer = bench_nodes - 1 - bench_me;
+    if (!bench_options(argc, argv)) return 2;
+    bench_init(&argc, &argv, NULL, 0, 2 * bench_max + 4096);
+    peer = (gasnet_node_t)(bench_nodes - 1 - bench_me);
     remote = (char *)bench_seg[peer].addr;
-    local = (char *)bench_seg[bench_me].addr + most;
+    local = (char *)bench_seg[bench_me].addr + bench_max;
 
     latency("put", put, bench_max);
     latency("get", get, bench_max);

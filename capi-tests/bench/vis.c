@@ -52,8 +52,9 @@ static void pieces(const char *name, void (*run)(size_t, long)) {
 
 int main(int argc, char **argv) {
     bench_max = 8192;
+    if (!bench_options(argc, argv)) return 2;
     bench_init(&argc, &argv, NULL, 0, 4 * TOTAL);
-    peer = bench_nodes - 1;
+    peer = (gasnet_node_t)bench_nodes - 1;
     remote = (char *)bench_seg[peer].addr;
     local = (char *)bench_seg[bench_me].addr + 2 * TOTAL;
     remote_list = (void **)malloc(TOTAL / bench_min * sizeof(void *));

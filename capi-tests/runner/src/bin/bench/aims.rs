@@ -29,6 +29,16 @@ const fn peer(ours: &'static str, name: &'static str, n: u32, size: u64, who: &'
     Row { ours, what: (name, n, size), other: (who, name, n, size), aim }
 }
 
+/// Another measurement of another library, both of two processes.
+const fn against(
+    ours: &'static str,
+    what: (&'static str, u64),
+    other: (&'static str, &'static str, u64),
+    aim: Aim,
+) -> Row {
+    Row { ours, what: (what.0, 2, what.1), other: (other.0, other.1, 2, other.2), aim }
+}
+
 /// A limit of the machine: the name of its measurement.
 const fn limit(
     ours: &'static str,
@@ -63,6 +73,16 @@ pub(crate) const ROWS: &[Row] = &[
     peer(CROSS, "get_nbi", 2, 8, "smp", AtMost(0.5)),
     peer(PORTALS, "put", 2, 8, "mpi", AtMost(0.08)),
     peer(PORTALS, "get", 2, 8, "mpi", AtMost(0.08)),
+    against(PORTALS, ("put", 8), ("openmpi", "ping_ack", 8), AtMost(0.15)),
+    against(PORTALS, ("get", 8), ("openmpi", "ping_ack", 8), AtMost(0.15)),
+    against(PORTALS, ("put", 8), ("mpich", "ping_ack", 8), AtMost(0.15)),
+    against(PORTALS, ("put", 4096), ("openmpi", "ping_ack", 4096), AtMost(1.0)),
+    against(PORTALS, ("put_bandwidth", 64), ("openmpi", "send_bandwidth", 64), AtLeast(1.0)),
+    against(PORTALS, ("put_bandwidth", 4096), ("openmpi", "send_bandwidth", 4096), AtLeast(1.0)),
+    against(PORTALS, ("put_bandwidth", 1 << 16), ("openmpi", "send_bandwidth", 1 << 16), AtLeast(1.0)),
+    against(PORTALS, ("put_bandwidth", 4 << 20), ("openmpi", "send_bandwidth", 4 << 20), AtLeast(1.0)),
+    against(CROSS, ("put", 8), ("shmem", "put", 8), AtMost(1.0)),
+    against(CROSS, ("put_bandwidth", 1 << 16), ("shmem", "put_bandwidth", 1 << 16), AtLeast(1.0)),
     peer(PORTALS, "put_bandwidth", 2, 4096, CROSS, AtLeast(0.5)),
     peer(PORTALS, "put_bandwidth", 2, 1 << 16, CROSS, AtLeast(0.95)),
     peer(PORTALS, "put_bandwidth", 2, 4 << 20, CROSS, AtLeast(0.95)),

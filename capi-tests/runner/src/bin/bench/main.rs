@@ -24,8 +24,9 @@ use std::process::ExitCode;
 use system::System;
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--rounds N] [--ms MS] [--largest BYTES] [--quick]
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--beside LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick]
   --peer     an installation of GASNet to compare with, and which of its conduits (smp)
+  --beside   openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   how often each program is run (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
@@ -33,6 +34,7 @@ const USAGE: &str =
 
 struct Options {
     peers: Vec<String>,
+    beside: Vec<String>,
     rounds: usize,
     ms: f64,
     largest: usize,
@@ -40,7 +42,8 @@ struct Options {
 }
 
 fn options() -> Result<Options, String> {
-    let mut o = Options { peers: Vec::new(), rounds: 10, ms: 10.0, largest: 4 << 20, keep: true };
+    let mut o =
+        Options { peers: Vec::new(), beside: Vec::new(), rounds: 10, ms: 10.0, largest: 4 << 20, keep: true };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value\n{USAGE}"));
@@ -49,6 +52,7 @@ fn options() -> Result<Options, String> {
         };
         match arg.as_str() {
             "--peer" => o.peers.push(value()?),
+            "--beside" => o.beside.push(value()?),
             "--rounds" => o.rounds = number(value()?)?.max(1.0) as usize,
             "--ms" => o.ms = number(value()?)?,
             "--largest" => o.largest = number(value()?)? as usize,
@@ -75,6 +79,9 @@ fn run() -> Result<(), String> {
     systems.push(System::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
     for peer in &options.peers {
         systems.push(System::peer(peer)?);
+    }
+    for library in &options.beside {
+        systems.push(System::foreign(library)?);
     }
     let mut rounds: Vec<Vec<Figures>> = Vec::new();
     for round in 0..options.rounds {

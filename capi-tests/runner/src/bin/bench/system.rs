@@ -1,5 +1,5 @@
-//! What is measured: an installation of GASNet (ours, on one of its paths, or another's), or the machine itself; how the
-//! programs are built against it, and how they are started.
+//! What is measured: an installation of GASNet (ours, on one of its paths, or another's), an MPI or OpenSHMEM library, or the
+//! machine itself; how the programs are built against it, and how they are started.
 
 use crate::columns::{Figures, Key};
 use capi_tests::layout;
@@ -39,15 +39,17 @@ const RUNS: &[Run] = &[
     ("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]),
 ];
 
+const LIMITS: &[Run] = &[("limits", 1, &[])];
+const MPI: &[Run] = &[("mpi", 2, &[])];
+const SHMEM: &[Run] = &[("shmem", 2, &[])];
+
 /// How a program becomes a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Start {
-    /// The machine itself: no job.
-    Plain,
-    /// `GASNET_PSHM_NODES=n prog`
+    /// `GASNET_PSHM_NODES=n prog`; nothing but a program where there is no GASNet.
     Fork,
-    /// `launcher -n n prog`
-    Launcher(PathBuf),
+    /// `launcher ... -n n prog`
+    Launcher(Vec<String>),
 }
 
 /// One side of the comparison.
@@ -58,15 +60,43 @@ pub(crate) struct System {
     environment: Vec<(String, String)>,
     /// Where its programs are.
     programs: PathBuf,
+    runs: &'static [Run],
+    /// Whether barriers and starts are timed too.
+    gasnet: bool,
 }
 
 impl System {
     /// The machine's own limits.
     pub(crate) fn limits() -> Result<System, String> {
         let programs = layout::build().join("bench/limits");
-        let flags = ["-O2".to_string()];
-        compile("limits", &programs, &flags)?;
-        Ok(System { name: "machine".to_string(), start: Start::Plain, environment: Vec::new(), programs })
+        compile(&cc(), "limits", &programs, &[])?;
+        Ok(System {
+            name: "machine".to_string(),
+            start: Start::Fork,
+            environment: Vec::new(),
+            programs,
+            runs: LIMITS,
+            gasnet: false,
+        })
+    }
+
+    /// `openmpi`, `mpich` or `shmem`, as Debian's packages name their commands.
+    pub(crate) fn foreign(name: &str) -> Result<System, String> {
+        let (compiler, program, launcher, runs) = match name {
+            "openmpi" => (
+                "mpicc.openmpi",
+                "mpi",
+                "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none",
+                MPI,
+            ),
+            "mpich" => ("mpicc.mpich", "mpi", "mpiexec.mpich", MPI),
+            "shmem" => ("oshcc", "shmem", "oshrun --allow-run-as-root --oversubscribe --bind-to none", SHMEM),
+            _ => return Err(format!("{name} is none of openmpi, mpich, shmem")),
+        };
+        let programs = layout::build().join("bench").join(name);
+        compile(compiler, program, &programs, &[])?;
+        let start = Start::Launcher(launcher.split(' ').map(str::to_string).collect());
+        Ok(System { name: name.to_string(), start, environment: Vec::new(), programs, runs, gasnet: false })
     }
 
     /// This library, with these variables.
@@ -74,10 +104,17 @@ impl System {
         let programs = layout::build().join("bench/ours");
         let flags = package(&layout::build(), "gasnet-portals-seq")?;
         for program in ["rma", "am", "barrier", "vis", "startup"] {
-            compile(program, &programs, &flags)?;
+            compile(&cc(), program, &programs, &flags)?;
         }
         let environment = environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
-        Ok(System { name: name.to_string(), start: Start::Fork, environment, programs })
+        Ok(System {
+            name: name.to_string(),
+            start: Start::Fork,
+            environment,
+            programs,
+            runs: RUNS,
+            gasnet: true,
+        })
     }
 
     /// `PREFIX[,CONDUIT]`: another installation, built in the way that its pkg-config file says.
@@ -86,31 +123,37 @@ impl System {
         let programs = layout::build().join("bench").join(conduit);
         let flags = package(Path::new(prefix), &format!("gasnet-{conduit}-seq"))?;
         for program in ["rma", "am", "barrier", "vis", "startup"] {
-            compile(program, &programs, &flags)?;
+            compile(&cc(), program, &programs, &flags)?;
         }
         let start = match conduit {
             "smp" => Start::Fork,
-            _ => Start::Launcher(Path::new(prefix).join("bin").join(format!("gasnetrun_{conduit}"))),
+            _ => Start::Launcher(vec![format!("{prefix}/bin/gasnetrun_{conduit}")]),
         };
-        Ok(System { name: conduit.to_string(), start, environment: Vec::new(), programs })
+        Ok(System {
+            name: conduit.to_string(),
+            start,
+            environment: Vec::new(),
+            programs,
+            runs: RUNS,
+            gasnet: true,
+        })
     }
 
     /// One round of all programs.
     pub(crate) fn measure(&self, ms: f64, largest: usize) -> Result<Figures, String> {
         let mut figures = Figures::default();
         let time = ms.to_string();
-        if self.start == Start::Plain {
-            figures.read(&self.run("limits", 1, &["-t", &time])?)?;
-            return Ok(figures);
-        }
-        for &(program, processes, measurements) in RUNS {
+        for &(program, processes, measurements) in self.runs {
             let mut args = vec!["-t", &time];
             let sizes = format!("8:{largest}");
-            if program == "rma" {
+            if matches!(program, "rma" | "mpi" | "shmem") {
                 args.extend(["-s", &sizes]);
             }
             args.extend(measurements);
             figures.read(&self.run(program, processes, &args)?)?;
+        }
+        if !self.gasnet {
+            return Ok(figures);
         }
         for &n in BARRIERS {
             figures.read(&self.run("barrier", n, &["-t", &time])?)?;
@@ -129,12 +172,12 @@ impl System {
     fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
         let path = self.programs.join(program);
         let mut command = match &self.start {
-            Start::Launcher(launcher) => {
-                let mut c = Command::new(launcher);
-                c.arg("-n").arg(processes.to_string()).arg(&path);
+            Start::Launcher(words) => {
+                let mut c = Command::new(&words[0]);
+                c.args(&words[1..]).arg("-n").arg(processes.to_string()).arg(&path);
                 c
             }
-            _ => Command::new(&path),
+            Start::Fork => Command::new(&path),
         };
         for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
             command.env_remove(name);
@@ -169,12 +212,16 @@ impl System {
     }
 }
 
+/// The C compiler.
+fn cc() -> String {
+    std::env::var("CC").unwrap_or("cc".to_string())
+}
+
 /// Compiles `capi-tests/bench/<program>.c` into `to`.
-fn compile(program: &str, to: &Path, flags: &[String]) -> Result<(), String> {
+fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), String> {
     fs::create_dir_all(to).map_err(|e| format!("{}: {e}", to.display()))?;
     let source = layout::root().join("capi-tests/bench").join(format!("{program}.c"));
-    let cc = std::env::var("CC").unwrap_or("cc".to_string());
-    let out = Command::new(&cc)
+    let out = Command::new(cc)
         .arg("-O2")
         .arg(&source)
         .arg("-o")

@@ -1,0 +1,152 @@
+/* What all measuring programs of this directory share, whatever they measure: options, pinning, timing, and the lines that
+ * they print.
+ *
+ * Options of every program:
+ *   -j             one JSON object a line instead of columns
+ *   -t ms          time spent on each figure (default 10)
+ *   -s min:max     sizes in bytes (powers of two)
+ *   -P             do not pin processes to CPUs
+ * What else a program takes are the names of its measurements; without one it makes all.
+ *
+ * Output, in the columns that scripts for the OSU micro-benchmarks read: a line `# name, N processes`, a line `# Size  Unit`,
+ * and a line per size. Each figure is the median of BENCH_BLOCKS blocks, timed by process 0.
+ *
+ * Who includes this defines bench_barrier(), a barrier of all processes in which a process that waits serves the network. */
+#ifndef BENCH_FIGURES_H
+#define BENCH_FIGURES_H
+
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE 1 /* CPU sets */
+#endif
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define BENCH_BLOCKS 7
+#define BENCH_WINDOW 64
+
+static int bench_json, bench_pinned = 1;
+static double bench_ms = 10;
+static size_t bench_min = 8, bench_max = (size_t)4 << 20;
+static int bench_me, bench_nodes = 1;
+static char **bench_names;
+static int bench_named;
+static const char *bench_now_named, *bench_now_unit;
+
+static inline void bench_barrier(void);
+
+/* Nanoseconds since some moment. */
+static inline double bench_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* Pins this process to the rank-th of the CPUs that it may use. */
+static inline void bench_pin(int rank) {
+    cpu_set_t all, one;
+    int cpu, seen = 0, count;
+    if (sched_getaffinity(0, sizeof all, &all)) return;
+    count = CPU_COUNT(&all);
+    for (cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+        if (!CPU_ISSET(cpu, &all) || seen++ != rank % count) continue;
+        CPU_ZERO(&one);
+        CPU_SET(cpu, &one);
+        if (sched_setaffinity(0, sizeof one, &one)) return;
+    }
+}
+
+/* Reads the options; returns 0 if one is wrong. */
+static inline int bench_options(int argc, char **argv) {
+    int i;
+    bench_names = (char **)calloc((size_t)argc + 1, sizeof *bench_names);
+    for (i = 1; i < argc; i++) {
+        unsigned long low, high;
+        if (!strcmp(argv[i], "-j")) bench_json = 1;
+        else if (!strcmp(argv[i], "-P")) bench_pinned = 0;
+        else if (!strcmp(argv[i], "-t") && i + 1 < argc && atof(argv[i + 1]) > 0) bench_ms = atof(argv[++i]);
+        else if (!strcmp(argv[i], "-s") && i + 1 < argc && sscanf(argv[i + 1], "%lu:%lu", &low, &high) == 2 && low > 0 &&
+                 low <= high) {
+            bench_min = low;
+            bench_max = high;
+            i++;
+        } else if (argv[i][0] == '-') {
+            fprintf(stderr, "options: [-j] [-P] [-t ms] [-s min:max] [measurement ...]\n");
+            return 0;
+        } else bench_names[bench_named++] = argv[i];
+    }
+    return 1;
+}
+
+/* Whether a measurement was asked for; if so, its head is printed. */
+static inline int bench_wants(const char *name, const char *unit) {
+    int i, wanted = bench_named == 0;
+    for (i = 0; i < bench_named; i++) wanted |= !strcmp(bench_names[i], name);
+    if (!wanted) return 0;
+    bench_now_named = name;
+    bench_now_unit = unit;
+    if (bench_me == 0 && !bench_json) {
+        printf("# %s, %d processes\n# %-14s %16s\n", name, bench_nodes, "Size", unit);
+        fflush(stdout);
+    }
+    return 1;
+}
+
+/* Prints one figure; process 0 only. */
+static inline void bench_row(size_t size, double value) {
+    if (bench_me != 0) return;
+    if (bench_json)
+        printf("{\"name\":\"%s\",\"processes\":%d,\"size\":%lu,\"unit\":\"%s\",\"value\":%.6g}\n", bench_now_named,
+               bench_nodes, (unsigned long)size, bench_now_unit, value);
+    else printf("%-16lu %16.5g\n", (unsigned long)size, value);
+    fflush(stdout);
+}
+
+static inline int bench_by_value(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* How often `run` must be called to fill a block, as process 0 finds by trying. */
+static inline long bench_calibrate(void (*run)(size_t size, long times), size_t size) {
+    long times = 1;
+    for (;;) {
+        double began = bench_now(), spent;
+        run(size, times);
+        spent = bench_now() - began;
+        if (spent > bench_ms * 1e6 / BENCH_BLOCKS / 4 || times > 1000000000L) {
+            double wanted = (double)times * bench_ms * 1e6 / BENCH_BLOCKS / (spent > 1 ? spent : 1);
+            return wanted < 1 ? 1 : (long)wanted;
+        }
+        times *= 4;
+    }
+}
+
+/* Median nanoseconds of one of `run`'s repetitions; called by process 0. */
+static inline double bench_median(void (*run)(size_t size, long times), size_t size) {
+    double block[BENCH_BLOCKS];
+    long times = bench_calibrate(run, size);
+    int b;
+    for (b = 0; b < BENCH_BLOCKS; b++) {
+        double began = bench_now();
+        run(size, times);
+        block[b] = (bench_now() - began) / (double)times;
+    }
+    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
+    return block[BENCH_BLOCKS / 2];
+}
+
+/* The same when process 0 alone acts and the others wait in a barrier; called by all, 0 for the others. */
+static inline double bench_alone(void (*run)(size_t size, long times), size_t size) {
+    double ns;
+    bench_barrier();
+    ns = bench_me == 0 ? bench_median(run, size) : 0;
+    bench_barrier();
+    return ns;
+}
+
+#endif
