@@ -28,8 +28,12 @@ build-faults)
 esac
 out=$target/release
 
-mkdir -p "$tree/lib/pkgconfig" "$tree/bin"
-ln -sfn ../include "$tree/include"
+[ ! -L "$tree/include" ] || rm "$tree/include"
+mkdir -p "$tree/include/portals-conduit" "$tree/lib" "$tree/bin"
+for header in include/*.h; do
+    ln -sf "../../$header" "$tree/include"
+done
+ln -sf ../../../include/portals-conduit/gasnet_core.h "$tree/include/portals-conduit"
 
 archive=$out/libgasnet.a
 if [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.so.0" ] ||
@@ -42,11 +46,9 @@ if [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.
     mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"
 fi
 ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
-cp -pu "$archive" "$tree/lib/libgasnet.a"
-for mode in seq par parsync; do
-    ln -sfn libgasnet.so "$tree/lib/libgasnet-portals-$mode.so"
-    ln -sfn libgasnet.a "$tree/lib/libgasnet-portals-$mode.a"
-    ci/pkgconfig.sh "$mode" "$PWD/$tree" >"$tree/lib/pkgconfig/gasnet-portals-$mode.pc"
-done
-cp -pu "$out/gasnetrun" "$tree/bin/gasnetrun"
+if [ ! "$tree/lib/libgasnet.a" -nt "$tree/lib/libgasnet.so.0" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ]; then
+    ci/archive.sh "$archive" "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a"
+fi
+ci/client-files.sh "$tree" "$PWD/$tree"
+cp -pu "$out/gasnetrun" "$out/gasnet_info" "$tree/bin"
 ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"

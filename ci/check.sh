@@ -64,7 +64,7 @@ sum() {
 }
 
 echo "SEED=$SEED"
-step tools ci/tools.sh pkg-config
+step tools ci/tools.sh pkg-config +cmake +gfortran
 step build ci/build.sh build
 step build-faults ci/build.sh build-faults
 if $cargo fmt --version >/dev/null 2>&1; then step fmt ci/fmt.sh; else skip fmt "rustfmt is not installed"; fi
@@ -72,6 +72,7 @@ if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else 
 step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
+step name-table ci/name-table.sh
 if command -v cbindgen >/dev/null 2>&1; then
     step cbindgen ci/cbindgen.sh
 else

@@ -5,17 +5,19 @@ set -eu
 cd "$(dirname "$0")/.."
 prefix=$2
 to=$1$2
-mkdir -p "$to/include" "$to/lib/pkgconfig" "$to/bin" "$to/share/doc/GASNet"
+for folder in include/portals-conduit lib bin share/doc/GASNet share/man/man1 share/man/man7; do
+    mkdir -p "$to/$folder"
+done
 install -m 644 include/*.h "$to/include"
+install -m 644 include/portals-conduit/*.h "$to/include/portals-conduit"
 install -m 755 build/lib/libgasnet.so.0 "$to/lib"
 install -m 644 build/lib/libgasnet.a "$to/lib"
 ln -sfn libgasnet.so.0 "$to/lib/libgasnet.so"
-for mode in seq par parsync; do
-    ln -sfn libgasnet.so "$to/lib/libgasnet-portals-$mode.so"
-    ln -sfn libgasnet.a "$to/lib/libgasnet-portals-$mode.a"
-    ci/pkgconfig.sh "$mode" "$prefix" >"$to/lib/pkgconfig/gasnet-portals-$mode.pc"
-done
-install -m 755 build/bin/gasnetrun "$to/bin"
+ci/client-files.sh "$to" "$prefix"
+install -m 755 build/bin/gasnetrun build/bin/gasnet_info "$to/bin"
 ln -sfn gasnetrun "$to/bin/gasnetrun_portals"
-install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE "$to/share/doc/GASNet"
+install -m 644 docs/man/*.1 "$to/share/man/man1"
+ln -sfn gasnetrun.1 "$to/share/man/man1/gasnetrun_portals.1"
+install -m 644 docs/man/*.7 "$to/share/man/man7"
+install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$to/share/doc/GASNet"
 echo "installed under $to"

@@ -1,19 +1,29 @@
 #!/bin/sh
-# Checks that the tools of a build are there; as root on a system with apt-get, installs what is missing. Otherwise
-# names what is missing in one line and fails.
+# Checks that the tools of a build, and those named, are there; as root on a system with apt-get, installs what is missing.
+# Otherwise names what is missing in one line and fails. A tool named with a + in front is only wished for: some tests do
+# without it and say so.
+#   ci/tools.sh [tool | +tool]...
 set -eu
 
 need=
 command -v "${CC:-cc}" >/dev/null 2>&1 || need="$need gcc"
 command -v make >/dev/null 2>&1 || need="$need make"
 command -v git >/dev/null 2>&1 || need="$need git"
+wished=
 for tool in "$@"; do
-    command -v "$tool" >/dev/null 2>&1 || need="$need $tool"
+    case $tool in
+    +*) command -v "${tool#+}" >/dev/null 2>&1 || wished="$wished ${tool#+}" ;;
+    *) command -v "$tool" >/dev/null 2>&1 || need="$need $tool" ;;
+    esac
 done
-if [ -n "$need" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+if [ -n "$need$wished" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     apt-get update -qq || true
     # shellcheck disable=SC2086 # a list of words
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $need libc6-dev >/dev/null || true
+    [ -z "$need" ] || DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $need libc6-dev >/dev/null || true
+    for tool in $wished; do
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$tool" >/dev/null ||
+            echo "not installed: $tool; the tests that need it are skipped" >&2
+    done
     missing=
     for tool in $need; do
         command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"

@@ -23,6 +23,8 @@ __asm__(".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_diffe
 GASNETI_IDENT_LOCAL(gasneti_ident_config, "$GASNetConfig: (client) " GASNET_CONFIG_STRING " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_threads, "$GASNetThreadModel: GASNET_" _STRINGIFY(GASNETI_THREAD_MODE_NAME) " $");
+GASNETI_IDENT_LOCAL(gasneti_ident_segment, "$GASNetSegment: GASNET_SEGMENT_" _STRINGIFY(GASNETI_SEGMENT_MODE_NAME) " $");
+GASNETI_IDENT_LOCAL(gasneti_ident_segsize, "$GASNetDefaultMaxSegsize: (((uint64_t)1)<<47) $");
 
 static const gasneti_client_t gasneti_client = {
   GASNETI_ABI, GASNETI_THREAD_MODE, GASNETI_SEGMENT_MODE,

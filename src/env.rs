@@ -6,6 +6,7 @@
 //! accepted.
 
 use crate::report;
+use crate::tools::number;
 use std::ffi::{CStr, CString};
 
 /// What a value looks like.
@@ -21,6 +22,10 @@ pub enum Kind {
     Seconds,
     /// One of these words, in either case.
     Word(&'static [&'static str]),
+    /// Ranks such as `0,2-4`, or `*`.
+    Ranks,
+    /// Names or numbers of signals, separated by commas, or `*`.
+    Signals,
     /// Anything.
     Text,
 }
@@ -72,14 +77,14 @@ pub const TABLE: &[Var] = &[
     var("GASNET_EXITTIMEOUT", Kind::Seconds, "", "seconds that a tidy exit may take"),
     var(
         "GASNET_NO_CATCH_SIGNAL",
-        Kind::Text,
+        Kind::Signals,
         "",
         "comma-separated names or numbers of signals that keep their default action, or *",
     ),
     var("GASNET_BACKTRACE", Kind::Bool, "0", "print the stack on a fatal error"),
     var(
         "GASNET_BACKTRACE_NODES",
-        Kind::Text,
+        Kind::Ranks,
         "",
         "ranks that print their stack, such as 0,2-4; the default is all",
     ),
@@ -241,22 +246,71 @@ pub fn lookup(name: &str) -> Option<String> {
     Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
 }
 
-fn refuse(v: &Var, value: &str) -> ! {
-    let accepted = match v.kind {
+/// What values of a kind look like, for the user who gave another one.
+pub fn accepted(kind: Kind) -> String {
+    match kind {
         Kind::Bool => "Y, YES, 1, N, NO or 0".to_string(),
         Kind::Int(lo, hi) if hi == i64::MAX => format!("a whole number, at least {lo}"),
+        Kind::Int(lo, hi) if lo == hi => format!("{lo}"),
         Kind::Int(lo, hi) => format!("a whole number from {lo} to {hi}"),
         Kind::Mem(lo, hi) => {
             format!("a size from {lo} to {hi} bytes, with or without a suffix B, KB, MB, GB or TB")
         }
         Kind::Seconds => "a number of seconds that is not negative, or a fraction a/b".to_string(),
         Kind::Word(words) => format!("one of {}", words.join(", ")),
-        Kind::Text => String::new(),
-    };
+        Kind::Ranks => "ranks separated by commas, such as 0,2-4, or *".to_string(),
+        Kind::Signals => "names or numbers of signals separated by commas, or *".to_string(),
+        Kind::Text => "any text".to_string(),
+    }
+}
+
+fn refuse(v: &Var, value: &str) -> ! {
     report::fatal(
         format_args!("{}={value} cannot be used", v.name),
-        format_args!("Give {accepted}, or unset it."),
+        format_args!("Give {}, or unset it.", accepted(v.kind)),
     )
+}
+
+/// A value that a variable can have.
+enum Value {
+    Bool(bool),
+    Int(i64),
+    Mem(u64),
+    Seconds(f64),
+    Word(usize),
+    Other,
+}
+
+/// The value that a text, which is not empty, stands for; `None` if the kind has no such value.
+fn parse(kind: Kind, text: &str) -> Option<Value> {
+    match kind {
+        Kind::Bool => match text.to_ascii_uppercase().as_str() {
+            "Y" | "YES" | "1" => Some(Value::Bool(true)),
+            "N" | "NO" | "0" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        Kind::Int(lo, hi) => {
+            text.trim().parse::<i64>().ok().filter(|n| (lo..=hi).contains(n)).map(Value::Int)
+        }
+        Kind::Mem(lo, hi) => parse_mem(text).filter(|n| (lo..=hi).contains(n)).map(Value::Mem),
+        Kind::Seconds => number::parse_fraction(text).filter(|s| *s >= 0.0).map(Value::Seconds),
+        Kind::Word(words) => words.iter().position(|w| w.eq_ignore_ascii_case(text.trim())).map(Value::Word),
+        Kind::Ranks => text.split(',').map(str::trim).all(is_ranks).then_some(Value::Other),
+        Kind::Signals => {
+            let known = |w: &str| w.is_empty() || w == "*" || crate::os::signal::parse(w).is_some();
+            text.split(',').map(str::trim).all(known).then_some(Value::Other)
+        }
+        Kind::Text => Some(Value::Other),
+    }
+}
+
+fn is_ranks(item: &str) -> bool {
+    let rank = |t: &str| t.trim().parse::<u32>().ok();
+    match item.split_once('-') {
+        _ if item == "*" => true,
+        Some((a, b)) => rank(a).zip(rank(b)).is_some_and(|(a, b)| a <= b),
+        None => rank(item).is_some(),
+    }
 }
 
 /// Its value as text, or its default; `None` if both are empty.
@@ -265,62 +319,150 @@ pub fn text(name: &str) -> Option<String> {
     lookup(name).or_else(|| (!v.default.is_empty()).then(|| v.default.to_string())).filter(|s| !s.is_empty())
 }
 
-/// A [`Kind::Bool`].
-pub fn yes(name: &str) -> bool {
+/// Its value, or its default; `None` if both are empty.
+fn value(name: &str) -> Option<Value> {
     let v = entry(name);
-    let value = text(name).unwrap_or_default();
-    match value.to_ascii_uppercase().as_str() {
-        "Y" | "YES" | "1" => true,
-        "N" | "NO" | "0" | "" => false,
-        _ => refuse(v, &value),
+    let text = text(name)?;
+    Some(parse(v.kind, &text).unwrap_or_else(|| refuse(v, &text)))
+}
+
+fn wrong_kind(name: &str) -> ! {
+    panic!("{name} is of another kind in env::TABLE")
+}
+
+/// A [`Kind::Bool`]; false if it has neither value nor default.
+pub fn yes(name: &str) -> bool {
+    match value(name) {
+        Some(Value::Bool(yes)) => yes,
+        None => false,
+        _ => wrong_kind(name),
     }
 }
 
 /// A [`Kind::Int`].
 pub fn int(name: &str) -> Option<i64> {
-    let v = entry(name);
-    let Kind::Int(lo, hi) = v.kind else { panic!("{name} is not an Int") };
-    let value = text(name)?;
-    match value.trim().parse::<i64>() {
-        Ok(n) if (lo..=hi).contains(&n) => Some(n),
-        _ => refuse(v, &value),
+    match value(name)? {
+        Value::Int(n) => Some(n),
+        _ => wrong_kind(name),
     }
 }
 
 /// A [`Kind::Mem`], in bytes.
 pub fn mem(name: &str) -> Option<u64> {
-    let v = entry(name);
-    let Kind::Mem(lo, hi) = v.kind else { panic!("{name} is not a Mem") };
-    let value = text(name)?;
-    match parse_mem(&value) {
-        Some(n) if (lo..=hi).contains(&n) => Some(n),
-        _ => refuse(v, &value),
+    match value(name)? {
+        Value::Mem(n) => Some(n),
+        _ => wrong_kind(name),
     }
 }
 
 /// A [`Kind::Seconds`].
 pub fn seconds(name: &str) -> Option<f64> {
-    let v = entry(name);
-    let value = text(name)?;
-    let parsed = match value.split_once('/') {
-        Some((a, b)) => a.trim().parse::<f64>().ok().zip(b.trim().parse::<f64>().ok()).map(|(a, b)| a / b),
-        None => value.trim().parse::<f64>().ok(),
-    };
-    match parsed {
-        Some(s) if s.is_finite() && s >= 0.0 => Some(s),
-        _ => refuse(v, &value),
+    match value(name)? {
+        Value::Seconds(s) => Some(s),
+        _ => wrong_kind(name),
     }
 }
 
 /// A [`Kind::Word`]: the index of the word.
 pub fn word(name: &str) -> Option<usize> {
-    let v = entry(name);
-    let Kind::Word(words) = v.kind else { panic!("{name} is not a Word") };
-    let value = text(name)?;
-    match words.iter().position(|w| w.eq_ignore_ascii_case(value.trim())) {
-        Some(i) => Some(i),
-        None => refuse(v, &value),
+    match value(name)? {
+        Value::Word(i) => Some(i),
+        _ => wrong_kind(name),
     }
+}
+
+/// Ends the job if a variable of the table has a value that it cannot have, whether or not this job would look at it.
+/// Called before the job has more than one process, so that the user reads it once.
+pub fn check_all() {
+    for v in TABLE {
+        let text = lookup(v.name).unwrap_or_default();
+        if !text.is_empty() && parse(v.kind, &text).is_none() {
+            refuse(v, &text);
+        }
+    }
+}
+
+/// A variable as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The variable's value as an `ENV parameter:` line shows it; `None` if it has neither value nor default.
+    pub shown: Option<String>,
+    /// Whether it comes from the environment; else it is the default.
+    pub set: bool,
+    /// What is accepted, if the value is not.
+    pub refused: Option<String>,
+}
+
+/// How a variable stands; never ends the job.
+pub fn setting(v: &Var) -> Setting {
+    let set = lookup(v.name);
+    let raw = set.as_deref().unwrap_or(v.default);
+    if raw.is_empty() {
+        return Setting { shown: set.is_some().then(String::new), set: set.is_some(), refused: None };
+    }
+    let (shown, refused) = match parse(v.kind, raw) {
+        Some(Value::Bool(yes)) => (if yes { "YES" } else { "NO" }.to_string(), None),
+        Some(Value::Int(n)) => (explained(raw, &n.to_string()), None),
+        Some(Value::Mem(n)) => {
+            let formatted = i64::try_from(n).map_or_else(|_| n.to_string(), |n| number::format(n, true));
+            // A default is written in the way that users write it.
+            (if set.is_some() { explained(raw, &formatted) } else { formatted }, None)
+        }
+        Some(Value::Seconds(s)) => (explained(raw, &s.to_string()), None),
+        Some(Value::Word(_) | Value::Other) => (raw.to_string(), None),
+        None => (raw.to_string(), Some(accepted(v.kind))),
+    };
+    Setting { shown: Some(shown), set: set.is_some(), refused }
+}
+
+/// A value as the user wrote it, with what it was understood to be if that looks different.
+pub fn explained(raw: &str, formatted: &str) -> String {
+    if raw == formatted { raw.to_string() } else { format!("{raw} ({formatted})") }
+}
+
+/// The names in the environment that begin with GASNET_ and that the library does not read, each with the name in the table that
+/// it resembles, if there is one.
+pub fn unknown() -> Vec<(String, Option<&'static str>)> {
+    let mut names: Vec<String> = std::env::vars_os()
+        .filter_map(|(name, _)| name.into_string().ok())
+        .filter(|n| n.starts_with("GASNET_") && TABLE.iter().all(|v| v.name != n))
+        .collect();
+    names.sort();
+    names
+        .into_iter()
+        .map(|n| {
+            let near = resembling(&n);
+            (n, near)
+        })
+        .collect()
+}
+
+/// The name in the table that was probably meant: the one that takes the fewest changes of a letter, at most a third of
+/// the letters after GASNET_.
+fn resembling(name: &str) -> Option<&'static str> {
+    let tail = |n: &str| n.trim_start_matches("GASNET_").len();
+    TABLE
+        .iter()
+        .map(|v| (changes(name, v.name), v.name))
+        .filter(|(n, known)| *n <= (tail(name).min(tail(known)) / 3).max(1))
+        .min()
+        .map(|(_, known)| known)
+}
+
+/// How many letters must be inserted, removed or replaced to make `b` of `a` (Levenshtein's distance).
+fn changes(a: &str, b: &str) -> usize {
+    let b = b.as_bytes();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.bytes().enumerate() {
+        let mut corner = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let replaced = corner + usize::from(x != *y);
+            corner = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(corner + 1);
+        }
+    }
+    row[b.len()]
 }
 
 /// Bytes of a size such as `2KB`, `0x1000`, `1.5G`.
@@ -365,15 +507,62 @@ mod tests {
     #[test]
     fn defaults_are_accepted_by_their_own_kind() {
         for v in TABLE.iter().filter(|v| !v.default.is_empty()) {
-            let ok = match v.kind {
-                Kind::Bool => matches!(v.default, "0" | "1"),
-                Kind::Int(lo, hi) => v.default.parse().is_ok_and(|n: i64| (lo..=hi).contains(&n)),
-                Kind::Mem(lo, hi) => parse_mem(v.default).is_some_and(|n| (lo..=hi).contains(&n)),
-                Kind::Seconds => v.default.parse::<f64>().is_ok(),
-                Kind::Word(words) => words.contains(&v.default),
-                Kind::Text => true,
-            };
-            assert!(ok, "{}", v.name);
+            assert!(parse(v.kind, v.default).is_some(), "{}", v.name);
         }
+    }
+
+    #[test]
+    fn values_that_are_refused() {
+        let wrong = [
+            (Kind::Bool, "maybe"),
+            (Kind::Bool, "2"),
+            (Kind::Int(1, 9), "0"),
+            (Kind::Int(1, 9), "10"),
+            (Kind::Int(1, 9), "3x"),
+            (Kind::Int(i64::MIN, i64::MAX), "99999999999999999999"),
+            (Kind::Mem(1, 1 << 20), "2MB"),
+            (Kind::Mem(1, 1 << 20), "-1"),
+            (Kind::Mem(1, 1 << 20), "1 parsec"),
+            (Kind::Seconds, "-1"),
+            (Kind::Seconds, "1/0"),
+            (Kind::Seconds, "inf"),
+            (Kind::Word(&["SPIN", "BLOCK"]), "spinning"),
+            (Kind::Ranks, "0,x"),
+            (Kind::Ranks, "4-2"),
+            (Kind::Signals, "SEGV,NOSUCH"),
+        ];
+        for (kind, text) in wrong {
+            assert!(parse(kind, text).is_none(), "{kind:?} {text}");
+        }
+        let right = [
+            (Kind::Bool, "yes"),
+            (Kind::Int(1, 9), " 9 "),
+            (Kind::Mem(1, 1 << 20), "0.5m"),
+            (Kind::Seconds, "1/4"),
+            (Kind::Word(&["SPIN", "BLOCK"]), "block"),
+            (Kind::Ranks, "0, 2-4"),
+            (Kind::Ranks, "*"),
+            (Kind::Signals, "SIGSEGV,7"),
+        ];
+        for (kind, text) in right {
+            assert!(parse(kind, text).is_some(), "{kind:?} {text}");
+        }
+    }
+
+    #[test]
+    fn misspelt_names() {
+        assert_eq!(resembling("GASNET_PORTALS_MSG_LIMIT"), Some("GASNET_PORTAL_MSG_LIMIT"));
+        assert_eq!(resembling("GASNET_MAXSEGSIZE"), Some("GASNET_MAX_SEGSIZE"));
+        assert_eq!(resembling("GASNET_QUEIT"), None);
+        assert_eq!(resembling("GASNET_QUIT"), Some("GASNET_QUIET"));
+        assert_eq!(resembling("GASNET_SPAWNER"), None);
+        assert_eq!(resembling("GASNET_PHYSMEM_MAX"), None);
+    }
+
+    #[test]
+    fn changes_of_letters() {
+        assert_eq!(changes("", "abc"), 3);
+        assert_eq!(changes("kitten", "sitting"), 3);
+        assert_eq!(changes("same", "same"), 0);
     }
 }

@@ -56,6 +56,7 @@ pub(super) fn seat() -> Result<Option<Seat>, Error> {
 /// If the program cannot be run, or the processes cannot be started.
 pub fn run(size: u32, program: &OsString, args: &[OsString]) -> Result<i32, Error> {
     check(program)?;
+    env::check_all();
     let text = |s: &OsString| {
         CString::new(s.as_bytes()).map_err(|_| Error::new("an argument contains a zero byte", "Remove it."))
     };

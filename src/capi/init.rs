@@ -6,7 +6,7 @@ use crate::core::am::HandlerEntry;
 use crate::core::job::Choice;
 use crate::core::wait::Mode;
 use crate::core::{Error, Job, ThreadMode, exit};
-use crate::{extended, fault, os, report};
+use crate::{env, extended, fault, os, report};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
@@ -92,6 +92,7 @@ pub unsafe extern "C" fn gasneti_init(
         )
     }));
     THREAD_MODE.store(threads as u8, Ordering::Relaxed);
+    env::check_all();
     let job = Job::start(Choice { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     os::process::on_fork(forget_job);

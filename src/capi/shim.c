@@ -27,7 +27,22 @@ MUST_HOLD(size_of_nodeinfo, sizeof(gasnet_nodeinfo_t) == 8 + sizeof(void *));
 MUST_HOLD(lock_is_first, offsetof(gasnet_hsl_t, lock) == 0);
 MUST_HOLD(rwlock_fits, sizeof(gasnett_rwlock_t) >= sizeof(pthread_rwlock_t));
 
-GASNETI_IDENT_LOCAL(gasneti_ident_library, "$GASNetLibrary: libgasnet " GASNETI_LIBRARY_VERSION " over Portals $");
+/* For people and launchers that look for strings in the library: what it is. What a client was compiled for stands in
+   the client (gasnet_client.h). Exported, so that no linker drops it. */
+#define IDENT(name, text) "$GASNet" name ": " text " $"
+EXPORTED extern const char gasneti_idents[];
+const char gasneti_idents[] =
+  IDENT("Library", "libgasnet " GASNETI_LIBRARY_VERSION " over Portals 3.3")
+  "\0" IDENT("CoreLibraryName", GASNET_CORE_NAME_STR)
+  "\0" IDENT("CoreLibraryVersion", GASNET_CORE_VERSION_STR)
+  "\0" IDENT("ExtendedLibraryName", GASNET_EXTENDED_NAME_STR)
+  "\0" IDENT("ExtendedLibraryVersion", GASNET_EXTENDED_VERSION_STR)
+  "\0" IDENT("ConduitName", GASNET_CONDUIT_NAME_STR)
+  "\0" IDENT("APIVersion", _STRINGIFY(GASNET_SPEC_VERSION_MAJOR))
+  "\0" IDENT("ThreadInfoOpt", "0")
+  "\0" IDENT("ToolsConfig", GASNETT_CONFIG_STRING)
+  "\0" IDENT("SystemTuple", GASNETT_SYSTEM_TUPLE)
+  "\0" IDENT("CompilerID", GASNETT_PLATFORM_COMPILER_IDSTR);
 
 WEAK uint64_t gasnet_max_segsize = 0;
 WEAK void (*gasnet_client_attach_hook)(void *, uintptr_t) = NULL;

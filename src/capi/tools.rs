@@ -162,7 +162,8 @@ pub unsafe extern "C" fn gasnett_getenv_withdefault(key: *const c_char, dflt: *c
     let (set, k) = unsafe { (libc::getenv(key), text(key)) };
     let value = if set.is_null() { dflt.cast_mut() } else { set };
     // SAFETY: NUL-terminated, or null, as both are.
-    environment::display(&k, &unsafe { text(value) }, set.is_null());
+    let shown = (!value.is_null()).then(|| unsafe { text(value) });
+    environment::display(&k, shown.as_deref(), set.is_null());
     value
 }
 
@@ -214,18 +215,18 @@ pub unsafe extern "C" fn gasnett_envint_display(
     is_mem: c_int,
 ) {
     // SAFETY: the caller's promise.
-    environment::display(&unsafe { text(key) }, &number::format(value, is_mem != 0), is_dflt != 0);
+    environment::display(&unsafe { text(key) }, Some(&number::format(value, is_mem != 0)), is_dflt != 0);
 }
 
 /// `gasnett_envstr_display`.
 ///
 /// # Safety
-/// Both must be NUL-terminated.
+/// Both must be NUL-terminated; `value` may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_envstr_display(key: *const c_char, value: *const c_char, is_dflt: c_int) {
     // SAFETY: the caller's promise.
-    let (key, value) = unsafe { (text(key), text(value)) };
-    environment::display(&key, &value, is_dflt != 0);
+    let (key, shown) = unsafe { (text(key), (!value.is_null()).then(|| text(value))) };
+    environment::display(&key, shown.as_deref(), is_dflt != 0);
 }
 
 /// `gasnett_envdbl_display`.
@@ -235,7 +236,7 @@ pub unsafe extern "C" fn gasnett_envstr_display(key: *const c_char, value: *cons
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_envdbl_display(key: *const c_char, value: f64, is_dflt: c_int) {
     // SAFETY: the caller's promise.
-    environment::display(&unsafe { text(key) }, &value.to_string(), is_dflt != 0);
+    environment::display(&unsafe { text(key) }, Some(&value.to_string()), is_dflt != 0);
 }
 
 /// `gasnett_backtrace_init`: loads what printing a stack needs. The name of the program is not needed.
@@ -318,10 +319,7 @@ static FREEZE: AtomicBool = AtomicBool::new(false);
 /// error or signal; and shows the library's variables if GASNET_VERBOSEENV asks. Called by `gasnet_init` when the rank
 /// is known.
 pub(super) fn open() {
-    for v in env::TABLE {
-        let set = env::lookup(v.name);
-        environment::display(v.name, set.as_deref().unwrap_or(v.default), set.is_none());
-    }
+    environment::display_all();
     PRINT_STACK.store(env::yes("GASNET_BACKTRACE") && stack::enabled(), Ordering::Relaxed);
     FREEZE.store(process::freeze_on_error(), Ordering::Relaxed);
     signals::set_after_fatal(|_| after_fatal());

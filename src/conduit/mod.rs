@@ -11,6 +11,7 @@
 //! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
 //! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
 //! | `wait` | waiting for resources |
+//! | `networks` | which networks there are, for people |
 //! | `config`, `memory`, `sync` | figures; buffers; locks that cost nothing without threads |
 //!
 //! # Polling
@@ -31,6 +32,7 @@ mod get;
 mod lid_cache;
 mod match_bits;
 mod memory;
+pub mod networks;
 pub mod portals;
 mod put;
 mod queue;

@@ -11,12 +11,41 @@ pub fn verbose() -> bool {
     env::lookup("GASNET_VERBOSEENV").is_some() && report::rank().is_none_or(|r| r == 0)
 }
 
-/// Prints a variable that was looked at, once for each name.
-pub fn display(key: &str, value: &str, is_default: bool) {
+/// Prints a variable that was looked at, once for each name; `None` is one that has no value.
+pub fn display(key: &str, value: Option<&str>, is_default: bool) {
     static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if verbose() && SHOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_string()) {
-        let mark = if is_default { "   (default)" } else { "" };
-        eprintln!("ENV parameter: {key} = {value}{mark}");
+        eprintln!("{}", parameter(key, value, is_default));
+    }
+}
+
+/// The line of a variable, in the columns that GASNet's users know and scripts read.
+fn parameter(key: &str, value: Option<&str>, is_default: bool) -> String {
+    let value = match value {
+        None => "*not set*",
+        Some("") => "*empty*",
+        Some(text) => text,
+    };
+    let width = 55usize.saturating_sub(key.len() + value.len()).max(12);
+    format!("ENV parameter: {key} = {value}{:>width$}", if is_default { "(default)" } else { "" })
+}
+
+/// Prints the library's own variables, and what is said of names that it does not know.
+pub fn display_all() {
+    if !verbose() {
+        return;
+    }
+    for v in env::TABLE {
+        let setting = env::setting(v);
+        display(v.name, setting.shown.as_deref(), !setting.set);
+    }
+    for (name, near) in env::unknown() {
+        match near {
+            Some(near) => {
+                report::note(format_args!("{name} is not a variable of this library; did you mean {near}?"));
+            }
+            None => report::note(format_args!("{name} is not a variable of this library")),
+        }
     }
 }
 
@@ -31,7 +60,7 @@ pub fn yes(key: &str, default: bool) -> bool {
         Some(v) => number::parse_yes(v).unwrap_or_else(|| refuse(key, v, "Y, YES, 1, N, NO or 0")),
         None => default,
     };
-    display(key, if value { "YES" } else { "NO" }, set.is_none());
+    display(key, Some(if value { "YES" } else { "NO" }), set.is_none());
     value
 }
 
@@ -44,7 +73,7 @@ pub fn int(key: &str, default: i64, mult: u64) -> i64 {
         Some(v) => number::parse(v, mult).unwrap_or_else(|| refuse(key, v, accepted)),
         None => default,
     };
-    display(key, &number::format(value, mult != 0), set.is_none());
+    display_number(key, set.as_deref(), &number::format(value, mult != 0));
     value
 }
 
@@ -55,6 +84,34 @@ pub fn float(key: &str, default: f64) -> f64 {
         Some(v) => number::parse_fraction(v).unwrap_or_else(|| refuse(key, v, "a number or a fraction a/b")),
         None => default,
     };
-    display(key, &value.to_string(), set.is_none());
+    display_number(key, set.as_deref(), &value.to_string());
     value
+}
+
+fn display_number(key: &str, set: Option<&str>, formatted: &str) {
+    let shown = set.map_or_else(|| formatted.to_string(), |raw| env::explained(raw, formatted));
+    display(key, Some(&shown), set.is_none());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_have_the_columns_of_gasnet() {
+        let columns = 15 + 55 + 3;
+        for (key, value, is_default) in
+            [("MYINT", Some("8K (8 KB)"), false), ("MYSTR", None, true), ("MYSTR2", Some(""), true)]
+        {
+            let line = parameter(key, value, is_default);
+            assert_eq!(line.len(), columns, "{line:?}");
+            assert_eq!(line.ends_with("(default)"), is_default);
+        }
+        assert_eq!(
+            parameter("A_NAME_THAT_LEAVES_NO_ROOM_FOR_WHAT_FOLLOWS_IT", Some("abcdefghij"), true),
+            "ENV parameter: A_NAME_THAT_LEAVES_NO_ROOM_FOR_WHAT_FOLLOWS_IT = abcdefghij   (default)"
+        );
+        assert!(parameter("K", None, true).starts_with("ENV parameter: K = *not set* "));
+        assert!(parameter("K", Some(""), false).starts_with("ENV parameter: K = *empty* "));
+    }
 }

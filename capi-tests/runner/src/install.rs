@@ -1,9 +1,8 @@
-//! What an installed tree offers to users: the commands of the README, pkg-config, the shared library's name and exports, the
-//! static archive, dlopen, and data that a client may define.
+//! What the libraries of a tree offer: the shared library's name and exports, the bounds of the static archive, dlopen, data
+//! that a client may define, and what gasnetrun hands on. (How programs are built against an installed tree is in `clients`.)
 
 use crate::job::{Ended, Job, Launcher};
 use crate::layout::{self, Mode, compiler, succeed};
-use crate::program;
 use crate::{Case, Trouble};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,16 +15,22 @@ pub fn cases() -> Vec<Case> {
     let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
         all.push(Case::new(format!("install::{name}"), true, run));
     };
-    add("pkg_config_of_the_build_tree", || with_pkg_config(&layout::build()));
-    add("make_install", make_install);
-    add("plain_flags", plain_flags);
     add("exports", exports);
     add("soname_and_nodelete", soname);
-    add("static_archive", static_archive);
+    add("archive_in_bounds", archive_in_bounds);
+    add("archive_beside_another_rust_archive", beside_another_rust_archive);
     add("dlopen", dlopen);
-    add("client_data_pie", || client_data(&["-fPIE", "-pie"], false));
-    add("client_data_no_pie", || client_data(&["-fno-pie", "-no-pie"], false));
-    add("client_data_static", || client_data(&[], true));
+    for (name, flags) in [("pie", ["-fPIE", "-pie"]), ("no_pie", ["-fno-pie", "-no-pie"])] {
+        for (of, with_archive) in [("shared", false), ("archive", true)] {
+            all.push(Case::new(format!("install::client_data_{of}_{name}"), true, move || {
+                client_data(&flags, with_archive)
+            }));
+        }
+    }
+    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
+        all.push(Case::new(format!("install::{name}"), true, run));
+    };
+    add("client_data_in_a_shared_object", client_data_in_a_shared_object);
     add("gasnetrun_arguments_and_stdin", gasnetrun_passes_all);
     all
 }
@@ -43,10 +48,6 @@ fn source(dir: &Path, text: &str) -> Result<PathBuf, Trouble> {
     Ok(path)
 }
 
-fn hello() -> Result<PathBuf, Trouble> {
-    program::named("testhello").map(|p| p.source).ok_or_else(|| "testhello.c is missing".to_string())
-}
-
 fn ran(ended: &Ended, word: &str) -> Result<(), Trouble> {
     ended.tidy()?;
     if ended.code == Some(0) && ended.output.contains(word) {
@@ -54,63 +55,6 @@ fn ran(ended: &Ended, word: &str) -> Result<(), Trouble> {
     } else {
         Err(ended.trouble(format!("expected exit code 0 and {word:?}")))
     }
-}
-
-/// Runs a program in the three ways of starting it, without LD_LIBRARY_PATH.
-fn three_ways(tree: &Path, program: &Path) -> Result<(), Trouble> {
-    for (launcher, nodes) in [(Launcher::Gasnetrun, 2), (Launcher::PshmNodes, 2), (Launcher::Alone, 1)] {
-        let job = Job::new(tree, program, &[], launcher, nodes).without_library_path();
-        ran(&job.watchdog(Duration::from_secs(60)).run()?, "PASS")?;
-    }
-    Ok(())
-}
-
-fn with_pkg_config(tree: &Path) -> Result<(), Trouble> {
-    let dir = dir("pkg_config")?;
-    for mode in [Mode::Seq, Mode::Par, Mode::Parsync] {
-        let mut pkg = Command::new("pkg-config");
-        pkg.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig"));
-        pkg.args(["--cflags", "--libs", &format!("gasnet-portals-{}", mode.name())]);
-        let flags = succeed(pkg)?;
-        let program = dir.join(mode.name());
-        let mut cc = compiler();
-        cc.arg(hello()?).args(flags.split_whitespace()).arg("-o").arg(&program);
-        cc.arg("-I").arg(layout::root().join("capi-tests"));
-        succeed(cc)?;
-        three_ways(tree, &program)?;
-    }
-    Ok(())
-}
-
-fn make_install() -> Result<(), Trouble> {
-    let to = dir("prefix")?;
-    fs::remove_dir_all(&to).map_err(|e| e.to_string())?;
-    let mut install = Command::new(layout::root().join("ci/install.sh"));
-    install.arg("").arg(&to);
-    succeed(install)?;
-    for file in [
-        "include/gasnet.h",
-        "lib/libgasnet.so.0",
-        "lib/libgasnet-portals-par.so",
-        "lib/libgasnet.a",
-        "bin/gasnetrun_portals",
-    ] {
-        if !to.join(file).exists() {
-            return Err(format!("{file} was not installed"));
-        }
-    }
-    with_pkg_config(&to)
-}
-
-fn plain_flags() -> Result<(), Trouble> {
-    let program = dir("plain")?.join("program");
-    let mut cc = compiler();
-    cc.arg("-DGASNET_PAR").arg("-I").arg(layout::build().join("include")).arg("-I");
-    cc.arg(layout::root().join("capi-tests")).arg(hello()?).arg("-o").arg(&program);
-    cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
-    succeed(cc)?;
-    let ended = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 2);
-    ran(&ended.watchdog(Duration::from_secs(60)).run()?, "PASS")
 }
 
 fn exported() -> Result<Vec<String>, Trouble> {
@@ -176,17 +120,71 @@ fn soname() -> Result<(), Trouble> {
 }
 
 fn archive(cc: &mut Command) {
-    cc.arg(layout::build().join("lib/libgasnet.a")).args(["-lpthread", "-lgcc_s", "-lm"]);
+    cc.arg(layout::build().join("lib/libgasnet.a")).args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]);
 }
 
-fn static_archive() -> Result<(), Trouble> {
-    let program = dir("static")?.join("program");
-    let mut cc = compiler();
-    cc.args(Mode::Par.defines()).arg("-I").arg(layout::build().join("include")).arg("-I");
-    cc.arg(layout::root().join("capi-tests")).arg(hello()?).arg("-o").arg(&program);
-    archive(&mut cc);
-    succeed(cc)?;
-    three_ways(&layout::build(), &program)
+/// The archive is small, and defines to the outside what the shared library exports and nothing else.
+fn archive_in_bounds() -> Result<(), Trouble> {
+    const MOST: u64 = 8 << 20;
+    layout::require(&layout::build())?;
+    let path = layout::build().join("lib/libgasnet.a");
+    let bytes = fs::metadata(&path).map_err(|e| format!("{}: {e}", path.display()))?.len();
+    if bytes > MOST {
+        return Err(format!("libgasnet.a has {bytes} bytes, more than {MOST}"));
+    }
+    let mut nm = Command::new("nm");
+    nm.args(["-g", "--defined-only"]).arg(path);
+    let text = succeed(nm)?;
+    let mut defined: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
+    defined.sort_unstable();
+    let mut wanted = exported()?;
+    wanted.retain(|n| !n.starts_with("LIBGASNET_"));
+    wanted.sort_unstable();
+    if defined == wanted {
+        return Ok(());
+    }
+    let foreign: Vec<_> = defined.iter().filter(|n| !wanted.iter().any(|w| w == *n)).collect();
+    let missing: Vec<_> = wanted.iter().filter(|w| !defined.contains(&w.as_str())).collect();
+    Err(format!("the archive defines {foreign:?} besides, and lacks {missing:?}"))
+}
+
+/// A C program that contains this archive and another one that rustc made, each with its own std.
+fn beside_another_rust_archive() -> Result<(), Trouble> {
+    let dir = dir("two_archives")?;
+    let other = dir.join("other.rs");
+    let text = "#[unsafe(no_mangle)]\npub extern \"C\" fn other() -> i32 {\n\
+        \x20   let t = std::thread::spawn(|| format!(\"{:?}\", std::env::args().count()).len() as i32);\n\
+        \x20   std::panic::catch_unwind(|| if std::process::id() > 0 { panic!(\"planned\") }).unwrap_err();\n\
+        \x20   t.join().unwrap()\n}\n";
+    fs::write(&other, text).map_err(|e| format!("{}: {e}", other.display()))?;
+    let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string()));
+    rustc.args(["--edition", "2024", "--crate-type", "staticlib", "-O", "--out-dir"]).arg(&dir).arg(&other);
+    succeed(rustc)?;
+    let main = "#include <gasnet.h>\n#include <stdio.h>\nint other(void);\n\
+        int main(int argc, char **argv) {\n\
+        \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, 65536, 0)) return 1;\n\
+        \x20   if (other() != 1) gasnet_exit(2);\n\
+        \x20   puts(\"both\");\n\
+        \x20   gasnet_exit(0);\n}\n";
+    let main = source(&dir, main)?;
+    for (name, ours_first) in [("ours_first", true), ("ours_last", false)] {
+        let program = dir.join(name);
+        let mut cc = compiler();
+        cc.args(Mode::Par.defines()).arg("-I").arg(layout::build().join("include"));
+        cc.arg(&main).arg("-o").arg(&program);
+        if !ours_first {
+            cc.arg(dir.join("libother.a"));
+        }
+        archive(&mut cc);
+        if ours_first {
+            cc.arg(dir.join("libother.a"));
+        }
+        cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+        succeed(cc)?;
+        let job = Job::new(&layout::build(), &program, &[], Launcher::PshmNodes, 2);
+        ran(&job.watchdog(Duration::from_secs(60)).run()?, "both")?;
+    }
+    Ok(())
 }
 
 fn dlopen() -> Result<(), Trouble> {
@@ -215,35 +213,89 @@ fn dlopen() -> Result<(), Trouble> {
     ran(&ended.run()?, "loaded")
 }
 
-/// A client that defines `gasnet_max_segsize` and assigns `gasnet_client_attach_hook`.
+/// Defines and assigns all data that a client may: `gasnet_max_segsize`, `gasnett_backtrace_user`,
+/// `gasnet_client_attach_hook`, `gasnett_print_backtrace_ifenabled`.
+const DATA: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
+    uint64_t gasnet_max_segsize = 1 << 20;\n\
+    static int users, assigned;\n\
+    static uintptr_t hooked;\n\
+    static int user(int fd) { (void)fd; users++; return 0; }\n\
+    static int assign(int fd) { (void)fd; assigned++; return 0; }\n\
+    gasnett_backtrace_type_t gasnett_backtrace_user = { \"OURS\", user, 1 };\n\
+    static void hook(void *base, uintptr_t size) { hooked = base ? size : 0; }\n\
+    int data(int *argc, char ***argv);\n\
+    int data(int *argc, char ***argv) {\n\
+    \x20   gasnet_client_attach_hook = hook;\n\
+    \x20   if (gasnet_init(argc, argv)) return 1;\n\
+    \x20   if (gasnet_getMaxLocalSegmentSize() != 1 << 20) { puts(\"max_segsize is not seen\"); return 2; }\n\
+    \x20   if (gasnet_attach(NULL, 0, 1 << 16, 0)) return 3;\n\
+    \x20   if (hooked != 1 << 16) { puts(\"the attach hook was not called\"); return 4; }\n\
+    \x20   if (gasnett_print_backtrace(2) || users != 1) { puts(\"backtrace_user is not seen\"); return 5; }\n\
+    \x20   gasnett_print_backtrace_ifenabled(2);\n\
+    \x20   if (users != 2) { puts(\"GASNET_BACKTRACE does not reach backtrace_user\"); return 6; }\n\
+    \x20   gasnett_print_backtrace_ifenabled = assign;\n\
+    \x20   puts(\"seen\");\n\
+    \x20   return 0;\n\
+    }\n";
+/// Ends by a fatal error of the library, before which it calls what was assigned.
+const DATA_MAIN: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
+    int data(int *argc, char ***argv);\n\
+    static int last(int fd) { (void)fd; _exit(77); }\n\
+    int main(int argc, char **argv) {\n\
+    \x20   int rc = data(&argc, &argv);\n\
+    \x20   gasnett_flush_streams();\n\
+    \x20   if (rc) gasnet_exit(rc);\n\
+    \x20   gasnett_print_backtrace_ifenabled = last;\n\
+    \x20   gasnett_fatalerror(\"planned\");\n\
+    }\n";
+
+/// 77 is the exit code of the function that was assigned last.
+fn all_data_seen(program: &Path) -> Result<(), Trouble> {
+    let job = Job::new(&layout::build(), program, &[], Launcher::Alone, 1).env("GASNET_BACKTRACE", "1");
+    let ended = job.watchdog(Duration::from_secs(30)).run()?;
+    ended.tidy()?;
+    if ended.code == Some(77) && ended.output.contains("seen\n") {
+        return Ok(());
+    }
+    Err(ended.trouble("expected exit code 77 and \"seen\"".to_string()))
+}
+
 fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Trouble> {
     let dir = dir(&format!("data{}{}", flags.concat(), if with_archive { "_static" } else { "" }))?;
-    let text = "#include <gasnet.h>\n#include <stdio.h>\n\
-        uint64_t gasnet_max_segsize = 1 << 20;\n\
-        static uintptr_t hooked;\n\
-        static void hook(void *base, uintptr_t size) { hooked = base ? size : 0; }\n\
-        int main(int argc, char **argv) {\n\
-        \x20   gasnet_client_attach_hook = hook;\n\
-        \x20   if (gasnet_init(&argc, &argv)) return 1;\n\
-        \x20   if (gasnet_getMaxLocalSegmentSize() != 1 << 20) { puts(\"max_segsize is not seen\"); gasnet_exit(2); }\n\
-        \x20   if (gasnet_attach(NULL, 0, 1 << 16, 0)) gasnet_exit(3);\n\
-        \x20   if (hooked != 1 << 16) { puts(\"the attach hook was not called\"); gasnet_exit(4); }\n\
-        \x20   puts(\"seen\");\n\
-        \x20   gasnet_exit(0);\n\
-        }\n";
     let program = dir.join("program");
+    let other = dir.join("data.c");
+    fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
     let mut cc = compiler();
     cc.args(Mode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
-    cc.arg(source(&dir, text)?).arg("-o").arg(&program);
+    cc.arg(source(&dir, DATA_MAIN)?).arg(other).arg("-o").arg(&program);
     if with_archive {
         archive(&mut cc);
     } else {
         cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
     }
     succeed(cc)?;
-    let ended =
-        Job::new(&layout::build(), &program, &[], Launcher::Alone, 1).watchdog(Duration::from_secs(30));
-    ran(&ended.run()?, "seen")
+    all_data_seen(&program)
+}
+
+/// The data are defined in a shared object of the client: a language runtime.
+fn client_data_in_a_shared_object() -> Result<(), Trouble> {
+    let dir = dir("data_in_object")?;
+    let (object, program) = (dir.join("libdata.so"), dir.join("program"));
+    let other = dir.join("data.c");
+    fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
+    for (file, to, flags) in
+        [(other, &object, ["-shared", "-fPIC"]), (source(&dir, DATA_MAIN)?, &program, ["-fPIE", "-pie"])]
+    {
+        let mut cc = compiler();
+        cc.args(Mode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
+        cc.arg(file).arg("-o").arg(to);
+        if *to == program {
+            cc.arg(&object).arg(format!("-Wl,-rpath,{}", dir.display()));
+        }
+        cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
+        succeed(cc)?;
+    }
+    all_data_seen(&program)
 }
 
 /// gasnetrun hands on arguments with blanks and quotes, the environment, and standard input to rank 0.

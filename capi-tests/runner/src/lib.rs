@@ -10,14 +10,18 @@
 //! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
 //! | `mismatch` | thread modes, segment modes and header versions that must not meet |
-//! | `install` | what an installed tree offers to users |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
+//! | `install` | what the libraries of a tree offer |
+//! | `clients` | programs built against an installed tree, in each way and language |
+//! | `configuration` | strings in objects, shown and refused environment variables |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
 //! [`Case`]; nothing runs two jobs at a time, since jobs spin.
 
+pub mod clients;
+pub mod configuration;
 pub mod exits;
 pub mod install;
 pub mod job;
@@ -60,5 +64,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(mismatch::cases());
     all.extend(install::cases());
     all.extend(network::cases());
+    all.extend(clients::cases());
+    all.extend(configuration::cases());
     all
 }

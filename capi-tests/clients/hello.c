@@ -1,0 +1,24 @@
+/* A client as an outsider writes it: every process puts its rank into the segment of the next one. Compiled as C and as
+   C++ in every way that the installed library offers. */
+#include <gasnet.h>
+#include <stdio.h>
+
+int main(int argc, char **argv) {
+  gasnet_seginfo_t *segments;
+  gasnet_node_t me, nodes, got;
+  if (gasnet_init(&argc, &argv) != GASNET_OK || gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0) != GASNET_OK) return 1;
+  me = gasnet_mynode();
+  nodes = gasnet_nodes();
+  segments = (gasnet_seginfo_t *)malloc(nodes * sizeof(*segments));
+  gasnet_getSegmentInfo(segments, (int)nodes);
+  gasnet_put((me + 1) % nodes, segments[(me + 1) % nodes].addr, &me, sizeof(me));
+  gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+  gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+  got = *(gasnet_node_t *)segments[me].addr;
+  if (got != (me + nodes - 1) % nodes) gasnet_exit(2);
+  gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+  gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+  if (me == 0) printf("PASS with %u processes, %s\n", (unsigned)nodes, GASNET_CONFIG_STRING);
+  gasnet_exit(0);
+  return 0;
+}

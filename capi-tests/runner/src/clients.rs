@@ -1,0 +1,353 @@
+//! Programs built out of tree against an installed library, as the README tells: by make fragment, pkg-config, CMake and
+//! plain flags; from C, C++, Fortran and Python; with the shared library and with the archive. And what else `make install`
+//! puts there. The sources of the clients are in `capi-tests/clients`.
+
+use crate::job::{Job, Launcher};
+use crate::layout::{self, Mode, compiler, root, succeed};
+use crate::{Case, Trouble};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
+
+const MODES: [Mode; 3] = [Mode::Seq, Mode::Par, Mode::Parsync];
+
+/// One entry each.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
+        all.push(Case::new(format!("clients::{name}"), true, run));
+    };
+    add("make_fragments", make_fragments);
+    add("pkg_config", || pkg_config(&prefix()?));
+    add("pkg_config_of_the_build_tree", || pkg_config(&layout::build()));
+    add("cmake", cmake);
+    add("plain_flags", plain_flags);
+    add("static_with_the_documented_line", with_archive);
+    add("fortran", fortran);
+    add("python", python);
+    add("staged_install", staged_install);
+    add("manual_pages", manual_pages);
+    add("gasnet_info", gasnet_info);
+    all
+}
+
+fn dir(name: &str) -> Result<PathBuf, Trouble> {
+    layout::require(&layout::build())?;
+    let dir = layout::build().join("capi-tests/clients").join(name);
+    if dir.exists() {
+        fs::remove_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    }
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+fn sources() -> PathBuf {
+    root().join("capi-tests/clients")
+}
+
+fn install(destdir: &Path, prefix: &Path) -> Result<(), Trouble> {
+    let mut install = Command::new(root().join("ci/install.sh"));
+    install.arg(destdir).arg(prefix);
+    succeed(install).map(drop)
+}
+
+/// The installed tree that all cases use; installed anew by the first that asks.
+fn prefix() -> Result<PathBuf, Trouble> {
+    static MADE: Mutex<Option<PathBuf>> = Mutex::new(None);
+    let mut made = MADE.lock().map_err(|e| e.to_string())?;
+    if made.is_none() {
+        let to = dir("prefix")?;
+        install(Path::new(""), &to)?;
+        *made = Some(to);
+    }
+    made.clone().ok_or_else(|| "the library could not be installed".to_string())
+}
+
+/// Whether a tool is there; says so if not, and then its case proves nothing.
+fn have(tool: &str) -> bool {
+    let found = Command::new(tool).arg("--version").output().is_ok_and(|o| o.status.success());
+    if !found {
+        eprintln!("skipped what needs {tool}, which is not installed");
+    }
+    found
+}
+
+/// Runs a program as a job of two without LD_LIBRARY_PATH; the program must say PASS.
+fn passes(tree: &Path, program: &Path, args: &[String], launcher: Launcher) -> Result<(), Trouble> {
+    let job = Job::new(tree, program, args, launcher, 2).without_library_path();
+    let ended = job.watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    if ended.code == Some(0) && ended.output.contains("PASS") {
+        Ok(())
+    } else {
+        Err(ended.trouble("expected exit code 0 and PASS".to_string()))
+    }
+}
+
+fn make_fragments() -> Result<(), Trouble> {
+    let prefix = prefix()?;
+    for mode in MODES {
+        let dir = dir(&format!("make_{}", mode.name()))?;
+        let tools = if mode == Mode::Seq { "seq" } else { "par" };
+        let mut make = Command::new("make");
+        make.arg("-C").arg(&dir).arg("-f").arg(sources().join("Makefile"));
+        make.arg(format!("SOURCES={}", sources().display())).arg(format!("PREFIX={}", prefix.display()));
+        make.arg(format!("MODE={}", mode.name())).arg(format!("TOOLS={tools}"));
+        // Nothing of the make that runs this test.
+        make.env_remove("MAKEFLAGS").env_remove("MFLAGS").env_remove("MAKELEVEL");
+        succeed(make)?;
+        for program in ["c", "cxx", "static"] {
+            passes(&prefix, &dir.join(program), &[], Launcher::Gasnetrun)?;
+        }
+        let told = succeed(Command::new(dir.join("tools")))?;
+        if !told.contains("PASS") {
+            return Err(format!("tools: {told}"));
+        }
+    }
+    Ok(())
+}
+
+fn pkg(tree: &Path, args: &[&str]) -> Result<Vec<String>, Trouble> {
+    let mut pkg = Command::new("pkg-config");
+    pkg.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(args);
+    Ok(succeed(pkg)?.split_whitespace().map(str::to_string).collect())
+}
+
+fn pkg_config(tree: &Path) -> Result<(), Trouble> {
+    let dir = dir("pkg_config")?;
+    for mode in MODES {
+        let package = format!("gasnet-portals-{}", mode.name());
+        let program = dir.join(mode.name());
+        let mut cc = compiler();
+        cc.arg(sources().join("hello.c")).args(pkg(tree, &["--cflags", "--libs", &package])?);
+        cc.arg("-o").arg(&program);
+        succeed(cc)?;
+        passes(tree, &program, &[], Launcher::PshmNodes)?;
+        for variable in ["GASNET_CC", "GASNET_LD", "GASNET_DEFINES", "GASNET_INCLUDES", "GASNET_LIBS"] {
+            if pkg(tree, &[&format!("--variable={variable}"), &package])?.is_empty() {
+                return Err(format!("{package} has no {variable}"));
+            }
+        }
+        pkg(tree, &["--atleast-version=1.18.0", &package])?;
+    }
+    for mode in ["seq", "par"] {
+        let program = dir.join(format!("tools_{mode}"));
+        let mut cc = compiler();
+        cc.arg(sources().join("tools.c")).arg("-o").arg(&program);
+        cc.args(pkg(tree, &["--cflags", "--libs", &format!("gasnet_tools-{mode}")])?);
+        succeed(cc)?;
+        if !succeed(Command::new(&program))?.contains("PASS") {
+            return Err(format!("{} does not pass", program.display()));
+        }
+    }
+    Ok(())
+}
+
+fn cmake() -> Result<(), Trouble> {
+    if !have("cmake") {
+        return Ok(());
+    }
+    let prefix = prefix()?;
+    for (name, is_static) in [("cmake", "OFF"), ("cmake_static", "ON")] {
+        let dir = dir(name)?;
+        let mut configure = Command::new("cmake");
+        configure.arg("-S").arg(sources()).arg("-B").arg(&dir);
+        configure.arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display()));
+        configure.arg(format!("-DGASNet_USE_STATIC_LIBS={is_static}"));
+        succeed(configure)?;
+        let mut build = Command::new("cmake");
+        build.arg("--build").arg(&dir).env_remove("MAKEFLAGS").env_remove("MFLAGS");
+        succeed(build)?;
+        for program in ["seq", "par", "parsync", "cxx"] {
+            passes(&prefix, &dir.join(program), &[], Launcher::Gasnetrun)?;
+        }
+    }
+    Ok(())
+}
+
+fn plain_flags() -> Result<(), Trouble> {
+    let prefix = prefix()?;
+    let lib = prefix.join("lib");
+    let program = dir("plain")?.join("program");
+    let mut cc = compiler();
+    cc.arg("-DGASNET_PAR").arg("-I").arg(prefix.join("include")).arg(sources().join("hello.c"));
+    cc.arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(&lib)
+        .arg(format!("-Wl,-rpath,{}", lib.display()))
+        .arg("-lgasnet");
+    succeed(cc)?;
+    passes(&prefix, &program, &[], Launcher::Gasnetrun)
+}
+
+/// The line of the README.
+fn with_archive() -> Result<(), Trouble> {
+    let prefix = prefix()?;
+    let dir = dir("static")?;
+    for mode in MODES {
+        let package = format!("gasnet-portals-{}", mode.name());
+        let program = dir.join(mode.name());
+        let mut cc = compiler();
+        cc.arg(sources().join("hello.c")).arg("-o").arg(&program);
+        cc.args(pkg(&prefix, &["--cflags", &package])?);
+        cc.args(pkg(&prefix, &["--variable=GASNET_STATIC_LIBS", &package])?);
+        succeed(cc)?;
+        let mut readelf = Command::new("readelf");
+        readelf.arg("-d").arg(&program);
+        if succeed(readelf)?.contains("libgasnet") {
+            return Err("the program with the archive wants the shared library".to_string());
+        }
+        for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+            passes(&prefix, &program, &[], launcher)?;
+        }
+    }
+    Ok(())
+}
+
+fn fortran() -> Result<(), Trouble> {
+    if !have("gfortran") {
+        return Ok(());
+    }
+    let prefix = prefix()?;
+    let dir = dir("fortran")?;
+    let program = dir.join("program");
+    let mut compile = Command::new("gfortran");
+    compile.arg("-J").arg(&dir).arg(sources().join("hello.f90")).arg("-o").arg(&program);
+    compile.args(pkg(&prefix, &["--libs", "gasnet-portals-par"])?);
+    succeed(compile)?;
+    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+        passes(&prefix, &program, &[], launcher)?;
+    }
+    Ok(())
+}
+
+fn python() -> Result<(), Trouble> {
+    if !have("python3") {
+        return Ok(());
+    }
+    let prefix = prefix()?;
+    let args = [sources().join("hello.py"), prefix.join("lib/libgasnet.so")].map(|p| p.display().to_string());
+    passes(&prefix, Path::new("python3"), &args, Launcher::Gasnetrun)
+}
+
+/// DESTDIR is where files go, PREFIX where they will be looked for: no file speaks of DESTDIR.
+fn staged_install() -> Result<(), Trouble> {
+    let to = dir("staged")?;
+    install(&to, Path::new("/opt/gasnet"))?;
+    let tree = to.join("opt/gasnet");
+    let files = [
+        "include/gasnet.h",
+        "include/gasnet_tools.h",
+        "include/gasnet_coll.h",
+        "include/gasnet_vis.h",
+        "include/gasnet_config.h",
+        "include/portals-conduit/gasnet_core.h",
+        "include/portals-conduit/portals-seq.mak",
+        "include/gasnet_tools-par.mak",
+        "lib/libgasnet.so",
+        "lib/libgasnet.so.0",
+        "lib/libgasnet.a",
+        "lib/libgasnet-portals-seq.so",
+        "lib/libgasnet-portals-par.a",
+        "lib/libgasnet_tools-seq.so",
+        "lib/pkgconfig/gasnet-portals-parsync.pc",
+        "lib/pkgconfig/gasnet_tools-par.pc",
+        "lib/cmake/GASNet/GASNetConfig.cmake",
+        "bin/gasnetrun",
+        "bin/gasnetrun_portals",
+        "bin/gasnet_info",
+        "share/man/man1/gasnetrun.1",
+        "share/man/man1/gasnet_info.1",
+        "share/man/man7/gasnet_environment.7",
+        "share/doc/GASNet/README.md",
+    ];
+    if let Some(missing) = files.iter().find(|f| !tree.join(f).exists()) {
+        return Err(format!("{missing} was not installed"));
+    }
+    for file in files.iter().filter(|f| f.ends_with(".mak") || f.ends_with(".pc") || f.ends_with(".cmake")) {
+        let text = fs::read_to_string(tree.join(file)).map_err(|e| format!("{file}: {e}"))?;
+        if text.contains(&to.display().to_string()) || text.contains('@') {
+            return Err(format!("{file} speaks of DESTDIR, or has a place that was not filled:\n{text}"));
+        }
+    }
+    Ok(())
+}
+
+/// The options that a tool lists are on its page, and the pages are clean.
+fn manual_pages() -> Result<(), Trouble> {
+    let prefix = prefix()?;
+    for tool in ["gasnetrun", "gasnet_info"] {
+        let mut help = Command::new(prefix.join("bin").join(tool));
+        help.arg("--help");
+        let path = prefix.join(format!("share/man/man1/{tool}.1"));
+        let page = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+        let page = page.replace('\\', "");
+        for line in succeed(help)?.lines().filter(|l| l.starts_with("  ") && l.trim().starts_with('-')) {
+            for option in line.split_whitespace().take_while(|w| w.starts_with('-') || w.len() <= 2) {
+                let option = option.trim_end_matches(',');
+                if option.starts_with('-') && !page.contains(option) {
+                    return Err(format!("{option} is not on the page of {tool}"));
+                }
+            }
+        }
+    }
+    if have("groff") {
+        let pages = ["man1/gasnetrun.1", "man1/gasnet_info.1", "man7/gasnet_environment.7"];
+        let mut groff = Command::new("groff");
+        groff.args(["-ww", "-b", "-Tutf8", "-man", "-P-c"]);
+        groff.args(pages.map(|p| prefix.join("share/man").join(p)));
+        let out = groff.output().map_err(|e| e.to_string())?;
+        let told = String::from_utf8_lossy(&out.stderr);
+        if !out.status.success() || told.contains("warning") {
+            return Err(format!("groff says: {told}"));
+        }
+    }
+    Ok(())
+}
+
+fn gasnet_info() -> Result<(), Trouble> {
+    let info = |args: &[&str], vars: &[(&str, &str)]| {
+        let mut info = Command::new(prefix()?.join("bin/gasnet_info"));
+        for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
+            info.env_remove(name);
+        }
+        info.args(args).envs(vars.iter().copied());
+        let out = info.output().map_err(|e| e.to_string())?;
+        Ok::<_, Trouble>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
+    };
+    let expect = |args: &[&str], vars: &[(&str, &str)], code: i32, words: &[&str]| {
+        let (got, told) = info(args, vars)?;
+        match words.iter().find(|w| !told.contains(**w)) {
+            _ if got != Some(code) => {
+                Err(format!("gasnet_info {args:?} {vars:?}: exit code {got:?}:\n{told}"))
+            }
+            Some(word) => Err(format!("gasnet_info {args:?} {vars:?} does not say {word:?}:\n{told}")),
+            None => Ok(()),
+        }
+    };
+    expect(&["-v"], &[], 0, &["libgasnet: ", "GASNet release: 1.29.3"])?;
+    expect(&["-b"], &[], 0, &["compiler: rustc ", "planted faults: no"])?;
+    expect(&["-n"], &[], 0, &["name: ", "used by gasnet_init: yes", "other memory: "])?;
+    expect(&["-s"], &[], 0, &["page size: ", "processes may copy from each other's memory: "])?;
+    expect(&["-c"], &[], 0, &["GASNET_PORTAL_MSG_LIMIT = 250  (default)", "GASNET_WAITMODE = -  (not set)"])?;
+    let set = [("GASNET_MAX_SEGSIZE", "64M"), ("GASNET_QUIT", "1")];
+    let lines = ["GASNET_MAX_SEGSIZE = 64M (64 MB)  (environment)", "did you mean GASNET_QUIET?"];
+    expect(&["-c"], &set, 0, &lines)?;
+    expect(&["-c"], &[("GASNET_QUIET", "maybe")], 1, &["REFUSED: give Y, YES, 1, N, NO or 0"])?;
+    expect(&["--nosuch"], &[], 2, &[])?;
+    expect(&["--json", "-c"], &[("GASNET_X", "\"\\\n")], 0, &["\"value\":\"\\\"\\\\\\u000a\""])?;
+    if have("python3") {
+        let (_, told) = info(&["--json"], &[])?;
+        let file = dir("info")?.join("info.json");
+        fs::write(&file, told).map_err(|e| e.to_string())?;
+        let mut python = Command::new("python3");
+        let check = "import json, sys; d = json.load(open(sys.argv[1])); \
+            assert set(d) == {'version', 'build', 'environment', 'networks', 'system'}, set(d)";
+        python.args(["-c", check]).arg(&file);
+        succeed(python)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,244 @@
+//! What users see of the configuration: the strings in objects and libraries, the `ENV parameter:` lines of
+//! GASNET_VERBOSEENV, values of variables that are refused at start, and names that are probably misspelt.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout::{self, Mode, compiler, root, succeed};
+use crate::{Case, Trouble};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// One entry each.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
+        all.push(Case::new(format!("configuration::{name}"), true, run));
+    };
+    add("strings_in_objects", strings_in_objects);
+    add("strings_in_libraries", strings_in_libraries);
+    add("lines_of_verboseenv", lines_of_verboseenv);
+    add("misspelt_names", misspelt_names);
+    add("values_that_are_refused", values_that_are_refused);
+    add("values_that_are_refused_after_setenv", refused_after_setenv);
+    all
+}
+
+fn dir() -> Result<PathBuf, Trouble> {
+    layout::require(&layout::build())?;
+    let dir = layout::build().join("capi-tests/configuration");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+fn program(name: &str, source: &str) -> Result<PathBuf, Trouble> {
+    let dir = dir()?;
+    let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
+    fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
+    let mut cc = compiler();
+    cc.args(Mode::Par.defines())
+        .arg("-I")
+        .arg(layout::build().join("include"))
+        .arg(file)
+        .arg("-o")
+        .arg(&program);
+    cc.arg("-L").arg(layout::build().join("lib")).arg("-lgasnet");
+    succeed(cc)?;
+    Ok(program)
+}
+
+/// Starts and ends, having asked for a few variables of its own in every kind.
+const ASKS: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
+    int main(int argc, char **argv) {\n\
+    \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, 65536, 0)) return 1;\n\
+    \x20   gasnett_getenv_int_withdefault(\"MY_SIZE\", 4096, 1);\n\
+    \x20   gasnett_getenv_int_withdefault(\"MY_SIZE\", 4096, 1);\n\
+    \x20   gasnett_getenv_int_withdefault(\"MY_COUNT\", 7, 0);\n\
+    \x20   gasnett_getenv_yesno_withdefault(\"MY_CHOICE\", 1);\n\
+    \x20   gasnett_getenv_withdefault(\"MY_TEXT\", NULL);\n\
+    \x20   gasnett_getenv_withdefault(\"MY_EMPTY\", \"\");\n\
+    \x20   gasnett_getenv_dbl_withdefault(\"MY_FRACTION\", 0.5);\n\
+    \x20   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   gasnet_exit(0);\n\
+    }\n";
+
+fn run(source: (&str, &str), launcher: Launcher, vars: &[(&str, &str)]) -> Result<Ended, Trouble> {
+    let nodes = if launcher == Launcher::Alone { 1 } else { 2 };
+    let mut job = Job::new(&layout::build(), &program(source.0, source.1)?, &[], launcher, nodes);
+    for (name, value) in vars {
+        job = job.env(name, value);
+    }
+    let ended = job.watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+fn contains(path: PathBuf, texts: &[String]) -> Result<(), Trouble> {
+    let bytes = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let has = |t: &String| bytes.windows(t.len()).any(|w| w == t.as_bytes());
+    match texts.iter().find(|t| !has(t)) {
+        Some(text) => Err(format!("{} does not contain {text:?}", path.display())),
+        None => Ok(()),
+    }
+}
+
+/// Every object that includes gasnet.h says for what it was compiled, at every optimisation.
+fn strings_in_objects() -> Result<(), Trouble> {
+    let object = dir()?.join("strings.o");
+    for (mode, segment, name) in [
+        (Mode::Seq, "-DGASNET_SEGMENT_FAST", "FAST"),
+        (Mode::Par, "-DGASNET_SEGMENT_LARGE", "LARGE"),
+        (Mode::Parsync, "-DGASNET_SEGMENT_FAST", "FAST"),
+    ] {
+        for optimisation in ["-O0", "-O3"] {
+            let mut cc = compiler();
+            cc.args(mode.defines()).args([segment, optimisation, "-c", "-I"]);
+            cc.arg(layout::build().join("include")).arg(root().join("capi-tests/clients/hello.c"));
+            cc.arg("-o").arg(&object);
+            succeed(cc)?;
+            let threads = mode.name().to_uppercase();
+            let config = format!(
+                "$GASNetConfig: (client) RELEASE=1.29.3,SPEC=1.8,CONDUIT=PORTALS(PORTALS-0.1/PORTALS-0.1),\
+                 THREADMODEL={threads},SEGMENT={name},PTR=64bit,noalign,pshm,nodebug,notrace,nostats,nodebugmalloc,\
+                 nosrclines,timers_posixrt,membars_native,atomics_native,atomic32_native,atomic64_native $"
+            );
+            let others = [
+                "$GASNetConduitName: PORTALS $".to_string(),
+                format!("$GASNetThreadModel: GASNET_{threads} $"),
+                format!("$GASNetSegment: GASNET_SEGMENT_{name} $"),
+            ];
+            contains(object.clone(), &[&[config][..], &others].concat())?;
+        }
+    }
+    Ok(())
+}
+
+fn strings_in_libraries() -> Result<(), Trouble> {
+    layout::require(&layout::build())?;
+    let texts =
+        ["$GASNetLibrary: libgasnet ", "$GASNetConduitName: PORTALS $", "$GASNetToolsConfig: RELEASE="];
+    for file in ["lib/libgasnet.so.0", "lib/libgasnet.a"] {
+        contains(layout::build().join(file), &texts.map(str::to_string))?;
+    }
+    Ok(())
+}
+
+fn lines(ended: &Ended) -> Vec<&str> {
+    ended.output.lines().filter(|l| l.starts_with("ENV parameter: ")).collect()
+}
+
+/// In GASNet's columns, once for each name, from process 0 alone.
+fn lines_of_verboseenv() -> Result<(), Trouble> {
+    let vars = [
+        ("GASNET_VERBOSEENV", "1"),
+        ("MY_SIZE", "8K"),
+        ("MY_FRACTION", "1/4"),
+        ("GASNET_PORTAL_MSG_LIMIT", "100"),
+        ("GASNET_MAX_SEGSIZE", "64M"),
+    ];
+    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes, Launcher::Alone] {
+        let ended = run(("asks", ASKS), launcher, &vars)?;
+        if ended.code != Some(0) {
+            return Err(ended.trouble("expected exit code 0".to_string()));
+        }
+        let wanted = [
+            ("MY_SIZE = 8K (8 KB)", false),
+            ("MY_COUNT = 7", true),
+            ("MY_CHOICE = YES", true),
+            ("MY_TEXT = *not set*", true),
+            ("MY_EMPTY = *empty*", true),
+            ("MY_FRACTION = 1/4 (0.25)", false),
+            ("GASNET_PORTAL_MSG_LIMIT = 100", false),
+            ("GASNET_MAX_SEGSIZE = 64M (64 MB)", false),
+            ("GASNET_PORTAL_PACKED_LONG = YES", true),
+            ("GASNET_WAITMODE = *not set*", true),
+        ];
+        for (text, is_default) in wanted {
+            let key = text.split(' ').next().unwrap_or_default();
+            let of_key = |l: &&&str| l.starts_with(&format!("ENV parameter: {key} = "));
+            let all = lines(&ended);
+            let found: Vec<_> = all.iter().filter(of_key).collect();
+            let [line] = found[..] else {
+                return Err(ended.trouble(format!("{} lines of {key}, expected one", found.len())));
+            };
+            let mark = if is_default { "(default)" } else { "" };
+            // 55 columns for name, value and mark; three more for " = ".
+            let width = 55usize.saturating_sub(text.len() - 3).max(12);
+            if **line != format!("ENV parameter: {text}{mark:>width$}") {
+                return Err(ended.trouble(format!("{line:?} is not {text:?} with {mark:?} at its end")));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// With GASNET_VERBOSEENV, and only then.
+fn misspelt_names() -> Result<(), Trouble> {
+    let vars = [("GASNET_PORTALS_MSG_LIMIT", "100"), ("GASNET_SPAWNER", "mpi"), ("GASNET_VERBOSEENV", "")];
+    let ended = run(("asks", ASKS), Launcher::Gasnetrun, &vars)?;
+    for text in [
+        "GASNET_PORTALS_MSG_LIMIT is not a variable of this library; did you mean GASNET_PORTAL_MSG_LIMIT?\n",
+        "GASNET_SPAWNER is not a variable of this library\n",
+    ] {
+        if ended.code != Some(0) || ended.output.matches(text).count() != 1 {
+            return Err(ended.trouble(format!("expected exit code 0 and once {text:?}")));
+        }
+    }
+    let ended = run(("asks", ASKS), Launcher::Gasnetrun, &vars[..2])?;
+    if ended.code == Some(0) && ended.output.is_empty() {
+        Ok(())
+    } else {
+        Err(ended.trouble("expected exit code 0 and no word".to_string()))
+    }
+}
+
+/// A value of each kind that cannot be: the job ends with one message that names variable, value and what is accepted.
+fn values_that_are_refused() -> Result<(), Trouble> {
+    let wrong = [
+        ("GASNET_QUIET", "maybe", "Y, YES, 1, N, NO or 0"),
+        ("GASNET_BACKTRACE", "2", "Y, YES, 1, N, NO or 0"),
+        ("GASNET_PORTAL_MSG_LIMIT", "many", "a whole number from 12 to 65535"),
+        ("GASNET_PORTAL_MSG_LIMIT", "11", "a whole number from 12 to 65535"),
+        ("GASNET_PORTAL_ACCEL", "1", "Give 0,"),
+        ("GASNET_MAX_SEGSIZE", "4 parsec", "a size from 4096 to"),
+        ("GASNET_VIS_MAXCHUNK", "-1", "a size from 1 to"),
+        ("GASNET_EXITTIMEOUT", "soon", "a number of seconds"),
+        ("GASNET_WAITMODE", "sleep", "one of SPIN, BLOCK, SPINBLOCK"),
+        ("GASNET_BACKTRACE_NODES", "0,two", "ranks separated by commas"),
+        ("GASNET_NO_CATCH_SIGNAL", "SEGV,NOSUCH", "names or numbers of signals"),
+    ];
+    for (i, (name, value, accepted)) in wrong.into_iter().enumerate() {
+        let launcher = [Launcher::Gasnetrun, Launcher::PshmNodes, Launcher::Alone][i % 3];
+        let ended = run(("asks", ASKS), launcher, &[(name, value)])?;
+        let once = ended.output.matches(&format!("{name}={value} cannot be used\n")).count() == 1;
+        if ended.code != Some(1) || !once || !ended.output.contains(accepted) {
+            return Err(ended.trouble(format!("expected exit code 1, {name}={value} once, and {accepted:?}")));
+        }
+    }
+    for launcher in [Launcher::PshmNodes, Launcher::Alone] {
+        let ended = run(("asks", ASKS), launcher, &[("GASNET_PSHM_NODES", "two")])?;
+        if ended.code != Some(1) || !ended.output.contains("GASNET_PSHM_NODES=two cannot be used") {
+            return Err(ended.trouble("expected exit code 1 and GASNET_PSHM_NODES=two".to_string()));
+        }
+    }
+    // An empty value is none.
+    let ended =
+        run(("asks", ASKS), Launcher::Gasnetrun, &[("GASNET_MAX_SEGSIZE", ""), ("GASNET_QUIET", "")])?;
+    if ended.code == Some(0) { Ok(()) } else { Err(ended.trouble("empty values were refused".to_string())) }
+}
+
+/// What a client sets before gasnet_init is looked at like what the console set.
+fn refused_after_setenv() -> Result<(), Trouble> {
+    let source = "#include <gasnet.h>\n#include <stdlib.h>\n\
+        int main(int argc, char **argv) {\n\
+        \x20   setenv(\"GASNET_WAITMODE\", \"sleep\", 1);\n\
+        \x20   return gasnet_init(&argc, &argv);\n\
+        }\n";
+    let ended = run(("sets", source), Launcher::Gasnetrun, &[])?;
+    let line = "GASNET_WAITMODE=sleep cannot be used";
+    if ended.code == Some(1) && ended.output.contains(line) {
+        Ok(())
+    } else {
+        Err(ended.trouble(format!("expected exit code 1 and {line:?}")))
+    }
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# Writes what the builds of clients read, for a library that will be found under PREFIX, into the tree TO: link names,
+# make fragments, pkg-config files, the CMake package. The templates are in ci/client.
+#   ci/client-files.sh TO PREFIX
+set -eu
+cd "$(dirname "$0")/.."
+to=$1
+prefix=$2
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
+number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' include/gasnet_config.h; }
+major=$(number MAJOR)
+release=$major.$(number MINOR).$(number PATCH)
+# What a link with the archive needs besides it.
+static="-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
+mkdir -p "$to/include/portals-conduit" "$to/lib/pkgconfig" "$to/lib/cmake/GASNet"
+
+# fill MODE DEFINES THREADS TEMPLATE FILE
+fill() {
+    sed -e "s|@PREFIX@|$prefix|g" -e "s|@MODE@|$1|g" -e "s|@UPPER@|$(echo "$1" | tr a-z A-Z)|g" -e "s|@DEFINES@|$2|" \
+        -e "s|@THREADS@|$3|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@MAJOR@|$major|" \
+        -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" \
+        -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/-l//g' -e 's/ /;/g')|" \
+        -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$to/$5.new"
+    mv "$to/$5.new" "$to/$5"
+}
+
+for mode in seq par parsync; do
+    defines="-DGASNET_$(echo $mode | tr a-z A-Z)"
+    threads=
+    if [ $mode != seq ]; then
+        defines="$defines -D_REENTRANT"
+        threads=-lpthread
+    fi
+    ln -sfn libgasnet.so "$to/lib/libgasnet-portals-$mode.so"
+    ln -sfn libgasnet.a "$to/lib/libgasnet-portals-$mode.a"
+    fill $mode "$defines" "$threads" gasnet.mak.in "include/portals-conduit/portals-$mode.mak"
+    fill $mode "$defines" "$threads" gasnet.pc.in "lib/pkgconfig/gasnet-portals-$mode.pc"
+done
+for mode in seq par; do
+    defines=
+    threads=
+    if [ $mode = par ]; then
+        defines="-DGASNETT_THREAD_SAFE -D_REENTRANT"
+        threads=-lpthread
+    fi
+    ln -sfn libgasnet.so "$to/lib/libgasnet_tools-$mode.so"
+    ln -sfn libgasnet.a "$to/lib/libgasnet_tools-$mode.a"
+    fill $mode "$defines" "$threads" gasnet_tools.mak.in "include/gasnet_tools-$mode.mak"
+    fill $mode "$defines" "$threads" gasnet_tools.pc.in "lib/pkgconfig/gasnet_tools-$mode.pc"
+done
+# The CMake package finds its prefix from where it stands.
+fill "" "" "" GASNetConfig.cmake.in lib/cmake/GASNet/GASNetConfig.cmake
+fill "" "" "" GASNetConfigVersion.cmake.in lib/cmake/GASNet/GASNetConfigVersion.cmake

@@ -1,0 +1,304 @@
+//! Tells what this libgasnet is and how it stands here: version, build, environment variables, networks, system. Reads
+//! only; starts no job.
+
+use gasnet::conduit::networks::networks;
+use gasnet::env;
+use gasnet::os::{cpu, memory, process};
+use lexopt::{Arg, Parser};
+use std::fmt::Write;
+use std::process::exit;
+
+const USAGE: &str = "\
+usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
+
+  -v, --version       version of the library and of the interfaces that it has
+  -b, --build         with what it was built
+  -c, --environment   each environment variable that the library reads: value and where it comes from
+  -n, --networks      networks
+  -s, --system        this machine as the library sees it
+      --json          the same for programs
+  -h, --help          show this text
+
+Without a letter: everything. The exit code is 1 if gasnet_init would refuse the value of a variable.
+";
+
+/// What is told, for people and for programs.
+enum Item {
+    Text(String),
+    Number(u64),
+    Yes(bool),
+    Nothing,
+    List(Vec<Item>),
+    Record(Vec<(&'static str, Item)>),
+}
+
+impl Item {
+    fn text(text: impl Into<String>) -> Item {
+        Item::Text(text.into())
+    }
+
+    fn json(&self, to: &mut String) {
+        match self {
+            Item::Text(t) => quote(t, to),
+            Item::Number(n) => to.push_str(&n.to_string()),
+            Item::Yes(yes) => to.push_str(if *yes { "true" } else { "false" }),
+            Item::Nothing => to.push_str("null"),
+            Item::List(items) => {
+                to.push('[');
+                for (i, item) in items.iter().enumerate() {
+                    to.push_str(if i > 0 { "," } else { "" });
+                    item.json(to);
+                }
+                to.push(']');
+            }
+            Item::Record(fields) => {
+                to.push('{');
+                for (i, (name, item)) in fields.iter().enumerate() {
+                    to.push_str(if i > 0 { "," } else { "" });
+                    quote(&name.to_lowercase().replace(' ', "_"), to);
+                    to.push(':');
+                    item.json(to);
+                }
+                to.push('}');
+            }
+        }
+    }
+
+    /// As a person reads it: one line for each field of a record.
+    fn line(&self) -> String {
+        match self {
+            Item::Text(t) => t.clone(),
+            Item::Number(n) => n.to_string(),
+            Item::Yes(yes) => if *yes { "yes" } else { "no" }.to_string(),
+            Item::Nothing => "-".to_string(),
+            Item::List(items) => items.iter().map(Item::line).collect::<Vec<_>>().join(", "),
+            Item::Record(fields) => {
+                fields.iter().map(|(n, i)| format!("{n}: {}", i.line())).collect::<Vec<_>>().join("; ")
+            }
+        }
+    }
+}
+
+/// A JSON string.
+fn quote(text: &str, to: &mut String) {
+    to.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => to.push_str("\\\""),
+            '\\' => to.push_str("\\\\"),
+            c if c < ' ' => {
+                let _ = write!(to, "\\u{:04x}", c as u32);
+            }
+            c => to.push(c),
+        }
+    }
+    to.push('"');
+}
+
+/// The number after `#define NAME` in gasnet_config.h.
+fn number(name: &str) -> u64 {
+    let header = include_str!("../../include/gasnet_config.h");
+    let mut words = header.lines().map(str::split_whitespace);
+    let line = words.find_map(|mut w| (w.next() == Some("#define") && w.next() == Some(name)).then_some(w));
+    line.and_then(|mut w| w.next()?.parse().ok()).unwrap_or_default()
+}
+
+fn version() -> Item {
+    let part = |name| number(&format!("GASNET_RELEASE_VERSION_{name}"));
+    Item::Record(vec![
+        ("libgasnet", Item::text(env!("CARGO_PKG_VERSION"))),
+        ("GASNet release", Item::Text(format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH")))),
+        ("GASNet specification", Item::text("1.8")),
+        ("GASNet tools specification", Item::text("1.9")),
+        ("interface of headers and library", Item::Number(gasnet::capi::init::ABI.into())),
+        ("conduit", Item::text("portals")),
+        ("Portals specification", Item::text("3.3")),
+        ("thread modes", Item::List(["SEQ", "PARSYNC", "PAR"].map(Item::text).into())),
+        ("segment modes", Item::List(["FAST", "LARGE"].map(Item::text).into())),
+    ])
+}
+
+fn build() -> Item {
+    Item::Record(vec![
+        ("compiler", Item::text(env!("GASNET_BUILD_RUSTC"))),
+        ("target", Item::text(env!("GASNET_BUILD_TARGET"))),
+        ("profile", Item::text(env!("GASNET_BUILD_PROFILE"))),
+        ("planted faults", Item::Yes(cfg!(feature = "faults"))),
+        ("page size of the headers", Item::Number(number("GASNET_PAGESIZE"))),
+        ("client threads at most", Item::Number(number("GASNETI_MAX_THREADS"))),
+        (
+            "this program",
+            std::env::current_exe().map_or(Item::Nothing, |p| Item::text(p.display().to_string())),
+        ),
+    ])
+}
+
+/// The variables of the table and unknown ones; whether any would be refused.
+fn environment() -> (Vec<Item>, bool) {
+    let mut bad = false;
+    let mut all: Vec<Item> = env::TABLE
+        .iter()
+        .map(|v| {
+            let s = env::setting(v);
+            bad |= s.refused.is_some();
+            let source = match (s.set, &s.shown) {
+                (true, _) => "environment",
+                (false, Some(_)) => "default",
+                (false, None) => "not set",
+            };
+            Item::Record(vec![
+                ("name", Item::text(v.name)),
+                ("value", s.shown.map_or(Item::Nothing, Item::Text)),
+                ("source", Item::text(source)),
+                ("accepted", s.refused.map_or(Item::Nothing, Item::Text)),
+                ("meaning", Item::text(v.help)),
+            ])
+        })
+        .collect();
+    all.extend(env::unknown().into_iter().map(|(name, near)| {
+        Item::Record(vec![
+            ("name", Item::Text(name.clone())),
+            ("value", env::lookup(&name).map_or(Item::Nothing, Item::Text)),
+            ("source", Item::text("environment, but not read by this library")),
+            ("did you mean", near.map_or(Item::Nothing, Item::text)),
+        ])
+    }));
+    (all, bad)
+}
+
+fn all_networks() -> Vec<Item> {
+    networks(process::may_attach())
+        .into_iter()
+        .map(|n| {
+            let mut fields = vec![
+                ("name", Item::text(n.name)),
+                ("what", Item::text(n.what)),
+                ("used by gasnet_init", Item::Yes(n.chosen)),
+            ];
+            fields.extend(n.facts.into_iter().map(|(name, text)| (name, Item::text(text))));
+            Item::Record(fields)
+        })
+        .collect()
+}
+
+fn system() -> Item {
+    let line = |path: &str| {
+        std::fs::read_to_string(path)
+            .map_or(Item::Nothing, |t| Item::text(t.lines().next().unwrap_or_default()))
+    };
+    let memory = memory::limits();
+    let memory_files = memory::MemFd::create(c"gasnet_info").is_ok();
+    let page = memory::page_size() as u64;
+    Item::Record(vec![
+        ("host", line("/proc/sys/kernel/hostname")),
+        ("system", line("/proc/sys/kernel/ostype")),
+        ("kernel", line("/proc/sys/kernel/osrelease")),
+        ("CPUs that this process may use", Item::Number(cpu::usable() as u64)),
+        ("memory in bytes", Item::Number(memory.physical)),
+        ("memory available in bytes", Item::Number(memory.available)),
+        ("control group limit in bytes", memory.cgroup.map_or(Item::Nothing, Item::Number)),
+        ("largest segment in bytes", Item::Number(memory.total() / 8 * 7 / page * page)),
+        ("page size", Item::Number(page)),
+        ("memory files without a name", Item::Yes(memory_files)),
+        ("processes may copy from each other's memory", Item::Yes(process::may_attach())),
+    ])
+}
+
+fn show(title: &str, item: &Item) {
+    println!("{title}");
+    match item {
+        Item::Record(fields) => {
+            for (name, value) in fields {
+                println!("  {name}: {}", value.line());
+            }
+        }
+        Item::List(items) if title == "environment" => {
+            for item in items {
+                let Item::Record(fields) = item else { continue };
+                let field = |name: &str| {
+                    let found = fields.iter().find(|(n, i)| *n == name && !matches!(i, Item::Nothing));
+                    found.map(|(_, i)| i.line())
+                };
+                let [name, value, source] = ["name", "value", "source"].map(field);
+                let (name, source) = (name.unwrap_or_default(), source.unwrap_or_default());
+                let refused = field("accepted").map(|r| format!("  REFUSED: give {r}"));
+                let meant = field("did you mean").map(|m| format!("  did you mean {m}?"));
+                println!(
+                    "  {name} = {}  ({source}){}",
+                    value.unwrap_or_else(|| "-".to_string()),
+                    refused.or(meant).unwrap_or_default()
+                );
+            }
+        }
+        Item::List(items) => {
+            for (i, item) in items.iter().enumerate() {
+                let Item::Record(fields) = item else { continue };
+                if i > 0 {
+                    println!();
+                }
+                for (name, value) in fields {
+                    println!("  {name}: {}", value.line());
+                }
+            }
+        }
+        other => println!("  {}", other.line()),
+    }
+}
+
+fn main() {
+    let mut sections = Vec::new();
+    let mut json = false;
+    let mut parser = Parser::from_env();
+    let refuse = |what: String| -> ! {
+        eprintln!("*** gasnet_info: {what}\n***   Try gasnet_info --help.");
+        exit(2)
+    };
+    loop {
+        match parser.next() {
+            Ok(Some(Arg::Short('v') | Arg::Long("version"))) => sections.push("version"),
+            Ok(Some(Arg::Short('b') | Arg::Long("build"))) => sections.push("build"),
+            Ok(Some(Arg::Short('c') | Arg::Long("environment"))) => sections.push("environment"),
+            Ok(Some(Arg::Short('n') | Arg::Long("networks"))) => sections.push("networks"),
+            Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
+            Ok(Some(Arg::Long("json"))) => json = true,
+            Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
+                print!("{USAGE}");
+                exit(0)
+            }
+            Ok(Some(other)) => refuse(other.unexpected().to_string()),
+            Ok(None) => break,
+            Err(e) => refuse(e.to_string()),
+        }
+    }
+    if sections.is_empty() {
+        sections = vec!["version", "build", "environment", "networks", "system"];
+    }
+    let mut bad = false;
+    let told: Vec<(&'static str, Item)> = sections
+        .into_iter()
+        .map(|s| {
+            let item = match s {
+                "version" => version(),
+                "build" => build(),
+                "environment" => {
+                    let (items, refused) = environment();
+                    bad |= refused;
+                    Item::List(items)
+                }
+                "networks" => Item::List(all_networks()),
+                _ => system(),
+            };
+            (s, item)
+        })
+        .collect();
+    if json {
+        let mut text = String::new();
+        Item::Record(told).json(&mut text);
+        println!("{text}");
+    } else {
+        for (title, item) in &told {
+            show(title, item);
+        }
+    }
+    exit(i32::from(bad));
+}
