@@ -11,6 +11,7 @@
 /* threads: both */
 #include "check.h"
 
+#include <gasnet_coll.h>
 #include <gasnet_vis.h>
 #include <sys/wait.h>
 
@@ -338,6 +339,36 @@ static void threads_ask(void) {
 #define threads_ask NULL
 #endif
 
+/* ---- collectives ---- */
+
+#define COLL (GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_LOCAL)
+static void coll_before_init(void) { gasnet_coll_broadcast(GASNET_TEAM_ALL, buffer, 0, buffer, 8, COLL); }
+static void coll_root(void) {
+    gasnet_coll_init(NULL, 0, NULL, 0, 0);
+    gasnet_coll_scatter(GASNET_TEAM_ALL, buffer, NO_NODE, buffer, 8, COLL);
+}
+static void coll_team(void) {
+    gasnet_coll_init(NULL, 0, NULL, 0, 0);
+    gasnet_coll_gather_all((gasnet_team_handle_t)77, buffer, buffer, 8, COLL);
+}
+static void coll_flags(void) {
+    gasnet_coll_init(NULL, 0, NULL, 0, 0);
+    gasnet_coll_exchange(GASNET_TEAM_ALL, buffer, buffer, 8, GASNET_COLL_IN_MYSYNC | GASNET_COLL_LOCAL);
+}
+static void coll_function(void) {
+    gasnet_coll_init(NULL, 0, NULL, 0, 0);
+    gasnet_coll_reduce(GASNET_TEAM_ALL, 0, buffer, buffer, 0, 0, 8, 1, 7, 0, COLL);
+}
+static void coll_images(void) {
+    gasnet_image_t counts[64];
+    memset(counts, 0, sizeof counts);
+    gasnet_coll_init(counts, 0, NULL, 0, 0);
+}
+static void coll_wait_alone(void) {
+    gasnet_coll_init(NULL, 0, NULL, 0, 0);
+    gasnet_coll_barrier_wait(GASNET_TEAM_ALL, 0, 0);
+}
+
 static const struct testcase cases[] = {
     {"init_twice", "both", BEFORE_ATTACH, PASSES, "", init_twice},
     {"attach_twice", "both", ATTACHED, PASSES, "", attach_twice},
@@ -423,6 +454,13 @@ static const struct testcase cases[] = {
     {"wait_alone", "both", ATTACHED, DIES, "gasnet_barrier_wait()|gasnet_barrier_notify", wait_alone},
     {"try_alone", "both", ATTACHED, DIES, "gasnet_barrier_try()|gasnet_barrier_notify", try_alone},
     {"notify_twice", "both", ATTACHED, DIES, "gasnet_barrier_notify()|gasnet_barrier_wait", notify_twice},
+    {"coll_before_init", "both", ATTACHED, DIES, "gasnet_coll_broadcast()|before gasnet_coll_init()", coll_before_init},
+    {"coll_root", "both", ATTACHED, DIES, "gasnet_coll_scatter()|" NO_NODE_WORD, coll_root},
+    {"coll_team", "both", ATTACHED, DIES, "gasnet_coll_gather_all()|0x4d|GASNET_TEAM_ALL", coll_team},
+    {"coll_flags", "both", ATTACHED, DIES, "gasnet_coll_exchange()|GASNET_COLL_OUT_NOSYNC", coll_flags},
+    {"coll_function", "both", ATTACHED, DIES, "gasnet_coll_reduce()|function 7", coll_function},
+    {"coll_images", "both", ATTACHED, DIES, "gasnet_coll_init()|process 0 has no images", coll_images},
+    {"coll_wait_alone", "both", ATTACHED, DIES, "gasnet_coll_barrier_wait()|gasnet_barrier_notify", coll_wait_alone},
     {"region_twice", "both", ATTACHED, DIES, "gasnet_begin_nbi_accessregion()|open", region_twice},
     {"region_end", "both", ATTACHED, DIES, "gasnet_end_nbi_accessregion()|gasnet_begin_nbi_accessregion", region_end},
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},

@@ -304,6 +304,93 @@ typedef void (*handler_t)();
        gasnet_AMReplyShort##m(token, 201 args) + gasnet_AMReplyMedium##m(token, 201, buf, 8 args) +                   \
        gasnet_AMReplyLong##m(token, 201, buf, 8, buf args)
 
+static void coll_names_reduce(void *results, size_t result_count, const void *left, size_t left_count, const void *right,
+                              size_t elem_size, int flags, int arg) {
+  (void)results, (void)result_count, (void)left, (void)left_count, (void)right, (void)elem_size, (void)flags, (void)arg;
+}
+static gasnet_coll_fn_entry_t coll_names_fn = { coll_names_reduce, GASNET_COLL_AMSAFE | GASNET_COLL_NONCOMM };
+static void coll_names_work(void *arg) { (void)arg; }
+
+#if (GASNET_COLL_IN_NOSYNC | GASNET_COLL_IN_MYSYNC | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_NOSYNC |                \
+     GASNET_COLL_OUT_MYSYNC | GASNET_COLL_OUT_ALLSYNC) != GASNET_COLL_SYNC_FLAG_MASK
+#error sync flags
+#endif
+#if (GASNET_COLL_SINGLE | GASNET_COLL_LOCAL | GASNET_COLL_AGGREGATE | GASNET_COLL_FIXED_THREADS_PER_NODE |            \
+     GASNET_COLL_DST_IN_SEGMENT | GASNET_COLL_SRC_IN_SEGMENT | GASNET_COLL_REDUCE_OP_SUM | GASNET_COLL_REDUCE_OP_MAX | \
+     GASNET_COLL_REDUCE_OP_MIN | GASNET_COLL_REDUCE_OP_CUSTOM | GASNET_COLL_INCLUSIVE_SCAN |                          \
+     GASNET_COLL_EXCLUSIVE_SCAN | GASNET_COLL_DISABLE_AUTOTUNE | GASNET_COLL_NO_IMAGES) != 0xFFFC0
+#error flags
+#endif
+
+/* The names of gasnet_coll.h */
+static size_t coll_names(char *buf) {
+  static const gasnet_coll_optype_t ops[] = {
+    GASNET_COLL_BROADCAST_OP, GASNET_COLL_BROADCASTM_OP, GASNET_COLL_SCATTER_OP, GASNET_COLL_SCATTERM_OP,
+    GASNET_COLL_GATHER_OP, GASNET_COLL_GATHERM_OP, GASNET_COLL_GATHER_ALL_OP, GASNET_COLL_GATHER_ALLM_OP,
+    GASNET_COLL_EXCHANGE_OP, GASNET_COLL_EXCHANGEM_OP, GASNET_COLL_REDUCE_OP, GASNET_COLL_REDUCEM_OP
+  };
+  gasnet_coll_tuning_param_type_t param =
+      buf ? GASNET_COLL_PIPE_SEG_SIZE : GASNET_COLL_NUM_PARAM_TYPES > 3 ? GASNET_COLL_DISSEM_RADIX : GASNET_COLL_TREE_TYPE;
+  gasnet_coll_args_t args = GASNET_COLL_ARGS_INITIALIZER;
+  gasnet_coll_overlap_sample_work_t work = coll_names_work;
+  gasnet_coll_reduce_fn_t function = coll_names_fn.fnptr;
+  gasnet_coll_fn_handle_t f = 0;
+  gasnet_image_t root = 0;
+  gasnet_coll_handle_t h[28];
+  gasnet_team_handle_t t = GASNET_TEAM_ALL;
+  void *const list[1] = { buf };
+  const int fl = GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC | GASNET_COLL_EXCLUSIVE_SCAN;
+  uint32_t alg, params, *best;
+  char *tree;
+  int r, i = 0, id;
+  t = gasnet_coll_team_split(t, 0, 0, NULL);
+  r = (int)(gasnet_coll_team_size(t) + gasnet_coll_team_rank2node(t, 0) + gasnet_coll_team_node2rank(t, 0));
+  gasnet_coll_barrier_notify(t, 1, GASNET_BARRIERFLAG_IMAGES);
+  r += gasnet_coll_barrier_try(t, 1, 0) + gasnet_coll_barrier_wait(t, 1, GASNET_BARRIERFLAG_UNNAMED);
+  r += gasnet_coll_barrier(t, 1, 0) + gasnet_coll_barrier_result(t, &id);
+  gasnet_coll_broadcast(t, buf, root, buf, 8, fl);
+  h[i++] = gasnet_coll_broadcast_nb(t, buf, root, buf, 8, fl);
+  gasnet_coll_broadcastM(t, list, root, buf, 8, fl);
+  h[i++] = gasnet_coll_broadcastM_nb(t, list, root, buf, 8, fl);
+  gasnet_coll_scatter(t, buf, root, buf, 8, fl);
+  h[i++] = gasnet_coll_scatter_nb(t, buf, root, buf, 8, fl);
+  gasnet_coll_scatterM(t, list, root, buf, 8, fl);
+  h[i++] = gasnet_coll_scatterM_nb(t, list, root, buf, 8, fl);
+  gasnet_coll_gather(t, root, buf, buf, 8, fl);
+  h[i++] = gasnet_coll_gather_nb(t, root, buf, buf, 8, fl);
+  gasnet_coll_gatherM(t, root, buf, list, 8, fl);
+  h[i++] = gasnet_coll_gatherM_nb(t, root, buf, list, 8, fl);
+  gasnet_coll_gather_all(t, buf, buf, 8, fl);
+  h[i++] = gasnet_coll_gather_all_nb(t, buf, buf, 8, fl);
+  gasnet_coll_gather_allM(t, list, list, 8, fl);
+  h[i++] = gasnet_coll_gather_allM_nb(t, list, list, 8, fl);
+  gasnet_coll_exchange(t, buf, buf, 8, fl);
+  h[i++] = gasnet_coll_exchange_nb(t, buf, buf, 8, fl);
+  gasnet_coll_exchangeM(t, list, list, 8, fl);
+  h[i++] = gasnet_coll_exchangeM_nb(t, list, list, 8, fl);
+  gasnet_coll_reduce(t, root, buf, buf, 0, 0, 4, 2, f, 1, fl);
+  h[i++] = gasnet_coll_reduce_nb(t, root, buf, buf, 0, 0, 4, 2, f, 1, fl);
+  gasnet_coll_reduceM(t, root, buf, list, 0, 0, 4, 2, f, 1, fl);
+  h[i++] = gasnet_coll_reduceM_nb(t, root, buf, list, 0, 0, 4, 2, f, 1, fl);
+  gasnet_coll_scan(t, buf, 0, 0, buf, 0, 0, 4, 2, f, 1, fl);
+  h[i++] = gasnet_coll_scan_nb(t, buf, 0, 0, buf, 0, 0, 4, 2, f, 1, fl);
+  gasnet_coll_scanM(t, list, 0, 0, list, 0, 0, 4, 2, f, 1, fl);
+  h[i++] = gasnet_coll_scanM_nb(t, list, 0, 0, list, 0, 0, 4, 2, f, 1, fl);
+  while (i < 28) h[i++] = GASNET_COLL_INVALID_HANDLE;
+  gasnet_coll_wait_sync(h[0]);
+  gasnet_coll_wait_sync_some(h + 1, 1);
+  gasnet_coll_wait_sync_all(h + 2, 2);
+  r += gasnet_coll_try_sync(h[4]) + gasnet_coll_try_sync_some(h + 5, 2) + gasnet_coll_try_sync_all(h + 7, 2);
+  gasnet_coll_loadTuningState(NULL, t);
+  gasnet_coll_dumpTuningState(NULL, t);
+  gasnet_coll_dumpProfile(NULL, t);
+  gasnet_coll_set_tree_kind(t, 0, 2, ops[0]);
+  gasnet_coll_set_dissem_limit(t, 64, ops[GASNET_COLL_NUM_COLL_OPTYPES - 1]);
+  r += gasnet_coll_get_num_tree_classes(t, ops[1]);
+  gasnet_coll_tune_generic_op(t, ops[0], args, fl | GASNET_COLL_NO_IMAGES, work, NULL, &alg, &params, &best, &tree);
+  return (size_t)r + (size_t)param + (function != coll_names_reduce);
+}
+
 int gasnet_names(int argc, char **argv);
 int gasnet_names(int argc, char **argv) {
   GASNET_BEGIN_FUNCTION();
@@ -385,9 +472,8 @@ int gasnet_names(int argc, char **argv) {
   value += gasnet_wait_syncnb_valget(val);
   gasnet_barrier_notify(1, GASNET_BARRIERFLAG_ANONYMOUS);
   r += gasnet_barrier_try(1, 0) + gasnet_barrier_wait(1, 0) + gasnet_barrier(1, 0) + gasnet_barrier_result(&r);
-  gasnet_coll_init(NULL, 0, NULL, 0, 0);
-  gasnet_coll_broadcast(GASNET_TEAM_ALL, buf, 0, buf, 8,
-                        GASNET_COLL_LOCAL | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC);
+  gasnet_coll_init(NULL, 0, &coll_names_fn, 1, 0);
+  value += coll_names(buf);
   {
     void *const addrs[1] = { buf };
     size_t strides[1] = { 4 }, counts[2] = { 2, 1 };

@@ -1,5 +1,10 @@
-/* Collectives: of those of GASNet-1 this release of the library supplies gasnet_coll_init and the blocking single-address
-   broadcast, among all processes with one image each. Included by gasnet.h. */
+/* Collectives, included by gasnet.h. Every call is made by all images of a team in the same order.
+
+   An image is a block of memory that takes part: each process has one, or, in GASNET_PAR, one per thread that called
+   gasnet_coll_init. flags must hold one of GASNET_COLL_IN_*, one of GASNET_COLL_OUT_*, and GASNET_COLL_SINGLE (all callers
+   pass the addresses of all images, and the same) or GASNET_COLL_LOCAL (each passes its own). The forms whose names end in
+   M take one address per image: under SINGLE for all images of the team, under LOCAL for those of this process. Forms
+   that end in _nb return a handle, which the same thread syncs once; memory and address lists are lent until then. */
 #ifndef _GASNET_COLL_H
 #define _GASNET_COLL_H
 
@@ -9,38 +14,232 @@ GASNETI_BEGIN_EXTERNC
 
 typedef uint32_t gasnet_image_t;
 typedef struct gasneti_team_s *gasnet_team_handle_t;
-typedef gasnet_handlerarg_t gasnet_coll_fn_handle_t;
+typedef struct gasneti_coll_op_s *gasnet_coll_handle_t;
+
+#define GASNET_TEAM_ALL ((gasnet_team_handle_t)1)
+#define GASNET_COLL_INVALID_HANDLE ((gasnet_coll_handle_t)0)
+
+/* When data may move, at the earliest */
+#define GASNET_COLL_IN_NOSYNC (1 << 0)
+#define GASNET_COLL_IN_MYSYNC (1 << 1)
+#define GASNET_COLL_IN_ALLSYNC (1 << 2)
+/* What a successful sync says */
+#define GASNET_COLL_OUT_NOSYNC (1 << 3)
+#define GASNET_COLL_OUT_MYSYNC (1 << 4)
+#define GASNET_COLL_OUT_ALLSYNC (1 << 5)
+#define GASNET_COLL_SYNC_FLAG_MASK (0x3F)
+
+#define GASNET_COLL_SINGLE (1 << 6)
+#define GASNET_COLL_LOCAL (1 << 7)
+/* No handle of its own: the handle of the next call without this flag stands for both. */
+#define GASNET_COLL_AGGREGATE (1 << 8)
+#define GASNET_COLL_FIXED_THREADS_PER_NODE (1 << 9)
+#define GASNET_COLL_DST_IN_SEGMENT (1 << 10)
+#define GASNET_COLL_SRC_IN_SEGMENT (1 << 11)
+#define GASNET_COLL_REDUCE_OP_SUM (1 << 12)
+#define GASNET_COLL_REDUCE_OP_MAX (1 << 13)
+#define GASNET_COLL_REDUCE_OP_MIN (1 << 14)
+#define GASNET_COLL_REDUCE_OP_CUSTOM (1 << 15)
+#define GASNET_COLL_INCLUSIVE_SCAN (1 << 16)
+#define GASNET_COLL_EXCLUSIVE_SCAN (1 << 17)
+#define GASNET_COLL_DISABLE_AUTOTUNE (1 << 18)
+/* One call per process, whatever gasnet_coll_init said. */
+#define GASNET_COLL_NO_IMAGES (1 << 19)
+
+/* ---- Start ---- */
+
+/* A function for reductions: results[i] = left_operands[i] op right_operands[i] for i < result_count == left_count; no two of
+   the three areas overlap. arg is the func_arg of the call. */
 typedef void (*gasnet_coll_reduce_fn_t)(void *results, size_t result_count, const void *left_operands,
                                         size_t left_count, const void *right_operands, size_t elem_size, int flags,
                                         int arg);
-typedef struct {
+/* Index of a function in the table of gasnet_coll_init */
+typedef gasnet_handlerarg_t gasnet_coll_fn_handle_t;
+
+typedef struct gasneti_coll_fn_entry_s {
   gasnet_coll_reduce_fn_t fnptr;
   unsigned int flags;
 } gasnet_coll_fn_entry_t;
 
-#define GASNET_TEAM_ALL ((gasnet_team_handle_t)1)
+/* Flags of a function. Without NONCOMM operands may change places; the order of evaluation is the same for the same job. */
+#define GASNET_COLL_AMSAFE (1 << 0)
+#define GASNET_COLL_NONCOMM (1 << 1)
 
-#define GASNET_COLL_IN_NOSYNC (1 << 0)
-#define GASNET_COLL_IN_MYSYNC (1 << 1)
-#define GASNET_COLL_IN_ALLSYNC (1 << 2)
-#define GASNET_COLL_OUT_NOSYNC (1 << 3)
-#define GASNET_COLL_OUT_MYSYNC (1 << 4)
-#define GASNET_COLL_OUT_ALLSYNC (1 << 5)
-#define GASNET_COLL_SYNC_FLAG_MASK 0x3f
-#define GASNET_COLL_SINGLE (1 << 6)
-#define GASNET_COLL_LOCAL (1 << 7)
-#define GASNET_COLL_AGGREGATE (1 << 8)
-#define GASNET_COLL_DST_IN_SEGMENT (1 << 10)
-#define GASNET_COLL_SRC_IN_SEGMENT (1 << 11)
-
-/* Collective, once per process. images: null, or a 1 for each process. */
+/* Collective, once per image. images: how many each process has; null for one each. The table is copied. */
 void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image, gasnet_coll_fn_entry_t fn_tbl[],
                       size_t fn_count, int init_flags);
-/* Copies nbytes from src of the process srcimage to dst of every process. Under GASNET_COLL_LOCAL the others' src, under
-   GASNET_COLL_SINGLE no address, may differ. Whatever the flags: no byte moves before all have called, and nobody
-   returns before all have the data. */
-void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage, const void *src,
-                           size_t nbytes, int flags);
+
+/* ---- Teams ---- */
+
+/* Collective over parent_team: a team of the processes that pass this color, ordered by relrank. */
+gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t parent_team, gasnet_node_t color,
+                                            gasnet_node_t relrank, void *clientdata);
+gasnet_node_t gasnet_coll_team_rank2node(gasnet_team_handle_t team, int rank);
+gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_t node);
+/* Processes of the team */
+gasnet_node_t gasnet_coll_team_size(gasnet_team_handle_t team);
+
+/* As gasnet_barrier_*, among the processes of a team, or among its images with GASNET_BARRIERFLAG_IMAGES. */
+void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier(gasnet_team_handle_t team, int id, int flags);
+int gasnet_coll_barrier_result(gasnet_team_handle_t team, int *id);
+
+/* ---- Sync ---- */
+
+int gasnet_coll_try_sync(gasnet_coll_handle_t handle);
+int gasnet_coll_try_sync_some(gasnet_coll_handle_t *phandle, size_t numhandles);
+int gasnet_coll_try_sync_all(gasnet_coll_handle_t *phandle, size_t numhandles);
+void gasnet_coll_wait_sync(gasnet_coll_handle_t handle);
+void gasnet_coll_wait_sync_some(gasnet_coll_handle_t *phandle, size_t numhandles);
+void gasnet_coll_wait_sync_all(gasnet_coll_handle_t *phandle, size_t numhandles);
+
+/* ---- Data movement; nbytes is the size of one block ---- */
+
+/* src of the image srcimage to dst of every image */
+void gasnet_coll_broadcast(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage, void *src, size_t nbytes,
+                           int flags);
+gasnet_coll_handle_t gasnet_coll_broadcast_nb(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage, void *src,
+                                              size_t nbytes, int flags);
+void gasnet_coll_broadcastM(gasnet_team_handle_t team, void *const dstlist[], gasnet_image_t srcimage, void *src,
+                            size_t nbytes, int flags);
+gasnet_coll_handle_t gasnet_coll_broadcastM_nb(gasnet_team_handle_t team, void *const dstlist[],
+                                               gasnet_image_t srcimage, void *src, size_t nbytes, int flags);
+
+/* Block i at src of the image srcimage to dst of image i */
+void gasnet_coll_scatter(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage, void *src, size_t nbytes,
+                         int flags);
+gasnet_coll_handle_t gasnet_coll_scatter_nb(gasnet_team_handle_t team, void *dst, gasnet_image_t srcimage, void *src,
+                                            size_t nbytes, int flags);
+void gasnet_coll_scatterM(gasnet_team_handle_t team, void *const dstlist[], gasnet_image_t srcimage, void *src,
+                          size_t nbytes, int flags);
+gasnet_coll_handle_t gasnet_coll_scatterM_nb(gasnet_team_handle_t team, void *const dstlist[], gasnet_image_t srcimage,
+                                             void *src, size_t nbytes, int flags);
+
+/* src of image i to block i at dst of the image dstimage */
+void gasnet_coll_gather(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *src, size_t nbytes,
+                        int flags);
+gasnet_coll_handle_t gasnet_coll_gather_nb(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *src,
+                                           size_t nbytes, int flags);
+void gasnet_coll_gatherM(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *const srclist[],
+                         size_t nbytes, int flags);
+gasnet_coll_handle_t gasnet_coll_gatherM_nb(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
+                                            void *const srclist[], size_t nbytes, int flags);
+
+/* src of image i to block i at dst of every image */
+void gasnet_coll_gather_all(gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags);
+gasnet_coll_handle_t gasnet_coll_gather_all_nb(gasnet_team_handle_t team, void *dst, void *src, size_t nbytes,
+                                               int flags);
+void gasnet_coll_gather_allM(gasnet_team_handle_t team, void *const dstlist[], void *const srclist[], size_t nbytes,
+                             int flags);
+gasnet_coll_handle_t gasnet_coll_gather_allM_nb(gasnet_team_handle_t team, void *const dstlist[],
+                                                void *const srclist[], size_t nbytes, int flags);
+
+/* Block j at src of image i to block i at dst of image j */
+void gasnet_coll_exchange(gasnet_team_handle_t team, void *dst, void *src, size_t nbytes, int flags);
+gasnet_coll_handle_t gasnet_coll_exchange_nb(gasnet_team_handle_t team, void *dst, void *src, size_t nbytes,
+                                             int flags);
+void gasnet_coll_exchangeM(gasnet_team_handle_t team, void *const dstlist[], void *const srclist[], size_t nbytes,
+                           int flags);
+gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team, void *const dstlist[], void *const srclist[],
+                                              size_t nbytes, int flags);
+
+/* ---- Computation, element by element over elem_count elements at src of each image; block sizes and offsets are 0 ---- */
+
+/* The combination of all images' elements, in the order of the images, to dst of the image dstimage */
+void gasnet_coll_reduce(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *src, size_t src_blksz,
+                        size_t src_offset, size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
+                        int func_arg, int flags);
+gasnet_coll_handle_t gasnet_coll_reduce_nb(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *src,
+                                           size_t src_blksz, size_t src_offset, size_t elem_size, size_t elem_count,
+                                           gasnet_coll_fn_handle_t func, int func_arg, int flags);
+void gasnet_coll_reduceM(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *const srclist[],
+                         size_t src_blksz, size_t src_offset, size_t elem_size, size_t elem_count,
+                         gasnet_coll_fn_handle_t func, int func_arg, int flags);
+gasnet_coll_handle_t gasnet_coll_reduceM_nb(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst,
+                                            void *const srclist[], size_t src_blksz, size_t src_offset,
+                                            size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
+                                            int func_arg, int flags);
+
+/* The combination of the elements of the images 0 to i (GASNET_COLL_INCLUSIVE_SCAN) or 0 to i - 1 (EXCLUSIVE, which leaves
+   dst of image 0 alone) to dst of image i */
+void gasnet_coll_scan(gasnet_team_handle_t team, void *dst, size_t dst_blksz, size_t dst_offset, void *src,
+                      size_t src_blksz, size_t src_offset, size_t elem_size, size_t elem_count,
+                      gasnet_coll_fn_handle_t func, int func_arg, int flags);
+gasnet_coll_handle_t gasnet_coll_scan_nb(gasnet_team_handle_t team, void *dst, size_t dst_blksz, size_t dst_offset,
+                                         void *src, size_t src_blksz, size_t src_offset, size_t elem_size,
+                                         size_t elem_count, gasnet_coll_fn_handle_t func, int func_arg, int flags);
+void gasnet_coll_scanM(gasnet_team_handle_t team, void *const dstlist[], size_t dst_blksz, size_t dst_offset,
+                       void *const srclist[], size_t src_blksz, size_t src_offset, size_t elem_size,
+                       size_t elem_count, gasnet_coll_fn_handle_t func, int func_arg, int flags);
+gasnet_coll_handle_t gasnet_coll_scanM_nb(gasnet_team_handle_t team, void *const dstlist[], size_t dst_blksz,
+                                          size_t dst_offset, void *const srclist[], size_t src_blksz,
+                                          size_t src_offset, size_t elem_size, size_t elem_count,
+                                          gasnet_coll_fn_handle_t func, int func_arg, int flags);
+
+/* ---- Tuning ---- */
+
+typedef enum {
+  GASNET_COLL_BROADCAST_OP = 0,
+  GASNET_COLL_BROADCASTM_OP,
+  GASNET_COLL_SCATTER_OP,
+  GASNET_COLL_SCATTERM_OP,
+  GASNET_COLL_GATHER_OP,
+  GASNET_COLL_GATHERM_OP,
+  GASNET_COLL_GATHER_ALL_OP,
+  GASNET_COLL_GATHER_ALLM_OP,
+  GASNET_COLL_EXCHANGE_OP,
+  GASNET_COLL_EXCHANGEM_OP,
+  GASNET_COLL_REDUCE_OP,
+  GASNET_COLL_REDUCEM_OP,
+  GASNET_COLL_NUM_COLL_OPTYPES
+} gasnet_coll_optype_t;
+
+typedef enum {
+  GASNET_COLL_PIPE_SEG_SIZE,
+  GASNET_COLL_DISSEM_RADIX,
+  GASNET_COLL_TREE_TYPE,
+  GASNET_COLL_NUM_PARAM_TYPES
+} gasnet_coll_tuning_param_type_t;
+
+typedef void (*gasnet_coll_overlap_sample_work_t)(void *arg);
+
+/* The arguments of a collective: dst and src are address lists as the M forms take them, or point to one address. */
+typedef struct gasneti_coll_args_s {
+  uint8_t **dst;
+  uint8_t **src;
+  gasnet_image_t rootimg;
+  size_t src_blksz;
+  size_t src_offset;
+  size_t elem_size;
+  size_t nbytes;
+  size_t dist;
+  gasnet_coll_fn_handle_t func;
+  int func_arg;
+} gasnet_coll_args_t;
+#define GASNET_COLL_ARGS_INITIALIZER                                                                                  \
+  { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Reads and writes which algorithm the team uses for which operation, as lines of text. A null name stands for
+   GASNET_COLL_TUNING_FILE; without that nothing is done. Rank 0 of the team writes. */
+void gasnet_coll_loadTuningState(char *filename, gasnet_team_handle_t team);
+void gasnet_coll_dumpTuningState(char *filename, gasnet_team_handle_t team);
+/* Writes how often each operation was called with which sizes. A null name stands for the standard output. Nothing is
+   counted or written without GASNET_COLL_ENABLE_PROFILE. */
+void gasnet_coll_dumpProfile(char *filename, gasnet_team_handle_t team);
+/* Collective: runs the operation with each kind of tree and keeps the fastest for the team. What is returned through the
+   last four, each of which may be null, is the number of the kind, its fan-out as the only parameter, and its name; the
+   caller frees the last two. */
+void gasnet_coll_tune_generic_op(gasnet_team_handle_t team, gasnet_coll_optype_t op, gasnet_coll_args_t coll_args,
+                                 int flags, gasnet_coll_overlap_sample_work_t fnptr, void *sample_work_arg,
+                                 uint32_t *best_algidx, uint32_t *num_params, uint32_t **best_param,
+                                 char **best_tree);
+/* How many kinds of tree there are for an operation: numbers below that go into gasnet_coll_set_tree_kind. */
+int gasnet_coll_get_num_tree_classes(gasnet_team_handle_t team, gasnet_coll_optype_t optype);
+void gasnet_coll_set_tree_kind(gasnet_team_handle_t team, int tree_type, int fanout, gasnet_coll_optype_t optype);
+/* Largest block, in bytes, that gather_all and exchange move by dissemination. */
+void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t dissemlimit, gasnet_coll_optype_t optype);
 
 GASNETI_END_EXTERNC
 

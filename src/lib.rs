@@ -7,7 +7,7 @@
 //! | room | what it owns | may call |
 //! |---|---|---|
 //! | `capi` | the exported C functions: check the arguments, call one function, translate the error | all below |
-//! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms | core and below |
+//! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | core and below |
 //! | [`core`](mod@core) | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
 //! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
 //! | [`boot`] | how the processes of a job find each other, start and end | os |

@@ -8,12 +8,12 @@ use super::threads::Ctx;
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt::Debug;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
 
 /// State of the room above.
 pub trait Upper: Send + Sync + Debug {
-    /// Called by polls outside handlers while [`UpperSlot::want`] is on; may send requests.
+    /// Called by polls outside handlers while anything wants it ([`UpperSlot::want`]); may send requests.
     fn progress(&self, ctx: Ctx);
     /// Itself, for [`UpperSlot::get`].
     fn as_any(&self) -> &dyn Any;
@@ -23,7 +23,8 @@ pub trait Upper: Send + Sync + Debug {
 #[derive(Debug, Default)]
 pub struct UpperSlot {
     upper: OnceBox<Box<dyn Upper>>,
-    wanted: AtomicBool,
+    /// How many things are under way that want to be gone on with.
+    wanted: AtomicU32,
 }
 
 impl UpperSlot {
@@ -40,15 +41,19 @@ impl UpperSlot {
         self.upper.get().and_then(|u| u.as_any().downcast_ref()).expect("set when the job was attached")
     }
 
-    /// Switches the calls of [`Upper::progress`] on or off.
+    /// Switches the calls of [`Upper::progress`] on, until it has been called as often with false.
     pub fn want(&self, wanted: bool) {
-        self.wanted.store(wanted, Ordering::Release);
+        if wanted {
+            self.wanted.fetch_add(1, Ordering::Release);
+        } else {
+            self.wanted.fetch_sub(1, Ordering::Release);
+        }
     }
 
     /// Calls [`Upper::progress`] if that is wanted. One load otherwise.
     #[inline]
     pub fn progress(&self, ctx: Ctx) {
-        if self.wanted.load(Ordering::Acquire) {
+        if self.wanted.load(Ordering::Acquire) != 0 {
             if let Some(upper) = self.upper.get() {
                 upper.progress(ctx);
             }

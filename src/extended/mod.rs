@@ -1,12 +1,12 @@
 //! The extended API: puts and gets, explicit and implicit operations, access regions, value forms, memset, barrier;
-//! vector, indexed and strided puts and gets.
+//! vector, indexed and strided puts and gets; collectives.
 //!
 //! Called by `capi`, which has checked the arguments; calls core, and the conduit for peers whose segment is not mapped
 //! here. Among cross-mapped processes everything is a plain memory operation and complete at once.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 pub mod barrier;
-pub mod broadcast;
+pub mod coll;
 pub mod memset;
 pub mod rma;
 pub mod sync;
@@ -24,10 +24,9 @@ pub const HANDLERS: &[InternalHandler] = &[
     memset::on_request,
     memset::on_reply,
     barrier::on_arrival,
-    broadcast::on_ready,
-    broadcast::on_piece,
-    broadcast::on_got,
-    broadcast::on_go,
+    coll::on_small,
+    coll::on_ready,
+    coll::on_piece,
     vis::packing::on_put,
     vis::packing::on_put_reply,
     vis::packing::on_get,
@@ -37,26 +36,26 @@ pub const HANDLERS: &[InternalHandler] = &[
 const MEMSET_REQUEST: u8 = EXTENDED_BASE;
 const MEMSET_REPLY: u8 = EXTENDED_BASE + 1;
 const BARRIER_ARRIVAL: u8 = EXTENDED_BASE + 2;
-const BROADCAST_READY: u8 = EXTENDED_BASE + 3;
-const BROADCAST_PIECE: u8 = EXTENDED_BASE + 4;
-const BROADCAST_GOT: u8 = EXTENDED_BASE + 5;
-const BROADCAST_GO: u8 = EXTENDED_BASE + 6;
-const VIS_PUT_REQUEST: u8 = EXTENDED_BASE + 7;
-const VIS_PUT_REPLY: u8 = EXTENDED_BASE + 8;
-const VIS_GET_REQUEST: u8 = EXTENDED_BASE + 9;
-const VIS_GET_REPLY: u8 = EXTENDED_BASE + 10;
+const COLL_SMALL: u8 = EXTENDED_BASE + 3;
+const COLL_READY: u8 = EXTENDED_BASE + 4;
+const COLL_PIECE: u8 = EXTENDED_BASE + 5;
+const VIS_PUT_REQUEST: u8 = EXTENDED_BASE + 6;
+const VIS_PUT_REPLY: u8 = EXTENDED_BASE + 7;
+const VIS_GET_REQUEST: u8 = EXTENDED_BASE + 8;
+const VIS_GET_REPLY: u8 = EXTENDED_BASE + 9;
 
 /// What this room keeps for a job.
 #[derive(Debug)]
 struct Extended {
     barrier: barrier::Barrier,
-    broadcast: broadcast::Broadcast,
+    coll: coll::Coll,
     vis: vis::Vis,
 }
 
 impl Upper for Extended {
     fn progress(&self, ctx: Ctx) {
         self.barrier.progress(ctx);
+        self.coll.progress(ctx);
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -69,7 +68,7 @@ impl Upper for Extended {
 pub fn open(job: &'static Job) {
     job.upper.set(Box::new(Extended {
         barrier: barrier::Barrier::new(job),
-        broadcast: broadcast::Broadcast::default(),
+        coll: coll::Coll::new(),
         vis: vis::Vis::new(job),
     }));
 }

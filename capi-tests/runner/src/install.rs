@@ -100,7 +100,17 @@ fn exports() -> Result<(), Trouble> {
         wait_syncnbi_gets wait_syncnbi_puts wait_syncnbi_all try_syncnbi_gets try_syncnbi_puts try_syncnbi_all \
         begin_nbi_accessregion end_nbi_accessregion put_val put_nb_val put_nbi_val get_val get_nb_val \
         wait_syncnb_valget barrier_notify barrier_wait barrier_try barrier barrier_result max_segsize \
-        client_attach_hook";
+        client_attach_hook \
+        coll_broadcast coll_broadcast_nb coll_broadcastM coll_broadcastM_nb coll_scatter coll_scatter_nb \
+        coll_scatterM coll_scatterM_nb coll_gather coll_gather_nb coll_gatherM coll_gatherM_nb \
+        coll_gather_all coll_gather_all_nb coll_gather_allM coll_gather_allM_nb coll_exchange \
+        coll_exchange_nb coll_exchangeM coll_exchangeM_nb coll_reduce coll_reduce_nb coll_reduceM \
+        coll_reduceM_nb coll_scan coll_scan_nb coll_scanM coll_scanM_nb coll_init coll_team_split \
+        coll_team_size coll_team_rank2node coll_team_node2rank coll_barrier coll_barrier_notify \
+        coll_barrier_try coll_barrier_wait coll_barrier_result coll_try_sync coll_try_sync_some \
+        coll_try_sync_all coll_wait_sync coll_wait_sync_some coll_wait_sync_all coll_loadTuningState \
+        coll_dumpTuningState coll_dumpProfile coll_tune_generic_op coll_get_num_tree_classes \
+        coll_set_tree_kind coll_set_dissem_limit";
     let missing: Vec<String> =
         others.split_whitespace().map(|n| format!("gasnet_{n}")).filter(|n| !names.contains(n)).collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("not exported: {}", missing.join(" "))) }

@@ -1,6 +1,6 @@
-//! The split-phase barrier of the job: notify, wait, try, and the value that all contributed together.
+//! The split-phase barrier of the job, and those of teams: notify, wait, try, and the value that all contributed together.
 //!
-//! Called by `capi`. Any thread of a process may notify and any, possibly another, may wait. Where all processes map each
+//! Called by `capi` and, for teams, by `coll`. Any thread of a process may notify and any, possibly another, may wait. Where all processes map each
 //! other's memory, the barrier is one of shared words; otherwise it is one of active messages. Invariant: a process is
 //! either outside a barrier or between its notify and the wait (or successful try) that ends it; calls out of that order
 //! end the job.
@@ -9,7 +9,7 @@ mod messages;
 mod shared;
 mod value;
 
-use super::{BARRIER_ARRIVAL, Extended};
+use super::{BARRIER_ARRIVAL, Extended, coll};
 use crate::conduit::{Category, Message, Outgoing};
 use crate::core::am::Token;
 use crate::core::{Ctx, Error, Job, Result};
@@ -18,7 +18,7 @@ use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use messages::{Arrival, Dissemination, Net};
 use shared::Board;
-use value::Value;
+pub(super) use value::Value;
 
 /// Outside a barrier.
 const OUTSIDE: u8 = 0;
@@ -31,6 +31,8 @@ const NOTIFIED: u8 = 2;
 #[derive(Debug)]
 pub struct Barrier {
     way: Way,
+    /// Whose it is; `None` for all processes.
+    team: Option<Team>,
     /// One of the three constants above. Release when a thread leaves notify or wait, pairs with the Acquire of the
     /// next call, which may come from another thread.
     state: AtomicU8,
@@ -38,6 +40,13 @@ pub struct Barrier {
     epoch: AtomicU32,
     /// The value of the last barrier that was waited for.
     last: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Team {
+    id: u32,
+    /// Process numbers by rank.
+    members: Box<[u32]>,
 }
 
 #[derive(Debug)]
@@ -56,25 +65,42 @@ impl Barrier {
         } else {
             Way::Messages(Box::new(Dissemination::new(job.nodes, job.mynode)))
         };
+        Barrier::new_by(way, None)
+    }
+
+    /// The barrier of the team `id`, in which this process is `me`.
+    pub(super) fn of_team(id: u32, members: Box<[u32]>, me: u32) -> Barrier {
+        let way = Way::Messages(Box::new(Dissemination::new(members.len() as u32, me)));
+        Barrier::new_by(way, Some(Team { id, members }))
+    }
+
+    fn new_by(way: Way, team: Option<Team>) -> Barrier {
         Barrier {
             way,
+            team,
             state: AtomicU8::new(OUTSIDE),
             epoch: AtomicU32::new(0),
             last: AtomicU64::new(Value::Anonymous.pack()),
         }
     }
 
-    fn of(job: &Job) -> &Barrier {
+    /// That of the job.
+    pub(super) fn of(job: &Job) -> &Barrier {
         &job.upper.get::<Extended>().barrier
+    }
+
+    fn messenger<'a>(&'a self, ctx: Ctx, function: &'a str) -> Messenger<'a> {
+        Messenger { ctx, function, team: self.team.as_ref() }
     }
 
     /// Sends what is due; called by polls while a barrier of messages is under way.
     pub(super) fn progress(&self, ctx: Ctx) {
         let Way::Messages(d) = &self.way else { return };
-        d.progress(Messenger { ctx, function: "gasnet_AMPoll" });
+        d.progress(self.messenger(ctx, "gasnet_AMPoll"));
     }
 
-    fn enter(&self, ctx: Ctx, function: &str, value: Value) {
+    /// Notifies; `function` is the caller.
+    pub(super) fn enter(&self, ctx: Ctx, function: &str, value: Value) {
         if self.state.compare_exchange(OUTSIDE, ENTERING, Ordering::Acquire, Ordering::Relaxed).is_err() {
             report::fatal(
                 format_args!("{function}(): the barrier before has not been waited for"),
@@ -100,14 +126,14 @@ impl Barrier {
                         }
                     }
                 }
-                Way::Messages(d) => d.notify(epoch, value, Messenger { ctx, function }),
+                Way::Messages(d) => d.notify(epoch, value, self.messenger(ctx, function)),
             }
         }
         self.state.store(NOTIFIED, Ordering::Release);
     }
 
     /// What all contributed, once all have arrived. Does not poll.
-    fn arrived(&self) -> Option<Value> {
+    pub(super) fn arrived(&self) -> Option<Value> {
         if fault::on("skip_barrier") {
             return Some(Value::unpack(self.last.load(Ordering::Relaxed)));
         }
@@ -118,8 +144,14 @@ impl Barrier {
         }
     }
 
-    fn check_notified(&self, function: &str) {
-        if self.state.load(Ordering::Acquire) != NOTIFIED {
+    /// Whether this process is between its notify and its wait.
+    pub(super) fn is_notified(&self) -> bool {
+        self.state.load(Ordering::Acquire) == NOTIFIED
+    }
+
+    /// Ends the job if it is not.
+    pub(super) fn check_notified(&self, function: &str) {
+        if !self.is_notified() {
             report::fatal(
                 format_args!("{function}(): no gasnet_barrier_notify() came before it"),
                 format_args!("Call gasnet_barrier_notify() once before each wait or series of tries."),
@@ -127,13 +159,19 @@ impl Barrier {
         }
     }
 
-    fn leave(&self, all: Value, id: i32, flags: i32) -> Result {
+    /// Ends the barrier for this process.
+    pub(super) fn leave(&self, all: Value) {
         self.last.store(all.pack(), Ordering::Relaxed);
         self.state.store(OUTSIDE, Ordering::Release);
-        if all.accepts(id, flags) || fault::on("skip_mismatch") {
-            Ok(())
-        } else {
-            Err(Error::BarrierMismatch)
+    }
+
+    /// The name of the last barrier that was waited for, `None` if it was anonymous for everybody; after a mismatch
+    /// there is no name to give and it is 0.
+    pub(super) fn result(&self) -> Option<i32> {
+        match Value::unpack(self.last.load(Ordering::Relaxed)) {
+            Value::Anonymous => None,
+            Value::Named(id) => Some(id),
+            Value::Mismatch => Some(0),
         }
     }
 }
@@ -143,14 +181,17 @@ impl Barrier {
 struct Messenger<'a> {
     ctx: Ctx,
     function: &'a str,
+    team: Option<&'a Team>,
 }
 
 impl Net for Messenger<'_> {
     fn send(&self, to: u32, arrival: Arrival) {
+        let [epoch, round, kind, name] = arrival.to_args();
+        let (to, id) = self.team.map_or((to, 0), |t| (t.members[to as usize], t.id));
         let m = Outgoing {
             category: Category::Short,
             handler: BARRIER_ARRIVAL,
-            args: &arrival.to_args(),
+            args: &[epoch, round, kind, name, id as i32],
             src: core::ptr::null(),
             nbytes: 0,
             dest: core::ptr::null_mut(),
@@ -167,9 +208,17 @@ impl Net for Messenger<'_> {
 
 /// The handler of an arrival.
 pub(super) fn on_arrival(ctx: Ctx, _token: &Token, m: &Message<'_>) {
-    match (&Barrier::of(ctx.job).way, Arrival::from_args(m.args)) {
-        (Way::Messages(d), Some(arrival)) => d.note(arrival),
-        _ => report::fatal(
+    let noted = m.args.split_last().and_then(|(&id, rest)| {
+        let barrier = match id {
+            0 => Barrier::of(ctx.job),
+            id => coll::Coll::of(ctx).team(id as u32)?.barrier(ctx.job),
+        };
+        let Way::Messages(d) = &barrier.way else { return None };
+        Arrival::from_args(rest).map(|arrival| d.note(arrival))
+    });
+    match noted {
+        Some(()) => {}
+        None => report::fatal(
             format_args!("a barrier message of process {} is malformed: {:?}", m.source, m.args),
             format_args!(
                 "All processes of a job must use the same version of the library and GASNET_SUPERNODE_MAXSIZE."
@@ -201,7 +250,10 @@ pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> Result {
     let barrier = Barrier::of(ctx.job);
     barrier.check_notified("gasnet_barrier_try");
     ctx.poll();
-    barrier.arrived().map_or(Err(Error::NotReady), |all| barrier.leave(all, id, flags))
+    barrier.arrived().map_or(Err(Error::NotReady), |all| {
+        barrier.leave(all);
+        all.accept(id, flags)
+    })
 }
 
 /// `gasnet_barrier`: notify and wait in one.
@@ -234,17 +286,15 @@ fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> Result {
             all.is_some()
         });
     }
-    barrier.leave(all.unwrap_or(Value::Anonymous), id, flags)
+    let all = all.unwrap_or(Value::Anonymous);
+    barrier.leave(all);
+    all.accept(id, flags)
 }
 
-/// `gasnet_barrier_result`: the name of the last barrier that was waited for, `None` if it was anonymous for
-/// everybody; after a mismatch there is no name to give and it is 0.
+/// `gasnet_barrier_result`: the name of the last barrier that was waited for, `None` if it was anonymous for everybody;
+/// after a mismatch there is no name to give and it is 0.
 pub fn result(ctx: Ctx) -> Option<i32> {
-    match Value::unpack(Barrier::of(ctx.job).last.load(Ordering::Relaxed)) {
-        Value::Anonymous => None,
-        Value::Named(id) => Some(id),
-        Value::Mismatch => Some(0),
-    }
+    Barrier::of(ctx.job).result()
 }
 
 /// What the tests of both ways share.

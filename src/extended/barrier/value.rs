@@ -3,6 +3,9 @@
 //! Pure functions, used by both ways of a barrier. The rules are those that testbarrierconf checks, which are newer than
 //! the text of specification 1.8: flags may differ between notify and wait.
 
+use crate::core::{Error, Result};
+use crate::fault;
+
 /// `GASNET_BARRIERFLAG_ANONYMOUS`
 pub(super) const ANONYMOUS: i32 = 1;
 /// `GASNET_BARRIERFLAG_MISMATCH`
@@ -10,7 +13,7 @@ pub(super) const MISMATCH: i32 = 2;
 
 /// What one process contributes, or all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Value {
+pub(in crate::extended) enum Value {
     /// No name.
     Anonymous,
     /// This name.
@@ -21,7 +24,7 @@ pub(super) enum Value {
 
 impl Value {
     /// The contribution of a `gasnet_barrier_notify(id, flags)`.
-    pub(super) fn of(id: i32, flags: i32) -> Value {
+    pub(in crate::extended) fn of(id: i32, flags: i32) -> Value {
         if flags & MISMATCH != 0 {
             Value::Mismatch
         } else if flags & ANONYMOUS != 0 {
@@ -33,7 +36,7 @@ impl Value {
 
     /// Two contributions together. Associative, commutative and idempotent, so any order and any overlap will do.
     #[must_use]
-    pub(super) fn merge(self, other: Value) -> Value {
+    pub(in crate::extended) fn merge(self, other: Value) -> Value {
         match (self, other) {
             (Value::Anonymous, v) | (v, Value::Anonymous) => v,
             (Value::Named(a), Value::Named(b)) if a == b => self,
@@ -44,6 +47,15 @@ impl Value {
     /// Whether a `gasnet_barrier_wait(id, flags)` succeeds when this is what all processes together contributed.
     pub(super) fn accepts(self, id: i32, flags: i32) -> bool {
         self.merge(Value::of(id, flags)) != Value::Mismatch
+    }
+
+    /// The result of that wait.
+    pub(in crate::extended) fn accept(self, id: i32, flags: i32) -> Result {
+        if self.accepts(id, flags) || fault::on("skip_mismatch") {
+            Ok(())
+        } else {
+            Err(Error::BarrierMismatch)
+        }
     }
 
     /// As 34 bits: a kind above 32 bits of name.

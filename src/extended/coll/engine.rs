@@ -1,0 +1,282 @@
+//! Carries out plans: sends and receives their messages, round by round, whenever something has arrived.
+//!
+//! Called when the last image of a process has called, and by polls through [`Engine::progress`]. One thread at a time
+//! advances plans, under the lock of the table; handlers only fill the inbox and never take that lock, so that sends,
+//! which may poll, are safe under it. Invariant: an operation is in the table from the call of its first image until its
+//! plan is done.
+
+use super::inbox::{Inbox, Name, Ready, halves, sizes_differ};
+use super::plan::{Plan, Transfer, Way};
+use super::team::View;
+use super::{Request, choice};
+use crate::conduit::{Category, Outgoing};
+use crate::core::Ctx;
+use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
+use crate::report;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering, fence};
+use parking_lot::Mutex;
+
+/// Names a collective: the context of its team, and how many came before it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
+    pub(super) context: u32,
+    pub(super) number: u32,
+}
+
+/// Whether a collective is done, for those who wait for it.
+#[derive(Debug, Default)]
+pub struct Status(AtomicBool);
+
+impl Status {
+    /// Whether it is; what it wrote is seen afterwards.
+    #[inline]
+    pub fn done(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// The addresses that one image passed.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// Where its result goes; null where it has none.
+    pub dst: *mut u8,
+    /// Where its operand is; null where it has none.
+    pub src: *mut u8,
+}
+
+/// A collective under way in this process.
+#[derive(Debug)]
+struct Op {
+    view: &'static View,
+    request: Request,
+    function: &'static str,
+    status: Arc<Status>,
+    /// By image of this process.
+    places: Vec<Option<Places>>,
+    missing: usize,
+    plan: Plan,
+    /// The round that is under way.
+    round: usize,
+    begun: bool,
+    /// Large messages whose receivers are not ready.
+    sends: Vec<Transfer>,
+    /// Slots that are not done.
+    receives: Vec<u32>,
+}
+
+// SAFETY: the addresses are of memory that the client lends from the call until the sync, in whichever threads.
+unsafe impl Send for Op {}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Engine {
+    ops: Mutex<BTreeMap<Key, Op>>,
+    pub(super) inbox: Inbox,
+}
+
+impl Engine {
+    /// Notes the call of one image of this process, and starts the collective if it is the last.
+    ///
+    /// # Safety
+    /// The memory at `places` must be accessible until the collective is done.
+    pub(super) unsafe fn call(
+        &self,
+        ctx: Ctx,
+        function: &'static str,
+        view: &'static View,
+        image: usize,
+        request: Request,
+        places: Places,
+    ) -> Arc<Status> {
+        let key = Key { context: view.context, number: view.images[image].next() };
+        let mut ops = self.ops.lock();
+        let op = ops.entry(key).or_insert_with(|| Op {
+            view,
+            request,
+            function,
+            status: Arc::default(),
+            places: alloc::vec![None; view.images.len()],
+            missing: view.images.len(),
+            plan: Plan::default(),
+            round: 0,
+            begun: false,
+            sends: Vec::new(),
+            receives: Vec::new(),
+        });
+        if op.request != request {
+            disagree(function, op.function);
+        }
+        let status = op.status.clone();
+        op.places[image] = Some(places);
+        op.missing -= 1;
+        if op.missing == 0 {
+            let all: Vec<Places> = op.places.iter().flatten().copied().collect();
+            op.plan = choice::plan(ctx, view, &op.request, &all);
+            // SAFETY: the caller's promise, and that of the callers before.
+            if unsafe { op.advance(ctx, key, &self.inbox) } {
+                ops.remove(&key);
+            } else {
+                ctx.job.upper.want(true);
+            }
+        }
+        status
+    }
+
+    /// Goes on with what something has arrived for. Returns at once if another thread is doing it.
+    pub(super) fn progress(&self, ctx: Ctx) {
+        if !self.inbox.has_news() {
+            return;
+        }
+        let Some(mut ops) = self.ops.try_lock() else { return };
+        for key in self.inbox.take_news() {
+            let Some(op) = ops.get_mut(&key).filter(|op| op.missing == 0) else { continue };
+            // SAFETY: the promise of those who called.
+            if unsafe { op.advance(ctx, key, &self.inbox) } {
+                ops.remove(&key);
+                ctx.job.upper.want(false);
+            }
+        }
+    }
+}
+
+impl Op {
+    /// Goes on as far as possible; true if the collective is done.
+    ///
+    /// # Safety
+    /// The memory that the images named must be accessible.
+    unsafe fn advance(&mut self, ctx: Ctx, key: Key, inbox: &Inbox) -> bool {
+        while self.round < self.plan.rounds.len() {
+            if !self.begun {
+                self.begun = true;
+                // SAFETY: the caller's promise.
+                unsafe {
+                    self.plan.work(self.round);
+                    self.begin(ctx, key, inbox);
+                }
+            }
+            self.receives.retain(|&slot| !inbox.take_done(slot));
+            let mut sends = core::mem::take(&mut self.sends);
+            sends.retain(|t| {
+                let name = self.name(key, t);
+                let Some(ready) = inbox.take_ready(name) else { return true };
+                // SAFETY: the caller's promise.
+                unsafe { self.write(ctx, name, t, ready) };
+                false
+            });
+            self.sends = sends;
+            if !(self.receives.is_empty() && self.sends.is_empty()) {
+                return false;
+            }
+            self.round += 1;
+            self.begun = false;
+        }
+        // Release pairs with the Acquire of `done`.
+        self.status.0.store(true, Ordering::Release);
+        true
+    }
+
+    fn name(&self, key: Key, t: &Transfer) -> Name {
+        Name { key, node: self.view.members[t.peer], tag: t.tag }
+    }
+
+    /// Starts the messages of the round: receives first.
+    ///
+    /// # Safety
+    /// As [`Op::advance`].
+    unsafe fn begin(&mut self, ctx: Ctx, key: Key, inbox: &Inbox) {
+        let small = ctx.job.conduit.max_medium();
+        let transfers = core::mem::take(&mut self.plan.rounds[self.round].transfers);
+        for t in transfers.iter().filter(|t| t.way == Way::Receive) {
+            let name = self.name(key, t);
+            if t.n <= small {
+                // SAFETY: the caller's promise.
+                self.receives.extend(unsafe { inbox.want_small(name, t.at, t.n) });
+                continue;
+            }
+            let slot = inbox.want_large(name, t.at, t.n);
+            self.receives.push(slot);
+            let ([ah, al], [nh, nl]) = (halves(t.at.expose_provenance()), halves(t.n));
+            let (context, number) = (key.context as i32, key.number as i32);
+            let args = [context, number, t.tag as i32, slot as i32, ah, al, nh, nl];
+            self.send(ctx, name.node, Category::Short, COLL_READY, &args, ptr::null(), 0, ptr::null_mut());
+        }
+        for t in transfers.into_iter().filter(|t| t.way == Way::Send) {
+            if t.n > small {
+                self.sends.push(t);
+                continue;
+            }
+            let args = [key.context as i32, key.number as i32, t.tag as i32];
+            let category = if t.n == 0 { Category::Short } else { Category::Medium };
+            let node = self.view.members[t.peer];
+            self.send(ctx, node, category, COLL_SMALL, &args, t.at, t.n, ptr::null_mut());
+        }
+    }
+
+    /// Moves a large message to where its receiver wants it.
+    ///
+    /// # Safety
+    /// As [`Op::advance`].
+    unsafe fn write(&self, ctx: Ctx, name: Name, t: &Transfer, ready: Ready) {
+        if ready.n != t.n {
+            sizes_differ(name, ready.n, t.n);
+        }
+        let segment = &ctx.job.segments()[name.node];
+        let offset = segment.offset(ready.at, t.n);
+        if let Some(offset) = offset.filter(|_| !segment.local.is_null()) {
+            // SAFETY: the range lies in a mapped segment; the source is the caller's promise. They may overlap only if
+            // the client's blocks do.
+            unsafe { ptr::copy(t.at, segment.local.add(offset), t.n) };
+            fence(Ordering::Release);
+            let [high, low] = halves(t.n);
+            let args = [ready.slot as i32, high, low];
+            self.send(ctx, name.node, Category::Short, COLL_PIECE, &args, ptr::null(), 0, ptr::null_mut());
+            return;
+        }
+        let (category, most) = match offset {
+            Some(_) => (Category::Long, ctx.job.conduit.max_long_request()),
+            None => (Category::Medium, ctx.job.conduit.max_medium()),
+        };
+        let mut at = 0;
+        while at < t.n {
+            let n = most.min(t.n - at);
+            let [high, low] = halves(at);
+            let args = [ready.slot as i32, high, low];
+            let dest = ready.at.wrapping_add(at);
+            self.send(ctx, name.node, category, COLL_PIECE, &args, t.at.wrapping_add(at), n, dest);
+            at += n;
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn send(
+        &self,
+        ctx: Ctx,
+        node: u32,
+        category: Category,
+        handler: u8,
+        args: &[i32],
+        src: *const u8,
+        nbytes: usize,
+        dest: *mut u8,
+    ) {
+        let m = Outgoing { category, handler, args, src, nbytes, dest, source_stays: false };
+        // SAFETY: the payload is memory that the client lends, or scratch memory of the plan.
+        unsafe { ctx.request(self.function, node, &m) };
+    }
+}
+
+#[cold]
+fn disagree(function: &str, first: &str) -> ! {
+    report::fatal(
+        format_args!(
+            "{function}(): another image of this process called {first}() in its place, or with other arguments"
+        ),
+        format_args!(
+            "All images must call the collectives of a team in the same order with the same root, size and flags."
+        ),
+    )
+}

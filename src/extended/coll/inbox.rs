@@ -1,0 +1,270 @@
+//! What has arrived for the collectives, and what they expect: written by handlers, read by `engine`.
+//!
+//! A small message carries its data at once and is kept here if it comes before the process wants it. A large one waits
+//! until the receiver says where it goes (READY); then the sender writes there directly, or sends it in pieces. Invariant:
+//! nothing that a peer sent is used as an address or an index before it was compared with what is kept here.
+
+use super::engine::Key;
+use crate::conduit::{Category, Message};
+use crate::{fault, report};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+use parking_lot::Mutex;
+
+/// Names a message: its collective, the process at the other side, the tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name {
+    pub(super) key: Key,
+    pub(super) node: u32,
+    pub(super) tag: u32,
+}
+
+/// A message that we wait for.
+#[derive(Debug)]
+struct Slot {
+    name: Name,
+    at: *mut u8,
+    n: usize,
+    arrived: usize,
+    done: bool,
+}
+
+/// Where a peer wants a large message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ready {
+    /// Number of the peer's slot.
+    pub(super) slot: u32,
+    /// As the peer addresses it; not checked.
+    pub(super) at: *mut u8,
+    pub(super) n: usize,
+}
+
+#[derive(Debug, Default)]
+struct Shelf {
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    /// Small messages that are wanted and not here.
+    wanted: BTreeMap<Name, u32>,
+    /// Small messages that are here and not wanted yet.
+    early: BTreeMap<Name, Box<[u8]>>,
+    ready: BTreeMap<Name, Ready>,
+    /// Collectives that something has arrived for.
+    news: Vec<Key>,
+}
+
+// SAFETY: the addresses are of memory that a client lends to a collective, or of a plan's scratch memory, or of a peer.
+unsafe impl Send for Shelf {}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Inbox {
+    shelf: Mutex<Shelf>,
+    /// Whether `news` may hold anything; a hint that saves the lock.
+    any: AtomicBool,
+}
+
+#[cold]
+fn malformed(m: &Message<'_>) -> ! {
+    report::fatal(
+        format_args!(
+            "a message of a collective, of process {}, does not fit: {:?}, {} bytes",
+            m.source, m.args, m.nbytes
+        ),
+        format_args!(
+            "All images must call the collectives of a team in the same order with the same root, size and flags."
+        ),
+    )
+}
+
+fn word(high: i32, low: i32) -> usize {
+    (high as u32 as usize) << 32 | low as u32 as usize
+}
+
+/// The two halves of a word, as arguments.
+pub(super) fn halves(word: usize) -> [i32; 2] {
+    [(word >> 32) as i32, word as i32]
+}
+
+impl Shelf {
+    fn keep(&mut self, slot: Slot) -> u32 {
+        match self.free.pop() {
+            Some(i) => {
+                self.slots[i as usize] = Some(slot);
+                i
+            }
+            None => {
+                self.slots.push(Some(slot));
+                self.slots.len() as u32 - 1
+            }
+        }
+    }
+
+    fn finish(&mut self, i: u32) {
+        if let Some(slot) = &mut self.slots[i as usize] {
+            slot.done = true;
+            self.news.push(slot.name.key);
+            spoil(slot.at, slot.n);
+        }
+    }
+}
+
+fn spoil(at: *mut u8, n: usize) {
+    if fault::on("flip_coll") && n != 0 {
+        // SAFETY: the first of at least one byte that was just written.
+        unsafe { *at ^= 1 };
+    }
+}
+
+impl Inbox {
+    /// Wants a small message; `None` if it was here and has been copied to `at`, else the number to ask for.
+    ///
+    /// # Safety
+    /// `at` must be writable until the slot is done.
+    pub(super) unsafe fn want_small(&self, name: Name, at: *mut u8, n: usize) -> Option<u32> {
+        let mut shelf = self.shelf.lock();
+        if let Some(data) = shelf.early.remove(&name) {
+            if data.len() != n {
+                sizes_differ(name, data.len(), n);
+            }
+            // SAFETY: the caller's promise; the sizes agree.
+            unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
+            spoil(at, n);
+            return None;
+        }
+        let slot = shelf.keep(Slot { name, at, n, arrived: 0, done: false });
+        shelf.wanted.insert(name, slot);
+        Some(slot)
+    }
+
+    /// Wants a large message; the number to ask for, and to tell the sender.
+    pub(super) fn want_large(&self, name: Name, at: *mut u8, n: usize) -> u32 {
+        self.shelf.lock().keep(Slot { name, at, n, arrived: 0, done: false })
+    }
+
+    /// Whether what was wanted under this number is here; the number is free then.
+    pub(super) fn take_done(&self, slot: u32) -> bool {
+        let mut shelf = self.shelf.lock();
+        let done = shelf.slots[slot as usize].take_if(|s| s.done).is_some();
+        if done {
+            shelf.free.push(slot);
+        }
+        done
+    }
+
+    /// Where the peer wants a large message of ours, once it has said so.
+    pub(super) fn take_ready(&self, name: Name) -> Option<Ready> {
+        self.shelf.lock().ready.remove(&name)
+    }
+
+    /// The collectives that something has arrived for since the last call.
+    pub(super) fn take_news(&self) -> Vec<Key> {
+        if !self.any.swap(false, Ordering::Acquire) {
+            return Vec::new();
+        }
+        core::mem::take(&mut self.shelf.lock().news)
+    }
+
+    /// Whether [`Inbox::take_news`] has anything to give.
+    pub(super) fn has_news(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    fn tell(&self) {
+        // Release pairs with the Acquire in `take_news`.
+        self.any.store(true, Ordering::Release);
+    }
+
+    /// A small message: context, number, tag; the payload is the data.
+    pub(super) fn on_small(&self, m: &Message<'_>) {
+        let &[context, number, tag] = m.args else { malformed(m) };
+        let key = Key { context: context as u32, number: number as u32 };
+        let name = Name { key, node: m.source, tag: tag as u32 };
+        let mut shelf = self.shelf.lock();
+        match shelf.wanted.remove(&name) {
+            Some(i) => {
+                let Some(slot) = &shelf.slots[i as usize] else { malformed(m) };
+                if slot.n != m.nbytes {
+                    sizes_differ(name, m.nbytes, slot.n);
+                }
+                if m.nbytes != 0 {
+                    // SAFETY: the engine lends `n` bytes at `at` until the slot is done.
+                    unsafe { core::ptr::copy_nonoverlapping(m.payload, slot.at, m.nbytes) };
+                }
+                shelf.finish(i);
+            }
+            None => {
+                let data = if m.nbytes == 0 {
+                    Box::default()
+                } else {
+                    // SAFETY: the payload of a message.
+                    unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) }.into()
+                };
+                if shelf.early.insert(name, data).is_some() {
+                    malformed(m);
+                }
+            }
+        }
+        drop(shelf);
+        self.tell();
+    }
+
+    /// A receiver's word that it wants a large message: context, number, tag, slot, address, size.
+    pub(super) fn on_ready(&self, m: &Message<'_>) {
+        let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else { malformed(m) };
+        let key = Key { context: context as u32, number: number as u32 };
+        let name = Name { key, node: m.source, tag: tag as u32 };
+        let at = core::ptr::with_exposed_provenance_mut(word(at_high, at_low));
+        let ready = Ready { slot: slot as u32, at, n: word(n_high, n_low) };
+        let mut shelf = self.shelf.lock();
+        if shelf.ready.insert(name, ready).is_some() {
+            malformed(m);
+        }
+        shelf.news.push(key);
+        drop(shelf);
+        self.tell();
+    }
+
+    /// A piece of a large message: slot, offset; or, as a Short, slot and size of what was written directly.
+    pub(super) fn on_piece(&self, m: &Message<'_>) {
+        let &[number, high, low] = m.args else { malformed(m) };
+        let (number, word) = (number as u32, word(high, low));
+        let mut shelf = self.shelf.lock();
+        let Some(Some(slot)) = shelf.slots.get_mut(number as usize) else { malformed(m) };
+        let (offset, bytes) = if m.category == Category::Short { (0, word) } else { (word, m.nbytes) };
+        if slot.name.node != m.source || slot.done || bytes > slot.n - slot.arrived || offset > slot.n - bytes
+        {
+            malformed(m);
+        }
+        match m.category {
+            Category::Short => core::sync::atomic::fence(Ordering::Acquire),
+            // SAFETY: within the `n` bytes that the engine lends until the slot is done.
+            Category::Medium => unsafe {
+                core::ptr::copy_nonoverlapping(m.payload, slot.at.add(offset), bytes);
+            },
+            Category::Long if core::ptr::eq(m.payload, slot.at.wrapping_add(offset)) => {}
+            Category::Long => malformed(m),
+        }
+        slot.arrived += bytes;
+        if slot.arrived == slot.n {
+            shelf.finish(number);
+            drop(shelf);
+            self.tell();
+        }
+    }
+}
+
+/// Ends the job: sender and receiver disagree about a size.
+#[cold]
+pub(super) fn sizes_differ(name: Name, theirs: usize, ours: usize) -> ! {
+    report::fatal(
+        format_args!(
+            "process {} has {theirs} bytes where this process has {ours} in the same collective of a team",
+            name.node
+        ),
+        format_args!(
+            "All images must call the collectives of a team in the same order with the same root, size and flags."
+        ),
+    )
+}

@@ -1,0 +1,352 @@
+//! Plans of all processes of a team, carried out in one process with messages in any order: every operation, algorithm
+//! and root gives what it should, and nothing else is written.
+
+use super::movement::{self, AllToAll, Layout, Places};
+use super::plan::{Fold, Plan, Way};
+use super::tree::Tree;
+use super::{RawFn, compute};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::ffi::{c_int, c_void};
+
+/// A small generator (xorshift64*), seeded.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
+    }
+}
+
+/// A message: sender, receiver, tag.
+type Name = (usize, usize, u32);
+
+/// Carries out the plans of all processes.
+fn carry_out(plans: &[Plan], random: &mut Random) {
+    let n = plans.len();
+    let (mut round, mut begun) = (vec![0; n], vec![false; n]);
+    // Data on their way, and receives that wait, by sender, receiver and tag.
+    let mut sent: BTreeMap<Name, Vec<u8>> = BTreeMap::new();
+    let mut wanted: Vec<Vec<(Name, *mut u8, usize)>> = vec![Vec::new(); n];
+    let mut idle = 0;
+    while (0..n).any(|p| round[p] < plans[p].rounds.len()) {
+        let me = random.below(n);
+        idle += 1;
+        assert!(idle < 100_000, "everybody waits");
+        if round[me] == plans[me].rounds.len() {
+            continue;
+        }
+        if !begun[me] {
+            begun[me] = true;
+            // SAFETY: the memory of the tests lives until all is done.
+            unsafe { plans[me].work(round[me]) };
+            for t in &plans[me].rounds[round[me]].transfers {
+                assert_ne!(t.peer, me);
+                match t.way {
+                    Way::Send => {
+                        let data = match t.n {
+                            0 => Vec::new(),
+                            // SAFETY: as above.
+                            _ => unsafe { core::slice::from_raw_parts(t.at, t.n) }.to_vec(),
+                        };
+                        assert!(sent.insert((me, t.peer, t.tag), data).is_none(), "two messages of one name");
+                    }
+                    Way::Receive => wanted[me].push(((t.peer, me, t.tag), t.at, t.n)),
+                }
+            }
+        }
+        wanted[me].retain(|&(name, at, n)| {
+            let Some(data) = sent.remove(&name) else { return true };
+            assert_eq!(data.len(), n);
+            // SAFETY: as above.
+            unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
+            idle = 0;
+            false
+        });
+        if wanted[me].is_empty() {
+            round[me] += 1;
+            begun[me] = false;
+            idle = 0;
+        }
+    }
+    assert!(sent.is_empty(), "messages that nobody wants");
+}
+
+/// Memory of an image, with a margin around it that must stay as it is.
+struct Memory(Box<[u8]>);
+
+const MARGIN: usize = 32;
+const BLANK: u8 = 0xee;
+
+impl Memory {
+    fn new(data: &[u8]) -> Memory {
+        let mut all = vec![BLANK; data.len() + 2 * MARGIN];
+        all[MARGIN..MARGIN + data.len()].copy_from_slice(data);
+        Memory(all.into())
+    }
+
+    fn blank(n: usize) -> Memory {
+        Memory::new(&vec![BLANK; n])
+    }
+
+    fn at(&mut self) -> *mut u8 {
+        self.0[MARGIN..].as_mut_ptr()
+    }
+
+    fn check(&self, data: &[u8], what: &str) {
+        let end = self.0.len() - MARGIN;
+        assert!(self.0[..MARGIN].iter().chain(&self.0[end..]).all(|&b| b == BLANK), "{what}: margin");
+        assert_eq!(&self.0[MARGIN..end], data, "{what}");
+    }
+}
+
+/// The images of each process, for teams of several shapes.
+fn teams() -> Vec<Vec<u32>> {
+    let mut all: Vec<Vec<u32>> = (1..=9).map(|n| vec![1; n]).collect();
+    all.extend([
+        vec![2],
+        vec![3, 3],
+        vec![2; 5],
+        vec![1, 3, 2],
+        vec![4, 1, 1, 2, 1],
+        vec![1; 17],
+        vec![2; 8],
+    ]);
+    all
+}
+
+fn first(counts: &[u32]) -> Vec<u32> {
+    let mut first = vec![0];
+    for count in counts {
+        first.push(first[first.len() - 1] + count);
+    }
+    first
+}
+
+/// The block of image i for image j.
+fn block(i: usize, j: usize, n: usize) -> Vec<u8> {
+    (0..n).map(|k| (i * 37 + j * 101 + k * 7 + 1) as u8 & 0x7f).collect()
+}
+
+fn blocks(i: usize, all: usize, n: usize) -> Vec<u8> {
+    (0..all).flat_map(|j| block(i, j, n)).collect()
+}
+
+/// Makes the plans of a team with `make` and carries them out on `dst` and `src`, by image.
+fn run(
+    counts: &[u32],
+    nbytes: usize,
+    fold: Option<Fold>,
+    dst: &mut [Memory],
+    src: &mut [Memory],
+    make: impl Fn(&mut Plan, Layout<'_>, Places<'_>),
+) {
+    let first = first(counts);
+    let dst: Vec<*mut u8> = dst.iter_mut().map(Memory::at).collect();
+    let src: Vec<*mut u8> = src.iter_mut().map(Memory::at).collect();
+    let mut random = Random(nbytes as u64 * 31 + counts.len() as u64 + 1);
+    let plans: Vec<Plan> = (0..counts.len())
+        .map(|me| {
+            let mut plan = Plan::with(fold);
+            let images = first[me] as usize..first[me + 1] as usize;
+            let places = Places { dst: &dst[images.clone()], src: &src[images], nbytes };
+            plan.meet(counts.len(), me, false);
+            make(&mut plan, Layout { me, first: &first }, places);
+            plan.meet(counts.len(), me, true);
+            plan
+        })
+        .collect();
+    carry_out(&plans, &mut random);
+}
+
+const TREES: [&str; 6] =
+    ["FLAT_TREE", "KNOMIAL_TREE,2", "KNOMIAL_TREE,3", "NARY_TREE,1", "NARY_TREE,2", "NARY_TREE,4"];
+
+fn trees() -> impl Iterator<Item = Tree> {
+    TREES.iter().filter_map(|t| Tree::parse(t))
+}
+
+#[test]
+fn broadcast() {
+    for counts in teams() {
+        let all = counts.iter().sum::<u32>() as usize;
+        for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
+            for (n, segment) in [(0, 0), (1, 0), (13, 0), (13, 4), (12, 4)] {
+                let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
+                let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(i, 0, n))).collect();
+                run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
+                    movement::broadcast(plan, l, p, root, tree, segment);
+                });
+                for d in &dst {
+                    d.check(&block(root, 0, n), "broadcast");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scatter_and_gather() {
+    for counts in teams() {
+        let all = counts.iter().sum::<u32>() as usize;
+        for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
+            let n = 5;
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&blocks(i, all, n))).collect();
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::scatter(plan, l, p, root, tree));
+            for (i, d) in dst.iter().enumerate() {
+                d.check(&block(root, i, n), "scatter");
+            }
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(root, i, n))).collect();
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::gather(plan, l, p, root, tree));
+            dst[root].check(&blocks(root, all, n), "gather");
+            for (_, d) in dst.iter().enumerate().filter(|(i, _)| *i != root) {
+                d.check(&vec![BLANK; n * all], "gather, not the root");
+            }
+        }
+    }
+}
+
+#[test]
+fn all_to_all() {
+    for counts in teams() {
+        let all = counts.iter().sum::<u32>() as usize;
+        let ways = [
+            AllToAll::Direct,
+            AllToAll::Ring,
+            AllToAll::Dissemination(2),
+            AllToAll::Dissemination(3),
+            AllToAll::Dissemination(8),
+        ];
+        for (how, n) in ways.into_iter().flat_map(|h| [(h, 1), (h, 6)]) {
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(9, i, n))).collect();
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::gather_all(plan, l, p, how));
+            for d in &dst {
+                d.check(&blocks(9, all, n), "gather_all");
+            }
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&blocks(i, all, n))).collect();
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::exchange(plan, l, p, how));
+            for (j, d) in dst.iter().enumerate() {
+                let want: Vec<u8> = (0..all).flat_map(|i| block(i, j, n)).collect();
+                d.check(&want, "exchange");
+            }
+        }
+    }
+}
+
+/// The composition of the maps x -> a x + b modulo 256, which is associative and not commutative.
+unsafe extern "C" fn compose(
+    results: *mut c_void,
+    count: usize,
+    left: *const c_void,
+    left_count: usize,
+    right: *const c_void,
+    elem_size: usize,
+    _flags: c_int,
+    _arg: c_int,
+) {
+    assert_eq!((left_count, elem_size), (count, 2));
+    let (to, l, r) = (results.cast::<[u8; 2]>(), left.cast::<[u8; 2]>(), right.cast::<[u8; 2]>());
+    for i in 0..count {
+        // SAFETY: three areas of `count` elements.
+        unsafe { *to.add(i) = both(*l.add(i), *r.add(i)) };
+    }
+}
+
+fn both([a, b]: [u8; 2], [c, d]: [u8; 2]) -> [u8; 2] {
+    [a.wrapping_mul(c), b.wrapping_mul(c).wrapping_add(d)]
+}
+
+const ELEMENTS: usize = 3;
+
+fn operands(image: usize) -> Vec<u8> {
+    (0..2 * ELEMENTS).map(|k| (image * 29 + k * 5 + 3) as u8).collect()
+}
+
+/// Those of the images of a range together.
+fn combined(range: core::ops::Range<usize>) -> Vec<u8> {
+    (0..ELEMENTS)
+        .flat_map(|k| {
+            range
+                .clone()
+                .map(|i| [operands(i)[2 * k], operands(i)[2 * k + 1]])
+                .reduce(both)
+                .unwrap_or([BLANK, BLANK])
+        })
+        .collect()
+}
+
+#[test]
+fn reduce_and_scan() {
+    let n = 2 * ELEMENTS;
+    let fold = Fold { function: compose as RawFn, flags: 2, arg: 0, elem_size: 2, elem_count: ELEMENTS };
+    for counts in teams() {
+        let all = counts.iter().sum::<u32>() as usize;
+        for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&operands(i))).collect();
+            run(&counts, n, Some(fold), &mut dst, &mut src, |plan, l, p| {
+                compute::reduce(plan, l, p, root, tree, true);
+            });
+            for (i, d) in dst.iter().enumerate() {
+                let want = if i == root { combined(0..all) } else { vec![BLANK; n] };
+                d.check(&want, "reduce");
+            }
+        }
+        for inclusive in [true, false] {
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&operands(i))).collect();
+            run(&counts, n, Some(fold), &mut dst, &mut src, |plan, l, p| {
+                compute::scan(plan, l, p, inclusive);
+            });
+            for (i, d) in dst.iter().enumerate() {
+                d.check(&combined(0..i + usize::from(inclusive)), "scan");
+            }
+        }
+    }
+}
+
+unsafe extern "C" fn add(
+    results: *mut c_void,
+    count: usize,
+    left: *const c_void,
+    _left_count: usize,
+    right: *const c_void,
+    _elem_size: usize,
+    _flags: c_int,
+    _arg: c_int,
+) {
+    for i in 0..count {
+        // SAFETY: three areas of `count` bytes.
+        unsafe {
+            let sum = (*left.cast::<u8>().add(i)).wrapping_add(*right.cast::<u8>().add(i));
+            *results.cast::<u8>().add(i) = sum;
+        }
+    }
+}
+
+#[test]
+fn reduce_from_the_root_on() {
+    let fold = Fold { function: add as RawFn, flags: 0, arg: 0, elem_size: 1, elem_count: 4 };
+    for counts in teams() {
+        let all = counts.iter().sum::<u32>() as usize;
+        for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
+            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(4)).collect();
+            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&[i as u8, 1, 2, 255])).collect();
+            run(&counts, 4, Some(fold), &mut dst, &mut src, |plan, l, p| {
+                compute::reduce(plan, l, p, root, tree, false);
+            });
+            let n = all as u8;
+            let sum = (0..n).fold(0, u8::wrapping_add);
+            dst[root].check(&[sum, n, n.wrapping_mul(2), 0u8.wrapping_sub(n)], "reduce");
+        }
+    }
+}
