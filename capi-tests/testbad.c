@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 
 /* When a case runs. */
-enum when { BEFORE_INIT, BEFORE_ATTACH, ATTACHED };
+enum when { BEFORE_INIT, BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
 
 /* What must come of it. PASSES: the case checks codes itself. DIES: process 0 alone does it, and does not return. */
 enum outcome { PASSES, DIES };
@@ -40,6 +40,10 @@ struct testcase {
 #define H_RESERVED_REPLY 209
 #define H_WAITING 210
 #define H_POLLING 211
+#define H_LOCKING 212
+#define H_REPLY_LOCKED 213
+#define H_PUTTING 214
+#define H_REGION 215
 #define H_NO_HANDLER 249
 
 /* A node number that no job has. */
@@ -87,12 +91,33 @@ static void polling_h(gasnet_token_t token) {
     came = 1;
 }
 
+static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER, inner = GASNET_HSL_INITIALIZER;
+
+static void locking_h(gasnet_token_t token) {
+    (void)token;
+    gasnet_hsl_lock(&lock);
+}
+static void reply_locked_h(gasnet_token_t token) {
+    gasnet_hsl_lock(&lock);
+    gasnet_AMReplyShort0(token, H_NOTHING);
+}
+static void putting_h(gasnet_token_t token) {
+    (void)token;
+    gasnet_put_val(0, check_seg[0].addr, 1, 1);
+}
+static void region_h(gasnet_token_t token) {
+    (void)token;
+    gasnet_begin_nbi_accessregion();
+}
+
 static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_REQUEST, request_h},
                                            {H_REPLY_TWICE, reply_twice_h}, {H_KEEP_TOKEN, keep_token_h},
                                            {H_REPLY, reply_h},             {H_ANSWERING, answering_h},
                                            {H_REQUESTING, requesting_h},   {H_LONG_REPLY, long_reply_h},
                                            {H_RESERVED_REPLY, reserved_reply_h},
-                                           {H_WAITING, waiting_h},         {H_POLLING, polling_h}};
+                                           {H_WAITING, waiting_h},         {H_POLLING, polling_h},
+                                           {H_LOCKING, locking_h},         {H_REPLY_LOCKED, reply_locked_h},
+                                           {H_PUTTING, putting_h},         {H_REGION, region_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
 /* The last bytes of the segment of process 0, of which `n` are inside. */
@@ -313,6 +338,161 @@ static void sync_in_region(void) {
 }
 static void handle(void) { gasnet_wait_syncnb((gasnet_handle_t)(uintptr_t)0x7654321); }
 
+/* ---- what only debug checks notice ---- */
+
+static void hold_twice(void) {
+    gasnet_hold_interrupts();
+    gasnet_hold_interrupts();
+}
+static void resume_alone(void) { gasnet_resume_interrupts(); }
+static void hold_poll(void) {
+    gasnet_hold_interrupts();
+    gasnet_AMPoll();
+}
+static void lock_init_twice(void) { gasnet_hsl_init(&lock); }
+static void lock_init_again(void) {
+    static gasnet_hsl_t one;
+    gasnet_hsl_init(&one);
+    gasnet_hsl_init(&one);
+}
+static void lock_destroy_twice(void) {
+    gasnet_hsl_destroy(&lock);
+    gasnet_hsl_destroy(&lock);
+}
+static void lock_destroy_held(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_destroy(&lock);
+}
+static void lock_raw(void) {
+    static gasnet_hsl_t none;
+    gasnet_hsl_lock(&none);
+}
+static void lock_copy(void) {
+    static gasnet_hsl_t one, two;
+    gasnet_hsl_init(&one);
+    memcpy(&two, &one, sizeof two);
+    gasnet_hsl_lock(&two);
+}
+static void lock_unlocked(void) { gasnet_hsl_unlock(&lock); }
+static void lock_order(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_lock(&inner);
+    gasnet_hsl_unlock(&lock);
+}
+static void lock_twice(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_lock(&lock);
+}
+static void trylock_twice(void) {
+    CHECK_OK(gasnet_hsl_trylock(&lock));
+    gasnet_hsl_trylock(&lock);
+}
+static void lock_poll(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_AMPoll();
+}
+static void lock_request(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_AMRequestShort0(0, H_NOTHING);
+}
+static void lock_put(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_put(0, check_at(0, 0), buffer, 8);
+}
+static void lock_barrier(void) {
+    gasnet_hsl_lock(&lock);
+    gasnet_barrier_notify(0, 0);
+}
+static void lock_left(void) { send(H_LOCKING); }
+static void lock_reply(void) { send(H_REPLY_LOCKED); }
+static void handler_puts(void) { send(H_PUTTING); }
+static void handler_region(void) { send(H_REGION); }
+static void handler_polls(void) { send(H_POLLING); }
+
+static void sync_twice(void) {
+    gasnet_handle_t h = gasnet_put_nb(0, check_at(0, 0), buffer, 8);
+    gasnet_wait_syncnb(h);
+    gasnet_wait_syncnb(h);
+}
+static void sync_pair(void) {
+    gasnet_handle_t h[2];
+    h[0] = h[1] = gasnet_get_nb_bulk(buffer, 0, check_at(0, 0), 100);
+    gasnet_wait_syncnb_all(h, 2);
+}
+static void sync_region_twice(void) {
+    gasnet_handle_t h;
+    gasnet_begin_nbi_accessregion();
+    gasnet_put_nbi(0, check_at(0, 0), buffer, 8);
+    h = gasnet_end_nbi_accessregion();
+    gasnet_wait_syncnb(h);
+    gasnet_try_syncnb(h);
+}
+static void value_twice(void) {
+    gasnet_valget_handle_t h = gasnet_get_nb_val(0, check_at(0, 0), 4);
+    gasnet_wait_syncnb_valget(h);
+    gasnet_wait_syncnb_valget(h);
+}
+static void put_unaligned(void) { gasnet_put(0, check_at(0, 4), buffer, 8); }
+static void get_unaligned(void) {
+    static double to[4];
+    gasnet_get_nbi((char *)to + 2, 0, check_at(0, 0), 4);
+}
+static void val_unaligned(void) { gasnet_put_val(0, check_at(0, 1), 1, 2); }
+
+/* Runs a function in a thread of its own and waits for its end. */
+static void *body(void *function) {
+    (*(void (**)(void))function)();
+    return NULL;
+}
+static void in_thread(void (*function)(void)) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, body, &function) == 0) pthread_join(thread, NULL);
+}
+static void poll(void) { gasnet_AMPoll(); }
+static void second_thread(void) { in_thread(poll); }
+static void unlock(void) { gasnet_hsl_unlock(&lock); }
+static void lock_of_other(void) {
+    gasnet_hsl_lock(&lock);
+    in_thread(unlock);
+}
+static gasnet_handle_t of_other;
+static void sync_other(void) { gasnet_wait_syncnb(of_other); }
+static void sync_of_other(void) {
+    of_other = gasnet_put_nb_bulk(0, check_at(0, 0), buffer, 8);
+    in_thread(sync_other);
+}
+
+/* What is allowed goes on with checks on: sections and locks in any legal order, holding and resuming where it counts for
+   nothing, a lock made, ended and made again, handles in lists, bulk forms at any address. */
+static void checks_allow(void) {
+    gasnet_handle_t h[3];
+    gasnet_hsl_t one;
+    int round;
+    memset(&one, 0, sizeof one);
+    for (round = 0; round < 3; round++) {
+        gasnet_hsl_init(&one);
+        gasnet_hold_interrupts();
+        gasnet_hsl_lock(&one);
+        gasnet_hsl_lock(&lock);
+        gasnet_hold_interrupts();
+        CHECK(gasnet_mynode() < gasnet_nodes(), "wrong answers");
+        gasnet_hsl_unlock(&lock);
+        gasnet_resume_interrupts();
+        gasnet_hsl_unlock(&one);
+        gasnet_resume_interrupts();
+        gasnet_hsl_destroy(&one);
+        h[0] = gasnet_put_nb_bulk(0, check_at(0, 65), buffer, 8);
+        h[1] = GASNET_INVALID_HANDLE;
+        h[2] = gasnet_get_nb(buffer, 0, check_at(0, 128), 7);
+        gasnet_wait_syncnb_some(h, 3);
+        gasnet_wait_syncnb_all(h, 3);
+        CHECK_OK(gasnet_try_syncnb_all(h, 3));
+        gasnet_put_bulk(0, check_at(0, 3), buffer + 1, 8);
+        CHECK_OK(gasnet_AMRequestShort0(check_peer(), H_NOTHING));
+        check_barrier();
+    }
+}
+
 #if CHECK_PAR
 static pthread_barrier_t meeting;
 static void one_of_many(int id) {
@@ -466,6 +646,40 @@ static const struct testcase cases[] = {
     {"sync_in_region", "both", ATTACHED, DIES, "gasnet_wait_syncnbi_puts()|region", sync_in_region},
     {"handle", "both", ATTACHED, DIES, "handle|7654321", handle},
     {"threads_many", "par", ATTACHED, DIES, "256|threads", threads_many},
+
+    {"checks_allow", "both", CHECKED, PASSES, "", checks_allow},
+    {"hold_twice", "both", CHECKED, DIES, "gasnet_hold_interrupts()|nested", hold_twice},
+    {"resume_alone", "both", CHECKED, DIES, "gasnet_resume_interrupts()|gasnet_hold_interrupts", resume_alone},
+    {"hold_poll", "both", CHECKED, DIES, "gasnet_AMPoll()|no-interrupt section", hold_poll},
+    {"lock_init_twice", "both", CHECKED, DIES, "gasnet_hsl_init()|already", lock_init_twice},
+    {"lock_init_again", "both", CHECKED, DIES, "gasnet_hsl_init()|already", lock_init_again},
+    {"lock_destroy_twice", "both", CHECKED, DIES, "gasnet_hsl_destroy()|was destroyed", lock_destroy_twice},
+    {"lock_destroy_held", "both", CHECKED, DIES, "gasnet_hsl_destroy()|holds", lock_destroy_held},
+    {"lock_raw", "both", CHECKED, DIES, "gasnet_hsl_lock()|not initialised|GASNET_HSL_INITIALIZER", lock_raw},
+    {"lock_copy", "both", CHECKED, DIES, "gasnet_hsl_lock()|not initialised", lock_copy},
+    {"lock_unlocked", "both", CHECKED, DIES, "gasnet_hsl_unlock()|not locked", lock_unlocked},
+    {"lock_order", "both", CHECKED, DIES, "gasnet_hsl_unlock()|locked later|reverse order", lock_order},
+    {"lock_twice", "both", CHECKED, DIES, "gasnet_hsl_lock()|already|recursive", lock_twice},
+    {"trylock_twice", "both", CHECKED, DIES, "gasnet_hsl_trylock()|already|recursive", trylock_twice},
+    {"lock_poll", "both", CHECKED, DIES, "gasnet_AMPoll()|holds the handler-safe lock", lock_poll},
+    {"lock_request", "both", CHECKED, DIES, "gasnet_AMRequestShort0()|holds the handler-safe lock", lock_request},
+    {"lock_put", "both", CHECKED, DIES, "gasnet_put()|holds the handler-safe lock", lock_put},
+    {"lock_barrier", "both", CHECKED, DIES, "gasnet_barrier_notify()|holds the handler-safe lock", lock_barrier},
+    {"lock_left", "both", CHECKED, DIES, "handler 212 returned|handler-safe lock", lock_left},
+    {"lock_reply", "both", CHECKED, DIES, "gasnet_AMReplyShort0()|holds the handler-safe lock", lock_reply},
+    {"lock_of_other", "par", CHECKED, DIES, "gasnet_hsl_unlock()|thread 0 holds|thread 1", lock_of_other},
+    {"handler_puts", "both", CHECKED, DIES, "gasnet_put_val()|handler", handler_puts},
+    {"handler_region", "both", CHECKED, DIES, "gasnet_begin_nbi_accessregion()|handler", handler_region},
+    {"handler_polls", "both", CHECKED, DIES, "gasnet_AMPoll()|handler", handler_polls},
+    {"sync_twice", "both", CHECKED, DIES, "gasnet_wait_syncnb()|twice", sync_twice},
+    {"sync_pair", "both", CHECKED, DIES, "gasnet_wait_syncnb_all()|twice", sync_pair},
+    {"sync_region_twice", "both", CHECKED, DIES, "gasnet_try_syncnb()|twice", sync_region_twice},
+    {"value_twice", "both", CHECKED, DIES, "gasnet_wait_syncnb_valget()|twice", value_twice},
+    {"sync_of_other", "par", CHECKED, DIES, "gasnet_wait_syncnb()|thread 0|thread 1", sync_of_other},
+    {"put_unaligned", "both", CHECKED, DIES, "gasnet_put()|remote|8 bytes|bulk", put_unaligned},
+    {"get_unaligned", "both", CHECKED, DIES, "gasnet_get_nbi()|local|4 bytes|bulk", get_unaligned},
+    {"val_unaligned", "both", CHECKED, DIES, "gasnet_put_val()|remote|2 bytes", val_unaligned},
+    {"second_thread", "seq", CHECKED, DIES, "gasnet_AMPoll()|GASNET_SEQ|second thread", second_thread},
 };
 #define CASES (sizeof cases / sizeof *cases)
 
@@ -547,6 +761,7 @@ int main(int argc, char **argv) {
         if (c->outcome == DIES) say_expected(c->words);
         run(c);
     }
+    if (c->when == CHECKED) setenv("GASNET_DEBUG_CHECKS", "1", 1);
     check_init("testbad", &argc, &argv);
     asked = gasnet_getMaxLocalSegmentSize() + (uintptr_t)4096 * GASNET_PAGESIZE;
     if (c->when == BEFORE_ATTACH) {
@@ -554,7 +769,7 @@ int main(int argc, char **argv) {
         run(c);
     }
     check_attach(handlers, HANDLERS, GASNET_PAGESIZE);
-    if (c->when == ATTACHED) {
+    if (c->when >= ATTACHED) {
         check_barrier();
         if (gasnet_mynode() == 0) say_expected(c->words);
         run(c);

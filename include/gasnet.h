@@ -171,7 +171,8 @@ typedef struct {
   gasnett_mutex_t lock;
   uintptr_t gasneti_reserved[2];
 } gasnet_hsl_t;
-#define GASNET_HSL_INITIALIZER { GASNETT_MUTEX_INITIALIZER, { 0, 0 } }
+#define GASNETI_HSL_STATIC 0x48534C31 /* what debug checks know a lock by that was initialised so */
+#define GASNET_HSL_INITIALIZER { GASNETT_MUTEX_INITIALIZER, { GASNETI_HSL_STATIC, 0 } }
 
 /* Data that a client may define or set */
 extern uint64_t gasnet_max_segsize;                            /* bound of the segment, bytes; 0: none */

@@ -94,6 +94,13 @@ pub const TABLE: &[Var] = &[
         "",
         "comma-separated means to print the stack, in order: EXECINFO, and the name of the client's own",
     ),
+    var(
+        "GASNET_DEBUG_CHECKS",
+        Kind::Bool,
+        "",
+        "check each call for misuse of locks, no-interrupt sections, handlers, handles, alignment and access regions; the \
+         default is 1 for a program that was compiled with GASNET_DEBUG",
+    ),
     var("GASNET_FREEZE", Kind::Bool, "0", "pause at start for a debugger"),
     var("GASNET_FREEZE_ON_ERROR", Kind::Bool, "0", "pause on a fatal error for a debugger"),
     var(

@@ -2,15 +2,17 @@
 //!
 //! `gasnet_hsl_t.lock` is a POSIX mutex, so that clients may wait for a `gasnett_cond_t` with it. In `GASNET_SEQ` there
 //! is one thread and a lock is nothing. Handlers run inside calls of the library only, never as interrupts, so that a
-//! no-interrupt section needs no doing. Locks may be used before `gasnet_init`: they are real then.
+//! no-interrupt section needs no doing. Locks may be used before `gasnet_init`: they are real then. With debug checks on,
+//! who holds what is kept by [`crate::core::checks`]; the lock itself only says whether it is initialised and names its
+//! holder for messages.
 
-use super::{OK, THREAD_MODE};
-use crate::core::{Error, ThreadMode};
+use super::{OK, initialized};
+use crate::core::{Ctx, Error, ThreadMode, checks};
 use crate::os::locks;
 use crate::{fault, report};
 use core::ffi::c_int;
 use core::mem::{offset_of, size_of};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 /// `gasnet_hsl_t`
 #[repr(C)]
@@ -18,7 +20,11 @@ use core::sync::atomic::Ordering;
 pub struct Hsl {
     /// The lock itself; clients name it.
     lock: locks::Mutex,
-    reserved: [usize; 2],
+    /// [`STATIC`], or [`DYNAMIC`] or [`DESTROYED`] mixed with its own address, so that a copy is not taken for a lock.
+    state: AtomicUsize,
+    /// Kept by debug checks only: index of the thread that locked it, plus 1; 0 if nobody did. Names, never decides: waiting
+    /// for a condition with the lock's mutex hands it over unseen.
+    holder: AtomicUsize,
 }
 
 const _: () = {
@@ -26,10 +32,44 @@ const _: () = {
     assert!(size_of::<Hsl>() == size_of::<locks::Mutex>() + 2 * size_of::<usize>());
 };
 
-/// Whether a lock is nothing.
-#[inline]
-fn idle() -> bool {
-    THREAD_MODE.load(Ordering::Relaxed) == ThreadMode::Seq as u8 || fault::on("skip_lock")
+/// State of a lock that `GASNET_HSL_INITIALIZER` has made (`GASNETI_HSL_STATIC`).
+const STATIC: usize = 0x4853_4C31;
+/// State, mixed with the address, of one that `gasnet_hsl_init` has made.
+const DYNAMIC: usize = 0x4853_4C32 << 8;
+/// State, mixed with the address, of one that `gasnet_hsl_destroy` has ended.
+const DESTROYED: usize = 0x4853_4C33 << 8;
+
+/// What a lock is in this program.
+static WAY: AtomicU8 = AtomicU8::new(REAL);
+/// A mutex; so it is before `gasnet_init`.
+const REAL: u8 = 0;
+/// Nothing.
+const NOTHING: u8 = 1;
+/// A mutex, or nothing in SEQ, and each use is checked.
+const CHECKED: u8 = 2;
+
+/// Chooses what a lock is. Called by `gasnet_init`.
+pub(super) fn open(threads: ThreadMode) {
+    let way = if checks::on() {
+        CHECKED
+    } else if threads == ThreadMode::Seq {
+        NOTHING
+    } else {
+        REAL
+    };
+    WAY.store(way, Ordering::Relaxed);
+}
+
+/// Ends the checks, in a forked child, which has no job to keep them for.
+pub(super) fn close() {
+    if WAY.load(Ordering::Relaxed) == CHECKED {
+        WAY.store(if super::thread_mode() == ThreadMode::Seq { NOTHING } else { REAL }, Ordering::Relaxed);
+    }
+}
+
+#[inline(always)]
+fn way() -> u8 {
+    if fault::on("skip_lock") { NOTHING } else { WAY.load(Ordering::Relaxed) }
 }
 
 #[cold]
@@ -48,14 +88,156 @@ fn must(function: &str, error: c_int) {
     }
 }
 
+/// The checked forms of the functions below.
+impl Hsl {
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self) as usize
+    }
+
+    fn mutex(&self) -> *mut locks::Mutex {
+        (&raw const self.lock).cast_mut()
+    }
+
+    fn is_initialised(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state == STATIC || state == DYNAMIC ^ self.address()
+    }
+
+    /// Ends the job unless this is a live lock.
+    fn check(&self, function: &str) {
+        if self.is_initialised() {
+            return;
+        }
+        let destroyed = self.state.load(Ordering::Relaxed) == DESTROYED ^ self.address();
+        report::fatal(
+            format_args!(
+                "{function}(): the handler-safe lock {:#x} {}",
+                self.address(),
+                if destroyed { "was destroyed" } else { "is not initialised" }
+            ),
+            format_args!("Initialise it with GASNET_HSL_INITIALIZER or gasnet_hsl_init."),
+        );
+    }
+
+    fn check_init(&self) {
+        if self.is_initialised() {
+            report::fatal(
+                format_args!(
+                    "gasnet_hsl_init(): the handler-safe lock {:#x} is initialised already",
+                    self.address()
+                ),
+                format_args!(
+                    "Initialise a lock once, and destroy it before its memory is used for another one."
+                ),
+            );
+        }
+    }
+
+    fn check_destroy(&self, c: Ctx) {
+        self.check("gasnet_hsl_destroy");
+        c.check_destroy("gasnet_hsl_destroy", self.address());
+        let holder = self.holder.load(Ordering::Relaxed);
+        if holder != 0 {
+            report::fatal(
+                format_args!(
+                    "gasnet_hsl_destroy(): thread {} holds the handler-safe lock {:#x}",
+                    holder - 1,
+                    self.address()
+                ),
+                format_args!("Destroy a lock when nobody holds it."),
+            );
+        }
+    }
+
+    fn note(&self, c: Ctx) {
+        c.note_lock(self.address());
+        self.holder.store(usize::from(c.thread) + 1, Ordering::Relaxed);
+    }
+
+    #[cold]
+    fn lock_checked(&self, c: Ctx) {
+        self.check("gasnet_hsl_lock");
+        c.check_lock("gasnet_hsl_lock", self.address());
+        if c.job.threads != ThreadMode::Seq {
+            // SAFETY: an initialised lock, checked above.
+            must("gasnet_hsl_lock", unsafe { locks::mutex_lock(self.mutex()) });
+        }
+        self.note(c);
+    }
+
+    #[cold]
+    fn try_checked(&self, c: Ctx) -> c_int {
+        self.check("gasnet_hsl_trylock");
+        c.check_lock("gasnet_hsl_trylock", self.address());
+        if c.job.threads != ThreadMode::Seq {
+            // SAFETY: an initialised lock, checked above.
+            let code = tried(unsafe { locks::mutex_trylock(self.mutex()) });
+            if code != OK {
+                return code;
+            }
+        }
+        self.note(c);
+        OK
+    }
+
+    #[cold]
+    fn unlock_checked(&self, c: Ctx) {
+        const NAME: &str = "gasnet_hsl_unlock";
+        self.check(NAME);
+        let here = self.address();
+        if c.note_unlock(NAME, here) {
+            self.holder.store(0, Ordering::Relaxed);
+            if c.job.threads != ThreadMode::Seq {
+                // SAFETY: an initialised lock that this thread holds.
+                must(NAME, unsafe { locks::mutex_unlock(self.mutex()) });
+            }
+            return;
+        }
+        let holder = self.holder.load(Ordering::Relaxed);
+        if holder != 0 {
+            report::fatal(
+                format_args!(
+                    "{NAME}(): thread {} holds the handler-safe lock {here:#x}, not thread {}, which unlocks it",
+                    holder - 1,
+                    c.thread
+                ),
+                format_args!("Unlock a lock in the thread that has locked it."),
+            );
+        }
+        // SAFETY: an initialised lock; only to find out whether it was locked before gasnet_init, unseen by the checks.
+        if unsafe { locks::mutex_trylock(self.mutex()) } == 0 {
+            report::fatal(
+                format_args!("{NAME}(): the handler-safe lock {here:#x} is not locked"),
+                format_args!("Unlock a lock once after it was locked."),
+            );
+        }
+        // SAFETY: as above; it is locked.
+        must(NAME, unsafe { locks::mutex_unlock(self.mutex()) });
+    }
+}
+
+/// The context of the calling thread, if each use of a lock is checked.
+#[inline]
+fn checked() -> Option<Ctx> {
+    if way() == CHECKED { initialized().map(|job| job.ctx()) } else { None }
+}
+
 /// `gasnet_hsl_init`.
 ///
 /// # Safety
 /// `hsl` must point to a `gasnet_hsl_t` that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
+    if way() == CHECKED {
+        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+        unsafe { (*hsl).check_init() };
+    }
     // SAFETY: the caller's promise.
-    must("gasnet_hsl_init", unsafe { locks::mutex_init(&raw mut (*hsl).lock) });
+    unsafe {
+        must("gasnet_hsl_init", locks::mutex_init(&raw mut (*hsl).lock));
+        (*hsl).state.store(DYNAMIC ^ hsl as usize, Ordering::Relaxed);
+        (*hsl).holder.store(0, Ordering::Relaxed);
+    }
 }
 
 /// `gasnet_hsl_destroy`.
@@ -64,8 +246,15 @@ pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
 /// `hsl` must point to an initialised `gasnet_hsl_t` that nobody holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
+    if let Some(c) = checked() {
+        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+        unsafe { (*hsl).check_destroy(c) };
+    }
     // SAFETY: the caller's promise.
-    must("gasnet_hsl_destroy", unsafe { locks::mutex_destroy(&raw mut (*hsl).lock) });
+    unsafe {
+        must("gasnet_hsl_destroy", locks::mutex_destroy(&raw mut (*hsl).lock));
+        (*hsl).state.store(DESTROYED ^ hsl as usize, Ordering::Relaxed);
+    }
 }
 
 /// `gasnet_hsl_lock`.
@@ -74,9 +263,21 @@ pub unsafe extern "C" fn gasnet_hsl_destroy(hsl: *mut Hsl) {
 /// `hsl` must point to an initialised `gasnet_hsl_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
-    if !idle() {
+    match way() {
+        NOTHING => {}
         // SAFETY: the caller's promise.
-        must("gasnet_hsl_lock", unsafe { locks::mutex_lock(&raw mut (*hsl).lock) });
+        REAL => must("gasnet_hsl_lock", unsafe { locks::mutex_lock(&raw mut (*hsl).lock) }),
+        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+        _ => checked().into_iter().for_each(|c| unsafe { (*hsl).lock_checked(c) }),
+    }
+}
+
+/// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
+fn tried(error: c_int) -> c_int {
+    match error {
+        0 => OK,
+        libc::EBUSY => Error::NotReady as c_int,
+        error => failed("gasnet_hsl_trylock", error),
     }
 }
 
@@ -86,14 +287,12 @@ pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
 /// `hsl` must point to an initialised `gasnet_hsl_t`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
-    if idle() {
-        return OK;
-    }
-    // SAFETY: the caller's promise.
-    match unsafe { locks::mutex_trylock(&raw mut (*hsl).lock) } {
-        0 => OK,
-        libc::EBUSY => Error::NotReady as c_int,
-        error => failed("gasnet_hsl_trylock", error),
+    match way() {
+        NOTHING => OK,
+        // SAFETY: the caller's promise.
+        REAL => tried(unsafe { locks::mutex_trylock(&raw mut (*hsl).lock) }),
+        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+        _ => checked().map_or(OK, |c| unsafe { (*hsl).try_checked(c) }),
     }
 }
 
@@ -103,16 +302,27 @@ pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
 /// `hsl` must point to a `gasnet_hsl_t` that the calling thread holds.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_unlock(hsl: *mut Hsl) {
-    if !idle() {
+    match way() {
+        NOTHING => {}
         // SAFETY: the caller's promise.
-        must("gasnet_hsl_unlock", unsafe { locks::mutex_unlock(&raw mut (*hsl).lock) });
+        REAL => must("gasnet_hsl_unlock", unsafe { locks::mutex_unlock(&raw mut (*hsl).lock) }),
+        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+        _ => checked().into_iter().for_each(|c| unsafe { (*hsl).unlock_checked(c) }),
     }
 }
 
-/// `gasnet_hold_interrupts`: nothing interrupts a thread here.
+/// `gasnet_hold_interrupts`: nothing interrupts a thread here; debug checks keep account.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_hold_interrupts() {}
+pub extern "C" fn gasnet_hold_interrupts() {
+    if let Some(c) = checked() {
+        c.hold_interrupts();
+    }
+}
 
 /// `gasnet_resume_interrupts`.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_resume_interrupts() {}
+pub extern "C" fn gasnet_resume_interrupts() {
+    if let Some(c) = checked() {
+        c.resume_interrupts();
+    }
+}

@@ -1,11 +1,13 @@
 //! The life of a job: init, attach, exit, and the queries that are legal in between.
 
 use super::rma::job;
-use super::{ATTACHED, JOB, OK, THREAD_MODE, code, early_job, forget_job, initialized, refuse_forked};
+use super::{
+    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, hsl, initialized, refuse_forked,
+};
 use crate::core::am::HandlerEntry;
 use crate::core::job::Choice;
 use crate::core::wait::Mode;
-use crate::core::{Error, Job, ThreadMode, exit};
+use crate::core::{Error, Job, ThreadMode, checks, exit};
 use crate::{env, extended, fault, os, report};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -97,7 +99,17 @@ pub unsafe extern "C" fn gasneti_init(
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     os::process::on_fork(forget_job);
     super::tools::open();
+    if checks_wanted(client.debug != 0) {
+        checks::switch_on(threads == ThreadMode::Seq);
+    }
+    hsl::open(threads);
     OK
+}
+
+/// Whether GASNET_DEBUG_CHECKS asks for debug checks, or, where it is not set, a client that was compiled for them.
+fn checks_wanted(debug_client: bool) -> bool {
+    const NAME: &str = "GASNET_DEBUG_CHECKS";
+    if env::text(NAME).is_some() { env::yes(NAME) } else { debug_client }
 }
 
 unsafe extern "C" {
@@ -147,7 +159,8 @@ pub unsafe extern "C" fn gasnet_attach(
     if result.is_ok() {
         extended::open(job);
         super::fast::open(job);
-        ATTACHED.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
+        let way = if checks::on() { &WATCHED } else { &ATTACHED };
+        way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         let mine = job.segments()[job.mynode];
         // SAFETY: the hook of shim.c is called with the segment of this process, as gasnet_client_attach_hook wants.
         unsafe { gasneti_call_attach_hook(mine.base.cast(), mine.len) };
@@ -252,7 +265,7 @@ pub struct NodeInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
     let job = early_job("gasnet_getNodeInfo");
-    let attached = !ATTACHED.load(Ordering::Acquire).is_null();
+    let attached = [&ATTACHED, &WATCHED].iter().any(|job| !job.load(Ordering::Acquire).is_null());
     let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
     if table.is_null() && n != 0 {
         return Error::BadArg as c_int;

@@ -3,7 +3,8 @@
 //! Only this room knows that GASNet-1 has one job for the whole process. No panic crosses the ABI: the crate is built
 //! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
 
-use crate::core::{Ctx, Job, ThreadMode};
+use crate::core::ops::Handle;
+use crate::core::{Ctx, Job, ThreadMode, checks};
 use crate::{os, report};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
@@ -26,6 +27,9 @@ pub mod vis;
 static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
 /// The job, from `gasnet_attach` on.
 static ATTACHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+/// The same instead of [`ATTACHED`], which is null then, if something looks at every call (debug checks): so each takes
+/// the cold way, [`watched_job`], and none pays while nothing looks.
+static WATCHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
 /// Thread mode, 0 before `gasnet_init`.
 static THREAD_MODE: AtomicU8 = AtomicU8::new(0);
 
@@ -73,12 +77,21 @@ pub fn ctx(function: &str) -> Ctx {
     // SAFETY: null, or the leaked Job that gasnet_attach stored.
     match unsafe { job.as_ref() } {
         Some(job) => job.ctx(),
-        None => not_attached(function),
+        None => watched_job(function).ctx(),
     }
 }
 
+/// The job for a call that found no [`ATTACHED`] one, if it is watched and allowed; ends the program if the call comes
+/// before `gasnet_attach`.
 #[cold]
-fn not_attached(function: &str) -> ! {
+#[inline(never)]
+fn watched_job(function: &str) -> &'static Job {
+    let job = WATCHED.load(Ordering::Acquire);
+    // SAFETY: null, or the leaked Job that gasnet_attach stored.
+    if let Some(job) = unsafe { job.as_ref() } {
+        job.ctx().check_call(function);
+        return job;
+    }
     early_job(function);
     report::fatal(
         format_args!("{function}() was called before gasnet_attach()"),
@@ -103,8 +116,17 @@ fn refuse_forked(function: &str) {
 extern "C" fn forget_job() {
     JOB.store(core::ptr::null_mut(), Ordering::Relaxed);
     ATTACHED.store(core::ptr::null_mut(), Ordering::Relaxed);
+    WATCHED.store(core::ptr::null_mut(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
     fast::close();
+    hsl::close();
+}
+
+/// What a client gets for an explicit operation of the calling thread.
+#[inline(always)]
+fn explicit(job: &'static Job, handle: Handle) -> abi::gasnet_handle_t {
+    let handle = if checks::on() { job.ctx().real_handle(handle) } else { handle };
+    handle.0 as abi::gasnet_handle_t
 }
 
 /// The code of a result.

@@ -1,8 +1,9 @@
 //! Puts, gets and memsets of the extended API.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use super::{ATTACHED, bad_node, ctx, outside_segment};
+use super::{ATTACHED, bad_node, explicit, outside_segment, watched_job};
 use crate::core::Job;
+use crate::core::checks::check_alignment;
 use crate::extended::memset;
 use crate::extended::rma::{self, Remote};
 use core::ffi::{c_int, c_void};
@@ -14,14 +15,8 @@ pub(super) fn job(function: &str) -> &'static Job {
     // SAFETY: null, or a job that was attached; jobs live until the process ends.
     match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
         Some(job) => job,
-        None => not_attached(function),
+        None => watched_job(function),
     }
-}
-
-#[cold]
-#[inline(never)]
-fn not_attached(function: &str) -> &'static Job {
-    ctx(function).job
 }
 
 #[cold]
@@ -65,6 +60,7 @@ pub(super) fn remote(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_put(node: gasnet_node_t, dest: *mut c_void, src: *mut c_void, nbytes: usize) {
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
+    check_alignment("gasnet_put", dst.addr, src.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::put(job, dst, src.cast()) }
 }
@@ -92,6 +88,7 @@ pub unsafe extern "C" fn gasnet_put_bulk(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_get(dest: *mut c_void, node: gasnet_node_t, src: *mut c_void, nbytes: usize) {
     let (job, src) = remote("gasnet_get", node, src, nbytes);
+    check_alignment("gasnet_get", src.addr, dest.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::get(job, dest.cast(), src) }
 }
@@ -124,8 +121,9 @@ pub unsafe extern "C" fn gasnet_put_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
+    check_alignment("gasnet_put_nb", dst.addr, src.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::put_nb(job, dst, src.cast(), false) }.0 as gasnet_handle_t
+    explicit(job, unsafe { rma::put_nb(job, dst, src.cast(), false) })
 }
 
 /// `gasnet_put_nb_bulk`: the source must stay as it is until the sync.
@@ -141,7 +139,7 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
 ) -> gasnet_handle_t {
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::put_nb(job, dst, src.cast(), true) }.0 as gasnet_handle_t
+    explicit(job, unsafe { rma::put_nb(job, dst, src.cast(), true) })
 }
 
 /// `gasnet_get_nb`
@@ -156,8 +154,9 @@ pub unsafe extern "C" fn gasnet_get_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     let (job, src) = remote("gasnet_get_nb", node, src, nbytes);
+    check_alignment("gasnet_get_nb", src.addr, dest.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::get_nb(job, dest.cast(), src) }.0 as gasnet_handle_t
+    explicit(job, unsafe { rma::get_nb(job, dest.cast(), src) })
 }
 
 /// `gasnet_get_nb_bulk`
@@ -173,7 +172,7 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
 ) -> gasnet_handle_t {
     let (job, src) = remote("gasnet_get_nb_bulk", node, src, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::get_nb(job, dest.cast(), src) }.0 as gasnet_handle_t
+    explicit(job, unsafe { rma::get_nb(job, dest.cast(), src) })
 }
 
 /// `gasnet_put_nbi`: the source may be reused when this returns.
@@ -188,6 +187,7 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     nbytes: usize,
 ) {
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
+    check_alignment("gasnet_put_nbi", dst.addr, src.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::put_nbi(job, dst, src.cast(), false) }
 }
@@ -220,6 +220,7 @@ pub unsafe extern "C" fn gasnet_get_nbi(
     nbytes: usize,
 ) {
     let (job, src) = remote("gasnet_get_nbi", node, src, nbytes);
+    check_alignment("gasnet_get_nbi", src.addr, dest.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::get_nbi(job, dest.cast(), src) }
 }
@@ -256,7 +257,7 @@ pub extern "C" fn gasnet_memset_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes);
-    memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8).0 as gasnet_handle_t
+    explicit(job, memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8))
 }
 
 /// `gasnet_memset_nbi`: counts as a put.

@@ -1,7 +1,7 @@
 //! Syncing of non-blocking operations, and access regions.
 
 use super::abi::gasnet_handle_t;
-use super::{OK, ctx};
+use super::{OK, ctx, explicit};
 use crate::core::Error;
 use crate::core::ops::Handle;
 use crate::extended::sync::{Need, Which};
@@ -29,22 +29,27 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [Handle]
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
     if !handle.is_null() {
-        ctx("gasnet_wait_syncnb").wait_ops(&mut [Handle(handle as usize)], Need::All);
+        let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [Handle(handle as usize)]);
+        c.check_handles("gasnet_wait_syncnb", &handles);
+        c.wait_ops(&mut handles, Need::All);
     }
 }
 
 /// `gasnet_try_syncnb`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
-    let c = ctx("gasnet_try_syncnb");
+    let (c, mut handles) = (ctx("gasnet_try_syncnb"), [Handle(handle as usize)]);
+    c.check_handles("gasnet_try_syncnb", &handles);
     c.poll();
-    ready(c.ops_done(&mut [Handle(handle as usize)], Need::All))
+    ready(c.ops_done(&mut handles, Need::All))
 }
 
 /// `gasnet_try_syncnb_nopoll`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
-    ready(ctx("gasnet_try_syncnb_nopoll").ops_done(&mut [Handle(handle as usize)], Need::All))
+    let (c, mut handles) = (ctx("gasnet_try_syncnb_nopoll"), [Handle(handle as usize)]);
+    c.check_handles("gasnet_try_syncnb_nopoll", &handles);
+    ready(c.ops_done(&mut handles, Need::All))
 }
 
 /// `gasnet_wait_syncnb_some`
@@ -54,7 +59,9 @@ pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, n: usize) {
     // SAFETY: the caller's promise.
-    ctx("gasnet_wait_syncnb_some").wait_ops(unsafe { array(handles, n) }, Need::Some);
+    let (c, handles) = (ctx("gasnet_wait_syncnb_some"), unsafe { array(handles, n) });
+    c.check_handles("gasnet_wait_syncnb_some", handles);
+    c.wait_ops(handles, Need::Some);
 }
 
 /// `gasnet_wait_syncnb_all`
@@ -64,7 +71,9 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n: usize) {
     // SAFETY: the caller's promise.
-    ctx("gasnet_wait_syncnb_all").wait_ops(unsafe { array(handles, n) }, Need::All);
+    let (c, handles) = (ctx("gasnet_wait_syncnb_all"), unsafe { array(handles, n) });
+    c.check_handles("gasnet_wait_syncnb_all", handles);
+    c.wait_ops(handles, Need::All);
 }
 
 /// `gasnet_try_syncnb_some`
@@ -73,10 +82,11 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n: usize) -> c_int {
-    let c = ctx("gasnet_try_syncnb_some");
-    c.poll();
     // SAFETY: the caller's promise.
-    ready(c.ops_done(unsafe { array(handles, n) }, Need::Some))
+    let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
+    c.check_handles("gasnet_try_syncnb_some", handles);
+    c.poll();
+    ready(c.ops_done(handles, Need::Some))
 }
 
 /// `gasnet_try_syncnb_all`
@@ -85,10 +95,11 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n: usize) -> c_int {
-    let c = ctx("gasnet_try_syncnb_all");
-    c.poll();
     // SAFETY: the caller's promise.
-    ready(c.ops_done(unsafe { array(handles, n) }, Need::All))
+    let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
+    c.check_handles("gasnet_try_syncnb_all", handles);
+    c.poll();
+    ready(c.ops_done(handles, Need::All))
 }
 
 /// `gasnet_try_syncnb_some_nopoll`
@@ -98,7 +109,9 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(handles: *mut gasnet_handle_t, n: usize) -> c_int {
     // SAFETY: the caller's promise.
-    ready(ctx("gasnet_try_syncnb_some_nopoll").ops_done(unsafe { array(handles, n) }, Need::Some))
+    let (c, handles) = (ctx("gasnet_try_syncnb_some_nopoll"), unsafe { array(handles, n) });
+    c.check_handles("gasnet_try_syncnb_some_nopoll", handles);
+    ready(c.ops_done(handles, Need::Some))
 }
 
 /// `gasnet_try_syncnb_all_nopoll`
@@ -108,7 +121,9 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(handles: *mut gasnet_hand
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(handles: *mut gasnet_handle_t, n: usize) -> c_int {
     // SAFETY: the caller's promise.
-    ready(ctx("gasnet_try_syncnb_all_nopoll").ops_done(unsafe { array(handles, n) }, Need::All))
+    let (c, handles) = (ctx("gasnet_try_syncnb_all_nopoll"), unsafe { array(handles, n) });
+    c.check_handles("gasnet_try_syncnb_all_nopoll", handles);
+    ready(c.ops_done(handles, Need::All))
 }
 
 fn wait_implicit(function: &str, which: Which) {
@@ -169,5 +184,6 @@ pub extern "C" fn gasnet_begin_nbi_accessregion() {
 /// `gasnet_end_nbi_accessregion`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_end_nbi_accessregion() -> gasnet_handle_t {
-    ctx("gasnet_end_nbi_accessregion").end_region().0 as gasnet_handle_t
+    let c = ctx("gasnet_end_nbi_accessregion");
+    explicit(c.job, c.end_region())
 }

@@ -1,8 +1,10 @@
 //! The value forms of the extended API.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t, gasnet_register_value_t, gasnet_valget_handle_t};
+use super::explicit;
 use super::rma::{job, remote};
 use crate::core::Job;
+use crate::core::checks::check_alignment;
 use crate::core::ops::Handle;
 use crate::extended::rma::Remote;
 use crate::extended::value;
@@ -15,6 +17,7 @@ fn remote_value(function: &str, node: gasnet_node_t, addr: *mut c_void, n: usize
     if n == 0 || n > value::MAX_BYTES {
         no_width(function, n);
     }
+    check_alignment(function, addr.cast(), core::ptr::null(), n);
     remote(function, node, addr, n)
 }
 
@@ -47,7 +50,7 @@ pub extern "C" fn gasnet_put_nb_val(
     nbytes: usize,
 ) -> gasnet_handle_t {
     let (job, dst) = remote_value("gasnet_put_nb_val", node, dest, nbytes);
-    value::put_nb(job, dst, value).0 as gasnet_handle_t
+    explicit(job, value::put_nb(job, dst, value))
 }
 
 /// `gasnet_put_nbi_val`
@@ -87,5 +90,7 @@ pub extern "C" fn gasnet_get_nb_val(
 /// `gasnet_wait_syncnb_valget`: the value, zero-extended.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb_valget(handle: gasnet_valget_handle_t) -> gasnet_register_value_t {
-    value::wait(job("gasnet_wait_syncnb_valget"), Handle(handle as usize))
+    let (job, handle) = (job("gasnet_wait_syncnb_valget"), Handle(handle as usize));
+    job.ctx().check_handles("gasnet_wait_syncnb_valget", &[handle]);
+    value::wait(job, handle)
 }

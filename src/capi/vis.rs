@@ -86,7 +86,8 @@ unsafe fn start(
     shape: &impl Shape,
 ) -> gasnet_handle_t {
     // SAFETY: the caller's promise.
-    unsafe { vis::transfer(function, job, direction, form, node, shape) }.0 as gasnet_handle_t
+    let handle = unsafe { vis::transfer(function, job, direction, form, node, shape) };
+    if form == Form::Explicit { super::explicit(job, handle) } else { handle.0 as gasnet_handle_t }
 }
 
 /// # Safety

@@ -172,6 +172,9 @@ impl Ctx {
                 call!(f, m.args, (t => *const c_void, m.payload => *mut u8, m.nbytes => usize));
             }
         }
+        if super::checks::on() {
+            self.check_handler_end(m.handler);
+        }
         slot.token.set(outer);
     }
 

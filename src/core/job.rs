@@ -240,6 +240,7 @@ impl Job {
         match threads::take(self.slots.count()) {
             Some(i) => {
                 self.ops.abandon_region(i);
+                self.slots.of(i).held.clear();
                 i
             }
             None => report::fatal(

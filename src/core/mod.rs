@@ -4,6 +4,7 @@
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 pub mod am;
+pub mod checks;
 pub mod counters;
 pub mod exit;
 pub mod job;

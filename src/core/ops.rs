@@ -60,6 +60,17 @@ impl Handle {
     }
 }
 
+/// What a handle is, as far as can be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// Of an operation of this thread that has not been synced.
+    Live(u16),
+    /// Of one that was synced.
+    Dead,
+    /// No handle.
+    Not,
+}
+
 /// Which count of implicit operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Implicit {
@@ -378,6 +389,18 @@ impl Ops {
             lane.give_back(index, slot, generation);
         }
         Some(value)
+    }
+
+    /// What this handle, which is not INVALID, is.
+    pub fn look_up(&self, handle: Handle) -> Known {
+        let op = handle.op();
+        match self.slot_of(op).filter(|_| op.0 >> KIND_SHIFT == EXPLICIT) {
+            None => Known::Not,
+            Some((_, _, slot)) if slot.generation.load(Ordering::Relaxed) != handle.generation() => {
+                Known::Dead
+            }
+            Some(_) => Known::Live(thread_of(op) as u16),
+        }
     }
 
     /// Eight zeroed bytes that belong to this operation, which must have been opened by `thread` and not synced.

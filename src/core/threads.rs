@@ -28,6 +28,8 @@ pub struct Slot {
     pub token: Cell<*const super::am::Token>,
     /// The doorbell's count before the last poll of a wait (see `wait`).
     pub doorbell: Cell<u32>,
+    /// What the debug checks know of it.
+    pub held: super::checks::Held,
 }
 
 /// All slots of a process.
@@ -44,6 +46,12 @@ impl Slots {
     /// `n` fresh slots.
     pub fn new(n: usize) -> Slots {
         Slots((0..n).map(|_| CachePadded::new(Slot::default())).collect())
+    }
+
+    /// The slot of the calling thread, whose index this is.
+    #[inline]
+    pub(super) fn of(&self, thread: u16) -> &Slot {
+        &self.0[thread as usize]
     }
 
     /// How many there are.
@@ -87,7 +95,7 @@ impl Ctx {
     /// The words of this thread.
     #[inline]
     pub fn slot(self) -> &'static Slot {
-        &self.job.slots.0[self.thread as usize]
+        self.job.slots.of(self.thread)
     }
 
     /// Whether this thread is running a handler.

@@ -9,6 +9,7 @@
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
+//! | `checks` | debug checks: programs that pass with them, clients that ask for them |
 //! | `mismatch` | thread modes, segment modes and header versions that must not meet |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
@@ -20,6 +21,7 @@
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
 //! [`Case`]; nothing runs two jobs at a time, since jobs spin.
 
+pub mod checks;
 pub mod clients;
 pub mod configuration;
 pub mod exits;
@@ -60,6 +62,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(exits::cases());
     all.extend(kills::cases());
     all.extend(misuse::cases());
+    all.extend(checks::cases());
     all.extend(segments::cases());
     all.extend(mismatch::cases());
     all.extend(install::cases());

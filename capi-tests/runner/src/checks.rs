@@ -1,0 +1,98 @@
+//! Debug checks: every program passes with GASNET_DEBUG_CHECKS=1, since none of them misuses anything; and a client that
+//! was compiled with GASNET_DEBUG gets them unasked. (What they notice is in the cases of `testbad`.)
+
+use crate::job::{Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::program::{self, Program};
+use crate::{Case, Trouble};
+use std::fs;
+use std::time::Duration;
+
+/// Programs that are run in cases of their own.
+const ELSEWHERE: &[&str] = &["testexit", "testbad"];
+/// Programs that the short run takes.
+const SAMPLED: &[&str] = &["testhsl", "testgasnet", "testam"];
+
+const MISUSE: &str = "#include <gasnet.h>\n\
+    int main(int argc, char **argv) {\n\
+    \x20   gasnet_init(&argc, &argv);\n\
+    \x20   gasnet_hold_interrupts();\n\
+    \x20   gasnet_hold_interrupts();\n\
+    \x20   gasnet_exit(0);\n\
+    \x20   return 0;\n\
+    }\n";
+
+/// Each program, mode and path; and the clients that are, or are not, compiled for checks.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for program in program::all().into_iter().filter(|p| !ELSEWHERE.contains(&p.name.as_str())) {
+        for &mode in &program.modes {
+            for portals in [false, true] {
+                let path = if portals { "portals" } else { "cross" };
+                let sampled = SAMPLED.contains(&program.name.as_str()) && (mode == Mode::Par) != portals;
+                let p = program.clone();
+                let name = format!("checks::{}::{}::{path}", p.name, mode.name());
+                all.push(Case::new(name, sampled, move || passes(&p, mode, portals)));
+            }
+        }
+    }
+    for (name, define, value, noticed) in [
+        ("debug", "-DGASNET_DEBUG=1", None, true),
+        ("debug_but_off", "-DGASNET_DEBUG=1", Some("0"), false),
+        ("plain", "-DGASNET_NDEBUG=1", None, false),
+        ("plain_but_on", "-DGASNET_NDEBUG=1", Some("1"), true),
+    ] {
+        all.push(Case::new(format!("checks::client::{name}"), true, move || {
+            client(name, define, value, noticed)
+        }));
+    }
+    all
+}
+
+fn passes(program: &Program, mode: Mode, portals: bool) -> Result<(), Trouble> {
+    let compiled = layout::compiled(&program.source, mode)?;
+    let nodes = (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
+    let mut job = Job::new(&layout::build(), &compiled, &program.args, Launcher::Gasnetrun, nodes)
+        .watchdog(Duration::from_secs(300))
+        .env("GASNET_DEBUG_CHECKS", "1");
+    for (name, value) in &program.env {
+        job = job.env(name, value);
+    }
+    if portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    if ended.code != Some(0) || !ended.says(&format!("{}: PASS", program.name)) {
+        return Err(ended.trouble("it did not pass with debug checks on"));
+    }
+    Ok(())
+}
+
+fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Result<(), Trouble> {
+    layout::require(&layout::build())?;
+    let dir = layout::build().join("capi-tests/checks");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let (source, program) = (dir.join(format!("{name}.c")), dir.join(name));
+    fs::write(&source, MISUSE).map_err(|e| format!("{}: {e}", source.display()))?;
+    let lib = layout::build().join("lib");
+    let mut cc = layout::compiler();
+    cc.args(["-DGASNET_PAR", define, "-I"])
+        .arg(layout::build().join("include"))
+        .arg(&source)
+        .arg("-o")
+        .arg(&program);
+    cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).arg("-lgasnet");
+    layout::succeed(cc)?;
+    let mut job =
+        Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 1).watchdog(Duration::from_secs(60));
+    if let Some(value) = value {
+        job = job.env("GASNET_DEBUG_CHECKS", value);
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    if noticed != (ended.code != Some(0)) || noticed != ended.output.contains("gasnet_hold_interrupts()") {
+        return Err(ended.trouble(if noticed { "the misuse was accepted" } else { "checks are on" }));
+    }
+    Ok(())
+}

@@ -1,0 +1,322 @@
+//! Debug checks: what a thread holds (handler-safe locks, a no-interrupt section, a running handler), what it may
+//! therefore call, and whose handle it syncs. Specification 1.8, sections on no-interrupt sections and handler-safe
+//! locks.
+//!
+//! Called by `capi` where a client's call enters, and by `am` when a handler returns. Off unless GASNET_DEBUG_CHECKS=1 or a
+//! client that was compiled with GASNET_DEBUG asks; then no call takes this way at all (see `capi::ctx`). Invariants:
+//! the record of a thread is touched by that thread only; every misuse ends the job with one line that names it and one
+//! that says what to do instead.
+
+use super::ops::{Handle, Known};
+use super::threads::Ctx;
+use crate::report;
+use alloc::vec::Vec;
+use core::cell::{Cell, RefCell};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+static ON: AtomicBool = AtomicBool::new(false);
+/// The kernel's number of the only thread that may call; 0 if there may be others.
+static ONLY_THREAD: AtomicU32 = AtomicU32::new(0);
+
+/// Whether calls are checked.
+#[inline(always)]
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Switches the checks on; `single`: no thread but the caller may ever call. Called by `gasnet_init`.
+pub fn switch_on(single: bool) {
+    if single {
+        ONLY_THREAD.store(crate::os::thread::tid(), Ordering::Relaxed);
+    }
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// What one thread holds.
+#[derive(Debug, Default)]
+pub struct Held {
+    /// Addresses of its handler-safe locks, in the order in which it locked them.
+    locks: RefCell<Vec<usize>>,
+    /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
+    section: Cell<bool>,
+}
+
+impl Held {
+    /// Forgets what the last thread with this index held.
+    pub(super) fn clear(&self) {
+        self.locks.borrow_mut().clear();
+        self.section.set(false);
+    }
+
+    fn last(&self) -> Option<usize> {
+        self.locks.borrow().last().copied()
+    }
+
+    fn has(&self, lock: usize) -> bool {
+        self.locks.borrow().contains(&lock)
+    }
+}
+
+/// How a call of the library is restricted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Call {
+    /// Legal at any time: it neither sends nor serves the network.
+    Query,
+    /// Legal in handlers.
+    Reply,
+    /// Legal outside handlers and no-interrupt sections, without locks.
+    Active,
+}
+
+fn kind(function: &str) -> Call {
+    match function {
+        "gasnet_AMGetMsgSource" | "gasnet_barrier_result" => Call::Query,
+        f if f.ends_with("_nopoll") => Call::Query,
+        "gasnet_coll_team_rank2node" | "gasnet_coll_team_node2rank" | "gasnet_coll_team_size" => Call::Query,
+        f if f.starts_with("gasnet_AMReply") => Call::Reply,
+        _ => Call::Active,
+    }
+}
+
+impl Ctx {
+    fn held(self) -> &'static Held {
+        &self.slot().held
+    }
+
+    /// Ends the job if the calling thread may not call `function` now.
+    #[cold]
+    pub fn check_call(self, function: &str) {
+        self.check_thread(function);
+        let kind = kind(function);
+        if kind == Call::Query {
+            return;
+        }
+        if let Some(lock) = self.held().last() {
+            report::fatal(
+                format_args!(
+                    "{function}() was called while this thread holds the handler-safe lock {lock:#x}"
+                ),
+                format_args!(
+                    "Call gasnet_hsl_unlock first: a handler may need the lock before this call can end."
+                ),
+            );
+        }
+        if self.in_handler() {
+            if kind == Call::Active {
+                report::fatal(
+                    format_args!("{function}() was called in an active message handler"),
+                    format_args!(
+                        "A handler may reply, use handler-safe locks and ask for ranks; do the rest after it has returned."
+                    ),
+                );
+            }
+        } else if self.held().section.get() {
+            report::fatal(
+                format_args!("{function}() was called in a no-interrupt section"),
+                format_args!("Call gasnet_resume_interrupts first."),
+            );
+        }
+    }
+
+    /// Ends the job if a second thread of a GASNET_SEQ client calls.
+    fn check_thread(self, function: &str) {
+        let only = ONLY_THREAD.load(Ordering::Relaxed);
+        if only != 0 && only != crate::os::thread::tid() {
+            report::fatal(
+                format_args!(
+                    "{function}() was called by a second thread of a program that was compiled for GASNET_SEQ"
+                ),
+                format_args!("Call from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."),
+            );
+        }
+    }
+
+    /// Ends the job if the calling thread may not lock the handler-safe lock at this address.
+    pub fn check_lock(self, function: &str, lock: usize) {
+        self.check_thread(function);
+        if self.held().has(lock) {
+            report::fatal(
+                format_args!("{function}(): this thread holds the handler-safe lock {lock:#x} already"),
+                format_args!("Unlock it before it is locked again: these locks are not recursive."),
+            );
+        }
+    }
+
+    /// The calling thread has locked it.
+    pub fn note_lock(self, lock: usize) {
+        self.held().locks.borrow_mut().push(lock);
+    }
+
+    /// Whether the calling thread holds this lock, which it is about to unlock; then it counts as unlocked. Ends the job if
+    /// it has locked another one since.
+    pub fn note_unlock(self, function: &str, lock: usize) -> bool {
+        self.check_thread(function);
+        let held = self.held();
+        match held.last() {
+            Some(last) if last == lock => {
+                held.locks.borrow_mut().pop();
+                true
+            }
+            Some(last) if held.has(lock) => report::fatal(
+                format_args!(
+                    "{function}(): the handler-safe lock {lock:#x} is unlocked before {last:#x}, which this thread locked later"
+                ),
+                format_args!("Unlock in the reverse order of locking."),
+            ),
+            _ => false,
+        }
+    }
+
+    /// Ends the job if the calling thread holds this lock, which it is about to destroy.
+    pub fn check_destroy(self, function: &str, lock: usize) {
+        self.check_thread(function);
+        if self.held().has(lock) {
+            report::fatal(
+                format_args!("{function}(): this thread holds the handler-safe lock {lock:#x}"),
+                format_args!("Unlock it before it is destroyed."),
+            );
+        }
+    }
+
+    /// `gasnet_hold_interrupts`, which counts for nothing in handlers and while a lock is held.
+    pub fn hold_interrupts(self) {
+        self.check_thread("gasnet_hold_interrupts");
+        let held = self.held();
+        if self.in_handler() || held.last().is_some() {
+            return;
+        }
+        if held.section.replace(true) {
+            report::fatal(
+                format_args!("gasnet_hold_interrupts(): this thread is in a no-interrupt section already"),
+                format_args!("Call gasnet_resume_interrupts first: these sections cannot be nested."),
+            );
+        }
+    }
+
+    /// `gasnet_resume_interrupts`, which counts for nothing in handlers and while a lock is held.
+    pub fn resume_interrupts(self) {
+        self.check_thread("gasnet_resume_interrupts");
+        let held = self.held();
+        if self.in_handler() || held.last().is_some() {
+            return;
+        }
+        if !held.section.replace(false) {
+            report::fatal(
+                format_args!("gasnet_resume_interrupts(): this thread is in no no-interrupt section"),
+                format_args!("Call gasnet_hold_interrupts once before each gasnet_resume_interrupts."),
+            );
+        }
+    }
+
+    /// Ends the job if the handler that has just returned left a lock locked.
+    #[cold]
+    pub(super) fn check_handler_end(self, handler: u8) {
+        if let Some(lock) = self.held().last() {
+            report::fatal(
+                format_args!("handler {handler} returned while it holds the handler-safe lock {lock:#x}"),
+                format_args!("Unlock in the handler what it has locked."),
+            );
+        }
+    }
+
+    /// Ends the job unless each of these handles is INVALID or that of an operation of the calling thread that has not
+    /// been synced, and no two are the same. Nothing if checks are off.
+    #[inline]
+    pub fn check_handles(self, function: &str, handles: &[Handle]) {
+        if on() {
+            self.check_each_handle(function, handles);
+        }
+    }
+
+    #[cold]
+    fn check_each_handle(self, function: &str, handles: &[Handle]) {
+        for &h in handles.iter().filter(|h| **h != Handle::INVALID) {
+            match self.job.ops.look_up(h) {
+                Known::Live(thread) if thread == self.thread => {}
+                Known::Live(thread) => report::fatal(
+                    format_args!(
+                        "{function}(): handle {:#x} is of an operation of thread {thread}, but thread {} syncs it",
+                        h.0, self.thread
+                    ),
+                    format_args!("Sync an operation in the thread that initiated it."),
+                ),
+                Known::Dead => already_synced(function, h),
+                Known::Not => report::fatal(
+                    format_args!("{function}(): {:#x} is not a handle of a non-blocking operation", h.0),
+                    format_args!("Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."),
+                ),
+            }
+        }
+        if handles.len() > 1 {
+            let mut sorted: Vec<usize> = handles.iter().map(|h| h.0).filter(|&h| h != 0).collect();
+            sorted.sort_unstable();
+            if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+                already_synced(function, Handle(pair[0]));
+            }
+        }
+    }
+
+    /// What a client gets for an explicit operation: with checks on a handle of its own also if the operation is complete
+    /// already, so that what becomes of the handle can be checked on every path.
+    #[inline]
+    pub fn real_handle(self, handle: Handle) -> Handle {
+        if handle == Handle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }
+    }
+}
+
+fn already_synced(function: &str, h: Handle) -> ! {
+    report::fatal(
+        format_args!("{function}(): handle {:#x} is synced twice", h.0),
+        format_args!("A handle is dead once a sync has found its operation complete; drop it then."),
+    )
+}
+
+/// Ends the job unless both addresses of a transfer of `n` bytes are aligned as the forms that are not bulk want it.
+/// Nothing if checks are off.
+#[inline]
+pub fn check_alignment(function: &str, remote: *const u8, local: *const u8, n: usize) {
+    if on() {
+        check_both(function, remote, local, n);
+    }
+}
+
+#[cold]
+fn check_both(function: &str, remote: *const u8, local: *const u8, n: usize) {
+    if !matches!(n, 2 | 4 | 8) {
+        return;
+    }
+    for (side, at) in [("remote", remote as usize), ("local", local as usize)] {
+        if at % n != 0 {
+            report::fatal(
+                format_args!("{function}(): the {side} address {at:#x} is not aligned for {n} bytes"),
+                format_args!(
+                    "Align both addresses to the size, or use the bulk form, which takes any address."
+                ),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_may_be_called_when() {
+        assert_eq!(kind("gasnet_AMReplyShort3"), Call::Reply);
+        assert_eq!(kind("gasnet_AMRequestShort3"), Call::Active);
+        assert_eq!(kind("gasnet_try_syncnb_nopoll"), Call::Query);
+        assert_eq!(kind("gasnet_try_syncnb"), Call::Active);
+        assert_eq!(kind("GASNET_BLOCKUNTIL"), Call::Active);
+    }
+
+    #[test]
+    fn a_new_owner_of_an_index_holds_nothing() {
+        let held = Held::default();
+        held.locks.borrow_mut().push(8);
+        held.section.set(true);
+        assert!(held.has(8) && held.last() == Some(8));
+        held.clear();
+        assert!(!held.has(8) && !held.section.get());
+    }
+}
