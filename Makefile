@@ -4,6 +4,8 @@
 #   make check [SEED=n]        all tests, with a sample of the large matrices
 #   make soak FOR=minutes      the whole matrices, on from where the last soak stopped; tally in soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=]
+#   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"] [SECONDS=120]
+#                              compile and run other people's programs: one verdict each
 #   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
 #   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]     with any of these: the table and
 #                              drawings of docs/bench, beside those libraries
@@ -17,7 +19,7 @@ CC      ?= cc
 CARGO   ?= cargo
 export CC CARGO SEED
 
-.PHONY: all lib faults demo check soak bench headers doc install install-portals clean
+.PHONY: all lib faults demo check soak bench headers doc install install-portals check-programs clean
 
 all: lib
 
@@ -48,6 +50,10 @@ headers:
 
 doc:
 	@$(CARGO) doc --workspace --no-deps
+
+check-programs: lib
+	@TREE="$(TREE)" ARGS="$(ARGS)" ONLY="$(ONLY)" SECONDS="$(SECONDS)" \
+	    $(CARGO) run --quiet -p capi-tests --bin check-programs -- "$(DIR)" "$(NP)" "$(MODE)"
 
 install: lib
 	@ci/install.sh "$(DESTDIR)" "$(PREFIX)"

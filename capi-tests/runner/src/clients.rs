@@ -30,6 +30,7 @@ pub fn cases() -> Vec<Case> {
     add("staged_install", staged_install);
     add("manual_pages", manual_pages);
     add("gasnet_info", gasnet_info);
+    add("check_programs", check_programs);
     all
 }
 
@@ -348,6 +349,71 @@ fn gasnet_info() -> Result<(), Trouble> {
             assert set(d) == {'version', 'build', 'environment', 'networks', 'system'}, set(d)";
         python.args(["-c", check]).arg(&file);
         succeed(python)?;
+    }
+    Ok(())
+}
+
+/// `make check-programs` over a folder with one program for each verdict, and over some of ours.
+fn check_programs() -> Result<(), Trouble> {
+    let dir = dir("check_programs")?;
+    let main = |body: &str| {
+        format!(
+            "#include <gasnet.h>\nint helper(void);\nint main(int argc, char **argv) {{\n\
+             if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, 65536, 0)) return 1;\n{body}\n}}\n"
+        )
+    };
+    let files = [
+        ("helper.c", "int helper(void) { return 0; }\n".to_string()),
+        ("good.c", main("gasnet_exit(helper());")),
+        ("good2.cc", "#include <gasnet.h>\n#include \"other.h\"\nint main() { return OTHER; }\n".to_string()),
+        ("other.h", "#define OTHER 0\n".to_string()),
+        ("argued.c", main("gasnet_exit(argc == 3 && !strcmp(argv[1], \"a b\") ? 0 : 9);")),
+        ("bad_code.c", main("gasnet_exit(5);")),
+        ("bad_word.c", main("puts(\"ERROR: planned\"); fflush(stdout); gasnet_exit(0);")),
+        ("bad_end.c", main("for (;;) sleep(1);")),
+        ("bad_source.c", main("nothing_of_this_name();\n#error planned")),
+        ("for_seq.c", main("gasnet_exit(6);")),
+        ("left_out.c", main("gasnet_exit(7);")),
+        ("table", "argued\t-\t\"a b\" c\nfor_seq\tmodes=seq\t\nleft_out\tskip\tplanned\n".to_string()),
+    ];
+    for (name, text) in &files {
+        fs::write(dir.join(name), text).map_err(|e| format!("{name}: {e}"))?;
+    }
+    let check = |folder: &Path, vars: &[(&str, &str)]| {
+        // Beside the folder of this test's own program.
+        let here = std::env::current_exe().map_err(|e| e.to_string())?;
+        let program = here.ancestors().nth(2).map(|p| p.join("check-programs")).filter(|p| p.exists());
+        let program = program.ok_or_else(|| format!("no check-programs above {}", here.display()))?;
+        let mut command = Command::new(program);
+        command.arg(folder).args(["2", "par"]).env("TREE", prefix()?);
+        let out = command.envs(vars.iter().copied()).output().map_err(|e| e.to_string())?;
+        Ok::<_, Trouble>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
+    };
+    let table = dir.join("table").display().to_string();
+    let (code, told) = check(&dir, &[("ARGS", &table), ("SECONDS", "20")])?;
+    for (verdict, name, why) in [
+        ("PASS", "good", "2 processes"),
+        ("PASS", "good2", "2 processes"),
+        ("PASS", "argued", "2 processes"),
+        ("FAIL", "bad_code", "exit code 5"),
+        ("FAIL", "bad_word", "printed ERROR"),
+        ("FAIL", "bad_end", "watchdog"),
+        ("NOT COMPILED", "bad_source", "error"),
+        ("skipped", "for_seq", "seq only"),
+        ("skipped", "left_out", "planned"),
+    ] {
+        let says =
+            |l: &str| l.starts_with(verdict) && l.split_whitespace().any(|w| w == name) && l.contains(why);
+        if !told.lines().any(says) {
+            return Err(format!("no line {verdict} {name} {why}:\n{told}"));
+        }
+    }
+    if code != Some(1) || !told.contains("3 passed, 3 failed, 1 not compiled, 2 skipped") {
+        return Err(format!("exit code {code:?}:\n{told}"));
+    }
+    let (code, told) = check(&root().join("capi-tests"), &[("ONLY", "testhello testenv testexit")])?;
+    if code != Some(0) || !told.contains("3 passed, 0 failed, 0 not compiled, 0 skipped") {
+        return Err(format!("exit code {code:?}:\n{told}"));
     }
     Ok(())
 }

@@ -24,6 +24,8 @@ pub enum Nodes {
     Even,
     /// At least so many.
     From(u32),
+    /// So many.
+    Exactly(u32),
 }
 
 impl Nodes {
@@ -33,6 +35,7 @@ impl Nodes {
             Nodes::Any => true,
             Nodes::Even => n == 1 || n % 2 == 0,
             Nodes::From(least) => n >= least,
+            Nodes::Exactly(wanted) => n == wanted,
         }
     }
 }
@@ -78,7 +81,7 @@ pub fn named(name: &str) -> Option<Program> {
 }
 
 /// What `source` with this text says about itself. A line that makes no sense is a mistake in the source.
-fn parse(source: &Path, text: &str) -> Program {
+pub fn parse(source: &Path, text: &str) -> Program {
     let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
     let mut program = Program {
         source: source.to_path_buf(),
@@ -157,7 +160,7 @@ fn parse(source: &Path, text: &str) -> Program {
 }
 
 /// Words between blanks; double quotes hold one together.
-fn words(text: &str) -> Vec<String> {
+pub fn words(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut word = String::new();
     let mut quoted = false;
