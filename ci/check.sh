@@ -33,12 +33,16 @@ skip() {
 }
 
 # tests NAME COMMAND...: Rust tests; adds up what the `test result:` lines say. A command that fails without such a line
-# is one failure.
+# is one failure, one that ends with 77 is skipped.
 tests() {
     name=$1
     shift
     "$@" >"$log/$name.log" 2>&1
     code=$?
+    if [ $code = 77 ]; then
+        skip "$name" "$(tail -n 1 "$log/$name.log")"
+        return
+    fi
     p=$(sum passed "$log/$name.log")
     f=$(sum failed "$log/$name.log")
     i=$(sum ignored "$log/$name.log")
@@ -80,6 +84,10 @@ else
 fi
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
+for launcher in hydra openmpi slurm; do
+    tests "$launcher" ci/launchers.sh $launcher timeout 600 \
+        $cargo test --quiet --test launchers -- --ignored --test-threads 1 "$launcher::"
+done
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
 echo "SEED=$SEED repeats this sample; logs are in $log"

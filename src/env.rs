@@ -54,6 +54,19 @@ pub const TABLE: &[Var] = &[
         "number of processes that gasnet_init forks when no launcher started the job; 0 is 1",
     ),
     var(
+        "GASNET_SPAWN_CONTROL",
+        Kind::Word(&["ALONE", "FORK", "PMI", "PMIX"]),
+        "",
+        "how processes that gasnetrun did not start find each other: not at all, by GASNET_PSHM_NODES, by the launcher's PMI or \
+         PMIx; the default is what the environment tells",
+    ),
+    var(
+        "GASNET_SPAWN_TIMEOUT",
+        Kind::Seconds,
+        "300",
+        "seconds after the first process within which all must have called gasnet_init; 0 for any time",
+    ),
+    var(
         "GASNET_SUPERNODE_MAXSIZE",
         Kind::Int(0, i64::MAX),
         "0",
@@ -74,7 +87,15 @@ pub const TABLE: &[Var] = &[
     ),
     var("GASNET_VERBOSEENV", Kind::Text, "", "if set, process 0 prints each variable that is looked at"),
     var("GASNET_QUIET", Kind::Bool, "0", "no warnings at start"),
-    var("GASNET_EXITTIMEOUT", Kind::Seconds, "", "seconds that a tidy exit may take"),
+    var(
+        "GASNET_EXITTIMEOUT",
+        Kind::Seconds,
+        "",
+        "seconds that processes may take to leave when the job ends; the default is the smaller of _MAX and _MIN + processes * _FACTOR",
+    ),
+    var("GASNET_EXITTIMEOUT_MAX", Kind::Seconds, "2", "see GASNET_EXITTIMEOUT"),
+    var("GASNET_EXITTIMEOUT_MIN", Kind::Seconds, "0.7", "see GASNET_EXITTIMEOUT"),
+    var("GASNET_EXITTIMEOUT_FACTOR", Kind::Seconds, "0.002", "see GASNET_EXITTIMEOUT"),
     var(
         "GASNET_NO_CATCH_SIGNAL",
         Kind::Signals,

@@ -1,206 +1,17 @@
 //! Starts and ends jobs of examples/exit_probe.rs in every way, under both launchers, and looks at the exit code, at
 //! what was printed, at the time, and at what is left behind.
 //!
-//! Each job runs under a watchdog; a time is a verdict only where the interface promises one (2 seconds from the first
-//! exit to the end, with allowance for a busy machine).
+//! A time is a verdict only where the interface promises one (2 seconds from the first exit to the end, with allowance for
+//! a busy machine).
 
-use std::io::Read;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+mod jobs;
+
+use jobs::Launcher::{Fork, Run};
+use jobs::{Launcher, gasnetrun, last, marked, new_mark, probe, run, spawn, start};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How a job is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Launcher {
-    /// `GASNET_PSHM_NODES=N probe`
-    Fork,
-    /// `gasnetrun -n N probe`
-    Run,
-}
-use Launcher::{Fork, Run};
-
 const BOTH: [Launcher; 2] = [Fork, Run];
-
-fn gasnetrun() -> PathBuf {
-    PathBuf::from(env!("CARGO_BIN_EXE_gasnetrun"))
-}
-
-fn probe() -> PathBuf {
-    let p = gasnetrun().with_file_name("examples").join("exit_probe");
-    assert!(p.is_file(), "{} is missing: cargo build --examples", p.display());
-    p
-}
-
-/// A job that was started.
-struct Job {
-    child: Child,
-    mark: String,
-    began: Instant,
-    what: String,
-}
-
-/// A job that has ended.
-#[derive(Debug)]
-struct Outcome {
-    /// Exit code; 128 + signal if the supervisor itself was killed.
-    code: i32,
-    out: String,
-    err: String,
-    took: Duration,
-    /// Processes of the job that are still there.
-    left: Vec<u32>,
-    #[allow(dead_code, reason = "shown when a test fails")]
-    what: String,
-}
-
-/// What tells the processes of one job from all others.
-fn new_mark() -> String {
-    static SERIAL: AtomicU32 = AtomicU32::new(0);
-    format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
-}
-
-fn start(launcher: Launcher, n: u32, args: &[&str], vars: &[(&str, &str)]) -> Job {
-    let mark = new_mark();
-    let mut c = match launcher {
-        Fork => {
-            let mut c = Command::new(probe());
-            if n > 1 {
-                c.env("GASNET_PSHM_NODES", n.to_string());
-            }
-            c
-        }
-        Run => {
-            let mut c = Command::new(gasnetrun());
-            c.arg("-n").arg(n.to_string()).arg(probe());
-            c
-        }
-    };
-    c.args(args).env("PROBE_MARK", &mark).envs(vars.iter().copied());
-    spawn(c, mark, format!("{launcher:?} {n} {args:?}"))
-}
-
-fn spawn(mut c: Command, mark: String, what: String) -> Job {
-    let began = Instant::now();
-    let child =
-        c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starting a job");
-    Job { child, mark, began, what }
-}
-
-/// Processes, zombies aside, that carry this mark in their environment.
-fn marked(mark: &str) -> Vec<u32> {
-    let wanted = format!("PROBE_MARK={mark}");
-    let holds = |pid: u32| {
-        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let dead = gasnet::os::process::liveness(pid) == gasnet::os::process::Liveness::Dead;
-        !dead && environ.split(|&b| b == 0).any(|v| v == wanted.as_bytes())
-    };
-    std::fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|&pid| holds(pid))
-        .collect()
-}
-
-fn slurp(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let _ = from.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
-}
-
-impl Job {
-    fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
-    /// Waits until the ranks print that they run.
-    fn wait_for_ranks(&self, n: usize) -> Vec<u32> {
-        let deadline = Instant::now() + Duration::from_secs(60);
-        loop {
-            let ranks: Vec<u32> = marked(&self.mark).into_iter().filter(|&p| p != self.pid()).collect();
-            if ranks.len() == n {
-                // Past their start, too: all wait in their ways of spending time.
-                std::thread::sleep(Duration::from_millis(300));
-                return ranks;
-            }
-            assert!(Instant::now() < deadline, "{}: the ranks do not appear", self.what);
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn finish(mut self) -> Outcome {
-        use std::os::unix::process::ExitStatusExt;
-        let out = slurp(self.child.stdout.take().expect("piped"));
-        let err = slurp(self.child.stderr.take().expect("piped"));
-        let watchdog = Instant::now() + Duration::from_secs(90);
-        let status = loop {
-            if let Some(s) = self.child.try_wait().expect("waiting") {
-                break s;
-            }
-            if Instant::now() > watchdog {
-                let stuck = marked(&self.mark);
-                for pid in &stuck {
-                    gasnet::os::process::kill(*pid, libc::SIGKILL);
-                }
-                panic!("{}: hangs; processes {stuck:?}; stderr: {}", self.what, err.join().unwrap());
-            }
-            std::thread::sleep(Duration::from_millis(2));
-        };
-        let took = self.began.elapsed();
-        // The kernel needs a moment to take away what was killed together with its supervisor.
-        let mut left = marked(&self.mark);
-        for _ in 0..100 {
-            if left.is_empty() || status.signal().is_none() {
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-            left = marked(&self.mark);
-        }
-        // Before the streams are read to their end, which somebody left behind would keep open.
-        let what = self.what;
-        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-        if !left.is_empty() {
-            return Outcome { code, out: String::new(), err: String::new(), took, left, what };
-        }
-        let (out, err) = (out.join().unwrap(), err.join().unwrap());
-        Outcome { code, out, err, took, left, what }
-    }
-}
-
-impl Outcome {
-    #[track_caller]
-    fn gives(&self, code: i32) -> &Self {
-        assert_eq!(self.code, code, "{self:#?}");
-        assert_eq!(self.left, [0u32; 0], "left behind: {self:#?}");
-        assert!(self.took < Duration::from_secs(15), "{self:#?}");
-        let names = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-        assert!(names.map(|e| e.file_name()).all(|n| !n.to_string_lossy().contains("gasnet")), "{self:#?}");
-        self
-    }
-
-    #[track_caller]
-    fn says(&self, text: &str) -> &Self {
-        assert!(self.err.contains(text) || self.out.contains(text), "no {text:?} in {self:#?}");
-        self
-    }
-
-    #[track_caller]
-    fn never_says(&self, text: &str) -> &Self {
-        assert!(!self.err.contains(text) && !self.out.contains(text), "{text:?} in {self:#?}");
-        self
-    }
-}
-
-fn run(launcher: Launcher, n: u32, args: &[&str]) -> Outcome {
-    start(launcher, n, args, &[]).finish()
-}
-
-fn last(n: u32) -> String {
-    (n - 1).to_string()
-}
 
 #[test]
 fn all_leave_with_one_code() {
@@ -464,6 +275,11 @@ fn bad_usage_is_told() {
         (&["-n", "2", "does-not-exist"], "no directory of PATH has it"),
         (&["-n", "2", plain.to_str().unwrap()], "not executable"),
         (&["-n", "2", "/etc"], "is a directory"),
+        (&["-n", "2", "--bind", "socket", "true"], "--bind socket is not known"),
+        (&["-n", "2", "-spawner=rsh", "true"], "-spawner=rsh is not known"),
+        (&["-n", "2", "-spawner", "ssh", "true"], "does not reach other machines"),
+        (&["-n", "2", "-spawner"], "missing argument for option '-spawner'"),
+        (&["-n", "5000", "true"], "-n 5000 is not a number from 1"),
     ];
     for (args, text) in cases {
         let o = Command::new(gasnetrun()).args(*args).stdin(Stdio::null()).output().unwrap();
@@ -472,10 +288,14 @@ fn bad_usage_is_told() {
         assert!(err.contains(text), "{args:?}: {err}");
         assert_eq!(err.lines().count(), 2, "one line of cause, one of remedy: {err}");
     }
+    // A program that looks like one and is none.
+    std::fs::write(&plain, "#!/no/such/interpreter\n").unwrap();
+    std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mark = new_mark();
+    let mut c = Command::new(gasnetrun());
+    c.args(["-n", "2"]).arg(&plain).env("PROBE_MARK", &mark);
+    spawn(c, mark, "no interpreter".into()).finish().gives(127).says("cannot be started: No such file");
     std::fs::remove_file(&plain).unwrap();
-    let o = Command::new(gasnetrun()).args(["-t", "-n", "2", "prog", "a b"]).output().unwrap();
-    assert!(o.status.success());
-    assert!(String::from_utf8_lossy(&o.stderr).contains("prog 'a b'"));
     // A job environment without the job.
     let o = Command::new(probe())
         .args(["all", "return:0", "-"])
@@ -484,4 +304,92 @@ fn bad_usage_is_told() {
         .unwrap();
     assert_eq!(o.status.code(), Some(9));
     assert!(String::from_utf8_lossy(&o.stderr).contains("Unset GASNET_SPAWN_FDS"));
+}
+
+/// A job of gasnetrun with options.
+fn with(options: &[&str], words: &[&str]) -> jobs::Outcome {
+    let mark = new_mark();
+    let mut c = Command::new(gasnetrun());
+    c.args(options).args(words).env("PROBE_MARK", &mark);
+    spawn(c, mark, format!("{options:?} {words:?}")).finish()
+}
+
+#[test]
+fn options_of_gasnetrun() {
+    let dry = |options: &[&str]| {
+        let o = Command::new(gasnetrun())
+            .args(options)
+            .args(["-t", "prog", "a b"])
+            .env_remove("MPIRUN_CMD")
+            .env("PMIRUN_CMD", "go %N%% -m %M %P -- %A")
+            .output()
+            .unwrap();
+        assert!(o.status.success(), "{o:?}");
+        String::from_utf8_lossy(&o.stderr).trim().to_string()
+    };
+    assert_eq!(dry(&["-n", "2"]), "gasnetrun: 2 processes on this machine: prog 'a b'");
+    for options in [&["-np", "3"][..], &["-np=3"], &["-n3"], &["-n=3", "-spawner", "fork", "-k"]] {
+        assert!(dry(options).contains("3 processes on this machine"), "{options:?}");
+    }
+    assert_eq!(dry(&["-n", "2", "-spawner=mpi"]), "gasnetrun: mpirun -np 2 prog 'a b'");
+    assert_eq!(dry(&["-n", "2", "-N", "1", "-spawner", "pmi"]), "gasnetrun: go 2% -m 1 prog -- 'a b'");
+
+    let script = r#"printf 'one\n\ntwo'; echo three >&2; exit 3"#;
+    let o = with(&["-n", "2", "--prefix"], &["sh", "-c", script]);
+    o.gives(3);
+    for rank in 0..2 {
+        let lines: Vec<&str> = o.out.lines().filter(|l| l.starts_with(&format!("[{rank}] "))).collect();
+        assert_eq!(lines, [format!("[{rank}] one"), format!("[{rank}] "), format!("[{rank}] two")], "{o:#?}");
+        o.says(&format!("[{rank}] three\n"));
+    }
+    // More than a pipe holds comes through whole.
+    let script = "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done";
+    let o = with(&["-n", "2", "--prefix"], &["sh", "-c", script]);
+    o.gives(0);
+    for rank in 0..2 {
+        let mark = format!("[{rank}] ");
+        let numbers: Vec<u32> =
+            o.out.lines().filter_map(|l| l.strip_prefix(mark.as_str())?.parse().ok()).collect();
+        assert!(numbers.iter().copied().eq(0..20000), "{}", numbers.len());
+    }
+
+    let allowed = "grep Cpus_allowed_list /proc/self/status";
+    let all = with(&["-n", "1"], &["sh", "-c", allowed]).out;
+    let many = gasnet::os::cpu::affinity() > 1;
+    for (bind, same) in [("none", true), ("core", !many)] {
+        let o = with(&["-n", "1", "--bind", bind], &["sh", "-c", allowed]);
+        o.gives(0);
+        assert_eq!(o.out == all, same, "{o:#?}");
+    }
+    with(&["-n", "2", "--bind", "numa", "-v"], &["true"])
+        .gives(0)
+        .says("rank 1 is process ")
+        .says("exit code 0");
+    let cores = gasnet::os::cpu::cores(&gasnet::os::cpu::Mask::of_thread().unwrap()).len();
+    let n = (cores + 1).to_string();
+    with(&["-n", &n, "--bind", "core"], &["true"]).gives(0).says("some ranks share theirs");
+
+    let o = with(
+        &["-n", "3", "--no-aslr"],
+        &["sh", "-c", "grep stack /proc/self/maps; cat /proc/self/personality"],
+    );
+    o.gives(0);
+    let stacks: Vec<&str> = o.out.lines().filter(|l| l.contains("[stack]")).collect();
+    assert!(stacks.len() == 3 && stacks.iter().all(|l| l == &stacks[0]), "{o:#?}");
+}
+
+#[test]
+fn late_ranks_are_named_and_not_waited_for_for_ever() {
+    let script = r#"if [ "${GASNET_SPAWN_FDS%%,*}" = 1 ]; then exec sleep 60; fi; exec "$0" all return:0 -"#;
+    let mark = new_mark();
+    let mut c = Command::new(gasnetrun());
+    c.args(["-n", "3", "sh", "-c", script])
+        .arg(probe())
+        .env("PROBE_MARK", &mark)
+        .env("GASNET_SPAWN_TIMEOUT", "1.5");
+    spawn(c, mark, "late".into())
+        .finish()
+        .gives(1)
+        .says("1 s after the first, gasnet_init has not been called by 1 of 3 processes: rank 1 (pid ")
+        .says("GASNET_SPAWN_TIMEOUT says how many seconds");
 }

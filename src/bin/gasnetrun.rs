@@ -1,33 +1,60 @@
 //! The launcher: `gasnetrun -n N [options] [--] program [arguments]` starts N processes of a program on this machine
-//! as one job, and ends with its exit code.
+//! as one job, and ends with its exit code. `gasnetrun_portals` is the same program.
 //!
 //! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the others read nothing.
+//! With `-spawner=mpi` or `-spawner=pmi` it becomes another launcher, which starts the processes in its place.
 
+use gasnet::boot::gasnetrun::{Bind, Plan, run};
 use lexopt::{Arg, Parser, ValueExt};
-use std::ffi::OsString;
-use std::process::exit;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, exit};
 
 const USAGE: &str = "\
 usage: gasnetrun -n N [options] [--] program [arguments]
 
   -n N, -np N   number of processes
   -N N          number of machines to use (this launcher uses one)
-  -c N          CPUs per process (accepted; placement is left to the system)
-  -E A,B,...    variables of the environment to pass on (all are, on one machine)
-  -v            show what is run
+  -c N          CPUs per process: cores of each with --bind core
+  -E A,B,...    variables of the environment to pass on besides GASNET_* (all are, on one machine)
+  -v            show what is run, the processes, and the end of the job
   -t            show what would be run, and run nothing
+  -k            keep temporary files (this launcher makes none)
+  -spawner=S    who starts the processes: fork (this launcher itself, the default), mpi, pmi
+  --bind B      bind each process to CPUs: none (the default), core, numa
+  --prefix      put [rank] in front of each line that a process prints
+  --no-aslr     load the processes at the same addresses
   -h, --help    show this text
   --version     show the version
+
+A signal USR1 to gasnetrun prints what each process is waiting for.
+Variables: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT, and for -spawner=mpi and pmi the templates MPIRUN_CMD (by default
+mpirun -np %N %C) and PMIRUN_CMD (srun --mpi=pmi2 -n %N %C): %N processes, %M machines, %P program, %A arguments,
+%C both, %D this directory.
 ";
 
 /// Largest number of processes on one machine.
 const MOST: u32 = 4096;
 
+/// Who starts the processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spawner {
+    Fork,
+    Mpi,
+    Pmi,
+}
+
 #[derive(Debug)]
 struct Options {
     processes: Option<u32>,
+    machines: Option<u32>,
+    cores: u32,
     verbose: bool,
     dry: bool,
+    spawner: Spawner,
+    bind: Bind,
+    prefix: bool,
+    fixed_addresses: bool,
     program: Option<OsString>,
     args: Vec<OsString>,
 }
@@ -48,30 +75,82 @@ fn number(what: &str, value: &OsString, most: u32) -> u32 {
     }
 }
 
+fn spawner(value: &OsStr) -> Spawner {
+    match value.to_string_lossy().to_ascii_lowercase().as_str() {
+        "fork" | "local" => Spawner::Fork,
+        "mpi" => Spawner::Mpi,
+        "pmi" => Spawner::Pmi,
+        "ssh" => refuse(
+            "-spawner=ssh: this library does not reach other machines yet",
+            "Leave it out: all processes are started on this machine.",
+        ),
+        other => refuse(&format!("-spawner={other} is not known"), "Give fork, mpi or pmi."),
+    }
+}
+
+fn bind(value: &OsStr) -> Bind {
+    match value.to_string_lossy().to_ascii_lowercase().as_str() {
+        "none" => Bind::None,
+        "core" => Bind::Core,
+        "numa" => Bind::Numa,
+        other => refuse(&format!("--bind {other} is not known"), "Give none, core or numa."),
+    }
+}
+
+/// The value of a long option with a single dash, which is next if `name` is: after `=`, or in the next word.
+fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexopt::Error> {
+    let Some(mut raw) = parser.try_raw_args() else { return Ok(None) };
+    let Some(word) = raw.peek().and_then(OsStr::to_str).and_then(|w| w.strip_prefix(name)) else {
+        return Ok(None);
+    };
+    let after = match word.strip_prefix('=') {
+        Some(value) => Some(OsString::from(value)),
+        None if word.is_empty() => None,
+        None => return Ok(None),
+    };
+    raw.next();
+    match after.or_else(|| raw.next()) {
+        Some(value) => Ok(Some(value)),
+        None => Err(lexopt::Error::MissingValue { option: Some(name.to_string()) }),
+    }
+}
+
 fn parse() -> Result<Options, lexopt::Error> {
-    let mut o = Options { processes: None, verbose: false, dry: false, program: None, args: Vec::new() };
+    let mut o = Options {
+        processes: None,
+        machines: None,
+        cores: 1,
+        verbose: false,
+        dry: false,
+        spawner: Spawner::Fork,
+        bind: Bind::None,
+        prefix: false,
+        fixed_addresses: false,
+        program: None,
+        args: Vec::new(),
+    };
     let mut parser = Parser::from_env();
-    while let Some(arg) = parser.next()? {
+    loop {
+        if let Some(value) = single_dash(&mut parser, "-spawner")? {
+            o.spawner = spawner(&value);
+            continue;
+        }
+        if let Some(value) = single_dash(&mut parser, "-np")? {
+            o.processes = Some(number("-np", &value, MOST));
+            continue;
+        }
+        let Some(arg) = parser.next()? else { break };
         match arg {
-            Arg::Short('n') => {
-                // -np N is spelt as one would spell -n with the value p.
-                let value = match parser.optional_value() {
-                    Some(v) if v == "p" => parser.value()?,
-                    Some(v) => v,
-                    None => parser.value()?,
-                };
-                o.processes = Some(number("-n", &value, MOST));
-            }
-            Arg::Short('N') => {
-                let n = number("-N", &parser.value()?, u32::MAX);
-                if n > 1 {
-                    eprintln!("*** gasnetrun: -N {n}: all processes run on this one machine");
-                }
-            }
-            Arg::Short('c') => drop(number("-c", &parser.value()?, u32::MAX)),
+            Arg::Short('n') => o.processes = Some(number("-n", &parser.value()?, MOST)),
+            Arg::Short('N') => o.machines = Some(number("-N", &parser.value()?, u32::MAX)),
+            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MOST),
             Arg::Short('E') => drop(parser.value()?.string()?),
             Arg::Short('v') => o.verbose = true,
             Arg::Short('t') => o.dry = true,
+            Arg::Short('k') => {}
+            Arg::Long("bind") => o.bind = bind(&parser.value()?),
+            Arg::Long("prefix") => o.prefix = true,
+            Arg::Long("no-aslr") => o.fixed_addresses = true,
             Arg::Short('h') | Arg::Long("help") => {
                 print!("{USAGE}");
                 exit(0)
@@ -100,22 +179,93 @@ fn quoted(word: &OsString) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
+fn shown(words: &[OsString]) -> String {
+    words.iter().map(quoted).collect::<Vec<_>>().join(" ")
+}
+
+/// The words of another launcher's command, from the template in a variable.
+fn command(variable: &str, default: &str, plan: &Plan, machines: u32) -> Vec<OsString> {
+    let template = std::env::var(variable).ok().filter(|t| !t.trim().is_empty());
+    let template = template.unwrap_or_else(|| default.to_string());
+    let mut words: Vec<OsString> = Vec::new();
+    for word in template.split_ascii_whitespace() {
+        let program = std::iter::once(&plan.program);
+        match word {
+            "%C" => words.extend(program.chain(&plan.args).cloned()),
+            "%A" => words.extend(plan.args.iter().cloned()),
+            "%P" => words.extend(program.cloned()),
+            "%D" => words.extend(std::env::current_dir().map(OsString::from)),
+            _ => {
+                let word = word.replace("%N", &plan.size.to_string()).replace("%M", &machines.to_string());
+                if let Some(at) = word.find('%').filter(|_| !word.contains("%%")) {
+                    refuse(
+                        &format!(
+                            "{variable}: {} cannot be filled in",
+                            word[at..].chars().take(2).collect::<String>()
+                        ),
+                        "Use %N, %M, %P, %A, %C and %D, the last four as words of their own.",
+                    );
+                }
+                words.push(word.replace("%%", "%").into());
+            }
+        }
+    }
+    words
+}
+
+/// Becomes another launcher.
+fn become_launcher(words: &[OsString]) -> ! {
+    let e = Command::new(&words[0]).args(&words[1..]).exec();
+    refuse(
+        &format!("{} cannot be run: {e}", words[0].to_string_lossy()),
+        "Install that launcher, name another in MPIRUN_CMD or PMIRUN_CMD, or leave -spawner out.",
+    )
+}
+
 fn main() {
     let o = parse().unwrap_or_else(|e| refuse(&e.to_string(), "Try gasnetrun --help."));
-    let Some(processes) = o.processes else {
+    let Some(size) = o.processes else {
         refuse("the number of processes is missing", "Say how many: gasnetrun -n N program")
     };
     let Some(program) = o.program else {
         refuse("the program is missing", "Say what to run: gasnetrun -n N program [arguments]")
     };
+    let plan = Plan {
+        size,
+        program,
+        args: o.args,
+        bind: o.bind,
+        cores: o.cores,
+        prefix: o.prefix,
+        fixed_addresses: o.fixed_addresses,
+        verbose: o.verbose,
+    };
+    let machines = o.machines.unwrap_or(1);
+    let foreign = match o.spawner {
+        Spawner::Fork => None,
+        Spawner::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, machines)),
+        Spawner::Pmi => Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, machines)),
+    };
+    if machines > 1 && foreign.is_none() {
+        eprintln!("*** gasnetrun: -N {machines}: all processes run on this one machine");
+    }
     if o.verbose || o.dry {
-        let words: Vec<String> = std::iter::once(&program).chain(&o.args).map(quoted).collect();
-        eprintln!("gasnetrun: {processes} processes on this machine: {}", words.join(" "));
+        match &foreign {
+            Some(words) => eprintln!("gasnetrun: {}", shown(words)),
+            None => {
+                let words: Vec<OsString> =
+                    std::iter::once(&plan.program).chain(&plan.args).cloned().collect();
+                eprintln!("gasnetrun: {size} processes on this machine: {}", shown(&words));
+            }
+        }
     }
     if o.dry {
         exit(0);
     }
-    match gasnet::boot::gasnetrun::run(processes, &program, &o.args) {
+    if let Some(words) = foreign {
+        become_launcher(&words);
+    }
+    match run(&plan) {
         Ok(code) => exit(code),
         Err(e) => {
             eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);

@@ -1,12 +1,16 @@
 //! The launcher `gasnetrun` for one machine: starts a program as the ranks of a job, and on the other side finds the
 //! seat that the launcher left for this process. Called by the program `gasnetrun` and by [`super::start`].
+//!
+//! Whatever is special to a rank (its CPUs, its addresses, its seat) is arranged in the new process, after the fork and
+//! before the program takes over.
 
 use super::Error;
 use super::rank::Seat;
 use super::supervisor::{Role, Supervisor};
 use super::wire::{Head, Kind};
-use crate::env;
-use crate::os::{self, process, signal, socket};
+use crate::os::cpu::{self, Mask};
+use crate::os::{self, clock, process, signal, socket};
+use crate::{env, report};
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -50,24 +54,114 @@ pub(super) fn seat() -> Result<Option<Seat>, Error> {
     Ok(Some(seat))
 }
 
-/// Runs `program` with `args` as a job of `size` ranks on this machine; returns the exit code of the job.
+/// Which CPUs each rank is bound to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// Those that the launcher may use.
+    None,
+    /// Cores of its own, in turn.
+    Core,
+    /// Those near one memory, neighbouring ranks together.
+    Numa,
+}
+
+/// What is to be started, and how.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Ranks.
+    pub size: u32,
+    /// Which program; found through PATH unless the name has a slash.
+    pub program: OsString,
+    /// Its arguments.
+    pub args: Vec<OsString>,
+    /// Which CPUs each rank is bound to.
+    pub bind: Bind,
+    /// Cores per rank, with [`Bind::Core`].
+    pub cores: u32,
+    /// Puts the rank in front of each line that it prints.
+    pub prefix: bool,
+    /// Has the ranks loaded at the same addresses, without randomisation.
+    pub fixed_addresses: bool,
+    /// Tells the processes of the ranks, and how the job ended.
+    pub verbose: bool,
+}
+
+/// Runs a program as a job of ranks on this machine; returns the exit code of the job.
 ///
 /// # Errors
 /// If the program cannot be run, or the processes cannot be started.
-pub fn run(size: u32, program: &OsString, args: &[OsString]) -> Result<i32, Error> {
-    check(program)?;
+pub fn run(plan: &Plan) -> Result<i32, Error> {
+    check(&plan.program)?;
     env::check_all();
     let text = |s: &OsString| {
         CString::new(s.as_bytes()).map_err(|_| Error::new("an argument contains a zero byte", "Remove it."))
     };
-    let name = text(program)?;
+    let name = text(&plan.program)?;
     let mut argv = vec![name.clone()];
-    for a in args {
+    for a in &plan.args {
         argv.push(text(a)?);
     }
-    match Supervisor::new(size)?.start()? {
-        Role::Supervisor(supervisor) => Ok(supervisor.watch()),
-        Role::Rank(seat) => become_program(seat, &name, &argv),
+    let places = places(plan);
+    let supervisor = Supervisor::new(plan.size)?;
+    let began = clock::now_ns();
+    match if plan.prefix { supervisor.prefix() } else { supervisor }.start()? {
+        Role::Supervisor(supervisor) => {
+            if plan.verbose {
+                for (rank, pid) in supervisor.pids().iter().enumerate() {
+                    let place = places.get(rank % places.len().max(1));
+                    let cpus = place.map_or(String::new(), |m| format!(" on CPUs {m:?}"));
+                    eprintln!("gasnetrun: rank {rank} is process {pid}{cpus}");
+                }
+            }
+            let code = supervisor.watch();
+            if plan.verbose {
+                let seconds = (clock::now_ns() - began) as f64 / 1e9;
+                eprintln!("gasnetrun: the job ended after {seconds:.3} s with exit code {code}");
+            }
+            Ok(code)
+        }
+        Role::Rank(seat) => {
+            if let Some(m) = places.get(seat.rank as usize % places.len().max(1)) {
+                m.bind();
+            }
+            if plan.fixed_addresses && !process::fix_addresses() {
+                report::line(format_args!(
+                    "rank {}: the system does not let addresses be fixed (--no-aslr)",
+                    seat.rank
+                ));
+            }
+            become_program(seat, &name, &argv)
+        }
+    }
+}
+
+/// The CPUs of the ranks, in turn; none if they are not bound.
+fn places(plan: &Plan) -> Vec<Mask> {
+    let Some(all) = Mask::of_thread() else { return Vec::new() };
+    match plan.bind {
+        Bind::None => Vec::new(),
+        Bind::Core => {
+            let cores = cpu::cores(&all);
+            let wanted = plan.size as usize * plan.cores as usize;
+            if wanted > cores.len() {
+                report::line(format_args!(
+                    "gasnetrun: --bind core: {wanted} cores are wanted, but there are {}; some ranks share theirs",
+                    cores.len()
+                ));
+            }
+            let each = (plan.cores as usize).min(cores.len());
+            (0..plan.size as usize)
+                .map(|rank| {
+                    (0..each).fold(Mask::of([]), |m, i| m.or(&cores[(rank * each + i) % cores.len()]))
+                })
+                .collect()
+        }
+        Bind::Numa => {
+            let nodes = cpu::numa_nodes(&all);
+            (0..plan.size as usize)
+                .map(|rank| nodes[rank * nodes.len() / plan.size as usize].clone())
+                .collect()
+        }
     }
 }
 

@@ -6,17 +6,26 @@
 //! | [`alone`] | a job of one process |
 //! | [`fork`] | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor |
 //! | [`gasnetrun`] | the launcher: starts a program as ranks; and the rank's side of that |
-//! | [`supervisor`] | the process that starts the ranks, carries their barriers, and ends the job; both launchers use it |
+//! | [`foreign`] | mpiexec, mpirun, srun: the processes find each other by PMI or PMIx and get a supervisor |
+//! | [`pmi`], [`pmix`] | what those launchers offer |
+//! | [`supervisor`] | the process that starts or adopts the ranks, carries their barriers, and ends the job; all spawners use it |
+//! | [`ward`] | one rank as its supervisor sees it |
+//! | [`streams`] | the output of ranks, line by line with the rank in front |
 //! | [`rank`] | a process that has a supervisor |
 //! | [`control`] | the job-control memory: the exit word, one line per rank |
 //! | [`wire`] | the messages between a rank and its supervisor |
 
 pub mod alone;
 pub mod control;
+mod foreign;
 pub mod fork;
 pub mod gasnetrun;
+mod pmi;
+mod pmix;
 pub mod rank;
+mod streams;
 pub mod supervisor;
+mod ward;
 pub mod wire;
 
 use crate::env;
@@ -84,19 +93,69 @@ impl core::fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Makes this process part of a job: a rank of the launcher that started it; or, with GASNET_PSHM_NODES, one of the
-/// ranks that it forks, in which case the calling process itself stays behind as their supervisor and never returns;
-/// or else a job of its own.
+/// How the processes of a job come to be, as GASNET_SPAWN_CONTROL names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spawner {
+    Alone,
+    Fork,
+    Pmi,
+    Pmix,
+}
+
+/// Who started this process: what GASNET_SPAWN_CONTROL says, or else what the environment tells.
+fn spawner() -> Spawner {
+    if let Some(i) = env::word("GASNET_SPAWN_CONTROL") {
+        return [Spawner::Alone, Spawner::Fork, Spawner::Pmi, Spawner::Pmix][i];
+    }
+    let several = foreign::expected().is_none_or(|(n, ..)| n > 1);
+    let forks = env::int("GASNET_PSHM_NODES").is_some_and(|n| n > 1);
+    match () {
+        // A single process that a launcher started may still fork its peers.
+        () if forks && !(several && (pmi::offered() || pmix::offered())) => Spawner::Fork,
+        () if pmi::offered() => Spawner::Pmi,
+        () if pmix::offered() => Spawner::Pmix,
+        () => Spawner::Alone,
+    }
+}
+
+/// Makes this process part of a job: a rank of the launcher that started it, ours or another; or, with
+/// GASNET_PSHM_NODES, one of the ranks that it forks, in which case the calling process itself stays behind as their
+/// supervisor and never returns; or else a job of its own.
 ///
 /// Afterwards `core::exit::install` arms the ways out. Called once per process, before it has other threads.
 pub fn start() -> Result<Box<dyn Bootstrap>, Error> {
     if let Some(seat) = gasnetrun::seat()? {
         return Ok(Box::new(rank::Rank::join(seat)?));
     }
-    match env::int("GASNET_PSHM_NODES").unwrap_or(1) {
-        ..=1 => Ok(Box::new(alone::Alone::new()?)),
-        n => Ok(Box::new(fork::start(n as u32)?)),
+    let foreign = |rank: Option<rank::Rank>| -> Result<Box<dyn Bootstrap>, Error> {
+        Ok(match rank {
+            Some(rank) => Box::new(rank),
+            None => Box::new(alone::Alone::new()?),
+        })
+    };
+    match spawner() {
+        Spawner::Pmi => foreign(foreign::by_pmi()?),
+        Spawner::Pmix => foreign(foreign::by_pmix()?),
+        Spawner::Fork => match env::int("GASNET_PSHM_NODES").unwrap_or(1) {
+            ..=1 => Ok(Box::new(alone::Alone::new()?)),
+            n => Ok(Box::new(fork::start(n as u32)?)),
+        },
+        Spawner::Alone => {
+            if env::word("GASNET_SPAWN_CONTROL").is_none() {
+                foreign::not_alone()?;
+            }
+            Ok(Box::new(alone::Alone::new()?))
+        }
     }
+}
+
+/// How many seconds the ranks of a job of this size may take to leave once they are told to.
+fn exit_seconds(size: u32) -> f64 {
+    let part = |name| env::seconds(name).unwrap_or_default();
+    env::seconds("GASNET_EXITTIMEOUT").unwrap_or_else(|| {
+        let grown = part("GASNET_EXITTIMEOUT_MIN") + f64::from(size) * part("GASNET_EXITTIMEOUT_FACTOR");
+        grown.min(part("GASNET_EXITTIMEOUT_MAX"))
+    })
 }
 
 /// Warns of threads that will stay behind in the supervisor.

@@ -1,5 +1,5 @@
 //! The process that starts the ranks of a host, carries their barriers and exchanges, watches them, and ends the job.
-//! Used by `boot::fork` and `boot::gasnetrun`.
+//! Used by `boot::fork` and `boot::gasnetrun`; by `boot::foreign` for ranks that it did not start but that connect to it.
 //!
 //! Invariants: [`Supervisor::watch`] returns only when every rank is gone (or cannot be killed); it waits for
 //! processes, never for descriptors, which children of ranks may keep open. No rank is waited for without a deadline
@@ -8,17 +8,21 @@
 //! How a job ends: a rank that leaves sets the exit word. The others get some grace to come to their own end. Then the
 //! leave word is set, which a rank that polls sees by itself; a knock on the control socket interrupts one that does
 //! not. Who is still there some time later is killed.
+//!
+//! A rank that connects is admitted if it knows the cookie and belongs to the same user; with its answer it gets the
+//! memory files of the job. Its launcher passes signals on to it, so the supervisor heeds none of those.
 
 use super::Error;
 use super::control::{Cause, Decision, JobControl};
 use super::rank::Seat;
-use super::wire::{self, Assembly, Head, Kind};
+use super::streams::Stream;
+use super::ward::{self, Ward};
+use super::wire::{self, Head, Kind};
 use crate::os::memory::MemFd;
 use crate::os::process::{Ended, Forked, Liveness};
 use crate::os::signal::{Action, Arrived, Queue, Set};
 use crate::os::{self, clock, process, signal, socket};
 use crate::{env, report};
-use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
@@ -28,12 +32,13 @@ const MS: u64 = 1_000_000;
 const GRACE_GOOD: u64 = 1000 * MS;
 /// Grace after an exit with another code.
 const GRACE_BAD: u64 = 250 * MS;
-/// How long ranks may take to leave when told to, unless GASNET_EXITTIMEOUT says otherwise.
-const LEAVING: u64 = 700 * MS;
-/// How long the status of a process is waited for whose child, the rank, is gone.
-const SETTLE: u64 = 200 * MS;
 /// How long a killed process may take to vanish.
 const KILLED: u64 = 5000 * MS;
+/// When some ranks have called `gasnet_init` and others have not, this is told after so long, and again each time
+/// twice as long has gone by.
+const LATE: u64 = 10_000 * MS;
+/// How long a connection may take to say who it is.
+const INTRODUCTION: u32 = 1000;
 
 /// Signals that ask the job to end.
 const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -47,61 +52,6 @@ pub enum Role {
     Rank(Seat),
     /// The process that called; it goes on with [`Supervisor::watch`].
     Supervisor(Box<Supervisor>),
-}
-
-/// One rank as its supervisor sees it.
-#[derive(Debug)]
-struct Ward {
-    rank: u32,
-    control: &'static JobControl,
-    /// The process that we started.
-    child: u32,
-    /// How it ended, if it has.
-    ended: Option<Ended>,
-    /// The process that became the rank: usually the child, sometimes a process that the child started.
-    rank_pid: Option<u32>,
-    /// Watches `rank_pid` if that is not the child.
-    watch: Option<OwnedFd>,
-    /// When `rank_pid` ended, if we watch it.
-    rank_gone: Option<u64>,
-    socket: Option<OwnedFd>,
-    /// Messages for which the socket had no room.
-    outgoing: VecDeque<Rc<Vec<u8>>>,
-    in_barrier: bool,
-    giving: Assembly,
-    given: Option<Vec<u8>>,
-    killed_by_us: bool,
-}
-
-impl Ward {
-    fn gone(&self) -> bool {
-        self.ended.is_some() && (self.watch.is_none() || self.rank_gone.is_some())
-    }
-
-    fn send(&mut self, message: Rc<Vec<u8>>) {
-        self.outgoing.push_back(message);
-        self.flush();
-    }
-
-    fn flush(&mut self) {
-        let Some(fd) = &self.socket else { return self.outgoing.clear() };
-        while let Some(message) = self.outgoing.front() {
-            match socket::send(fd.as_raw_fd(), message, false) {
-                Ok(()) => {
-                    self.control.count_sent(self.rank);
-                    self.outgoing.pop_front();
-                }
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => return self.outgoing.clear(),
-            }
-        }
-    }
-
-    /// The process that is to be named to the user.
-    fn pid(&self) -> u32 {
-        self.rank_pid.unwrap_or(self.child)
-    }
 }
 
 /// How far the end of the job has come.
@@ -135,25 +85,43 @@ pub struct Supervisor {
     requested: bool,
     /// A crash that came after an exit with code 0.
     late_crash: Option<i32>,
+    /// Where ranks connect that we did not start; `None` when all have, or when there are none.
+    listener: Option<OwnedFd>,
+    /// What the ranks print, if it passes through us.
+    streams: Option<Vec<Stream>>,
+    /// When the first rank called `gasnet_init`, and when to tell of those that have not.
+    begun: Option<(u64, u64)>,
+    /// How long the others may take then; `None`: for ever.
+    patience: Option<u64>,
 }
 
 impl Supervisor {
     /// Prepares a job of `size` ranks, and takes over the signals of this process.
     pub fn new(size: u32) -> Result<Supervisor, Error> {
-        let leaving = env::seconds("GASNET_EXITTIMEOUT").map_or(LEAVING, |s| (s * 1e9) as u64);
-        let cookie = clock::now_ns() ^ u64::from(process::pid()) << 40 ^ clock::tick() << 8;
+        let cookie = process::random().map_err(|e| Error::system("cannot get a random number", &e))?;
+        Supervisor::with(size, cookie, true)
+    }
+
+    /// `requests`: whether signals that ask the job to end are ours to pass on.
+    fn with(size: u32, cookie: u64, requests: bool) -> Result<Supervisor, Error> {
+        let leaving = (super::exit_seconds(size) * 1e9) as u64;
+        let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
         process::maximize_descriptors();
         let (file, control) = JobControl::create(size, cookie)?;
         let memory = |name| MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e));
         let files = [file, memory(c"gasnet-arena")?, memory(c"gasnet-segments")?, memory(c"gasnet-scratch")?];
-        // Ignored signals stay ignored, as nohup and its like want it.
         let mut ours = vec![libc::SIGCHLD];
-        ours.extend(
-            REQUESTS
-                .into_iter()
-                .chain(PASSED_ON)
-                .filter(|&s| signal::disposition(s) != signal::Disposition::Ignore),
-        );
+        if requests {
+            // Ignored signals stay ignored, as nohup and its like want it.
+            ours.extend(
+                REQUESTS
+                    .into_iter()
+                    .chain(PASSED_ON)
+                    .filter(|&s| signal::disposition(s) != signal::Disposition::Ignore),
+            );
+        } else {
+            REQUESTS.into_iter().chain(PASSED_ON).for_each(signal::ignore);
+        }
         let ours = Set::of(&ours);
         let old_actions = [libc::SIGCHLD, libc::SIGPIPE].map(|s| (s, signal::action(s)));
         // An ignored SIGCHLD would have the system reap our children.
@@ -175,7 +143,28 @@ impl Supervisor {
             stage: Stage::Running,
             requested: false,
             late_crash: None,
+            listener: None,
+            streams: None,
+            begun: None,
+            patience: (patience > 0.0).then_some((patience * 1e9) as u64),
         })
+    }
+
+    /// Has the output of the ranks pass through this process, which puts the rank in front of each line.
+    pub fn prefix(mut self) -> Supervisor {
+        self.streams = Some(Vec::new());
+        self
+    }
+
+    /// The supervisor of ranks that connect to `listener` and know the cookie; rank 0 is this process.
+    pub fn adopt(size: u32, cookie: u64, listener: OwnedFd, rank_0: u32) -> Result<Supervisor, Error> {
+        let mut s = Supervisor::with(size, cookie, false)?;
+        s.wards = (0..size).map(|rank| Ward::expected(rank, s.control)).collect();
+        s.wards[0].child = rank_0;
+        // What cannot be watched is gone already.
+        s.wards[0].watch = process::pidfd(rank_0).ok();
+        s.listener = Some(listener);
+        Ok(s)
     }
 
     /// Starts all ranks.
@@ -189,35 +178,49 @@ impl Supervisor {
                 Ok(pair) => pair,
                 Err(e) => return Err(self.give_up(rank, &e)),
             };
+            let mut pipes = match self.pipes(rank) {
+                Ok(pipes) => pipes,
+                Err(e) => return Err(self.give_up(rank, &e)),
+            };
             // SAFETY: the child goes on with what needs no lock of another thread, or, where the program has other
             // threads, was warned of them (`report_many_threads`).
             match unsafe { process::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
-                Ok(Forked::Parent(child)) => self.wards.push(Ward {
-                    rank,
-                    control: self.control,
-                    child,
-                    ended: None,
-                    rank_pid: None,
-                    watch: None,
-                    rank_gone: None,
-                    socket: Some(here),
-                    outgoing: VecDeque::new(),
-                    in_barrier: false,
-                    giving: Assembly::default(),
-                    given: None,
-                    killed_by_us: false,
-                }),
+                Ok(Forked::Parent(child)) => {
+                    self.wards.push(Ward::of_child(rank, self.control, child, here));
+                    pipes.clear();
+                }
                 Ok(Forked::Child) => {
                     if !process::die_with_parent(own) {
                         os::exit_now(1);
                     }
                     drop(here);
+                    for (standard, pipe) in [1, 2].into_iter().zip(&pipes) {
+                        process::redirect(standard, pipe.as_fd());
+                    }
                     return Ok(Role::Rank(self.into_seat(rank, there)));
                 }
             }
         }
         Ok(Role::Supervisor(Box::new(self)))
+    }
+
+    /// Where this rank is to print, if that passes through us.
+    fn pipes(&mut self, rank: u32) -> std::io::Result<Vec<OwnedFd>> {
+        let mut ends = Vec::new();
+        if let Some(streams) = &mut self.streams {
+            for standard in [1, 2] {
+                let (stream, end) = Stream::new(rank, standard)?;
+                streams.push(stream);
+                ends.push(end);
+            }
+        }
+        Ok(ends)
+    }
+
+    /// The processes that were started, by rank.
+    pub fn pids(&self) -> Vec<u32> {
+        self.wards.iter().map(|w| w.child).collect()
     }
 
     /// In a new process: puts back what the supervisor changed, and keeps only what a rank needs.
@@ -247,7 +250,8 @@ impl Supervisor {
         loop {
             let now = clock::now_ns();
             self.advance(now);
-            if self.wards.iter().all(Ward::gone) {
+            if self.wards.iter().all(Ward::gone) && (self.listener.is_none() || self.stage != Stage::Running)
+            {
                 break;
             }
             if matches!(self.stage, Stage::Killed(until) if now >= until) {
@@ -258,10 +262,13 @@ impl Supervisor {
             while let Some(arrived) = self.signals.next() {
                 self.on_signal(arrived);
             }
+            self.admit();
             for i in 0..self.wards.len() {
                 self.serve(i);
             }
+            self.streams.iter_mut().flatten().for_each(Stream::pass_on);
         }
+        self.streams.iter_mut().flatten().for_each(Stream::finish);
         let code = self.control.decision().map_or(0, |d| d.code);
         match self.late_crash {
             Some(crash) if code == 0 => crash,
@@ -281,17 +288,27 @@ impl Supervisor {
         for w in &self.wards {
             let more = if w.outgoing.is_empty() { 0 } else { libc::POLLOUT };
             polled.push(entry(w.socket.as_ref(), more));
-            polled.push(entry(w.watch.as_ref().filter(|_| w.rank_gone.is_none()), 0));
+            polled.push(entry(w.watched(), 0));
         }
+        polled.push(entry(self.listener.as_ref(), 0));
+        polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd(), 0)));
         let stage = match self.stage {
             Stage::Running => None,
             Stage::Grace(t) | Stage::Leaving(t) | Stage::Killed(t) => Some(t),
         };
         let settle = match self.stage {
-            Stage::Running => self.wards.iter().filter_map(|w| w.rank_gone).map(|t| t + SETTLE).min(),
+            Stage::Running => {
+                self.wards.iter().filter_map(|w| w.rank_gone.map(|t| w.settled_at(t, now))).min()
+            }
             _ => None,
         };
-        let until = stage.into_iter().chain(settle).min();
+        let late = match (self.stage, self.begun) {
+            (Stage::Running, Some((first, next))) => {
+                self.patience.map(|p| first + p).into_iter().chain([next]).min()
+            }
+            _ => None,
+        };
+        let until = stage.into_iter().chain(settle).chain(late).min();
         let ms = until.map(|t| t.saturating_sub(now).div_ceil(MS).min(60_000) as u32);
         socket::poll(polled, ms);
     }
@@ -300,6 +317,7 @@ impl Supervisor {
     fn advance(&mut self, now: u64) {
         if self.stage == Stage::Running {
             self.settle(now);
+            self.look_at_late(now);
             let Some(d) = self.control.decision() else { return };
             let grace = match d {
                 Decision { cause: Cause::Killed | Cause::Supervisor, .. } => 0,
@@ -310,6 +328,8 @@ impl Supervisor {
         }
         if matches!(self.stage, Stage::Grace(t) if now >= t) {
             self.control.let_leave();
+            // Who comes now comes too late.
+            self.listener = None;
             let knock = Rc::new(Head::new(Kind::Leave).bytes().to_vec());
             for w in self.wards.iter_mut().filter(|w| !w.gone()) {
                 // Whatever else was meant for the rank does not matter any more.
@@ -352,15 +372,98 @@ impl Supervisor {
         }
     }
 
-    /// Decides about ranks that are gone while the process that started them lives on.
+    /// Decides about ranks that are gone without our having collected them.
     fn settle(&mut self, now: u64) {
         for i in 0..self.wards.len() {
-            if self.wards[i].rank_gone.is_some_and(|t| now >= t + SETTLE) && self.control.decision().is_none()
-            {
-                say(&format!("rank {i} (pid {}) ended without leaving the job", self.wards[i].pid()));
-                self.decide(i, 1, Cause::Vanished);
+            let w = &self.wards[i];
+            let Some(t) = w.rank_gone.filter(|_| self.control.decision().is_none()) else { continue };
+            match w.foreign_end().filter(|_| !w.ours) {
+                Some(Ended::Exited(code)) => self.decide(i, code, Cause::Vanished),
+                Some(Ended::Killed(signal)) => self.killed(i, signal),
+                None if now >= t + ward::SETTLE => {
+                    say(&format!("rank {i} (pid {}) ended without leaving the job", w.pid()));
+                    self.decide(i, 1, Cause::Vanished);
+                }
+                None => {}
             }
         }
+    }
+
+    /// Tells of ranks that have not called `gasnet_init` long after others have, and ends the job when it takes too long.
+    fn look_at_late(&mut self, now: u64) {
+        let late: Vec<&Ward> = self.wards.iter().filter(|w| w.rank_pid.is_none()).collect();
+        if late.is_empty() {
+            self.begun = None;
+        }
+        let Some((first, next)) = self.begun else { return };
+        let seconds = (now - first) / (1000 * MS);
+        let who = || {
+            let named: Vec<String> = late.iter().take(8).map(|w| late_rank(w)).collect();
+            let more = if late.len() > 8 { ", ..." } else { "" };
+            format!("{} of {} processes: rank {}{more}", late.len(), self.size, named.join(", rank "))
+        };
+        if self.patience.is_some_and(|p| now >= first + p) {
+            say(&format!(
+                "{seconds} s after the first, gasnet_init has not been called by {}; the job ends",
+                who()
+            ));
+            say(
+                "  Look at what they do; GASNET_SPAWN_TIMEOUT says how many seconds they may take, 0 that they may take for ever.",
+            );
+            return self.fail(1);
+        }
+        if now >= next {
+            say(&format!("{seconds} s after the first, gasnet_init has not been called by {}", who()));
+            self.begun = Some((first, now + 2 * (now - first)));
+        }
+    }
+
+    /// Lets in who has connected.
+    fn admit(&mut self) {
+        while let Some(listener) = &self.listener {
+            let Ok(new) = socket::accept(listener.as_fd()) else { return };
+            self.introduce(new);
+            if self.wards.iter().all(|w| w.socket.is_some()) {
+                self.listener = None;
+            }
+        }
+    }
+
+    /// Makes a rank of what has connected, if it is one of ours; strangers are hung up on.
+    fn introduce(&mut self, new: OwnedFd) {
+        let Ok(peer) = socket::peer(new.as_fd()) else { return };
+        let mut p = [libc::pollfd { fd: new.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+        if peer.uid != process::user() {
+            return say(&format!("process {} of user {} tried to join this job", peer.pid, peer.uid));
+        }
+        socket::poll(&mut p, Some(INTRODUCTION));
+        let mut buffer = [0; wire::HEAD + 8];
+        let said = socket::receive(new.as_raw_fd(), &mut buffer, false);
+        let cookie = self.cookie.to_ne_bytes();
+        let rank = match said.ok().and_then(|n| Head::parse(&buffer[..n])) {
+            Some((Head { kind: Kind::Join, a, .. }, data)) if data == cookie => a,
+            _ => return say(&format!("process {} tried to join this job without its cookie", peer.pid)),
+        };
+        let Some(w) = self.wards.get_mut(rank as usize).filter(|w| w.socket.is_none()) else {
+            return say(&format!(
+                "process {} tried to join this job as rank {rank}, which is taken",
+                peer.pid
+            ));
+        };
+        let Ok(watch) = process::pidfd(peer.pid) else { return };
+        let files = [0, 1, 2, 3].map(|i| self.files[i].as_fd());
+        let answer = Head { kind: Kind::Seat, a: self.size, b: 0 }.bytes();
+        if socket::send_fds(new.as_fd(), &answer, &files).is_err() {
+            return;
+        }
+        (w.child, w.rank_pid, w.watch, w.socket) = (peer.pid, Some(peer.pid), Some(watch), Some(new));
+        self.arrived();
+    }
+
+    /// One more rank has called `gasnet_init`.
+    fn arrived(&mut self) {
+        let now = clock::now_ns();
+        self.begun.get_or_insert((now, now + LATE));
     }
 
     fn decide(&self, rank: usize, code: i32, cause: Cause) {
@@ -399,17 +502,11 @@ impl Supervisor {
         self.drain(i);
         let w = &mut self.wards[i];
         w.flush();
-        if let Some(watch) = w.watch.as_ref().filter(|_| w.rank_gone.is_none()) {
-            let mut p = [libc::pollfd { fd: watch.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-            socket::poll(&mut p, Some(0));
-            if p[0].revents != 0 {
-                w.rank_gone = Some(clock::now_ns());
-            }
-        }
+        w.look();
     }
 
     fn reap(&mut self, i: usize) {
-        if self.wards[i].ended.is_some() {
+        if !self.wards[i].ours || self.wards[i].ended.is_some() {
             return;
         }
         let Some(ended) = process::reap(self.wards[i].child) else { return };
@@ -423,16 +520,11 @@ impl Supervisor {
                 if w.killed_by_us {
                     return;
                 }
-                let code = 128 + signal;
                 if decided {
-                    self.late_crash.get_or_insert(code);
+                    self.late_crash.get_or_insert(128 + signal);
                     return;
                 }
-                say(&format!(
-                    "rank {i} (pid {pid}) was killed by signal {signal} ({}); the job ends with exit code {code}",
-                    signal::name(signal)
-                ));
-                self.decide(i, code, Cause::Killed);
+                self.killed(i, signal);
             }
             Ended::Exited(_) if decided => {}
             // The rank is another process and lives on.
@@ -444,6 +536,16 @@ impl Supervisor {
                 self.decide(i, code, Cause::Vanished);
             }
         }
+    }
+
+    fn killed(&self, i: usize, signal: i32) {
+        let code = 128 + signal;
+        say(&format!(
+            "rank {i} (pid {}) was killed by signal {signal} ({}); the job ends with exit code {code}",
+            self.wards[i].child,
+            signal::name(signal)
+        ));
+        self.decide(i, code, Cause::Killed);
     }
 
     /// Ends a job of which some ranks wait for one that ended before it called `gasnet_init`.
@@ -486,11 +588,14 @@ impl Supervisor {
     fn on_message(&mut self, i: usize, head: Head, data: &[u8]) {
         let w = &mut self.wards[i];
         match head.kind {
+            // Who has connected is known.
+            Kind::Hello if !w.ours => {}
             Kind::Hello => {
                 w.rank_pid = Some(head.a);
                 if head.a != w.child {
                     w.watch = process::pidfd(head.a).ok();
                 }
+                self.arrived();
                 self.missing();
             }
             Kind::Barrier => {
@@ -517,10 +622,13 @@ impl Supervisor {
                 let e = std::io::Error::from_raw_os_error(head.a as i32);
                 if self.control.decision().is_none() {
                     say(&format!("rank {i} cannot be started: {e}"));
+                    say(
+                        "  See that the program is one for this machine, and that its interpreter or loader is there.",
+                    );
                 }
                 self.fail(if head.a as i32 == libc::ENOENT { 127 } else { 126 });
             }
-            Kind::Go | Kind::Leave => self.nonsense(i),
+            Kind::Go | Kind::Leave | Kind::Join | Kind::Seat => self.nonsense(i),
         }
     }
 
@@ -545,4 +653,15 @@ impl Supervisor {
 /// Tells the user one line.
 fn say(line: &str) {
     report::line(format_args!("{line}"));
+}
+
+/// A rank that is late, and what its process does.
+fn late_rank(w: &Ward) -> String {
+    match w.child {
+        0 => format!("{}", w.rank),
+        pid => match process::liveness(pid) {
+            Liveness::Stopped => format!("{} (pid {pid}, stopped)", w.rank),
+            _ => format!("{} (pid {pid})", w.rank),
+        },
+    }
 }

@@ -23,6 +23,10 @@ pub enum Kind {
     Leave,
     /// Started process to supervisor: the program cannot be executed, error number `a`.
     ExecFailed,
+    /// Process that has connected to supervisor: wants to be rank `a`; the cookie follows.
+    Join,
+    /// Supervisor to process that has connected: it is in, in a job of `a` ranks; the memory files come along.
+    Seat,
 }
 
 /// The head of a message.
@@ -58,8 +62,17 @@ impl Head {
     pub fn parse(message: &[u8]) -> Option<(Head, &[u8])> {
         let (head, data) = message.split_at_checked(HEAD)?;
         let word = |i: usize| u32::from_ne_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-        const KINDS: [Kind; 7] =
-            [Kind::Hello, Kind::Barrier, Kind::Go, Kind::Part, Kind::Exit, Kind::Leave, Kind::ExecFailed];
+        const KINDS: [Kind; 9] = [
+            Kind::Hello,
+            Kind::Barrier,
+            Kind::Go,
+            Kind::Part,
+            Kind::Exit,
+            Kind::Leave,
+            Kind::ExecFailed,
+            Kind::Join,
+            Kind::Seat,
+        ];
         let kind = KINDS.into_iter().find(|&k| k as u32 == word(0))?;
         Some((Head { kind, a: word(4), b: word(8) }, data))
     }

@@ -1,4 +1,5 @@
-//! How many CPUs this process may use. Called once at init, to decide how to wait.
+//! Which CPUs this process may use, and how many; binding to some of them. Called once at init, to decide how to wait,
+//! and by the launcher.
 
 use std::path::{Path, PathBuf};
 
@@ -12,34 +13,144 @@ pub fn usable() -> usize {
     n.max(1)
 }
 
+/// Words of a [`Mask`]: 8192 CPUs suffice for every kernel configuration.
+const WORDS: usize = 128;
+
+/// A set of CPUs.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Mask([u64; WORDS]);
+
+impl Mask {
+    /// Those that the calling thread may run on; `None` if the system does not tell.
+    pub fn of_thread() -> Option<Mask> {
+        let mut m = Mask([0; WORDS]);
+        // SAFETY: the mask is a live buffer of the stated size.
+        let r = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&m.0), m.0.as_mut_ptr()) };
+        (r > 0 && m.count() > 0).then_some(m)
+    }
+
+    /// These.
+    pub fn of(cpus: impl IntoIterator<Item = usize>) -> Mask {
+        let mut m = Mask([0; WORDS]);
+        for c in cpus.into_iter().filter(|c| c / 64 < WORDS) {
+            m.0[c / 64] |= 1 << (c % 64);
+        }
+        m
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|w| w.count_ones() as usize).sum()
+    }
+
+    /// Their numbers, in order.
+    pub fn cpus(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..WORDS * 64).filter(|c| self.0[c / 64] >> (c % 64) & 1 == 1)
+    }
+
+    /// Those in both.
+    pub fn and(&self, other: &Mask) -> Mask {
+        Mask(core::array::from_fn(|i| self.0[i] & other.0[i]))
+    }
+
+    /// Those in either.
+    pub fn or(&self, other: &Mask) -> Mask {
+        Mask(core::array::from_fn(|i| self.0[i] | other.0[i]))
+    }
+
+    /// Binds the calling thread, and what it will start, to these; false if the system refuses.
+    pub fn bind(&self) -> bool {
+        // SAFETY: the mask is a live buffer of the stated size.
+        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&self.0), self.0.as_ptr()) == 0 }
+    }
+
+    /// As bytes, for a message.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|w| w.to_ne_bytes()).collect()
+    }
+
+    /// From [`Mask::bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> Mask {
+        let mut m = Mask([0; WORDS]);
+        for (w, b) in m.0.iter_mut().zip(bytes.chunks_exact(8)) {
+            *w = u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
+        }
+        m
+    }
+}
+
+impl core::fmt::Debug for Mask {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_set().entries(self.cpus()).finish()
+    }
+}
+
 /// CPUs in the affinity mask of the calling thread.
 pub fn affinity() -> usize {
-    // The kernel refuses masks that are smaller than its own; 8192 CPUs suffice for every kernel configuration.
-    let mut mask = [0u64; 128];
-    // SAFETY: the mask is a live buffer of the stated size.
-    let r = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
-    if r <= 0 {
-        // SAFETY: plain query.
-        return (unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }).max(1) as usize;
-    }
-    mask.iter().map(|w| w.count_ones() as usize).sum()
+    // SAFETY: plain query.
+    let online = || unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
+    Mask::of_thread().map_or_else(online, |m| m.count())
 }
 
 /// Pins the calling thread to one of the CPUs in its affinity mask, counted round and round from 0; false if the system
 /// refuses.
 pub fn pin(nth: usize) -> bool {
-    let mut mask = [0u64; 128];
-    // SAFETY: the mask is a live buffer of the stated size.
-    let r = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&mask), mask.as_mut_ptr()) };
-    let cpus: Vec<usize> = (0..mask.len() * 64).filter(|c| mask[c / 64] >> (c % 64) & 1 == 1).collect();
-    if r <= 0 || cpus.is_empty() {
-        return false;
+    let Some(mask) = Mask::of_thread() else { return false };
+    mask.cpus().nth(nth % mask.count()).is_some_and(|c| Mask::of([c]).bind())
+}
+
+/// Whether some processes, each of which may use one of `masks`, cannot all have a CPU at a time.
+pub fn too_few(masks: &[Mask]) -> bool {
+    let all = masks.iter().fold(Mask::of([]), |a, m| a.or(m));
+    // Those confined to a set must not outnumber it; the sets that matter are the masks themselves and the whole.
+    masks.iter().chain([&all]).any(|set| masks.iter().filter(|m| m.and(set) == **m).count() > set.count())
+}
+
+/// The cores among these CPUs: CPUs of one core (hyper-threads) together.
+pub fn cores(among: &Mask) -> Vec<Mask> {
+    groups(among, |c| format!("/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list"))
+}
+
+/// These CPUs by the memory that is theirs; one group if the machine does not tell.
+pub fn numa_nodes(among: &Mask) -> Vec<Mask> {
+    let nodes = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
+    let mut lists: Vec<(usize, Mask)> = nodes
+        .filter_map(|e| {
+            let number = e.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
+            let list = std::fs::read_to_string(e.path().join("cpulist")).ok()?;
+            Some((number, Mask::of(parse_list(&list)).and(among)))
+        })
+        .filter(|(_, m)| m.count() > 0)
+        .collect();
+    lists.sort_by_key(|(number, _)| *number);
+    if lists.is_empty() {
+        return vec![among.clone()];
     }
-    let cpu = cpus[nth % cpus.len()];
-    mask.fill(0);
-    mask[cpu / 64] = 1 << (cpu % 64);
-    // SAFETY: as above.
-    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&mask), mask.as_ptr()) == 0 }
+    lists.into_iter().map(|(_, m)| m).collect()
+}
+
+fn groups(among: &Mask, file: impl Fn(usize) -> String) -> Vec<Mask> {
+    let mut found: Vec<Mask> = Vec::new();
+    for c in among.cpus() {
+        if found.iter().any(|m| m.cpus().any(|x| x == c)) {
+            continue;
+        }
+        let list = std::fs::read_to_string(file(c)).unwrap_or_default();
+        found.push(Mask::of(parse_list(&list).into_iter().chain([c])).and(among));
+    }
+    found
+}
+
+/// The numbers in a list such as `0-2,5`.
+fn parse_list(text: &str) -> Vec<usize> {
+    text.trim()
+        .split(',')
+        .filter_map(|part| {
+            let (a, b) = part.split_once('-').unwrap_or((part, part));
+            Some(a.parse().ok()?..=b.parse::<usize>().ok()?)
+        })
+        .flatten()
+        .collect()
 }
 
 /// CPU time per time that control groups (version 1 or 2) grant to this process, if they limit it.
@@ -105,6 +216,23 @@ mod tests {
     fn at_least_one() {
         assert!(usable() >= 1);
         assert!(usable() <= affinity());
+    }
+
+    #[test]
+    fn masks() {
+        let m = Mask::of([0, 3, 64]);
+        assert_eq!((m.count(), Mask::from_bytes(&m.bytes())), (3, m.clone()));
+        assert_eq!(m.and(&Mask::of([3, 4])), Mask::of([3]));
+        assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(parse_list(""), [0usize; 0]);
+        let both = Mask::of([0, 1]);
+        assert!(!too_few(&[both.clone(), both.clone()]));
+        assert!(too_few(&[both.clone(), both.clone(), both.clone()]));
+        assert!(too_few(&[Mask::of([0]), Mask::of([0]), both.clone(), Mask::of([2, 3])]));
+        assert!(!too_few(&[Mask::of([0]), Mask::of([1])]));
+        let all = Mask::of_thread().unwrap();
+        assert_eq!(cores(&all).iter().fold(Mask::of([]), |a, m| a.or(m)), all);
+        assert_eq!(numa_nodes(&all).iter().fold(Mask::of([]), |a, m| a.or(m)), all);
     }
 
     #[test]

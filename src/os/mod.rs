@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod cpu;
 pub mod futex;
+pub mod library;
 pub mod limits;
 pub mod locks;
 pub mod memory;
@@ -81,11 +82,15 @@ impl Drop for TextFile {
     }
 }
 
-fn write_all(fd: i32, bytes: &[u8]) {
+/// Writes all of `bytes`, ignoring failures; async-signal-safe.
+pub fn write_all(fd: i32, bytes: &[u8]) {
     let mut rest = bytes;
     while !rest.is_empty() {
         // SAFETY: the pointer and length are those of a live slice.
         let n = unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) };
+        if n < 0 && errno() == libc::EINTR {
+            continue;
+        }
         if n <= 0 {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString};
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
 /// Number of this process. Async-signal-safe.
 pub fn pid() -> u32 {
@@ -175,8 +175,7 @@ pub fn reap(child: u32) -> Option<Ended> {
             0 => return None,
             -1 if super::errno() == libc::EINTR => continue,
             -1 => return Some(Ended::Exited(0)),
-            _ if libc::WIFSIGNALED(status) => return Some(Ended::Killed(libc::WTERMSIG(status))),
-            _ if libc::WIFEXITED(status) => return Some(Ended::Exited(libc::WEXITSTATUS(status))),
+            _ if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) => return Some(decode(status)),
             _ => return None,
         }
     }
@@ -191,6 +190,123 @@ pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     }
     // SAFETY: a descriptor that was just opened and belongs to nobody else.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// How the process ended that this descriptor watches, which need not be a child of this process; `None` if it runs,
+/// or if the system does not tell. `pid` is its number.
+pub fn ended(pidfd: &OwnedFd, pid: u32) -> Option<Ended> {
+    /// As far as the first version of the kernel's structure goes.
+    #[repr(C)]
+    struct Info {
+        mask: u64,
+        cgroup: u64,
+        numbers: [u32; 11],
+        status: i32,
+    }
+    const GET_INFO: libc::c_ulong = 0xC040_FF0B;
+    const EXIT: u64 = 1 << 3;
+    let mut info = Info { mask: EXIT, cgroup: 0, numbers: [0; 11], status: 0 };
+    // SAFETY: the request carries the size of the structure, 64 bytes, which is live.
+    let r = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, &mut info) };
+    if r == 0 && info.mask & EXIT != 0 {
+        return Some(decode(info.status));
+    }
+    // Older kernels, and whose parent has not collected it yet.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    if parse_state(&stat) != Liveness::Dead {
+        return None;
+    }
+    let end = stat.iter().rposition(|&c| c == b')')?;
+    let last = stat[end..].split(|&c| c == b' ').next_back()?;
+    std::str::from_utf8(last).ok()?.trim().parse().ok().map(decode)
+}
+
+/// What a status of the wait functions says of a process that has ended.
+fn decode(status: i32) -> Ended {
+    if libc::WIFSIGNALED(status) {
+        Ended::Killed(libc::WTERMSIG(status))
+    } else {
+        Ended::Exited(libc::WEXITSTATUS(status))
+    }
+}
+
+/// Makes the calling process, which was just forked, the child of nobody who would have to wait for it: forks once more
+/// and ends the first. Returns in the second.
+///
+/// # Safety
+/// As for [`fork`].
+pub unsafe fn detach() {
+    // SAFETY: as promised by the caller.
+    match unsafe { fork() } {
+        Ok(Forked::Child) => {}
+        Ok(Forked::Parent(_)) => super::exit_now(0),
+        Err(_) => super::exit_now(1),
+    }
+}
+
+/// Waits for a child that is about to end.
+pub fn await_child(child: u32) -> Ended {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a live variable.
+        match unsafe { libc::waitpid(child as i32, &mut status, 0) } {
+            -1 if super::errno() == libc::EINTR => {}
+            -1 => return Ended::Exited(0),
+            _ => return decode(status),
+        }
+    }
+}
+
+/// Closes every descriptor but the standard ones and this one; standard input and output lead nowhere afterwards.
+pub fn close_all_but(keep: RawFd) {
+    let close = |first: u32, last: u32| {
+        if first <= last {
+            // SAFETY: the caller is alone in a process of its own; nobody uses these descriptors any more.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    };
+    null_stdin();
+    // SAFETY: plain system call.
+    unsafe { libc::dup2(0, 1) };
+    let keep = keep.max(2) as u32;
+    close(3, keep - 1);
+    close(keep + 1, u32::MAX);
+}
+
+/// Gives this process (thread, to be precise) a name that tools show; at most 15 bytes of it.
+pub fn set_name(name: &CStr) {
+    // SAFETY: NUL-terminated.
+    unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+}
+
+/// Effective user of this process.
+pub fn user() -> u32 {
+    // SAFETY: plain query.
+    unsafe { libc::geteuid() }
+}
+
+/// A number that nobody can guess.
+pub fn random() -> io::Result<u64> {
+    let mut bytes = [0u8; 8];
+    // SAFETY: a live buffer of the stated size; 8 bytes are never cut short.
+    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
+        8 => Ok(u64::from_ne_bytes(bytes)),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has the programs that this process will become loaded at the same addresses every time; false if the system refuses.
+pub fn fix_addresses() -> bool {
+    // SAFETY: plain system call; this value only asks.
+    let old = unsafe { libc::personality(0xffff_ffff) };
+    // SAFETY: plain system call.
+    old >= 0 && unsafe { libc::personality((old | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) } >= 0
+}
+
+/// Makes descriptor `standard` lead where `to` leads.
+pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) {
+    // SAFETY: plain system call.
+    unsafe { libc::dup2(to.as_raw_fd(), standard) };
 }
 
 /// Replaces this process by a program, found through PATH unless its name has a slash; comes back only if that fails.
@@ -295,5 +411,25 @@ mod tests {
         assert!(!kill(0, 0));
         assert!(!kill(u32::MAX, 0));
         assert!(kill(pid(), 0));
+    }
+
+    #[test]
+    fn how_others_ended() {
+        for (code, expected) in [(7, Ended::Exited(7)), (-1, Ended::Killed(libc::SIGKILL))] {
+            // SAFETY: the child does nothing but end.
+            let Forked::Parent(pid) = unsafe { fork() }.unwrap() else {
+                if code < 0 {
+                    kill(super::pid(), libc::SIGKILL);
+                }
+                super::super::exit_now(code)
+            };
+            let fd = pidfd(pid).unwrap();
+            while liveness(pid) != Liveness::Dead {
+                super::super::clock::sleep_ns(1_000_000);
+            }
+            assert_eq!(ended(&fd, pid), Some(expected));
+            assert_eq!(await_child(pid), expected);
+        }
+        assert_eq!(ended(&pidfd(pid()).unwrap(), pid()), None);
     }
 }

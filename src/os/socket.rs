@@ -1,5 +1,8 @@
-//! Socket pairs between two processes of one host that keep the bounds of messages, and waiting for descriptors.
+//! Sockets between two processes of one host that keep the bounds of messages, pipes, and waiting for descriptors.
 //! Called by `boot`.
+//!
+//! A listening socket has a name that no file system knows (the abstract namespace), which vanishes with it. Whoever
+//! knows the name can connect, so both sides look at the other's [`Peer`].
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -16,6 +19,202 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     }
     // SAFETY: two descriptors that were just opened and belong to nobody else.
     Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// A pipe: the end to read from, the end to write to, both closed on exec.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: room for two descriptors.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: two descriptors that were just opened and belong to nobody else.
+    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
+}
+
+/// Whether this number is that of an open descriptor.
+pub fn is_open(fd: RawFd) -> bool {
+    // SAFETY: plain query.
+    fd >= 0 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
+}
+
+/// Writes some of `bytes` and returns how many.
+pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and length are those of a live slice.
+    match unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } {
+        -1 => Err(io::Error::last_os_error()),
+        n => Ok(n as usize),
+    }
+}
+
+/// Reads what is there, waiting for the first of it; 0 at the end.
+pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and length are those of a live slice.
+    match unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) } {
+        -1 => Err(io::Error::last_os_error()),
+        n => Ok(n as usize),
+    }
+}
+
+/// Whether there is something to be read, or the other side has hung up.
+pub fn readable(fd: BorrowedFd<'_>) -> bool {
+    let mut p = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
+    poll(&mut p, Some(0));
+    p[0].revents != 0
+}
+
+/// The address of this name in the abstract namespace, and its length.
+fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
+    // SAFETY: all-zero is a valid address; its path then starts with the zero that marks the abstract namespace.
+    let mut a: libc::sockaddr_un = unsafe { core::mem::zeroed() };
+    a.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    if name.len() + 1 > a.sun_path.len() {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    for (to, from) in a.sun_path[1..].iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    Ok((a, (core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len()) as libc::socklen_t))
+}
+
+fn unconnected(flags: i32) -> io::Result<OwnedFd> {
+    // SAFETY: plain system call.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Listens under this name, with room for so many that have not been accepted yet.
+pub fn listen(name: &str, room: u32) -> io::Result<OwnedFd> {
+    let (a, len) = address(name)?;
+    let fd = unconnected(libc::SOCK_NONBLOCK)?;
+    // SAFETY: an address of the stated length.
+    let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const a).cast(), len) == 0 };
+    // SAFETY: plain system call.
+    if !bound || unsafe { libc::listen(fd.as_raw_fd(), room.min(i32::MAX as u32) as i32) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(fd)
+}
+
+/// The next one that has connected; an error of kind `WouldBlock` if there is none.
+pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    // SAFETY: the address of the other side is not asked for.
+    let fd = unsafe {
+        libc::accept4(listener.as_raw_fd(), core::ptr::null_mut(), core::ptr::null_mut(), libc::SOCK_CLOEXEC)
+    };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a descriptor that was just opened and belongs to nobody else.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Connects to whoever listens under this name.
+pub fn connect(name: &str) -> io::Result<OwnedFd> {
+    let (a, len) = address(name)?;
+    let fd = unconnected(0)?;
+    loop {
+        // SAFETY: an address of the stated length.
+        if unsafe { libc::connect(fd.as_raw_fd(), (&raw const a).cast(), len) } == 0 {
+            return Ok(fd);
+        }
+        let e = io::Error::last_os_error();
+        if e.kind() != io::ErrorKind::Interrupted {
+            return Err(e);
+        }
+    }
+}
+
+/// Who is on the other side of a connection, as the kernel noted it when the connection was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its process.
+    pub pid: u32,
+    /// Its effective user.
+    pub uid: u32,
+}
+
+/// Who is on the other side.
+pub fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
+    let mut c = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: a live structure of the stated size.
+    let r = unsafe {
+        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut c).cast(), &mut len)
+    };
+    if r != 0 { Err(io::Error::last_os_error()) } else { Ok(Peer { pid: c.pid as u32, uid: c.uid }) }
+}
+
+/// Most descriptors that go with one message.
+const MOST_FDS: usize = 4;
+/// Bytes of the control message that carries them.
+const CONTROL: usize = 64;
+
+/// Sends one message together with descriptors, at most 4, without waiting.
+pub fn send_fds(fd: BorrowedFd<'_>, message: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let bytes = size_of_val(fds) as u32;
+    // SAFETY: computes a size.
+    let space = unsafe { libc::CMSG_SPACE(bytes) } as usize;
+    if fds.len() > MOST_FDS || space > CONTROL {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    // Of words, so that it is aligned for the header of a control message.
+    let mut control = [0u64; CONTROL / 8];
+    let mut piece = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+    // SAFETY: all-zero is a valid header.
+    let mut m: libc::msghdr = unsafe { core::mem::zeroed() };
+    m.msg_iov = &mut piece;
+    m.msg_iovlen = 1;
+    m.msg_control = control.as_mut_ptr().cast();
+    m.msg_controllen = space as _;
+    // SAFETY: the control buffer has room for one message with `bytes` bytes of data; a BorrowedFd is a descriptor.
+    let r = unsafe {
+        let c = libc::CMSG_FIRSTHDR(&m);
+        (*c).cmsg_level = libc::SOL_SOCKET;
+        (*c).cmsg_type = libc::SCM_RIGHTS;
+        (*c).cmsg_len = libc::CMSG_LEN(bytes) as _;
+        core::ptr::copy_nonoverlapping(fds.as_ptr().cast::<u8>(), libc::CMSG_DATA(c), bytes as usize);
+        libc::sendmsg(fd.as_raw_fd(), &m, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
+    };
+    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits for one message and the descriptors that come with it, which are closed on exec. Its length is 0 if the peer
+/// has hung up.
+pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
+    let mut control = [0u64; CONTROL / 8];
+    let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all-zero is a valid header.
+    let mut m: libc::msghdr = unsafe { core::mem::zeroed() };
+    m.msg_iov = &mut piece;
+    m.msg_iovlen = 1;
+    m.msg_control = control.as_mut_ptr().cast();
+    m.msg_controllen = CONTROL as _;
+    // SAFETY: the header names live buffers and their sizes.
+    let n = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut m, libc::MSG_CMSG_CLOEXEC) };
+    if n < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let mut fds = Vec::new();
+    // SAFETY: the kernel has filled the control buffer; the lengths that it wrote bound the data.
+    unsafe {
+        let mut c = libc::CMSG_FIRSTHDR(&m);
+        while !c.is_null() {
+            if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
+                let data = libc::CMSG_DATA(c);
+                let bytes = (*c).cmsg_len as usize - (data as usize - c as usize);
+                for i in 0..bytes / size_of::<RawFd>() {
+                    fds.push(OwnedFd::from_raw_fd(data.cast::<RawFd>().add(i).read_unaligned()));
+                }
+            }
+            c = libc::CMSG_NXTHDR(&m, c);
+        }
+    }
+    Ok((n as usize, fds))
 }
 
 /// Sends one message; with `wait`, until there is room. A closed peer is an error, never SIGPIPE.
@@ -82,8 +281,7 @@ pub fn close_on_exec(fd: BorrowedFd<'_>, close: bool) -> io::Result<()> {
 /// # Safety
 /// Nobody else in this process uses the number as a descriptor of his own.
 pub unsafe fn inherited(fd: RawFd) -> Option<OwnedFd> {
-    // SAFETY: plain query.
-    if fd < 0 || unsafe { libc::fcntl(fd, libc::F_GETFD) } < 0 {
+    if !is_open(fd) {
         return None;
     }
     // SAFETY: it is open, and nobody else's by the caller's promise.
@@ -116,5 +314,29 @@ mod tests {
         assert!(hung_up(b.as_raw_fd()));
         assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 0);
         assert!(send(b.as_raw_fd(), b"x", true).is_err());
+    }
+
+    #[test]
+    fn descriptors_travel_and_peers_are_known() {
+        use std::os::fd::AsFd;
+        let name = format!("gasnet-test-{}", crate::os::process::pid());
+        let listener = listen(&name, 1).unwrap();
+        assert_eq!(accept(listener.as_fd()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let a = connect(&name).unwrap();
+        let b = accept(listener.as_fd()).unwrap();
+        // SAFETY: plain query.
+        let uid = unsafe { libc::geteuid() };
+        assert_eq!(peer(a.as_fd()).unwrap(), Peer { pid: crate::os::process::pid(), uid });
+        let (from, to) = pipe().unwrap();
+        send_fds(b.as_fd(), b"here", &[to.as_fd()]).unwrap();
+        drop(to);
+        let mut buffer = [0; 8];
+        let (n, mut fds) = receive_fds(a.as_fd(), &mut buffer).unwrap();
+        assert_eq!((&buffer[..n], fds.len()), (&b"here"[..], 1));
+        assert!(!readable(from.as_fd()));
+        drop(fds.pop());
+        assert_eq!(read(from.as_raw_fd(), &mut buffer).unwrap(), 0);
+        drop(listener);
+        assert!(connect(&name).is_err());
     }
 }

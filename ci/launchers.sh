@@ -1,0 +1,126 @@
+#!/bin/sh
+# Runs a command where the launcher of another job system can be used; ends with 77, and one line that says why, where
+# it cannot.
+#   ci/launchers.sh hydra COMMAND...      MPICH's mpiexec
+#   ci/launchers.sh openmpi COMMAND...    Open MPI's mpirun
+#   ci/launchers.sh slurm COMMAND...      srun, in a cluster of this one machine that is made for the command
+# On the machine that tests every change (CI=true), as root, it installs Debian's packages first.
+set -u
+launcher=$1
+shift
+# Debian keeps daemons there.
+PATH=$PATH:/usr/sbin:/sbin
+
+cannot() {
+    echo "$launcher: $*"
+    exit 77
+}
+
+# need PACKAGES PROGRAMS
+need() {
+    for program in $2; do
+        command -v "$program" >/dev/null 2>&1 || missing=$program
+    done
+    [ -z "${missing:-}" ] && return
+    if [ "${CI:-}" = true ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        apt-get update -qq >/dev/null 2>&1
+        # shellcheck disable=SC2086 # a list of words
+        DEBIAN_FRONTEND=noninteractive timeout 600 apt-get install -y -qq --no-install-recommends $1 >/dev/null 2>&1
+    fi
+    for program in $2; do
+        command -v "$program" >/dev/null 2>&1 || cannot "$program is not installed (Debian: apt-get install $1)"
+    done
+}
+
+case $launcher in
+hydra)
+    need mpich mpiexec.hydra
+    timeout 60 mpiexec.hydra -n 2 true || cannot "mpiexec.hydra cannot run true"
+    "$@"
+    exit
+    ;;
+openmpi)
+    need "openmpi-bin libpmix2" mpirun.openmpi
+    timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe -n 2 true || cannot "mpirun cannot run true"
+    "$@"
+    exit
+    ;;
+slurm) ;;
+*)
+    echo "usage: $0 hydra | openmpi | slurm COMMAND..." >&2
+    exit 2
+    ;;
+esac
+
+need "slurmctld slurmd slurm-client munge" "slurmctld slurmd srun munged"
+[ "$(id -u)" = 0 ] || cannot "a cluster of one machine can only be started by root"
+dir=$(mktemp -d)
+pids=
+stop() {
+    for pid in $pids; do
+        kill "$pid" 2>/dev/null
+    done
+    sleep 1
+    # Also what keeps a step, which may outlive it for long.
+    for environ in /proc/[0-9]*/environ; do
+        if { tr '\0' '\n' <"$environ"; } 2>/dev/null | grep -qx "SLURM_CONF=$dir/slurm.conf"; then
+            pid=${environ#/proc/}
+            pid=${pid%/environ}
+            [ "$pid" = $$ ] || kill -9 "$pid" 2>/dev/null
+        fi
+    done
+    wait 2>/dev/null
+    rm -rf "$dir"
+}
+trap stop EXIT
+trap 'exit 1' INT TERM HUP
+
+chmod 755 "$dir"
+mkdir "$dir/state" "$dir/spool"
+dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 2>/dev/null
+chmod 400 "$dir/munge.key"
+host=$(hostname -s 2>/dev/null || hostname)
+cat >"$dir/slurm.conf" <<END
+ClusterName=gasnet
+SlurmctldHost=$host(127.0.0.1)
+SlurmctldPort=16817
+SlurmdPort=16818
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket=$dir/munge.socket
+CredType=cred/munge
+StateSaveLocation=$dir/state
+SlurmdSpoolDir=$dir/spool
+SlurmctldPidFile=$dir/slurmctld.pid
+SlurmdPidFile=$dir/slurmd.pid
+SlurmctldLogFile=$dir/slurmctld.log
+SlurmdLogFile=$dir/slurmd.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SwitchType=switch/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_CPU
+MpiDefault=none
+ReturnToService=2
+KillWait=2
+NodeName=$host NodeAddr=127.0.0.1 CPUs=$(nproc) State=UNKNOWN
+PartitionName=all Nodes=$host Default=YES OverSubscribe=FORCE MaxTime=INFINITE State=UP
+END
+export SLURM_CONF="$dir/slurm.conf"
+munged --foreground --force --socket="$dir/munge.socket" --key-file="$dir/munge.key" --pid-file="$dir/munge.pid" \
+    --seed-file="$dir/munge.seed" --log-file="$dir/munge.log" >"$dir/munged.out" 2>&1 &
+pids="$pids $!"
+slurmctld -D -c >"$dir/slurmctld.out" 2>&1 &
+pids="$pids $!"
+slurmd -D -c >"$dir/slurmd.out" 2>&1 &
+pids="$pids $!"
+tries=0
+until timeout 20 srun --immediate=5 -n 1 true >"$dir/srun.out" 2>&1; do
+    tries=$((tries + 1))
+    if [ $tries -ge 10 ]; then
+        tail -n 5 "$dir"/*.log "$dir"/*.out
+        cannot "the cluster does not come up"
+    fi
+    sleep 1
+done
+"$@"

@@ -1,0 +1,219 @@
+//! Jobs that a foreign launcher starts (mpiexec, mpirun, srun): the processes find each other through the launcher's
+//! own means, and from then on have a supervisor of ours like any other job. Called by [`super::start`].
+//!
+//! Rank 0 listens under a name that nobody can guess, publishes it together with the cookie of the job, and forks the
+//! supervisor, which takes over the listening socket; all ranks connect to it and get the memory files. The launcher's
+//! means are given back before that, so that nothing of theirs is in the way later: the end of the job needs none of
+//! them, since each rank leaves with the agreed code and any launcher returns that.
+//!
+//! Invariant: the supervisor is nobody's child (clients may wait for any child), holds no descriptor of the client
+//! but standard error, and ends when all ranks are gone.
+
+use super::rank::{Rank, Seat};
+use super::supervisor::Supervisor;
+use super::wire::{Head, Kind};
+use super::{Error, pmi, pmix};
+use crate::os::process::{Ended, Forked};
+use crate::os::{self, process, socket};
+use crate::report;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+/// What a launcher offers to the processes that it has started: a place where each can leave words for all.
+pub(super) trait Offer {
+    /// Rank of this process.
+    fn rank(&self) -> u32;
+    /// Processes that the launcher has started.
+    fn size(&self) -> u32;
+    /// Leaves a word, without blanks, for all.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), Error>;
+    /// Waits until all processes are here; what they have left before can be read after.
+    fn fence(&mut self) -> Result<(), Error>;
+    /// A word that this rank has left.
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, Error>;
+    /// Gives the offer back.
+    fn finish(self: Box<Self>);
+}
+
+/// Key of the word that rank 0 leaves.
+const KEY: &str = "gasnet-job";
+
+/// The variables in which launchers tell how many processes they have started, and the launchers.
+const SIZES: &[(&str, &str)] =
+    &[("PMI_SIZE", "mpiexec"), ("OMPI_COMM_WORLD_SIZE", "mpirun"), ("SLURM_STEP_NUM_TASKS", "srun")];
+
+/// How many processes a launcher says that it has started, the variable that says so, and the launcher.
+pub(super) fn expected() -> Option<(u32, &'static str, &'static str)> {
+    SIZES
+        .iter()
+        .find_map(|&(name, launcher)| Some((crate::env::lookup(name)?.trim().parse().ok()?, name, launcher)))
+}
+
+/// Refuses to be a job of one where a launcher has started several processes, which would each be one.
+pub(super) fn not_alone() -> Result<(), Error> {
+    match expected() {
+        Some((n, name, launcher)) if n > 1 => Err(Error::new(
+            format!(
+                "{launcher} has started {n} processes ({name}={n}), but offers this one no way to find the others"
+            ),
+            match launcher {
+                "srun" => {
+                    "Start the job with srun --mpi=pmi2; or set GASNET_SPAWN_CONTROL=ALONE for a job of one process each."
+                }
+                _ => {
+                    "Start the job with gasnetrun -n N; or set GASNET_SPAWN_CONTROL=ALONE for a job of one process each."
+                }
+            },
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Joins the job by PMI.
+pub(super) fn by_pmi() -> Result<Option<Rank>, Error> {
+    join(Box::new(pmi::Pmi::open()?))
+}
+
+/// Joins the job by PMIx.
+pub(super) fn by_pmix() -> Result<Option<Rank>, Error> {
+    join(Box::new(pmix::Pmix::open()?))
+}
+
+/// Joins the job; `None` if it has one process.
+fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
+    let (rank, size) = (offer.rank(), offer.size());
+    if size == 0 || rank >= size {
+        return Err(Error::new(
+            format!("the launcher says that this is process {rank} of {size}"),
+            "Start the job with gasnetrun -n N, or tell the launcher another kind of PMI.",
+        ));
+    }
+    if size == 1 {
+        offer.finish();
+        not_alone()?;
+        return Ok(None);
+    }
+    let mut listener = None;
+    if rank == 0 {
+        let l =
+            Listener::new(size).map_err(|e| Error::system("cannot listen for the other processes", &e))?;
+        offer.put(KEY, &l.word())?;
+        listener = Some(l);
+    }
+    offer.fence()?;
+    let word = offer.get(0, KEY)?;
+    offer.finish();
+    if let Some(l) = listener {
+        l.supervise(size)?;
+    }
+    let seat = connect(rank, size, &word)?;
+    Ok(Some(Rank::join(seat)?))
+}
+
+/// Where the ranks will connect.
+struct Listener {
+    socket: OwnedFd,
+    name: String,
+    cookie: u64,
+}
+
+impl Listener {
+    fn new(size: u32) -> io::Result<Listener> {
+        let name = format!("gasnet-{:016x}{:016x}", process::random()?, process::random()?);
+        let cookie = process::random()?;
+        Ok(Listener { socket: socket::listen(&name, size)?, name, cookie })
+    }
+
+    /// What the others need to know: the machine, the name, the cookie.
+    fn word(&self) -> String {
+        format!("{}:{}:{:016x}", machine(), self.name, self.cookie)
+    }
+
+    /// Starts the supervisor, which takes over the socket.
+    fn supervise(self, size: u32) -> Result<(), Error> {
+        let rank_0 = process::pid();
+        // SAFETY: the child is to become the supervisor, which needs nothing that other threads of this process may
+        // hold but the allocator, which the C library keeps usable in a forked child.
+        match unsafe { process::fork() } {
+            Err(e) => Err(Error::system("cannot start the process that keeps the job together", &e)),
+            Ok(Forked::Parent(child)) => match process::await_child(child) {
+                Ended::Exited(0) => Ok(()),
+                _ => Err(Error::new(
+                    "cannot start the process that keeps the job together",
+                    "See ulimit -u, or start fewer processes.",
+                )),
+            },
+            Ok(Forked::Child) => {
+                // SAFETY: this process has one thread and is about to become the supervisor.
+                unsafe { process::detach() };
+                self.become_supervisor(size, rank_0)
+            }
+        }
+    }
+
+    fn become_supervisor(self, size: u32, rank_0: u32) -> ! {
+        process::close_all_but(self.socket.as_raw_fd());
+        process::set_name(c"gasnet-job");
+        match Supervisor::adopt(size, self.cookie, self.socket, rank_0) {
+            Ok(s) => os::exit_now(s.watch()),
+            Err(e) => {
+                report::line(format_args!("{}", e.cause));
+                report::line(format_args!("  {}", e.remedy));
+                os::exit_now(1)
+            }
+        }
+    }
+}
+
+/// Tells this machine, and its network, from others.
+fn machine() -> String {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let net = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    let digits: String = net.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
+    format!("{}/{digits}", boot.trim())
+}
+
+/// Takes the seat of `rank` with the supervisor that rank 0 has left word of.
+fn connect(rank: u32, size: u32, word: &str) -> Result<Seat, Error> {
+    let parts: Vec<&str> = word.split(':').collect();
+    let [host, name, cookie] = parts[..] else {
+        return Err(no_seat("what process 0 has left is not a word of ours"));
+    };
+    if host != machine() {
+        return Err(Error::new(
+            format!("process {rank} runs on another machine than process 0, or in another container"),
+            "Start all processes of the job on one machine: this library does not reach further yet.",
+        ));
+    }
+    let cookie = u64::from_str_radix(cookie, 16).map_err(|e| no_seat(&e.to_string()))?;
+    let socket = socket::connect(name).map_err(|e| no_seat(&e.to_string()))?;
+    let peer = socket::peer(socket.as_fd()).map_err(|e| no_seat(&e.to_string()))?;
+    if peer.uid != process::user() {
+        return Err(no_seat(&format!("it belongs to user {}", peer.uid)));
+    }
+    let mut hello = Head { kind: Kind::Join, a: rank, b: 0 }.bytes().to_vec();
+    hello.extend_from_slice(&cookie.to_ne_bytes());
+    socket::send(socket.as_raw_fd(), &hello, true).map_err(|e| no_seat(&e.to_string()))?;
+    let mut answer = [0; super::wire::HEAD];
+    let (n, files) = loop {
+        match socket::receive_fds(socket.as_fd(), &mut answer) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            r => break r.map_err(|e| no_seat(&e.to_string()))?,
+        }
+    };
+    let seated = Head::parse(&answer[..n]).is_some_and(|(h, _)| h.kind == Kind::Seat && h.a == size);
+    let Ok([control, arena, segments, scratch]) = <[OwnedFd; 4]>::try_from(files) else {
+        return Err(no_seat("it hung up"));
+    };
+    if !seated {
+        return Err(no_seat("it did not answer as expected"));
+    }
+    Ok(Seat { rank, size, cookie, control, arena, segments, scratch, socket })
+}
+
+fn no_seat(why: &str) -> Error {
+    Error::new(
+        format!("cannot reach the process that keeps the job together: {why}"),
+        "See whether another process of the job has ended or told of trouble.",
+    )
+}

@@ -1,0 +1,188 @@
+//! PMI-1, spoken to the launcher over the descriptor that it left in PMI_FD: MPICH's mpiexec (hydra) and its kin, and
+//! Slurm's `srun --mpi=pmi2`. Called by `boot::foreign`.
+//!
+//! The protocol is lines of `name=value` pairs, one question and one answer at a time, so no library is needed. MPI
+//! in the same process speaks over the same descriptor. If it has done so already, the conversation is joined rather than
+//! begun; if the program has MPI at all, it is not ended.
+
+use super::Error;
+use super::foreign::Offer;
+use crate::env;
+use crate::os::{library, socket};
+use core::ffi::c_void;
+use std::io;
+use std::os::fd::RawFd;
+
+/// The conversation with the launcher.
+#[derive(Debug)]
+pub(super) struct Pmi {
+    fd: RawFd,
+    rank: u32,
+    size: u32,
+    space: String,
+    read: Vec<u8>,
+    /// It was ours to begin, and is ours to end.
+    ours: bool,
+}
+
+fn trouble(what: &str) -> Error {
+    Error::new(
+        format!("the launcher's PMI does not work: {what}"),
+        "Start the job with gasnetrun -n N, or see that the descriptor of PMI_FD is open when gasnet_init is called.",
+    )
+}
+
+/// Whether a launcher offers PMI to this process.
+pub(super) fn offered() -> bool {
+    env::lookup("PMI_FD").is_some()
+}
+
+fn number(name: &str) -> Result<u32, Error> {
+    let value = env::lookup(name).ok_or_else(|| trouble(&format!("{name} is not set")))?;
+    value.trim().parse().map_err(|_| trouble(&format!("{name}={value} is not a number")))
+}
+
+/// How far MPI is, if this program has it.
+fn mpi() -> Option<bool> {
+    let f = library::function(c"MPI_Initialized")?;
+    // SAFETY: this is the type of MPI_Initialized in every MPI; it may be called at any time.
+    let initialized =
+        unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
+    let mut flag = 0;
+    Some(initialized(&mut flag) == 0 && flag != 0)
+}
+
+impl Pmi {
+    pub(super) fn open() -> Result<Pmi, Error> {
+        let fd = number("PMI_FD")? as RawFd;
+        if !socket::is_open(fd) {
+            return Err(trouble(&format!("descriptor {fd} of PMI_FD is closed")));
+        }
+        let mpi = mpi();
+        let mut p = Pmi {
+            fd,
+            rank: number("PMI_RANK")?,
+            size: number("PMI_SIZE")?,
+            space: String::new(),
+            read: Vec::new(),
+            ours: mpi.is_none(),
+        };
+        if mpi != Some(true) {
+            p.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
+        }
+        let answer = p.ask("cmd=get_my_kvsname\n", "my_kvsname")?;
+        p.space = value(&answer, "kvsname").ok_or_else(|| trouble("it tells no name"))?.to_string();
+        Ok(p)
+    }
+
+    /// Sends a question and returns the answer, which must be of this kind and tell of no error.
+    fn ask(&mut self, question: &str, kind: &str) -> Result<String, Error> {
+        self.send(question.as_bytes()).map_err(|e| trouble(&e.to_string()))?;
+        let answer = self.line().map_err(|e| trouble(&e.to_string()))?;
+        let good = value(&answer, "cmd") == Some(kind) && value(&answer, "rc").is_none_or(|rc| rc == "0");
+        if good {
+            Ok(answer)
+        } else {
+            Err(trouble(&format!("it answers {:?} to {:?}", answer, question.trim())))
+        }
+    }
+
+    fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
+        while !bytes.is_empty() {
+            match socket::write(self.fd, bytes) {
+                Ok(n) => bytes = &bytes[n..],
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn line(&mut self) -> io::Result<String> {
+        loop {
+            if let Some(end) = self.read.iter().position(|&c| c == b'\n') {
+                let line = self.read.drain(..=end).collect::<Vec<u8>>();
+                return Ok(String::from_utf8_lossy(&line).trim_end().to_string());
+            }
+            let mut buffer = [0; 4096];
+            match socket::read(self.fd, &mut buffer) {
+                Ok(0) => return Err(io::Error::other("the launcher has hung up")),
+                Ok(n) => self.read.extend_from_slice(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+}
+
+/// The value of a name in a line.
+fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
+    line.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+impl Offer for Pmi {
+    fn rank(&self) -> u32 {
+        self.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        let question = format!("cmd=put kvsname={} key={key}-{} value={value}\n", self.space, self.rank);
+        self.ask(&question, "put_result").map(drop)
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        self.ask("cmd=barrier_in\n", "barrier_out").map(drop)
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, Error> {
+        let question = format!("cmd=get kvsname={} key={key}-{rank}\n", self.space);
+        let answer = self.ask(&question, "get_result")?;
+        Ok(value(&answer, "value").unwrap_or_default().to_string())
+    }
+
+    fn finish(mut self: Box<Self>) {
+        if self.ours {
+            // What it answers no longer matters.
+            let _ = self.ask("cmd=finalize\n", "finalize_ack");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn pairs() {
+        let line = "cmd=get_result rc=0 msg=success value=a:b";
+        assert_eq!(value(line, "cmd"), Some("get_result"));
+        assert_eq!(value(line, "value"), Some("a:b"));
+        assert_eq!(value(line, "key"), None);
+    }
+
+    #[test]
+    fn a_conversation() {
+        let (ours, theirs) = socket::pair().unwrap();
+        let mut p =
+            Pmi { fd: ours.as_raw_fd(), rank: 1, size: 2, space: "kvs".into(), read: Vec::new(), ours: true };
+        let mut heard = [0; 256];
+        for answer in [&b"cmd=put_result rc=0 msg=success\n"[..], b"cmd=barrier", b"_out\n"] {
+            socket::send(theirs.as_raw_fd(), answer, true).unwrap();
+        }
+        p.put("k", "v").unwrap();
+        let n = socket::receive(theirs.as_raw_fd(), &mut heard, true).unwrap();
+        assert_eq!(&heard[..n], b"cmd=put kvsname=kvs key=k-1 value=v\n");
+        p.fence().unwrap();
+        let n = socket::receive(theirs.as_raw_fd(), &mut heard, true).unwrap();
+        assert_eq!(&heard[..n], b"cmd=barrier_in\n");
+        socket::send(theirs.as_raw_fd(), b"cmd=get_result rc=-1 msg=unknown\n", true).unwrap();
+        assert!(p.get(0, "k").unwrap_err().cause.contains("rc=-1"));
+        drop(theirs);
+        assert!(p.fence().is_err());
+    }
+}

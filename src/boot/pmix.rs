@@ -1,0 +1,179 @@
+//! PMIx, through the launcher's own libpmix: Open MPI's mpirun, and Slurm's `srun --mpi=pmix`. The library is loaded
+//! when such a launcher is there, so ours depends on none. Called by `boot::foreign`.
+//!
+//! The shapes are those of the PMIx standard's binary interface, versions 3 to 5. PMIx counts how often a process has
+//! initialised it, so MPI in the same process is not disturbed.
+
+use super::Error;
+use super::foreign::Offer;
+use crate::env;
+use crate::os::library::Library;
+use core::ffi::{CStr, c_char, c_int, c_void};
+use std::ffi::CString;
+
+const SUCCESS: c_int = 0;
+const STRING: u16 = 3;
+const UINT32: u16 = 14;
+const GLOBAL: u8 = 3;
+const WILDCARD: u32 = u32::MAX - 1;
+const NAME: usize = 256;
+const JOB_SIZE: &CStr = c"pmix.job.size";
+
+/// `pmix_proc_t`
+#[repr(C)]
+#[derive(Clone)]
+struct Process {
+    job: [c_char; NAME],
+    rank: u32,
+}
+
+/// `pmix_value_t`, whose union is given as words; larger than any version's.
+#[repr(C)]
+struct Value {
+    kind: u16,
+    data: [u64; 15],
+}
+
+type Init = unsafe extern "C" fn(*mut Process, *mut c_void, usize) -> c_int;
+type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
+type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
+type Commit = unsafe extern "C" fn() -> c_int;
+type Fence = unsafe extern "C" fn(*const Process, usize, *const c_void, usize) -> c_int;
+type Get =
+    unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
+
+/// The functions of libpmix that we need.
+struct Functions {
+    init: Init,
+    finalize: Finalize,
+    put: Put,
+    commit: Commit,
+    fence: Fence,
+    get: Get,
+}
+
+/// The conversation with the launcher.
+pub(super) struct Pmix {
+    f: Functions,
+    me: Process,
+    size: u32,
+}
+
+/// Whether a launcher offers PMIx to this process.
+pub(super) fn offered() -> bool {
+    env::lookup("PMIX_RANK").is_some() && env::lookup("PMIX_NAMESPACE").is_some()
+}
+
+fn trouble(what: &str) -> Error {
+    Error::new(
+        format!("the launcher's PMIx cannot be used: {what}"),
+        "Install the launcher's libpmix.so.2 (Debian: libpmix2) where the system finds it, or start the job with gasnetrun -n N.",
+    )
+}
+
+impl Functions {
+    fn load() -> Result<Functions, Error> {
+        let library = Library::load(c"libpmix.so.2").map_err(|e| trouble(&e))?;
+        let find = |name: &CStr| {
+            library.function(name).ok_or_else(|| trouble(&format!("it has no {}", name.to_string_lossy())))
+        };
+        let [init, finalize, put, commit, fence, get] = [
+            find(c"PMIx_Init")?,
+            find(c"PMIx_Finalize")?,
+            find(c"PMIx_Put")?,
+            find(c"PMIx_Commit")?,
+            find(c"PMIx_Fence")?,
+            find(c"PMIx_Get")?,
+        ]
+        .map(core::ptr::NonNull::as_ptr);
+        // SAFETY: the standard gives these functions these types.
+        unsafe {
+            Ok(Functions {
+                init: core::mem::transmute::<*mut c_void, Init>(init),
+                finalize: core::mem::transmute::<*mut c_void, Finalize>(finalize),
+                put: core::mem::transmute::<*mut c_void, Put>(put),
+                commit: core::mem::transmute::<*mut c_void, Commit>(commit),
+                fence: core::mem::transmute::<*mut c_void, Fence>(fence),
+                get: core::mem::transmute::<*mut c_void, Get>(get),
+            })
+        }
+    }
+}
+
+impl Pmix {
+    pub(super) fn open() -> Result<Pmix, Error> {
+        let f = Functions::load()?;
+        let mut me = Process { job: [0; NAME], rank: 0 };
+        // SAFETY: a live structure to fill; no further information.
+        good("PMIx_Init", unsafe { (f.init)(&mut me, core::ptr::null_mut(), 0) })?;
+        let mut p = Pmix { f, me, size: 0 };
+        p.size = p.number(WILDCARD, JOB_SIZE)?;
+        Ok(p)
+    }
+
+    /// Runs `read` on the value that this rank has under this key.
+    fn value<T>(&self, rank: u32, key: &CStr, read: impl FnOnce(&Value) -> Option<T>) -> Result<T, Error> {
+        let who = Process { rank, ..self.me.clone() };
+        let mut value: *mut Value = core::ptr::null_mut();
+        // SAFETY: live structures and a NUL-terminated key.
+        good("PMIx_Get", unsafe { (self.f.get)(&who, key.as_ptr(), core::ptr::null(), 0, &mut value) })?;
+        if value.is_null() {
+            return Err(trouble("PMIx_Get gives nothing"));
+        }
+        // The value is never freed, since whose allocator it came from is the library's secret.
+        // SAFETY: not null, so a pmix_value_t; no more of it is read than its kind says there is.
+        read(unsafe { &*value }).ok_or_else(|| trouble("a value has an unexpected type"))
+    }
+
+    fn number(&self, rank: u32, key: &CStr) -> Result<u32, Error> {
+        self.value(rank, key, |v| (v.kind == UINT32).then_some(v.data[0] as u32))
+    }
+}
+
+fn good(what: &str, code: c_int) -> Result<(), Error> {
+    if code == SUCCESS { Ok(()) } else { Err(trouble(&format!("{what} returns {code}"))) }
+}
+
+fn text(s: &str) -> Result<CString, Error> {
+    CString::new(s).map_err(|_| trouble("a word contains a zero byte"))
+}
+
+impl Offer for Pmix {
+    fn rank(&self) -> u32 {
+        self.me.rank
+    }
+
+    fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
+        let (key, value) = (text(key)?, text(value)?);
+        let mut v = Value { kind: STRING, data: [0; 15] };
+        v.data[0] = value.as_ptr() as u64;
+        // SAFETY: NUL-terminated texts and a live value, all of which PMIx copies.
+        good("PMIx_Put", unsafe { (self.f.put)(GLOBAL, key.as_ptr(), &mut v) })
+    }
+
+    fn fence(&mut self) -> Result<(), Error> {
+        // SAFETY: no arguments.
+        good("PMIx_Commit", unsafe { (self.f.commit)() })?;
+        // SAFETY: null means all processes of the job.
+        good("PMIx_Fence", unsafe { (self.f.fence)(core::ptr::null(), 0, core::ptr::null(), 0) })
+    }
+
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, Error> {
+        self.value(rank, &text(key)?, |v| {
+            // SAFETY: a value of this kind holds the address of a NUL-terminated text, or null.
+            (v.kind == STRING && v.data[0] != 0).then(|| unsafe {
+                CStr::from_ptr(v.data[0] as usize as *const c_char).to_string_lossy().into_owned()
+            })
+        })
+    }
+
+    fn finish(self: Box<Self>) {
+        // What it says no longer matters.
+        // SAFETY: no further information; balances PMIx_Init.
+        let _ = unsafe { (self.f.finalize)(core::ptr::null(), 0) };
+    }
+}

@@ -1,0 +1,76 @@
+//! What a rank prints, passed on line by line with the rank in front (`gasnetrun --prefix`). Used by
+//! `boot::supervisor`.
+//!
+//! Invariant: nothing that the rank has written is lost or reordered within its stream; a line that does not end is
+//! passed on when it is very long and at the end of the job.
+
+use crate::os::{self, socket};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+/// A line is broken when it gets longer than this many bytes.
+const LONGEST: usize = 64 << 10;
+
+/// One output stream of one rank.
+#[derive(Debug)]
+pub(super) struct Stream {
+    prefix: String,
+    /// 1 or 2.
+    standard: RawFd,
+    from: Option<OwnedFd>,
+    begun: Vec<u8>,
+}
+
+impl Stream {
+    /// A stream of this rank that comes out of our descriptor `standard`, and the end that the rank writes to.
+    pub(super) fn new(rank: u32, standard: RawFd) -> io::Result<(Stream, OwnedFd)> {
+        let (from, to) = socket::pipe()?;
+        let prefix = format!("[{rank}] ");
+        Ok((Stream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
+    }
+
+    /// What to poll; `None` after the end.
+    pub(super) fn fd(&self) -> Option<&OwnedFd> {
+        self.from.as_ref()
+    }
+
+    /// Passes on the lines that are there, without waiting for more.
+    pub(super) fn pass_on(&mut self) {
+        let mut buffer = [0; 16 << 10];
+        while let Some(from) = self.from.as_ref().filter(|f| socket::readable(f.as_fd())) {
+            match socket::read(from.as_raw_fd(), &mut buffer) {
+                Ok(n @ 1..) => self.add(&buffer[..n]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                _ => self.from = None,
+            }
+        }
+    }
+
+    /// Passes on what is left, when the rank is gone.
+    pub(super) fn finish(&mut self) {
+        self.pass_on();
+        if !self.begun.is_empty() {
+            self.add(b"\n");
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        self.begun.extend_from_slice(bytes);
+        let mut out = Vec::new();
+        let mut rest = &self.begun[..];
+        while let Some(end) = rest.iter().position(|&c| c == b'\n').map(|i| i + 1) {
+            out.extend_from_slice(self.prefix.as_bytes());
+            out.extend_from_slice(&rest[..end]);
+            rest = &rest[end..];
+        }
+        if rest.len() > LONGEST {
+            out.extend_from_slice(self.prefix.as_bytes());
+            out.extend_from_slice(rest);
+            out.push(b'\n');
+            rest = &[];
+        }
+        let rest = rest.to_vec();
+        self.begun = rest;
+        os::write_all(self.standard, &out);
+    }
+}

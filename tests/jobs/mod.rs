@@ -1,0 +1,226 @@
+//! Jobs of examples/exit_probe.rs, started in one way or another, and what became of them. Shared by the test programs
+//! of this directory.
+//!
+//! Each job runs under a watchdog, and its processes carry a mark in their environment, by which those are found that were
+//! left behind.
+
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// How a job is started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Launcher {
+    /// `GASNET_PSHM_NODES=N probe`
+    Fork,
+    /// `gasnetrun -n N probe`
+    Run,
+    /// MPICH's mpiexec
+    Hydra,
+    /// Open MPI's mpirun
+    OpenMpi,
+    /// Slurm's srun, with PMI-2
+    Slurm,
+}
+use Launcher::{Fork, Hydra, OpenMpi, Run, Slurm};
+
+/// The command with which a foreign launcher starts a job of `n` processes.
+pub fn foreign(launcher: Launcher, n: u32) -> Command {
+    let (name, options): (_, &[&str]) = match launcher {
+        Hydra => ("mpiexec.hydra", &[]),
+        OpenMpi => ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]),
+        Slurm => ("srun", &["--mpi=pmi2", "--overcommit", "--quiet"]),
+        Fork | Run => panic!("{launcher:?} is not foreign"),
+    };
+    let mut c = Command::new(name);
+    c.args(options).arg("-n").arg(n.to_string());
+    c
+}
+
+pub fn gasnetrun() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_gasnetrun"))
+}
+
+pub fn probe() -> PathBuf {
+    let p = gasnetrun().with_file_name("examples").join("exit_probe");
+    assert!(p.is_file(), "{} is missing: cargo build --examples", p.display());
+    p
+}
+
+/// A job that was started.
+pub struct Job {
+    child: Child,
+    pub mark: String,
+    began: Instant,
+    what: String,
+}
+
+/// A job that has ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Exit code; 128 + signal if the supervisor itself was killed.
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+    pub took: Duration,
+    /// Processes of the job that are still there.
+    pub left: Vec<u32>,
+    what: String,
+}
+
+/// What tells the processes of one job from all others.
+pub fn new_mark() -> String {
+    static SERIAL: AtomicU32 = AtomicU32::new(0);
+    format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
+}
+
+pub fn start(launcher: Launcher, n: u32, args: &[&str], vars: &[(&str, &str)]) -> Job {
+    let mark = new_mark();
+    let mut c = match launcher {
+        Fork => {
+            let mut c = Command::new(probe());
+            if n > 1 {
+                c.env("GASNET_PSHM_NODES", n.to_string());
+            }
+            c
+        }
+        Run => {
+            let mut c = Command::new(gasnetrun());
+            c.arg("-n").arg(n.to_string()).arg(probe());
+            c
+        }
+        _ => {
+            let mut c = foreign(launcher, n);
+            c.arg(probe());
+            c
+        }
+    };
+    c.args(args).env("PROBE_MARK", &mark).envs(vars.iter().copied());
+    spawn(c, mark, format!("{launcher:?} {n} {args:?}"))
+}
+
+pub fn spawn(mut c: Command, mark: String, what: String) -> Job {
+    let began = Instant::now();
+    let child =
+        c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starting a job");
+    Job { child, mark, began, what }
+}
+
+/// Processes, zombies aside, that carry this mark in their environment.
+pub fn marked(mark: &str) -> Vec<u32> {
+    let wanted = format!("PROBE_MARK={mark}");
+    let holds = |pid: u32| {
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let dead = gasnet::os::process::liveness(pid) == gasnet::os::process::Liveness::Dead;
+        !dead && environ.split(|&b| b == 0).any(|v| v == wanted.as_bytes())
+    };
+    std::fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|&pid| holds(pid))
+        .collect()
+}
+
+fn slurp(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+impl Job {
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Waits until the ranks print that they run.
+    pub fn wait_for_ranks(&self, n: usize) -> Vec<u32> {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            let ranks: Vec<u32> = marked(&self.mark).into_iter().filter(|&p| p != self.pid()).collect();
+            if ranks.len() == n {
+                // Past their start, too: all wait in their ways of spending time.
+                std::thread::sleep(Duration::from_millis(300));
+                return ranks;
+            }
+            assert!(Instant::now() < deadline, "{}: the ranks do not appear", self.what);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub fn finish(mut self) -> Outcome {
+        use std::os::unix::process::ExitStatusExt;
+        let out = slurp(self.child.stdout.take().expect("piped"));
+        let err = slurp(self.child.stderr.take().expect("piped"));
+        let watchdog = Instant::now() + Duration::from_secs(90);
+        let status = loop {
+            if let Some(s) = self.child.try_wait().expect("waiting") {
+                break s;
+            }
+            if Instant::now() > watchdog {
+                let stuck = marked(&self.mark);
+                for pid in &stuck {
+                    gasnet::os::process::kill(*pid, libc::SIGKILL);
+                }
+                panic!("{}: hangs; processes {stuck:?}; stderr: {}", self.what, err.join().unwrap());
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        };
+        let took = self.began.elapsed();
+        // The kernel needs a moment to take away what was killed together with its supervisor.
+        let mut left = marked(&self.mark);
+        for _ in 0..100 {
+            if left.is_empty() || status.signal().is_none() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+            left = marked(&self.mark);
+        }
+        // Before the streams are read to their end, which somebody left behind would keep open.
+        let what = self.what;
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        if !left.is_empty() {
+            return Outcome { code, out: String::new(), err: String::new(), took, left, what };
+        }
+        let (out, err) = (out.join().unwrap(), err.join().unwrap());
+        Outcome { code, out, err, took, left, what }
+    }
+}
+
+impl Outcome {
+    #[track_caller]
+    pub fn gives(&self, code: i32) -> &Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        assert_eq!(self.left, [0u32; 0], "left behind: {self:#?}");
+        assert!(self.took < Duration::from_secs(15), "{self:#?}");
+        let names = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
+        assert!(names.map(|e| e.file_name()).all(|n| !n.to_string_lossy().contains("gasnet")), "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn says(&self, text: &str) -> &Self {
+        assert!(self.err.contains(text) || self.out.contains(text), "no {text:?} in {self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub fn never_says(&self, text: &str) -> &Self {
+        assert!(!self.err.contains(text) && !self.out.contains(text), "{text:?} in {self:#?}");
+        self
+    }
+}
+
+pub fn run(launcher: Launcher, n: u32, args: &[&str]) -> Outcome {
+    start(launcher, n, args, &[]).finish()
+}
+
+pub fn last(n: u32) -> String {
+    (n - 1).to_string()
+}

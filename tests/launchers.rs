@@ -1,0 +1,142 @@
+//! Jobs under the launchers of others: mpiexec, mpirun, srun. Every way of ending, looked at as in boot_exit.rs.
+//!
+//! `ci/launchers.sh NAME cargo test --test launchers -- --ignored NAME::` runs those of one launcher, if it can be had.
+//! How long a launcher itself takes to start and end is measured with /bin/true and allowed for.
+
+mod jobs;
+
+use jobs::Launcher::{self, Hydra, OpenMpi, Slurm};
+use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn, start};
+use std::time::Duration;
+
+/// Processes of ours are gone that soon after the first exit; the rest of a job's time is the launcher's.
+const SOON: Duration = Duration::from_secs(2);
+
+/// Whether all cases are wanted, as `make soak` does, or a sample.
+fn all() -> bool {
+    std::env::var_os("LAUNCHERS_ALL").is_some()
+}
+
+fn codes(launcher: Launcher) {
+    let ways = [("return:2", 2), ("_exit:0", 0), ("return:0", 0), ("gasnet_exit:6", 6), ("_exit:7", 7)];
+    for (n, ways) in [(1, &ways[..1]), (3, &ways[..]), (8, &ways[..1])] {
+        for &(way, code) in ways {
+            let o = run(launcher, n, &["all", way, "spin"]);
+            o.gives(code).never_says("Caught a fatal signal").never_says("cannot");
+            if way == "return:0" {
+                for rank in 0..n {
+                    o.says(&format!("rank {rank} runs"));
+                }
+            }
+        }
+    }
+}
+
+fn one_leaves(launcher: Launcher) {
+    let mark = new_mark();
+    let mut c = foreign(launcher, 2);
+    c.args(["sh", "-c", "exit 5"]);
+    let bare = spawn(c, mark, "exit 5".into()).finish();
+    bare.gives(5);
+    let rests: &[&str] = if all() { &["barrier", "spin", "poll", "sleep"] } else { &["barrier", "spin"] };
+    for rest in rests {
+        for (n, who) in [(2, "0"), (3, "2")] {
+            let o = run(launcher, n, &[who, "gasnet_exit:5", rest]);
+            o.gives(5);
+            // Longer on a busy machine, where the launcher takes its time as well.
+            let own = o.took.saturating_sub(bare.took);
+            assert!(own < SOON * 3, "{launcher:?} {n} {rest}: {own:?} more than {:?}", bare.took);
+        }
+        run(launcher, 2, &["1", "return:0", rest]).gives(0);
+        run(launcher, 2, &["1", "_exit:0", rest]).gives(0);
+        if all() {
+            run(launcher, 2, &["0", "_exit:9", rest]).gives(9);
+        }
+    }
+}
+
+fn crashes(launcher: Launcher) {
+    for way in ["kill:9", "null"] {
+        for rest in ["spin", "barrier"] {
+            let o = run(launcher, 3, &[&last(3), way, rest]);
+            assert_ne!(o.code, 0, "{o:#?}");
+            assert_eq!(o.left, [0u32; 0], "{o:#?}");
+        }
+    }
+}
+
+fn exchanges(launcher: Launcher) {
+    for n in [2, 8] {
+        run(launcher, n, &["all", "exchange", "-"]).gives(0).never_says("panicked");
+    }
+}
+
+/// A launcher that starts several processes, each of which would be a job of one.
+fn singletons(launcher: Launcher) {
+    let o = start(launcher, 2, &["all", "return:0", "-"], &[("GASNET_SPAWN_CONTROL", "ALONE")]).finish();
+    o.gives(0);
+    assert_eq!(o.out.matches("rank 0 runs").count(), 2, "{o:#?}");
+    let mark = new_mark();
+    let mut c = foreign(launcher, 2);
+    c.args(["env", "-u", "PMI_FD", "-u", "PMIX_NAMESPACE"]).arg(probe()).args(["all", "return:0", "-"]);
+    c.env("PROBE_MARK", &mark);
+    let o = spawn(c, mark, "without the launcher's offer".into()).finish();
+    assert_ne!(o.code, 0, "{o:#?}");
+    o.says("offers this one no way to find the others").says("GASNET_SPAWN_CONTROL=ALONE");
+}
+
+/// gasnetrun -spawner=mpi and pmi hand over to the launcher that a template names.
+fn handed_over(launcher: Launcher) {
+    let mark = new_mark();
+    let words = foreign(launcher, 3);
+    let mut template = words.get_program().to_string_lossy().into_owned();
+    for w in words.get_args() {
+        template += &format!(" {}", w.to_string_lossy());
+    }
+    template += " %C";
+    let mut c = std::process::Command::new(gasnetrun());
+    c.args(["-n", "3", "-spawner=mpi"]).arg(probe()).args(["1", "gasnet_exit:4", "barrier"]);
+    c.env("PROBE_MARK", &mark).env("MPIRUN_CMD", template);
+    spawn(c, mark, "handed over".into()).finish().gives(4);
+}
+
+macro_rules! launcher {
+    ($name:ident, $launcher:expr) => {
+        mod $name {
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn codes() {
+                super::codes($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn one_leaves() {
+                super::one_leaves($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn crashes() {
+                super::crashes($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn exchanges() {
+                super::exchanges($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn singletons() {
+                super::singletons($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn handed_over() {
+                super::handed_over($launcher);
+            }
+        }
+    };
+}
+
+launcher!(hydra, super::Hydra);
+launcher!(openmpi, super::OpenMpi);
+launcher!(slurm, super::Slurm);
