@@ -7,7 +7,7 @@
 mod jobs;
 
 use jobs::Launcher::{Fork, Run};
-use jobs::{Launcher, gasnetrun, last, marked, new_mark, probe, run, spawn, start};
+use jobs::{Launcher, gasnetrun, last, new_mark, probe, run, spawn, start};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 

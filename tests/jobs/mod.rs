@@ -4,7 +4,7 @@
 //! Each job runs under a watchdog, and its processes carry a mark in their environment, by which those are found that were
 //! left behind.
 
-#![allow(dead_code, reason = "each test program uses a part")]
+#![allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
 
 use std::io::Read;
 use std::path::PathBuf;
