@@ -9,6 +9,7 @@
 /* args: init_twice */
 /* nodes: any */
 /* threads: both */
+#define GASNET_DEBUGMALLOC 1
 #include "check.h"
 
 #include <gasnet_coll.h>
@@ -462,6 +463,33 @@ static void sync_of_other(void) {
     in_thread(sync_other);
 }
 
+/* ---- debug malloc ---- */
+
+static void heap_overrun(void) {
+    volatile char *p = (char *)gasnett_debug_malloc(24);
+    p[24] = 1;
+    gasnett_debug_free((void *)p);
+}
+static void heap_underrun(void) {
+    volatile char *p = (char *)gasnett_debug_malloc(24);
+    p[-1] = 1;
+    gasnett_debug_memcheck_all();
+}
+static void heap_free_twice(void) {
+    volatile char *p = (char *)gasnett_debug_malloc(24);
+    gasnett_debug_free((void *)p);
+    gasnett_debug_free((void *)p);
+}
+static void heap_free_inside(void) { gasnett_debug_free((char *)gasnett_debug_malloc(24) + 8); }
+static void heap_write_freed(void) {
+    char *volatile p;
+    setenv("GASNET_MALLOC_SCANFREED", "1", 1);
+    p = (char *)gasnett_debug_malloc(24);
+    gasnett_debug_free(p);
+    p[3] ^= 1;
+    gasnett_debug_memcheck_all();
+}
+
 /* What is allowed goes on with checks on: sections and locks in any legal order, holding and resuming where it counts for
    nothing, a lock made, ended and made again, handles in lists, bulk forms at any address. */
 static void checks_allow(void) {
@@ -679,6 +707,11 @@ static const struct testcase cases[] = {
     {"put_unaligned", "both", CHECKED, DIES, "gasnet_put()|remote|8 bytes|bulk", put_unaligned},
     {"get_unaligned", "both", CHECKED, DIES, "gasnet_get_nbi()|local|4 bytes|bulk", get_unaligned},
     {"val_unaligned", "both", CHECKED, DIES, "gasnet_put_val()|remote|2 bytes", val_unaligned},
+    {"heap_overrun", "both", ATTACHED, DIES, "gasnett_debug_free|behind it|24 bytes|testbad.c:", heap_overrun},
+    {"heap_underrun", "both", ATTACHED, DIES, "gasnett_debug_memcheck_all|in front of it|24 bytes", heap_underrun},
+    {"heap_free_twice", "both", ATTACHED, DIES, "gasnett_debug_free()|no object", heap_free_twice},
+    {"heap_free_inside", "both", ATTACHED, DIES, "gasnett_debug_free()|8 bytes into", heap_free_inside},
+    {"heap_write_freed", "both", ATTACHED, DIES, "after it was freed|freed at|testbad.c:", heap_write_freed},
     {"second_thread", "seq", CHECKED, DIES, "gasnet_AMPoll()|GASNET_SEQ|second thread", second_thread},
 };
 #define CASES (sizeof cases / sizeof *cases)

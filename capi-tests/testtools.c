@@ -1,11 +1,15 @@
 /* testtools: the tools interface: timers, numbers, environment, atomics, locks, thread keys, counting of zeros, signals,
-   the client's own way to print a stack. */
+   the client's own way to print a stack; with GASNET_DEBUG, so that debug malloc, assertions about locks and the checks of
+   calls are there. */
 /* faults: lose_env */
 /* args: 2000 */
-/* env: GASNET_DUMMY="GASNet dummy value" */
+/* env: GASNET_DUMMY="GASNet dummy value" GASNET_MALLOC_INIT=1 GASNET_MALLOC_INITVAL=0xA5 GASNET_MALLOC_EXTRACHECK=1 */
 /* nodes: any */
 /* threads: both */
+#define GASNET_DEBUG 1
 #include "check.h"
+
+#include <sys/wait.h>
 
 #define THREADS 4
 
@@ -195,6 +199,107 @@ static void threads(void) {
 }
 #endif
 
+static void heap(void) {
+    gasnett_heapstats_t before, now;
+    char *p, *q;
+    size_t i;
+    CHECK(gasnett_getheapstats(&before) == 0, "gasnett_getheapstats");
+    p = (char *)gasnett_debug_malloc(10);
+    for (i = 0; i < 10 && !getenv("GASNET_TEST_FAULT"); i++)
+        CHECK(p[i] == (char)0xA5, "byte %d of a new object is 0x%x", (int)i, (unsigned)p[i] & 0xff);
+    strcpy(p, "abcdefgh");
+    gasnett_debug_memcheck(p);
+    p = (char *)gasnett_debug_realloc(p, 1000);
+    CHECK(!strcmp(p, "abcdefgh"), "a larger object begins with %.8s", p);
+    q = gasnett_debug_strdup(p);
+    CHECK(!strcmp(p, q), "the copy of a string is %.8s", q);
+    gasnett_debug_free(q);
+    q = gasnett_debug_strndup(p, 4);
+    CHECK(!strcmp(q, "abcd"), "the copy of 4 bytes is %.8s", q);
+    gasnett_debug_memcheck_one();
+    gasnett_debug_memcheck_all();
+    gasnett_getheapstats(&now);
+    CHECK(now.live_objects == before.live_objects + 2 && now.live_bytes == before.live_bytes + 1005, "%d objects of %d bytes",
+          (int)(now.live_objects - before.live_objects), (int)(now.live_bytes - before.live_bytes));
+    gasnett_debug_free(q);
+    gasnett_debug_free(p);
+    gasnett_debug_free(NULL);
+    p = (char *)gasnett_debug_calloc(8, 16);
+    check_constant(p, 128, 0, "zeroed memory");
+    gasnett_debug_free(p);
+    gasnett_getheapstats(&now);
+    CHECK(now.live_bytes == before.live_bytes && now.allocated_objects == before.allocated_objects + 5, "what is left");
+}
+
+#if CHECK_PAR
+/* Whether a child that does this ends by SIGABRT and says that. */
+static void aborts(void (*body)(void), const char *words) {
+    char text[2000];
+    size_t n = 0;
+    ssize_t got;
+    int ends[2], status = 0;
+    pid_t pid;
+    fflush(NULL);
+    CHECK(pipe(ends) == 0, "pipe");
+    pid = fork();
+    if (pid == 0) {
+        dup2(ends[1], 2);
+        body();
+        _exit(0);
+    }
+    close(ends[1]);
+    while (n < sizeof text - 1 && (got = read(ends[0], text + n, sizeof text - 1 - n)) > 0) n += (size_t)got;
+    text[n] = 0;
+    close(ends[0]);
+    CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT && strstr(text, words),
+          "a child that should abort and say \"%s\" ended with status 0x%x and said: %s", words, (unsigned)status, text);
+}
+
+static gasnett_mutex_t debug_mutex = GASNETT_MUTEX_INITIALIZER;
+static gasnett_rwlock_t debug_rwlock = GASNETT_RWLOCK_INITIALIZER;
+static void assert_locked(void) { gasnett_mutex_assertlocked(&debug_mutex); }
+static void assert_unlocked(void) {
+    gasnett_mutex_lock(&debug_mutex);
+    gasnett_mutex_assertunlocked(&debug_mutex);
+}
+static void lock_again(void) {
+    gasnett_mutex_lock(&debug_mutex);
+    gasnett_mutex_lock(&debug_mutex);
+}
+static void unlock_open(void) {
+    gasnett_mutex_t fresh;
+    gasnett_mutex_init(&fresh);
+    gasnett_mutex_unlock(&fresh);
+}
+static void assert_taken(void) {
+    gasnett_rwlock_rdlock(&debug_rwlock);
+    gasnett_rwlock_assertwrlocked(&debug_rwlock);
+}
+static void assert_shared(void) { gasnett_rwlock_assertrdlocked(&debug_rwlock); }
+
+static void assertions(void) {
+    gasnett_mutex_assertunlocked(&debug_mutex);
+    gasnett_mutex_lock(&debug_mutex);
+    gasnett_mutex_assertlocked(&debug_mutex);
+    gasnett_mutex_unlock(&debug_mutex);
+    gasnett_rwlock_assertunlocked(&debug_rwlock);
+    gasnett_rwlock_rdlock(&debug_rwlock);
+    gasnett_rwlock_assertlocked(&debug_rwlock);
+    gasnett_rwlock_assertrdlocked(&debug_rwlock);
+    gasnett_rwlock_unlock(&debug_rwlock);
+    gasnett_rwlock_wrlock(&debug_rwlock);
+    gasnett_rwlock_assertlocked(&debug_rwlock);
+    gasnett_rwlock_assertwrlocked(&debug_rwlock);
+    gasnett_rwlock_unlock(&debug_rwlock);
+    aborts(assert_locked, "gasnett_mutex_assertlocked() at ");
+    aborts(assert_unlocked, "gasnett_mutex_assertunlocked() at ");
+    aborts(lock_again, "gasnett_mutex_lock()");
+    aborts(unlock_open, "gasnett_mutex_unlock()");
+    aborts(assert_taken, "gasnett_rwlock_assertwrlocked() at ");
+    aborts(assert_shared, "gasnett_rwlock_assertrdlocked() at ");
+}
+#endif
+
 static volatile int signals;
 static void count_signal(int sig) {
     (void)sig;
@@ -243,7 +348,9 @@ int main(int argc, char **argv) {
     environment();
     zeros();
     families();
+    heap();
 #if CHECK_PAR
+    assertions();
     threads();
 #endif
     the_system();

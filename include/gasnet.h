@@ -93,7 +93,7 @@
                                  "-" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" _STRINGIFY(                         \
                                      GASNETI_THREAD_MODE_NAME) ",SEGMENT=" _STRINGIFY(GASNETI_SEGMENT_MODE_NAME)      \
                                      ",PTR=" _STRINGIFY(GASNETI_PTR_CONFIG) ",noalign,pshm," GASNETI_DEBUG_CONFIG     \
-                                     ",notrace,nostats,nodebugmalloc,nosrclines,timers_posixrt,"                      \
+                                     ",notrace,nostats," GASNETI_DEBUGMALLOC_CONFIG ",nosrclines,timers_posixrt,"      \
                                      _STRINGIFY(GASNETI_MEMBAR_CONFIG) "," _STRINGIFY(GASNETI_ATOMIC_CONFIG) ","      \
                                      _STRINGIFY(GASNETI_ATOMIC32_CONFIG) "," _STRINGIFY(GASNETI_ATOMIC64_CONFIG)
 

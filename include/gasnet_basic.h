@@ -16,6 +16,16 @@
 
 #include "gasnet_config.h"
 
+/* Debug malloc services: with GASNET_DEBUG, unless the client says 0, or where it says 1. */
+#if defined(GASNET_DEBUGMALLOC) ? GASNET_DEBUGMALLOC + 0 : GASNET_DEBUG + 0
+#undef GASNET_DEBUGMALLOC
+#define GASNET_DEBUGMALLOC 1
+#define GASNETI_DEBUGMALLOC_CONFIG "debugmalloc"
+#else
+#undef GASNET_DEBUGMALLOC
+#define GASNETI_DEBUGMALLOC_CONFIG "nodebugmalloc"
+#endif
+
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>

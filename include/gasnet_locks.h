@@ -23,12 +23,24 @@ typedef struct {
   uintptr_t gasneti_words[8];
 } gasnett_rwlock_t;
 
+/* With GASNET_DEBUG a mutex knows its holder, so that wrong uses of it fail rather than hang. */
+#if GASNET_DEBUG && defined(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP)
+#define GASNETT_MUTEX_INITIALIZER PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP
+#else
 #define GASNETT_MUTEX_INITIALIZER PTHREAD_MUTEX_INITIALIZER
+#endif
 #define GASNETT_COND_INITIALIZER PTHREAD_COND_INITIALIZER
 #define GASNETT_RWLOCK_INITIALIZER { { 0, 0, 0, 0, 0, 0, 0, 0 } }
 
 /* Ends the program: the named call failed with this error number. */
 void gasneti_lock_failed(const char *call, int error) GASNETI_ATTRIBUTE((__noreturn__));
+/* Ends the program: what the named macro asserts of a lock is not so. */
+void gasneti_lock_assertion(const char *macro, const char *place) GASNETI_ATTRIBUTE((__noreturn__));
+int gasneti_mutex_init_debug(gasnett_mutex_t *);
+/* 0 open, 1 held by this thread, 2 held by another one, or by this one if it is no mutex that knows its holder */
+int gasneti_mutex_state(gasnett_mutex_t *);
+/* 0 open, 1 shared, 2 taken by another thread, 3 taken by this thread */
+int gasneti_rwlock_state(gasnett_rwlock_t *);
 int gasneti_rwlock_init(gasnett_rwlock_t *);
 int gasneti_rwlock_destroy(gasnett_rwlock_t *);
 int gasneti_rwlock_rdlock(gasnett_rwlock_t *);
@@ -60,14 +72,39 @@ int gasneti_rwlock_unlock(gasnett_rwlock_t *);
   }
 #endif
 
+#if GASNET_DEBUG
+GASNETI_LOCK_FUNCTION(gasnett_mutex_init, gasnett_mutex_t, gasneti_mutex_init_debug(p))
+#else
 GASNETI_LOCK_FUNCTION(gasnett_mutex_init, gasnett_mutex_t, pthread_mutex_init(p, NULL))
+#endif
 GASNETI_LOCK_FUNCTION(gasnett_mutex_destroy, gasnett_mutex_t, pthread_mutex_destroy(p))
 GASNETI_LOCK_FUNCTION(gasnett_mutex_lock, gasnett_mutex_t, pthread_mutex_lock(p))
 GASNETI_LOCK_FUNCTION(gasnett_mutex_unlock, gasnett_mutex_t, pthread_mutex_unlock(p))
 GASNETI_TRYLOCK_FUNCTION(gasnett_mutex_trylock, gasnett_mutex_t, pthread_mutex_trylock(p))
 #define gasnett_mutex_destroy_ignoreerr(p) ((void)pthread_mutex_destroy(p))
+
+/* Assertions: checked with GASNET_DEBUG where locks do anything, as far as the system tells. */
+#if GASNET_DEBUG && GASNETI_LOCKS_WORK
+#define GASNETI_ASSERT_LOCK(condition, macro)                                                                         \
+  ((condition) ? (void)0 : gasneti_lock_assertion(macro, __FILE__ ":" _STRINGIFY(__LINE__)))
+#define gasnett_mutex_assertlocked(p) GASNETI_ASSERT_LOCK(gasneti_mutex_state(p) != 0, "gasnett_mutex_assertlocked")
+#define gasnett_mutex_assertunlocked(p) GASNETI_ASSERT_LOCK(gasneti_mutex_state(p) != 1, "gasnett_mutex_assertunlocked")
+#define gasnett_rwlock_assertlocked(p)                                                                                \
+  GASNETI_ASSERT_LOCK(gasneti_rwlock_state(p) & 1, "gasnett_rwlock_assertlocked")
+#define gasnett_rwlock_assertrdlocked(p)                                                                              \
+  GASNETI_ASSERT_LOCK(gasneti_rwlock_state(p) == 1, "gasnett_rwlock_assertrdlocked")
+#define gasnett_rwlock_assertwrlocked(p)                                                                              \
+  GASNETI_ASSERT_LOCK(gasneti_rwlock_state(p) == 3, "gasnett_rwlock_assertwrlocked")
+#define gasnett_rwlock_assertunlocked(p)                                                                              \
+  GASNETI_ASSERT_LOCK(gasneti_rwlock_state(p) != 3, "gasnett_rwlock_assertunlocked")
+#else
 #define gasnett_mutex_assertlocked(p) ((void)(p))
 #define gasnett_mutex_assertunlocked(p) ((void)(p))
+#define gasnett_rwlock_assertlocked(p) ((void)(p))
+#define gasnett_rwlock_assertrdlocked(p) ((void)(p))
+#define gasnett_rwlock_assertwrlocked(p) ((void)(p))
+#define gasnett_rwlock_assertunlocked(p) ((void)(p))
+#endif
 
 GASNETI_LOCK_FUNCTION(gasnett_cond_init, gasnett_cond_t, pthread_cond_init(p, NULL))
 GASNETI_LOCK_FUNCTION(gasnett_cond_destroy, gasnett_cond_t, pthread_cond_destroy(p))
@@ -92,10 +129,6 @@ GASNETI_LOCK_FUNCTION(gasnett_rwlock_wrlock, gasnett_rwlock_t, gasneti_rwlock_wr
 GASNETI_LOCK_FUNCTION(gasnett_rwlock_unlock, gasnett_rwlock_t, gasneti_rwlock_unlock(p))
 GASNETI_TRYLOCK_FUNCTION(gasnett_rwlock_tryrdlock, gasnett_rwlock_t, gasneti_rwlock_tryrdlock(p))
 GASNETI_TRYLOCK_FUNCTION(gasnett_rwlock_trywrlock, gasnett_rwlock_t, gasneti_rwlock_trywrlock(p))
-#define gasnett_rwlock_assertlocked(p) ((void)(p))
-#define gasnett_rwlock_assertrdlocked(p) ((void)(p))
-#define gasnett_rwlock_assertwrlocked(p) ((void)(p))
-#define gasnett_rwlock_assertunlocked(p) ((void)(p))
 
 GASNETI_END_EXTERNC
 

@@ -39,6 +39,7 @@ GASNETI_END_EXTERNC
 
 #ifndef GASNETT_LITE_MODE
 
+#include "gasnet_debugmalloc.h"
 #include "gasnet_locks.h"
 
 /* Annotations; a client may turn one off by defining its GASNETT_USE_GCC_ATTRIBUTE_* as 0. */

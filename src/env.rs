@@ -113,7 +113,14 @@ pub const TABLE: &[Var] = &[
         "GASNET_BACKTRACE_TYPE",
         Kind::Text,
         "",
-        "comma-separated means to print the stack, in order: EXECINFO, and the name of the client's own",
+        "comma-separated means to print the stack, in order: EXECINFO, ADDR2LINE, GDB, GSTACK, PSTACK, EUSTACK, and the name of \
+         the client's own; the default is the client's own, then EXECINFO",
+    ),
+    var(
+        "GASNET_BACKTRACE_SIGNAL",
+        Kind::Signals,
+        "",
+        "a signal at which the stack is printed and the program goes on",
     ),
     var(
         "GASNET_DEBUG_CHECKS",
@@ -124,6 +131,56 @@ pub const TABLE: &[Var] = &[
     ),
     var("GASNET_FREEZE", Kind::Bool, "0", "pause at start for a debugger"),
     var("GASNET_FREEZE_ON_ERROR", Kind::Bool, "0", "pause on a fatal error for a debugger"),
+    var("GASNET_FREEZE_SIGNAL", Kind::Signals, "", "a signal at which the process pauses for a debugger"),
+    var(
+        "GASNET_MALLOC_INIT",
+        Kind::Bool,
+        "0",
+        "debug malloc: fill what is allocated with GASNET_MALLOC_INITVAL",
+    ),
+    var(
+        "GASNET_MALLOC_INITVAL",
+        Kind::Text,
+        "NAN",
+        "a byte (0 to 255), a number of 64 bits, NAN, qNAN or sNAN",
+    ),
+    var(
+        "GASNET_MALLOC_CLOBBER",
+        Kind::Bool,
+        "0",
+        "debug malloc: fill what is freed with GASNET_MALLOC_CLOBBERVAL",
+    ),
+    var("GASNET_MALLOC_CLOBBERVAL", Kind::Text, "NAN", "as GASNET_MALLOC_INITVAL"),
+    var(
+        "GASNET_MALLOC_LEAKALL",
+        Kind::Bool,
+        "0",
+        "debug malloc: keep what is freed, so that it is not used again",
+    ),
+    var(
+        "GASNET_MALLOC_SCANFREED",
+        Kind::Bool,
+        "0",
+        "debug malloc: look for writes to what was freed; implies CLOBBER and LEAKALL",
+    ),
+    var(
+        "GASNET_MALLOC_EXTRACHECK",
+        Kind::Bool,
+        "0",
+        "debug malloc: look at all objects in every call, not at one",
+    ),
+    var(
+        "GASNET_MALLOCFILE",
+        Kind::Text,
+        "",
+        "debug malloc: file for a report at exit of what was allocated and not freed, each % in it the rank; or stdout, stderr, -",
+    ),
+    var(
+        "GASNET_MALLOCNODES",
+        Kind::Ranks,
+        "",
+        "ranks that write that report, such as 0,2-4; the default is all",
+    ),
     var(
         "GASNET_PORTAL_MSG_LIMIT",
         Kind::Int(12, 65535),

@@ -15,6 +15,7 @@ pub mod barrier;
 pub mod client;
 pub mod coll;
 mod fast;
+pub mod heap;
 pub mod hsl;
 pub mod init;
 pub mod rma;

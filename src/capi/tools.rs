@@ -1,8 +1,8 @@
 //! The `gasnett_*` functions: what the headers do not do inline. None of them needs a job.
 
-use crate::core::signals;
+use crate::core::{exit, signals};
 use crate::os::{self, locks};
-use crate::tools::{bytes, environment, number, process, stack, timer};
+use crate::tools::{bytes, environment, heap, number, process, stack, timer};
 use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
@@ -239,21 +239,39 @@ pub unsafe extern "C" fn gasnett_envdbl_display(key: *const c_char, value: f64, 
     environment::display(&unsafe { text(key) }, Some(&value.to_string()), is_dflt != 0);
 }
 
-/// `gasnett_backtrace_init`: loads what printing a stack needs. The name of the program is not needed.
+/// The client's own means to print a stack, if it has one.
+fn user_means() -> Option<stack::UserMeans<'static>> {
+    // SAFETY: the client's definition, or that of shim.c; both are constants while this runs.
+    let user = unsafe { gasnett_backtrace_user };
+    let name = match user.name.is_null() {
+        true => "",
+        // SAFETY: NUL-terminated, as the interface asks, and constant.
+        false => unsafe { CStr::from_ptr(user.name) }.to_str().unwrap_or(""),
+    };
+    user.print.map(|print| stack::UserMeans { name, print })
+}
+
+/// How stacks are printed where nothing may be allocated to find out; made by `gasnet_init` or `gasnett_backtrace_init`.
+static PLAN: OnceLock<stack::Plan> = OnceLock::new();
+
+/// `gasnett_backtrace_init`: loads and looks up what printing a stack needs. The name of the program is not needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
     os::stack::prepare();
+    PLAN.get_or_init(|| stack::Plan::new(user_means()));
 }
 
 /// `gasnett_print_backtrace`: 0 if the stack was printed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
-    // SAFETY: the client's definition, or that of shim.c; both are constants while this runs.
-    let user = unsafe { gasnett_backtrace_user };
-    // SAFETY: the name is null or NUL-terminated, as the interface asks.
-    let name = unsafe { text(user.name) };
-    let user = user.print.map(|print| stack::UserMeans { name: &name, print });
-    c_int::from(!stack::print(fd, user))
+    c_int::from(!stack::Plan::new(user_means()).print(fd))
+}
+
+/// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already; async-signal-safe.
+fn print_by_plan() {
+    if !PLAN.get().is_some_and(|plan| plan.print(2)) {
+        report::line(format_args!("no means could print the stack"));
+    }
 }
 
 /// What `gasnett_print_backtrace_ifenabled` is unless the client assigns it: prints the stack if GASNET_BACKTRACE asks
@@ -322,6 +340,13 @@ pub(super) fn open() {
     environment::display_all();
     PRINT_STACK.store(env::yes("GASNET_BACKTRACE") && stack::enabled(), Ordering::Relaxed);
     FREEZE.store(process::freeze_on_error(), Ordering::Relaxed);
+    if PRINT_STACK.load(Ordering::Relaxed) || env::text("GASNET_BACKTRACE_SIGNAL").is_some() {
+        gasnett_backtrace_init(core::ptr::null());
+    }
+    handle_named("GASNET_BACKTRACE_SIGNAL", on_backtrace_signal);
+    handle_named("GASNET_FREEZE_SIGNAL", on_freeze_signal);
+    heap::plan_report();
+    exit::on_closing(heap::write_report);
     signals::set_after_fatal(|_| after_fatal());
     report::set_after_fatal(after_fatal);
     if env::yes("GASNET_FREEZE") {
@@ -329,9 +354,35 @@ pub(super) fn open() {
     }
 }
 
+extern "C" fn on_backtrace_signal(s: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+    let errno = os::errno();
+    report::note(format_args!("stack at signal {} (GASNET_BACKTRACE_SIGNAL):", os::signal::name(s)));
+    print_by_plan();
+    os::set_errno(errno);
+}
+
+extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+    let errno = os::errno();
+    freeze();
+    os::set_errno(errno);
+}
+
+/// Has the signal that this variable names call `handler`.
+fn handle_named(variable: &str, handler: os::signal::Handler) {
+    for s in env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(os::signal::parse) {
+        if matches!(s, libc::SIGKILL | libc::SIGSTOP) {
+            report::fatal(
+                format_args!("{variable}={}: this signal cannot be handled", os::signal::name(s)),
+                format_args!("Give another signal, such as SIGUSR1."),
+            );
+        }
+        os::signal::handle(s, handler, false);
+    }
+}
+
 fn after_fatal() {
     if PRINT_STACK.swap(false, Ordering::Relaxed) {
-        os::stack::print(2);
+        print_by_plan();
     }
     if FREEZE.swap(false, Ordering::Relaxed) {
         freeze();
@@ -530,9 +581,40 @@ pub unsafe extern "C" fn gasneti_lock_failed(call: *const c_char, error: c_int) 
     fatal(format_args!("{call}(): {}", std::io::Error::from_raw_os_error(error)))
 }
 
+/// What a macro of gasnet_locks.h asserts of a lock is not so: ends the job.
+///
+/// # Safety
+/// Both must be NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_lock_assertion(name: *const c_char, place: *const c_char) -> ! {
+    // SAFETY: the caller's promise.
+    let (name, place) = unsafe { (text(name), text(place)) };
+    fatal(format_args!("{name}() at {place}: the lock is not in that state"))
+}
+
+/// `gasnett_mutex_init` with GASNET_DEBUG; 0 or an error number.
+///
+/// # Safety
+/// `lock` must point to memory of a `gasnett_mutex_t`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_mutex_init_debug(lock: *mut locks::Mutex) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { locks::mutex_init_checking(lock) }
+}
+
+/// Whether a mutex is open (0), held by this thread (1) or by another one (2).
+///
+/// # Safety
+/// `lock` must point to an initialised `gasnett_mutex_t`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_mutex_state(lock: *mut locks::Mutex) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { locks::mutex_state(lock) }
+}
+
 macro_rules! rwlock {
     ($($name:ident => $call:ident;)*) => {$(
-        /// The function of POSIX threads; 0 or an error number.
+        /// The function of POSIX threads; 0 or an error number, or the state.
         ///
         /// # Safety
         /// `lock` must point to an initialised `gasnett_rwlock_t` (for init: to any).
@@ -545,6 +627,7 @@ macro_rules! rwlock {
 }
 
 rwlock! {
+    gasneti_rwlock_state => rwlock_state;
     gasneti_rwlock_init => rwlock_init;
     gasneti_rwlock_destroy => rwlock_destroy;
     gasneti_rwlock_rdlock => rwlock_rdlock;

@@ -28,7 +28,7 @@ pub fn open(job: &'static Job) {
     let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
     if counters.is_some() || credits.is_some() {
         WANTED.store(Box::into_raw(Box::new(Wanted { job, counters, credits })), Ordering::Release);
-        exit::set_closing(write);
+        exit::on_closing(write);
     }
 }
 

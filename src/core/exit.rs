@@ -22,8 +22,8 @@ static LEAVER: AtomicU32 = AtomicU32::new(0);
 static CODE: AtomicI32 = AtomicI32::new(0);
 /// The thread that leaves has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
-/// Called once when this process leaves, before it flushes; a `fn()`, null for none.
-static CLOSING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+/// Called once when this process leaves, before it flushes: a `fn()` each, null for none.
+static CLOSING: [AtomicPtr<()>; 4] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 4];
 /// Microseconds that flushing may take when this process exits of its own accord.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
 /// Microseconds that flushing may take when it follows a peer, whose supervisor is waiting.
@@ -145,17 +145,24 @@ fn leave(code: i32, flush_us: u64) -> ! {
     os::exit_now(code)
 }
 
-/// Sets what is called once when this process leaves; async-signal-safe, since leaving is.
-pub fn set_closing(hook: fn()) {
-    CLOSING.store(hook as *mut (), Ordering::Release);
+/// Adds to what is called once when this process leaves; async-signal-safe, since leaving is.
+///
+/// # Panics
+/// If there are more than four already; they are all ours.
+pub fn on_closing(hook: fn()) {
+    let free = |slot: &&AtomicPtr<()>| slot.load(Ordering::Relaxed).is_null();
+    CLOSING.iter().find(free).expect("four hooks").store(hook as *mut (), Ordering::Release);
 }
 
+/// Calls what [`on_closing`] was given.
 fn close_accounts() {
-    let hook = CLOSING.swap(core::ptr::null_mut(), Ordering::AcqRel);
-    if !hook.is_null() {
-        // SAFETY: CLOSING only ever holds null or a `fn()` stored by `set_closing`.
-        let hook: fn() = unsafe { core::mem::transmute(hook) };
-        hook();
+    for slot in &CLOSING {
+        let hook = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
+        if !hook.is_null() {
+            // SAFETY: CLOSING only ever holds nulls and what `on_closing` stored, each a `fn()`.
+            let hook: fn() = unsafe { core::mem::transmute(hook) };
+            hook();
+        }
     }
 }
 

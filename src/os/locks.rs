@@ -48,3 +48,67 @@ calls! {
     /// Gives up a read-write lock.
     rwlock_unlock(RwLock) = |l| libc::pthread_rwlock_unlock(l);
 }
+
+unsafe extern "C" {
+    fn pthread_mutex_timedlock(lock: *mut Mutex, until: *const libc::timespec) -> c_int;
+    fn pthread_rwlock_timedwrlock(lock: *mut RwLock, until: *const libc::timespec) -> c_int;
+}
+
+/// A moment that is past, so that a wait until then only tells why it would wait.
+const PAST: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// Makes an open mutex that knows its holder; 0 or an error number.
+///
+/// # Safety
+/// `lock` must point to memory of a mutex.
+pub unsafe fn mutex_init_checking(lock: *mut Mutex) -> c_int {
+    // SAFETY: a live attribute object, and the caller's promise.
+    unsafe {
+        let mut kind = core::mem::zeroed::<libc::pthread_mutexattr_t>();
+        libc::pthread_mutexattr_init(&mut kind);
+        libc::pthread_mutexattr_settype(&mut kind, libc::PTHREAD_MUTEX_ERRORCHECK);
+        let error = libc::pthread_mutex_init(lock, &kind);
+        libc::pthread_mutexattr_destroy(&mut kind);
+        error
+    }
+}
+
+/// 0 if a mutex is open, 1 if this thread holds it and the mutex knows, else 2.
+///
+/// # Safety
+/// `lock` must point to an initialised mutex.
+pub unsafe fn mutex_state(lock: *mut Mutex) -> c_int {
+    // SAFETY: the caller's promise; what was taken is given back.
+    match unsafe { pthread_mutex_timedlock(lock, &PAST) } {
+        0 => {
+            // SAFETY: just taken.
+            unsafe { mutex_unlock(lock) };
+            0
+        }
+        libc::EDEADLK => 1,
+        _ => 2,
+    }
+}
+
+/// 0 if a read-write lock is open, 1 if it is shared, 3 if this thread has taken it, 2 if another has.
+///
+/// # Safety
+/// `lock` must point to an initialised read-write lock.
+pub unsafe fn rwlock_state(lock: *mut RwLock) -> c_int {
+    // SAFETY: the caller's promise, here and below; what was taken is given back.
+    let taken = unsafe { pthread_rwlock_timedwrlock(lock, &PAST) };
+    if taken == libc::EDEADLK {
+        return 3;
+    }
+    // SAFETY: as above.
+    let shared = taken != 0 && unsafe { rwlock_tryrdlock(lock) } == 0;
+    if taken == 0 || shared {
+        // SAFETY: just taken or shared.
+        unsafe { rwlock_unlock(lock) };
+    }
+    match (taken, shared) {
+        (0, _) => 0,
+        (_, true) => 1,
+        _ => 2,
+    }
+}

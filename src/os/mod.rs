@@ -5,6 +5,7 @@
 pub mod clock;
 pub mod cpu;
 pub mod futex;
+pub mod helper;
 pub mod library;
 pub mod limits;
 pub mod locks;
@@ -37,6 +38,8 @@ pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
 #[derive(Debug)]
 pub struct TextFile {
     fd: i32,
+    /// The descriptor stays open.
+    lent: bool,
     len: usize,
     buf: [u8; 4096],
 }
@@ -48,7 +51,12 @@ impl TextFile {
         let fd = unsafe {
             libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o644)
         };
-        TextFile { fd, len: 0, buf: [0; 4096] }
+        TextFile { fd, lent: false, len: 0, buf: [0; 4096] }
+    }
+
+    /// Text for a descriptor that stays open.
+    pub fn stream(fd: i32) -> TextFile {
+        TextFile { fd, lent: true, len: 0, buf: [0; 4096] }
     }
 
     fn flush(&mut self) {
@@ -75,7 +83,7 @@ impl core::fmt::Write for TextFile {
 impl Drop for TextFile {
     fn drop(&mut self) {
         self.flush();
-        if self.fd >= 0 {
+        if self.fd >= 0 && !self.lent {
             // SAFETY: the descriptor was opened by `create`, and nobody else has it.
             unsafe { libc::close(self.fd) };
         }

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 
 #[cfg(target_env = "gnu")]
 mod imp {
-    use core::ffi::{c_int, c_void};
+    use core::ffi::{CStr, c_char, c_int, c_void};
 
     unsafe extern "C" {
         fn backtrace(buffer: *mut *mut c_void, size: c_int) -> c_int;
@@ -23,6 +23,74 @@ mod imp {
         true
     }
 
+    /// Longest text of an address: 0x, 16 digits, NUL.
+    const ADDRESS: usize = 19;
+    /// Most addresses that one start of the program looks up.
+    const BATCH: usize = 16;
+
+    /// `value` in hexadecimal, as C reads it.
+    fn hex(value: usize) -> [u8; ADDRESS] {
+        let mut text = *b"0x0000000000000000\0";
+        for (i, digit) in text[2..18].iter_mut().rev().enumerate() {
+            *digit = b"0123456789abcdef"[value >> (4 * i) & 15];
+        }
+        text
+    }
+
+    /// The file that a call address was loaded from, and the address as that file counts it.
+    fn place(address: usize) -> Option<(*const c_char, usize)> {
+        // SAFETY: all-zero is a valid Dl_info.
+        let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+        // SAFETY: dladdr looks any address up; the record is alive.
+        if unsafe { libc::dladdr(address as *const c_void, &mut info) } == 0 || info.dli_fname.is_null() {
+            return None;
+        }
+        let base = info.dli_fbase as usize;
+        // SAFETY: an ELF header begins there; its type is the 16 bits at 16.
+        let kind = unsafe { core::ptr::read_unaligned((base + 16) as *const u16) };
+        const FIXED: u16 = 2;
+        Some((info.dli_fname, if kind == FIXED { address } else { address - base }))
+    }
+
+    /// # Safety
+    /// `file` must be NUL-terminated.
+    unsafe fn look_up(fd: c_int, program: &CStr, file: *const c_char, addresses: &[usize]) -> bool {
+        let mut texts = [[0u8; ADDRESS]; BATCH];
+        let mut args = [core::ptr::null::<c_char>(); BATCH + 4];
+        args[0] = c"addr2line".as_ptr();
+        args[1] = c"-Cfpe".as_ptr();
+        args[2] = file;
+        for (i, &a) in addresses.iter().enumerate() {
+            texts[i] = hex(a);
+            args[3 + i] = texts[i].as_ptr().cast();
+        }
+        // SAFETY: NUL-terminated texts that are alive, and a null after them.
+        unsafe { crate::os::helper::run(program, &args, fd, 30_000_000_000) }
+    }
+
+    pub(super) fn print_lines(fd: c_int, program: &CStr) -> bool {
+        let mut frames = [core::ptr::null_mut(); 64];
+        // SAFETY: a live buffer of that many entries.
+        let n = unsafe { backtrace(frames.as_mut_ptr(), frames.len() as c_int) };
+        let n = usize::try_from(n).unwrap_or(0);
+        let (mut file, mut batch, mut count) = (core::ptr::null(), [0usize; BATCH], 0);
+        let mut printed = false;
+        for frame in &frames[..n] {
+            // A frame holds where its call returns to; the call itself is before that.
+            let Some((of, address)) = place((*frame as usize).wrapping_sub(1)) else { continue };
+            if count == BATCH || count > 0 && of != file {
+                // SAFETY: a name of a loaded object.
+                printed |= unsafe { look_up(fd, program, file, &batch[..count]) };
+                count = 0;
+            }
+            file = of;
+            batch[count] = address;
+            count += 1;
+        }
+        // SAFETY: as above; `count` is 0 if there is none.
+        printed | (count > 0 && unsafe { look_up(fd, program, file, &batch[..count]) })
+    }
+
     pub(super) fn prepare() {
         let mut frame = [core::ptr::null_mut(); 1];
         // SAFETY: a live buffer of one entry.
@@ -38,6 +106,10 @@ mod imp {
         false
     }
 
+    pub(super) fn print_lines(_fd: c_int, _program: &core::ffi::CStr) -> bool {
+        false
+    }
+
     pub(super) fn prepare() {}
 }
 
@@ -45,6 +117,11 @@ mod imp {
 /// signal handler after [`prepare`].
 pub fn print(fd: c_int) -> bool {
     imp::print(fd)
+}
+
+/// As [`print()`], with functions, files and lines, which `program` (addr2line) looks up.
+pub fn print_lines(fd: c_int, program: &core::ffi::CStr) -> bool {
+    imp::print_lines(fd, program)
 }
 
 /// Loads what [`print()`] needs, which allocates.

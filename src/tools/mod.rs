@@ -2,6 +2,7 @@
 
 pub mod bytes;
 pub mod environment;
+pub mod heap;
 pub mod number;
 pub mod pieces;
 pub mod process;

@@ -2,12 +2,16 @@
 
 use super::environment;
 use crate::{env, os, report};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Name of this machine.
-pub fn hostname() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/hostname")
-        .map_or_else(|_| "localhost".to_string(), |s| s.trim().to_string())
+/// Name of this machine. Async-signal-safe once it was asked for.
+pub fn hostname() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        std::fs::read_to_string("/proc/sys/kernel/hostname")
+            .map_or_else(|_| "localhost".to_string(), |s| s.trim().to_string())
+    })
 }
 
 /// Tells a debugger's user where this process is and sleeps until he sets the flag, whose name is given, to 0.

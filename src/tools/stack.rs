@@ -1,11 +1,13 @@
-//! Printing the call stack: with the means of the C library, and before that with the client's own, if it defines
-//! `gasnett_backtrace_user`. Called by `capi::tools` and after fatal errors.
+//! Printing the call stack of this process: by the C library, by programs that are started for it (addr2line, gdb, ...), or by
+//! the client's own means, if it defines `gasnett_backtrace_user`. Called by `capi::tools` and after fatal errors and signals.
 //!
-//! GASNET_BACKTRACE_TYPE is a comma-separated list of the means to try, in order.
+//! GASNET_BACKTRACE_TYPE is a comma-separated list of the means to try, in order; the first that can ends the search. A
+//! [`Plan`] is made outside signal handlers; following it neither allocates nor locks.
 
 use crate::{env, os, report};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::{CStr, CString};
 
 /// A way to print the stack that the client supplies.
 #[derive(Clone, Copy, Debug)]
@@ -16,20 +18,102 @@ pub struct UserMeans<'a> {
     pub print: unsafe extern "C" fn(c_int) -> c_int,
 }
 
-/// Writes the stack of the calling thread to `fd`; false if no means could.
-pub fn print(fd: c_int, user: Option<UserMeans<'_>>) -> bool {
-    let by_user = |u: UserMeans<'_>| {
-        // SAFETY: the client promises that its function may be called with a file descriptor.
-        unsafe { (u.print)(fd) == 0 }
+/// Names of the means of the library, in the order of their trial where GASNET_BACKTRACE_TYPE says nothing.
+pub const MEANS: [&str; 6] = ["EXECINFO", "ADDR2LINE", "GDB", "GSTACK", "PSTACK", "EUSTACK"];
+
+/// A means that can be tried now.
+#[derive(Debug)]
+enum Step {
+    /// The client's.
+    User(unsafe extern "C" fn(c_int) -> c_int),
+    /// The C library's: addresses, and names of exported functions.
+    ExecInfo,
+    /// Files and lines of the addresses of one object after another, by this program.
+    Addr2line(CString),
+    /// This program with these arguments, which looks at the process from outside.
+    Program(CString, Vec<CString>),
+}
+
+/// The means to try, in order.
+#[derive(Debug)]
+pub struct Plan(Vec<Step>);
+
+/// The full path of a program in PATH.
+fn find(program: &str) -> Option<CString> {
+    let path = env::lookup("PATH")?;
+    path.split(':')
+        .filter(|dir| !dir.is_empty())
+        .filter_map(|dir| CString::new(format!("{dir}/{program}")).ok())
+        .find(|file| os::helper::may_run(file))
+}
+
+fn step(name: &str) -> Option<Step> {
+    let pid = os::process::pid().to_string();
+    let program = |file: &str, args: &[&str]| {
+        let path = find(file)?;
+        let args = core::iter::once(file).chain(args.iter().copied());
+        Some(Step::Program(path, args.filter_map(|a| CString::new(a).ok()).collect()))
     };
-    match env::text("GASNET_BACKTRACE_TYPE") {
-        None => user.is_some_and(by_user) || os::stack::print(fd),
-        Some(list) => list.split(',').map(str::trim).any(|name| match user {
-            Some(u) if name.eq_ignore_ascii_case(u.name) => by_user(u),
-            _ => name.eq_ignore_ascii_case("EXECINFO") && os::stack::print(fd),
-        }),
+    match name {
+        "EXECINFO" => Some(Step::ExecInfo),
+        "ADDR2LINE" => find("addr2line").map(Step::Addr2line),
+        "GDB" => program("gdb", &["-nx", "-batch", "-p", &pid, "-ex", "thread apply all backtrace"]),
+        "GSTACK" => program("gstack", &[&pid]),
+        "PSTACK" => program("pstack", &[&pid]),
+        "EUSTACK" => program("eu-stack", &["-p", &pid]),
+        _ => None,
     }
 }
+
+impl Plan {
+    /// The plan that GASNET_BACKTRACE_TYPE asks for. Ends the job if it names a means that there is not.
+    pub fn new(user: Option<UserMeans<'_>>) -> Plan {
+        let Some(list) = env::text("GASNET_BACKTRACE_TYPE") else {
+            let own = MEANS.iter().filter_map(|name| step(name));
+            return Plan(user.map(|u| Step::User(u.print)).into_iter().chain(own).collect());
+        };
+        let mut steps = Vec::new();
+        for name in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
+            match user {
+                Some(u) if name.eq_ignore_ascii_case(u.name) => steps.push(Step::User(u.print)),
+                _ if MEANS.iter().any(|m| m.eq_ignore_ascii_case(name)) => {
+                    steps.extend(step(&name.to_ascii_uppercase()));
+                }
+                _ => report::fatal(
+                    format_args!("GASNET_BACKTRACE_TYPE={list}: there is no means {name} to print a stack"),
+                    format_args!(
+                        "Give names out of {}{}{}, separated by commas, or unset it.",
+                        MEANS.join(", "),
+                        if user.is_some() { " and " } else { "" },
+                        user.map_or("", |u| u.name)
+                    ),
+                ),
+            }
+        }
+        Plan(steps)
+    }
+
+    /// Writes the stack of the calling thread, or of all threads, to `fd`; false if no means could. Safe in a signal handler.
+    pub fn print(&self, fd: c_int) -> bool {
+        self.0.iter().any(|step| match step {
+            // SAFETY: the client promises that its function may be called with a file descriptor.
+            Step::User(print) => unsafe { print(fd) == 0 },
+            Step::ExecInfo => os::stack::print(fd),
+            Step::Addr2line(path) => os::stack::print_lines(fd, path),
+            Step::Program(path, args) => {
+                let mut list: [*const core::ffi::c_char; 10] = [core::ptr::null(); 10];
+                for (to, arg) in list.iter_mut().zip(args.iter().take(9)) {
+                    *to = CStr::as_ptr(arg);
+                }
+                // SAFETY: the strings live in the plan, and a null ends the list.
+                unsafe { os::helper::run(path, &list, fd, LONGEST_NS) }
+            }
+        })
+    }
+}
+
+/// A program that takes longer than this, in nanoseconds, is ended.
+const LONGEST_NS: u64 = 30_000_000_000;
 
 /// Whether GASNET_BACKTRACE asks for stacks of this process; tells once how to get them if not.
 pub fn enabled() -> bool {
@@ -43,7 +127,7 @@ pub fn enabled() -> bool {
 }
 
 /// Whether a list such as `0,2-4` or `*` names this rank.
-fn in_list(rank: u32, list: &str) -> bool {
+pub fn in_list(rank: u32, list: &str) -> bool {
     list.split(',').map(str::trim).any(|item| match item.split_once('-') {
         _ if item == "*" => true,
         Some((a, b)) => {

@@ -10,6 +10,7 @@
 //! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
+//! | `tools` | stacks, signals that print one or freeze, reports of the heap |
 //! | `mismatch` | thread modes, segment modes and header versions that must not meet |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
@@ -36,6 +37,7 @@ pub mod network;
 pub mod program;
 pub mod sample;
 pub mod segments;
+pub mod tools;
 
 /// What went wrong with a case, for people to read.
 pub type Trouble = String;
@@ -63,6 +65,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(kills::cases());
     all.extend(misuse::cases());
     all.extend(checks::cases());
+    all.extend(tools::cases());
     all.extend(segments::cases());
     all.extend(mismatch::cases());
     all.extend(install::cases());

@@ -1,0 +1,212 @@
+//! What the tools interface does to the outside: stacks printed by each means, signals that print one or freeze the process,
+//! the report of the debug malloc services; in a job, and by the tools library alone.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout;
+use crate::{Case, Trouble};
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Prints the stack of a function; by a call, or at a signal.
+const STACK: &str = r#"
+#ifndef ALONE
+#include <gasnet.h>
+#endif
+#include <gasnet_tools.h>
+#include <signal.h>
+volatile int depth;
+__attribute__((__noinline__)) void the_deepest(int at_signal) {
+    depth++;
+    if (at_signal) raise(SIGUSR1);
+    else if (gasnett_print_backtrace(2)) puts("no means");
+    depth--;
+}
+int main(int argc, char **argv) {
+#ifndef ALONE
+    gasnet_init(&argc, &argv);
+    gasnet_attach(NULL, 0, 0, 0);
+#endif
+    the_deepest(argc > 1 && argv[0] != NULL);
+    puts("went on");
+    fflush(stdout);
+#ifndef ALONE
+    gasnet_exit(0);
+#endif
+    return 0;
+}
+"#;
+
+/// Is frozen by a signal, and let go by a thread.
+const FREEZE: &str = r#"
+#include <gasnet.h>
+#include <gasnet_tools.h>
+#include <signal.h>
+static void *thaw(void *p) {
+    while (!gasnet_frozen) usleep(10000);
+    gasnet_frozen = 0;
+    return p;
+}
+int main(int argc, char **argv) {
+    pthread_t t;
+    gasnet_init(&argc, &argv);
+    gasnet_attach(NULL, 0, 0, 0);
+    pthread_create(&t, NULL, thaw, NULL);
+    raise(SIGUSR2);
+    pthread_join(t, NULL);
+    puts("went on");
+    fflush(stdout);
+    gasnet_exit(0);
+    return 0;
+}
+"#;
+
+/// Leaves an object in the heap.
+const LEAK: &str = r#"
+#define GASNET_DEBUGMALLOC 1
+#ifndef ALONE
+#include <gasnet.h>
+#endif
+#include <gasnet_tools.h>
+int main(int argc, char **argv) {
+    (void)argc; (void)argv;
+    gasnett_debug_free(gasnett_debug_malloc(7));
+#ifndef ALONE
+    gasnet_init(&argc, &argv);
+    gasnet_attach(NULL, 0, 0, 0);
+#endif
+    strcpy((char *)gasnett_debug_malloc(100), "left");
+#ifndef ALONE
+    gasnet_exit(0);
+#endif
+    return 0;
+}
+"#;
+
+/// All of them; gdb's, which takes seconds, is left to long runs.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, sampled: bool, run: fn() -> Result<(), Trouble>| {
+        all.push(Case::new(format!("tools::{name}"), sampled, run));
+    };
+    add("stack::execinfo", true, || says(&stack(false, Some("EXECINFO"), None)?, &["stack", "went on"]));
+    add("stack::addr2line", true, || {
+        says(&stack(false, Some("ADDR2LINE"), None)?, &["the_deepest", "stack.c:", "went on"])
+    });
+    add("stack::gdb", false, || {
+        if !present("gdb") {
+            return Ok(());
+        }
+        says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"])
+    });
+    add("stack::fallback", true, || {
+        let ended = stack(false, Some("PSTACK,ADDR2LINE"), Some(("PATH", "/nowhere")))?;
+        says(&ended, &["no means", "went on"])
+    });
+    add("stack::unknown", true, || {
+        let ended = stack(false, Some("EXECINFO,SMOKE"), None)?;
+        says(&ended, &["GASNET_BACKTRACE_TYPE", "SMOKE", "ADDR2LINE"])
+    });
+    add("stack::alone", true, || {
+        says(&stack(true, Some("ADDR2LINE"), None)?, &["the_deepest", "stack.c:", "went on"])
+    });
+    add("signal::backtrace", true, || {
+        let program = compiled("stack", STACK, false)?;
+        let ended = Job::new(&layout::build(), &program, &["now".to_string()], Launcher::Gasnetrun, 1)
+            .watchdog(Duration::from_secs(120))
+            .env("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")
+            .env("GASNET_BACKTRACE_TYPE", "ADDR2LINE")
+            .run()?;
+        ended.tidy()?;
+        says(&ended, &["SIGUSR1", "the_deepest", "went on"])
+    });
+    add("signal::freeze", true, || {
+        let program = compiled("freeze", FREEZE, false)?;
+        let ended = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 1)
+            .watchdog(Duration::from_secs(120))
+            .env("GASNET_FREEZE_SIGNAL", "USR2")
+            .run()?;
+        ended.tidy()?;
+        says(&ended, &["frozen for a debugger", "went on"])
+    });
+    add("heap::report", true, || report(false));
+    add("heap::report_alone", true, || report(true));
+    all
+}
+
+fn present(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
+}
+
+/// A program for a job, or with the tools library alone.
+fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Trouble> {
+    layout::require(&layout::build())?;
+    let dir = layout::build().join("capi-tests/tools").join(if alone { "alone" } else { "job" });
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
+    fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
+    let lib = layout::build().join("lib");
+    let mut cc = layout::compiler();
+    cc.args(["-g", "-O0", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE=1", "-I"])
+        .arg(layout::build().join("include"));
+    cc.args(if alone { ["-DALONE", "-DGASNETT_THREAD_SAFE"] } else { ["-DGASNET_PAR", "-D_REENTRANT"] });
+    cc.arg(&file).arg("-o").arg(&program).arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display()));
+    cc.arg(if alone { "-lgasnet_tools-par" } else { "-lgasnet" }).arg("-lpthread");
+    layout::succeed(cc)?;
+    Ok(program)
+}
+
+fn stack(alone: bool, means: Option<&str>, env: Option<(&str, &str)>) -> Result<Ended, Trouble> {
+    let program = compiled("stack", STACK, alone)?;
+    let launcher = if alone { Launcher::Alone } else { Launcher::Gasnetrun };
+    let mut job = Job::new(&layout::build(), &program, &[], launcher, 1).watchdog(Duration::from_secs(120));
+    for (name, value) in means.map(|m| ("GASNET_BACKTRACE_TYPE", m)).into_iter().chain(env) {
+        job = job.env(name, value);
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+fn says(ended: &Ended, words: &[&str]) -> Result<(), Trouble> {
+    match words.iter().find(|w| !ended.output.contains(**w)) {
+        Some(word) => Err(ended.trouble(format!("it does not say {word:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// The report names what was left, and counts what was not; in a file of each rank, or where no job is, on stderr.
+fn report(alone: bool) -> Result<(), Trouble> {
+    let program = compiled("leak", LEAK, alone)?;
+    let dir = program.parent().expect("a program is in a directory").to_path_buf();
+    let launcher = if alone { Launcher::Alone } else { Launcher::Gasnetrun };
+    let file = if alone { "-".to_string() } else { dir.join("report-%").display().to_string() };
+    let nodes = if alone { 1 } else { 2 };
+    let ended = Job::new(&layout::build(), &program, &[], launcher, nodes)
+        .watchdog(Duration::from_secs(120))
+        .env("GASNET_MALLOCFILE", &file)
+        .run()?;
+    ended.tidy()?;
+    for rank in 0..nodes {
+        let text = if alone {
+            ended.output.clone()
+        } else {
+            let file = dir.join(format!("report-{rank}"));
+            let text =
+                fs::read_to_string(&file).map_err(|e| ended.trouble(format!("{}: {e}", file.display())))?;
+            let _ = fs::remove_file(file);
+            text
+        };
+        for words in
+            ["2 objects of 107 bytes", "1 objects of 100 bytes were not freed", "100 bytes at ", "leak.c:"]
+        {
+            if !text.contains(words) {
+                return Err(
+                    ended.trouble(format!("the report of rank {rank} does not say {words:?}: {text}"))
+                );
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! Debug malloc services for clients that were compiled with GASNET_DEBUGMALLOC: the functions behind the macros of
+//! gasnet_debugmalloc.h. `place` is where the client calls from, as `file:line`.
+
+use crate::tools::heap::{self, Stats};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use std::borrow::Cow;
+
+/// The text of `place`.
+///
+/// # Safety
+/// It must be null or NUL-terminated.
+unsafe fn text<'a>(place: *const c_char) -> Cow<'a, str> {
+    if place.is_null() {
+        return "an unknown place".into();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { CStr::from_ptr(place) }.to_string_lossy()
+}
+
+/// `gasnett_debug_malloc`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_malloc(size: usize, place: *const c_char) -> *mut c_void {
+    heap::plan_first_report();
+    // SAFETY: the caller's promise.
+    heap::malloc(size, "gasnett_debug_malloc", &unsafe { text(place) })
+}
+
+/// `gasnett_debug_calloc`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_calloc(n: usize, size: usize, place: *const c_char) -> *mut c_void {
+    heap::plan_first_report();
+    // SAFETY: the caller's promise.
+    heap::calloc(n, size, "gasnett_debug_calloc", &unsafe { text(place) })
+}
+
+/// `gasnett_debug_realloc`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated; nobody may use the object at `p` meanwhile.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_realloc(
+    p: *mut c_void,
+    size: usize,
+    place: *const c_char,
+) -> *mut c_void {
+    heap::plan_first_report();
+    // SAFETY: the caller's promise.
+    heap::realloc(p, size, "gasnett_debug_realloc", &unsafe { text(place) })
+}
+
+/// `gasnett_debug_free`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated; nobody may use the object at `p` any more.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_free(p: *mut c_void, place: *const c_char) {
+    // SAFETY: the caller's promise.
+    heap::free(p, "gasnett_debug_free", &unsafe { text(place) });
+}
+
+/// A copy of the first `most` bytes of a string, or of all if it has fewer.
+///
+/// # Safety
+/// `string` must be NUL-terminated or have `most` bytes; `place` null or NUL-terminated.
+unsafe fn copy(string: *const c_char, most: usize, function: &str, place: *const c_char) -> *mut c_char {
+    heap::plan_first_report();
+    // SAFETY: the caller's promise; at most so many bytes are read.
+    let n = unsafe { libc::strnlen(string, most) };
+    // SAFETY: the caller's promise.
+    let new: *mut c_char = heap::malloc(n + 1, function, &unsafe { text(place) }).cast();
+    // SAFETY: n bytes were counted, and n + 1 allocated.
+    unsafe {
+        core::ptr::copy_nonoverlapping(string, new, n);
+        new.add(n).write(0);
+    }
+    new
+}
+
+/// `gasnett_debug_strdup`
+///
+/// # Safety
+/// `string` must be NUL-terminated, `place` null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_strdup(string: *const c_char, place: *const c_char) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    unsafe { copy(string, usize::MAX, "gasnett_debug_strdup", place) }
+}
+
+/// `gasnett_debug_strndup`
+///
+/// # Safety
+/// `string` must be NUL-terminated or have `n` bytes, `place` be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_strndup(
+    string: *const c_char,
+    n: usize,
+    place: *const c_char,
+) -> *mut c_char {
+    // SAFETY: the caller's promise.
+    unsafe { copy(string, n, "gasnett_debug_strndup", place) }
+}
+
+/// `gasnett_debug_memcheck`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_memcheck(p: *mut c_void, place: *const c_char) {
+    // SAFETY: the caller's promise.
+    heap::check(p, &unsafe { text(place) });
+}
+
+/// `gasnett_debug_memcheck_one`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_memcheck_one(place: *const c_char) {
+    // SAFETY: the caller's promise.
+    heap::check_one(&unsafe { text(place) });
+}
+
+/// `gasnett_debug_memcheck_all`
+///
+/// # Safety
+/// `place` must be null or NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_debug_memcheck_all(place: *const c_char) {
+    // SAFETY: the caller's promise.
+    heap::check_all(&unsafe { text(place) });
+}
+
+/// `gasnett_getheapstats`: 0.
+///
+/// # Safety
+/// `stats` must be writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_getheapstats(stats: *mut Stats) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { stats.write(heap::stats()) };
+    0
+}
