@@ -6,11 +6,11 @@
 //! | [`alone`] | a job of one process |
 //! | [`fork`] | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor |
 //! | [`gasnetrun`] | the launcher: starts a program as ranks; and the rank's side of that |
-//! | [`foreign`] | mpiexec, mpirun, srun: the processes find each other by PMI or PMIx and get a supervisor |
-//! | [`pmi`], [`pmix`] | what those launchers offer |
+//! | `foreign` | mpiexec, mpirun, srun: the processes find each other by PMI or PMIx and get a supervisor |
+//! | `pmi`, `pmix` | what those launchers offer |
 //! | [`supervisor`] | the process that starts or adopts the ranks, carries their barriers, and ends the job; all spawners use it |
-//! | [`ward`] | one rank as its supervisor sees it |
-//! | [`streams`] | the output of ranks, line by line with the rank in front |
+//! | `ward` | one rank as its supervisor sees it |
+//! | `streams` | the output of ranks, line by line with the rank in front |
 //! | [`rank`] | a process that has a supervisor |
 //! | [`control`] | the job-control memory: the exit word, one line per rank |
 //! | [`wire`] | the messages between a rank and its supervisor |
