@@ -1,6 +1,6 @@
 /* testcoll: collectives of random kinds, sizes, roots, flags and forms, several in flight, checked byte by byte with the
  * bytes behind. In PAR the processes have one, two, one, two, ... images. */
-/* faults: flip_coll flip_am drop_am skip_sync */
+/* faults: flip_coll flip_am drop_am:portals skip_sync */
 /* args: 25 1 */
 /* nodes: any */
 /* threads: both */

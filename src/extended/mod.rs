@@ -68,7 +68,7 @@ impl Upper for Extended {
 pub fn open(job: &'static Job) {
     job.upper.set(Box::new(Extended {
         barrier: barrier::Barrier::new(job),
-        coll: coll::Coll::new(),
+        coll: coll::Coll::new(job),
         vis: vis::Vis::new(job),
     }));
 }

@@ -6,11 +6,12 @@
 //! plan is done.
 
 use super::inbox::{Inbox, Name, Ready, halves, sizes_differ};
+use super::lines::Lines;
 use super::plan::{Plan, Transfer, Way};
 use super::team::View;
 use super::{Request, choice};
-use crate::conduit::{Category, Outgoing};
-use crate::core::Ctx;
+use crate::conduit::{Category, Message, Outgoing};
+use crate::core::{Ctx, Job};
 use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::report;
 use alloc::collections::BTreeMap;
@@ -72,13 +73,38 @@ struct Op {
 unsafe impl Send for Op {}
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Engine {
     ops: Mutex<BTreeMap<Key, Op>>,
     pub(super) inbox: Inbox,
+    lines: Option<Lines>,
 }
 
 impl Engine {
+    pub(super) fn new(job: &Job) -> Engine {
+        Engine { ops: Mutex::default(), inbox: Inbox::default(), lines: Lines::of(job) }
+    }
+
+    /// Takes what has come in lines into the inbox; the caller holds the lock of the table.
+    fn read_lines(&self, lines: &Lines) {
+        lines.read(|source, short| {
+            let payload = short.payload.as_ptr().cast_mut().cast();
+            let m = Message {
+                source: source as u32,
+                category: Category::Short,
+                handler: short.handler,
+                args: short.args(),
+                payload,
+                nbytes: short.nbytes,
+            };
+            match m.handler {
+                COLL_SMALL => self.inbox.on_small(&m),
+                COLL_READY => self.inbox.on_ready(&m),
+                _ => self.inbox.on_piece(&m),
+            }
+        });
+    }
+
     /// Notes the call of one image of this process, and starts the collective if it is the last.
     ///
     /// # Safety
@@ -116,8 +142,11 @@ impl Engine {
         if op.missing == 0 {
             let all: Vec<Places> = op.places.iter().flatten().copied().collect();
             op.plan = choice::plan(ctx, view, &op.request, &all);
+            if let Some(lines) = &self.lines {
+                self.read_lines(lines);
+            }
             // SAFETY: the caller's promise, and that of the callers before.
-            if unsafe { op.advance(ctx, key, &self.inbox) } {
+            if unsafe { op.advance(ctx, key, self) } {
                 ops.remove(&key);
             } else {
                 ctx.job.upper.want(true);
@@ -128,14 +157,18 @@ impl Engine {
 
     /// Goes on with what something has arrived for. Returns at once if another thread is doing it.
     pub(super) fn progress(&self, ctx: Ctx) {
-        if !self.inbox.has_news() {
+        let lines = self.lines.as_ref().filter(|lines| lines.any());
+        if lines.is_none() && !self.inbox.has_news() {
             return;
         }
         let Some(mut ops) = self.ops.try_lock() else { return };
+        if let Some(lines) = lines {
+            self.read_lines(lines);
+        }
         for key in self.inbox.take_news() {
             let Some(op) = ops.get_mut(&key).filter(|op| op.missing == 0) else { continue };
             // SAFETY: the promise of those who called.
-            if unsafe { op.advance(ctx, key, &self.inbox) } {
+            if unsafe { op.advance(ctx, key, self) } {
                 ops.remove(&key);
                 ctx.job.upper.want(false);
             }
@@ -148,14 +181,15 @@ impl Op {
     ///
     /// # Safety
     /// The memory that the images named must be accessible.
-    unsafe fn advance(&mut self, ctx: Ctx, key: Key, inbox: &Inbox) -> bool {
+    unsafe fn advance(&mut self, ctx: Ctx, key: Key, engine: &Engine) -> bool {
+        let inbox = &engine.inbox;
         while self.round < self.plan.rounds.len() {
             if !self.begun {
                 self.begun = true;
                 // SAFETY: the caller's promise.
                 unsafe {
                     self.plan.work(self.round);
-                    self.begin(ctx, key, inbox);
+                    self.begin(ctx, key, engine);
                 }
             }
             self.receives.retain(|&slot| !inbox.take_done(slot));
@@ -164,7 +198,7 @@ impl Op {
                 let name = self.name(key, t);
                 let Some(ready) = inbox.take_ready(name) else { return true };
                 // SAFETY: the caller's promise.
-                unsafe { self.write(ctx, name, t, ready) };
+                unsafe { self.write(ctx, engine, name, t, ready) };
                 false
             });
             self.sends = sends;
@@ -176,6 +210,12 @@ impl Op {
         }
         // Release pairs with the Acquire of `done`.
         self.status.0.store(true, Ordering::Release);
+        if self.view.images.len() > 1 {
+            // Threads of other images may sleep until this.
+            if let Some(extension) = ctx.job.conduit.extension() {
+                extension.ring_self();
+            }
+        }
         true
     }
 
@@ -187,7 +227,8 @@ impl Op {
     ///
     /// # Safety
     /// As [`Op::advance`].
-    unsafe fn begin(&mut self, ctx: Ctx, key: Key, inbox: &Inbox) {
+    unsafe fn begin(&mut self, ctx: Ctx, key: Key, engine: &Engine) {
+        let inbox = &engine.inbox;
         let small = ctx.job.conduit.max_medium();
         let transfers = core::mem::take(&mut self.plan.rounds[self.round].transfers);
         for t in transfers.iter().filter(|t| t.way == Way::Receive) {
@@ -202,7 +243,17 @@ impl Op {
             let ([ah, al], [nh, nl]) = (halves(t.at.expose_provenance()), halves(t.n));
             let (context, number) = (key.context as i32, key.number as i32);
             let args = [context, number, t.tag as i32, slot as i32, ah, al, nh, nl];
-            self.send(ctx, name.node, Category::Short, COLL_READY, &args, ptr::null(), 0, ptr::null_mut());
+            self.send(
+                ctx,
+                engine,
+                name.node,
+                Category::Short,
+                COLL_READY,
+                &args,
+                ptr::null(),
+                0,
+                ptr::null_mut(),
+            );
         }
         for t in transfers.into_iter().filter(|t| t.way == Way::Send) {
             if t.n > small {
@@ -212,7 +263,7 @@ impl Op {
             let args = [key.context as i32, key.number as i32, t.tag as i32];
             let category = if t.n == 0 { Category::Short } else { Category::Medium };
             let node = self.view.members[t.peer];
-            self.send(ctx, node, category, COLL_SMALL, &args, t.at, t.n, ptr::null_mut());
+            self.send(ctx, engine, node, category, COLL_SMALL, &args, t.at, t.n, ptr::null_mut());
         }
     }
 
@@ -220,7 +271,7 @@ impl Op {
     ///
     /// # Safety
     /// As [`Op::advance`].
-    unsafe fn write(&self, ctx: Ctx, name: Name, t: &Transfer, ready: Ready) {
+    unsafe fn write(&self, ctx: Ctx, engine: &Engine, name: Name, t: &Transfer, ready: Ready) {
         if ready.n != t.n {
             sizes_differ(name, ready.n, t.n);
         }
@@ -233,7 +284,17 @@ impl Op {
             fence(Ordering::Release);
             let [high, low] = halves(t.n);
             let args = [ready.slot as i32, high, low];
-            self.send(ctx, name.node, Category::Short, COLL_PIECE, &args, ptr::null(), 0, ptr::null_mut());
+            self.send(
+                ctx,
+                engine,
+                name.node,
+                Category::Short,
+                COLL_PIECE,
+                &args,
+                ptr::null(),
+                0,
+                ptr::null_mut(),
+            );
             return;
         }
         let (category, most) = match offset {
@@ -246,7 +307,7 @@ impl Op {
             let [high, low] = halves(at);
             let args = [ready.slot as i32, high, low];
             let dest = ready.at.wrapping_add(at);
-            self.send(ctx, name.node, category, COLL_PIECE, &args, t.at.wrapping_add(at), n, dest);
+            self.send(ctx, engine, name.node, category, COLL_PIECE, &args, t.at.wrapping_add(at), n, dest);
             at += n;
         }
     }
@@ -255,6 +316,7 @@ impl Op {
     fn send(
         &self,
         ctx: Ctx,
+        engine: &Engine,
         node: u32,
         category: Category,
         handler: u8,
@@ -263,6 +325,21 @@ impl Op {
         nbytes: usize,
         dest: *mut u8,
     ) {
+        // A line carries no piece of a large message, whose category says how it comes.
+        let short = category == Category::Short || handler == COLL_SMALL;
+        if let Some(lines) = engine.lines.as_ref().filter(|_| short && Lines::fits(args.len(), nbytes)) {
+            let payload = match nbytes {
+                0 => &[],
+                // SAFETY: memory that the client lends, or scratch memory of the plan.
+                _ => unsafe { core::slice::from_raw_parts(src, nbytes) },
+            };
+            if lines.write(node as usize, handler, args, payload) {
+                if let Some(extension) = ctx.job.conduit.extension() {
+                    extension.ring_peers();
+                }
+                return;
+            }
+        }
         let m = Outgoing { category, handler, args, src, nbytes, dest, source_stays: false };
         // SAFETY: the payload is memory that the client lends, or scratch memory of the plan.
         unsafe { ctx.request(self.function, node, &m) };

@@ -12,6 +12,8 @@
 //! - A message of up to a Medium's payload is sent at once and kept in the receiver's inbox until it is wanted. For a larger
 //!   one the receiver says where it goes; the sender copies it there if that is mapped, else sends Longs if it
 //!   lies in the receiver's segment, else Mediums. So no process stores more than small messages for others.
+//! - Between processes that map each other's memory what fits travels in lines of shared memory (`lines`), the rest in active
+//!   messages.
 //! - Handlers only note arrivals. Polls go on with the plans that something has arrived for, while any is under way.
 //! - Scratch memory belongs to the plan and ends with it.
 
@@ -19,6 +21,7 @@ pub mod choice;
 mod compute;
 mod engine;
 mod inbox;
+mod lines;
 mod movement;
 mod plan;
 pub mod search;
@@ -138,9 +141,9 @@ pub struct Coll {
 }
 
 impl Coll {
-    pub(super) fn new() -> Coll {
+    pub(super) fn new(job: &Job) -> Coll {
         Coll {
-            engine: engine::Engine::default(),
+            engine: engine::Engine::new(job),
             world: OnceBox::new(),
             teams: RwLock::default(),
             next_team: AtomicU32::new(1),
