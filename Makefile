@@ -6,6 +6,7 @@
 #   make install [PREFIX=] [DESTDIR=]
 #   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"] [SECONDS=120]
 #                              compile and run other people's programs: one verdict each
+#   make lib PORTALS_PREFIX=/opt/portals          over a libportals too; docs/LIBPORTALS.md
 #   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
 #   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]     with any of these: the table and
 #                              drawings of docs/bench, beside those libraries
@@ -17,9 +18,9 @@ SEED    ?= $(shell date +%s)
 FOR     ?= 120
 CC      ?= cc
 CARGO   ?= cargo
-export CC CARGO SEED
+export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
-.PHONY: all lib faults demo check soak bench headers doc install install-portals check-programs clean
+.PHONY: all lib faults libportals demo check soak bench headers doc install install-portals check-programs clean
 
 all: lib
 
@@ -32,13 +33,19 @@ faults:
 	@ci/tools.sh
 	@ci/build.sh build-faults
 
+# The same over a libportals that is bound by its header: our own libportals3, and one that has the habits of others. Needs libclang.
+libportals:
+	@ci/tools.sh
+	@ci/build.sh build-libportals
+	@ci/build.sh build-contrary
+
 demo: lib
 	@ci/demo.sh
 
 check:
 	@ci/check.sh
 
-soak: lib faults
+soak: lib faults libportals
 	@$(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR)
 
 bench: lib
@@ -62,5 +69,5 @@ install-portals:
 	@ci/install-portals.sh "$(DESTDIR)" "$(PREFIX)"
 
 clean:
-	rm -rf build build-faults
+	rm -rf build build-faults build-libportals build-contrary
 	$(CARGO) clean

@@ -1,16 +1,22 @@
-//! Compiles src/capi/shim.c: what stable Rust cannot define; and tells gasnet_info with what the library is built.
+//! Compiles src/capi/shim.c, what stable Rust cannot define; tells gasnet_info with what the library is built; and with
+//! feature `libportals` finds a libportals and makes the binding to it (src/conduit/portals/binding/build.rs).
 
 use std::process::Command;
+
+#[cfg(feature = "libportals")]
+#[path = "src/conduit/portals/binding/build.rs"]
+mod libportals;
 
 fn main() {
     let var = |name| std::env::var(name).unwrap_or_default();
     let rustc = Command::new(var("RUSTC")).arg("--version").output();
     let rustc = rustc.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default();
-    println!("cargo:rustc-env=GASNET_BUILD_RUSTC={rustc}");
-    println!("cargo:rustc-env=GASNET_BUILD_TARGET={}", var("TARGET"));
-    println!("cargo:rustc-env=GASNET_BUILD_PROFILE={}, opt-level {}", var("PROFILE"), var("OPT_LEVEL"));
-    println!("cargo:rerun-if-changed=src/capi/shim.c");
-    println!("cargo:rerun-if-changed=include");
+    println!("cargo::rustc-env=GASNET_BUILD_RUSTC={rustc}");
+    println!("cargo::rustc-env=GASNET_BUILD_TARGET={}", var("TARGET"));
+    println!("cargo::rustc-env=GASNET_BUILD_PROFILE={}, opt-level {}", var("PROFILE"), var("OPT_LEVEL"));
+    println!("cargo::rerun-if-changed=src/capi/shim.c");
+    println!("cargo::rerun-if-changed=include");
+    println!("cargo::rerun-if-changed=build.rs");
     cc::Build::new()
         .file("src/capi/shim.c")
         .include("include")
@@ -20,4 +26,19 @@ fn main() {
         .warnings(true)
         .extra_warnings(true)
         .compile("gasnet_shim");
+    #[cfg(feature = "libportals")]
+    if let Err(line) = libportals::bind() {
+        // Cargo shows this line, and none of what the compilers said.
+        println!("cargo::error={}", line.replace('\n', " "));
+    }
+    #[cfg(not(feature = "libportals"))]
+    for name in ["PORTALS_INCLUDE", "PORTALS_LIBS", "PORTALS_PREFIX"] {
+        println!("cargo::rerun-if-env-changed={name}");
+        if std::env::var_os(name).is_some_and(|value| !value.is_empty()) {
+            println!(
+                "cargo::error={name} is set, but this is a build without a libportals; unset it, or add --features libportals \
+                 (make does)"
+            );
+        }
+    }
 }

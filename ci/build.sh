@@ -1,7 +1,14 @@
 #!/bin/sh
 # Builds the library and its programs into a tree that looks like an installed prefix.
-#   ci/build.sh build           what users get
-#   ci/build.sh build-faults    the same with planted faults, for the tests
+#   ci/build.sh build             what users get
+#   ci/build.sh build-faults      the same with planted faults, for the tests
+#   ci/build.sh build-libportals  over our own libportals3, found in build-libportals/portals, and the emulation
+#   ci/build.sh build-contrary    over libportals-contrary alone, which has the habits of other vendors' libraries
+# The networks of `build` follow from PORTALS:
+#   emulation   our own Portals only
+#   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX, or by pkg-config portals3
+#   both        chosen at run time by GASNET_NETWORK
+# Unset, it is both if one of these variables is set or pkg-config knows portals3, else emulation.
 # The shared library is linked here, from the static archive: symbols of C objects are not exported from a plain cdylib,
 # and rustc has no say in the soname and the version script.
 set -eu
@@ -9,24 +16,98 @@ cd "$(dirname "$0")/.."
 tree=$1
 cargo=${CARGO:-cargo}
 cc=${CC:-cc}
+networks=${PORTALS-}
+if [ -z "$networks" ]; then
+    if [ -n "${PORTALS_INCLUDE-}${PORTALS_LIBS-}${PORTALS_PREFIX-}" ] ||
+        ${PKG_CONFIG:-pkg-config} --exists portals3 2>/dev/null; then
+        networks=both
+    else
+        networks=emulation
+    fi
+fi
+features=
+defaults=
 
 case $tree in
 build)
     target=target
-    $cargo build --release -p gasnet
     ;;
 build-faults)
-    # Built fast rather than built to be fast.
     target=target/faults
-    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        $cargo build --release -p gasnet --features faults --target-dir $target
+    networks=emulation
+    features=faults
+    ;;
+build-libportals)
+    target=target/libportals
+    networks=both
+    export PORTALS_PREFIX="$PWD/$tree/portals" PORTALS_INCLUDE= PORTALS_LIBS=
+    ;;
+build-contrary)
+    # The dependencies and libportals3 are those of build-libportals.
+    target=target/libportals
+    networks=libportals
+    export PORTALS_PREFIX="$PWD/$tree/portals" PORTALS_INCLUDE= PORTALS_LIBS=
     ;;
 *)
-    echo "usage: $0 build | build-faults" >&2
+    echo "usage: $0 build | build-faults | build-libportals | build-contrary" >&2
+    exit 2
+    ;;
+esac
+if [ "$tree" != build ]; then
+    # Built fast rather than built to be fast.
+    export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
+fi
+case $tree in
+build-libportals | build-contrary)
+    export CARGO_PROFILE_RELEASE_OPT_LEVEL=1
+    ;;
+esac
+case $tree in
+build-libportals)
+    CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PORTALS_PREFIX"
+    ;;
+build-contrary)
+    CARGO_TARGET_DIR=$target ci/install-portals.sh "" "$PWD/$tree/below"
+    mkdir -p "$PORTALS_PREFIX/lib" "$PORTALS_PREFIX/include/portals"
+    cp -pu capi-tests/contrary/include/portals/portals3.h "$PORTALS_PREFIX/include/portals"
+    $cc -std=gnu99 -Wall -Wextra -Werror -O2 -shared -fPIC -o "$PORTALS_PREFIX/lib/libportals.so" \
+        -I capi-tests/contrary/include -I "$tree/below/include" capi-tests/contrary/contrary.c capi-tests/contrary/below.c \
+        -Wl,-rpath,"$PWD/$tree/below/lib" -ldl
+    ;;
+esac
+case $networks in
+emulation)
+    unset PORTALS_INCLUDE PORTALS_LIBS PORTALS_PREFIX
+    ;;
+libportals)
+    features=$features,libportals
+    defaults=--no-default-features
+    ;;
+both)
+    features=$features,libportals
+    ;;
+*)
+    echo "PORTALS=$networks: give emulation, libportals or both" >&2
     exit 2
     ;;
 esac
 out=$target/release
+mkdir -p "$tree/lib/pkgconfig" "$tree/bin" "$target"
+# shellcheck disable=SC2086 # nothing or a flag
+$cargo build --release -p gasnet --features "$features" $defaults --target-dir $target \
+    --message-format=json-render-diagnostics >"$target/build.json"
+
+# Where the binding to a libportals was made, there are the flags that link it.
+portals_libs=
+sed -n 's/.*"reason":"build-script-executed".*"out_dir":"\([^"]*\)".*/\1/p' "$target/build.json" >"$target/out_dirs"
+while read -r dir; do
+    if [ "$networks" != emulation ] && [ -e "$dir/libportals.link" ]; then
+        portals_libs=$(cat "$dir/libportals.link")
+    fi
+done <"$target/out_dirs"
+echo "$portals_libs" >"$tree/lib/.libportals.new"
+cmp -s "$tree/lib/.libportals.new" "$tree/lib/.libportals" || mv "$tree/lib/.libportals.new" "$tree/lib/.libportals"
+rm -f "$tree/lib/.libportals.new"
 
 [ ! -L "$tree/include" ] || rm "$tree/include"
 mkdir -p "$tree/include/portals-conduit" "$tree/lib" "$tree/bin"
@@ -37,11 +118,13 @@ ln -sf ../../../include/portals-conduit/gasnet_core.h "$tree/include/portals-con
 
 archive=$out/libgasnet.a
 if [ ! -e "$tree/lib/libgasnet.so.0" ] || [ "$archive" -nt "$tree/lib/libgasnet.so.0" ] ||
+    [ "$tree/lib/.libportals" -nt "$tree/lib/libgasnet.so.0" ] ||
     [ src/exports.map -nt "$tree/lib/libgasnet.so.0" ] || [ "$0" -nt "$tree/lib/libgasnet.so.0" ]; then
+    # shellcheck disable=SC2086 # these are flags
     $cc -shared -fPIC -o "$tree/lib/libgasnet.so.0.new" \
         -Wl,-soname,libgasnet.so.0 -Wl,--version-script=src/exports.map \
         -Wl,-z,nodelete -Wl,-z,defs -Wl,-z,now -Wl,-z,relro -Wl,--gc-sections -Wl,--as-needed \
-        -Wl,--whole-archive "$archive" -Wl,--no-whole-archive \
+        -Wl,--whole-archive "$archive" -Wl,--no-whole-archive $portals_libs \
         -lgcc_s -lutil -lrt -lpthread -lm -ldl -lc
     mv "$tree/lib/libgasnet.so.0.new" "$tree/lib/libgasnet.so.0"
 fi
@@ -49,6 +132,6 @@ ln -sfn libgasnet.so.0 "$tree/lib/libgasnet.so"
 if [ ! "$tree/lib/libgasnet.a" -nt "$tree/lib/libgasnet.so.0" ] || [ ci/archive.sh -nt "$tree/lib/libgasnet.a" ]; then
     ci/archive.sh "$archive" "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a"
 fi
-ci/client-files.sh "$tree" "$PWD/$tree"
+ci/client-files.sh "$tree" "$PWD/$tree" "$tree"
 cp -pu "$out/gasnetrun" "$out/gasnet_info" "$tree/bin"
 ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"

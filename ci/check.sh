@@ -71,6 +71,17 @@ echo "SEED=$SEED"
 step tools ci/tools.sh pkg-config +cmake +gfortran
 step build ci/build.sh build
 step build-faults ci/build.sh build-faults
+# Over a libportals: only where libclang makes the binding.
+if ci/build.sh build-libportals >$log/build-libportals.log 2>&1; then
+    passed=$((passed + 1))
+    echo "ok      build-libportals"
+elif grep -q 'libclang is missing' $log/build-libportals.log; then
+    skip build-libportals "libclang is missing: Debian package libclang-dev"
+else
+    failed=$((failed + 1))
+    echo "FAILED  build-libportals"
+    sed 's/^/    /' $log/build-libportals.log | tail -n 60
+fi
 if $cargo fmt --version >/dev/null 2>&1; then step fmt ci/fmt.sh; else skip fmt "rustfmt is not installed"; fi
 if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else skip clippy "clippy is not installed"; fi
 step doc ci/doc.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes what the builds of clients read, for a library that will be found under PREFIX, into the tree TO: link names,
 # make fragments, pkg-config files, the CMake package. The templates are in ci/client.
-#   ci/client-files.sh TO PREFIX
+#   ci/client-files.sh TO PREFIX [TREE]     TREE: where the library was built; else build
 set -eu
 cd "$(dirname "$0")/.."
 to=$1
@@ -11,7 +11,8 @@ number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' inc
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
 # What a link with the archive needs besides it.
-static="-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
+portals=$(cat "${3:-build}/lib/.libportals" 2>/dev/null || true)
+static="${portals:+$portals }-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
 mkdir -p "$to/include/portals-conduit" "$to/lib/pkgconfig" "$to/lib/cmake/GASNet"
 
 # fill MODE DEFINES THREADS TEMPLATE FILE
@@ -19,7 +20,7 @@ fill() {
     sed -e "s|@PREFIX@|$prefix|g" -e "s|@MODE@|$1|g" -e "s|@UPPER@|$(echo "$1" | tr a-z A-Z)|g" -e "s|@DEFINES@|$2|" \
         -e "s|@THREADS@|$3|" -e "s|@VERSION@|$version|" -e "s|@RELEASE@|$release|" -e "s|@MAJOR@|$major|" \
         -e "s|@CC@|${CC:-cc}|" -e "s|@CXX@|${CXX:-c++}|" -e "s|@STATIC@|$static|" \
-        -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/-l//g' -e 's/ /;/g')|" \
+        -e "s|@STATIC_CMAKE@|$(echo "$static" | sed -e 's/^-l//' -e 's/ -l/ /g' -e 's/ /;/g')|" \
         -e 's/  */ /g' -e 's/ *$//' "ci/client/$4" >"$to/$5.new"
     mv "$to/$5.new" "$to/$5"
 }

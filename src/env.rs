@@ -182,6 +182,24 @@ pub const TABLE: &[Var] = &[
         "ranks that write that report, such as 0,2-4; the default is all",
     ),
     var(
+        "GASNET_NETWORK",
+        Kind::Word(&["EMULATION", "LIBPORTALS"]),
+        "",
+        "the Portals below, where the library was built with both; the default is LIBPORTALS if it was built with one",
+    ),
+    var(
+        "GASNET_PORTAL_PTE_RAR",
+        Kind::Int(0, 255),
+        "38",
+        "portal table entry for puts and gets; the same in all processes",
+    ),
+    var(
+        "GASNET_PORTAL_PTE_AM",
+        Kind::Int(0, 255),
+        "39",
+        "portal table entry for active messages; the same in all processes",
+    ),
+    var(
         "GASNET_PORTAL_MSG_LIMIT",
         Kind::Int(12, 65535),
         "250",

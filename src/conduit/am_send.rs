@@ -9,7 +9,7 @@
 //! padded to 8 bytes, so that the next one in the receive buffer is aligned.
 
 use super::credits::{self, Taken};
-use super::match_bits::{self, Am, Form, PT_AM, PT_RAR, REPLY_LID, Target};
+use super::match_bits::{self, Am, Form, REPLY_LID, Target};
 use super::portals::Portals;
 use super::queue::broken;
 use super::rar::Rar;
@@ -114,7 +114,7 @@ impl<P: Portals> Conduit<P> {
                     len.next_multiple_of(8),
                     false,
                     self.peers[node as usize],
-                    PT_AM,
+                    self.config.pt_am,
                     bits,
                     0,
                     data,
@@ -193,7 +193,17 @@ impl<P: Portals> Conduit<P> {
         let bits = match_bits::am_data(target, local);
         let data = match_bits::lid(self.me, lid);
         self.portals
-            .put(md, offset, m.nbytes, false, self.peers[node as usize], PT_RAR, bits, remote, data)
+            .put(
+                md,
+                offset,
+                m.nbytes,
+                false,
+                self.peers[node as usize],
+                self.config.pt_rar,
+                bits,
+                remote,
+                data,
+            )
             .unwrap_or_else(|e| broken(e));
         if let Some(s) = slot {
             self.tmpmd.done(&self.portals, s);
@@ -241,7 +251,17 @@ impl<P: Portals> Conduit<P> {
         token.kit.tickets -= 1;
         let target = self.peers[token.source as usize];
         self.portals
-            .put(self.rplsb.md, offset, len, false, target, PT_AM, bits, token.chunk as usize, data)
+            .put(
+                self.rplsb.md,
+                offset,
+                len,
+                false,
+                target,
+                self.config.pt_am,
+                bits,
+                token.chunk as usize,
+                data,
+            )
             .unwrap_or_else(|e| broken(e));
         if low {
             self.scavenge();

@@ -57,6 +57,10 @@ pub struct Config {
     pub reqrb_chunks: u32,
     /// Largest payload of one Portals message, in bytes.
     pub max_transfer: usize,
+    /// Portal table entry of the descriptors that cover the segment.
+    pub pt_rar: u32,
+    /// Portal table entry of the active message and system descriptors.
+    pub pt_am: u32,
 }
 
 /// Fewest send tickets: those of a request handler's reply, and some to send with.
@@ -109,6 +113,8 @@ impl Config {
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
+            pt_rar: must("GASNET_PORTAL_PTE_RAR"),
+            pt_am: must("GASNET_PORTAL_PTE_AM"),
         };
         config.share_credits(
             int("GASNET_PORTAL_CRED_PER_NODE"),
@@ -270,6 +276,8 @@ pub(super) mod tests {
             reqrb_buffers: 0,
             reqrb_chunks: 2,
             max_transfer: 5000,
+            pt_rar: 38,
+            pt_am: 39,
         };
         config.share_credits(Some(8), Some(0), None);
         config

@@ -1,9 +1,10 @@
 //! Gets: data comes from the RAR of its owner; the operation id comes back with the REPLY event.
 //!
 //! The destination is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk, whose record says where the bytes
-//! go in the end) or a temporary descriptor (TMPMD). Waits as a put does.
+//! go in the end) or a temporary descriptor (TMPMD). Where REPLY events come without match bits each get has a
+//! temporary descriptor, which tells the operation. Waits as a put does.
 
-use super::match_bits::{Kind, PT_RAR, Rma};
+use super::match_bits::{Kind, Rma};
 use super::portals::{Event, Portals};
 use super::queue::broken;
 use super::rar::Rar;
@@ -44,8 +45,9 @@ impl<P: Portals> Conduit<P> {
         op: OpId,
     ) {
         let mut rma = Rma { op, local: None, chunk: 0 };
-        let bounce = || (n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
-        let (md, offset, slot) = if let Some(offset) = rar.local(dest, n) {
+        let echoes = self.portals.echoes_match_bits();
+        let bounce = || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
+        let (md, offset, slot) = if let (true, Some(offset)) = (echoes, rar.local(dest, n)) {
             (rar.src, offset, None)
         } else if let Some(chunk) = bounce() {
             // SAFETY: we have just taken the chunk.
@@ -54,12 +56,15 @@ impl<P: Portals> Conduit<P> {
             (self.reqsb.md, chunk as usize * CHUNK, None)
         } else {
             let slot = self.wait_safe(up, || self.tmpmd.take());
+            if !echoes {
+                self.tmpmd.note(slot, rma.pack(Kind::Get));
+            }
             // SAFETY: the caller keeps the destination until the operation is done, which the REPLY event says.
             (unsafe { self.tmpmd.bind(&self.portals, slot, dest, n, 1) }, 0, Some(slot))
         };
         self.wait_safe(up, || self.tickets.take(1));
         self.portals
-            .get(md, offset, n, self.peers[node as usize], PT_RAR, rma.pack(Kind::Get), remote)
+            .get(md, offset, n, self.peers[node as usize], self.config.pt_rar, rma.pack(Kind::Get), remote)
             .unwrap_or_else(|e| broken(e));
         if let Some(slot) = slot {
             self.tmpmd.done(&self.portals, slot);

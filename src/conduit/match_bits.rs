@@ -21,11 +21,6 @@ use super::{Category, OpId, SystemMessage};
 /// Match entries compare the low four bits only.
 pub(super) const IGNORE: u64 = !0xf;
 
-/// Portal table entry of the descriptors that cover the segment.
-pub(super) const PT_RAR: u32 = 38;
-/// Portal table entry of the active message and system descriptors.
-pub(super) const PT_AM: u32 = 39;
-
 /// The descriptor that a message is for.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@
 //! | `wait` | waiting for resources |
 //! | `networks` | which networks there are, for people |
 //! | `config`, `memory`, `sync` | figures; buffers; locks that cost nothing without threads |
+//! | `network` | the conduit over each Portals of the build, and which of them a job runs on |
 //!
 //! # Polling
 //!
@@ -32,6 +33,7 @@ mod get;
 mod lid_cache;
 mod match_bits;
 mod memory;
+pub mod network;
 pub mod networks;
 pub mod portals;
 mod put;
@@ -228,16 +230,18 @@ impl<P: Portals> Conduit<P> {
     /// # Errors
     /// The Portals call that failed; `PTL_NO_SPACE` mostly.
     pub fn open(portals: P, config: Config, me: u32, peers: Vec<ProcessId>) -> Result<Self, Error> {
-        let par = config.par();
+        let mut config = config;
+        config.max_transfer = config.max_transfer.min(portals.max_transfer());
+        let (par, pt) = (config.par(), config.pt_am);
         let [safe_events, am_events, sys_events] = config.event_counts();
         let safe = queue::Queue::open(&portals, par, "SAFE_EQ", safe_events, ())?;
         let am = queue::Queue::open(&portals, par, "AM_EQ", am_events, am_recv::Taker::default())?;
-        // Order on the list of PT_AM, most frequent first: ReqSB (replies), ReqRB, catch basin, SYS. ReqRB puts itself
+        // Order on the list of this portal table entry, most frequent first: ReqSB (replies), ReqRB, catch basin, SYS. ReqRB puts itself
         // before the catch basin.
-        let reqsb = reqsb::ReqSb::open(&portals, par, config.sb_chunks, safe.eq)?;
+        let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, safe.eq)?;
         let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;
         let reqrb = reqrb::ReqRb::open(&portals, &config, am.eq)?;
-        let sys = sys::Sys::open(&portals, par, sys_events)?;
+        let sys = sys::Sys::open(&portals, pt, par, sys_events)?;
         Ok(Conduit {
             tickets: tickets::Tickets::new(par, config.msg_limit),
             credits: credits::Credits::new(&config, me),
@@ -269,7 +273,8 @@ impl<P: Portals> Conduit<P> {
     /// # Panics
     /// The second time.
     pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
-        let rar = rar::Rar::attach(&self.portals, self.me, segments, self.safe.eq, self.am.eq)?;
+        let rar =
+            rar::Rar::attach(&self.portals, self.config.pt_rar, self.me, segments, self.safe.eq, self.am.eq)?;
         assert!(self.rar.set(Box::new(rar)).is_ok(), "segments are attached once");
         Ok(())
     }
@@ -285,7 +290,12 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// What this Portals library has beyond the standard: doorbell, sleeping, counters.
+    /// What travelled through our interface.
+    pub fn counters(&self) -> portals::Counters {
+        self.portals.counters()
+    }
+
+    /// What this Portals library has beyond the standard: doorbell, sleeping.
     pub fn extension(&self) -> Option<&dyn Extension> {
         self.portals.extension()
     }

@@ -5,7 +5,7 @@
 //! A put takes its chunk or descriptor first and its send ticket last, and waits with SAFE polls only; it never waits
 //! for a chunk.
 
-use super::match_bits::{Kind, PT_RAR, Rma};
+use super::match_bits::{Kind, Rma};
 use super::portals::Portals;
 use super::queue::broken;
 use super::rar::Rar;
@@ -100,7 +100,17 @@ impl<P: Portals> Conduit<P> {
             self.expect_local(up);
         }
         self.portals
-            .put(md, offset, n, true, self.peers[node as usize], PT_RAR, rma.pack(Kind::Put), remote, 0)
+            .put(
+                md,
+                offset,
+                n,
+                true,
+                self.peers[node as usize],
+                self.config.pt_rar,
+                rma.pack(Kind::Put),
+                remote,
+                0,
+            )
             .unwrap_or_else(|e| broken(e));
         if let Some(slot) = slot {
             self.tmpmd.done(&self.portals, slot);

@@ -4,7 +4,7 @@
 //! takes the data of request Longs, with events on AM_EQ; RARSRC that of reply Longs, with events on SAFE_EQ, and is
 //! the local side of our own puts, gets and Longs whose local memory lies in the segment.
 
-use super::match_bits::{IGNORE, PT_RAR, Target};
+use super::match_bits::{IGNORE, Target};
 use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
 use super::user::Descriptor;
 use crate::report;
@@ -23,6 +23,7 @@ pub(super) struct Rar<P: Portals> {
 impl<P: Portals> Rar<P> {
     pub(super) fn attach(
         portals: &P,
+        pt: u32,
         me: u32,
         segments: &[(*mut u8, usize)],
         safe: P::Eq,
@@ -30,7 +31,7 @@ impl<P: Portals> Rar<P> {
     ) -> Result<Self, Error> {
         let (base, len) = segments[me as usize];
         let attach = |target: Target, user: Descriptor, flags: MdFlags, eq: Option<P::Eq>| {
-            let entry = portals.me_attach(Place::Tail(PT_RAR), target as u64, IGNORE, false)?;
+            let entry = portals.me_attach(Place::Tail(pt), target as u64, IGNORE, false)?;
             let spec = MdSpec { start: base, length: len, max_size: None, flags, user: user.pack(), eq };
             // SAFETY: the segment stays mapped until the process ends, and peers may write it: that is what it is for.
             unsafe { portals.md_attach(entry, &spec, false) }

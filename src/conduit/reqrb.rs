@@ -19,7 +19,7 @@
 use super::CHUNK;
 use super::config::Config;
 use super::credits::CREDIT_BYTES;
-use super::match_bits::{IGNORE, PT_AM, Target};
+use super::match_bits::{IGNORE, Target};
 use super::memory;
 use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
 use super::queue::broken;
@@ -60,7 +60,7 @@ unsafe impl<P: Portals> Sync for ReqRb<P> {}
 impl<P: Portals> ReqRb<P> {
     pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, Error> {
         let bits = Target::ReqRb as u64;
-        let catch_basin = portals.me_attach(Place::Tail(PT_AM), bits, IGNORE, false)?;
+        let catch_basin = portals.me_attach(Place::Tail(config.pt_am), bits, IGNORE, false)?;
         let nothing = MdSpec {
             start: core::ptr::null_mut(),
             length: 0,

@@ -6,7 +6,7 @@
 //! of a chunk touches its bytes and its [`Record`]; he passes it on through the event that ends his hold.
 
 use super::CHUNK;
-use super::match_bits::{IGNORE, PT_AM, Target};
+use super::match_bits::{IGNORE, Target};
 use super::memory;
 use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
 use super::reply::Reply;
@@ -39,10 +39,10 @@ unsafe impl<P: Portals> Send for ReqSb<P> {}
 unsafe impl<P: Portals> Sync for ReqSb<P> {}
 
 impl<P: Portals> ReqSb<P> {
-    pub(super) fn open(portals: &P, par: bool, chunks: u32, eq: P::Eq) -> Result<Self, Error> {
+    pub(super) fn open(portals: &P, pt: u32, par: bool, chunks: u32, eq: P::Eq) -> Result<Self, Error> {
         let bytes = chunks as usize * CHUNK;
         let base = memory::targeted(portals, bytes)?;
-        let me = portals.me_attach(Place::Tail(PT_AM), Target::ReqSb as u64, IGNORE, false)?;
+        let me = portals.me_attach(Place::Tail(pt), Target::ReqSb as u64, IGNORE, false)?;
         let spec = MdSpec {
             start: base,
             length: bytes,

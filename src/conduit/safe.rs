@@ -27,8 +27,11 @@ impl<P: Portals> Conduit<P> {
 
     #[inline]
     fn safe_event<U: Upcall>(&self, up: U, e: &Event) {
-        let bits = e.match_bits;
         let descriptor = Descriptor::unpack(e.user);
+        let bits = match e.kind {
+            EventKind::ReplyEnd if !self.portals.echoes_match_bits() => self.tmpmd.noted(descriptor),
+            _ => e.match_bits,
+        };
         let Some(kind) = match_bits::kind(bits) else { return };
         match (e.kind, kind) {
             (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => self.reply_arrived(up, e),

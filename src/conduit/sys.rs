@@ -11,7 +11,7 @@
 //! | CREDIT_RETURN | credits, epoch has ended | |
 
 use super::credits::policy::Return;
-use super::match_bits::{self, IGNORE, PT_AM, Target};
+use super::match_bits::{self, IGNORE, Target};
 use super::portals::{Error, EventKind, MdFlags, MdSpec, Place, Portals, ProcessId};
 use super::queue::{Queue, broken};
 use super::user::Descriptor;
@@ -24,14 +24,15 @@ const CREDIT_RETURN: u8 = 0x81;
 
 pub(super) struct Sys<P: Portals> {
     queue: Queue<P, ()>,
+    pt: u32,
     /// What they leave from: no bytes, no events.
     source: P::Md,
 }
 
 impl<P: Portals> Sys<P> {
-    pub(super) fn open(portals: &P, par: bool, events: usize) -> Result<Self, Error> {
+    pub(super) fn open(portals: &P, pt: u32, par: bool, events: usize) -> Result<Self, Error> {
         let queue = Queue::open(portals, par, "SYS_EQ", events, ())?;
-        let me = portals.me_attach(Place::Tail(PT_AM), Target::Sys as u64, IGNORE, false)?;
+        let me = portals.me_attach(Place::Tail(pt), Target::Sys as u64, IGNORE, false)?;
         let nothing = MdSpec {
             start: core::ptr::null_mut(),
             length: 0,
@@ -52,12 +53,12 @@ impl<P: Portals> Sys<P> {
             portals.md_attach(me, &nothing, false)?;
             portals.md_bind(&MdSpec { flags, eq: None, ..nothing })?
         };
-        Ok(Sys { queue, source })
+        Ok(Sys { queue, pt, source })
     }
 
     fn send(&self, portals: &P, me: u32, to: ProcessId, m: SystemMessage) {
         let (bits, data) = match_bits::system(me as u16, m);
-        portals.put(self.source, 0, 0, false, to, PT_AM, bits, 0, data).unwrap_or_else(|e| broken(e));
+        portals.put(self.source, 0, 0, false, to, self.pt, bits, 0, data).unwrap_or_else(|e| broken(e));
     }
 }
 

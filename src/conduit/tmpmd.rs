@@ -12,12 +12,14 @@ use super::sync::{self, FreeList};
 use super::user::Descriptor;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 struct Slot<Md> {
     md: UnsafeCell<Option<Md>>,
     /// Owner and events that have not let go.
     holds: AtomicU32,
+    /// What the match bits of a get would tell, where they do not come back.
+    note: AtomicU64,
 }
 
 pub(super) struct TmpMd<P: Portals> {
@@ -33,8 +35,8 @@ unsafe impl<P: Portals> Sync for TmpMd<P> {}
 
 impl<P: Portals> TmpMd<P> {
     pub(super) fn new(par: bool, count: u32, eq: P::Eq) -> Self {
-        let slots =
-            (0..count).map(|_| Slot { md: UnsafeCell::new(None), holds: AtomicU32::new(0) }).collect();
+        let slot = || Slot { md: UnsafeCell::new(None), holds: AtomicU32::new(0), note: AtomicU64::new(0) };
+        let slots = (0..count).map(|_| slot()).collect();
         TmpMd { par, eq, free: FreeList::new(par, count), slots }
     }
 
@@ -75,6 +77,21 @@ impl<P: Portals> TmpMd<P> {
         // SAFETY: the caller has taken the slot, and no event of this descriptor exists yet.
         unsafe { *s.md.get() = Some(md) };
         md
+    }
+
+    /// Keeps the match bits of the get that will use a slot, which the caller has taken.
+    pub(super) fn note(&self, slot: u32, bits: u64) {
+        self.slots[slot as usize].note.store(bits, Ordering::Relaxed);
+    }
+
+    /// What was kept with [`TmpMd::note`] for the descriptor of an event; 0 for one that is no temporary descriptor.
+    pub(super) fn noted(&self, descriptor: Descriptor) -> u64 {
+        match descriptor {
+            Descriptor::TmpMd(slot) => {
+                self.slots.get(slot as usize).map_or(0, |s| s.note.load(Ordering::Relaxed))
+            }
+            _ => 0,
+        }
     }
 
     /// Lets go of a bound descriptor: its owner once, and each of its events.

@@ -40,7 +40,8 @@ fn write() {
     if let Some(path) = credits {
         let _ = job.conduit.write_credit_stats(&mut os::TextFile::create(path));
     }
-    let (Some(path), Some(c)) = (counters, job.conduit.extension().map(|x| x.counters())) else { return };
+    let Some(path) = counters else { return };
+    let c = job.conduit.counters();
     let mut line = crate::report::Line::new();
     let _ = writeln!(line, "{} {} {} {} {} {}", job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped);
     os::write_file(path, line.bytes());

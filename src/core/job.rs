@@ -10,9 +10,9 @@ use super::wait::{Mode, Waiting};
 use super::{Error, Result, am, counters, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
-use crate::conduit::portals::emulation::Emulation;
-use crate::conduit::portals::{Extension, Portals, ProcessId};
-use crate::conduit::{self, Conduit};
+use crate::conduit;
+use crate::conduit::network::{Interface, Network};
+use crate::conduit::portals::{Extension, ProcessId};
 use crate::os::process::Liveness;
 use crate::{env, os, report};
 use alloc::boxed::Box;
@@ -52,7 +52,7 @@ pub struct Job {
     /// Thread mode of the client.
     pub threads: ThreadMode,
     /// The network.
-    pub conduit: Conduit<Emulation>,
+    pub conduit: Network,
     /// Operations in flight.
     pub ops: ops::Ops,
     /// What the extended room keeps.
@@ -100,21 +100,11 @@ impl Job {
         let crowded = boot.host().local_size as usize > os::cpu::usable();
 
         let config = conduit::Config::from_env(size, max_threads);
-        let host = boot.host();
-        let arena = host.arena.try_clone().unwrap_or_else(|e| no_network(&e));
-        let portals = Emulation::open(arena, host.local_rank, host.local_size, &config)
-            .unwrap_or_else(|e| no_network(&e));
-        // Everybody's part of the arena is there from here on.
+        let interface = Interface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
+        // Everybody can be addressed from here on.
         boot.barrier();
-        let peers: Vec<ProcessId> = boot
-            .exchange(&[portals.id().nid.to_ne_bytes(), portals.id().pid.to_ne_bytes()].concat())
-            .iter()
-            .map(|b| {
-                let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
-                ProcessId { nid: word(0), pid: word(4) }
-            })
-            .collect();
-        let conduit = Conduit::open(portals, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+        let peers = find_peers(&*boot, &interface);
+        let conduit = Network::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
         let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
         let limits = Limits::find(&*boot, bound);
         let job = Job {
@@ -303,10 +293,41 @@ impl Job {
     }
 }
 
+/// The addresses of all processes, by rank. Ends the job if they are not all on the same network.
+fn find_peers(boot: &dyn Bootstrap, interface: &Interface) -> Vec<ProcessId> {
+    let (kind, id) = (interface.kind(), interface.id());
+    let mine = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
+    let mut peers = Vec::new();
+    for (rank, b) in boot.exchange(&mine).iter().enumerate() {
+        let word = |i: usize| u32::from_ne_bytes([b[i], b[i + 1], b[i + 2], b[i + 3]]);
+        if word(0) != kind as u32 {
+            report::fatal(
+                format_args!(
+                    "gasnet_init(): this process runs on the network {}, but process {rank} does not",
+                    kind.name()
+                ),
+                format_args!("Give all processes the same GASNET_NETWORK and the same library."),
+            );
+        }
+        peers.push(ProcessId { nid: word(4), pid: word(8) });
+    }
+    match interface.known_peers(boot.rank(), boot.size()) {
+        Ok(known) => known.unwrap_or(peers),
+        Err(e) => no_interface(&e),
+    }
+}
+
 fn map_scratch(host: &boot::HostMemory) -> std::io::Result<os::memory::Mapping> {
     let len = host.local_size as usize * SCRATCH_BYTES;
     os::memory::reserve(host.scratch.as_fd(), 0, len as u64)?;
     os::memory::Mapping::shared(host.scratch.as_fd(), 0, len)
+}
+
+fn no_interface(e: &dyn core::fmt::Display) -> ! {
+    report::fatal(
+        format_args!("gasnet_init(): the Portals network cannot be set up: {e}"),
+        format_args!("{}", conduit::network::chosen().remedy()),
+    )
 }
 
 fn no_network(e: &dyn core::fmt::Display) -> ! {

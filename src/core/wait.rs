@@ -2,8 +2,8 @@
 //!
 //! A waiter polls, looks at its condition, and calls [`Ctx::relax`]; how soon that yields and then sleeps depends on
 //! the wait mode (`gasnet_set_waitmode`, `GASNET_WAITMODE`) and on whether the processes of this host outnumber the
-//! CPUs that they may use. A sleeper waits on the doorbell of its interface; because clients also wait on words that
-//! a plain put changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
+//! CPUs that they may use. A sleeper waits on the doorbell of its interface, or naps where the network has none; because
+//! clients also wait on words that a plain put changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
 
 use super::threads::Ctx;
 use crate::report;
@@ -11,6 +11,8 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
 /// A condition is looked at again at least this often, even if nothing arrives.
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
+/// Longest sleep where the network has no doorbell.
+const LONGEST_DEAF_NAP_NS: u64 = 100_000;
 
 /// How to wait; the values are those of `GASNET_WAIT_*`.
 #[repr(u8)]
@@ -162,19 +164,23 @@ impl Ctx {
         self.job.leave_if_ending();
         let extension = self.job.conduit.extension();
         let round = round - plan.spin;
-        if round < plan.then_yield || !plan.then_sleep || extension.is_none() {
+        if round < plan.then_yield || !plan.then_sleep {
             crate::os::clock::yield_now();
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
                 self.job.look_at_holder(extension);
             }
             return;
         }
-        let Some(extension) = extension else { return };
+        let nap = LONGEST_SLEEP_NS.min(50_000 << (round - plan.then_yield).min(6));
+        let Some(extension) = extension else {
+            // Nothing wakes us here, so what arrives waits for the end of the nap.
+            crate::os::clock::sleep_ns(nap.min(LONGEST_DEAF_NAP_NS));
+            return;
+        };
         let slot = self.slot();
         // The first round only takes the count, so that the caller polls once more before anybody sleeps: what
         // arrives after that poll changes the count and keeps us awake.
         if round > plan.then_yield {
-            let nap = LONGEST_SLEEP_NS.min(50_000 << (round - plan.then_yield).min(6));
             extension.sleep(slot.doorbell.get(), nap);
             if (round - plan.then_yield) % 64 == 63 {
                 self.job.look_at_holder(extension);

@@ -319,6 +319,27 @@ pub fn exec(program: &CStr, args: &[CString]) -> io::Error {
     io::Error::last_os_error()
 }
 
+/// The file, with all links followed, that holds this address of code or data of the process.
+pub fn file_of(address: usize) -> Option<String> {
+    // SAFETY: all fields may be zero.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    // SAFETY: dladdr looks any address up; the record is alive.
+    if unsafe { libc::dladdr(core::ptr::without_provenance(address), &mut info) } == 0
+        || info.dli_fname.is_null()
+    {
+        return None;
+    }
+    // SAFETY: not null: a string of the loader's, copied at once.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned();
+    Some(std::fs::canonicalize(&name).map_or(name, |path| path.display().to_string()))
+}
+
+/// The function or variable with this name in the program or a library that it has loaded; null if there is none.
+pub fn symbol(name: &CStr) -> *mut core::ffi::c_void {
+    // SAFETY: the name is NUL-terminated.
+    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
+}
+
 /// Sets a variable of the environment.
 ///
 /// # Safety

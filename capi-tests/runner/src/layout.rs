@@ -54,6 +54,16 @@ pub fn build_faults() -> PathBuf {
     root().join("build-faults")
 }
 
+/// The build tree over our own libportals3, bound by its header, with the emulation beside.
+pub fn build_libportals() -> PathBuf {
+    root().join("build-libportals")
+}
+
+/// The build tree over libportals-contrary.
+pub fn build_contrary() -> PathBuf {
+    root().join("build-contrary")
+}
+
 /// Refuses to go on without a library.
 pub fn require(tree: &Path) -> Result<(), Trouble> {
     let lib = tree.join("lib/libgasnet.so");

@@ -12,6 +12,7 @@
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
 //! | `tools` | stacks, signals that print one or freeze, reports of the heap |
 //! | `mismatch` | thread modes, segment modes and header versions that must not meet |
+//! | `libportals` | the programs over a libportals that is bound by its header |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
 //! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
 //! | `install` | what the libraries of a tree offer |
@@ -30,6 +31,7 @@ pub mod install;
 pub mod job;
 pub mod kills;
 pub mod layout;
+pub mod libportals;
 pub mod matrix;
 pub mod mismatch;
 pub mod misuse;
@@ -72,5 +74,6 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(network::cases());
     all.extend(clients::cases());
     all.extend(configuration::cases());
+    all.extend(libportals::cases(seed));
     all
 }

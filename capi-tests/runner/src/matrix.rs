@@ -33,16 +33,17 @@ impl Way {
     }
 }
 
+/// How a program is run.
 #[derive(Clone, Copy, Debug)]
-struct Setting {
+pub(crate) struct Setting {
     mode: Mode,
-    path: Way,
+    pub(crate) path: Way,
     launcher: Launcher,
-    nodes: u32,
+    pub(crate) nodes: u32,
 }
 
 impl Setting {
-    fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         format!("{}::{}::{}::n{}", self.mode.name(), self.path.name(), self.launcher.name(), self.nodes)
     }
 }
@@ -50,7 +51,7 @@ impl Setting {
 /// One case per program and setting, and one per planted fault.
 pub fn cases(seed: u64) -> Vec<Case> {
     let mut all = Vec::new();
-    for program in program::all().into_iter().filter(|p| !IN_CASES.contains(&p.name.as_str())) {
+    for program in program::all().into_iter().filter(has_settings) {
         let settings = settings(&program);
         let mut random = Random::new(seed, &program.name);
         let taken = sample::cover(&settings, &mut random, |s| {
@@ -74,7 +75,12 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all
 }
 
-fn settings(program: &Program) -> Vec<Setting> {
+/// Whether a program is run in all settings, and not in cases of its own.
+pub(crate) fn has_settings(program: &Program) -> bool {
+    !IN_CASES.contains(&program.name.as_str())
+}
+
+pub(crate) fn settings(program: &Program) -> Vec<Setting> {
     let mut modes = program.modes.clone();
     if PARSYNC.contains(&program.name.as_str()) {
         modes.push(Mode::Parsync);
@@ -122,7 +128,21 @@ fn job(tree: &Path, program: &Program, s: Setting) -> Result<Job, Trouble> {
 
 /// A run that must pass.
 fn sound(program: &Program, s: Setting) -> Result<(), Trouble> {
-    let ended = job(&layout::build(), program, s)?.watchdog(Duration::from_secs(300)).run()?;
+    sound_on(&layout::build(), program, s, &[])
+}
+
+/// A run with the library of this tree and with these variables, which must pass.
+pub(crate) fn sound_on(
+    tree: &Path,
+    program: &Program,
+    s: Setting,
+    env: &[(String, String)],
+) -> Result<(), Trouble> {
+    let mut job = job(tree, program, s)?.watchdog(Duration::from_secs(300));
+    for (name, value) in env {
+        job = job.env(name, value);
+    }
+    let ended = job.run()?;
     passed(program, &ended)?;
     travelled(program, s, &ended)
 }

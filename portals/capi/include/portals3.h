@@ -265,11 +265,16 @@ const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t fail);
  *
  * ptlrun, or another launcher, tells the processes of a job about each other in PTL_MY_RID (our rank), PTL_NIDMAP and PTL_PIDMAP
  * (node and process ids in the order of ranks, with colons between) and PTL_FABRIC_FD (the descriptor of an empty memory file that
- * all inherit); PTL_ARENA_BYTES, the same everywhere, is the memory of each process for queues and tables. All processes are on one host,
- * so nids are equal, and pids are ranks. Without any of these the process is a job of one.
+ * all inherit); PTL_ARENA_BYTES, the same everywhere, is the memory of each process for queues and tables; with PTL_ATTACH=0 messages
+ * wait for a call of their target. All processes are on one host, so nids are equal, and pids are ranks. Without any of these the
+ * process is a job of one.
  *
  * ni_handle may be PTL_INVALID_HANDLE, before PtlInit too. The setters must be called before PtlNIInit; later they return PTL_FAIL,
  * unless they tell what is so already. Maps: PTL_FAIL if group_size is not the number of processes. */
+
+/* The name of the variable with the memory file, for libraries above this one that start processes themselves: these variables are
+ * read when PtlNIInit opens the interface. */
+#define PORTALS3_FABRIC_FD "PTL_FABRIC_FD"
 
 int PtlSetRank(ptl_handle_ni_t ni_handle, unsigned int rank, unsigned int group_size);
 int PtlSetNIDMap(ptl_handle_ni_t ni_handle, ptl_nid_t *map, unsigned int group_size);

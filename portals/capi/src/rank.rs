@@ -8,6 +8,7 @@
 //! | `PTL_NIDMAP`, `PTL_PIDMAP` | node and process id of each rank, with colons between |
 //! | `PTL_FABRIC_FD` | descriptor of the memory file that the processes share, empty at first |
 //! | `PTL_ARENA_BYTES` | memory for match entries, descriptors and queues per process; the same everywhere |
+//! | `PTL_ATTACH` | 0: no process copies from or to another's own memory; messages there wait for a call of their target |
 //!
 //! Without them, and if a program does not tell it by `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap`, the process is a job of one.
 //! All processes are on one host, and pids are ranks.
@@ -15,6 +16,8 @@
 use core::ffi::c_uint;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use portals3::nal::shm::AttachPolicy;
 
 use crate::abi::*;
 use crate::calls;
@@ -134,6 +137,14 @@ pub(crate) fn fabric_file() -> Result<Option<OwnedFd>, Code> {
 pub(crate) fn arena_bytes() -> Result<usize, Code> {
     let bytes = variable("PTL_ARENA_BYTES").map_err(|line| complain(&line))?;
     Ok(bytes.unwrap_or(16 << 20))
+}
+
+/// Whether processes copy from and to each other's own memory, where the system lets them.
+pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
+    match variable::<u32>("PTL_ATTACH").map_err(|line| complain(&line))? {
+        Some(0) => Ok(AttachPolicy::Denied),
+        _ => Ok(AttachPolicy::Allowed),
+    }
 }
 
 /// Changes what is told. Once an interface is open, only what is so already may be told.

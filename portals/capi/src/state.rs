@@ -13,7 +13,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use portals3::nal::shm::{Fabric, FabricSpec};
 use portals3::{Interface, Limits};
 
 use crate::abi::*;
@@ -125,7 +125,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'sta
                 nid: job.nid(),
                 // The file is the job.
                 jid: inode as u32 & (PTL_JID_ANY >> 1),
-                attach: AttachPolicy::Allowed,
+                attach: rank::attach_policy()?,
             };
             let fabric =
                 Fabric::join(spec).map_err(|error| rank::complain(&format!("PTL_FABRIC_FD: {error}")))?;

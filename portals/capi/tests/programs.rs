@@ -330,6 +330,14 @@ fn a_job_that_cannot_be_is_refused_in_a_line() {
 }
 
 #[test]
+fn messages_may_have_to_wait_for_a_call_of_their_target() {
+    for name in ["ring", "events", "getput"] {
+        let text = succeeds(job(3, &program(name)).env("PTL_ATTACH", "0"));
+        assert!(text.contains("PASS"), "{text}");
+    }
+}
+
+#[test]
 fn a_job_ends_when_a_process_dies() {
     let file = place().join("dies.sh");
     fs::write(&file, "test $PTL_MY_RID = 1 && kill -9 $$; exec sleep 1000\n").expect("write");

@@ -68,7 +68,7 @@ fn limits(config: &Config) -> Limits {
         max_mes: 16 + 2 * config.match_entries() as u32,
         max_mds: 16 + config.reqrb_buffers + config.descriptors() as u32,
         max_eqs: 4,
-        max_pt_index: 39,
+        max_pt_index: config.pt_rar.max(config.pt_am),
         ..Limits::DEFAULT
     }
 }
@@ -115,6 +115,16 @@ fn error(call: &'static str, e: portals3::Error) -> Error {
     Error { call, code }
 }
 
+#[inline]
+fn out(id: portals3::ProcessId) -> ProcessId {
+    ProcessId { nid: id.nid, pid: id.pid }
+}
+
+#[inline]
+fn peer(id: ProcessId) -> portals3::ProcessId {
+    portals3::ProcessId { nid: id.nid, pid: id.pid }
+}
+
 fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
@@ -149,7 +159,7 @@ impl Portals for Emulation {
     type Md = MdHandle;
 
     fn id(&self) -> ProcessId {
-        self.interface.id()
+        out(self.interface.id())
     }
 
     fn eq_alloc(&self, count: usize) -> Result<EqHandle, Error> {
@@ -186,7 +196,7 @@ impl Portals for Emulation {
             offset: e.offset as usize,
             mlength: e.mlength as usize,
             rlength: e.rlength as usize,
-            initiator: e.initiator,
+            initiator: out(e.initiator),
         };
         Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }
@@ -198,7 +208,7 @@ impl Portals for Emulation {
         ignore_bits: u64,
         unlink_with_md: bool,
     ) -> Result<MeHandle, Error> {
-        let (any, gone) = (ProcessId::ANY, unlink(unlink_with_md));
+        let (any, gone) = (portals3::ProcessId::ANY, unlink(unlink_with_md));
         let attach =
             |pt, position| self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position);
         match place {
@@ -255,7 +265,7 @@ impl Portals for Emulation {
         let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
         let (from, n, to) = (local_offset as u64, length as u64, remote_offset as u64);
         self.interface
-            .put_region(md, from, n, ack, target, pt_index, 0, match_bits, to, hdr_data)
+            .put_region(md, from, n, ack, peer(target), pt_index, 0, match_bits, to, hdr_data)
             .map_err(|e| error("PtlPutRegion", e))
     }
 
@@ -272,8 +282,13 @@ impl Portals for Emulation {
     ) -> Result<(), Error> {
         let (to, n, from) = (local_offset as u64, length as u64, remote_offset as u64);
         self.interface
-            .get_region(md, to, n, target, pt_index, 0, match_bits, from)
+            .get_region(md, to, n, peer(target), pt_index, 0, match_bits, from)
             .map_err(|e| error("PtlGetRegion", e))
+    }
+
+    fn counters(&self) -> Counters {
+        let c = self.interface.counters();
+        Counters { puts: c.puts, gets: c.gets, bytes: c.bytes, framed: c.framed, dropped: c.dropped }
     }
 
     fn extension(&self) -> Option<&dyn Extension> {
@@ -311,10 +326,5 @@ impl Extension for Emulation {
 
     fn blocked_by(&self) -> Option<u32> {
         self.interface.blocked_by()
-    }
-
-    fn counters(&self) -> Counters {
-        let c = self.interface.counters();
-        Counters { puts: c.puts, gets: c.gets, bytes: c.bytes, framed: c.framed, dropped: c.dropped }
     }
 }

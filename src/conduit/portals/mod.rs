@@ -1,13 +1,30 @@
-//! The Portals 3.3 calls that the conduit makes: one trait, and one file for each implementation.
+//! The Portals 3.3 calls that the conduit makes: one trait, and one file or folder for each implementation.
 //!
 //! The conduit is generic over [`Portals`] and names nothing else of Portals, so it cannot tell whose library it
 //! runs on. What the standard lacks and one machine's emulation can give is [`Extension`]; over a real libportals it
-//! is absent and everything still works, only with ordinary memory and without sleeping.
+//! is absent and everything still works, only with ordinary memory and without a doorbell to sleep on.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `emulation` | the trait over crate `portals3` (feature `emulation`) |
+//! | `binding` | the trait over a libportals that was found when this library was built (feature `libportals`) |
+//! | `trial` | what an unknown library must show of itself before it is trusted |
 
+#[cfg(feature = "libportals")]
+pub mod binding;
+#[cfg(feature = "emulation")]
 pub mod emulation;
+#[cfg(any(feature = "libportals", test))]
+pub mod trial;
 
 /// Address of a process (`ptl_process_id_t`).
-pub use portals3::ProcessId;
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ProcessId {
+    /// Node id.
+    pub nid: u32,
+    /// Process id.
+    pub pid: u32,
+}
 
 /// The bits of a memory descriptor's options that the conduit uses, by their names in the specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -205,6 +222,20 @@ pub trait Portals: Send + Sync + 'static {
         remote_offset: usize,
     ) -> Result<(), Error>;
 
+    /// Whether a REPLY event has the match bits of its get, as the specification demands. Where it has not, the conduit
+    /// knows its gets by a descriptor for each.
+    fn echoes_match_bits(&self) -> bool {
+        true
+    }
+
+    /// Largest message in bytes.
+    fn max_transfer(&self) -> usize {
+        usize::MAX
+    }
+
+    /// What travelled, for checks that say that traffic really went this way.
+    fn counters(&self) -> Counters;
+
     /// What this library has beyond the standard, if anything.
     fn extension(&self) -> Option<&dyn Extension>;
 }
@@ -242,10 +273,6 @@ pub trait Extension: Send + Sync {
     /// The rank-on-host of a process that holds something we have been waiting for (an unpublished slot, a lock
     /// word), if there is one now.
     fn blocked_by(&self) -> Option<u32>;
-
-    /// Puts, gets, and how many messages of each travelled by initiator-side delivery and by frames, for checks
-    /// that say that traffic really went this way.
-    fn counters(&self) -> Counters;
 }
 
 /// What travelled through an interface since it was opened.
@@ -257,7 +284,7 @@ pub struct Counters {
     pub gets: u64,
     /// Bytes of both.
     pub bytes: u64,
-    /// Messages that had to be framed for the target's own progress.
+    /// Messages that had to be framed for the target's own progress, as far as the library tells.
     pub framed: u64,
     /// Messages to this interface that found no match entry (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,

@@ -4,7 +4,7 @@
 //! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the test. Every test runs
 //! under a watchdog that ends the test program with the state of all ranks.
 
-mod fake;
+pub(super) mod fake;
 mod latency;
 mod traffic;
 
@@ -170,9 +170,9 @@ impl<P: Portals> World<P> {
             });
             done.store(true, Ordering::Release);
         });
-        for x in self.ranks.iter().filter_map(|r| r.conduit.extension()) {
+        for r in &self.ranks {
             // All that peers target is memory that they reach without help.
-            let c = x.counters();
+            let c = r.conduit.counters();
             assert!(c.framed == 0 && c.dropped == 0, "{c:?}");
         }
         self.check_credits();

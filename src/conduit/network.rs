@@ -1,0 +1,303 @@
+//! The conduit over each Portals of the build, and which of them a job runs on (`GASNET_NETWORK`).
+//!
+//! Made by the core room when a job starts, and what every call of the upper rooms goes through. The conduit is compiled
+//! once for each network; [`Network`] chooses at the outermost call and nowhere further in, so that everything below
+//! knows its network when it is compiled. Over one network it has one variant, and choosing takes no instruction; over
+//! two it takes a load, a comparison and a branch that always goes the same way. Invariant: all processes of a job run
+//! on the same network; the caller compares [`Interface::kind`] among them.
+
+#[cfg(feature = "libportals")]
+use super::portals::binding::Binding;
+#[cfg(feature = "emulation")]
+use super::portals::emulation::Emulation;
+use super::portals::{Counters, Error, Extension, OpenError, Portals, ProcessId};
+use super::{Conduit, Config, OpId, Outgoing, ReplyToken, Upcall};
+use crate::{boot, env, report};
+use alloc::vec::Vec;
+
+#[cfg(not(any(feature = "emulation", feature = "libportals")))]
+compile_error!("a build needs a network: feature `emulation`, or feature `libportals` and a libportals");
+
+/// A Portals that the library was built with; the numbers travel between processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Our own, of crate `portals3`.
+    Emulation = 0,
+    /// A libportals that was found when this library was built.
+    Libportals = 1,
+}
+
+impl Kind {
+    /// The one that is used if the user names none.
+    pub const DEFAULT: Kind = if cfg!(feature = "libportals") { Kind::Libportals } else { Kind::Emulation };
+
+    /// Its value of `GASNET_NETWORK`, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Emulation => "emulation",
+            Kind::Libportals => "libportals",
+        }
+    }
+
+    /// What to do when it cannot be opened.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Kind::Emulation => {
+                "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
+            }
+            Kind::Libportals if cfg!(feature = "emulation") => {
+                "See which libportals LD_LIBRARY_PATH leads to, build this library with that one, or set \
+                 GASNET_NETWORK=EMULATION to run on this host alone."
+            }
+            Kind::Libportals => {
+                "See which libportals LD_LIBRARY_PATH leads to, or build this library with that one."
+            }
+        }
+    }
+}
+
+/// The network that this process is to use. Ends the process with a line if the user names one that the build lacks.
+pub fn chosen() -> Kind {
+    let kind = match env::word("GASNET_NETWORK") {
+        Some(0) => Kind::Emulation,
+        Some(_) => Kind::Libportals,
+        None => Kind::DEFAULT,
+    };
+    let (built, remedy) = match kind {
+        Kind::Emulation => (cfg!(feature = "emulation"), "Unset it; this library has libportals alone."),
+        Kind::Libportals => (
+            cfg!(feature = "libportals"),
+            "Unset it, or build the library with a libportals: make PORTALS_PREFIX=/where/it/is",
+        ),
+    };
+    if !built {
+        report::fatal(
+            format_args!("GASNET_NETWORK={}: this library was built without that network", kind.name()),
+            format_args!("{remedy}"),
+        );
+    }
+    kind
+}
+
+/// An open network interface.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of it
+pub enum Interface {
+    /// Of the emulation.
+    #[cfg(feature = "emulation")]
+    Emulation(Emulation),
+    /// Of a libportals.
+    #[cfg(feature = "libportals")]
+    Libportals(Binding),
+}
+
+impl Interface {
+    /// Opens the interface of this process on the network that the user chose. Peers can be addressed once they have
+    /// returned from this too.
+    ///
+    /// # Errors
+    /// What is missing or wrong with the network.
+    pub fn open(boot: &dyn boot::Bootstrap, config: &Config) -> Result<Interface, OpenError> {
+        let cannot = |e: std::io::Error| OpenError(alloc::format!("no memory file for Portals: {e}"));
+        let arena = boot.host().arena.try_clone().map_err(cannot)?;
+        match chosen() {
+            #[cfg(feature = "emulation")]
+            Kind::Emulation => {
+                let host = boot.host();
+                Emulation::open(arena, host.local_rank, host.local_size, config).map(Interface::Emulation)
+            }
+            #[cfg(feature = "libportals")]
+            Kind::Libportals => {
+                Binding::open(arena, boot.rank(), boot.size(), config).map(Interface::Libportals)
+            }
+            #[allow(unreachable_patterns)]
+            kind => unreachable!("{} is not part of the build", kind.name()),
+        }
+    }
+
+    /// Which network it is of.
+    pub fn kind(&self) -> Kind {
+        match self {
+            #[cfg(feature = "emulation")]
+            Interface::Emulation(_) => Kind::Emulation,
+            #[cfg(feature = "libportals")]
+            Interface::Libportals(_) => Kind::Libportals,
+        }
+    }
+
+    /// The addresses of all processes, by rank, where the network's own launcher has told them.
+    ///
+    /// # Errors
+    /// They are not those of a job of `size` in which we have this rank.
+    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<ProcessId>>, OpenError> {
+        let _ = (rank, size);
+        match self {
+            #[cfg(feature = "emulation")]
+            Interface::Emulation(_) => Ok(None),
+            #[cfg(feature = "libportals")]
+            Interface::Libportals(p) => p.known_peers(rank, size),
+        }
+    }
+
+    /// Our address.
+    pub fn id(&self) -> ProcessId {
+        match self {
+            #[cfg(feature = "emulation")]
+            Interface::Emulation(p) => p.id(),
+            #[cfg(feature = "libportals")]
+            Interface::Libportals(p) => p.id(),
+        }
+    }
+}
+
+/// The conduit over the network of the job.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one of it
+pub enum Network {
+    /// The emulation.
+    #[cfg(feature = "emulation")]
+    Emulation(Conduit<Emulation>),
+    /// A libportals.
+    #[cfg(feature = "libportals")]
+    Libportals(Conduit<Binding>),
+}
+
+/// Does the same with the conduit of either network.
+macro_rules! over {
+    ($network:expr, $conduit:ident => $call:expr) => {
+        match $network {
+            #[cfg(feature = "emulation")]
+            Network::Emulation($conduit) => $call,
+            #[cfg(feature = "libportals")]
+            Network::Libportals($conduit) => $call,
+        }
+    };
+}
+
+impl Network {
+    /// [`Conduit::open`]
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn open(
+        interface: Interface,
+        config: Config,
+        me: u32,
+        peers: Vec<ProcessId>,
+    ) -> Result<Network, Error> {
+        Ok(match interface {
+            #[cfg(feature = "emulation")]
+            Interface::Emulation(p) => Network::Emulation(Conduit::open(p, config, me, peers)?),
+            #[cfg(feature = "libportals")]
+            Interface::Libportals(p) => Network::Libportals(Conduit::open(p, config, me, peers)?),
+        })
+    }
+
+    /// [`Conduit::attach_segments`]
+    ///
+    /// # Errors
+    /// The Portals call that failed.
+    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
+        over!(self, c => c.attach_segments(segments))
+    }
+
+    /// [`Conduit::put`]
+    ///
+    /// # Safety
+    /// As there.
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
+    pub unsafe fn put<U: Upcall>(
+        &self,
+        up: U,
+        node: u32,
+        dest: *mut u8,
+        src: *const u8,
+        n: usize,
+        op: OpId,
+        bulk: bool,
+    ) {
+        // SAFETY: the caller's promise.
+        over!(self, c => unsafe { c.put(up, node, dest, src, n, op, bulk) })
+    }
+
+    /// [`Conduit::get`]
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn get<U: Upcall>(&self, up: U, dest: *mut u8, node: u32, src: *const u8, n: usize, op: OpId) {
+        // SAFETY: the caller's promise.
+        over!(self, c => unsafe { c.get(up, dest, node, src, n, op) })
+    }
+
+    /// [`Conduit::request`]
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+        // SAFETY: the caller's promise.
+        over!(self, c => unsafe { c.request(up, node, m) })
+    }
+
+    /// [`Conduit::reply`]
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
+        // SAFETY: the caller's promise.
+        over!(self, c => unsafe { c.reply(up, token, m) })
+    }
+
+    /// [`Conduit::poll`]
+    #[inline]
+    pub fn poll<U: Upcall>(&self, up: U) -> bool {
+        over!(self, c => c.poll(up))
+    }
+
+    /// [`Conduit::fragments`]
+    #[inline]
+    pub fn fragments(&self, n: usize) -> u32 {
+        over!(self, c => c.fragments(n))
+    }
+
+    /// [`Conduit::max_medium`]
+    pub fn max_medium(&self) -> usize {
+        over!(self, c => c.max_medium())
+    }
+
+    /// [`Conduit::max_long_request`]
+    pub fn max_long_request(&self) -> usize {
+        over!(self, c => c.max_long_request())
+    }
+
+    /// [`Conduit::max_long_reply`]
+    pub fn max_long_reply(&self) -> usize {
+        over!(self, c => c.max_long_reply())
+    }
+
+    /// [`Conduit::extension`]
+    pub fn extension(&self) -> Option<&dyn Extension> {
+        over!(self, c => c.extension())
+    }
+
+    /// [`Conduit::counters`]
+    pub fn counters(&self) -> Counters {
+        over!(self, c => c.counters())
+    }
+
+    /// [`Conduit::config`]
+    pub fn config(&self) -> &Config {
+        over!(self, c => c.config())
+    }
+
+    /// [`Conduit::write_credit_stats`]
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write_credit_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
+        over!(self, c => c.write_credit_stats(out))
+    }
+}

@@ -1,0 +1,499 @@
+//! A libportals as the conduit sees it.
+//!
+//! Owns the translation between [`super::Portals`] and the C interface of the library that was found when this one was
+//! built; made by `conduit::network`, used by the conduit. Invariant: every value comes from the vendor's header, and
+//! nothing is taken for granted that section 2.4 of the facts on Portals 3.3 tells otherwise of some vendor: errors of
+//! either sign, an interface that is open already, SEND events of gets, descriptors and queues that are still in use for a
+//! moment, REPLY events without match bits.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `build` | part of build.rs: finds the library, looks at its header, makes the binding |
+//! | `shim.h`, `shim.c` | what only C can say of any vendor's header |
+//! | `sys` | what bindgen made of it |
+//! | `ranks` | which processes are where: what the library is told, and what the system tells |
+
+// How wide a type is, the header says.
+#![allow(clippy::unnecessary_cast)]
+
+mod ranks;
+mod sys;
+
+use super::{
+    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, OpenError, Place, Portals, ProcessId,
+    trial,
+};
+use crate::conduit::Config;
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::ffi::{CStr, c_char, c_int};
+use core::mem::{MaybeUninit, zeroed};
+use core::sync::atomic::{AtomicU64, Ordering};
+use crossbeam_utils::CachePadded;
+use std::os::fd::OwnedFd;
+
+/// Error codes, without their sign.
+const OK: u32 = code(sys::GASNETI_PTL_OK as c_int);
+const EQ_EMPTY: u32 = code(sys::GASNETI_PTL_EQ_EMPTY as c_int);
+const EQ_DROPPED: u32 = code(sys::GASNETI_PTL_EQ_DROPPED as c_int);
+const MD_INVALID: u32 = code(sys::GASNETI_PTL_MD_INVALID as c_int);
+const MD_IN_USE: u32 = code(sys::GASNETI_PTL_MD_IN_USE as c_int);
+const NI_OK: i64 = sys::GASNETI_PTL_NI_OK;
+
+const GET_END: i64 = sys::GASNETI_PTL_EVENT_GET_END;
+const PUT_END: i64 = sys::GASNETI_PTL_EVENT_PUT_END;
+const REPLY_END: i64 = sys::GASNETI_PTL_EVENT_REPLY_END;
+const SEND_END: i64 = sys::GASNETI_PTL_EVENT_SEND_END;
+const ACK: i64 = sys::GASNETI_PTL_EVENT_ACK;
+const UNLINK_EVENT: i64 = sys::GASNETI_PTL_EVENT_UNLINK;
+
+/// How often a descriptor is found in use before that is an error: its last event may come before the library has let go.
+const TRIES_TO_UNLINK: u32 = 1 << 20;
+
+/// Some libraries return errors negated.
+const fn code(returned: c_int) -> u32 {
+    returned.unsigned_abs()
+}
+
+/// A handle of the library.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Handle<T>(T);
+
+// SAFETY: handles are names of objects; Portals 3.3 lets any thread use them.
+unsafe impl<T> Send for Handle<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Handle<T> {}
+
+type Eq = Handle<sys::ptl_handle_eq_t>;
+type Me = Handle<sys::ptl_handle_me_t>;
+type Md = Handle<sys::ptl_handle_md_t>;
+
+/// What was sent.
+#[derive(Default)]
+struct Sent {
+    puts: AtomicU64,
+    gets: AtomicU64,
+    bytes: AtomicU64,
+}
+
+/// The interface of the library.
+pub struct Binding {
+    ni: Handle<sys::ptl_handle_ni_t>,
+    id: ProcessId,
+    /// `PTL_EQ_NONE`
+    eq_none: Eq,
+    echoes_match_bits: bool,
+    single_threaded: bool,
+    sent: CachePadded<Sent>,
+}
+
+impl core::fmt::Debug for Binding {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Binding").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+/// The header that the binding was made from.
+pub fn header() -> &'static str {
+    env!("GASNETI_PORTALS_HEADER")
+}
+
+/// The file that the library was loaded from; that of the program if it is part of it.
+pub fn loaded_file() -> String {
+    // SAFETY: takes nothing.
+    let function = unsafe { sys::gasneti_ptl_function() };
+    crate::os::process::file_of(function.addr()).unwrap_or_else(|| "?".into())
+}
+
+impl Binding {
+    /// Opens the interface of the process with this rank of a job of `size`; `shared` is an empty memory file that all
+    /// processes of this host have, for a library that wants one.
+    ///
+    /// # Errors
+    /// What the library lacks or does wrong, with its file.
+    pub fn open(shared: OwnedFd, rank: u32, size: u32, config: &Config) -> Result<Binding, OpenError> {
+        Binding::open_any(shared, rank, size, config)
+            .map_err(|e| OpenError(format!("{}: {}", loaded_file(), e.0)))
+    }
+
+    fn open_any(shared: OwnedFd, rank: u32, size: u32, config: &Config) -> Result<Binding, OpenError> {
+        same_names()?;
+        let wanted = sys::gasneti_ptl_limits {
+            mes: 16 + 2 * config.match_entries() as c_int,
+            mds: 16 + config.reqrb_buffers as c_int + config.descriptors() as c_int,
+            eqs: 5,
+            pt_index: config.pt_rar.max(config.pt_am) as c_int,
+        };
+        let mut limits = wanted;
+        // SAFETY: a handle is plain data, overwritten before it is used.
+        let mut ni: sys::ptl_handle_ni_t = unsafe { zeroed() };
+        let mut call: *const c_char = c"PtlNIInit".as_ptr();
+        let told = ranks::tell(shared, rank, size)?;
+        // SAFETY: the pointers are live variables of the types that shim.h names.
+        let rc = unsafe { sys::gasneti_ptl_open(&mut limits, &mut ni, &mut call) };
+        drop(told);
+        // SAFETY: a string constant, ours or that of shim.c.
+        let call = unsafe { CStr::from_ptr(call) }.to_str().unwrap_or("PtlNIInit");
+        done(call, rc).map_err(|e| OpenError(e.to_string()))?;
+        enough(&limits, &wanted)?;
+        let mut id: sys::ptl_process_id_t =
+            // SAFETY: a process id is plain data, overwritten before it is used.
+            unsafe { zeroed() };
+        // SAFETY: `id` is live, and the interface is open.
+        done("PtlGetId", unsafe { sys::PtlGetId(ni, &mut id) } as c_int)
+            .map_err(|e| OpenError(e.to_string()))?;
+        // SAFETY: a handle is plain data, overwritten before it is used.
+        let mut eq_none: sys::ptl_handle_eq_t = unsafe { zeroed() };
+        // SAFETY: `eq_none` is live.
+        unsafe { sys::gasneti_ptl_eq_none(&mut eq_none) };
+        let mut this = Binding {
+            ni: Handle(ni),
+            id: ProcessId { nid: id.nid as u32, pid: id.pid as u32 },
+            eq_none: Handle(eq_none),
+            echoes_match_bits: true,
+            single_threaded: config.threads == 1,
+            sent: CachePadded::default(),
+        };
+        this.echoes_match_bits = trial::run(&this, config.pt_rar)?.echoes_match_bits;
+        this.sent = CachePadded::default();
+        Ok(this)
+    }
+
+    /// The addresses of all processes as the system or its launcher knows them, if it does.
+    ///
+    /// # Errors
+    /// They are not those of a job of `size`, or not ours at `rank`.
+    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<ProcessId>>, OpenError> {
+        ranks::known(rank, size, self.id, self.ni.0)
+    }
+
+    #[inline]
+    fn count(&self, counter: &AtomicU64, n: u64) {
+        if self.single_threaded {
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        } else {
+            counter.fetch_add(n, Ordering::Relaxed);
+        }
+    }
+
+    fn md(&self, spec: &MdSpec<Eq>, auto_unlink: bool) -> sys::ptl_md_t {
+        let f = spec.flags;
+        let options = [
+            (f.op_put, sys::GASNETI_PTL_MD_OP_PUT),
+            (f.op_get, sys::GASNETI_PTL_MD_OP_GET),
+            (f.manage_remote, sys::GASNETI_PTL_MD_MANAGE_REMOTE),
+            (f.truncate, sys::GASNETI_PTL_MD_TRUNCATE),
+            (f.ack_disable, sys::GASNETI_PTL_MD_ACK_DISABLE),
+            (f.event_start_disable, sys::GASNETI_PTL_MD_EVENT_START_DISABLE),
+            (f.event_end_disable, sys::GASNETI_PTL_MD_EVENT_END_DISABLE),
+            (spec.max_size.is_some(), sys::GASNETI_PTL_MD_MAX_SIZE),
+            (auto_unlink, sys::GASNETI_PTL_MD_AUTO_UNLINK),
+        ];
+        // SAFETY: plain data, for which zero is a value; a header may have members that we do not know.
+        let mut md: sys::ptl_md_t = unsafe { zeroed() };
+        md.start = spec.start.cast();
+        md.length = spec.length as _;
+        md.threshold = sys::GASNETI_PTL_MD_THRESH_INF as _;
+        md.max_size = spec.max_size.unwrap_or(0) as _;
+        md.options = options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1) as _;
+        md.user_ptr = core::ptr::without_provenance_mut(spec.user);
+        md.eq_handle = spec.eq.unwrap_or(self.eq_none).0;
+        md
+    }
+}
+
+/// The process with this address, in the header's types.
+#[inline]
+fn peer(id: ProcessId) -> sys::ptl_process_id_t {
+    // SAFETY: plain data, for which zero is a value.
+    let mut to: sys::ptl_process_id_t = unsafe { zeroed() };
+    to.nid = id.nid as _;
+    to.pid = id.pid as _;
+    to
+}
+
+#[inline]
+fn done(call: &'static str, returned: c_int) -> Result<(), Error> {
+    if code(returned) == OK { Ok(()) } else { Err(error(call, returned)) }
+}
+
+#[cold]
+fn error(call: &'static str, returned: c_int) -> Error {
+    // SAFETY: takes any number, returns null or a string constant.
+    let name = unsafe { sys::gasneti_ptl_error_name(returned) };
+    let name = if name.is_null() {
+        None
+    } else {
+        // SAFETY: a string constant, as above.
+        unsafe { CStr::from_ptr(name) }.to_str().ok()
+    };
+    Error { call, code: name.unwrap_or("an error that its header does not name") }
+}
+
+/// Whether the library and the header mean the same errors by the same numbers.
+fn same_names() -> Result<(), OpenError> {
+    let mut value: c_int = 0;
+    let mut theirs: *const c_char = core::ptr::null();
+    // SAFETY: both are live.
+    let ours = unsafe { sys::gasneti_ptl_disagrees(&mut value, &mut theirs) };
+    if ours.is_null() {
+        return Ok(());
+    }
+    // SAFETY: not null: strings of shim.c and of the library.
+    let (ours, theirs) = unsafe { (CStr::from_ptr(ours), CStr::from_ptr(theirs)) };
+    Err(OpenError(format!(
+        "the loaded library differs from the header it was built with, {}: {value} is {} in the header and {} in the library",
+        header(),
+        ours.to_string_lossy(),
+        theirs.to_string_lossy()
+    )))
+}
+
+/// Whether the interface grants what the conduit needs.
+fn enough(granted: &sys::gasneti_ptl_limits, wanted: &sys::gasneti_ptl_limits) -> Result<(), OpenError> {
+    if granted.pt_index < wanted.pt_index {
+        return Err(OpenError(format!(
+            "its portal table ends at {}, but entry {} is wanted; set GASNET_PORTAL_PTE_RAR and GASNET_PORTAL_PTE_AM to free \
+             entries up to there",
+            granted.pt_index, wanted.pt_index
+        )));
+    }
+    let rows = [
+        ("match entries", granted.mes, wanted.mes),
+        ("memory descriptors", granted.mds, wanted.mds),
+        ("event queues", granted.eqs, wanted.eqs),
+    ];
+    match rows.iter().find(|row| row.1 < row.2) {
+        None => Ok(()),
+        Some((what, granted, wanted)) => Err(OpenError(format!(
+            "it grants {granted} {what}, but {wanted} are wanted; lower GASNET_PORTAL_NUM_TMPMD or GASNET_PORTAL_AMRECV_SPACE"
+        ))),
+    }
+}
+
+impl Portals for Binding {
+    type Eq = Eq;
+    type Me = Me;
+    type Md = Md;
+
+    fn id(&self) -> ProcessId {
+        self.id
+    }
+
+    fn eq_alloc(&self, count: usize) -> Result<Eq, Error> {
+        // SAFETY: a handle is plain data, overwritten before it is used.
+        let mut eq: sys::ptl_handle_eq_t = unsafe { zeroed() };
+        // SAFETY: `eq` is live.
+        let rc = unsafe { sys::gasneti_ptl_eq_alloc(self.ni.0, count as _, &mut eq) };
+        done("PtlEQAlloc", rc).map(|()| Handle(eq))
+    }
+
+    fn eq_free(&self, eq: Eq) -> Result<(), Error> {
+        // SAFETY: a queue of ours that nobody uses any more.
+        done("PtlEQFree", unsafe { sys::gasneti_ptl_eq_free(eq.0) })
+    }
+
+    #[inline]
+    fn eq_get(&self, eq: Eq) -> Result<Fetched, Error> {
+        let mut room = MaybeUninit::<sys::ptl_event_t>::uninit();
+        // SAFETY: there is room for an event.
+        let rc = unsafe { sys::PtlEQGet(eq.0, room.as_mut_ptr()) } as c_int;
+        let lost = match code(rc) {
+            EQ_EMPTY => return Ok(Fetched::Empty),
+            OK => false,
+            EQ_DROPPED => true,
+            _ => return Err(error("PtlEQGet", rc)),
+        };
+        // SAFETY: with these two codes the library has written an event.
+        let e = unsafe { room.assume_init_ref() };
+        if e.ni_fail_type as i64 != NI_OK {
+            return Err(Error { call: "a put or get", code: "PTL_NI_FAIL" });
+        }
+        let event = Event {
+            kind: match e.type_ as i64 {
+                PUT_END => EventKind::PutEnd,
+                GET_END => EventKind::GetEnd,
+                REPLY_END => EventKind::ReplyEnd,
+                SEND_END => EventKind::SendEnd,
+                ACK => EventKind::Ack,
+                UNLINK_EVENT => EventKind::Unlink,
+                _ => EventKind::Other,
+            },
+            user: e.md.user_ptr.addr(),
+            match_bits: e.match_bits as u64,
+            hdr_data: e.hdr_data as u64,
+            start: e.md.start.cast(),
+            offset: e.offset as usize,
+            mlength: e.mlength as usize,
+            rlength: e.rlength as usize,
+            initiator: ProcessId { nid: e.initiator.nid as u32, pid: e.initiator.pid as u32 },
+        };
+        Ok(if lost { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
+    }
+
+    fn me_attach(
+        &self,
+        place: Place<Me>,
+        match_bits: u64,
+        ignore_bits: u64,
+        unlink: bool,
+    ) -> Result<Me, Error> {
+        let mut any = peer(ProcessId::default());
+        // SAFETY: a handle is plain data, overwritten before it is used.
+        let mut me: sys::ptl_handle_me_t = unsafe { zeroed() };
+        let unlink = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
+        let (bits, ignore) = (match_bits as _, ignore_bits as _);
+        let (before, after) = (sys::GASNETI_PTL_INS_BEFORE as _, sys::GASNETI_PTL_INS_AFTER as _);
+        // SAFETY: `any` and `me` are live.
+        unsafe {
+            sys::gasneti_ptl_anybody(&mut any);
+            let attach = |pt: u32, position, me: *mut sys::ptl_handle_me_t| {
+                sys::PtlMEAttach(self.ni.0, pt as _, any, bits, ignore, unlink, position, me) as c_int
+            };
+            match place {
+                Place::Head(pt) => done("PtlMEAttach", attach(pt, before, &mut me))?,
+                Place::Tail(pt) => done("PtlMEAttach", attach(pt, after, &mut me))?,
+                Place::Before(base) => {
+                    let rc = sys::PtlMEInsert(base.0, any, bits, ignore, unlink, before, &mut me);
+                    done("PtlMEInsert", rc as c_int)?;
+                }
+            }
+        }
+        Ok(Handle(me))
+    }
+
+    fn me_unlink(&self, me: Me) -> Result<(), Error> {
+        // SAFETY: takes any handle.
+        done("PtlMEUnlink", unsafe { sys::PtlMEUnlink(me.0) } as c_int)
+    }
+
+    unsafe fn md_attach(&self, me: Me, spec: &MdSpec<Eq>, unlink: bool) -> Result<Md, Error> {
+        // SAFETY: a handle is plain data, overwritten before it is used.
+        let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
+        let how = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
+        // SAFETY: `made` is live; the memory is as the caller vouches.
+        let rc = unsafe { sys::PtlMDAttach(me.0, self.md(spec, unlink), how, &mut made) };
+        done("PtlMDAttach", rc as c_int).map(|()| Handle(made))
+    }
+
+    unsafe fn md_bind(&self, spec: &MdSpec<Eq>) -> Result<Md, Error> {
+        // SAFETY: a handle is plain data, overwritten before it is used.
+        let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
+        let how = sys::GASNETI_PTL_RETAIN as _;
+        // SAFETY: `made` is live; the memory is as the caller vouches.
+        let rc = unsafe { sys::PtlMDBind(self.ni.0, self.md(spec, false), how, &mut made) };
+        done("PtlMDBind", rc as c_int).map(|()| Handle(made))
+    }
+
+    fn md_unlink(&self, md: Md) -> Result<(), Error> {
+        let mut tries = 0;
+        loop {
+            // SAFETY: takes any handle.
+            let rc = unsafe { sys::PtlMDUnlink(md.0) } as c_int;
+            match code(rc) {
+                MD_INVALID => return Ok(()),
+                MD_IN_USE if tries < TRIES_TO_UNLINK => tries += 1,
+                _ => return done("PtlMDUnlink", rc),
+            }
+            crate::os::clock::yield_now();
+        }
+    }
+
+    #[inline]
+    fn put(
+        &self,
+        md: Md,
+        local_offset: usize,
+        length: usize,
+        ack: bool,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+        hdr_data: u64,
+    ) -> Result<(), Error> {
+        self.count(&self.sent.puts, 1);
+        self.count(&self.sent.bytes, length as u64);
+        let ack = if ack { sys::GASNETI_PTL_ACK_REQ } else { sys::GASNETI_PTL_NO_ACK_REQ } as _;
+        // SAFETY: the descriptor vouches for the memory; everything else is numbers.
+        let rc = unsafe {
+            sys::PtlPutRegion(
+                md.0,
+                local_offset as _,
+                length as _,
+                ack,
+                peer(target),
+                pt_index as _,
+                0,
+                match_bits as _,
+                remote_offset as _,
+                hdr_data as _,
+            )
+        };
+        done("PtlPutRegion", rc as c_int)
+    }
+
+    #[inline]
+    fn get(
+        &self,
+        md: Md,
+        local_offset: usize,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+    ) -> Result<(), Error> {
+        self.count(&self.sent.gets, 1);
+        self.count(&self.sent.bytes, length as u64);
+        // SAFETY: the descriptor vouches for the memory; everything else is numbers.
+        let rc = unsafe {
+            sys::PtlGetRegion(
+                md.0,
+                local_offset as _,
+                length as _,
+                peer(target),
+                pt_index as _,
+                0,
+                match_bits as _,
+                remote_offset as _,
+            )
+        };
+        done("PtlGetRegion", rc as c_int)
+    }
+
+    #[inline]
+    fn echoes_match_bits(&self) -> bool {
+        self.echoes_match_bits
+    }
+
+    fn max_transfer(&self) -> usize {
+        usize::try_from(sys::GASNETI_PTL_MAX_TRANSFER).unwrap_or(1 << 31)
+    }
+
+    fn counters(&self) -> Counters {
+        let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counters {
+            puts: value(&self.sent.puts),
+            gets: value(&self.sent.gets),
+            bytes: value(&self.sent.bytes),
+            framed: 0,
+            // SAFETY: the interface is open.
+            dropped: unsafe { sys::gasneti_ptl_dropped(self.ni.0) },
+        }
+    }
+
+    fn extension(&self) -> Option<&dyn Extension> {
+        None
+    }
+}
+
+/// The fabric variable's name, if the library has such a variable.
+fn fabric_variable() -> Option<&'static CStr> {
+    // SAFETY: takes nothing, returns null or a string constant.
+    let name = unsafe { sys::gasneti_ptl_fabric_variable() };
+    // SAFETY: as above.
+    (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) })
+}
