@@ -288,7 +288,8 @@ fn manual_pages() -> Result<(), Trouble> {
         let page = page.replace('\\', "");
         for line in succeed(help)?.lines().filter(|l| l.starts_with("  ") && l.trim().starts_with('-')) {
             for option in line.split_whitespace().take_while(|w| w.starts_with('-') || w.len() <= 2) {
-                let option = option.trim_end_matches(',');
+                // A page sets the name of a value apart from the option.
+                let option = option.trim_end_matches(',').split('=').next().unwrap_or_default();
                 if option.starts_with('-') && !page.contains(option) {
                     return Err(format!("{option} is not on the page of {tool}"));
                 }
