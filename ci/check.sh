@@ -93,6 +93,11 @@ if command -v cbindgen >/dev/null 2>&1; then
 else
     skip cbindgen "cbindgen is not installed"
 fi
+if command -v valgrind >/dev/null 2>&1; then
+    step instructions ci/instructions.sh
+else
+    skip instructions "valgrind is not installed"
+fi
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
 for launcher in hydra openmpi slurm; do

@@ -1,0 +1,119 @@
+/* paths: does each of the hottest things that the library does a fixed number of times, each in a function of its own named
+ * path_*, so that a profiler that counts instructions (ci/instructions.sh) can say how many each costs. Two processes, forked by
+ * gasnet_init; they take turns by words in memory of this program's own, and never poll but where a path says so. So the
+ * counts repeat exactly.
+ *
+ * usage: GASNET_PSHM_NODES=2 paths TIMES      with GASNET_SUPERNODE_MAXSIZE=1 puts and gets go through Portals */
+#include <gasnet.h>
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#define H_PING 201
+#define H_PONG 202
+#define H_SWALLOW 203
+#define H_SWALLOW_DATA 204
+#define PATH(name) static __attribute__((noinline)) void path_##name(void)
+
+/* Whose turn it is: rises by one at each change; even numbers are process 0's. */
+static volatile uint32_t *turn;
+static uint32_t my_turn;
+static gasnet_node_t me;
+static char *remote, *local;
+static uint64_t word = 7;
+static volatile long came;
+
+static void ping_h(gasnet_token_t t) { gasnet_AMReplyShort0(t, H_PONG); }
+static void swallow_h(gasnet_token_t t) {
+    (void)t;
+    came = came + 1;
+}
+static void swallow_data_h(gasnet_token_t t, void *b, size_t n) {
+    (void)t, (void)b, (void)n;
+    came = came + 1;
+}
+
+PATH(put_8) { gasnet_put(1, remote, &word, 8); }
+PATH(get_8) { gasnet_get(&word, 1, remote, 8); }
+PATH(put_4096) { gasnet_put(1, remote, local, 4096); }
+PATH(put_nb_8) { gasnet_wait_syncnb(gasnet_put_nb(1, remote, &word, 8)); }
+PATH(put_nbi_8) {
+    gasnet_put_nbi(1, remote, &word, 8);
+    gasnet_wait_syncnbi_puts();
+}
+PATH(poll_idle) { gasnet_AMPoll(); }
+
+/* Of an active message: sending the request, serving it at the target (its reply among it), and taking what comes back. */
+PATH(short_request) { gasnet_AMRequestShort0(1, H_PING); }
+PATH(short_serve) { gasnet_AMPoll(); }
+PATH(short_take) { gasnet_AMPoll(); }
+PATH(one_way_request) { gasnet_AMRequestShort0(1, H_SWALLOW); }
+PATH(one_way_serve) { gasnet_AMPoll(); }
+PATH(one_way_take) { gasnet_AMPoll(); }
+PATH(medium_64_request) { gasnet_AMRequestMedium0(1, H_SWALLOW_DATA, local, 64); }
+PATH(medium_64_serve) { gasnet_AMPoll(); }
+PATH(medium_64_take) { gasnet_AMPoll(); }
+PATH(long_64_request) { gasnet_AMRequestLong0(1, H_SWALLOW_DATA, local, 64, remote); }
+PATH(long_64_serve) { gasnet_AMPoll(); }
+PATH(long_64_take) { gasnet_AMPoll(); }
+
+/* Does one thing when it is this process's turn, and passes the turn on. */
+static void in_turn(void (*path)(void)) {
+    while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != my_turn) {}
+    path();
+    __atomic_store_n(turn, my_turn + 1, __ATOMIC_RELEASE);
+    my_turn += 2;
+}
+static void nothing(void) {}
+
+static void alone(void (*path)(void), long times) {
+    long i;
+    for (i = 0; i < times; i++) in_turn(me == 0 ? path : nothing);
+}
+static void message(void (*request)(void), void (*serve)(void), void (*take)(void), long times) {
+    long i;
+    for (i = 0; i < times; i++) {
+        in_turn(me == 0 ? request : serve);
+        in_turn(me == 0 ? take : nothing);
+    }
+}
+
+int main(int argc, char **argv) {
+    gasnet_handlerentry_t handlers[] = {
+        {H_PING, ping_h}, {H_PONG, swallow_h}, {H_SWALLOW, swallow_h}, {H_SWALLOW_DATA, swallow_data_h}};
+    static void (*const by_one[])(void) = {path_put_8,    path_get_8,    path_put_4096,
+                                           path_put_nb_8, path_put_nbi_8, path_poll_idle};
+    gasnet_seginfo_t seg[2];
+    long times = argc == 2 ? atol(argv[1]) : 0;
+    size_t i;
+    turn = (volatile uint32_t *)mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (times < 1 || turn == MAP_FAILED || gasnet_init(&argc, &argv) || gasnet_nodes() != 2 ||
+        gasnet_attach(handlers, 4, 4 * GASNET_PAGESIZE, 0)) {
+        fprintf(stderr, "usage: GASNET_PSHM_NODES=2 paths TIMES\n");
+        return 2;
+    }
+    me = gasnet_mynode();
+    my_turn = me;
+    gasnet_getSegmentInfo(seg, 2);
+    remote = (char *)seg[1].addr;
+    local = (char *)seg[me].addr + 2 * GASNET_PAGESIZE;
+    memset(local, 1, GASNET_PAGESIZE);
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    for (i = 0; i < sizeof by_one / sizeof *by_one; i++) alone(by_one[i], times);
+    message(path_short_request, path_short_serve, path_short_take, times);
+    message(path_one_way_request, path_one_way_serve, path_one_way_take, times);
+    message(path_medium_64_request, path_medium_64_serve, path_medium_64_take, times);
+    message(path_long_64_request, path_long_64_serve, path_long_64_take, times);
+    if (me == 1 && came != 3 * times) {
+        fprintf(stderr, "paths: %ld of %ld messages were served\n", came, 3 * times);
+        gasnet_exit(1);
+    }
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_exit(0);
+    return 0;
+}

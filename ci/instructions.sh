@@ -1,0 +1,48 @@
+#!/bin/sh
+# Instructions of the hottest paths (capi-tests/bench/paths.c) under valgrind, which repeat exactly, against those of
+# ci/instructions.tsv: more than a twentieth above is a failure. Another compiler makes other code, hence the room.
+#   ci/instructions.sh            compares
+#   ci/instructions.sh --write    writes the table anew
+set -eu
+cd "$(dirname "$0")/.."
+table=ci/instructions.tsv
+times=200
+dir=build/instructions
+rm -rf $dir
+mkdir -p $dir
+${CC:-cc} -O2 -std=gnu99 -D_GNU_SOURCE=1 -DGASNET_SEQ -Ibuild/include capi-tests/bench/paths.c -o $dir/paths \
+    -Lbuild/lib -Wl,-rpath,"$PWD/build/lib" -lgasnet
+
+# counts PATH NAME=VALUE...: a line per path: its name, which way puts go, instructions each time.
+counts() {
+    way=$1
+    shift
+    env GASNET_PSHM_NODES=2 "$@" timeout 300 valgrind --tool=callgrind --callgrind-out-file="$dir/$way.%p" \
+        --toggle-collect='path_*' $dir/paths $times >$dir/$way.log 2>&1 || {
+        cat $dir/$way.log >&2
+        exit 1
+    }
+    for file in "$dir/$way".[0-9]*; do
+        callgrind_annotate --inclusive=yes --threshold=100 "$file" 2>/dev/null |
+            sed -n "s/^ *\([0-9,]*\) .*:path_\([a-z0-9_]*\) \[.*/\2 $way \1/p" | tr -d ,
+    done | awk -v n=$times '{ printf "%s\t%s\t%d\n", $1, $2, $3 / n + 0.5 }'
+}
+
+# Messages take the same way wherever the segments are.
+{
+    counts cross-mapped GASNET_SUPERNODE_MAXSIZE=0 | grep -E '^(put|get)'
+    counts portals GASNET_SUPERNODE_MAXSIZE=1
+} | sort >$dir/now.tsv
+if [ "${1:-}" = --write ]; then
+    cp $dir/now.tsv $table
+    exit
+fi
+# Each path of the table must have been counted.
+join -t "$(printf '\t')" -a 1 -e 0 -o 0,1.2,2.2 \
+    $(awk -F'\t' -v OFS='\t' '{ print $1 "/" $2, $3 > ("'$dir'/was") } END { print "'$dir'/was" }' $table) \
+    $(awk -F'\t' -v OFS='\t' '{ print $1 "/" $2, $3 > ("'$dir'/is") } END { print "'$dir'/is" }' $dir/now.tsv) |
+    awk -F'\t' '
+        { printf "%-32s %8d instructions, %8d in the table\n", $1, $3, $2 }
+        $3 == 0 { print "    was not counted"; bad = 1 }
+        $3 > $2 * 1.05 + 2 { print "    costs more than it did; make it cheaper, or say why and run ci/instructions.sh --write"; bad = 1 }
+        END { exit bad }'
