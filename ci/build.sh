@@ -133,5 +133,5 @@ if [ ! "$tree/lib/libgasnet.a" -nt "$tree/lib/libgasnet.so.0" ] || [ ci/archive.
     ci/archive.sh "$archive" "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a"
 fi
 ci/client-files.sh "$tree" "$PWD/$tree" "$tree"
-cp -pu "$out/gasnetrun" "$out/gasnet_info" "$tree/bin"
+cp -pu "$out/gasnetrun" "$out/gasnet_info" "$out/gasnet_trace" "$tree/bin"
 ln -sfn gasnetrun "$tree/bin/gasnetrun_portals"

@@ -260,8 +260,10 @@ fn staged_install() -> Result<(), Trouble> {
         "bin/gasnetrun",
         "bin/gasnetrun_portals",
         "bin/gasnet_info",
+        "bin/gasnet_trace",
         "share/man/man1/gasnetrun.1",
         "share/man/man1/gasnet_info.1",
+        "share/man/man1/gasnet_trace.1",
         "share/man/man7/gasnet_environment.7",
         "share/doc/GASNet/README.md",
     ];
@@ -280,7 +282,7 @@ fn staged_install() -> Result<(), Trouble> {
 /// The options that a tool lists are on its page, and the pages are clean.
 fn manual_pages() -> Result<(), Trouble> {
     let prefix = prefix()?;
-    for tool in ["gasnetrun", "gasnet_info"] {
+    for tool in ["gasnetrun", "gasnet_info", "gasnet_trace"] {
         let mut help = Command::new(prefix.join("bin").join(tool));
         help.arg("--help");
         let path = prefix.join(format!("share/man/man1/{tool}.1"));
@@ -297,7 +299,8 @@ fn manual_pages() -> Result<(), Trouble> {
         }
     }
     if have("groff") {
-        let pages = ["man1/gasnetrun.1", "man1/gasnet_info.1", "man7/gasnet_environment.7"];
+        let pages =
+            ["man1/gasnetrun.1", "man1/gasnet_info.1", "man1/gasnet_trace.1", "man7/gasnet_environment.7"];
         let mut groff = Command::new("groff");
         groff.args(["-ww", "-b", "-Tutf8", "-man", "-P-c"]);
         groff.args(pages.map(|p| prefix.join("share/man").join(p)));

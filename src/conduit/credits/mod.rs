@@ -9,7 +9,7 @@
 
 pub mod policy;
 pub mod sizing;
-mod stats;
+pub mod stats;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -19,6 +19,7 @@ pub use sizing::CREDIT_BYTES;
 use super::Config;
 use policy::{Byte, Limits, Policy, Return};
 
+use stats::Stats;
 use store::Table;
 
 /// Credits of a largest request: a process that holds fewer of a peer could never send it one.
@@ -63,14 +64,15 @@ impl Credits {
                 dynamic: config.dynamic_credits,
                 ..Limits::new(MIN_CREDITS as u16, config.max_cred_per_node, config.epoch_duration)
             };
+            let (nodes, each, bank) = (config.nodes, config.credits_of(me) as u16, config.banked_credits);
             let store = Table::new(
                 config.par(),
-                config.nodes as usize,
-                config.credits_of(me) as u16,
+                nodes as usize,
+                each,
                 |node| config.credits_of(node) as u16,
                 limits.min,
-                config.banked_credits,
-                config.credit_stats,
+                bank,
+                config.credit_stats.then(|| Stats::new(config.par(), me, nodes, each, bank)),
             );
             Policy { limits, store }
         }))
@@ -142,7 +144,7 @@ impl Credits {
     /// Writes what [`Config::credit_stats`] asks for, if it does; allocates nothing and waits for nobody.
     pub(super) fn write_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         match self.0.as_ref().and_then(|policy| policy.store.stats.as_ref()) {
-            Some(stats) => stats.write(out),
+            Some((stats, _)) => stats.write(out),
             None => Ok(()),
         }
     }

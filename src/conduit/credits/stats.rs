@@ -1,11 +1,11 @@
 //! What `GASNET_PORTAL_CREDIT_STATS` writes: each movement of credits with its time, and sums for each peer.
 //!
-//! Kept in memory by [`super::store`] and written as text when the process leaves. Not for runs that are measured.
+//! Kept in memory by [`super::store`] and written as text when the process leaves; by the simulator too. `gasnet_trace
+//! credits` draws it. Not for runs that are measured.
 //! Invariant: writing neither allocates nor waits, so that it may be done in a signal handler.
 
 use super::policy::{Change, Peer};
 use crate::conduit::sync::Lock;
-use crate::os::clock;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -45,22 +45,33 @@ struct Kept {
     sums: Box<[Sums]>,
 }
 
-pub(super) struct Stats {
-    opened_ns: u64,
+/// The movements of one process, and where they began.
+pub struct Stats {
+    rank: u32,
+    each: u16,
+    bank: u32,
     kept: Lock<Kept>,
 }
 
+impl core::fmt::Debug for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stats").field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
 impl Stats {
-    pub(super) fn new(par: bool, nodes: usize, each: u16) -> Stats {
+    /// Of the process with this rank, one of `nodes`, which hold `each` credits of each other at first, with `bank` in
+    /// the bank; `par` where several threads call.
+    pub fn new(par: bool, rank: u32, nodes: u32, each: u16, bank: u32) -> Stats {
         let first = Sums { high_loan: each, high_send: each, ..Sums::default() };
         let sums = (0..nodes).map(|_| first).collect();
         let kept = Kept { movements: Vec::new(), left_out: 0, sums };
-        Stats { opened_ns: clock::now_ns(), kept: Lock::new(par, kept) }
+        Stats { rank, each, bank, kept: Lock::new(par, kept) }
     }
 
+    /// Keeps a movement, `at_ns` nanoseconds after the first could have been.
     #[cold]
-    pub(super) fn note(&self, node: u32, epoch: u32, p: &Peer, change: Change) {
-        let at_ns = clock::now_ns() - self.opened_ns;
+    pub fn note(&self, at_ns: u64, node: u32, epoch: u32, p: &Peer, change: Change) {
         let mut kept = self.kept.lock();
         let s = &mut kept.sums[node as usize];
         match change {
@@ -83,8 +94,13 @@ impl Stats {
     }
 
     /// Writes all as text; nothing if a thread is just adding to it.
-    pub(super) fn write(&self, out: &mut dyn Write) -> fmt::Result {
+    ///
+    /// # Errors
+    /// Those of `out`.
+    pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let Some(kept) = self.kept.try_lock() else { return Ok(()) };
+        writeln!(out, "# process, processes, credits of each at first, credits in the bank at first")?;
+        writeln!(out, "process {} {} {} {}", self.rank, kept.sums.len(), self.each, self.bank)?;
         writeln!(
             out,
             "# peer: stalls, lent to it, returned by it, empty returns, borrowed of it, given back to it,"

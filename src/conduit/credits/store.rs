@@ -7,6 +7,7 @@
 use super::policy::{Bank, Change, PEER_LIMIT, Peer, Store};
 use super::stats::Stats;
 use crate::conduit::sync::Lock;
+use crate::os::clock;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -35,7 +36,8 @@ pub(super) struct Table {
     epoch: CachePadded<AtomicU32>,
     /// Requests received in this one.
     received: AtomicU32,
-    pub(super) stats: Option<Box<Stats>>,
+    /// The movements, and when it was opened.
+    pub(super) stats: Option<(Box<Stats>, u64)>,
 }
 
 impl Table {
@@ -47,7 +49,7 @@ impl Table {
         loan: impl Fn(u32) -> u16,
         min: u16,
         bank: u32,
-        stats: bool,
+        stats: Option<Stats>,
     ) -> Table {
         let record = |node| {
             let mut peer = Peer::initial(each);
@@ -61,7 +63,7 @@ impl Table {
             bank: Lock::new(par, Bank::new(bank)),
             epoch: CachePadded::new(AtomicU32::new(0)),
             received: AtomicU32::new(0),
-            stats: stats.then(|| Box::new(Stats::new(par, nodes, each))),
+            stats: stats.map(|s| (Box::new(s), clock::now_ns())),
         };
         (0..nodes as u32).filter(|&node| loan(node) > min).for_each(|node| table.note_spare(node, true));
         table
@@ -159,8 +161,8 @@ impl Store for Table {
 
     #[inline]
     fn changed(&self, node: u32, peer: &Peer, change: Change) {
-        if let Some(stats) = &self.stats {
-            stats.note(node, self.epoch(), peer, change);
+        if let Some((stats, opened_ns)) = &self.stats {
+            stats.note(clock::now_ns() - opened_ns, node, self.epoch(), peer, change);
         }
     }
 }
@@ -171,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_next_peer_with_credits_to_spare() {
-        let t = Table::new(false, 130, 8, |_| 8, 8, 0, false);
+        let t = Table::new(false, 130, 8, |_| 8, 8, 0, None);
         assert_eq!(t.next_spare(5), None);
         t.note_spare(5, true);
         assert_eq!((t.next_spare(5), t.next_spare(6), t.next_spare(129)), (Some(5), Some(5), Some(5)));
@@ -187,12 +189,12 @@ mod tests {
         assert_eq!(round, [63, 64, 129, 0, 5, 63]);
         t.note_spare(63, false);
         assert_eq!(t.next_spare(5), Some(64));
-        assert_eq!(Table::new(false, 3, 9, |_| 9, 8, 0, false).next_spare(2), Some(0));
+        assert_eq!(Table::new(false, 3, 9, |_| 9, 8, 0, None).next_spare(2), Some(0));
     }
 
     #[test]
     fn threads_share_a_record() {
-        let t = Table::new(true, 1, 0, |_| 0, 0, 0, false);
+        let t = Table::new(true, 1, 0, |_| 0, 0, 0, None);
         std::thread::scope(|s| {
             for _ in 0..3 {
                 s.spawn(|| {

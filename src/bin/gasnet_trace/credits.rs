@@ -1,0 +1,306 @@
+//! `gasnet_trace credits`: draws the files of `GASNET_PORTAL_CREDIT_STATS`, one below the other.
+//!
+//! For each process: what it has lent to each peer and what each peer has lent to it over time, its bank, marks where
+//! a request lacked credits or a peer gave nothing back, and the sums. `conduit/credits/stats.rs` writes the files.
+
+use crate::svg::{COLOURS, Frame, GREY, Svg};
+use crate::{Failure, Subcommand};
+use lexopt::{Arg, Parser};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "credits",
+    usage: "FILE... -o OUT.svg\n      draws what GASNET_PORTAL_CREDIT_STATS wrote (gasnet_credits.RANK)",
+    run,
+};
+
+/// What happened to credits, or would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Lent,
+    Returned,
+    Borrowed,
+    GaveBack,
+    Stalled,
+}
+
+/// A line of a file.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Movement {
+    seconds: f64,
+    what: What,
+    peer: u32,
+    credits: i64,
+    /// What the peer holds of us afterwards, and we of it.
+    loan: i64,
+    held: i64,
+}
+
+/// A file.
+#[derive(Debug, Default, PartialEq)]
+struct Process {
+    rank: u32,
+    processes: u32,
+    /// Credits that each process held at first, and those in the bank.
+    each: i64,
+    bank: i64,
+    /// Stalls, credits lent, returned, returns of nothing, and most credits that one peer held.
+    stalls: u64,
+    lent: u64,
+    returned: u64,
+    empty: u64,
+    high_loan: u64,
+    movements: Vec<Movement>,
+}
+
+fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
+    word.parse().map_err(|_| format!("{word:?} is not a number that can stand here"))
+}
+
+impl Process {
+    fn read(text: &str) -> Result<Process, String> {
+        let mut p = Process::default();
+        for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
+            p.line(line).map_err(|why| format!("line {}: {why}", i + 1))?;
+        }
+        if p.processes == 0 { Err("it has no line that begins with \"process\"".to_string()) } else { Ok(p) }
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        match words[..] {
+            ["process", rank, processes, each, bank] => {
+                (self.rank, self.processes) = (number(rank)?, number(processes)?);
+                (self.each, self.bank) = (number(each)?, number(bank)?);
+            }
+            ["peer", _, stalls, lent, returned, empty, _, _, high_loan, _, _] => {
+                self.stalls += number::<u64>(stalls)?;
+                self.lent += number::<u64>(lent)?;
+                self.returned += number::<u64>(returned)?;
+                self.empty += number::<u64>(empty)?;
+                self.high_loan = self.high_loan.max(number(high_loan)?);
+            }
+            [seconds, _epoch, what, peer, credits, loan, held] => {
+                let what = match what {
+                    "lent" => What::Lent,
+                    "returned" => What::Returned,
+                    "borrowed" => What::Borrowed,
+                    "gave-back" => What::GaveBack,
+                    "stalled" => What::Stalled,
+                    _ => return Err(format!("{what:?} is not a movement of credits")),
+                };
+                self.movements.push(Movement {
+                    seconds: number(seconds)?,
+                    what,
+                    peer: number(peer)?,
+                    credits: number(credits)?,
+                    loan: number(loan)?,
+                    held: number(held)?,
+                });
+            }
+            _ => return Err("it is none of the lines that such a file has".to_string()),
+        }
+        Ok(())
+    }
+
+    /// When the last movement was, in seconds.
+    fn end(&self) -> f64 {
+        self.movements.last().map_or(0.0, |m| m.seconds)
+    }
+
+    /// A number of credits over time for each peer for which it changed, by what a movement tells: how many after it
+    /// and how many more than before. Those that changed most come first.
+    fn curves(&self, change: impl Fn(&Movement) -> (i64, i64)) -> Vec<(u32, Vec<(f64, f64)>)> {
+        let mut all: BTreeMap<u32, (i64, Vec<(f64, f64)>)> = BTreeMap::new();
+        for m in &self.movements {
+            let (now, more) = change(m);
+            if more != 0 {
+                let (sum, points) =
+                    all.entry(m.peer).or_insert_with(|| (0, vec![(0.0, (now - more) as f64)]));
+                *sum += more.abs();
+                points.push((m.seconds, now as f64));
+            }
+        }
+        let mut all: Vec<_> = all.into_iter().collect();
+        all.sort_by_key(|(_, (sum, _))| -sum);
+        all.into_iter().map(|(peer, (_, points))| (peer, points)).collect()
+    }
+
+    fn bank(&self) -> Vec<(f64, f64)> {
+        let mut bank = self.bank;
+        let mut points = vec![(0.0, bank as f64)];
+        for m in &self.movements {
+            match m.what {
+                What::Lent => bank -= m.credits,
+                What::Returned => bank += m.credits,
+                _ => continue,
+            }
+            points.push((m.seconds, bank as f64));
+        }
+        points
+    }
+
+    fn times(&self, which: impl Fn(&Movement) -> bool) -> Vec<f64> {
+        self.movements.iter().filter(|m| which(m)).map(|m| m.seconds).collect()
+    }
+}
+
+/// What a movement did to what its peer holds of us.
+fn loan(m: &Movement) -> (i64, i64) {
+    match m.what {
+        What::Lent => (m.loan, m.credits),
+        What::Returned => (m.loan, -m.credits),
+        _ => (m.loan, 0),
+    }
+}
+
+/// What a movement did to what we hold of its peer.
+fn held(m: &Movement) -> (i64, i64) {
+    match m.what {
+        What::Borrowed => (m.held, m.credits),
+        What::GaveBack => (m.held, -m.credits),
+        _ => (m.held, 0),
+    }
+}
+
+const WIDTH: f64 = 960.0;
+/// From the upper edge of one process to the next.
+const PITCH: f64 = 270.0;
+
+fn most(curves: &[(u32, Vec<(f64, f64)>)], least: f64) -> f64 {
+    curves.iter().flat_map(|(_, points)| points).map(|p| p.1).fold(least.max(1.0), f64::max)
+}
+
+/// Draws the curves of peers, those that changed most in colour, and tells which is which.
+fn peers(svg: &mut Svg, f: &Frame, curves: &[(u32, Vec<(f64, f64)>)], rest: &str) {
+    let coloured = curves.len().min(COLOURS.len());
+    for (_, points) in curves[coloured..].iter().rev() {
+        svg.steps(f, points, GREY, 0.7);
+    }
+    for (i, (_, points)) in curves[..coloured].iter().enumerate().rev() {
+        svg.steps(f, points, COLOURS[i], 1.4);
+    }
+    let y = f.y + f.height + 40.0;
+    let mut x = f.x;
+    for (i, (peer, _)) in curves[..coloured].iter().enumerate() {
+        let text = format!("peer {peer}");
+        svg.text(x, y, 10, COLOURS[i], &text);
+        x += 6.0 * text.len() as f64 + 8.0;
+    }
+    let others = curves.len() - coloured;
+    let rest = if others == 0 { rest.to_string() } else { format!("{others} more; {rest}") };
+    svg.text(f.x, y + 14.0, 10, "#606060", &rest);
+}
+
+fn draw(all: &[Process]) -> String {
+    let mut svg = Svg::new(WIDTH);
+    // The same time everywhere, so that processes can be compared.
+    let end = all.iter().map(Process::end).fold(1e-6, f64::max);
+    for (i, p) in all.iter().enumerate() {
+        let top = 20.0 + i as f64 * PITCH;
+        let title = format!(
+            "process {} of {}: {} stalls, {} credits lent, {} returned, {} returns of nothing, one peer held {} at most",
+            p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan
+        );
+        svg.text(10.0, top, 13, "#000000", &title);
+        let frame = |at: f64, width: f64, most_y: f64| Frame {
+            x: at,
+            y: top + 30.0,
+            width,
+            height: 150.0,
+            most_x: end,
+            most_y: most_y * 1.05,
+        };
+        let still = |curves: usize| {
+            format!(
+                "{} of {} never changed ({} at first)",
+                p.processes as usize - curves,
+                p.processes,
+                p.each
+            )
+        };
+        let (lent, borrowed, bank) = (p.curves(loan), p.curves(held), p.bank());
+        let f = frame(50.0, 330.0, most(&lent, p.each as f64));
+        svg.frame(&f, "lent to each peer; | a peer gave nothing back", "seconds");
+        svg.marks(&f, &p.times(|m| m.what == What::Returned && m.credits == 0), "#d55e00");
+        peers(&mut svg, &f, &lent, &still(lent.len()));
+        let f = frame(430.0, 330.0, most(&borrowed, p.each as f64));
+        svg.frame(&f, "lent by each peer; | a request lacked credits", "seconds");
+        svg.marks(&f, &p.times(|m| m.what == What::Stalled), "#d55e00");
+        peers(&mut svg, &f, &borrowed, &still(borrowed.len()));
+        let f = frame(815.0, 130.0, bank.iter().map(|b| b.1).fold(1.0, f64::max));
+        svg.frame(&f, "in the bank", "seconds");
+        svg.steps(&f, &bank, COLOURS[0], 1.4);
+    }
+    svg.finish(all.len() as f64 * PITCH)
+}
+
+fn read(path: &Path) -> Result<Process, Failure> {
+    fs::read_to_string(path).map_err(|e| e.to_string()).and_then(|text| Process::read(&text)).map_err(|why| {
+        let what = format!("{} cannot be read: {why}", path.display());
+        Failure::Work(
+            what,
+            "Give files that GASNET_PORTAL_CREDIT_STATS=1 wrote: gasnet_credits.RANK.".to_string(),
+        )
+    })
+}
+
+fn run(args: &mut Parser) -> Result<(), Failure> {
+    let (mut files, mut out): (Vec<PathBuf>, Option<PathBuf>) = (Vec::new(), None);
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Short('o') | Arg::Long("output") => out = Some(args.value()?.into()),
+            Arg::Value(file) => files.push(file.into()),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let Some(out) = out.filter(|_| !files.is_empty()) else {
+        return Err(Failure::Usage("credits wants files, and -o with the drawing to make".to_string()));
+    };
+    let mut all = files.iter().map(|f| read(f)).collect::<Result<Vec<_>, _>>()?;
+    all.sort_by_key(|p| p.rank);
+    fs::write(&out, draw(&all)).map_err(|e| {
+        Failure::Work(
+            format!("{} cannot be written: {e}", out.display()),
+            "Give -o a file in a folder that you may write to.".to_string(),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "# process ...\nprocess 1 3 8 100\n# peer ...\npeer 0 2 10 3 1 0 0 18 8 8\npeer 2 0 0 0 0 7 0 8 15 8\n\
+        # movements ...\n0.000100 0 lent 0 7 15 8\n0.000200 0 lent 0 3 18 8\n0.000250 0 stalled 2 7 8 8\n\
+        0.000300 1 borrowed 2 7 8 15\n0.000400 1 returned 0 3 15 8\n0.000500 1 returned 0 0 15 8\n# 0 movements left out\n";
+
+    #[test]
+    fn what_a_file_tells() {
+        let p = Process::read(FILE).unwrap();
+        assert_eq!(
+            (p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan),
+            (1, 3, 2, 10, 3, 1, 18)
+        );
+        assert_eq!(p.curves(loan), [(0, vec![(0.0, 8.0), (0.0001, 15.0), (0.0002, 18.0), (0.0004, 15.0)])]);
+        assert_eq!(p.curves(held), [(2, vec![(0.0, 8.0), (0.0003, 15.0)])]);
+        assert_eq!(p.bank().iter().map(|b| b.1).collect::<Vec<_>>(), [100.0, 93.0, 90.0, 93.0, 93.0]);
+        let svg = draw(&[p]);
+        assert!(svg.contains("2 stalls, 10 credits lent, 3 returned") && svg.contains(">peer 0<"), "{svg}");
+    }
+
+    #[test]
+    fn what_is_no_such_file() {
+        for (text, why) in [
+            ("", "no line that begins with"),
+            ("process 1 3 8 100\n0.1 0 sold 0 7 15 8\n", "line 2: \"sold\" is not a movement"),
+            ("process one 3 8 100\n", "line 1: \"one\" is not a number"),
+            ("\n", "line 1: it is none"),
+        ] {
+            let e = Process::read(text).unwrap_err();
+            assert!(e.contains(why), "{e}");
+        }
+    }
+}
