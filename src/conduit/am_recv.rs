@@ -121,7 +121,10 @@ impl<P: Portals> Conduit<P> {
                 None
             }
             (Descriptor::RarAm, EventKind::PutEnd) => self.request_data_arrived(&mut taker, &e),
-            (Descriptor::CatchBasin, EventKind::PutEnd) => overflow(&e),
+            (Descriptor::CatchBasin, EventKind::PutEnd) => {
+                self.stats.caught.fetch_add(1, Ordering::Relaxed);
+                overflow(&e)
+            }
             _ => None,
         };
         match request {

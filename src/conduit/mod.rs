@@ -183,6 +183,8 @@ pub struct Stats {
     pub requests_waited: u64,
     /// Replies that arrived inside a handler and were put off.
     pub replies_put_off: u64,
+    /// Requests that reached the catch basin; the first one ends the job.
+    pub caught: u64,
 }
 
 #[derive(Default)]
@@ -190,6 +192,7 @@ struct StatCounters {
     credit_stalls: AtomicU64,
     requests_waited: AtomicU64,
     replies_put_off: AtomicU64,
+    caught: AtomicU64,
 }
 
 /// The conduit over one Portals interface.
@@ -307,6 +310,7 @@ impl<P: Portals> Conduit<P> {
             credit_stalls: self.stats.credit_stalls.load(Ordering::Relaxed),
             requests_waited: self.stats.requests_waited.load(Ordering::Relaxed),
             replies_put_off: self.stats.replies_put_off.load(Ordering::Relaxed),
+            caught: self.stats.caught.load(Ordering::Relaxed),
         }
     }
 

@@ -11,7 +11,7 @@ use super::portals::binding::Binding;
 #[cfg(feature = "emulation")]
 use super::portals::emulation::Emulation;
 use super::portals::{Counters, Error, Extension, OpenError, Portals, ProcessId};
-use super::{Conduit, Config, OpId, Outgoing, ReplyToken, Upcall};
+use super::{Conduit, Config, OpId, Outgoing, ReplyToken, Stats, Upcall};
 use crate::{boot, env, report};
 use alloc::vec::Vec;
 
@@ -286,6 +286,11 @@ impl Network {
     /// [`Conduit::counters`]
     pub fn counters(&self) -> Counters {
         over!(self, c => c.counters())
+    }
+
+    /// [`Conduit::stats`]
+    pub fn stats(&self) -> Stats {
+        over!(self, c => c.stats())
     }
 
     /// [`Conduit::config`]

@@ -2,7 +2,9 @@
 //! traffic went one way or another (`GASNET_TEST_COUNTERS`), and how its credits moved (`GASNET_PORTAL_CREDIT_STATS`).
 //! Set up by `job`; nothing is written if neither is set.
 //!
-//! Of `GASNET_TEST_COUNTERS`, one line: rank, puts, gets, bytes of both, messages framed, messages to us that found no match entry.
+//! Of `GASNET_TEST_COUNTERS`, one line: rank; of the interface puts, gets, bytes of both, messages framed, messages to us that
+//! found no match entry; of the conduit requests that lacked credits, requests that waited for a receive buffer, receive buffers
+//! that were attached again, requests that reached the catch basin.
 
 use super::Job;
 use super::exit;
@@ -41,8 +43,9 @@ fn write() {
         let _ = job.conduit.write_credit_stats(&mut os::TextFile::create(path));
     }
     let Some(path) = counters else { return };
-    let c = job.conduit.counters();
+    let (c, s) = (job.conduit.counters(), job.conduit.stats());
     let mut line = crate::report::Line::new();
-    let _ = writeln!(line, "{} {} {} {} {} {}", job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped);
+    let _ = write!(line, "{} {} {} {} {} {}", job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped);
+    let _ = writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);
     os::write_file(path, line.bytes());
 }

@@ -88,6 +88,14 @@ pub struct Counters {
     pub framed: u64,
     /// Messages that arrived and matched nothing.
     pub dropped: u64,
+    /// Requests that were not sent at once for want of credits.
+    pub stalls: u64,
+    /// Requests whose handlers waited for a receive buffer.
+    pub waited: u64,
+    /// Receive buffers that were attached again.
+    pub refreshes: u64,
+    /// Requests that reached the catch basin.
+    pub caught: u64,
 }
 
 impl Job {
@@ -358,8 +366,9 @@ fn counters(dir: &Path) -> Vec<Counters> {
         .filter_map(|f| fs::read_to_string(f.path()).ok())
         .filter_map(|text| {
             let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
-            let [rank, puts, gets, bytes, framed, dropped] = n.try_into().ok()?;
-            Some(Counters { rank, puts, gets, bytes, framed, dropped })
+            let [rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught] =
+                n.try_into().ok()?;
+            Some(Counters { rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught })
         })
         .collect();
     all.sort_by_key(|c| c.rank);
@@ -404,13 +413,24 @@ mod tests {
     #[test]
     fn counters_are_read() {
         let ended =
-            sh("echo 1 10 11 12 13 14 >$GASNET_TEST_COUNTERS.1; echo 0 1 2 3 4 5 >$GASNET_TEST_COUNTERS.0")
+            sh("echo 1 10 11 12 13 14 15 16 17 18 >$GASNET_TEST_COUNTERS.1; echo 0 1 2 3 4 5 6 7 8 9 >$GASNET_TEST_COUNTERS.0")
                 .run()
                 .unwrap();
         assert_eq!(ended.counters.len(), 2);
         assert_eq!(
             ended.counters[1],
-            Counters { rank: 1, puts: 10, gets: 11, bytes: 12, framed: 13, dropped: 14 }
+            Counters {
+                rank: 1,
+                puts: 10,
+                gets: 11,
+                bytes: 12,
+                framed: 13,
+                dropped: 14,
+                stalls: 15,
+                waited: 16,
+                refreshes: 17,
+                caught: 18
+            }
         );
         ended.tidy().unwrap();
     }

@@ -6,6 +6,7 @@
 //! | `program` | the test programs and what their head lines say |
 //! | `job` | one command under a watchdog, and what it may not leave behind |
 //! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
+//! | `floods` | active messages that never overflow: `testflood` |
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
@@ -27,6 +28,7 @@ pub mod checks;
 pub mod clients;
 pub mod configuration;
 pub mod exits;
+pub mod floods;
 pub mod install;
 pub mod job;
 pub mod kills;
@@ -63,6 +65,7 @@ impl Case {
 /// All cases, with the sample that `seed` takes marked.
 pub fn cases(seed: u64) -> Vec<Case> {
     let mut all = matrix::cases(seed);
+    all.extend(floods::cases(seed));
     all.extend(exits::cases());
     all.extend(kills::cases());
     all.extend(misuse::cases());

@@ -158,15 +158,21 @@ fn passed(program: &Program, ended: &Ended) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Whether the data took the path that the setting names, told by the counters of the network interfaces.
-fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble> {
+/// Whether every process found a place for every message that was sent to it, told by the counters of all.
+pub(crate) fn delivered(ended: &Ended, nodes: u32) -> Result<(), Trouble> {
     let ranks: Vec<u64> = ended.counters.iter().map(|c| c.rank).collect();
-    if ranks != (0..u64::from(s.nodes)).collect::<Vec<_>>() {
+    if ranks != (0..u64::from(nodes)).collect::<Vec<_>>() {
         return Err(ended.trouble(format!("counters came from the ranks {ranks:?}")));
     }
-    if let Some(c) = ended.counters.iter().find(|c| c.dropped != 0) {
-        return Err(ended.trouble(format!("rank {} dropped messages: {c:?}", c.rank)));
+    match ended.counters.iter().find(|c| c.dropped != 0 || c.caught != 0) {
+        Some(c) => Err(ended.trouble(format!("rank {} dropped messages, or caught some: {c:?}", c.rank))),
+        None => Ok(()),
     }
+}
+
+/// Whether the data took the path that the setting names, told by the counters of the network interfaces.
+fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble> {
+    delivered(ended, s.nodes)?;
     if s.nodes == 1 {
         return Ok(());
     }

@@ -1,0 +1,290 @@
+//! Active messages that never overflow: `testflood` with every pattern, 2 to 64 processes and limits as small as they
+//! can be. With flow control the catch basin is never reached, told by the counters of every process, and there was
+//! something to hold back; without it the same flood overflows, which is noticed and ends the job.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::sample::{self, Random};
+use crate::{Case, Trouble, matrix, program};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pattern {
+    EveryToOne,
+    OneToEvery,
+    Pairs,
+    Random,
+}
+
+impl Pattern {
+    const ALL: [Pattern; 4] = [Pattern::EveryToOne, Pattern::OneToEvery, Pattern::Pairs, Pattern::Random];
+
+    /// As the program calls it.
+    fn name(self) -> &'static str {
+        match self {
+            Pattern::EveryToOne => "every-to-one",
+            Pattern::OneToEvery => "one-to-every",
+            Pattern::Pairs => "pairs",
+            Pattern::Random => "random",
+        }
+    }
+}
+
+/// How small the resources are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limits {
+    /// Those of a largest request and no bank, two chunks, the shortest queues, one event a poll, an epoch for each request.
+    Least,
+    /// The same credits, which never move.
+    Fixed,
+    /// The least for each, and a bank so small that what is lent is asked back all the time.
+    Lending,
+    /// All that one receive buffer is good for, lent to all, and one buffer spare.
+    Full,
+    /// What users have.
+    Default,
+}
+
+impl Limits {
+    const ALL: [Limits; 5] = [Limits::Least, Limits::Fixed, Limits::Lending, Limits::Full, Limits::Default];
+
+    fn name(self) -> &'static str {
+        match self {
+            Limits::Least => "least",
+            Limits::Fixed => "fixed",
+            Limits::Lending => "lending",
+            Limits::Full => "full",
+            Limits::Default => "default",
+        }
+    }
+
+    fn variables(self, nodes: u32) -> Vec<(&'static str, String)> {
+        // Credits that one buffer of 1024 chunks is good for.
+        let all = (8184 / nodes).to_string();
+        let set: &[(&str, &str)] = match self {
+            Limits::Least => &[
+                ("CRED_PER_NODE", "8"),
+                ("BANKED_CREDITS", "0"),
+                ("SB_CHUNKS", "2"),
+                ("RPL_CHUNKS", "2"),
+                ("MSG_LIMIT", "12"),
+                ("NUM_TMPMD", "2"),
+                ("SAFE_LIMIT", "1"),
+                ("AM_LIMIT", "1"),
+                ("SYS_LIMIT", "1"),
+                ("EPOCH_DURATION", "1"),
+            ],
+            Limits::Fixed => {
+                &[("CRED_PER_NODE", "8"), ("DYNAMIC_CREDITS", "0"), ("MSG_LIMIT", "12"), ("RPL_CHUNKS", "2")]
+            }
+            Limits::Lending => &[
+                ("CRED_PER_NODE", "8"),
+                ("BANKED_CREDITS", "40"),
+                ("EPOCH_DURATION", "16"),
+                ("SB_CHUNKS", "64"),
+                ("NUM_TMPMD", "2"),
+            ],
+            Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("BANKED_CREDITS", "0")],
+            Limits::Default => &[],
+        };
+        set.iter().map(|(name, value)| (*name, value.to_string())).collect()
+    }
+}
+
+/// What processes do beside sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// Nothing.
+    Brisk,
+    /// Handlers sleep.
+    Slow,
+    /// Each process does not poll for seconds.
+    Stopping,
+}
+
+impl Manner {
+    const ALL: [Manner; 3] = [Manner::Brisk, Manner::Slow, Manner::Stopping];
+
+    fn name(self) -> &'static str {
+        match self {
+            Manner::Brisk => "brisk",
+            Manner::Slow => "slow",
+            Manner::Stopping => "stopping",
+        }
+    }
+
+    fn args(self) -> &'static [&'static str] {
+        match self {
+            Manner::Brisk => &[],
+            Manner::Slow => &["-w", "3000"],
+            Manner::Stopping => &["-s", "2000"],
+        }
+    }
+}
+
+const PROCESSES: [u32; 7] = [2, 3, 4, 8, 16, 32, 64];
+
+#[derive(Clone, Copy, Debug)]
+struct Flood {
+    pattern: Pattern,
+    nodes: u32,
+    limits: Limits,
+    mode: Mode,
+    manner: Manner,
+    seed: u64,
+}
+
+impl Flood {
+    fn name(self) -> String {
+        format!(
+            "floods::{}::n{}::{}::{}::{}",
+            self.pattern.name(),
+            self.nodes,
+            self.limits.name(),
+            self.mode.name(),
+            self.manner.name()
+        )
+    }
+
+    /// Threads of a process that send; many processes have one each.
+    fn threads(self) -> u32 {
+        if self.mode == Mode::Par && self.nodes <= 8 { 3 } else { 1 }
+    }
+
+    /// Requests of each thread: some thousands for the process that gets most.
+    fn requests(self) -> u32 {
+        // It takes some 4000 to fill a receive buffer.
+        let most = if self.manner == Manner::Slow && self.limits != Limits::Full { 3000 } else { 8000 };
+        match self.pattern {
+            Pattern::OneToEvery => most / 2,
+            Pattern::Pairs => most / 4,
+            Pattern::EveryToOne | Pattern::Random => (most / (self.nodes * self.threads())).max(100),
+        }
+    }
+
+    fn job(self, more: &[&str]) -> Result<Job, Trouble> {
+        layout::require(&layout::build())?;
+        let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
+        let compiled = layout::compiled(&program.source, self.mode)?;
+        let mut args: Vec<String> = ["-r", &self.requests().to_string(), "-t", &self.threads().to_string()]
+            .iter()
+            .chain(&["-x", &self.seed.to_string()])
+            .map(ToString::to_string)
+            .collect();
+        args.extend(self.manner.args().iter().chain(more).map(ToString::to_string));
+        args.push(self.pattern.name().to_string());
+        let mut job = Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, self.nodes)
+            .watchdog(Duration::from_secs(400));
+        for (name, value) in self.limits.variables(self.nodes) {
+            job = job.env(&format!("GASNET_PORTAL_{name}"), value);
+        }
+        Ok(job)
+    }
+
+    fn held(self) -> Result<(), Trouble> {
+        let ended = self.job(&[])?.run()?;
+        passed(&ended, self.nodes)?;
+        let stalls: u64 = ended.counters.iter().map(|c| c.stalls).sum();
+        if matches!(self.limits, Limits::Least | Limits::Fixed | Limits::Lending) && stalls == 0 {
+            return Err(ended.trouble("no request lacked credits, so nothing was tried"));
+        }
+        let refreshes: u64 = ended.counters.iter().map(|c| c.refreshes).sum();
+        if self.limits == Limits::Full && self.pattern == Pattern::EveryToOne && refreshes == 0 {
+            return Err(ended.trouble("no receive buffer was ever full, so nothing was tried"));
+        }
+        Ok(())
+    }
+}
+
+/// It passed, and no request of it reached the catch basin anywhere.
+fn passed(ended: &Ended, nodes: u32) -> Result<(), Trouble> {
+    ended.tidy()?;
+    if ended.code != Some(0) || !ended.says("testflood: PASS") {
+        return Err(ended.trouble("it did not pass"));
+    }
+    matrix::delivered(ended, nodes)
+}
+
+/// What overflows.
+#[derive(Clone, Copy, Debug)]
+enum Overflow {
+    /// The receive buffers: few large requests.
+    Buffers,
+    /// The event queue: many small ones.
+    Events,
+}
+
+impl Overflow {
+    /// What makes testflood do it while process 0 does not poll, how many processes it takes, and the message.
+    fn how(self) -> (&'static [&'static str], u32, &'static str) {
+        match self {
+            Overflow::Buffers => (&["-k", "M", "-z"], 3, "found no room in the request receive buffers"),
+            Overflow::Events => (&["-k", "S"], 12, "the event queue AM_EQ has overflowed"),
+        }
+    }
+
+    /// Without flow control the flood ends the job, by the process that it overflows; with it the same passes.
+    fn noticed(self, mode: Mode) -> Result<(), Trouble> {
+        let (args, nodes, message) = self.how();
+        let flood = Flood {
+            pattern: Pattern::EveryToOne,
+            nodes,
+            limits: Limits::Default,
+            mode,
+            manner: Manner::Stopping,
+            seed: 1,
+        };
+        let more = [args, &["-r", "4000", "-t", "1"]].concat();
+        let job = || {
+            let job = flood.job(&more)?.env("GASNET_PORTAL_SB_CHUNKS", "4096");
+            Ok::<_, Trouble>(job.env("GASNET_PORTAL_AMRECV_SPACE", "4M"))
+        };
+        passed(&job()?.run()?, nodes)?;
+        let ended = job()?.env("GASNET_PORTAL_FLOW_CONTROL", "0").run()?;
+        ended.tidy()?;
+        let advice = "Leave GASNET_PORTAL_FLOW_CONTROL on, or raise GASNET_PORTAL_AMRECV_SPACE.";
+        let told = ended.output.matches(message).count() == 1 && ended.output.contains(advice);
+        if ended.code != Some(1) || !told {
+            return Err(ended.trouble(format!("expected exit code 1, once {message:?}, and {advice:?}")));
+        }
+        let caught: Vec<u64> = ended.counters.iter().filter(|c| c.caught != 0).map(|c| c.rank).collect();
+        match self {
+            Overflow::Buffers if caught != [0] => {
+                Err(ended.trouble(format!("the catch basins of {caught:?} were reached, expected that of 0")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Each pattern, number of processes, limits and thread mode, in a manner that changes from one round of the soak to the next;
+/// and what overflows.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let mut floods = Vec::new();
+    for pattern in Pattern::ALL {
+        for nodes in PROCESSES {
+            for limits in Limits::ALL {
+                for mode in [Mode::Seq, Mode::Par] {
+                    let manner = Manner::ALL[(floods.len() as u64).wrapping_add(seed) as usize % 3];
+                    let seed = seed % 1_000_000;
+                    floods.push(Flood { pattern, nodes, limits, mode, manner, seed });
+                }
+            }
+        }
+    }
+    let taken = sample::cover(&floods, &mut Random::new(seed, "floods"), |f| {
+        [f.pattern as u64, u64::from(f.nodes), f.limits as u64, f.mode as u64, f.manner as u64]
+    });
+    let mut all: Vec<Case> = floods
+        .into_iter()
+        .enumerate()
+        .map(|(i, f)| Case::new(f.name(), taken.contains(&i), move || f.held()))
+        .collect();
+    for (name, what) in [("buffers", Overflow::Buffers), ("events", Overflow::Events)] {
+        for mode in [Mode::Seq, Mode::Par] {
+            let name = format!("floods::overflow::{name}::{}", mode.name());
+            all.push(Case::new(name, mode == Mode::Seq, move || what.noticed(mode)));
+        }
+    }
+    all
+}
