@@ -2,7 +2,9 @@
 #
 #   make demo                  build, run testsmall and testexit, print latencies and exit codes
 #   make check [SEED=n]        all tests, with a sample of the large matrices
-#   make soak FOR=minutes      the whole matrices, on from where the last soak stopped; tally in soak/tally.txt
+#   make soak FOR=minutes [ONLY=word]
+#                              the whole matrices, on from where the last soak stopped, or of them the cases with that
+#                              word in their names; tally in soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=]
 #   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"] [SECONDS=120]
 #                              compile and run other people's programs: one verdict each
@@ -46,7 +48,7 @@ check:
 	@ci/check.sh
 
 soak: lib faults libportals
-	@$(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR)
+	@ci/launchers.sh any $(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR) $(ONLY)
 
 bench: lib
 	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--beside openmpi --beside mpich) \

@@ -1,13 +1,22 @@
 /* testexit: the ways in which a job can end, one per run; its launcher must return the code of the first exit, nobody
- * may hang or stay behind, and the text TEST FAILED must not appear. The runner holds the table of expected codes. */
+ * may hang or stay behind, and the text TEST FAILED must not appear. The runner holds the table of expected codes.
+ *
+ * Where the variable TESTEXIT_PIPE names a pipe, each process keeps it open for as long as it lives, and writes to it one
+ * line when it leaves (with the time), and one when its SIGQUIT handler runs. */
 /* faults: wrong_code */
 /* args: 1 */
 /* nodes: any */
 /* threads: both */
 #include "check.h"
 
-#define USAGE "[-r] case [threads 4]\n" \
+#include <fcntl.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define USAGE "[-r] [-l node] case [threads 4]\n" \
     "  -r  nodes numbered from the other end\n" \
+    "  -l  this node counts as the last\n" \
     "   1  all exit\n" \
     "   2  all return from main\n" \
     "   3  the last exits, the others are in a barrier\n" \
@@ -35,18 +44,46 @@
     " 104  a null pointer\n" \
     " 105  SIGBUS\n" \
     " 106  SIGFPE\n" \
-    " 107 to 113  100 to 106 in a thread of its own (PAR)\n"
+    " 107 to 113  100 to 106 in a thread of its own (PAR)\n" \
+    " More:\n" \
+    " 120  the last calls _exit, the others are in a barrier\n" \
+    " 121  the last is killed, the others spin without calls\n" \
+    " 122  the last exits out of a SIGALRM handler that interrupts malloc, printf or a delivery; the others poll\n" \
+    " 123  the last has a child that exits with another code, and leaves it another that lives on; all exit\n"
 
 #define H_EXIT 201
 #define H_NOISE 202
+#define H_TAKES 203
 
 static int number, nodes, me, threads = 4;
 static volatile int handler_returns;
 
-/* Nodes as the case counts them: from the other end with -r. */
-static int reversed;
-static gasnet_node_t real(int node) { return (gasnet_node_t)(reversed ? nodes - 1 - node : node); }
+/* Nodes as the case counts them: from the other end with -r, and moved on until `last` is the last. */
+static int reversed, last;
+static gasnet_node_t real(int node) {
+    return (gasnet_node_t)(reversed ? nodes - 1 - node : (node + last + 1) % nodes);
+}
+static int counted(int node) { return reversed ? nodes - 1 - node : (node + 2 * nodes - last - 1) % nodes; }
 static int is_last(void) { return me == nodes - 1; }
+
+static int pipe_end = -1;
+
+/* Tells whoever reads the pipe; for signal handlers too. */
+static void tell(const char *what) {
+    char line[80];
+    struct timespec now;
+    int n;
+    if (pipe_end < 0) return;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    n = snprintf(line, sizeof line, "%s %d %ld%09ld\n", what, me, (long)now.tv_sec, now.tv_nsec);
+    if (n > 0 && write(pipe_end, line, (size_t)n) < 0) pipe_end = -1;
+}
+
+/* The ways out, told. */
+GASNETT_NORETURN static void leave(int code) {
+    tell("leaves");
+    gasnet_exit(code);
+}
 
 static void say(const char *text) {
     char line[120];
@@ -69,6 +106,7 @@ GASNETT_NORETURN static void failed(const char *where) {
 
 static void on_quit(int sig) {
     (void)sig;
+    tell("quit");
     if (handler_returns) {
         say("got SIGQUIT: backtrace");
         gasnett_print_backtrace(1);
@@ -80,10 +118,16 @@ static void on_quit(int sig) {
 
 static void exit_h(gasnet_token_t token, gasnet_handlerarg_t code) {
     (void)token;
-    gasnet_exit(code);
+    leave(code);
 }
 
 static void noise_h(gasnet_token_t token) { (void)token; }
+
+static void takes_h(gasnet_token_t token, void *buf, size_t bytes) {
+    (void)token;
+    (void)buf;
+    (void)bytes;
+}
 
 /* ---- what the others do ---- */
 
@@ -126,6 +170,44 @@ static void noisy(int id) {
 
 /* ---- what the last one does ---- */
 
+static void on_alarm(int sig) {
+    (void)sig;
+    leave(22);
+}
+
+/* An alarm, at a time that differs from run to run, interrupts whatever it finds. */
+GASNETT_NORETURN static void interrupted(void) {
+    struct itimerval timer;
+    char buf[512];
+    memset(&timer, 0, sizeof timer);
+    memset(buf, 0, sizeof buf);
+    timer.it_value.tv_usec = 1000 + (long)(gasnett_ticks_now() % 5000);
+    signal(SIGALRM, on_alarm);
+    setitimer(ITIMER_REAL, &timer, NULL);
+    for (;;) {
+        free(malloc(4000));
+        printf("interrupted sooner or later\n");
+        gasnet_AMRequestMedium0(real(0), H_TAKES, buf, sizeof buf);
+    }
+}
+
+/* Children that are not part of the job: one exits, one lives on for longer than the job may; without an environment,
+ * so that it does not count as left behind. */
+static void with_children(void) {
+    char *none = NULL;
+    pid_t child = fork();
+    if (child == 0) exit(24);
+    waitpid(child, NULL, 0);
+    if (fork() == 0) {
+        close(0);
+        close(1);
+        close(2);
+        if (pipe_end >= 0) close(pipe_end);
+        execle("/bin/sleep", "sleep", "4", (char *)NULL, &none);
+        _exit(25);
+    }
+}
+
 static void crash(int kind) {
     static volatile int zero = 0;
     static int *volatile nowhere = NULL;
@@ -138,6 +220,10 @@ static void crash(int kind) {
             handler_returns = 1;
             raise(SIGQUIT);
             return;
+        default: break;
+    }
+    tell("leaves");
+    switch (kind) {
         case 2: gasnett_fatalerror("testexit case %d on node %d", number, me);
         case 3: abort();
         case 4: *nowhere = 1; break;
@@ -157,11 +243,11 @@ static pthread_barrier_t meeting;
 static void thread_body(int id) {
     pthread_barrier_wait(&meeting);
     switch (number) {
-        case 14: gasnet_exit(14); break;
+        case 14: leave(14);
         case 15:
             if (me == 0 && id == 0) {
                 usleep(200000);
-                gasnet_exit(15);
+                leave(15);
             }
             if (me == 0 && id == 1) in_barrier();
             if (me != 0 && id == 0) polling();
@@ -172,7 +258,7 @@ static void thread_body(int id) {
         case 18:
             if (is_last() && id == threads - 1) {
                 usleep(200000);
-                gasnet_exit(number);
+                leave(number);
             }
             if (number == 16) spinning();
             if (number == 17) polling();
@@ -188,44 +274,53 @@ static void thread_body(int id) {
 #endif
 
 int main(int argc, char **argv) {
-    gasnet_handlerentry_t table[] = {{H_EXIT, exit_h}, {H_NOISE, noise_h}};
+    gasnet_handlerentry_t table[] = {{H_EXIT, exit_h}, {H_NOISE, noise_h}, {H_TAKES, takes_h}};
+    const char *pipe_name = getenv("TESTEXIT_PIPE");
     int i = 1;
 
+    if (pipe_name) pipe_end = open(pipe_name, O_WRONLY);
     check_init("testexit", &argc, &argv);
     signal(SIGALRM, still_here);
     nodes = (int)gasnet_nodes();
-    if (i < argc && !strcmp(argv[i], "-r")) {
-        reversed = 1;
-        i++;
+    last = nodes - 1;
+    for (; i < argc && argv[i][0] == '-'; i++) {
+        if (!strcmp(argv[i], "-r"))
+            reversed = 1;
+        else if (!strcmp(argv[i], "-l") && i + 1 < argc)
+            last = atoi(argv[++i]);
+        else
+            check_usage(USAGE);
     }
-    me = (int)real((int)gasnet_mynode());
-    if (i >= argc || argc > i + 2) check_usage(USAGE);
+    if (i >= argc || argc > i + 2 || last < 0 || last >= nodes) check_usage(USAGE);
+    me = counted((int)gasnet_mynode());
     number = atoi(argv[i]);
     threads = (int)check_arg(argc, argv, i + 1, 4);
-    if (number < 1 || (number > 18 && number < 100) || number > 113 || threads < 2) check_usage(USAGE);
-    if (!CHECK_PAR && ((number > 13 && number < 100) || number > 106)) check_usage(USAGE);
+    if (number < 1 || (number > 18 && number < 100) || (number > 113 && number < 120) || number > 123 || threads < 2)
+        check_usage(USAGE);
+    if (!CHECK_PAR && ((number > 13 && number < 100) || (number > 106 && number < 120))) check_usage(USAGE);
 
-    if (number == 6) gasnet_exit(6);
+    if (number == 6) leave(6);
     if (number == 7 && is_last()) {
         usleep(200000);
-        gasnet_exit(7);
+        leave(7);
     }
-    check_attach(table, 2, 64 * 16 * (size_t)nodes);
+    check_attach(table, 3, 64 * 16 * (size_t)nodes);
     if (number == 7) failed("attached without all");
     gasnett_reghandler(SIGQUIT, on_quit);
     check_barrier();
     check_alive("exit");
 
     switch (number) {
-        case 1: gasnet_exit(1);
-        case 2: return 2;
+        case 1: leave(1);
+        case 2: tell("leaves"); return 2;
         case 3:
         case 4:
         case 5:
         case 8:
         case 9:
             if (is_last()) {
-                sleep(1);
+                usleep(500000);
+                tell("leaves");
                 if (number == 8 || number == 9) return number;
                 if (number != 4) gasnet_exit(number);
                 raise(SIGINT);
@@ -260,6 +355,28 @@ int main(int argc, char **argv) {
             if (is_last()) crash(number - 100);
             check_barrier();
             break;
+        case 120:
+            if (is_last()) {
+                tell("leaves");
+                _exit(20);
+            }
+            in_barrier();
+            break;
+        case 121:
+            if (is_last()) {
+                tell("leaves");
+                kill(getpid(), SIGKILL);
+            }
+            spinning();
+            break;
+        case 122:
+            if (is_last()) interrupted();
+            polling();
+            break;
+        case 123:
+            if (is_last()) with_children();
+            check_barrier();
+            leave(23);
         default:
 #if CHECK_PAR
             pthread_barrier_init(&meeting, NULL, (unsigned)threads);
@@ -270,5 +387,5 @@ int main(int argc, char **argv) {
     }
     /* Here come only the cases in which nobody had to end. */
     if (number != 100 && number != 101 && number != 107 && number != 108) failed("reached the end");
-    gasnet_exit(0);
+    leave(0);
 }

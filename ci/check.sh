@@ -104,6 +104,9 @@ for launcher in hydra openmpi slurm; do
     tests "$launcher" ci/launchers.sh $launcher timeout 600 \
         $cargo test --quiet --test launchers -- --ignored --test-threads 1 "$launcher::"
 done
+tests exits ci/launchers.sh any timeout 600 \
+    $cargo test --quiet -p capi-tests --test programs -- --color never testexit --skip gasnetrun --skip pshm_nodes \
+    --skip fault
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
 echo "SEED=$SEED repeats this sample; logs are in $log"

@@ -4,6 +4,8 @@
 #   ci/launchers.sh hydra COMMAND...      MPICH's mpiexec
 #   ci/launchers.sh openmpi COMMAND...    Open MPI's mpirun
 #   ci/launchers.sh slurm COMMAND...      srun, in a cluster of this one machine that is made for the command
+#   ci/launchers.sh any COMMAND...        all of them that can be used, be it none
+# The command finds their names in LAUNCHERS.
 # On the machine that tests every change (CI=true), as root, it installs Debian's packages first.
 set -u
 launcher=$1
@@ -32,7 +34,20 @@ need() {
     done
 }
 
+LAUNCHERS="${LAUNCHERS:-} $launcher"
+export LAUNCHERS
 case $launcher in
+any)
+    LAUNCHERS=
+    for launcher in hydra openmpi slurm; do
+        if why=$("$0" $launcher true 2>&1); then
+            set -- "$0" $launcher "$@"
+        else
+            echo "without $launcher: $(echo "$why" | tail -n 1)" >&2
+        fi
+    done
+    exec "$@"
+    ;;
 hydra)
     need mpich mpiexec.hydra
     timeout 60 mpiexec.hydra -n 2 true || cannot "mpiexec.hydra cannot run true"
@@ -47,7 +62,7 @@ openmpi)
     ;;
 slurm) ;;
 *)
-    echo "usage: $0 hydra | openmpi | slurm COMMAND..." >&2
+    echo "usage: $0 hydra | openmpi | slurm | any COMMAND..." >&2
     exit 2
     ;;
 esac

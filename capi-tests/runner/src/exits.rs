@@ -1,101 +1,175 @@
-//! How jobs end: every case of `testexit`, over launchers, numbers of processes, modes and paths. The first exit of a job
-//! decides its code, so the expected code is one number; a crash gives any code but 0. Nobody may hang, stay behind or
-//! leave a file.
+//! How jobs end: every case of `testexit`, from each rank, over launchers, numbers of processes, modes and paths. The
+//! first exit of a job decides its code, so the expected code is one number; a crash gives any code but 0. SIGQUIT handlers
+//! run where they are due. Nobody may hang, stay behind or leave a file, and all processes of ours are gone soon after
+//! the first exit.
+//!
+//! Each run adds a line to `soak/exits.tsv`: launcher, mode, path, processes, rank, case, exit code, milliseconds from the
+//! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes a table of them.
 
 use crate::job::{Ended, Job, Launcher};
 use crate::layout::{self, Mode};
 use crate::program::{self, Program};
+use crate::sample::{self, Random};
 use crate::{Case, Trouble};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What a case of testexit must end with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     Code(i32),
-    OneOf(&'static [i32]),
     NotZero,
 }
+use Expected::{Code, NotZero};
 
 impl Expected {
     fn met(self, code: i32) -> bool {
         match self {
-            Expected::Code(c) => code == c,
-            Expected::OneOf(all) => all.contains(&code),
-            Expected::NotZero => code != 0,
+            Code(c) => code == c,
+            NotZero => code != 0,
         }
     }
 }
 
-/// Cases that every thread mode has.
-const ALWAYS: &[(u32, Expected)] = &[
-    (1, Expected::Code(1)),
-    (2, Expected::Code(2)),
-    (3, Expected::Code(3)),
-    (4, Expected::Code(4)),
-    (5, Expected::Code(5)),
-    (6, Expected::Code(6)),
-    (7, Expected::Code(7)),
-    (8, Expected::Code(8)),
-    (9, Expected::Code(9)),
-    (10, Expected::Code(10)),
-    (11, Expected::Code(11)),
-    (12, Expected::Code(12)),
-    (13, Expected::Code(13)),
+/// On which nodes the SIGQUIT handler of the client must have run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Quit {
+    /// On none.
+    Nowhere,
+    /// On all but the last, which exits by itself.
+    Others,
+    /// On all but node 0, which does.
+    OthersOf0,
+    /// On all.
+    Everywhere,
+    /// On the last, which asks for it.
+    Last,
+    /// Nobody can tell: all leave at once.
+    Anywhere,
+}
+use Quit::{Anywhere, Everywhere, Last, Nowhere, Others, OthersOf0};
+
+/// A case: its number, what it must end with, where handlers run, whether only PAR has it, whether it matters which
+/// node is the last.
+type Row = (u32, Expected, Quit, bool, bool);
+
+const ROWS: &[Row] = &[
+    (1, Code(1), Anywhere, false, false),
+    (2, Code(2), Anywhere, false, false),
+    (3, Code(3), Others, false, true),
+    (4, Code(4), Everywhere, false, true),
+    (5, Code(5), Others, false, true),
+    (6, Code(6), Nowhere, false, false),
+    (7, Code(7), Nowhere, false, true),
+    (8, Code(8), Others, false, true),
+    (9, Code(9), Others, false, true),
+    (10, Code(10), Anywhere, false, false),
+    (11, Code(11), Others, false, true),
+    (12, Code(12), Others, false, true),
+    (13, Code(13), Others, false, true),
+    (14, Code(14), Anywhere, true, false),
+    (15, Code(15), OthersOf0, true, true),
+    (16, Code(16), Others, true, true),
+    (17, Code(17), Others, true, true),
+    (18, Code(18), Others, true, true),
+    (100, Code(0), Nowhere, false, true),
+    (101, Code(0), Last, false, true),
+    (102, NotZero, Others, false, true),
+    (103, NotZero, Others, false, true),
+    (104, NotZero, Others, false, true),
+    (105, NotZero, Others, false, true),
+    (106, NotZero, Others, false, true),
+    (107, Code(0), Nowhere, true, true),
+    (108, Code(0), Last, true, true),
+    (109, NotZero, Others, true, true),
+    (110, NotZero, Others, true, true),
+    (111, NotZero, Others, true, true),
+    (112, NotZero, Others, true, true),
+    (113, NotZero, Others, true, true),
+    (120, Code(20), Others, false, true),
+    (121, NotZero, Others, false, true),
+    (122, Code(22), Others, false, true),
+    (123, Code(23), Anywhere, false, true),
 ];
 
-/// Crashes and handlers.
-const CRASHES: &[(u32, Expected)] = &[
-    (100, Expected::Code(0)),
-    (101, Expected::OneOf(&[0, 4])),
-    (102, Expected::NotZero),
-    (103, Expected::NotZero),
-    (104, Expected::NotZero),
-    (105, Expected::NotZero),
-    (106, Expected::NotZero),
-];
+const PROCESSES: [u32; 5] = [1, 2, 3, 8, 32];
+/// All processes of ours are gone so soon after the first exit.
+const SOON: Duration = Duration::from_secs(2);
 
-/// Exits from several threads, and crashes in a thread of its own.
-const THREADS: &[(u32, Expected)] = &[
-    (14, Expected::Code(14)),
-    (15, Expected::Code(15)),
-    (16, Expected::Code(16)),
-    (17, Expected::Code(17)),
-    (18, Expected::Code(18)),
-    (107, Expected::Code(0)),
-    (108, Expected::OneOf(&[0, 4])),
-    (109, Expected::NotZero),
-    (110, Expected::NotZero),
-    (111, Expected::NotZero),
-    (112, Expected::NotZero),
-    (113, Expected::NotZero),
-];
+#[derive(Clone, Copy, Debug)]
+struct Setting {
+    mode: Mode,
+    portals: bool,
+    launcher: Launcher,
+    nodes: u32,
+    /// The rank that is the last node.
+    rank: u32,
+    row: Row,
+}
 
-/// One entry per case and setting. In the sample: 1 to 13 in SEQ, cross-mapped, with 2 and 4 processes under both
-/// launchers, and the rest once.
-pub fn cases() -> Vec<Case> {
-    let Some(program) = program::named("testexit") else { return Vec::new() };
+impl Setting {
+    fn path(self) -> &'static str {
+        if self.portals { "portals" } else { "cross" }
+    }
+
+    fn name(self) -> String {
+        format!(
+            "testexit::{}::{}::{}::n{}::rank{}::case{:02}",
+            self.mode.name(),
+            self.path(),
+            self.launcher.name(),
+            self.nodes,
+            self.rank,
+            self.row.0
+        )
+    }
+}
+
+/// All settings of these launchers: through Portals only the last rank of 2 and 8 processes ends first, since which
+/// rank it is and how segments are reached do not meet anywhere.
+fn settings(launchers: &[Launcher]) -> Vec<Setting> {
     let mut all = Vec::new();
-    for mode in [Mode::Seq, Mode::Par] {
-        for portals in [false, true] {
-            for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
-                for nodes in [2, 4] {
-                    let plain = mode == Mode::Seq && !portals;
-                    let once = !portals && launcher == Launcher::Gasnetrun && nodes == 2;
-                    let mut add = |rows: &[(u32, Expected)], sampled: bool| {
-                        for &(number, expected) in rows {
-                            let s = Setting { mode, portals, launcher, nodes, number, expected };
-                            let p = program.clone();
-                            all.push(Case::new(s.name(), sampled, move || ends(&p, s)));
-                        }
-                    };
-                    add(ALWAYS, plain);
-                    add(CRASHES, once && mode == Mode::Seq);
-                    if mode == Mode::Par {
-                        add(THREADS, once);
+    for &launcher in launchers {
+        for mode in [Mode::Seq, Mode::Par] {
+            for &nodes in PROCESSES.iter().filter(|&&n| n > 1 || launcher != Launcher::PshmNodes) {
+                for &row in ROWS.iter().filter(|r| mode == Mode::Par || !r.3) {
+                    let ranks = if row.4 { 0..nodes } else { nodes - 1..nodes };
+                    for rank in ranks {
+                        all.push(Setting { mode, portals: false, launcher, nodes, rank, row });
+                    }
+                    if nodes == 2 || nodes == 8 {
+                        all.push(Setting { mode, portals: true, launcher, nodes, rank: nodes - 1, row });
                     }
                 }
             }
+        }
+    }
+    all
+}
+
+/// One entry per setting. The sample: cases 1 to 13 in SEQ, cross-mapped, with 2 processes under both of our launchers;
+/// of all others of theirs as many as it takes to meet each trait; and, where launchers of others can be used, each case
+/// under some of them.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let Some(program) = program::named("testexit") else { return Vec::new() };
+    let mut all = Vec::new();
+    let mut random = Random::new(seed, "testexit");
+    for launchers in [vec![Launcher::Gasnetrun, Launcher::PshmNodes], Launcher::foreign()] {
+        let settings = settings(&launchers);
+        let taken = sample::cover(&settings, &mut random, |s| {
+            let place = if s.rank + 1 == s.nodes { 2 } else { u64::from(s.rank.min(1)) };
+            let number = u64::from(s.row.0);
+            [s.mode as u64, u64::from(s.portals), s.launcher as u64, u64::from(s.nodes), place, number]
+        });
+        for (i, &s) in settings.iter().enumerate() {
+            let plain = !s.launcher.is_foreign()
+                && (s.mode, s.portals, s.nodes, s.rank) == (Mode::Seq, false, 2, 1)
+                && s.row.0 <= 13;
+            let p = program.clone();
+            all.push(Case::new(s.name(), plain || taken.contains(&i), move || ends(&p, s)));
         }
     }
     for fault in &program.faults {
@@ -105,37 +179,15 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-#[derive(Clone, Copy)]
-struct Setting {
-    mode: Mode,
-    portals: bool,
-    launcher: Launcher,
-    nodes: u32,
-    number: u32,
-    expected: Expected,
-}
-
-impl Setting {
-    fn name(self) -> String {
-        format!(
-            "testexit::{}::{}::{}::n{}::case{:02}",
-            self.mode.name(),
-            if self.portals { "portals" } else { "cross" },
-            self.launcher.name(),
-            self.nodes,
-            self.number
-        )
-    }
-}
-
 fn run(tree: &Path, program: &Program, s: Setting, fault: Option<&str>) -> Result<Ended, Trouble> {
     layout::require(tree)?;
     let compiled = layout::compiled(&program.source, s.mode)?;
-    let mut args = vec![s.number.to_string()];
+    let mut args = vec!["-l".to_string(), s.rank.to_string(), s.row.0.to_string()];
     if s.mode == Mode::Par {
         args.push("2".to_string());
     }
-    let mut job = Job::new(tree, &compiled, &args, s.launcher, s.nodes).watchdog(Duration::from_secs(60));
+    let watchdog = Duration::from_secs(60 + 4 * u64::from(s.nodes));
+    let mut job = Job::new(tree, &compiled, &args, s.launcher, s.nodes).watchdog(watchdog).farewells();
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
@@ -147,31 +199,68 @@ fn run(tree: &Path, program: &Program, s: Setting, fault: Option<&str>) -> Resul
 
 fn ends(program: &Program, s: Setting) -> Result<(), Trouble> {
     let ended = run(&layout::build(), program, s, None)?;
+    note(&ended, s).map_err(|e| format!("{}: {e}", times().display()))?;
     ended.tidy()?;
-    right(&ended, s)
+    right(&ended, s)?;
+    handled(&ended, s)?;
+    soon(&ended, s)
 }
 
 fn right(ended: &Ended, s: Setting) -> Result<(), Trouble> {
-    if !ended.code.is_some_and(|c| s.expected.met(c)) {
-        return Err(ended.trouble(format!("expected {:?}", s.expected)));
+    if !ended.code.is_some_and(|c| s.row.1.met(c)) {
+        return Err(ended.trouble(format!("expected {:?}", s.row.1)));
     }
     if ended.output.contains("TEST FAILED") {
         return Err(ended.trouble("it says TEST FAILED"));
     }
+    if ended.farewells.left.is_empty() {
+        return Err(ended.trouble("no process told that it leaves"));
+    }
     Ok(())
+}
+
+/// Whether the handlers ran where they were due, and only there. What a launcher of others does to the rest when one
+/// process fails is its own business, and may leave no time for handlers.
+fn handled(ended: &Ended, s: Setting) -> Result<(), Trouble> {
+    let (nodes, failed) = (s.nodes, s.launcher.is_foreign() && s.row.1 != Code(0));
+    let due: Vec<u32> = match s.row.2 {
+        Nowhere => Vec::new(),
+        Others => (0..nodes - 1).collect(),
+        OthersOf0 => (1..nodes).collect(),
+        Everywhere => (0..nodes).collect(),
+        Last => vec![nodes - 1],
+        Anywhere => return Ok(()),
+    };
+    let quit = &ended.farewells.quit;
+    let right = if failed { quit.iter().all(|n| due.contains(n)) } else { *quit == due };
+    if right {
+        return Ok(());
+    }
+    Err(ended.trouble(format!("SIGQUIT handlers ran on {quit:?}, but were due on {due:?}")))
+}
+
+/// Whether all processes were gone soon enough. What is too slow for a quiet machine is compared with how long the
+/// launcher takes for nothing at all, now and here.
+fn soon(ended: &Ended, s: Setting) -> Result<(), Trouble> {
+    let Some(gone) = ended.farewells.gone.filter(|&g| g > SOON) else { return Ok(()) };
+    let launcher = if s.launcher == Launcher::PshmNodes { Launcher::Gasnetrun } else { s.launcher };
+    let yardstick = launcher.yardstick(&layout::build(), s.nodes);
+    if gone <= SOON + 3 * yardstick {
+        return Ok(());
+    }
+    Err(ended.trouble(format!(
+        "our last process was gone {:.2} s after the first exit; {} takes {:.2} s for /bin/true",
+        gone.as_secs_f64(),
+        launcher.name(),
+        yardstick.as_secs_f64()
+    )))
 }
 
 /// With the fault at least one of the plain cases must end wrongly.
 fn noticed(program: &Program, fault: &str) -> Result<(), Trouble> {
-    for &(number, expected) in ALWAYS.iter().filter(|(n, _)| [1, 3, 10].contains(n)) {
-        let s = Setting {
-            mode: Mode::Seq,
-            portals: false,
-            launcher: Launcher::Gasnetrun,
-            nodes: 2,
-            number,
-            expected,
-        };
+    for &row in ROWS.iter().filter(|r| [1, 3, 10].contains(&r.0)) {
+        let (mode, launcher) = (Mode::Seq, Launcher::Gasnetrun);
+        let s = Setting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
         let tree = layout::build_faults();
         right(&run(&tree, program, s, None)?, s).map_err(|e| format!("without the fault: {e}"))?;
         if right(&run(&tree, program, s, Some(fault))?, s).is_err() {
@@ -179,4 +268,61 @@ fn noticed(program: &Program, fault: &str) -> Result<(), Trouble> {
         }
     }
     Err(format!("testexit passed its cases 1, 3 and 10 with the fault {fault}"))
+}
+
+fn times() -> PathBuf {
+    layout::root().join("soak/exits.tsv")
+}
+
+/// Keeps how long it took.
+fn note(ended: &Ended, s: Setting) -> std::io::Result<()> {
+    let Some(code) = ended.code else { return Ok(()) };
+    let Some(gone) = ended.farewells.gone else { return Ok(()) };
+    fs::create_dir_all(layout::root().join("soak"))?;
+    let mut file = OpenOptions::new().create(true).append(true).open(times())?;
+    let (launcher, mode, path) = (s.launcher.name(), s.mode.name(), s.path());
+    let (gone, whole) = (gone.as_millis(), ended.time.as_millis());
+    let line = format!(
+        "{launcher}\t{mode}\t{path}\t{}\t{}\t{}\t{code}\t{gone}\t{whole}\n",
+        s.nodes, s.rank, s.row.0
+    );
+    file.write_all(line.as_bytes())
+}
+
+/// The times kept so far as a table in Markdown: a row per case, a column per launcher, in each cell the number of runs,
+/// the exit codes, and the median and the longest of the times to the end of our last process.
+pub fn table() -> String {
+    let text = fs::read_to_string(times()).unwrap_or_default();
+    let mut cells: BTreeMap<(u32, String), Vec<(i32, u32)>> = BTreeMap::new();
+    for line in text.lines() {
+        let words: Vec<&str> = line.split('\t').collect();
+        let [launcher, _, _, _, _, case, code, gone, _] = words[..] else { continue };
+        let (Ok(case), Ok(code), Ok(gone)) = (case.parse(), code.parse(), gone.parse()) else { continue };
+        cells.entry((case, launcher.to_string())).or_default().push((code, gone));
+    }
+    let launchers: std::collections::BTreeSet<&String> = cells.keys().map(|(_, l)| l).collect();
+    let mut table = String::from("| case |");
+    for l in &launchers {
+        table += &format!(" {l} |");
+    }
+    table += &format!("\n|---|{}\n", "---|".repeat(launchers.len()));
+    for &(case, ..) in ROWS {
+        table += &format!("| {case} |");
+        for l in &launchers {
+            let Some(runs) = cells.get(&(case, (*l).clone())) else {
+                table += " |";
+                continue;
+            };
+            let mut codes: Vec<i32> = runs.iter().map(|r| r.0).collect();
+            codes.sort_unstable();
+            codes.dedup();
+            let mut gone: Vec<u32> = runs.iter().map(|r| r.1).collect();
+            gone.sort_unstable();
+            let codes: Vec<String> = codes.iter().map(i32::to_string).collect();
+            let (median, longest) = (gone[gone.len() / 2], gone[gone.len() - 1]);
+            table += &format!(" {} x {}: {median}, {longest} |", gone.len(), codes.join(" "));
+        }
+        table += "\n";
+    }
+    table
 }

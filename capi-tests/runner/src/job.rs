@@ -3,6 +3,7 @@
 //! watchdog barks or an orphan remains, killed. Jobs of all runners of this checkout run one at a time (a file lock),
 //! since they spin.
 
+use crate::farewell::{self, Farewells, Pipe};
 use crate::{Trouble, layout};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +28,26 @@ pub enum Launcher {
     PshmNodes,
     /// `prog args`: a job of one.
     Alone,
+    /// MPICH's `mpiexec -n N prog args`
+    Mpiexec,
+    /// Open MPI's `mpirun -n N prog args`
+    Mpirun,
+    /// `srun --mpi=pmi2 -n N prog args`
+    SrunPmi2,
+    /// `srun --mpi=pmix -n N prog args`
+    SrunPmix,
 }
+
+/// The launchers of others, with the name that `ci/launchers.sh` puts into LAUNCHERS where they can be used.
+const FOREIGN: [(Launcher, &str); 4] = [
+    (Launcher::Mpiexec, "hydra"),
+    (Launcher::Mpirun, "openmpi"),
+    (Launcher::SrunPmi2, "slurm"),
+    (Launcher::SrunPmix, "slurm"),
+];
+/// What processes of those launchers are called.
+const THEIRS: [&str; 8] =
+    ["mpiexec", "hydra_pmi_proxy", "mpirun", "orterun", "orted", "prterun", "prted", "srun"];
 
 impl Launcher {
     /// As in case names.
@@ -36,7 +56,53 @@ impl Launcher {
             Launcher::Gasnetrun => "gasnetrun",
             Launcher::PshmNodes => "pshm_nodes",
             Launcher::Alone => "alone",
+            Launcher::Mpiexec => "mpiexec",
+            Launcher::Mpirun => "mpirun",
+            Launcher::SrunPmi2 => "srun_pmi2",
+            Launcher::SrunPmix => "srun_pmix",
         }
+    }
+
+    /// The launchers of others that LAUNCHERS says can be used here.
+    pub fn foreign() -> Vec<Launcher> {
+        let usable = std::env::var("LAUNCHERS").unwrap_or_default();
+        let usable: Vec<&str> = usable.split_whitespace().collect();
+        FOREIGN.iter().filter(|(_, name)| usable.contains(name)).map(|&(l, _)| l).collect()
+    }
+
+    /// Whether it is one of others.
+    pub fn is_foreign(self) -> bool {
+        FOREIGN.iter().any(|&(l, _)| l == self)
+    }
+
+    /// The command that starts `program` as `nodes` processes.
+    fn command(self, tree: &Path, program: &Path, nodes: u32) -> Command {
+        let words: &[&str] = match self {
+            Launcher::PshmNodes | Launcher::Alone => return Command::new(program),
+            Launcher::Gasnetrun => &[],
+            Launcher::Mpiexec => &["mpiexec.hydra"],
+            Launcher::Mpirun => &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
+            Launcher::SrunPmi2 => &["srun", "--mpi=pmi2", "--overcommit", "--quiet"],
+            Launcher::SrunPmix => &["srun", "--mpi=pmix", "--overcommit", "--quiet"],
+        };
+        let mut command = match words.split_first() {
+            Some((name, options)) => {
+                let mut c = Command::new(name);
+                c.args(options);
+                c
+            }
+            None => Command::new(tree.join("bin/gasnetrun")),
+        };
+        command.arg("-n").arg(nodes.to_string()).arg(program);
+        command
+    }
+
+    /// How long this launcher takes now for `nodes` processes of /bin/true.
+    pub fn yardstick(self, tree: &Path, nodes: u32) -> Duration {
+        let start = Instant::now();
+        let mut command = self.command(tree, Path::new("/bin/true"), nodes);
+        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        start.elapsed()
     }
 }
 
@@ -52,6 +118,8 @@ pub struct Job {
     victim: Option<Victim>,
     /// The victim dies by itself.
     by_itself: bool,
+    /// Whether the processes are to tell when they leave.
+    farewells: bool,
     dir: PathBuf,
     marker: String,
 }
@@ -66,6 +134,8 @@ pub struct Ended {
     pub time: Duration,
     /// How long it lived on after [`Job::kill`] had struck, or the process of [`Job::death`] had died.
     pub after_kill: Option<Duration>,
+    /// What its processes told when they left, if they were asked to.
+    pub farewells: Farewells,
     /// What it left behind, one line each.
     pub left: Vec<String>,
     /// Lines of the counters files, by rank, if they were asked for.
@@ -105,13 +175,7 @@ impl Job {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let marker = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(format!("capi-tests-{marker}"));
-        let mut command;
-        if launcher == Launcher::Gasnetrun {
-            command = Command::new(tree.join("bin/gasnetrun"));
-            command.arg("-n").arg(nodes.to_string()).arg(program);
-        } else {
-            command = Command::new(program);
-        }
+        let mut command = launcher.command(tree, program, nodes);
         for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
             command.env_remove(name);
         }
@@ -124,8 +188,9 @@ impl Job {
             .env("LD_LIBRARY_PATH", tree.join("lib"));
         let watchdog = Duration::from_secs(120);
         let shown = String::new();
+        let (input, victim) = (None, None);
         let mut job =
-            Job { command, shown, watchdog, input: None, victim: None, by_itself: false, dir, marker };
+            Job { command, shown, watchdog, input, victim, by_itself: false, farewells: false, dir, marker };
         if launcher == Launcher::PshmNodes {
             job = job.env("GASNET_PSHM_NODES", nodes.to_string());
         }
@@ -156,6 +221,12 @@ impl Job {
     pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
         self.by_itself = true;
         self.kill(victim)
+    }
+
+    /// Has the processes tell when they leave.
+    pub fn farewells(mut self) -> Job {
+        self.farewells = true;
+        self
     }
 
     /// Gives the launcher something to read.
@@ -192,20 +263,34 @@ impl Job {
             self.command.stdin(File::open(&path).map_err(io)?);
         }
 
+        let mut pipe = None;
+        if self.farewells {
+            let path = self.dir.join("farewells");
+            pipe = Some(Pipe::create(&path)?);
+            self.command.env("TESTEXIT_PIPE", path);
+        }
+
         let before = names_of_shared_memory();
         let start = Instant::now();
         let mut child = self.command.spawn().map_err(|e| format!("{shown}: {e}"))?;
         let mut struck = None;
-        let code = self.wait(&mut child, start, &output, &mut struck);
+        let mut gone = None;
+        let code = self.wait(&mut child, start, &output, &mut struck, (&mut pipe, &mut gone));
         let time = start.elapsed();
         let after_kill = struck.map(|at: Instant| at.elapsed());
 
         let mut left = Vec::new();
+        let mut farewells = Farewells::default();
         if code.is_some() {
             let since = Instant::now();
             while !marked(&self.marker).is_empty() && since.elapsed() < GRACE {
+                if !self.only_theirs() {
+                    gone = None;
+                }
                 sleep(Duration::from_millis(5));
             }
+            let gone = gone.unwrap_or_else(farewell::now);
+            farewells = pipe.map(|p| p.sum(gone)).unwrap_or_default();
             for pid in marked(&self.marker) {
                 let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
                 left.push(format!("process {pid} ({})", name.trim()));
@@ -226,7 +311,7 @@ impl Job {
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
         let counters = counters(&self.dir.join("counters"));
         let _ = fs::remove_dir_all(&self.dir);
-        Ok(Ended { code, output: text, time, after_kill, left, counters, shown })
+        Ok(Ended { code, output: text, time, after_kill, farewells, left, counters, shown })
     }
 
     fn wait(
@@ -235,9 +320,14 @@ impl Job {
         start: Instant,
         output: &Path,
         struck: &mut Option<Instant>,
+        (pipe, gone): (&mut Option<Pipe>, &mut Option<u64>),
     ) -> Option<i32> {
         let mut looked = start;
         loop {
+            // A foreign launcher may outlive our processes for long.
+            if gone.is_none() && pipe.as_mut().is_some_and(Pipe::look) && self.only_theirs() {
+                *gone = Some(farewell::now());
+            }
             if let Ok(Some(status)) = child.try_wait() {
                 if self.by_itself {
                     // The victim was alive at the last look, or could not be told.
@@ -272,6 +362,14 @@ impl Job {
         // SAFETY: kill takes any numbers; the process carries the marker of this job.
         unsafe { libc::kill(pid, libc::SIGKILL) };
         Some(Instant::now())
+    }
+
+    /// Whether only processes of a foreign launcher are left.
+    fn only_theirs(&self) -> bool {
+        marked(&self.marker).into_iter().all(|pid| {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            THEIRS.iter().any(|t| name.starts_with(t))
+        })
     }
 
     /// Kills every process of the job, also those that are born meanwhile.

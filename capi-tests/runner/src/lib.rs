@@ -7,6 +7,7 @@
 //! | `job` | one command under a watchdog, and what it may not leave behind |
 //! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
 //! | `floods` | active messages that never overflow: `testflood` |
+//! | `farewell` | the pipe through which processes tell when they leave |
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `misuse` | the cases of `testbad` |
@@ -29,6 +30,7 @@ pub mod clients;
 pub mod configuration;
 pub mod exits;
 pub mod floods;
+pub mod farewell;
 pub mod install;
 pub mod job;
 pub mod kills;
@@ -66,7 +68,7 @@ impl Case {
 pub fn cases(seed: u64) -> Vec<Case> {
     let mut all = matrix::cases(seed);
     all.extend(floods::cases(seed));
-    all.extend(exits::cases());
+    all.extend(exits::cases(seed));
     all.extend(kills::cases());
     all.extend(misuse::cases());
     all.extend(checks::cases());

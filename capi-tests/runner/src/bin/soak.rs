@@ -1,17 +1,24 @@
 //! `soak MINUTES`: walks all cases in a random order, round after round, on from where the last soak stopped, and
 //! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
-//! of it that are done; a round visits every case once.
+//! of it that are done; a round visits every case once. `soak MINUTES WORD` visits only cases whose names contain the
+//! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended.
 
-use capi_tests::sample::Random;
-use capi_tests::{cases, layout};
+use capi_tests::sample::{self, Random};
+use capi_tests::{cases, exits, layout};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
-    let Some(minutes) = std::env::args().nth(1).and_then(|m| m.parse::<f64>().ok()) else {
-        eprintln!("usage: soak MINUTES");
+    let mut args = std::env::args().skip(1);
+    let (first, word) = (args.next().unwrap_or_default(), args.next());
+    if first == "exits" {
+        print!("{}", exits::table());
+        return ExitCode::SUCCESS;
+    }
+    let Ok(minutes) = first.parse::<f64>() else {
+        eprintln!("usage: soak MINUTES [WORD] | soak exits");
         return ExitCode::from(2);
     };
     let dir = layout::root().join("soak");
@@ -26,13 +33,20 @@ fn main() -> ExitCode {
         println!("{line}");
         writeln!(tally, "{line}").expect("the tally can be written");
     };
-    let (mut round, mut done) = read(&fs::read_to_string(&place).unwrap_or_default());
+    let (mut round, mut done) = match word {
+        None => read(&fs::read_to_string(&place).unwrap_or_default()),
+        Some(_) => (sample::seed(), 0),
+    };
     let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes);
     let start = Instant::now();
     let (mut passed, mut failed) = (0u64, 0u64);
-    let from = format!("round {round} case {done}");
+    let from = match &word {
+        None => format!("round {round} case {done}"),
+        Some(w) => format!("{w} round {round} case {done}"),
+    };
     'soak: loop {
         let mut all = cases(round);
+        all.retain(|c| word.as_ref().is_none_or(|w| c.name.contains(w)));
         Random::new(round, "soak").shuffle(&mut all);
         for case in all.into_iter().skip(done) {
             if Instant::now() >= end {
@@ -46,6 +60,9 @@ fn main() -> ExitCode {
                 }
             }
             done += 1;
+            if word.is_some() {
+                continue;
+            }
             fs::write(&place, format!("round {round} done {done}\n")).expect("the place can be written");
         }
         round += 1;

@@ -1,0 +1,97 @@
+//! The pipe through which the processes of a job tell when they leave. Each opens it by the name in TESTEXIT_PIPE and
+//! keeps it open for as long as it lives, so that its hang-up is the end of the last one, however that came about and
+//! whichever launcher is between them and us. Used by `job` for `testexit`.
+
+use crate::Trouble;
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// The reading end.
+pub struct Pipe {
+    file: File,
+    text: String,
+    /// When it was found hung up for the last time; `None` while processes hold it, or before the first has come.
+    hung_up: Option<u64>,
+    come: bool,
+}
+
+/// What the processes told.
+#[derive(Clone, Debug, Default)]
+pub struct Farewells {
+    /// Nodes that left by themselves.
+    pub left: Vec<u32>,
+    /// Nodes whose SIGQUIT handler ran.
+    pub quit: Vec<u32>,
+    /// From the first that left to the end of the last process of ours, those of the launcher too if that is ours.
+    pub gone: Option<Duration>,
+}
+
+impl Pipe {
+    /// Makes a pipe with this name.
+    pub fn create(path: &Path) -> Result<Pipe, Trouble> {
+        let trouble = |e: std::io::Error| format!("{}: {e}", path.display());
+        let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
+        // SAFETY: NUL-terminated.
+        if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
+            return Err(trouble(std::io::Error::last_os_error()));
+        }
+        let file =
+            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(trouble)?;
+        Ok(Pipe { file, text: String::new(), hung_up: None, come: false })
+    }
+
+    /// Reads what was told; whether no process holds the pipe any more, though some did.
+    pub fn look(&mut self) -> bool {
+        let mut buffer = [0; 4096];
+        while let Ok(n @ 1..) = self.file.read(&mut buffer) {
+            self.text += &String::from_utf8_lossy(&buffer[..n]);
+            self.come = true;
+        }
+        let mut p = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        // SAFETY: one live structure.
+        let any = unsafe { libc::poll(&mut p, 1, 0) } > 0;
+        if any && p.revents & libc::POLLHUP != 0 {
+            self.come = true;
+            self.hung_up.get_or_insert_with(now);
+        } else {
+            self.hung_up = None;
+        }
+        self.come && self.hung_up.is_some()
+    }
+
+    /// The sum, when the last process of ours was seen, or found gone, at `last`.
+    pub fn sum(mut self, last: u64) -> Farewells {
+        self.look();
+        let mut sum = Farewells::default();
+        let mut first = None;
+        for line in self.text.lines() {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [what, node, time] = words[..] else { continue };
+            let (Ok(node), Ok(time)) = (node.parse(), time.parse::<u64>()) else { continue };
+            match what {
+                "leaves" => {
+                    sum.left.push(node);
+                    first = Some(first.map_or(time, |f: u64| f.min(time)));
+                }
+                _ => sum.quit.push(node),
+            }
+        }
+        sum.quit.sort_unstable();
+        sum.gone = first.map(|first| Duration::from_nanos(last.saturating_sub(first)));
+        sum
+    }
+}
+
+/// The clock of the processes, in nanoseconds.
+pub fn now() -> u64 {
+    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: a live structure.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
