@@ -187,6 +187,9 @@ pub(crate) struct EqRecord {
     missed: AtomicBool,
     /// Ticket of the next event.
     next: AtomicU64,
+    /// The slots of the ring, and their number less one: what a look at the next slot needs.
+    slots: AtomicPtr<Slot>,
+    mask: AtomicU64,
     /// Losses that have been noticed.
     losses: AtomicU64,
     /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to
@@ -276,6 +279,20 @@ impl Interface {
         }
     }
 
+    /// Whether `PtlEQGet` would find nothing and have nothing to do, by one look at the slot of the next event. Of a queue that does
+    /// not exist this is false, so that the call tells.
+    #[inline(always)]
+    pub fn eq_is_quiet(&self, eq: EqHandle) -> bool {
+        let Ok(index) = self.eq_index(eq) else { return false };
+        let record = &self.eqs[index as usize];
+        let ticket = record.next.load(Ordering::Relaxed);
+        let at = (ticket & record.mask.load(Ordering::Relaxed)) as usize;
+        // SAFETY: the queue is live (`eq_index`), so these are the slots of its ring and their number, written before it was
+        // made so; slots stay mapped as long as the interface, and consist of atomics.
+        let slot = unsafe { &*record.slots.load(Ordering::Relaxed).add(at) };
+        !says(slot.control.load(Ordering::Relaxed), ticket, PUBLISHED) && !self.is_framing()
+    }
+
     /// Whether there is such a queue.
     pub fn has_eq(&self, eq: EqHandle) -> bool {
         self.eq_index(eq).is_ok()
@@ -340,6 +357,8 @@ impl Interface {
         for ticket in 0..size {
             ring.slots().at(ticket).control.store(control(ticket, 0, PUBLISHED), relaxed);
         }
+        record.slots.store(ring.slots().first, relaxed);
+        record.mask.store(size - 1, relaxed);
         let generation = (record.handle.load(relaxed) >> 16).wrapping_add(1) & 0xffff;
         record.handle.store(generation << 16 | 1, Ordering::Release);
         Ok(EqHandle(generation << 16 | index))

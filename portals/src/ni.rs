@@ -378,14 +378,20 @@ impl Interface {
     /// event queues do so by themselves.
     #[inline]
     pub fn progress(&self) {
+        if self.is_framing() {
+            self.wire.progress(self);
+        }
+    }
+
+    /// Whether frames have come or wait to leave.
+    #[inline(always)]
+    pub(crate) fn is_framing(&self) -> bool {
         let come = match self.frames_flag {
             // SAFETY: a word of the NAL, which lives as long as the interface and stays in its place.
             Some(flag) => unsafe { flag.as_ref() }.load(Ordering::Relaxed) != 0,
             None => self.nal.has_frames(),
         };
-        if come || self.wire.is_waiting() {
-            self.wire.progress(self);
-        }
+        come || self.wire.is_waiting()
     }
 
     /// The network below.

@@ -302,6 +302,7 @@ impl Wire {
     }
 
     /// Whether messages wait for room.
+    #[inline(always)]
     pub(crate) fn is_waiting(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) != 0
     }

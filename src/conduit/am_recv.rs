@@ -24,6 +24,13 @@ pub(super) struct Kit {
     pub(super) chunk: Option<u32>,
 }
 
+impl Kit {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.tickets == 0 && self.tmpmd.is_none() && self.chunk.is_none()
+    }
+}
+
 /// A message in a buffer of ours.
 #[derive(Clone, Copy)]
 pub(super) struct Body {
@@ -55,6 +62,7 @@ unsafe impl Send for Request {}
 /// What only the taker of AM_EQ touches.
 #[derive(Default)]
 pub(super) struct Taker {
+    /// Empty while the handler of the last request has it.
     kit: Kit,
     /// Requests whose handlers must wait until the receive buffers have room for what their credits allow.
     waiting: VecDeque<Request>,
@@ -73,7 +81,7 @@ enum Taken {
 impl<P: Portals> Conduit<P> {
     /// Serves AM_EQ; this thread is not inside a handler.
     #[inline]
-    pub(super) fn poll_am<U: Upcall>(&self, up: U) -> bool {
+    pub(super) fn serve_am<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         loop {
             match self.take_request() {
@@ -82,11 +90,17 @@ impl<P: Portals> Conduit<P> {
                 Taken::Run(request, kit) => self.run_request(up, request, kit),
             }
             served += 1;
-            if served == self.config.am_limit {
+            if served == self.config.am_limit || !self.am_may_have() {
                 break;
             }
         }
         served != 0
+    }
+
+    /// Whether a request may have arrived, or waits to be started.
+    #[inline]
+    pub(super) fn am_may_have(&self) -> bool {
+        !self.am.is_quiet(&self.portals) || self.waiting.load(Ordering::Relaxed) != 0
     }
 
     /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken last, see `tickets`.
@@ -98,10 +112,11 @@ impl<P: Portals> Conduit<P> {
         if kit.tmpmd.is_none() && kit.chunk.is_some() {
             kit.tmpmd = self.tmpmd.take();
         }
-        if kit.tickets == 0 && kit.tmpmd.is_some() && self.tickets.take(2).is_some() {
+        let rest = kit.chunk.is_some() && kit.tmpmd.is_some();
+        if rest && kit.tickets < 2 && self.tickets.take(2 - kit.tickets).is_some() {
             kit.tickets = 2;
         }
-        kit.tickets != 0
+        rest && kit.tickets == 2
     }
 
     #[inline]
@@ -137,7 +152,12 @@ impl<P: Portals> Conduit<P> {
     #[inline]
     fn next_waiting(&self, taker: &mut Taker) -> Option<Request> {
         let first = taker.waiting.front()?;
-        if self.reqrb.may_start(credits::used(first.am.credit)) { taker.waiting.pop_front() } else { None }
+        if !self.reqrb.may_start(credits::used(first.am.credit)) {
+            return None;
+        }
+        let first = taker.waiting.pop_front();
+        self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
+        first
     }
 
     /// The header of a request has arrived: the request, if it is complete and may be started.
@@ -190,13 +210,15 @@ impl<P: Portals> Conduit<P> {
     fn wait(&self, taker: &mut Taker, request: Request) {
         self.stats.requests_waited.fetch_add(1, Ordering::Relaxed);
         taker.waiting.push_back(request);
+        self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
     }
 
     /// Runs the handler of a request, and sends the reply that it did not send.
     #[inline]
     fn run_request<U: Upcall>(&self, up: U, request: Request, kit: Kit) {
         let Request { am, mut place, data } = request;
-        let mut token = ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, kit };
+        let mut token =
+            ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, replied: false, kit };
         let body = match &mut place {
             Place::Buffer(_, body) => *body,
             Place::Copy(words) => Body { at: words.as_mut_ptr().cast(), len: size_of_val(&**words) },
@@ -208,18 +230,33 @@ impl<P: Portals> Conduit<P> {
         if let Place::Buffer(buffer, _) = place {
             self.reqrb.release(&self.portals, buffer);
         }
-        if token.kit.chunk.is_some() {
+        if !token.replied {
             // SAFETY: a message without payload.
             unsafe { self.reply(up, &mut token, &NOTHING) };
         }
         thread.in_handler.store(false, Ordering::Relaxed);
-        if token.kit.tickets != 0 {
-            self.tickets.give(token.kit.tickets);
+        self.put_back(token.kit);
+        self.run_put_off(up);
+    }
+
+    /// Keeps what is left of a kit for the next request, unless another thread has begun to fill one.
+    #[inline]
+    fn put_back(&self, kit: Kit) {
+        if let Some(mut taker) = self.am.taker.try_lock()
+            && taker.kit.is_empty()
+        {
+            taker.kit = kit;
+            return;
         }
-        if let Some(slot) = token.kit.tmpmd {
+        if kit.tickets != 0 {
+            self.tickets.give(kit.tickets);
+        }
+        if let Some(slot) = kit.tmpmd {
             self.tmpmd.give(slot);
         }
-        self.run_put_off(up);
+        if let Some(chunk) = kit.chunk {
+            self.rplsb.give(chunk);
+        }
     }
 
     /// Unpacks a message for its handler. A packed Long's payload goes to its destination.

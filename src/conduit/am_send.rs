@@ -1,9 +1,12 @@
-//! Sending active messages: requests, which need credits, a ReqSB chunk and send tickets, and replies, which need
-//! nothing that is not in their token already.
+//! Sending active messages: requests, which need credits, a ReqSB chunk and, for data that goes apart, a send ticket, and
+//! replies, which need nothing that is not in their token already.
 //!
 //! Order of taking: credits, chunk (waiting for either with full polls, since both come back through replies, which
-//! peers that wait like us send from their full polls), then TMPMD, then tickets (SAFE polls, since both come back
+//! peers that wait like us send from their full polls), then TMPMD, then the ticket (SAFE polls, since both come back
 //! through our own events). Whoever holds a later one never waits for an earlier one, so no circle can close.
+//!
+//! Only what has to say when it has left has an event at its sender: the data of a Long, and a reply that leaves a RplSB chunk. A
+//! request's reply says as much of the request, and a reply without arguments is all header.
 //!
 //! Layout of a message: arguments, padding to 8 bytes, destination address (a packed Long), payload. Requests are
 //! padded to 8 bytes, so that the next one in the receive buffer is aligned.
@@ -92,7 +95,6 @@ impl<P: Portals> Conduit<P> {
             unsafe { self.data_of_request(up, node, m, offset as u32) };
             offset as u32
         } else {
-            self.wait_safe(up, || self.tickets.take(1));
             m.nbytes as u32
         };
         let header = Am {
@@ -109,7 +111,7 @@ impl<P: Portals> Conduit<P> {
         if !(fault::on("drop_am") && every_64th()) {
             self.portals
                 .put(
-                    self.reqsb.md,
+                    self.reqsb.silent,
                     offset,
                     len.next_multiple_of(8),
                     false,
@@ -150,7 +152,7 @@ impl<P: Portals> Conduit<P> {
         })
     }
 
-    /// Sends the data of a request Long, and takes the ticket of its header too.
+    /// Sends the data of a request Long.
     ///
     /// # Safety
     /// As [`Conduit::request`].
@@ -160,7 +162,7 @@ impl<P: Portals> Conduit<P> {
             Some(_) => None,
             None => Some(self.wait_safe(up, || self.tmpmd.take())),
         };
-        self.wait_safe(up, || self.tickets.take(2));
+        self.wait_safe(up, || self.tickets.take(1));
         // SAFETY: as the caller vouches.
         unsafe { self.send_data(up, rar, node, Target::RarAm, m, lid, slot) };
     }
@@ -220,10 +222,20 @@ impl<P: Portals> Conduit<P> {
     /// The second time with the same token.
     pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
-        let chunk = token.kit.chunk.take().expect("a request handler replies once");
+        assert!(!token.replied, "a request handler replies once");
+        token.replied = true;
         let (form, len) = self.form(m);
-        // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
-        unsafe { write_body(self.rplsb.at(chunk), form, m) };
+        let (md, chunk) = match len {
+            0 => (self.reqsb.silent, 0),
+            _ => {
+                token.kit.tickets -= 1;
+                (self.rplsb.md, token.kit.chunk.take().expect("a request comes with a chunk for its reply"))
+            }
+        };
+        if len != 0 {
+            // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
+            unsafe { write_body(self.rplsb.at(chunk), form, m) };
+        }
         let length = if form == Form::Unpacked {
             let rar = self.rar();
             let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
@@ -248,20 +260,9 @@ impl<P: Portals> Conduit<P> {
             credit,
         };
         let (bits, data) = header.pack();
-        token.kit.tickets -= 1;
         let target = self.peers[token.source as usize];
         self.portals
-            .put(
-                self.rplsb.md,
-                offset,
-                len,
-                false,
-                target,
-                self.config.pt_am,
-                bits,
-                token.chunk as usize,
-                data,
-            )
+            .put(md, offset, len, false, target, self.config.pt_am, bits, token.chunk as usize, data)
             .unwrap_or_else(|e| broken(e));
         if low {
             self.scavenge();

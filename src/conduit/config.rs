@@ -214,9 +214,8 @@ impl Config {
 
     /// Events of SAFE_EQ, AM_EQ and SYS_EQ that may be unread at once.
     pub fn event_counts(&self) -> [usize; 3] {
-        // Each message under way: SEND and ACK (or REPLY). Each RplSB chunk: SEND. Each ReqSB chunk: SEND of the
-        // request, header and data of the reply.
-        let safe = 2 * self.msg_limit + self.rpl_chunks + 3 * self.sb_chunks;
+        // Each message under way: SEND and ACK (or REPLY). Each RplSB chunk: SEND. Each ReqSB chunk: header and data of the reply.
+        let safe = 2 * self.msg_limit + self.rpl_chunks + 2 * self.sb_chunks;
         // A credit is an event; each buffer has an UNLINK event.
         let buffers = u64::from(self.reqrb_buffers);
         let am = match self.flow_control {
@@ -239,10 +238,10 @@ impl Config {
         6 + self.reqrb_buffers as usize
     }
 
-    /// Memory descriptors that the conduit has at once: those of the match entries, RplSB, the one that system
+    /// Memory descriptors that the conduit has at once: those of the match entries, RplSB, those that requests and system
     /// messages leave from, temporary ones.
     pub fn descriptors(&self) -> usize {
-        self.match_entries() + 2 + self.num_tmpmd as usize
+        self.match_entries() + 3 + self.num_tmpmd as usize
     }
 }
 
@@ -308,7 +307,7 @@ pub(super) mod tests {
     fn the_worked_figures() {
         let mut c = tiny(2, 1);
         (c.msg_limit, c.rpl_chunks, c.sb_chunks) = (250, 256, 2048);
-        assert_eq!(c.event_counts()[0], 6900);
+        assert_eq!(c.event_counts()[0], 4852);
         assert_eq!(c.event_counts()[2], 16);
     }
 }

@@ -207,13 +207,7 @@ impl Am {
         })
     }
 
-    /// Whether the bits are those of a request; the sender's own events need no more.
-    #[inline]
-    pub(super) fn is_request(bits: u64) -> bool {
-        bits >> 8 & REQUEST != 0
-    }
-
-    /// Offset of the sender's chunk.
+    /// Offset of the sender's chunk; his own events need no more.
     #[inline]
     pub(super) fn chunk(bits: u64) -> u32 {
         (bits >> 32) as u32
@@ -272,10 +266,7 @@ mod tests {
                 };
                 let (bits, data) = m.pack();
                 assert_eq!(Am::unpack(bits, data), Some(m));
-                assert_eq!(
-                    (kind(bits), Am::is_request(bits), Am::chunk(bits)),
-                    (Some(Kind::Am), request, m.chunk)
-                );
+                assert_eq!((kind(bits), Am::chunk(bits)), (Some(Kind::Am), m.chunk));
                 assert_eq!(bits & 0xf, if request { 3 } else { 4 });
             }
         }

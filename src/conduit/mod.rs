@@ -58,7 +58,7 @@ pub use credits::MIN_CREDITS;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::race::OnceBox;
 use portals::{Error, Extension, Portals, ProcessId};
@@ -153,13 +153,14 @@ pub struct ReplyToken {
     chunk: u32,
     /// The credit byte that the request carried.
     credit: u8,
+    replied: bool,
     kit: am_recv::Kit,
 }
 
 impl ReplyToken {
     /// Whether a reply has been sent with this token.
     pub fn replied(&self) -> bool {
-        self.kit.chunk.is_none()
+        self.replied
     }
 }
 
@@ -209,6 +210,8 @@ pub struct Conduit<P: Portals> {
     credits: credits::Credits,
     safe: queue::Queue<P, ()>,
     am: queue::Queue<P, am_recv::Taker>,
+    /// How many requests wait in the taker of `am`.
+    waiting: AtomicU32,
     sys: sys::Sys<P>,
     reqsb: reqsb::ReqSb<P>,
     rplsb: rplsb::RplSb<P>,
@@ -254,6 +257,7 @@ impl<P: Portals> Conduit<P> {
             reply_lids: lid_cache::LidCache::new(par),
             rar: OnceBox::new(),
             stats: StatCounters::default(),
+            waiting: AtomicU32::new(0),
             peers: peers.into_boxed_slice(),
             portals,
             config,

@@ -26,6 +26,12 @@ impl<P: Portals, S> Queue<P, S> {
         Ok(Queue { name, eq: portals.eq_alloc(events)?, taker: Lock::new(par, state) })
     }
 
+    /// Whether there is nothing in it, if that can be told cheaply.
+    #[inline(always)]
+    pub(super) fn is_quiet(&self, portals: &P) -> bool {
+        portals.eq_is_quiet(self.eq)
+    }
+
     /// The next event; the caller holds [`Queue::taker`].
     ///
     /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event

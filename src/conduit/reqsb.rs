@@ -4,6 +4,9 @@
 //! The descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds its chunk until its
 //! reply has been dealt with, a bounced put until its ACK, a bounced get until its REPLY. Invariant: only the holder
 //! of a chunk touches its bytes and its [`Record`]; he passes it on through the event that ends his hold.
+//!
+//! Requests leave through a second descriptor of the same memory that has no events: the reply says that they have left. A SEND
+//! event of our own would only stand in the queue before the reply, in a line that the peer is about to write.
 
 use super::CHUNK;
 use super::match_bits::{IGNORE, Target};
@@ -28,6 +31,8 @@ union Record {
 pub(super) struct ReqSb<P: Portals> {
     base: *mut u8,
     pub(super) md: P::Md,
+    /// The same memory as a source that has no events.
+    pub(super) silent: P::Md,
     free: FreeList,
     records: Box<[UnsafeCell<Record>]>,
 }
@@ -58,8 +63,11 @@ impl<P: Portals> ReqSb<P> {
         };
         // SAFETY: the memory is never freed.
         let md = unsafe { portals.md_attach(me, &spec, false) }?;
+        let source = MdSpec { flags: MdFlags::default(), eq: None, ..spec };
+        // SAFETY: as above.
+        let silent = unsafe { portals.md_bind(&source) }?;
         let records = (0..chunks).map(|_| UnsafeCell::new(Record { none: () })).collect();
-        Ok(ReqSb { base, md, free: FreeList::new(par, chunks), records })
+        Ok(ReqSb { base, md, silent, free: FreeList::new(par, chunks), records })
     }
 
     /// Takes a chunk.

@@ -14,11 +14,17 @@ impl<P: Portals> Conduit<P> {
     /// handler: replies wait until that has returned.
     #[inline]
     pub fn poll_safe<U: Upcall>(&self, up: U) -> bool {
+        !self.safe.is_quiet(&self.portals) && self.serve_safe(up)
+    }
+
+    /// [`Conduit::poll_safe`] of a queue that may have something.
+    #[inline]
+    pub(super) fn serve_safe<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         while let Some(e) = self.safe.take(&self.portals) {
             self.safe_event(up, &e);
             served += 1;
-            if served == self.config.safe_limit {
+            if served == self.config.safe_limit || self.safe.is_quiet(&self.portals) {
                 break;
             }
         }
@@ -37,9 +43,7 @@ impl<P: Portals> Conduit<P> {
             (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => self.reply_arrived(up, e),
             (EventKind::PutEnd, Kind::AmData) => self.reply_data_arrived(up, e),
             (EventKind::SendEnd, Kind::Am) => {
-                if !Am::is_request(bits) {
-                    self.rplsb.give(Am::chunk(bits) / super::CHUNK as u32);
-                }
+                self.rplsb.give(Am::chunk(bits) / super::CHUNK as u32);
                 self.tickets.give(1);
             }
             (EventKind::SendEnd, Kind::Put) => self.has_left(descriptor, bits),

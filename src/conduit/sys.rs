@@ -23,7 +23,7 @@ const CREDIT_REVOKE: u8 = 0x80;
 const CREDIT_RETURN: u8 = 0x81;
 
 pub(super) struct Sys<P: Portals> {
-    queue: Queue<P, ()>,
+    pub(super) queue: Queue<P, ()>,
     pt: u32,
     /// What they leave from: no bytes, no events.
     source: P::Md,
@@ -73,8 +73,8 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Serves SYS_EQ.
-    #[inline]
-    pub(super) fn poll_sys<U: Upcall>(&self, up: U) -> bool {
+    #[cold]
+    pub(super) fn serve_sys<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         while let Some(e) = self.sys.queue.take(&self.portals) {
             served += 1;

@@ -1,7 +1,7 @@
 //! Send tickets: how many messages of ours may be under way at once (`GASNET_PORTAL_MSG_LIMIT`).
 //!
-//! A put or get holds one from its start to its ACK or REPLY event; an active message header and the data of a Long
-//! from its start to its SEND event. Tickets are the last thing that anybody takes before he sends, and whoever holds
+//! A put or get holds one from its start to its ACK or REPLY event; the data of a Long, and a reply that leaves a chunk, from
+//! its start to its SEND event. Tickets are the last thing that anybody takes before he sends, and whoever holds
 //! one waits for nothing more: so they always come back, through events of SAFE_EQ alone.
 
 use super::sync;

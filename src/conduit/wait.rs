@@ -27,12 +27,22 @@ impl<P: Portals> Conduit<P> {
     /// Serves all queues; runs handlers. True if anything was there. Inside a handler it is [`Conduit::poll_safe`].
     #[inline]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
+        // Mostly there is nothing: three looks and no call.
+        let sys = !self.sys.queue.is_quiet(&self.portals);
+        let safe = !self.safe.is_quiet(&self.portals);
+        let am = self.am_may_have();
+        (sys || safe || am) && self.serve(up, sys, safe, am)
+    }
+
+    /// Serves the queues that may have something.
+    #[inline(never)]
+    fn serve<U: Upcall>(&self, up: U, sys: bool, safe: bool, am: bool) -> bool {
         if self.in_handler(up) {
-            return self.poll_safe(up);
+            return safe && self.serve_safe(up);
         }
-        let system = self.poll_sys(up);
-        let safe = self.poll_safe(up);
-        let served = self.poll_am(up) | safe | system;
+        let sys = sys && self.serve_sys(up);
+        let safe = safe && self.serve_safe(up);
+        let served = (am && self.serve_am(up)) | safe | sys;
         if served {
             self.wake_threads();
         }

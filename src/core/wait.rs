@@ -13,6 +13,8 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
 /// Longest sleep where the network has no doorbell.
 const LONGEST_DEAF_NAP_NS: u64 = 100_000;
+/// So many rounds of every wait only poll, about a microsecond in all: what comes at once is seen at once.
+const EAGER_ROUNDS: u32 = 32;
 
 /// How to wait; the values are those of `GASNET_WAIT_*`.
 #[repr(u8)]
@@ -142,10 +144,8 @@ impl Ctx {
     /// One round of a wait, between two polls: `round` counts from 0.
     #[inline]
     pub fn relax(self, round: u32) {
-        // Most waits end while they still spin; the plan is only looked at now and then.
-        if round < 4 {
-            core::hint::spin_loop();
-        } else {
+        // Most waits end in the first rounds, of which each is as long as a pause of the processor by itself.
+        if round >= EAGER_ROUNDS {
             self.relax_longer(round);
         }
     }

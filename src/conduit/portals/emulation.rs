@@ -201,6 +201,11 @@ impl Portals for Emulation {
         Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }
 
+    #[inline(always)]
+    fn eq_is_quiet(&self, eq: EqHandle) -> bool {
+        self.interface.eq_is_quiet(eq)
+    }
+
     fn me_attach(
         &self,
         place: Place<MeHandle>,
