@@ -165,7 +165,8 @@ static void flood(int thread) {
         gasnet_node_t to = 0;
         /* Process 0 and who does not send stop at the beginning, the others in the middle. */
         if (thread == 0 && me != 0 && i == requests / 2) stop();
-        if (pattern == ONE_TO_EVERY) to = (gasnet_node_t)(i % (int)nodes);
+        /* A few to each in turn, so that they lack credits rather than chunks. */
+        if (pattern == ONE_TO_EVERY) to = (gasnet_node_t)(i / 4 % (int)nodes);
         if (pattern == PAIRS) to = check_peer();
         if (pattern == RANDOM) to = (gasnet_node_t)check_random(&dice, nodes);
         if (i % 64 == 0) check_alive(patterns[pattern]);

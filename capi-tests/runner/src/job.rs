@@ -140,6 +140,8 @@ pub struct Ended {
     pub left: Vec<String>,
     /// Lines of the counters files, by rank, if they were asked for.
     pub counters: Vec<Counters>,
+    /// Name and text of each file in the folder of [`Job::in_own_folder`], by name.
+    pub files: Vec<(String, String)>,
     shown: String,
 }
 
@@ -229,6 +231,13 @@ impl Job {
         self
     }
 
+    /// Runs it in a folder of its own rather than in the root of all; what its processes leave there ends up in
+    /// [`Ended::files`].
+    pub fn in_own_folder(mut self) -> Job {
+        self.command.current_dir(self.dir.join("work"));
+        self
+    }
+
     /// Gives the launcher something to read.
     pub fn stdin(mut self, text: &'static str) -> Job {
         self.input = Some(text);
@@ -247,6 +256,7 @@ impl Job {
         let io = |e: std::io::Error| format!("{}: {e}", self.dir.display());
         fs::create_dir_all(self.dir.join("tmp")).map_err(io)?;
         fs::create_dir_all(self.dir.join("counters")).map_err(io)?;
+        fs::create_dir_all(self.dir.join("work")).map_err(io)?;
         let output = self.dir.join("output");
         let stream = File::create(&output).map_err(io)?;
         self.command.env("GASNET_TEST_COUNTERS", self.dir.join("counters/nic"));
@@ -310,8 +320,14 @@ impl Job {
         }
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
         let counters = counters(&self.dir.join("counters"));
+        let mut files: Vec<(String, String)> = fs::read_dir(self.dir.join("work"))
+            .map_err(io)?
+            .flatten()
+            .filter_map(|f| Some((f.file_name().into_string().ok()?, fs::read_to_string(f.path()).ok()?)))
+            .collect();
+        files.sort();
         let _ = fs::remove_dir_all(&self.dir);
-        Ok(Ended { code, output: text, time, after_kill, farewells, left, counters, shown })
+        Ok(Ended { code, output: text, time, after_kill, farewells, left, counters, files, shown })
     }
 
     fn wait(

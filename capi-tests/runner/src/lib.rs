@@ -20,6 +20,7 @@
 //! | `install` | what the libraries of a tree offer |
 //! | `clients` | programs built against an installed tree, in each way and language |
 //! | `configuration` | strings in objects, shown and refused environment variables |
+//! | `variables` | variables of the portals-conduit at the ends of their ranges, and beyond |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
@@ -44,6 +45,7 @@ pub mod program;
 pub mod sample;
 pub mod segments;
 pub mod tools;
+pub mod variables;
 
 /// What went wrong with a case, for people to read.
 pub type Trouble = String;
@@ -79,6 +81,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(network::cases());
     all.extend(clients::cases());
     all.extend(configuration::cases());
+    all.extend(variables::cases(seed));
     all.extend(libportals::cases(seed));
     all
 }

@@ -163,6 +163,11 @@ impl Credits {
         self.0.as_ref().map(each).unwrap_or_default()
     }
 
+    /// Epochs that have ended.
+    pub(super) fn epochs(&self) -> u32 {
+        self.0.as_ref().map_or(0, |p| p.store.epoch())
+    }
+
     /// Credits in the bank.
     pub(super) fn banked(&self) -> u32 {
         self.0.as_ref().map_or(0, |p| p.store.bank(|b| b.credits))

@@ -43,6 +43,7 @@ struct Process {
     lists: HashMap<u32, Vec<Me>>,
     mds: HashMap<Handle, Md>,
     eqs: HashMap<Handle, Eq>,
+    puts: u64,
     dropped: u64,
 }
 
@@ -68,8 +69,8 @@ enum Later {
 struct Net {
     processes: Vec<Process>,
     later: Vec<Later>,
-    /// The next put stops when it has matched.
-    hold_next: bool,
+    /// The put after so many others stops when it has matched.
+    hold: Option<u32>,
     held: Option<Later>,
     next: Handle,
     dice: u64,
@@ -92,7 +93,7 @@ pub(in crate::conduit) fn net(processes: usize, laziness: u64, seed: u64) -> Vec
     let net = Net {
         processes: (0..processes).map(|_| Process::default()).collect(),
         later: Vec::new(),
-        hold_next: false,
+        hold: None,
         held: None,
         next: 1,
         dice: seed * 2 + 1,
@@ -230,9 +231,17 @@ fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: Event) {
 }
 
 impl Fake {
-    /// The next put of anybody stops in the middle: it has matched, and nothing more happens.
-    pub(super) fn hold_next(&self) {
-        self.net.lock().unwrap().hold_next = true;
+    /// The next put of anybody, but for `others` before it, stops in the middle: it has matched, and nothing more happens.
+    pub(super) fn hold_after(&self, others: u32) {
+        self.net.lock().unwrap().hold = Some(others);
+    }
+
+    /// Portal table entries that a process has anything attached to.
+    pub(super) fn portal_table(&self) -> Vec<u32> {
+        let net = self.net.lock().unwrap();
+        let mut all: Vec<u32> = net.processes[self.me].lists.keys().copied().collect();
+        all.sort_unstable();
+        all
     }
 
     /// The put that stopped goes on.
@@ -348,6 +357,7 @@ impl Portals for Fake {
         hdr_data: u64,
     ) -> Result<(), Error> {
         let mut net = self.net.lock().unwrap();
+        net.processes[self.me].puts += 1;
         let source = net.processes[self.me].mds[&md].spec;
         assert!(local_offset + length <= source.length);
         let from = source.start.wrapping_add(local_offset);
@@ -378,10 +388,12 @@ impl Portals for Fake {
             });
             let to_address = spec.start.wrapping_add(offset) as usize;
             let arrive = Later::Arrive { target: to, md: h, to: to_address, bytes, event, ack };
-            if std::mem::take(&mut net.hold_next) {
-                net.held = Some(arrive);
-            } else {
-                net.later.push(arrive);
+            match net.hold {
+                Some(0) => (net.hold, net.held) = (None, Some(arrive)),
+                others => {
+                    net.hold = others.map(|n| n - 1);
+                    net.later.push(arrive);
+                }
             }
         }
         net.later.push(Later::Post { process: self.me, md, event: sent });
@@ -437,7 +449,8 @@ impl Portals for Fake {
     }
 
     fn counters(&self) -> Counters {
-        Counters { dropped: self.net.lock().unwrap().processes[self.me].dropped, ..Counters::default() }
+        let p = &self.net.lock().unwrap().processes[self.me];
+        Counters { puts: p.puts, dropped: p.dropped, ..Counters::default() }
     }
 
     fn extension(&self) -> Option<&dyn Extension> {

@@ -5,6 +5,8 @@
 //! under a watchdog that ends the test program with the state of all ranks.
 
 pub(super) mod fake;
+mod figures;
+mod halves;
 mod latency;
 mod traffic;
 
@@ -432,7 +434,7 @@ fn a_stopped_peer_overflows_nobody() {
     let world = World::open(fake::net(2, 0, 1), &config);
     let up = |rank| Up { world: &world, rank, thread: 0, handler: traffic::nothing };
     let net = &world.ranks[0].conduit.portals;
-    net.hold_next();
+    net.hold_after(0);
     // SAFETY: a live payload, outside of handlers.
     unsafe { traffic::send_medium(up(0), 0, &[]) };
     let go_on = || {

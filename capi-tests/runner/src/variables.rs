@@ -1,0 +1,150 @@
+//! Every variable of the portals-conduit at both ends of its range, with which a flood of every kind of message must pass, and
+//! one beyond either end, which is refused at start with its range. (What each value does is in the library's own tests.)
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout::{self, Mode, root};
+use crate::sample::{self, Random};
+use crate::{Case, Trouble, matrix, program};
+use std::fs;
+use std::time::Duration;
+
+/// A variable: its range, and variables that a value at its upper end takes besides.
+struct Range {
+    name: &'static str,
+    least: u64,
+    most: u64,
+    with_most: &'static [(&'static str, &'static str)],
+}
+
+const fn range(name: &'static str, least: u64, most: u64) -> Range {
+    Range { name, least, most, with_most: &[] }
+}
+
+const RANGES: &[Range] = &[
+    range("GASNET_PORTAL_MSG_LIMIT", 12, 65535),
+    range("GASNET_PORTAL_NUM_TMPMD", 2, 32768),
+    range("GASNET_PORTAL_PACKED_LONG", 0, 1),
+    range("GASNET_PACKEDLONG_LIMIT", 0, 2048),
+    range("GASNET_PORTAL_FLOW_CONTROL", 0, 1),
+    range("GASNET_PORTAL_DYNAMIC_CREDITS", 0, 1),
+    range("GASNET_PORTAL_CREDIT_STATS", 0, 1),
+    range("GASNET_PORTAL_EPOCH_DURATION", 1, 1 << 30),
+    range("GASNET_PORTAL_SB_CHUNKS", 2, 4096),
+    range("GASNET_PORTAL_RPL_CHUNKS", 2, 4096),
+    range("GASNET_PORTAL_SAFE_LIMIT", 0, 65535),
+    range("GASNET_PORTAL_AM_LIMIT", 0, 65535),
+    range("GASNET_PORTAL_SYS_LIMIT", 0, 65535),
+    range("GASNET_PORTAL_MAX_CRED_PER_NODE", 8, 65535),
+    Range {
+        name: "GASNET_PORTAL_CRED_PER_NODE",
+        least: 8,
+        most: 65535,
+        with_most: &[("GASNET_PORTAL_MAX_CRED_PER_NODE", "65535")],
+    },
+    range("GASNET_PORTAL_BANKED_CREDITS", 0, 65535),
+    // Its upper end, a terabyte, is not to be had.
+    range("GASNET_PORTAL_AMRECV_SPACE", 4 << 20, 1 << 40),
+    range("GASNET_PORTAL_PUTGET_BOUNCE_LIMIT", 0, 2048),
+    range("GASNET_PORTAL_PUT_BOUNCE_LIMIT", 0, 2048),
+    range("GASNET_PORTAL_GET_BOUNCE_LIMIT", 0, 2040),
+    range("GASNET_PORTAL_ACCEL", 0, 0),
+    range("GASNET_PORTAL_PTE_RAR", 0, 255),
+    range("GASNET_PORTAL_PTE_AM", 0, 255),
+];
+
+/// Where in its range, or beyond it, a value lies.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    Least,
+    Most,
+    Below,
+    Above,
+}
+
+/// Each variable and place; and the table against the documentation.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let mut tried = Vec::new();
+    for (i, range) in RANGES.iter().enumerate() {
+        for place in [Place::Least, Place::Most, Place::Below, Place::Above] {
+            let too_much = range.most == 1 << 40 && matches!(place, Place::Most);
+            if !too_much {
+                tried.push((i, range, place));
+            }
+        }
+    }
+    let taken = sample::cover(&tried, &mut Random::new(seed, "variables"), |(i, _, place)| {
+        [*i as u64, *place as u64]
+    });
+    let mut all: Vec<Case> = tried
+        .into_iter()
+        .enumerate()
+        .map(|(i, (_, range, place))| {
+            let name = format!("variables::{}::{place:?}", range.name).to_lowercase();
+            Case::new(name, taken.contains(&i), move || range.tried(place))
+        })
+        .collect();
+    all.push(Case::new("variables::all_are_tried".to_string(), true, all_are_tried));
+    all
+}
+
+impl Range {
+    fn tried(&self, place: Place) -> Result<(), Trouble> {
+        let value = match place {
+            Place::Least => self.least.to_string(),
+            Place::Most => self.most.to_string(),
+            Place::Below => (self.least as i64 - 1).to_string(),
+            Place::Above => (self.most + 1).to_string(),
+        };
+        let more = if matches!(place, Place::Most) { self.with_most } else { &[] };
+        let ended = flood(&[&[(self.name, value.as_str())], more].concat())?;
+        if matches!(place, Place::Least | Place::Most) {
+            if ended.code != Some(0) || !ended.says("testflood: PASS") {
+                return Err(ended.trouble("it did not pass"));
+            }
+            return matrix::delivered(&ended, 3);
+        }
+        let told = ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
+        let bounds = match (self.least, self.most) {
+            (0, 1) => "Give Y, YES, 1, N, NO or 0".to_string(),
+            (least, most) if least == most => format!("Give {least},"),
+            (least, most) => format!("from {least} to {most}"),
+        };
+        if ended.code != Some(1) || !told || !ended.output.contains(&bounds) {
+            return Err(
+                ended.trouble(format!("expected exit code 1, once that it cannot be used, and {bounds:?}"))
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Few enough messages at a time for receive buffers without flow control.
+fn flood(vars: &[(&str, &str)]) -> Result<Ended, Trouble> {
+    layout::require(&layout::build())?;
+    let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
+    let args = ["-r", "150", "random"].map(String::from);
+    let compiled = layout::compiled(&program.source, Mode::Seq)?;
+    let mut job = Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, 3)
+        .watchdog(Duration::from_secs(300))
+        .in_own_folder();
+    for (name, value) in vars {
+        job = job.env(name, value);
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+/// The documentation knows no other variable of the conduit.
+fn all_are_tried() -> Result<(), Trouble> {
+    let path = root().join("docs/ENVIRONMENT.md");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let names = text.lines().filter_map(|l| l.strip_prefix("| `")?.split('`').next());
+    let ours = names.filter(|n| n.starts_with("GASNET_PORTAL_") || *n == "GASNET_PACKEDLONG_LIMIT");
+    let (tried, missing): (Vec<_>, Vec<_>) = ours.partition(|n| RANGES.iter().any(|r| r.name == *n));
+    if missing.is_empty() && tried.len() == RANGES.len() {
+        Ok(())
+    } else {
+        Err(format!("documented are {} of {}, and beside them {missing:?}", tried.len(), RANGES.len()))
+    }
+}

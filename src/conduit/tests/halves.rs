@@ -1,0 +1,71 @@
+//! The header and the data of a Long, in either order, each held back in turn by the fake network.
+
+use super::*;
+
+/// Bytes of the Longs: more than travel as one message.
+const BYTES: usize = 3000;
+
+/// Answers a request with a Long of the bytes that came, and notes each message that came whole.
+fn back<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    // SAFETY: the payload is in our segment, and its sender has been told not to write it again.
+    let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
+    if came != [7u8; BYTES] || m.payload != up.rank().segment {
+        up.error(format_args!("wrong bytes, or in the wrong place: {m:?}"));
+    }
+    if let Some(token) = token {
+        let reply = long(up.world, m.source, m.payload);
+        // SAFETY: the source is in our segment and stays as it is.
+        unsafe { up.conduit().reply(up, token, &reply) };
+    }
+}
+
+/// A Long to the begin of the segment of `node`.
+fn long<P: Portals>(world: &World<P>, node: u32, src: *const u8) -> Outgoing<'_> {
+    Outgoing {
+        category: Category::Long,
+        handler: 200,
+        args: &[1, 2],
+        src,
+        nbytes: BYTES,
+        dest: world.ranks[node as usize].segment,
+        source_stays: true,
+    }
+}
+
+/// A request Long is two puts, data and header, and so is its reply: whichever of the four is late, no handler runs
+/// before both halves of its Long are there, and each runs once.
+#[test]
+fn either_half_may_be_late() {
+    for par in [false, true] {
+        for late in 0..4 {
+            let mut config = tiny(2, if par { 2 } else { 1 });
+            (config.packed_limit, config.max_transfer) = (0, 1 << 20);
+            let world = World::open(fake::net(2, 0, 1), &config);
+            let up = |rank| Up { world: &world, rank, thread: 0, handler: back };
+            let poll = || {
+                for _ in 0..20 {
+                    up(0).conduit().poll(up(0));
+                    up(1).conduit().poll(up(1));
+                }
+                (
+                    world.ranks[1].requests.load(Ordering::Relaxed),
+                    world.ranks[0].replies.load(Ordering::Relaxed),
+                )
+            };
+            let source = world.ranks[0].segment.wrapping_add(BYTES);
+            // SAFETY: in the segment, which nobody else writes there.
+            unsafe { source.write_bytes(7, BYTES) };
+            let net = &world.ranks[0].conduit.portals;
+            net.hold_after(late);
+            // SAFETY: outside of handlers, and the source stays.
+            unsafe { up(0).conduit().request(up(0), 1, &long(&world, 1, source)) };
+            assert_eq!(poll(), if late < 2 { (0, 0) } else { (1, 0) }, "late {late}");
+            net.release();
+            assert_eq!(poll(), (1, 1), "late {late}");
+            assert!(world.is_quiet());
+            let puts: u64 = world.ranks.iter().map(|r| r.conduit.counters().puts).sum();
+            let errors: u64 = world.ranks.iter().map(|r| r.errors.load(Ordering::Relaxed)).sum();
+            assert_eq!((puts, errors), (4, 0));
+        }
+    }
+}
