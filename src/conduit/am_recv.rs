@@ -130,15 +130,15 @@ impl<P: Portals> Conduit<P> {
         }
         let Some(e) = self.am.get(&self.portals) else { return Taken::Nothing };
         let request = match (Descriptor::unpack(e.user), e.kind) {
-            (Descriptor::ReqRb(buffer), EventKind::PutEnd) => self.request_arrived(&mut taker, buffer, &e),
+            (Descriptor::ReqRb(buffer), EventKind::PutEnd) => self.request_arrived(&mut taker, buffer, e),
             (Descriptor::ReqRb(buffer), EventKind::Unlink) => {
                 self.reqrb.unlinked(&self.portals, buffer);
                 None
             }
-            (Descriptor::RarAm, EventKind::PutEnd) => self.request_data_arrived(&mut taker, &e),
+            (Descriptor::RarAm, EventKind::PutEnd) => self.request_data_arrived(&mut taker, e),
             (Descriptor::CatchBasin, EventKind::PutEnd) => {
                 self.stats.caught.fetch_add(1, Ordering::Relaxed);
-                overflow(&e)
+                overflow(e.hdr_data)
             }
             _ => None,
         };
@@ -162,11 +162,11 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a request has arrived: the request, if it is complete and may be started.
     #[inline]
-    fn request_arrived(&self, taker: &mut Taker, buffer: u32, e: &Event) -> Option<Request> {
-        let Some(am) = Am::unpack(e.match_bits, e.hdr_data) else { malformed(e) };
+    fn request_arrived(&self, taker: &mut Taker, buffer: u32, e: Event) -> Option<Request> {
+        let Some(am) = Am::unpack(e.match_bits, e.hdr_data) else { malformed(e.match_bits, e.hdr_data) };
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
-            malformed(e);
+            malformed(e.match_bits, e.hdr_data);
         }
         self.credits.request_arrived(am.source, am.credit);
         let used = credits::used(am.credit);
@@ -195,7 +195,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// The data of a request Long has arrived: the request, if its header is here and it may be started.
-    fn request_data_arrived(&self, taker: &mut Taker, e: &Event) -> Option<Request> {
+    fn request_data_arrived(&self, taker: &mut Taker, e: Event) -> Option<Request> {
         let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
         let at = e.start.wrapping_add(e.offset);
         let mut request = self.request_lids.data(source, id, at, e.mlength)?;
@@ -342,8 +342,8 @@ unsafe fn copy(body: Body) -> Box<[u64]> {
 
 /// A message that reached the catch basin: its body is lost.
 #[cold]
-fn overflow(e: &Event) -> ! {
-    let source = (e.hdr_data >> 32) as u32;
+fn overflow(hdr_data: u64) -> ! {
+    let source = (hdr_data >> 32) as u32;
     report::fatal(
         format_args!(
             "flow-control failure: an active message request of process {source} found no room in the request receive buffers"
@@ -354,11 +354,10 @@ fn overflow(e: &Event) -> ! {
 
 /// A message that this library does not send.
 #[cold]
-pub(super) fn malformed(e: &Event) -> ! {
+pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
     report::fatal(
         format_args!(
-            "an active message with match bits {:#018x} and data {:#018x} from {:?} makes no sense",
-            e.match_bits, e.hdr_data, e.initiator
+            "an active message with match bits {match_bits:#018x} and data {hdr_data:#018x} makes no sense"
         ),
         format_args!("Make sure that all processes run the same version of this library."),
     )

@@ -5,7 +5,7 @@
 //! temporary descriptor, which tells the operation. Waits as a put does.
 
 use super::match_bits::{Kind, Rma};
-use super::portals::{Event, Portals};
+use super::portals::Portals;
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Conduit, OpId, Upcall};
@@ -74,9 +74,9 @@ impl<P: Portals> Conduit<P> {
 
 /// Makes one of the bytes that have arrived wrong: a planted fault.
 #[inline]
-pub(super) fn flip(e: &Event) {
-    if fault::on("flip_get") && e.mlength != 0 {
+pub(super) fn flip(at: *mut u8, n: usize) {
+    if fault::on("flip_get") && n != 0 {
         // SAFETY: these bytes of the descriptor have just been written by Portals for us, and nobody has been told.
-        unsafe { *e.start.add(e.offset + e.mlength / 2) ^= 1 };
+        unsafe { *at.add(n / 2) ^= 1 };
     }
 }

@@ -33,13 +33,13 @@ pub(super) const NONE: u32 = u32::MAX;
 impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived.
     #[inline]
-    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
+    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: Event) {
         let (Some(am), Some(chunk)) = (Am::unpack(e.match_bits, e.hdr_data), self.reqsb.chunk_at(e.offset))
         else {
-            malformed(e)
+            malformed(e.match_bits, e.hdr_data)
         };
         if am.source >= self.config.nodes || am.request {
-            malformed(e);
+            malformed(e.match_bits, e.hdr_data);
         }
         self.credits.reply_arrived(am.source, am.credit);
         let mut reply = Reply { am, chunk, len: e.mlength, data: None };
@@ -53,7 +53,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// The data of a reply Long has arrived.
-    pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: &Event) {
+    pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: Event) {
         let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
         let at = e.start.wrapping_add(e.offset);
         if let Some(reply) = self.reply_lids.data(source, id, at, e.mlength) {

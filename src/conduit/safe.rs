@@ -22,7 +22,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn serve_safe<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         while let Some(e) = self.safe.take(&self.portals) {
-            self.safe_event(up, &e);
+            self.safe_event(up, e);
             served += 1;
             if served == self.config.safe_limit || self.safe.is_quiet(&self.portals) {
                 break;
@@ -32,7 +32,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     #[inline]
-    fn safe_event<U: Upcall>(&self, up: U, e: &Event) {
+    fn safe_event<U: Upcall>(&self, up: U, e: Event) {
         let descriptor = Descriptor::unpack(e.user);
         let bits = match e.kind {
             EventKind::ReplyEnd if !self.portals.echoes_match_bits() => self.tmpmd.noted(descriptor),
@@ -62,7 +62,7 @@ impl<P: Portals> Conduit<P> {
             }
             (EventKind::ReplyEnd, Kind::Get) => {
                 let rma = Rma::unpack(bits);
-                get::flip(e);
+                get::flip(e.start.wrapping_add(e.offset), e.mlength);
                 match descriptor {
                     // SAFETY: this event ends the hold of the get on its chunk; it noted where the bytes go, and the
                     // caller of `get` keeps that writable until the operation is done.

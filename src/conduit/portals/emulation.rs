@@ -195,8 +195,6 @@ impl Portals for Emulation {
             start: e.start.cast(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
-            rlength: e.rlength as usize,
-            initiator: out(e.initiator),
         };
         Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }

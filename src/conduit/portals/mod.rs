@@ -109,10 +109,6 @@ pub struct Event {
     pub offset: usize,
     /// Bytes accepted.
     pub mlength: usize,
-    /// Bytes asked for.
-    pub rlength: usize,
-    /// Who initiated it (ACK and REPLY: the target).
-    pub initiator: ProcessId,
 }
 
 /// What an event queue had.

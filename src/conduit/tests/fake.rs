@@ -369,8 +369,6 @@ impl Portals for Fake {
             start: std::ptr::null_mut(),
             offset: 0,
             mlength: length,
-            rlength: length,
-            initiator: self.id(),
         };
         net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
         let sent = Self::event(EventKind::SendEnd, &source, local_offset, length, &base);
@@ -384,7 +382,7 @@ impl Portals for Fake {
             let ack = (ack && !spec.flags.ack_disable).then(|| {
                 net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
                 let event = Self::event(EventKind::Ack, &source, local_offset, n, &base);
-                (self.me, md, Event { initiator: target, ..event })
+                (self.me, md, event)
             });
             let to_address = spec.start.wrapping_add(offset) as usize;
             let arrive = Later::Arrive { target: to, md: h, to: to_address, bytes, event, ack };
@@ -422,8 +420,6 @@ impl Portals for Fake {
             start: std::ptr::null_mut(),
             offset: 0,
             mlength: length,
-            rlength: length,
-            initiator: self.id(),
         };
         let to = (target.pid - 100) as usize;
         if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, false, length, remote_offset) {
@@ -431,7 +427,7 @@ impl Portals for Fake {
             let event = Self::event(EventKind::GetEnd, &spec, offset, n, &base);
             let reply = Self::event(EventKind::ReplyEnd, &own, local_offset, n, &base);
             let match_bits = if self.echoes { match_bits } else { 0 };
-            let reply = Event { initiator: target, match_bits, ..reply };
+            let reply = Event { match_bits, ..reply };
             // As on Cray, a get posts a SEND event too.
             let sent = Self::event(EventKind::SendEnd, &own, local_offset, n, &base);
             post(&mut net.processes[self.me].eqs, own.eq, sent);

@@ -327,8 +327,6 @@ impl Portals for Binding {
             start: e.md.start.cast(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
-            rlength: e.rlength as usize,
-            initiator: ProcessId { nid: e.initiator.nid as u32, pid: e.initiator.pid as u32 },
         };
         Ok(if lost { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }
