@@ -27,9 +27,10 @@ typedef struct {
    */
   uintptr_t delta;
   /*
-   0.
+   Up to 8 bytes may be read and written at once at `addr` if `addr - base` is less than this; a shorter test than the one
+   above, which says so of the last places of the segment too.
    */
-  uintptr_t reserved;
+  uintptr_t starts;
 } gasneti_peer_t;
 
 /*
@@ -50,9 +51,14 @@ typedef struct {
    */
   uint32_t mynode;
   /*
+   If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
+   that began it returned: a sync has nothing to wait for.
+   */
+  const uintptr_t *implicit;
+  /*
    0.
    */
-  uintptr_t reserved[6];
+  uintptr_t reserved[5];
 } gasneti_abi_t;
 
 #ifdef __cplusplus

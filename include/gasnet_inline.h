@@ -24,9 +24,9 @@ GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, s
   if (GASNETT_PREDICT_FALSE(node >= gasneti_abi.nodes)) return 0;
   peer = gasneti_abi.peers + node;
   offset = (uintptr_t)addr - peer->base;
-  if (GASNETT_PREDICT_FALSE(offset > peer->span || n > peer->span - offset)) return 0;
   *here = (void *)((uintptr_t)addr + peer->delta);
-  return 1;
+  if (gasnett_constant_p(n) && n <= 8 && GASNETT_PREDICT_TRUE(offset < peer->starts)) return 1;
+  return GASNETT_PREDICT_TRUE(offset <= peer->span && n <= peer->span - offset);
 }
 
 /* Copies n bytes: one load and one store if n is a constant 1, 2, 4 or 8. */
@@ -174,6 +174,21 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
   return gasnet_get_val(node, src, n);
 }
 
+/* What was complete when the call that began it returned needs no sync. */
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnb_inline(gasnet_handle_t handle) {
+  if (handle != GASNET_INVALID_HANDLE) gasnet_wait_syncnb(handle);
+}
+GASNETI_ALWAYS_INLINE int gasneti_implicit_done(void) { return gasneti_abi.implicit && !*gasneti_abi.implicit; }
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_puts_inline(void) {
+  if (!gasneti_implicit_done()) gasnet_wait_syncnbi_puts();
+}
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_gets_inline(void) {
+  if (!gasneti_implicit_done()) gasnet_wait_syncnbi_gets();
+}
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(void) {
+  if (!gasneti_implicit_done()) gasnet_wait_syncnbi_all();
+}
+
 #define gasnet_put(node, dest, src, n) gasneti_put_inline(node, dest, src, n)
 #define gasnet_put_bulk(node, dest, src, n) gasneti_put_bulk_inline(node, dest, src, n)
 #define gasnet_put_nbi(node, dest, src, n) gasneti_put_nbi_inline(node, dest, src, n)
@@ -193,5 +208,9 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
 #define gasnet_put_nbi_val(node, dest, value, n) gasneti_put_nbi_val_inline(node, dest, value, n)
 #define gasnet_put_nb_val(node, dest, value, n) gasneti_put_nb_val_inline(node, dest, value, n)
 #define gasnet_get_val(node, src, n) gasneti_get_val_inline(node, src, n)
+#define gasnet_wait_syncnb(handle) gasneti_wait_syncnb_inline(handle)
+#define gasnet_wait_syncnbi_puts() gasneti_wait_syncnbi_puts_inline()
+#define gasnet_wait_syncnbi_gets() gasneti_wait_syncnbi_gets_inline()
+#define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline()
 
 #endif

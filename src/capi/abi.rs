@@ -32,8 +32,9 @@ pub struct gasneti_peer_t {
     pub span: usize,
     /// What to add to an address of that process to reach the same byte here.
     pub delta: usize,
-    /// 0.
-    pub reserved: usize,
+    /// Up to 8 bytes may be read and written at once at `addr` if `addr - base` is less than this; a shorter test than the one
+    /// above, which says so of the last places of the segment too.
+    pub starts: usize,
 }
 
 /// What the inline paths read; all zero before `gasnet_attach` returns, so that `node < nodes` fails and the
@@ -47,14 +48,22 @@ pub struct gasneti_abi_t {
     pub nodes: u32,
     /// Rank of this process.
     pub mynode: u32,
+    /// If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
+    /// that began it returned: a sync has nothing to wait for.
+    pub implicit: *const usize,
     /// 0.
-    pub reserved: [usize; 6],
+    pub reserved: [usize; 5],
 }
 
 /// The one record of this process; written once, by `gasnet_attach`.
 #[unsafe(no_mangle)]
-pub static mut gasneti_abi: gasneti_abi_t =
-    gasneti_abi_t { peers: ::core::ptr::null(), nodes: 0, mynode: 0, reserved: [0; 6] };
+pub static mut gasneti_abi: gasneti_abi_t = gasneti_abi_t {
+    peers: ::core::ptr::null(),
+    nodes: 0,
+    mynode: 0,
+    implicit: ::core::ptr::null(),
+    reserved: [0; 5],
+};
 
 #[cfg(target_pointer_width = "64")]
 const _: () = {
@@ -62,8 +71,10 @@ const _: () = {
     assert!(offset_of!(gasneti_peer_t, base) == 0);
     assert!(offset_of!(gasneti_peer_t, span) == 8);
     assert!(offset_of!(gasneti_peer_t, delta) == 16);
+    assert!(offset_of!(gasneti_peer_t, starts) == 24);
     assert!(size_of::<gasneti_abi_t>() == 64);
     assert!(offset_of!(gasneti_abi_t, peers) == 0);
     assert!(offset_of!(gasneti_abi_t, nodes) == 8);
     assert!(offset_of!(gasneti_abi_t, mynode) == 12);
+    assert!(offset_of!(gasneti_abi_t, implicit) == 16);
 };

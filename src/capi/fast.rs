@@ -13,13 +13,13 @@ use alloc::boxed::Box;
 /// The inline paths' view of one segment.
 fn peer(s: &Segment, open: bool) -> gasneti_peer_t {
     if s.local.is_null() || !open {
-        return gasneti_peer_t { base: s.base as usize, span: 0, delta: 0, reserved: 0 };
+        return gasneti_peer_t { base: s.base as usize, span: 0, delta: 0, starts: 0 };
     }
     gasneti_peer_t {
         base: s.base as usize,
         span: s.len,
         delta: (s.local as usize).wrapping_sub(s.base as usize),
-        reserved: 0,
+        starts: s.len.saturating_sub(7),
     }
 }
 
@@ -34,6 +34,7 @@ pub(super) fn open(job: &'static Job) {
     unsafe {
         (*record).peers = peers.as_ptr();
         (*record).mynode = job.mynode;
+        (*record).implicit = if open { job.ops.implicit_begun().as_ptr() } else { core::ptr::null() };
         (*record).nodes = job.nodes;
     }
 }
@@ -56,9 +57,11 @@ mod tests {
         let local = ptr::without_provenance_mut(0x1000_0000);
         let s = Segment { base, len: 0x1000, local };
         let p = peer(&s, true);
-        assert_eq!(p.span, 0x1000);
+        assert_eq!((p.span, p.starts), (0x1000, 0x0ff9));
+        assert_eq!(peer(&Segment { len: 7, ..s }, true).starts, 0);
         assert_eq!(0x7000_0010usize.wrapping_add(p.delta), 0x1000_0010);
-        assert_eq!(peer(&s, false).span, 0);
-        assert_eq!(peer(&Segment { local: ptr::null_mut(), ..s }, true).span, 0);
+        for closed in [peer(&s, false), peer(&Segment { local: ptr::null_mut(), ..s }, true)] {
+            assert_eq!((closed.span, closed.starts), (0, 0));
+        }
     }
 }

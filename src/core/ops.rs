@@ -10,7 +10,7 @@ use crate::conduit::OpId;
 use crate::report;
 use alloc::boxed::Box;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_utils::CachePadded;
 
 /// Threads that can have operations.
@@ -264,6 +264,8 @@ pub struct Ops {
     lanes: Box<[AtomicPtr<Lane>]>,
     /// Completions may come from several threads at once.
     concurrent: bool,
+    /// Whether an implicit operation has ever been begun here; those that were complete at once never are.
+    implicit: AtomicUsize,
 }
 
 impl Ops {
@@ -273,7 +275,13 @@ impl Ops {
         Ops {
             lanes: (0..threads).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
             concurrent: threads > 1,
+            implicit: AtomicUsize::new(0),
         }
+    }
+
+    /// A word that is 0 until the first [`Ops::begin_implicit`]; each thread sees it change by its own calls.
+    pub fn implicit_begun(&self) -> &AtomicUsize {
+        &self.implicit
     }
 
     fn lane_of(&self, thread: usize) -> Option<&Lane> {
@@ -323,6 +331,9 @@ impl Ops {
     /// Counts this many fragments to the open access region of `thread`, or to its implicit operations; to be
     /// called before any of them is initiated. Returns the name under which they are completed.
     pub fn begin_implicit(&self, thread: u16, which: Implicit, fragments: u32) -> OpId {
+        if self.implicit.load(Ordering::Relaxed) == 0 {
+            self.implicit.store(1, Ordering::Relaxed);
+        }
         let lane = self.mine(thread);
         let region = lane.owner.region.load(Ordering::Relaxed);
         let (count, op) = if region == NONE {
