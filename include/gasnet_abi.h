@@ -52,7 +52,7 @@ typedef struct {
   uint32_t mynode;
   /*
    If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
-   that began it returned: a sync has nothing to wait for.
+   that began it returned, and no access region is open: a sync has nothing to wait for, and is no mistake.
    */
   const uintptr_t *implicit;
   /*

@@ -49,7 +49,7 @@ pub struct gasneti_abi_t {
     /// Rank of this process.
     pub mynode: u32,
     /// If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
-    /// that began it returned: a sync has nothing to wait for.
+    /// that began it returned, and no access region is open: a sync has nothing to wait for, and is no mistake.
     pub implicit: *const usize,
     /// 0.
     pub reserved: [usize; 5],

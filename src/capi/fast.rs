@@ -34,7 +34,7 @@ pub(super) fn open(job: &'static Job) {
     unsafe {
         (*record).peers = peers.as_ptr();
         (*record).mynode = job.mynode;
-        (*record).implicit = if open { job.ops.implicit_begun().as_ptr() } else { core::ptr::null() };
+        (*record).implicit = if open { job.ops.syncs().as_ptr() } else { core::ptr::null() };
         (*record).nodes = job.nodes;
     }
 }

@@ -264,8 +264,9 @@ pub struct Ops {
     lanes: Box<[AtomicPtr<Lane>]>,
     /// Completions may come from several threads at once.
     concurrent: bool,
-    /// Whether an implicit operation has ever been begun here; those that were complete at once never are.
-    implicit: AtomicUsize,
+    /// Bit 0: an implicit operation has been begun here; those that were complete at once never are. Above it: how many access
+    /// regions are open.
+    syncs: AtomicUsize,
 }
 
 impl Ops {
@@ -275,13 +276,14 @@ impl Ops {
         Ops {
             lanes: (0..threads).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
             concurrent: threads > 1,
-            implicit: AtomicUsize::new(0),
+            syncs: AtomicUsize::new(0),
         }
     }
 
-    /// A word that is 0 until the first [`Ops::begin_implicit`]; each thread sees it change by its own calls.
-    pub fn implicit_begun(&self) -> &AtomicUsize {
-        &self.implicit
+    /// A word that is 0 while a thread that syncs its implicit operations has nothing to wait for and no region open, which would be
+    /// a mistake. It may be other than 0 for what other threads did; for what this one did it is.
+    pub fn syncs(&self) -> &AtomicUsize {
+        &self.syncs
     }
 
     fn lane_of(&self, thread: usize) -> Option<&Lane> {
@@ -331,13 +333,13 @@ impl Ops {
     /// Counts this many fragments to the open access region of `thread`, or to its implicit operations; to be
     /// called before any of them is initiated. Returns the name under which they are completed.
     pub fn begin_implicit(&self, thread: u16, which: Implicit, fragments: u32) -> OpId {
-        if self.implicit.load(Ordering::Relaxed) == 0 {
-            self.implicit.store(1, Ordering::Relaxed);
-        }
         let lane = self.mine(thread);
         let region = lane.owner.region.load(Ordering::Relaxed);
         let (count, op) = if region == NONE {
             let kind = if which == Implicit::Puts { PUTS } else { GETS };
+            if self.syncs.load(Ordering::Relaxed) & 1 == 0 {
+                self.syncs.fetch_or(1, Ordering::Relaxed);
+            }
             (&lane.owner.issued[which as usize], op_id(kind, thread, 0))
         } else {
             (&lane.my_slot(region).issued, op_id(EXPLICIT, thread, region))
@@ -451,6 +453,7 @@ impl Ops {
         slot.issued.store(0, Ordering::Relaxed);
         slot.done.store(0, Ordering::Relaxed);
         lane.owner.region.store(index, Ordering::Relaxed);
+        self.syncs.fetch_add(2, Ordering::Relaxed);
         true
     }
 
@@ -463,6 +466,7 @@ impl Ops {
             return None;
         }
         lane.owner.region.store(NONE, Ordering::Relaxed);
+        self.syncs.fetch_sub(2, Ordering::Relaxed);
         let generation = lane.my_slot(index).generation.load(Ordering::Relaxed);
         let handle = Handle::new(generation, op_id(EXPLICIT, thread, index));
         Some(if self.sync(thread, handle) { Handle::INVALID } else { handle })
@@ -635,6 +639,23 @@ mod tests {
         assert!(!ops.sync(0, h));
         ops.complete(b);
         assert!(ops.sync(0, h));
+    }
+
+    /// The word that lets a sync be left out.
+    #[test]
+    fn syncs_are_needed_while_regions_are_open_and_after_implicit_operations() {
+        let ops = Ops::new(2);
+        let needed = || ops.syncs().load(Ordering::Relaxed) != 0;
+        let h = ops.begin(0, 1);
+        ops.complete(h.op());
+        assert!(!needed());
+        assert!(ops.open_region(1) && needed());
+        let op = ops.begin_implicit(1, Implicit::Puts, 1);
+        ops.complete(op);
+        let h = ops.close_region(1).unwrap();
+        assert!(!needed() && ops.sync(1, h));
+        ops.complete(ops.begin_implicit(0, Implicit::Gets, 1));
+        assert!(needed());
     }
 
     #[test]
