@@ -6,6 +6,8 @@ use crate::job::{Ended, Job, Launcher};
 use crate::layout::{self, Mode};
 use crate::sample::{self, Random};
 use crate::{Case, Trouble, matrix, program};
+use std::fs;
+use std::process::Command;
 use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,6 +259,68 @@ impl Overflow {
     }
 }
 
+/// GASNET_PORTAL_CREDIT_STATS: each process writes its file, none has borrowed what nobody has lent, and `gasnet_trace credits` draws
+/// them; it refuses what is no such file.
+fn credit_stats() -> Result<(), Trouble> {
+    let flood = Flood {
+        pattern: Pattern::EveryToOne,
+        nodes: 4,
+        limits: Limits::Lending,
+        mode: Mode::Par,
+        manner: Manner::Brisk,
+        seed: 1,
+    };
+    let ended = flood.job(&[])?.env("GASNET_PORTAL_CREDIT_STATS", "1").in_own_folder().run()?;
+    passed(&ended, flood.nodes)?;
+    let dir = layout::build().join("capi-tests/credits");
+    let failed = |e: std::io::Error| format!("{}: {e}", dir.display());
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(failed)?;
+    let (mut lent, mut borrowed) = (0, 0);
+    for rank in 0..flood.nodes {
+        let name = format!("gasnet_credits.{rank}");
+        let file = ended.files.iter().find(|f| f.0 == name);
+        let Some((_, text)) = file.filter(|f| f.1.contains(&format!("process {rank} 4 8 40\n"))) else {
+            return Err(ended.trouble(format!("{name} is missing or does not say whose it is: {file:?}")));
+        };
+        for line in text.lines().filter(|l| l.starts_with("peer ")) {
+            let numbers: Vec<u64> = line.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect();
+            let [_, _, to, _, _, from, _, _, _, _] = numbers[..] else {
+                return Err(ended.trouble(format!("{name} has the line {line:?}")));
+            };
+            lent += to;
+            borrowed += from;
+        }
+        fs::write(dir.join(name), text).map_err(failed)?;
+    }
+    if lent == 0 || borrowed > lent {
+        return Err(ended.trouble(format!("{lent} credits were lent and {borrowed} borrowed")));
+    }
+    fs::write(dir.join("other"), "process 0 4 8 40\nnothing\n").map_err(failed)?;
+    let trace = |args: &[&str]| {
+        let mut trace = Command::new(layout::build().join("bin/gasnet_trace"));
+        trace.args(args).current_dir(&dir);
+        trace.output().map_err(failed)
+    };
+    let drawn = trace(&["credits", "gasnet_credits.1", "gasnet_credits.0", "-o", "out.svg"])?;
+    let drawing = fs::read_to_string(dir.join("out.svg")).unwrap_or_default();
+    let shown = [">process 0 of 4: ", ">process 1 of 4: ", "</svg>"];
+    if !drawn.status.success() || shown.iter().any(|w| !drawing.contains(w)) {
+        return Err(format!("gasnet_trace credits drew {drawing:?}: {drawn:?}"));
+    }
+    for (args, code, words) in [
+        (&["credits", "other", "-o", "no.svg"][..], 1, "line 2: it is none of the lines"),
+        (&["credits", "missing", "-o", "no.svg"], 1, "missing cannot be read"),
+        (&["credits", "gasnet_credits.0"], 2, "-o with the drawing"),
+    ] {
+        let out = trace(args)?;
+        if out.status.code() != Some(code) || !String::from_utf8_lossy(&out.stderr).contains(words) {
+            return Err(format!("gasnet_trace {args:?}: expected exit code {code} and {words:?}: {out:?}"));
+        }
+    }
+    Ok(())
+}
+
 /// Each pattern, number of processes, limits and thread mode, in a manner that changes from one round of the soak to the next;
 /// and what overflows.
 pub fn cases(seed: u64) -> Vec<Case> {
@@ -280,6 +344,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
         .enumerate()
         .map(|(i, f)| Case::new(f.name(), taken.contains(&i), move || f.held()))
         .collect();
+    all.push(Case::new("floods::credit_stats".to_string(), true, credit_stats));
     for (name, what) in [("buffers", Overflow::Buffers), ("events", Overflow::Events)] {
         for mode in [Mode::Seq, Mode::Par] {
             let name = format!("floods::overflow::{name}::{}", mode.name());

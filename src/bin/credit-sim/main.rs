@@ -7,13 +7,17 @@
 mod pattern;
 mod world;
 
-use gasnet::conduit::credits::sizing::{EVENT_BYTES, Wish, credit_space};
+use gasnet::conduit::credits::sizing::{EVENT_BYTES, Share, Wish, credit_space};
+use gasnet::conduit::credits::stats::Stats;
 use gasnet::conduit::credits::{STATE_BYTES, policy::Limits};
 use pattern::{PATTERNS, Pattern};
 use world::{Outcome, World};
 
-const USAGE: &str = "usage: credit-sim [--nodes N] [--pattern P] [--requests R] [--bank B] [--each C] [--seed S] [--table]
-  P is one of all-to-one, neighbours, tree, shifting, uniform; --table runs each at N nodes and prints rows of a table";
+const USAGE: &str = "\
+usage: credit-sim [--nodes N] [--pattern P] [--requests R] [--chunk BYTES] [--bank B] [--each C] [--seed S]
+                  [--table] [--stats PREFIX --watch RANK]...
+  P is one of all-to-one, neighbours, tree, shifting, uniform; --table runs each at N nodes and prints rows of a table.
+  --stats writes what the watched processes noted to PREFIX.RANK, for `gasnet_trace credits`; a tick is a microsecond.";
 
 /// What to simulate.
 #[derive(Clone, Copy)]
@@ -21,16 +25,24 @@ struct Run {
     nodes: u32,
     /// Requests of each process.
     requests: u32,
+    /// Bytes of a chunk.
+    chunk: usize,
     each: Option<u64>,
     bank: Option<u64>,
     seed: u64,
 }
 
+/// Bytes of credit space and of the state of peers that the README promises a job of 10,000: for its own figures and for those
+/// of the table.
+const MEMORY: [(usize, Option<u64>, Option<u64>, u64); 2] =
+    [(1024, Some(6), Some(0), 22_000_000), (2048, None, None, 44 << 20)];
+const STATE_OF_10_000: u64 = 400_000;
+
 impl Run {
     fn wish(&self) -> Wish {
         Wish {
             nodes: self.nodes.into(),
-            chunk: 2048,
+            chunk: self.chunk,
             buffer_chunks: 1024,
             spares: 1,
             each: self.each,
@@ -41,17 +53,37 @@ impl Run {
         }
     }
 
-    fn simulate(&self, pattern: Pattern) -> Outcome {
-        let wish = self.wish();
-        let share =
-            wish.share().unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")));
-        let limits = Limits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
-        World::new(self.nodes, share.each as u16, share.bank as u32, limits).run(
-            pattern,
-            self.requests,
-            self.seed,
-        )
+    fn share(&self) -> Share {
+        self.wish().share().unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")))
     }
+
+    /// Which of the README's promises about memory are not kept.
+    fn memory_missed(&self) -> Vec<String> {
+        let space = credit_space(self.share().total(self.nodes.into()));
+        let state = STATE_BYTES as u64 * u64::from(self.nodes);
+        let figures = (self.nodes, self.chunk, self.each, self.bank);
+        let mut all = Vec::new();
+        for (chunk, each, bank, most) in MEMORY {
+            if figures == (10_000, chunk, each, bank) && space > most {
+                all.push(format!("{space} bytes of credit space, more than {most}"));
+            }
+        }
+        if state > STATE_OF_10_000 * u64::from(self.nodes) / 10_000 {
+            all.push(format!("{state} bytes of state of peers"));
+        }
+        all
+    }
+
+    fn simulate(&self, pattern: Pattern, watched: &[u32]) -> (Outcome, Vec<Stats>) {
+        let (wish, share) = (self.wish(), self.share());
+        let limits = Limits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
+        let world = World::new(self.nodes, share.each as u16, share.bank as u32, limits, watched);
+        world.run(pattern, self.requests, self.seed)
+    }
+}
+
+fn text(args: &mut lexopt::Parser) -> String {
+    args.value().unwrap_or_else(|e| fail(&e.to_string())).to_string_lossy().into_owned()
 }
 
 fn number(args: &mut lexopt::Parser) -> u64 {
@@ -73,6 +105,9 @@ fn missed(pattern: Pattern, o: &Outcome) -> Vec<String> {
     if o.stalls == 0 && o.moved() != 0 {
         all.push(format!("{} credits moved without demand", o.moved()));
     }
+    if o.vain > o.vain_allowed {
+        all.push(format!("{} CREDIT_REVOKEs brought nothing, {} may", o.vain, o.vain_allowed));
+    }
     if !o.conserved {
         all.push("credits were lost".to_string());
     }
@@ -88,9 +123,20 @@ fn missed(pattern: Pattern, o: &Outcome) -> Vec<String> {
     all
 }
 
+/// Writes what the watched processes noted.
+fn write_stats(prefix: &str, watched: &mut [u32], noted: &[Stats]) {
+    watched.sort_unstable();
+    for (rank, stats) in watched.iter().zip(noted) {
+        let (path, mut text) = (format!("{prefix}.{rank}"), String::new());
+        stats.write(&mut text).unwrap_or_else(|_| unreachable!("a string takes all"));
+        std::fs::write(&path, text).unwrap_or_else(|e| fail(&format!("{path} cannot be written: {e}")));
+    }
+}
+
 fn main() {
-    let (mut run, mut name, mut table) =
-        (Run { nodes: 64, requests: 0, each: None, bank: None, seed: 1 }, "neighbours".to_string(), false);
+    let mut run = Run { nodes: 64, requests: 0, chunk: 2048, each: None, bank: None, seed: 1 };
+    let (mut name, mut table) = ("neighbours".to_string(), false);
+    let (mut stats, mut watched): (Option<String>, Vec<u32>) = (None, Vec::new());
     let mut args = lexopt::Parser::from_env();
     loop {
         match args.next().unwrap_or_else(|e| fail(&e.to_string())) {
@@ -101,9 +147,10 @@ fn main() {
             Some(lexopt::Arg::Long("bank")) => run.bank = Some(number(&mut args)),
             Some(lexopt::Arg::Long("seed")) => run.seed = number(&mut args),
             Some(lexopt::Arg::Long("table")) => table = true,
-            Some(lexopt::Arg::Long("pattern")) => {
-                name = args.value().unwrap_or_else(|e| fail(&e.to_string())).to_string_lossy().into_owned();
-            }
+            Some(lexopt::Arg::Long("chunk")) => run.chunk = number(&mut args) as usize,
+            Some(lexopt::Arg::Long("watch")) => watched.push(number(&mut args) as u32),
+            Some(lexopt::Arg::Long("pattern")) => name = text(&mut args),
+            Some(lexopt::Arg::Long("stats")) => stats = Some(text(&mut args)),
             Some(_) => fail("an option that is not known"),
         }
     }
@@ -114,15 +161,20 @@ fn main() {
     if chosen.is_empty() {
         fail("a pattern that is not known");
     }
-    let wish = run.wish();
-    let share = wish.share().unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")));
+    if stats.is_some() == watched.is_empty() || (table && stats.is_some()) {
+        fail("--stats and --watch go together, and with one pattern");
+    }
+    if run.chunk != 1024 && run.chunk != 2048 {
+        fail("chunks have 1024 or 2048 bytes");
+    }
+    let (wish, share) = (run.wish(), run.share());
     let total = share.total(run.nodes.into());
     let buffers = share.buffers * wish.buffer_bytes();
     if table {
         println!(
-            "| nodes | pattern | requests | stalled | lent | returned | messages of the scheme | steady after | most turns of a pair |"
+            "| nodes | pattern | requests | stalled | lent | returned | CREDIT_REVOKEs | in vain | steady after | most turns of a pair |"
         );
-        println!("|---|---|---|---|---|---|---|---|---|");
+        println!("|---|---|---|---|---|---|---|---|---|---|");
     } else {
         println!("nodes {}, credits of each {}, banked {}, all {total}", run.nodes, share.each, share.bank);
         println!(
@@ -132,10 +184,18 @@ fn main() {
             STATE_BYTES as u64 * u64::from(run.nodes)
         );
     }
-    let mut bad = 0;
+    let memory = run.memory_missed();
+    for m in &memory {
+        println!("MISSED: {m}");
+    }
+    let mut bad = memory.len();
+    let mut summary = String::new();
     for pattern in chosen {
         let requests = if run.requests == 0 { pattern.requests(run.nodes) } else { run.requests };
-        let o = Run { requests, ..run }.simulate(pattern);
+        let (o, noted) = Run { requests, ..run }.simulate(pattern, &watched);
+        if let Some(prefix) = &stats {
+            write_stats(prefix, &mut watched, &noted);
+        }
         let misses = missed(pattern, &o);
         let share_of = |n: u64| 100.0 * n as f64 / o.requests.max(1) as f64;
         let steady = if o.moved() == 0 {
@@ -145,7 +205,7 @@ fn main() {
         };
         if table {
             println!(
-                "| {} | {} | {} | {:.2} % | {} | {} | {} | {steady} | {} |",
+                "| {} | {} | {} | {:.2} % | {} | {} | {} | {} | {steady} | {} |",
                 run.nodes,
                 pattern.name(),
                 o.requests,
@@ -153,6 +213,7 @@ fn main() {
                 o.lent,
                 o.returned,
                 o.messages,
+                o.vain,
                 o.worst_turns
             );
         } else {
@@ -165,8 +226,8 @@ fn main() {
                 o.total
             );
             println!(
-                "credits lent {}, returned {}, CREDIT_REVOKE messages {}, last movement after {steady} of the requests",
-                o.lent, o.returned, o.messages
+                "credits lent {}, returned {}, CREDIT_REVOKE messages {}, in vain {}, last movement after {steady} of the requests",
+                o.lent, o.returned, o.messages, o.vain
             );
             println!("records of peers kept: {} in all, {} at the busiest node", o.records, o.most_records);
         }
@@ -174,18 +235,19 @@ fn main() {
             println!("MISSED: {m}");
         }
         bad += misses.len();
-        if !table {
-            println!(
-                "summary: {} {}: {:.2} % stalled, {} lent, {} returned, steady after {steady}, {}",
-                run.nodes,
-                pattern.name(),
-                share_of(o.stalls),
-                o.lent,
-                o.returned,
-                if misses.is_empty() { "all goals met" } else { "GOALS MISSED" }
-            );
-        }
+        summary = format!(
+            "{}: {:.2} % stalled, {} lent, {} returned, steady after {steady}",
+            pattern.name(),
+            share_of(o.stalls),
+            o.lent,
+            o.returned
+        );
     }
+    if table {
+        summary = "every pattern".to_string();
+    }
+    let verdict = if bad == 0 { "all goals met".to_string() } else { format!("{bad} GOALS MISSED") };
+    println!("summary: {} nodes, {summary}; {verdict}", run.nodes);
     std::process::exit(i32::from(bad != 0));
 }
 
@@ -193,11 +255,13 @@ fn main() {
 mod tests {
     use super::*;
 
+    const TABLE_1024: Run = Run { nodes: 1024, requests: 200, chunk: 2048, each: None, bank: None, seed: 1 };
+
     fn check(nodes: u32, each: Option<u64>, bank: Option<u64>) {
         for &pattern in PATTERNS {
             for seed in 1..3 {
                 let requests = pattern.requests(nodes);
-                let o = Run { nodes, requests, each, bank, seed }.simulate(pattern);
+                let o = Run { nodes, requests, chunk: 2048, each, bank, seed }.simulate(pattern, &[]).0;
                 assert_eq!(missed(pattern, &o), Vec::<String>::new(), "{} {nodes} {o:?}", pattern.name());
                 assert_eq!(o.requests, u64::from(pattern.senders(nodes)) * u64::from(requests));
             }
@@ -217,14 +281,44 @@ mod tests {
 
     #[test]
     fn collectives_move_nothing() {
-        let o = Run { nodes: 1024, requests: 200, each: None, bank: None, seed: 1 }.simulate(Pattern::Tree);
+        let o = TABLE_1024.simulate(Pattern::Tree, &[]).0;
         assert_eq!((o.stalls, o.moved()), (0, 0));
     }
 
     #[test]
     fn neighbours_get_what_they_need() {
-        let run = Run { nodes: 64, requests: 3000, each: Some(8), bank: Some(25600), seed: 1 };
-        let o = run.simulate(Pattern::Neighbours);
+        let run = Run { nodes: 64, requests: 3000, each: Some(8), bank: Some(25600), ..TABLE_1024 };
+        let o = run.simulate(Pattern::Neighbours, &[]).0;
         assert!(o.lent > 1000 && o.returned == 0, "{o:?}");
+    }
+
+    #[test]
+    fn hardly_any_are_asked_in_vain() {
+        let o = TABLE_1024.simulate(Pattern::AllToOne, &[]).0;
+        assert!(o.vain != 0 && o.vain * 20 < o.requests, "{o:?}");
+    }
+
+    #[test]
+    fn memory_of_10_000() {
+        let table = Run { nodes: 10_000, ..TABLE_1024 };
+        let readme = Run { chunk: 1024, each: Some(6), bank: Some(0), ..table };
+        assert_eq!((table.memory_missed(), readme.memory_missed()), (Vec::new(), Vec::new()));
+    }
+
+    /// What the watched process noted is what happened to it.
+    #[test]
+    fn one_is_watched() {
+        let run = Run { nodes: 64, requests: 500, each: Some(8), bank: Some(300), ..TABLE_1024 };
+        let (o, noted) = run.simulate(Pattern::AllToOne, &[0]);
+        let mut text = String::new();
+        noted[0].write(&mut text).expect("a string takes all");
+        let of = |what: &str| {
+            let lines = text.lines().filter(|l| l.split(' ').nth(2) == Some(what));
+            lines
+                .map(|l| l.split(' ').nth(4).and_then(|n| n.parse::<u64>().ok()).expect("a number"))
+                .sum::<u64>()
+        };
+        assert_eq!((of("lent"), of("returned")), (o.lent, o.returned));
+        assert!(o.lent > 200, "{o:?}");
     }
 }

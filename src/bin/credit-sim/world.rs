@@ -6,12 +6,15 @@
 
 use crate::pattern::Pattern;
 use gasnet::conduit::credits::policy::{Bank, Byte, Change, Limits, Peer, Policy, Return, Store};
+use gasnet::conduit::credits::stats::Stats;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Requests that a process handles and sends in a tick.
 const PACE: usize = 8;
+/// What a tick is taken for where somebody wants nanoseconds.
+const TICK_NS: u64 = 1000;
 
 #[derive(Default)]
 struct Mix(u64);
@@ -40,6 +43,9 @@ struct Sparse {
     epoch: Cell<u32>,
     received: Cell<u32>,
     sums: Cell<Sums>,
+    /// The movements of a process that is watched, and the present tick.
+    stats: Option<Stats>,
+    tick: Cell<u64>,
 }
 
 struct Entry {
@@ -53,6 +59,8 @@ struct Entry {
 struct Sums {
     lent: u64,
     returned: u64,
+    /// CREDIT_RETURNs without a credit.
+    vain: u64,
     stalls: u64,
     moved_now: bool,
 }
@@ -103,14 +111,21 @@ impl Store for Sparse {
         }
     }
 
-    fn changed(&self, node: u32, _: &Peer, change: Change) {
+    fn changed(&self, node: u32, peer: &Peer, change: Change) {
+        if let Some(stats) = &self.stats {
+            stats.note(self.tick.get() * TICK_NS, node, self.epoch(), peer, change);
+        }
         let mut s = self.sums.get();
         let shrank = match change {
             Change::Lent(n) => {
                 s.lent += u64::from(n);
                 Some(false)
             }
-            Change::Returned(n) if n != 0 => {
+            Change::Returned(0) => {
+                s.vain += 1;
+                None
+            }
+            Change::Returned(n) => {
                 s.returned += u64::from(n);
                 Some(true)
             }
@@ -160,8 +175,10 @@ pub(crate) struct Outcome {
     pub(crate) ticks: u64,
     pub(crate) lent: u64,
     pub(crate) returned: u64,
-    /// CREDIT_REVOKE messages.
+    /// CREDIT_REVOKE messages; those of them that brought nothing, and how many may.
     pub(crate) messages: u64,
+    pub(crate) vain: u64,
+    pub(crate) vain_allowed: u64,
     /// Requests that had been handled when the first sender had sent all of its own; what is idle from then on gives
     /// back, as it should.
     pub(crate) all_sent_until: Option<u64>,
@@ -191,8 +208,9 @@ pub(crate) struct World {
 }
 
 impl World {
-    pub(crate) fn new(nodes: u32, each: u16, bank: u32, limits: Limits) -> World {
-        let node = |_| {
+    /// Processes that hold `each` credits of each other; those in `watched` note their movements.
+    pub(crate) fn new(nodes: u32, each: u16, bank: u32, limits: Limits, watched: &[u32]) -> World {
+        let node = |me| {
             let store = Sparse {
                 nodes,
                 each,
@@ -203,6 +221,8 @@ impl World {
                 epoch: Cell::new(0),
                 received: Cell::new(0),
                 sums: Cell::default(),
+                stats: watched.contains(&me).then(|| Stats::new(false, me, nodes, each, bank)),
+                tick: Cell::new(0),
             };
             Node {
                 policy: Policy { limits, store },
@@ -220,7 +240,8 @@ impl World {
     }
 
     /// Lets every process send its requests, and everything be answered.
-    pub(crate) fn run(mut self, pattern: Pattern, requests: u32, seed: u64) -> Outcome {
+    /// Also what the watched processes noted, in the order of ranks.
+    pub(crate) fn run(mut self, pattern: Pattern, requests: u32, seed: u64) -> (Outcome, Vec<Stats>) {
         let count = self.nodes.len() as u32;
         let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut roll = move |n: u32| {
@@ -239,6 +260,7 @@ impl World {
                 let node = &mut self.nodes[me as usize];
                 node.active = false;
                 let policy = &node.policy;
+                policy.store.tick.set(self.outcome.ticks);
                 while let Some((from, message)) = node.others.pop_front() {
                     match message {
                         Message::Reply(byte) => {
@@ -328,7 +350,7 @@ impl World {
         self.outcome.worst_turns = self.nodes.iter().map(worst).max().unwrap_or(0);
     }
 
-    fn close(mut self, pattern: Pattern) -> Outcome {
+    fn close(mut self, pattern: Pattern) -> (Outcome, Vec<Stats>) {
         let o = &mut self.outcome;
         o.conserved = true;
         // Each shift may take back what was lent before, and lend again.
@@ -339,6 +361,11 @@ impl World {
             let sums = store.sums.get();
             (o.lent, o.returned, o.stalls) =
                 (o.lent + sums.lent, o.returned + sums.returned, o.stalls + sums.stalls);
+            o.vain += sums.vain;
+            // Those that are under way when the last answer counts come on top.
+            let limits = node.policy.limits;
+            let of_an_epoch = u64::from(limits.vain) + u64::from(limits.targets) - 1;
+            o.vain_allowed += if sums.vain == 0 { 0 } else { of_an_epoch * u64::from(store.epoch.get() + 1) };
             o.records += peers.len() as u64;
             o.most_records = o.most_records.max(peers.len() as u64);
             let mut lent = i64::from(store.each) * i64::from(store.nodes);
@@ -350,6 +377,7 @@ impl World {
             }
             o.conserved &= lent + i64::from(store.bank.get().credits) == i64::from(o.total);
         }
-        self.outcome
+        let watched = self.nodes.into_iter().filter_map(|n| n.policy.store.stats).collect();
+        (self.outcome, watched)
     }
 }

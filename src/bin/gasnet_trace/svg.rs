@@ -39,10 +39,11 @@ impl Frame {
     }
 }
 
-/// Distance of the marks of an axis from 0 to `most`: 1, 2 or 5 times a power of ten, five marks or a few more.
-fn step(most: f64) -> f64 {
-    let power = 10f64.powf((most / 5.0).log10().floor());
-    [5.0, 2.0, 1.0].into_iter().map(|f| f * power).find(|s| most / s >= 4.0).unwrap_or(power)
+/// Distance of the marks of an axis from 0 to `most`: the least of 1, 2 or 5 times a power of ten that makes so many marks at
+/// most.
+fn step(most: f64, marks: f64) -> f64 {
+    let power = 10f64.powf((most / marks).log10().floor());
+    [1.0, 2.0, 5.0].into_iter().map(|f| f * power).find(|s| most / s <= marks).unwrap_or(10.0 * power)
 }
 
 impl Svg {
@@ -74,7 +75,8 @@ impl Svg {
     /// The frame, its title and its axes.
     pub(crate) fn frame(&mut self, f: &Frame, title: &str, unit_x: &str) {
         self.text(f.x, f.y - 6.0, 12, "#000000", title);
-        let (dx, dy) = (step(f.most_x), step(f.most_y));
+        // A mark for every 60 pixels from left to right, and for every 20 from below.
+        let (dx, dy) = (step(f.most_x, f.width / 60.0), step(f.most_y, f.height / 20.0));
         for i in 0..=(f.most_y / dy) as u32 {
             let value = f64::from(i) * dy;
             let (x, y) = f.at(0.0, value);
@@ -148,7 +150,7 @@ mod tests {
 
     #[test]
     fn marks_of_axes() {
-        assert_eq!([1.0, 8.0, 10.0, 99.0, 0.013].map(step), [0.2, 2.0, 2.0, 20.0, 0.002]);
+        assert_eq!([1.0, 8.0, 10.0, 99.0, 0.013].map(|most| step(most, 5.0)), [0.2, 2.0, 2.0, 20.0, 0.005]);
         assert_eq!(
             (shown(4.0, 2.0), shown(0.4, 0.2), shown(0.01, 0.002)),
             ("4".into(), "0.4".into(), "0.010".into())

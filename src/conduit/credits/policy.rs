@@ -26,6 +26,8 @@ pub struct Limits {
     pub revoke: u16,
     /// Most CREDIT_REVOKE messages of a lender that are unanswered.
     pub targets: u16,
+    /// CREDIT_REVOKE messages of a lender in an epoch that may be answered with nothing; then it waits for the next one.
+    pub vain: u16,
     /// Credits below which the bank is low.
     pub low: u32,
     /// Requests received that make an epoch.
@@ -35,7 +37,17 @@ pub struct Limits {
 impl Limits {
     /// The scheme's own figures where the environment has no say.
     pub const fn new(min: u16, max_per_node: u16, epoch: u32) -> Limits {
-        Limits { dynamic: true, min, max_per_node, lender: 32, revoke: 32, targets: 6, low: 32, epoch }
+        Limits {
+            dynamic: true,
+            min,
+            max_per_node,
+            lender: 32,
+            revoke: 32,
+            targets: 6,
+            vain: 32,
+            low: 32,
+            epoch,
+        }
     }
 }
 
@@ -49,8 +61,6 @@ pub struct Peer {
     pub send_inuse: u16,
     /// Most of them in use lately; never below `send_inuse`. Decays.
     pub send_max: u16,
-    /// `send_max` when the peer's last epoch ended.
-    pub send_last: u16,
     /// How often we lacked credits lately. Decays.
     pub send_stalls: u16,
     /// Credits that we gave back lately. Decays.
@@ -93,7 +103,6 @@ impl Peer {
             send_credits: credits,
             send_inuse: 0,
             send_max: 0,
-            send_last: 0,
             send_stalls: 0,
             send_revoked: 0,
             loan_credits: credits,
@@ -126,7 +135,6 @@ impl Peer {
 
     /// The peer has ended an epoch.
     fn decay_send(&mut self) {
-        self.send_last = self.send_max;
         self.flags = self.flags & !STALLED_LAST | if self.send_stalls != 0 { STALLED_LAST } else { 0 };
         // What is in use was in use lately: else it could be given back.
         self.send_max = decayed(self.send_max, 1).max(self.send_inuse);
@@ -136,16 +144,12 @@ impl Peer {
     }
 
     /// Credits that may go back to the peer, which keeps `min` at least: none if we lacked some in this or the last of
-    /// its epochs, and nothing that we used in them.
+    /// its epochs, and nothing that we used lately.
     fn spare(&self, min: u16) -> u16 {
         if self.send_stalls != 0 || self.flags & STALLED_LAST != 0 {
             return 0;
         }
-        let used = self.send_max.max(self.send_last);
-        // Whoever used more than the least keeps room for one more largest request: what is left of its loan may be
-        // less than its next request needs, and would wander about for ever.
-        let keep = if used > min { used.saturating_add(min) } else { min };
-        self.send_credits.saturating_sub(keep)
+        self.send_credits.saturating_sub(self.send_max.max(min))
     }
 
     /// Our epochs that have ended since the record was looked at.
@@ -184,6 +188,9 @@ pub struct Bank {
     pub credits: u32,
     /// CREDIT_REVOKE messages that are unanswered.
     revoking: u16,
+    /// Those that were answered with nothing in the epoch `vain_in`.
+    vain: u16,
+    vain_in: u32,
     /// The peer after which the next search begins.
     cursor: u32,
 }
@@ -191,7 +198,7 @@ pub struct Bank {
 impl Bank {
     /// A bank with these credits.
     pub const fn new(credits: u32) -> Bank {
-        Bank { credits, revoking: 0, cursor: 0 }
+        Bank { credits, revoking: 0, vain: 0, vain_in: 0, cursor: 0 }
     }
 }
 
@@ -402,7 +409,8 @@ impl<S: Store> Policy<S> {
             }
             last = here;
             let more = self.store.bank(|b| {
-                let more = b.revoking < self.limits.targets && b.credits < self.limits.low;
+                let in_vain = b.vain_in == epoch && b.vain >= self.limits.vain;
+                let more = b.revoking < self.limits.targets && b.credits < self.limits.low && !in_vain;
                 if more {
                     b.revoking += 1;
                     b.cursor = next;
@@ -466,6 +474,10 @@ impl<S: Store> Policy<S> {
             self.store.bank(|b| {
                 b.revoking -= 1;
                 b.credits += u32::from(back.credits);
+                if back.credits == 0 {
+                    b.vain = if b.vain_in == epoch { b.vain.saturating_add(1) } else { 1 };
+                    b.vain_in = epoch;
+                }
             });
             self.store.changed(node, p, Change::Returned(back.credits));
         });

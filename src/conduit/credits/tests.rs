@@ -149,20 +149,49 @@ fn who_is_asked_to_give_back() {
 }
 
 #[test]
+fn asking_in_vain_has_an_end() {
+    let limits = Limits { targets: 2, vain: 5, ..Limits::new(8, 400, 4) };
+    let y = process(20, 20, 0, limits);
+    // Asks two at a time until it stops: how many had nothing.
+    let asked = || {
+        let mut vain = 0;
+        loop {
+            let mut all = Vec::new();
+            y.scavenge(|node, _| all.push(node));
+            if all.is_empty() {
+                return vain;
+            }
+            vain += all.len();
+            all.iter().for_each(|&node| y.return_arrived(node, Return { credits: 0, epoch: false }));
+        }
+    };
+    assert_eq!(asked(), 6);
+    // Not again in this epoch; in the next one, others first.
+    assert_eq!(asked(), 0);
+    (0..4).for_each(|_| y.request_arrived(1, Byte(1)));
+    let mut next = Vec::new();
+    y.scavenge(|node, _| next.push(node));
+    assert_eq!(next, [7, 8]);
+    next.iter().for_each(|&node| y.return_arrived(node, Return { credits: 3, epoch: false }));
+    // What gives something does not count.
+    assert_eq!(asked(), 6);
+}
+
+#[test]
 fn what_is_given_back() {
     let limits = Limits::new(8, 400, 1024);
     let x = process(2, 100, 0, limits);
     let give = |epoch| x.revoke_arrived(1, epoch).credits;
     (0..5).for_each(|_| assert!(x.take(1, 8).is_some()));
-    // 40 in use, and room for one more; 52 to spare, 32 of them in an epoch.
+    // 40 in use, 60 to spare, 32 of them in an epoch.
     assert_eq!((give(false), give(false)), (32, 0));
     // Revoked counts 8 now, so 24 more; what is in use stays.
-    assert_eq!((give(true), give(true)), (20, 0));
-    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (48, 40));
+    assert_eq!((give(true), give(true), give(true)), (24, 4, 0));
+    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (40, 40));
     (0..5).for_each(|_| x.reply_arrived(1, Byte(8)));
-    // The 40 of the last epoch count in full, in the next one as 10; then the least stays.
+    // What was used in this epoch counts in full, in the next one a quarter; then the least stays.
     assert_eq!(give(false), 0);
-    assert_eq!((give(true), give(true), give(true), give(true)), (0, 30, 10, 0));
+    assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
     assert_eq!(x.store.peer(1, |p| p.send_credits), 8);
     // Whoever was short lately gives nothing.
     let x = process(2, 100, 0, limits);
