@@ -103,6 +103,8 @@ sed -n 's/.*"reason":"build-script-executed".*"out_dir":"\([^"]*\)".*/\1/p' "$ta
 while read -r dir; do
     if [ "$networks" != emulation ] && [ -e "$dir/libportals.link" ]; then
         portals_libs=$(cat "$dir/libportals.link")
+        # For a test that compares it with the header.
+        cp "$dir/portals3.rs" "$tree/lib/.libportals.rs"
     fi
 done <"$target/out_dirs"
 echo "$portals_libs" >"$tree/lib/.libportals.new"

@@ -75,6 +75,7 @@ step build-faults ci/build.sh build-faults
 if ci/build.sh build-libportals >$log/build-libportals.log 2>&1; then
     passed=$((passed + 1))
     echo "ok      build-libportals"
+    step build-contrary ci/build.sh build-contrary
 elif grep -q 'libclang is missing' $log/build-libportals.log; then
     skip build-libportals "libclang is missing: Debian package libclang-dev"
 else

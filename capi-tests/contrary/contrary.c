@@ -7,6 +7,7 @@
  *   dup         PtlNIInit says PTL_IFACE_DUP, with a good handle
  *   eq_in_use   PtlEQFree says PTL_EQ_IN_USE the first two times
  *   md_in_use   every third PtlMDUnlink says PTL_MD_IN_USE
+ *   high        node and process ids are the highest that there are
  *   small       the portal table has 16 entries
  *   lies        for tests of refusals: PTL_EVENT_ACK and PTL_EVENT_SEND_END are mixed up, as with the header of another version
  *   renamed     for tests of refusals: the name of PTL_NO_SPACE belongs to another number
@@ -47,7 +48,7 @@ static int on(const char *habit) {
 }
 
 static struct {
-    int send_end, mute, negated, dup, eq_in_use, md_in_use, small, lies, renamed;
+    int send_end, mute, negated, dup, eq_in_use, md_in_use, high, small, lies, renamed;
 } habits;
 
 static int answer(int code) {
@@ -86,6 +87,14 @@ static struct record *new_record(void) {
     return record;
 }
 
+/* Ids of libportals3, which are small, count down from the highest; and back. */
+static ptl_process_id_t turned(ptl_nid_t nid, ptl_pid_t pid) {
+    ptl_process_id_t id;
+    id.nid = habits.high ? 0xfffffff0U - nid : nid;
+    id.pid = habits.high ? (ptl_pid_t)(0xfffe - pid) : pid;
+    return id;
+}
+
 ptl_interface_t contrary_interface(int bridge, int nal) {
     return bridge == PTL_BRIDGE_UK && nal == PTL_IFACE_SS ? 4711 : -1;
 }
@@ -97,6 +106,7 @@ int PtlInit(int *max_interfaces) {
     habits.dup = on("dup");
     habits.eq_in_use = on("eq_in_use") ? 2 : 0;
     habits.md_in_use = on("md_in_use");
+    habits.high = on("high");
     habits.small = on("small");
     habits.lies = on("lies");
     *max_interfaces = 2;
@@ -144,8 +154,7 @@ int PtlGetId(ptl_handle_ni_t ni, ptl_process_id_t *id) {
     uint32_t nid, pid;
     int rc = below_id(&nid, &pid);
     (void)ni;
-    id->nid = nid;
-    id->pid = (ptl_pid_t)pid;
+    *id = turned(nid, (ptl_pid_t)pid);
     return translated(rc);
 }
 
@@ -293,8 +302,7 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
     event->type = kind_out(e.kind);
     if (habits.lies && (event->type == PTL_EVENT_ACK || event->type == PTL_EVENT_SEND_END))
         event->type = event->type == PTL_EVENT_ACK ? PTL_EVENT_SEND_END : PTL_EVENT_GET_START;
-    event->initiator.nid = e.nid;
-    event->initiator.pid = (ptl_pid_t)e.pid;
+    event->initiator = turned(e.nid, (ptl_pid_t)e.pid);
     event->match_bits = habits.mute && e.kind == BELOW_EVENT_REPLY_END ? 0 : e.match_bits;
     event->rlength = e.rlength;
     event->mlength = e.mlength;
@@ -311,6 +319,7 @@ int PtlPutRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length,
                  ptl_hdr_data_t hdr_data) {
     if (ac != 0 || length > PTL_MAX_TRANS_SZ)
         return answer(PTL_FAIL);
+    target = turned(target.nid, target.pid);
     return translated(below_put(record_in(md)->below, local_offset, length, ack == PTL_ACK_REQ, target.nid, target.pid, pt,
                                 match_bits, remote_offset, hdr_data));
 }
@@ -328,6 +337,7 @@ int PtlGetRegion(ptl_handle_md_t md, ptl_size_t local_offset, ptl_size_t length,
         return answer(PTL_FAIL);
     if (habits.send_end && record->eq != NULL)
         later(record->eq, record, match_bits);
+    target = turned(target.nid, target.pid);
     rc = below_get(record->below, local_offset, length, target.nid, target.pid, pt, match_bits, remote_offset);
     return translated(rc);
 }

@@ -6,7 +6,7 @@
 //! Each run adds a line to `soak/exits.tsv`: launcher, mode, path, processes, rank, case, exit code, milliseconds from the
 //! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes a table of them.
 
-use crate::job::{Ended, Job, Launcher};
+use crate::job::{Ended, Launcher, Library};
 use crate::layout::{self, Mode};
 use crate::program::{self, Program};
 use crate::sample::{self, Random};
@@ -14,7 +14,7 @@ use crate::{Case, Trouble};
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// What a case of testexit must end with.
@@ -169,7 +169,11 @@ pub fn cases(seed: u64) -> Vec<Case> {
                 && (s.mode, s.portals, s.nodes, s.rank) == (Mode::Seq, false, 2, 1)
                 && s.row.0 <= 13;
             let p = program.clone();
-            all.push(Case::new(s.name(), plain || taken.contains(&i), move || ends(&p, s)));
+            all.push(Case::new(s.name(), plain || taken.contains(&i), move || {
+                let ended = run(&Library::of(layout::build()), &p, s)?;
+                note(&ended, s).map_err(|e| format!("{}: {e}", times().display()))?;
+                right(&ended, s)
+            }));
         }
     }
     for fault in &program.faults {
@@ -179,34 +183,40 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all
 }
 
-fn run(tree: &Path, program: &Program, s: Setting, fault: Option<&str>) -> Result<Ended, Trouble> {
-    layout::require(tree)?;
+/// The cases with another library, under our launchers: the first and the last of 2 and of 8 processes end first.
+pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
+    let Some(program) = program::named("testexit") else { return Vec::new() };
+    let all = settings(&[Launcher::Gasnetrun, Launcher::PshmNodes]).into_iter();
+    all.filter(|s| [2, 8].contains(&s.nodes) && [0, s.nodes - 1].contains(&s.rank))
+        .map(|s| {
+            let (l, p) = (library.clone(), program.clone());
+            Case::new(format!("{prefix}{}", s.name()), false, move || right(&run(&l, &p, s)?, s))
+        })
+        .collect()
+}
+
+fn run(library: &Library, program: &Program, s: Setting) -> Result<Ended, Trouble> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let mut args = vec!["-l".to_string(), s.rank.to_string(), s.row.0.to_string()];
     if s.mode == Mode::Par {
         args.push("2".to_string());
     }
     let watchdog = Duration::from_secs(60 + 4 * u64::from(s.nodes));
-    let mut job = Job::new(tree, &compiled, &args, s.launcher, s.nodes).watchdog(watchdog).farewells();
+    let mut job = library.job(&compiled, &args, s.launcher, s.nodes)?.watchdog(watchdog).farewells();
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
-    }
-    if let Some(f) = fault {
-        job = job.env("GASNET_TEST_FAULT", f);
     }
     job.run()
 }
 
-fn ends(program: &Program, s: Setting) -> Result<(), Trouble> {
-    let ended = run(&layout::build(), program, s, None)?;
-    note(&ended, s).map_err(|e| format!("{}: {e}", times().display()))?;
+fn right(ended: &Ended, s: Setting) -> Result<(), Trouble> {
     ended.tidy()?;
-    right(&ended, s)?;
-    handled(&ended, s)?;
-    soon(&ended, s)
+    as_expected(ended, s)?;
+    handled(ended, s)?;
+    soon(ended, s)
 }
 
-fn right(ended: &Ended, s: Setting) -> Result<(), Trouble> {
+fn as_expected(ended: &Ended, s: Setting) -> Result<(), Trouble> {
     if !ended.code.is_some_and(|c| s.row.1.met(c)) {
         return Err(ended.trouble(format!("expected {:?}", s.row.1)));
     }
@@ -261,9 +271,10 @@ fn noticed(program: &Program, fault: &str) -> Result<(), Trouble> {
     for &row in ROWS.iter().filter(|r| [1, 3, 10].contains(&r.0)) {
         let (mode, launcher) = (Mode::Seq, Launcher::Gasnetrun);
         let s = Setting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
-        let tree = layout::build_faults();
-        right(&run(&tree, program, s, None)?, s).map_err(|e| format!("without the fault: {e}"))?;
-        if right(&run(&tree, program, s, Some(fault))?, s).is_err() {
+        let library = Library::of(layout::build_faults());
+        as_expected(&run(&library, program, s)?, s).map_err(|e| format!("without the fault: {e}"))?;
+        let faulty = library.told("GASNET_TEST_FAULT", fault);
+        if as_expected(&run(&faulty, program, s)?, s).is_err() {
             return Ok(());
         }
     }

@@ -124,6 +124,39 @@ pub struct Job {
     marker: String,
 }
 
+/// A built library, and what its jobs are told.
+#[derive(Clone)]
+pub struct Library {
+    tree: PathBuf,
+    env: Vec<(&'static str, String)>,
+}
+
+impl Library {
+    /// The library of a build tree.
+    pub fn of(tree: PathBuf) -> Library {
+        Library { tree, env: Vec::new() }
+    }
+
+    /// Sets an environment variable for its jobs.
+    pub fn told(mut self, name: &'static str, value: impl Into<String>) -> Library {
+        self.env.push((name, value.into()));
+        self
+    }
+
+    /// [`Job::new`] with this library.
+    pub fn job(
+        &self,
+        program: &Path,
+        args: &[String],
+        launcher: Launcher,
+        nodes: u32,
+    ) -> Result<Job, Trouble> {
+        layout::require(&self.tree)?;
+        let job = Job::new(&self.tree, program, args, launcher, nodes);
+        Ok(self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
+    }
+}
+
 /// How a job ended.
 pub struct Ended {
     /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog did.

@@ -2,7 +2,7 @@
 //! the rest ends soon, with a code that is not 0 and a message that names the rank; also when a process had forked a
 //! child that lives on.
 
-use crate::job::{Ended, Job, Launcher};
+use crate::job::{Ended, Launcher, Library};
 use crate::layout::{self, Mode};
 use crate::{Case, Trouble};
 use std::fs;
@@ -60,24 +60,32 @@ const POINTS: &[(&str, u32)] = &[
     ("unlink.closing", 100),
 ];
 
-/// Launchers x paths x victims, and the same with living children; points of a delivery, with living children.
+/// Points of a delivery, with living children; and [`over`] the ordinary library.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for &(point, passage) in POINTS {
         let name = format!("kill::point::{point}");
         all.push(Case::new(name, true, move || killed_at(point, passage)));
     }
+    all.extend(over(&Library::of(layout::build()), ""));
+    all
+}
+
+/// Launchers x paths x victims, and the same with living children.
+pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
+    let mut all = Vec::new();
     for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
         for portals in [false, true] {
             for victim in [0, NODES - 1] {
                 for children in [false, true] {
                     let name = format!(
-                        "kill::{}::{}::rank{victim}{}",
+                        "{prefix}kill::{}::{}::rank{victim}{}",
                         if portals { "portals" } else { "cross" },
                         launcher.name(),
                         if children { "::with_children" } else { "" }
                     );
-                    all.push(Case::new(name, true, move || killed(launcher, portals, victim, children)));
+                    let l = library.clone();
+                    all.push(Case::new(name, true, move || killed(&l, launcher, portals, victim, children)));
                 }
             }
         }
@@ -85,10 +93,15 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-fn killed(launcher: Launcher, portals: bool, victim: u32, children: bool) -> Result<(), Trouble> {
-    let program = traffic()?;
+fn killed(
+    library: &Library,
+    launcher: Launcher,
+    portals: bool,
+    victim: u32,
+    children: bool,
+) -> Result<(), Trouble> {
     let args: Vec<String> = if children { vec!["fork".to_string()] } else { Vec::new() };
-    let mut job = Job::new(&layout::build(), &program, &args, launcher, NODES);
+    let mut job = library.job(&traffic()?, &args, launcher, NODES)?;
     if portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
@@ -98,9 +111,9 @@ fn killed(launcher: Launcher, portals: bool, victim: u32, children: bool) -> Res
 
 fn killed_at(point: &str, passage: u32) -> Result<(), Trouble> {
     const VICTIM: u32 = 1;
-    layout::require(&layout::build_faults())?;
     let args = ["fork".to_string(), VICTIM.to_string()];
-    let job = Job::new(&layout::build_faults(), &traffic()?, &args, Launcher::Gasnetrun, NODES)
+    let job = Library::of(layout::build_faults())
+        .job(&traffic()?, &args, Launcher::Gasnetrun, NODES)?
         .env("GASNET_SUPERNODE_MAXSIZE", "1")
         // Who waits sleeps, so that doorbells are rung.
         .env("GASNET_WAITMODE", "BLOCK")

@@ -1,12 +1,11 @@
 //! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals} x thread modes x launchers, and
 //! with each of its planted faults, which it must notice.
 
-use crate::job::{Ended, Job, Launcher};
+use crate::job::{Ended, Job, Launcher, Library};
 use crate::layout::{self, Mode};
 use crate::program::{self, Fault, Program};
 use crate::sample::{self, Random};
 use crate::{Case, Trouble};
-use std::path::Path;
 use std::time::Duration;
 
 /// Programs that are run in cases of their own.
@@ -60,7 +59,9 @@ pub fn cases(seed: u64) -> Vec<Case> {
         for (i, s) in settings.iter().enumerate() {
             let (p, s) = (program.clone(), *s);
             let name = format!("{}::{}", p.name, s.name());
-            all.push(Case::new(name, taken.contains(&i), move || sound(&p, s)));
+            all.push(Case::new(name, taken.contains(&i), move || {
+                sound(&Library::of(layout::build()), &p, s)
+            }));
         }
         for fault in &program.faults {
             let settings = fault_settings(&program, fault);
@@ -99,6 +100,14 @@ pub(crate) fn settings(program: &Program) -> Vec<Setting> {
     all
 }
 
+/// Many more processes than CPUs, if the program allows of so many.
+pub(crate) fn crowded(program: &Program) -> Vec<Setting> {
+    const PROCESSES: u32 = 16;
+    let (mode, launcher) = (program.modes[0], Launcher::Gasnetrun);
+    let both = [Way::Cross, Way::Portals].map(|path| Setting { mode, path, launcher, nodes: PROCESSES });
+    if program.nodes.allow(PROCESSES) { both.to_vec() } else { Vec::new() }
+}
+
 /// The settings in which a fault leaves a trace: two processes, or as few as the program runs with.
 fn fault_settings(program: &Program, fault: &Fault) -> Vec<Setting> {
     let nodes = (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
@@ -113,10 +122,9 @@ fn fault_settings(program: &Program, fault: &Fault) -> Vec<Setting> {
     all
 }
 
-fn job(tree: &Path, program: &Program, s: Setting) -> Result<Job, Trouble> {
-    layout::require(tree)?;
+fn job(library: &Library, program: &Program, s: Setting) -> Result<Job, Trouble> {
     let compiled = layout::compiled(&program.source, s.mode)?;
-    let mut job = Job::new(tree, &compiled, &program.args, s.launcher, s.nodes);
+    let mut job = library.job(&compiled, &program.args, s.launcher, s.nodes)?;
     for (name, value) in &program.env {
         job = job.env(name, value);
     }
@@ -127,22 +135,8 @@ fn job(tree: &Path, program: &Program, s: Setting) -> Result<Job, Trouble> {
 }
 
 /// A run that must pass.
-fn sound(program: &Program, s: Setting) -> Result<(), Trouble> {
-    sound_on(&layout::build(), program, s, &[])
-}
-
-/// A run with the library of this tree and with these variables, which must pass.
-pub(crate) fn sound_on(
-    tree: &Path,
-    program: &Program,
-    s: Setting,
-    env: &[(String, String)],
-) -> Result<(), Trouble> {
-    let mut job = job(tree, program, s)?.watchdog(Duration::from_secs(300));
-    for (name, value) in env {
-        job = job.env(name, value);
-    }
-    let ended = job.run()?;
+pub(crate) fn sound(library: &Library, program: &Program, s: Setting) -> Result<(), Trouble> {
+    let ended = job(library, program, s)?.watchdog(Duration::from_secs(300)).run()?;
     passed(program, &ended)?;
     travelled(program, s, &ended)
 }
@@ -193,12 +187,12 @@ fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble
 
 /// A run with a planted fault: the same build must pass without it, and fail with it.
 fn noticed(program: &Program, fault: &str, s: Setting) -> Result<(), Trouble> {
-    let tree = layout::build_faults();
-    let control = job(&tree, program, s)?.watchdog(Duration::from_secs(300)).run()?;
+    let library = Library::of(layout::build_faults());
+    let control = job(&library, program, s)?.watchdog(Duration::from_secs(300)).run()?;
     passed(program, &control).map_err(|e| format!("without the fault: {e}"))?;
     // A lost message ends in the program's own watchdog; how long it waits follows from how long it takes without.
     let stall = 3 + 5 * control.time.as_secs();
-    let ended = job(&tree, program, s)?
+    let ended = job(&library, program, s)?
         .env("GASNET_TEST_FAULT", fault)
         .env("GASNET_TEST_STALL", stall.to_string())
         .watchdog(Duration::from_secs(3 * stall))

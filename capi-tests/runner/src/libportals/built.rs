@@ -1,0 +1,304 @@
+//! What the build finds of a libportals, binds and refuses, and the archives of the libraries in one program.
+
+use super::{EVERY_HABIT, include, network, place, with_habits, write};
+use crate::job::{Job, Launcher};
+use crate::layout::{self, Mode, compiler, succeed};
+use crate::{Case, Trouble, program};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Cases of the build with both networks.
+pub(super) fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
+        all.push(Case::new(format!("libportals::{name}"), true, run));
+    };
+    add("layouts_and_values_that_bindgen_sees", || {
+        bindgen_sees_what_is_there(&layout::build_libportals(), "PTL_NO_ACK_REQ")
+    });
+    add("what_is_no_libportals_is_refused", what_is_no_libportals_is_refused);
+    add("both_archives_in_one_program", both_archives_in_one_program);
+    add("an_installed_libportals3_is_whole", an_installed_libportals3_is_whole);
+    all
+}
+
+/// Cases of the build over libportals-contrary.
+pub(super) fn cases_of_contrary() -> Vec<Case> {
+    let layouts = || bindgen_sees_what_is_there(&layout::build_contrary(), "PTL_NOACK_REQ");
+    vec![
+        Case::new("contrary::layouts_and_values_that_bindgen_sees".into(), true, layouts),
+        Case::new("contrary::both_archives_in_one_program".into(), true, archives_of_contrary),
+    ]
+}
+
+/// Sizes, offsets and values in the binding are those of the header; a test of portals3-c compares its header with the crate.
+fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Trouble> {
+    let path = tree.join("lib/.libportals.rs");
+    let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut c = "#include <portals/portals3.h>\n#include <stddef.h>\n".to_string();
+    let (mut layouts, mut values) = (0, 0);
+    // ["Size of ptl_md_t"][...- 56usize]; and ["Offset of field: ptl_md_t::start"][... - 0usize];
+    for item in text.split("[\"").skip(1) {
+        let (Some((what, _)), Some(number)) = (item.split_once("\"]"), number_before(item, "usize]")) else {
+            continue;
+        };
+        let check = if let Some(name) = what.strip_prefix("Size of ") {
+            format!("sizeof({name})")
+        } else if let Some(field) = what.strip_prefix("Offset of field: ") {
+            let (name, member) = field.split_once("::").ok_or("an offset without a member")?;
+            format!("offsetof({name}, {})", member.strip_suffix('_').unwrap_or(member))
+        } else {
+            continue;
+        };
+        if check.contains("ptl_") && !check.contains("gasneti") {
+            layouts += 1;
+            let _ = writeln!(c, "typedef char layout_{layouts}[{check} == {number} ? 1 : -1];");
+        }
+    }
+    for item in text.split("pub const GASNETI_PTL_").skip(1) {
+        let Some((name, rest)) = item.split_once(':') else { continue };
+        let Some((_, value)) = rest.split_once('=') else { continue };
+        let value = value.split(';').next().unwrap_or_default().trim();
+        let name = match name.trim() {
+            "NO_ACK_REQ" => no_ack_req.to_string(),
+            // What this library makes of several names, or of none.
+            "MAX_TRANSFER" | "MD_AUTO_UNLINK" => continue,
+            name => format!("PTL_{name}"),
+        };
+        values += 1;
+        let _ = writeln!(c, "typedef char value_{values}[(long long){name} == {value}LL ? 1 : -1];");
+    }
+    if layouts < 30 || values < 25 {
+        return Err(format!("{}: only {layouts} layouts and {values} values", path.display()));
+    }
+    let source = write("layout.c", &c)?;
+    let mut cc = compiler();
+    cc.args(["-std=gnu99", "-fsyntax-only", "-I"]).arg(include(tree)).arg(&source);
+    succeed(cc).map(|_| ())
+}
+
+/// The number that ends just before `end`.
+fn number_before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
+    let head = &text[..text.find(end)?];
+    let start = head.rfind(|c: char| !c.is_ascii_digit())? + 1;
+    Some(&head[start..])
+}
+
+/// testam, linked with the archive of our library and with these.
+fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, Trouble> {
+    let p = program::named("testam").ok_or("testam.c is missing")?;
+    let binary = place()?.join(name);
+    let mut cc = compiler();
+    cc.args(["-std=gnu99", "-O2"]).args(Mode::Seq.defines()).arg("-I").arg(tree.join("include"));
+    cc.arg("-I").arg(layout::root().join("capi-tests")).arg(p.source).arg("-o").arg(&binary);
+    cc.arg(tree.join("lib/libgasnet.a")).args(archives);
+    cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
+    succeed(cc)?;
+    let mut needed = Command::new("readelf");
+    needed.arg("-d").arg(&binary);
+    let text = succeed(needed)?;
+    if text.contains("libportals") || text.contains("libgasnet") {
+        return Err(format!("{}: it needs a shared library of ours:\n{text}", binary.display()));
+    }
+    Ok(binary)
+}
+
+fn passes_as(job: Job, name: &str) -> Result<(), Trouble> {
+    let ended = job.run()?;
+    ended.tidy()?;
+    if ended.code == Some(0) && ended.says(&format!("{name}: PASS")) {
+        Ok(())
+    } else {
+        Err(ended.trouble("it did not pass"))
+    }
+}
+
+/// libgasnet.a and libportals3.a have each a Portals and a Rust runtime of their own, and names that are the same.
+fn both_archives_in_one_program() -> Result<(), Trouble> {
+    let tree = layout::build_libportals();
+    let binary = linked_with(&tree, &[&tree.join("portals/lib/libportals3.a")], "archives")?;
+    for name in ["libportals", "emulation"] {
+        let job = network(name).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?;
+        passes_as(job.env("GASNET_SUPERNODE_MAXSIZE", "1"), "testam")?;
+    }
+    Ok(())
+}
+
+/// The same with a libportals alone.
+fn archives_of_contrary() -> Result<(), Trouble> {
+    let tree = layout::build_contrary();
+    let sources = layout::root().join("capi-tests/contrary");
+    let mut objects = Vec::new();
+    for name in ["contrary", "below"] {
+        let object = place()?.join(name).with_extension("o");
+        let mut cc = compiler();
+        cc.args(["-std=gnu99", "-O2", "-c", "-I"]).arg(sources.join("include"));
+        cc.arg("-I").arg(tree.join("below/include")).arg(sources.join(name).with_extension("c"));
+        cc.arg("-o").arg(&object);
+        succeed(cc)?;
+        objects.push(object);
+    }
+    let archive = place()?.join("libcontrary.a");
+    let mut ar = Command::new("ar");
+    ar.arg("crs").arg(&archive).args(&objects);
+    succeed(ar)?;
+    // It loads libportals3 when it is initialised.
+    let below = format!("-Wl,-rpath,{}", tree.join("below/lib").display());
+    let binary = linked_with(&tree, &[&archive, Path::new(&below)], "archives-contrary")?;
+    passes_as(with_habits(EVERY_HABIT).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?, "testam")
+}
+
+/// `make install-portals` leaves all that a program needs, under the prefix that it names.
+fn an_installed_libportals3_is_whole() -> Result<(), Trouble> {
+    let stage = place()?.join("stage");
+    let _ = fs::remove_dir_all(&stage);
+    let mut make = Command::new("make");
+    make.arg("--no-print-directory").arg("-C").arg(layout::root()).arg("install-portals");
+    make.arg(format!("DESTDIR={}", stage.display())).arg("PREFIX=/opt/portals3");
+    // As ci/build.sh has built it: nothing is compiled again.
+    make.env("CARGO_TARGET_DIR", layout::root().join("target/libportals"));
+    make.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    make.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
+    succeed(make)?;
+    let prefix = stage.join("opt/portals3");
+    let ask = |what: &[&str]| -> Result<Vec<String>, Trouble> {
+        let mut pkg_config = Command::new("pkg-config");
+        pkg_config.args(what).arg("portals3").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
+        let text = succeed(pkg_config)?;
+        Ok(text
+            .split_whitespace()
+            .map(|w| w.replace("/opt/portals3", &prefix.display().to_string()))
+            .collect())
+    };
+    if ask(&["--variable=prefix"])? != [prefix.display().to_string()] {
+        return Err("portals3.pc names another prefix than /opt/portals3".into());
+    }
+    let binary = place()?.join("ring-installed");
+    let mut cc = compiler();
+    cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L"]).args(ask(&["--cflags"])?);
+    cc.arg(layout::root().join("portals/capi-tests/ring.c")).arg("-o").arg(&binary).args(ask(&["--libs"])?);
+    succeed(cc)?;
+    let mut job = Command::new(prefix.join("bin/ptlrun"));
+    job.args(["-n", "3"]).arg(&binary);
+    let text = succeed(job)?;
+    if text.contains("ring: PASS") {
+        Ok(())
+    } else {
+        Err(format!("the ring over the installed library: {text}"))
+    }
+}
+
+/// What the build says to places that have no libportals. It is asked alone, without compiling the library again.
+fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
+    let dir = place()?.join("refused");
+    let _ = fs::remove_dir_all(&dir);
+    let prefix = |name: &str, header: Option<(&str, &str)>| -> Result<PathBuf, Trouble> {
+        let p = dir.join(name);
+        let write = |file: PathBuf, text: &str| {
+            fs::create_dir_all(file.parent().expect("a directory")).and_then(|()| fs::write(&file, text))
+        };
+        let done = write(p.join("lib/libportals.so"), "").and_then(|()| match header {
+            Some((file, text)) => write(p.join("include").join(file), text),
+            None => Ok(()),
+        });
+        done.map_err(|e| format!("{}: {e}", p.display()))?;
+        Ok(p)
+    };
+    let ours = layout::root().join("portals/capi/include/portals3.h");
+    let header = fs::read_to_string(&ours).map_err(|e| format!("{}: {e}", ours.display()))?;
+    let less = header.replace("int PtlMEInsert(", "int PtlMEInsertNot(");
+    let no_ack = header.replace("PTL_NO_ACK_REQ", "PTL_ACK_NEVER");
+    // A library without a symbol: an object file in its place will do.
+    let lacking = prefix("lacking", Some(("portals3.h", &header)))?;
+    let functions: String = header
+        .lines()
+        .filter_map(|l| l.strip_prefix("int Ptl").and_then(|l| l.split('(').next()))
+        .filter(|f| *f != "GetRegion")
+        .fold(String::new(), |all, f| all + &format!("int Ptl{f}(void) {{ return 0; }}\n"));
+    let source = dir.join("lacking.c");
+    fs::write(&source, functions).map_err(|e| format!("{}: {e}", source.display()))?;
+    let mut cc = compiler();
+    cc.args(["-shared", "-fPIC", "-w"]).arg(&source).arg("-o").arg(lacking.join("lib/libportals.so"));
+    succeed(cc)?;
+
+    let cases: [(PathBuf, &[&str]); 6] = [
+        (dir.join("nothing"), &["nothing", "neither libportals3 nor libportals"]),
+        (prefix("headless", None)?, &["headless", "neither portals/portals3.h nor portals3.h"]),
+        (
+            prefix("four", Some(("portals4.h", "#define PTL_LE_OP_PUT 1\n")))?,
+            &["four/include/portals4.h", "Portals 4", "PtlMEInsert"],
+        ),
+        (prefix("less", Some(("portals3.h", &less)))?, &["less/include/portals3.h", "no PtlMEInsert,"]),
+        (
+            prefix("no_ack", Some(("portals3.h", &no_ack)))?,
+            &["no_ack/include/portals3.h", "PTL_NO_ACK_REQ or PTL_NOACK_REQ"],
+        ),
+        (lacking, &["lacking/lib/libportals.so", "the library has no PtlGetRegion"]),
+    ];
+    for (path, lines) in cases {
+        let text = build_script(&[("PORTALS_PREFIX", &path.display().to_string())])?;
+        let said: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("cargo::error=")).collect();
+        if said.len() != 1 || lines.iter().any(|line| !said[0].contains(line)) {
+            return Err(format!("{}: expected one line with {lines:?}, got {said:?}", path.display()));
+        }
+    }
+    let prefix = layout::build_libportals().join("portals").display().to_string();
+    let text = build_script(&[("PORTALS_PREFIX", &prefix), ("LIBCLANG_PATH", "/nowhere")])?;
+    if !text.contains("cargo::error=libclang is missing") || !text.contains("libclang-dev") {
+        return Err(format!("without libclang: {text}"));
+    }
+    found_in_three_ways()?;
+    let text = build_script(&[("PORTALS_INCLUDE", "/usr/include")])?;
+    if !text.contains("cargo::error=PORTALS_INCLUDE is set without PORTALS_LIBS") {
+        return Err(format!("PORTALS_INCLUDE alone: {text}"));
+    }
+    Ok(())
+}
+
+/// By prefix, by flags, by pkg-config.
+fn found_in_three_ways() -> Result<(), Trouble> {
+    let prefix = layout::build_libportals().join("portals");
+    let (include, lib) =
+        (prefix.join("include").display().to_string(), prefix.join("lib").display().to_string());
+    let flags = format!("-L{lib} -lportals3");
+    let ways: [&[(&str, &str)]; 3] = [
+        &[("PORTALS_PREFIX", &prefix.display().to_string())],
+        &[("PORTALS_INCLUDE", &include), ("PORTALS_LIBS", &flags)],
+        &[("PKG_CONFIG_PATH", &format!("{lib}/pkgconfig"))],
+    ];
+    for way in ways {
+        let text = build_script(way)?;
+        let found = format!("cargo::rustc-link-search=native={lib}");
+        if text.contains("cargo::error") || !text.contains(&found) {
+            return Err(format!("{way:?}: {text}"));
+        }
+    }
+    Ok(())
+}
+
+/// What build.rs prints with these variables.
+fn build_script(variables: &[(&str, &str)]) -> Result<String, Trouble> {
+    let dir = layout::root().join("target/libportals/release/build");
+    let script = fs::read_dir(&dir)
+        .map_err(|e| format!("{}: {e}", dir.display()))?
+        .flatten()
+        .filter(|e| e.file_name().to_string_lossy().starts_with("gasnet-"))
+        .map(|e| e.path().join("build-script-build"))
+        .filter(|p| p.exists())
+        .max_by_key(|p| fs::metadata(p).and_then(|m| m.modified()).ok())
+        .ok_or_else(|| format!("{}: no build script of gasnet", dir.display()))?;
+    let out = place()?.join("out");
+    fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
+    let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    let mut command = Command::new(script);
+    command.current_dir(layout::root()).env_remove("PORTALS_PREFIX").env_remove("PORTALS_INCLUDE");
+    command.env_remove("PORTALS_LIBS").env("OUT_DIR", out).env("TARGET", &target).env("HOST", &target);
+    command.env("OPT_LEVEL", "1").env("PROFILE", "release").env("DEBUG", "false");
+    command.env("CARGO_CFG_TARGET_ARCH", std::env::consts::ARCH).env("CARGO_CFG_TARGET_OS", "linux");
+    command.env("CARGO_CFG_TARGET_ENV", "gnu").env("CARGO_CFG_TARGET_FEATURE", "");
+    command.env("CARGO_MANIFEST_DIR", layout::root()).envs(variables.iter().copied());
+    let output = command.output().map_err(|e| format!("build script: {e}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+}

@@ -1,0 +1,205 @@
+//! The C test programs over a real libportals: that of this repository, bound by its header alone (`build-libportals`, which
+//! has the emulation too), and one that does everything else than ours does (`build-contrary`, which has nothing else).
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `built` | what the build finds, binds and refuses |
+//! | `start` | what `gasnet_init` refuses, and that jobs run on the library that is named |
+//! | `ranks` | where the addresses of the processes come from |
+//!
+//! Only where these trees have been made: they need libclang.
+
+mod built;
+mod ranks;
+mod start;
+
+use crate::job::{Ended, Job, Launcher, Library};
+use crate::layout::{self, Mode};
+use crate::matrix::{self, Setting, Way};
+use crate::program::{self, Program};
+use crate::sample::Random;
+use crate::{Case, Trouble, exits, kills};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Programs of a network in a short run.
+const SAMPLE: usize = 7;
+
+/// Habits of libportals-contrary that the library must live with, alone and all together.
+const HABITS: &[&str] =
+    &["", "send_end", "mute", "negated", "dup", "eq_in_use", "md_in_use", "high", "in_calls", EVERY_HABIT];
+const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,in_calls";
+
+/// One case per program, setting and network; per program and habits of libportals-contrary; per way to end or to be
+/// killed; and what the build and gasnet_init refuse.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let mut all = Vec::new();
+    let built = |tree: &Path| tree.join("lib/libgasnet.so").exists();
+    if built(&layout::build_libportals()) {
+        all.extend(chosen(seed, "libportals", SAMPLE));
+        all.extend(chosen(seed, "emulation", 2));
+        all.extend(built::cases());
+        all.extend(start::cases());
+        all.extend(ranks::cases());
+    }
+    if built(&layout::build_contrary()) {
+        all.extend(contrary(seed));
+        all.extend(built::cases_of_contrary());
+        all.extend(start::cases_of_contrary());
+        all.extend(ranks::cases_of_contrary());
+    }
+    all
+}
+
+/// The programs that run in settings of their own.
+fn programs() -> Vec<Program> {
+    program::all().into_iter().filter(matrix::has_settings).collect()
+}
+
+/// The network of this name, where there are two.
+fn network(name: &str) -> Library {
+    Library::of(layout::build_libportals()).told("GASNET_NETWORK", name)
+}
+
+/// libportals-contrary with these habits.
+fn with_habits(habits: &str) -> Library {
+    let library = Library::of(layout::build_contrary()).told("CONTRARY", habits);
+    if habits.contains("in_calls") { library.told("PTL_ATTACH", "0") } else { library }
+}
+
+/// The programs over a network that is chosen when the job starts.
+fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<Case> {
+    let mut runs: Vec<(Program, Setting)> = Vec::new();
+    for p in programs() {
+        // The emulation has a table of its own; here it only must not mind its neighbour.
+        let settings = matrix::settings(&p).into_iter().filter(|s| name == "libportals" || s.nodes == 2);
+        runs.extend(settings.map(|s| (p.clone(), s)));
+    }
+    // A sample of few: each program at most once, and none of the many processes that spin.
+    let mut order: Vec<usize> = (0..runs.len()).collect();
+    Random::new(seed, name).shuffle(&mut order);
+    let mut taken: Vec<usize> = Vec::new();
+    for i in order {
+        let other = |j: &usize| runs[*j].0.name != runs[i].0.name;
+        if taken.len() < sample && runs[i].1.nodes <= 4 && taken.iter().all(other) {
+            taken.push(i);
+        }
+    }
+    let prefix = format!("both::{name}::");
+    let library = network(name);
+    let mut all: Vec<Case> = runs
+        .into_iter()
+        .enumerate()
+        .map(|(i, (p, s))| {
+            let library = library.clone();
+            let name = format!("{prefix}{}::{}", p.name, s.name());
+            Case::new(name, taken.contains(&i), move || matrix::sound(&library, &p, s))
+        })
+        .collect();
+    if name == "libportals" {
+        all.extend(ends(seed, &library, &prefix));
+    }
+    all
+}
+
+/// Crowds, exits and kills over a library; of each table one in a short run.
+fn ends(seed: u64, library: &Library, prefix: &str) -> Vec<Case> {
+    let mut crowds = Vec::new();
+    for p in programs() {
+        for s in matrix::crowded(&p) {
+            let (p, library) = (p.clone(), library.clone());
+            let name = format!("{prefix}{}::{}", p.name, s.name());
+            crowds.push(Case::new(name, false, move || matrix::sound(&library, &p, s)));
+        }
+    }
+    let mut random = Random::new(seed, prefix);
+    let mut all = Vec::new();
+    for mut table in [crowds, exits::over(library, prefix), kills::over(library, prefix)] {
+        random.shuffle(&mut table);
+        for (i, case) in table.iter_mut().enumerate() {
+            case.sampled = i == 0;
+        }
+        all.extend(table);
+    }
+    all
+}
+
+/// The programs over libportals-contrary: all habits in both ways, with numbers of processes and modes that the seed chooses.
+/// In a short run each habit once, with another program each.
+fn contrary(seed: u64) -> Vec<Case> {
+    let mut random = Random::new(seed, "contrary");
+    let mut all = Vec::new();
+    let mut programs = programs();
+    random.shuffle(&mut programs);
+    for (i, p) in programs.into_iter().enumerate() {
+        let mut settings = matrix::settings(&p);
+        random.shuffle(&mut settings);
+        for way in [Way::Cross, Way::Portals] {
+            let settings = settings.iter().filter(|s| s.path == way && s.nodes <= 4).cycle();
+            for (j, (habits, s)) in HABITS.iter().zip(settings).enumerate() {
+                let (p, s, library) = (p.clone(), *s, with_habits(habits));
+                let called = if habits.is_empty() { "none" } else { habits };
+                let name = format!("contrary::{}::{called}::{}", p.name, s.name());
+                let sampled = i == j && way == Way::Portals;
+                all.push(Case::new(name, sampled, move || matrix::sound(&library, &p, s)));
+            }
+        }
+    }
+    all.extend(ends(seed, &with_habits(EVERY_HABIT), "contrary::every_habit::"));
+    all
+}
+
+/// A job of testhello.
+fn hello(library: &Library, nodes: u32) -> Result<Job, Trouble> {
+    let p = program::named("testhello").ok_or("testhello.c is missing")?;
+    library.job(&layout::compiled(&p.source, Mode::Seq)?, &p.args, Launcher::Gasnetrun, nodes)
+}
+
+fn passes(ended: &Ended) -> Result<(), Trouble> {
+    ended.tidy()?;
+    if ended.code == Some(0) && ended.says("testhello: PASS") {
+        Ok(())
+    } else {
+        Err(ended.trouble("it did not pass"))
+    }
+}
+
+fn fails(ended: &Ended, lines: &[&str]) -> Result<(), Trouble> {
+    ended.tidy()?;
+    if ended.code == Some(0) {
+        return Err(ended.trouble("it passed"));
+    }
+    match lines.iter().find(|line| !ended.output.contains(**line)) {
+        Some(line) => Err(ended.trouble(format!("it does not say {line:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// Where these tests build.
+fn place() -> Result<PathBuf, Trouble> {
+    let dir = layout::build_libportals().join("tests");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+/// Writes a source file there.
+fn write(name: &str, text: &str) -> Result<PathBuf, Trouble> {
+    let path = place()?.join(name);
+    fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    Ok(path)
+}
+
+/// Compiles a C file there into a shared library against the header in this directory.
+fn shared_library(source: &Path, include: &Path, name: &str) -> Result<PathBuf, Trouble> {
+    let library = place()?.join(name);
+    let mut cc = layout::compiler();
+    cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(include);
+    cc.arg(source).arg("-o").arg(&library).arg("-ldl");
+    layout::succeed(cc)?;
+    Ok(library)
+}
+
+/// The directory of the header that a tree over a libportals was built with.
+fn include(tree: &Path) -> PathBuf {
+    tree.join("portals/include")
+}

@@ -1,0 +1,98 @@
+//! Where the addresses of the processes come from, if the processes need not tell each other: the system of XT-class machines
+//! (`capi-tests/contrary/system.c` has its functions) or the rank map of a launcher. A source that contradicts PtlGetId is refused.
+
+use super::{fails, hello, include, network, passes, place, with_habits, write};
+use crate::job::{Job, Launcher, Library};
+use crate::layout::{self, Mode, compiler, succeed};
+use crate::{Case, Trouble, program};
+use std::path::{Path, PathBuf};
+
+/// Cases of the build with both networks.
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        Case::new("libportals::addresses_from_the_system".into(), true, || {
+            from_the_system(&network("libportals"), &layout::build_libportals(), "0, 0", "0, 1")
+        }),
+        Case::new("libportals::addresses_from_a_rank_map".into(), true, || {
+            from_a_rank_map(&network("libportals"))
+        }),
+    ]
+}
+
+/// Cases of the build over libportals-contrary, whose addresses are the highest that there are.
+pub(super) fn cases_of_contrary() -> Vec<Case> {
+    vec![
+        Case::new("contrary::addresses_from_the_system".into(), true, || {
+            let nids = "0xfffffff0, 0xfffffff0";
+            from_the_system(&with_habits("high"), &layout::build_contrary(), nids, "0xfffe, 0xfffd")
+        }),
+        Case::new("contrary::addresses_from_a_rank_map".into(), true, || from_a_rank_map(&with_habits(""))),
+    ]
+}
+
+/// The functions of a system, in a library to be preloaded.
+fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<PathBuf, Trouble> {
+    let name = tree.file_name().unwrap_or_default().to_string_lossy();
+    let library = place()?.join(format!("system-{}-{name}.so", functions.concat()));
+    let mut cc = compiler();
+    cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(include(tree));
+    cc.args(functions).arg(format!("-DNIDS={nids}")).arg(format!("-DPIDS={pids}"));
+    cc.arg(layout::root().join("capi-tests/contrary/system.c")).arg("-o").arg(&library);
+    succeed(cc)?;
+    Ok(library)
+}
+
+fn from_the_system(library: &Library, tree: &Path, nids: &str, pids: &str) -> Result<(), Trouble> {
+    let job = |functions: &[&str], nodes: u32, fault: &str| -> Result<Job, Trouble> {
+        let preloaded = system(tree, functions, nids, pids)?;
+        Ok(hello(library, nodes)?
+            .env("LD_PRELOAD", preloaded)
+            .env("SYSTEM", fault)
+            .env("GASNET_SUPERNODE_MAXSIZE", "1"))
+    };
+    let (cnos, pmi, both): (&[&str], &[&str], &[&str]) = (&["-DCNOS"], &["-DPMI"], &["-DCNOS", "-DPMI"]);
+    for functions in [cnos, pmi, both] {
+        passes(&job(functions, 2, "")?.run()?)?;
+    }
+    // Where both are there, PMI counts.
+    passes(&job(both, 2, "cnos_lies")?.run()?)?;
+    let refused: [(&[&str], u32, &str, &[&str]); 5] = [
+        (cnos, 2, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
+        (cnos, 3, "", &["cnos_get_nidpid_map tells of 2 processes, but the job has 3"]),
+        (cnos, 2, "cnos_fails", &["cnos_get_nidpid_map tells of -1 processes"]),
+        (both, 2, "pmi_lies", &["PMI_CNOS_Get_nidpid_map: rank", "but PtlGetId says"]),
+        (pmi, 2, "pmi_fails", &["PMI_CNOS_Get_nidpid_map failed: 1"]),
+    ];
+    for (functions, nodes, fault, lines) in refused {
+        fails(&job(functions, nodes, fault)?.run()?, lines)?;
+    }
+    Ok(())
+}
+
+/// A launcher that tells the library who is where: each rank starts the program with what the library wants to know. Its
+/// memory file is that of our launcher.
+const LAUNCHER: &str = "\
+    IFS=,; set -- \"$1\" $GASNET_SPAWN_FDS\n\
+    export PTL_MY_RID=$2 PTL_NIDMAP=\"$NIDS\" PTL_PIDMAP=\"$PIDS\" PTL_FABRIC_FD=$6\n\
+    exec \"$1\"\n";
+
+fn from_a_rank_map(library: &Library) -> Result<(), Trouble> {
+    let script = write("launcher.sh", LAUNCHER)?;
+    let p = program::named("testhello").ok_or("testhello.c is missing")?;
+    let binary = layout::compiled(&p.source, Mode::Seq)?;
+    let arguments = [script, binary].map(|path| path.display().to_string());
+    let job = |nodes: u32, nids: &str, pids: &str| -> Result<Job, Trouble> {
+        Ok(library
+            .job(Path::new("/bin/sh"), &arguments, Launcher::Gasnetrun, nodes)?
+            .env("GASNET_SUPERNODE_MAXSIZE", "1")
+            .env("NIDS", nids)
+            .env("PIDS", pids))
+    };
+    passes(&job(3, "0:0:0", "0:1:2")?.run()?)?;
+    fails(&job(2, "0:0:0", "0:1:2")?.run()?, &["PTL_NIDMAP tells of 3 processes, but the job has 2"])?;
+    // A rank that somebody else gave.
+    fails(
+        &hello(library, 2)?.env("PTL_MY_RID", "7").run()?,
+        &["PTL_MY_RID=7", "start the job with gasnetrun"],
+    )
+}
