@@ -10,7 +10,8 @@ use ::core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 /// What ends the job after a fatal message; a `fn(i32) -> !`, null for the default.
 static EXIT: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
-
+/// What leaves this process if the job turns out to be ending already; a `fn()`, null for nothing.
+static ENDING: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
 /// What is done between a fatal message and the end; a `fn()`, null for nothing.
 static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
 
@@ -32,6 +33,11 @@ pub fn rank() -> Option<u32> {
 /// Sets what ends the job after a fatal message; until then it is `_exit`.
 pub fn set_exit(exit: fn(i32) -> !) {
     EXIT.store(exit as *mut (), Ordering::Release);
+}
+
+/// Sets what waits a moment for the end of the job, and does not return if it comes.
+pub fn set_ending(ending: fn()) {
+    ENDING.store(ending as *mut (), Ordering::Release);
 }
 
 /// Text under construction on the stack; what does not fit is cut, and a cut text still ends its last line.
@@ -106,15 +112,27 @@ pub fn fatal_line(cause: fmt::Arguments<'_>) {
     emit("FATAL ERROR", cause, None);
 }
 
-/// Ends the job with exit code 1 after telling why and what to do.
-pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
-    emit("FATAL ERROR", cause, Some(remedy));
-    let hook = AFTER_FATAL.load(Ordering::Acquire);
+/// Calls what a hook holds, if anything.
+fn call(hook: &AtomicPtr<()>) {
+    let hook = hook.load(Ordering::Acquire);
     if !hook.is_null() {
-        // SAFETY: AFTER_FATAL only ever holds null or a `fn()` stored by `set_after_fatal`.
+        // SAFETY: ENDING and AFTER_FATAL only ever hold null or a `fn()`, stored by `set_ending` and `set_after_fatal`.
         let hook: fn() = unsafe { ::core::mem::transmute(hook) };
         hook();
     }
+}
+
+/// As [`fatal`], over something that also happens when another process has died. Its supervisor tells of that death and ends
+/// the job; this tells only if nobody does.
+pub fn fatal_unless_ending(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
+    call(&ENDING);
+    fatal(cause, remedy)
+}
+
+/// Ends the job with exit code 1 after telling why and what to do.
+pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
+    emit("FATAL ERROR", cause, Some(remedy));
+    call(&AFTER_FATAL);
     let exit = EXIT.load(Ordering::Acquire);
     if exit.is_null() {
         crate::os::exit_now(1);

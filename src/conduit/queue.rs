@@ -4,7 +4,7 @@
 //! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
 //! event; one that finds another there goes away, since that one will see whatever there is.
 
-use super::portals::{Error, Event, Fetched, Portals};
+use super::portals::{Error, Event, Fetched, NI_FAIL, Portals};
 use super::sync::Lock;
 use crate::report;
 
@@ -64,11 +64,15 @@ fn overflow(name: &str) -> ! {
     )
 }
 
-/// Ends the job over a Portals call that cannot fail unless something is badly wrong.
+/// Ends the job over a Portals call or a transfer that cannot fail unless something is badly wrong, or a peer has died.
 #[cold]
 pub(super) fn broken(e: Error) -> ! {
-    report::fatal(
+    report::fatal_unless_ending(
         format_args!("the Portals network failed: {e}"),
-        format_args!("GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what is asked of it."),
+        if e.code == NI_FAIL {
+            format_args!("A process of the job, or its way to this one, is gone.")
+        } else {
+            format_args!("GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what is asked of it.")
+        },
     )
 }

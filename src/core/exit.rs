@@ -43,6 +43,7 @@ pub fn install(job: &'static JobControl) {
     }
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     report::set_exit(exit);
+    report::set_ending(await_end);
     control::set_ending(follow);
     let notice = signal::notice();
     signal::handle(notice, on_notice, false);
@@ -101,6 +102,12 @@ pub fn follow() -> ! {
 /// Leaves because a peer was found dead. Its supervisor is about to find out how it died, and with what code the job
 /// therefore ends; the peer's death is told there.
 pub fn lost() -> ! {
+    await_end();
+    exit(1)
+}
+
+/// Waits a second for somebody to end the job, and leaves if that happens.
+fn await_end() {
     const TRIES: u32 = 1000;
     for _ in 0..TRIES {
         if job().is_none_or(|j| j.poll_exit().is_some()) {
@@ -108,7 +115,6 @@ pub fn lost() -> ! {
         }
         os::clock::sleep_ns(1_000_000);
     }
-    exit(1)
 }
 
 /// Whether somebody has decided that the job ends, though this process may still go on. A peer that is found dead

@@ -98,11 +98,27 @@ impl Launcher {
     }
 
     /// How long this launcher takes now for `nodes` processes of /bin/true.
-    pub fn yardstick(self, tree: &Path, nodes: u32) -> Duration {
+    fn yardstick(self, tree: &Path, nodes: u32) -> Duration {
         let start = Instant::now();
         let mut command = self.command(tree, Path::new("/bin/true"), nodes);
         let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
         start.elapsed()
+    }
+
+    /// Whether a job of `nodes` processes that took so long to end was soon over: within two seconds. What is too slow for a quiet
+    /// machine is compared with how long the launcher takes for nothing at all, now and here; else why not.
+    pub fn soon(self, nodes: u32, took: Duration) -> Result<(), String> {
+        const SOON: Duration = Duration::from_secs(2);
+        if took <= SOON {
+            return Ok(());
+        }
+        let launcher = if self == Launcher::PshmNodes { Launcher::Gasnetrun } else { self };
+        let yardstick = launcher.yardstick(&layout::build(), nodes);
+        if took <= SOON + 3 * yardstick {
+            return Ok(());
+        }
+        let (took, name, nothing) = (took.as_secs_f64(), launcher.name(), yardstick.as_secs_f64());
+        Err(format!("{took:.2} s, where {name} takes {nothing:.2} s for /bin/true"))
     }
 }
 

@@ -177,7 +177,7 @@ impl Portals for Emulation {
             return Ok(Fetched::Empty);
         };
         if e.ni_fail != NiFail::Ok {
-            return Err(Error { call: "a put or get", code: "PTL_NI_FAIL" });
+            return Err(Error::TRANSFER);
         }
         let event = Event {
             kind: match e.kind {

@@ -131,6 +131,14 @@ pub struct Error {
     pub code: &'static str,
 }
 
+/// [`Error::code`] of a put or get that was started and did not arrive.
+pub const NI_FAIL: &str = "PTL_NI_FAIL";
+
+impl Error {
+    /// What the event of such a transfer tells.
+    pub const TRANSFER: Error = Error { call: "a put or get", code: NI_FAIL };
+}
+
 /// Why an interface cannot be opened: text for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenError(pub alloc::string::String);

@@ -309,7 +309,7 @@ impl Portals for Binding {
         // SAFETY: with these two codes the library has written an event.
         let e = unsafe { room.assume_init_ref() };
         if e.ni_fail_type as i64 != NI_OK {
-            return Err(Error { call: "a put or get", code: "PTL_NI_FAIL" });
+            return Err(Error::TRANSFER);
         }
         let event = Event {
             kind: match e.type_ as i64 {
