@@ -10,7 +10,8 @@
 //! not. Who is still there some time later is killed.
 //!
 //! A rank that connects is admitted if it knows the cookie and belongs to the same user; with its answer it gets the
-//! memory files of the job. Its launcher passes signals on to it, so the supervisor heeds none of those.
+//! memory files of the job. Its launcher passes signals on to it, so the supervisor heeds none of those; when the launcher
+//! itself is gone, the job ends.
 
 use super::Error;
 use super::control::{Cause, Decision, JobControl};
@@ -87,6 +88,8 @@ pub struct Supervisor {
     late_crash: Option<i32>,
     /// Where ranks connect that we did not start; `None` when all have, or when there are none.
     listener: Option<OwnedFd>,
+    /// The processes that started ranks which connected.
+    launchers: Vec<(u32, OwnedFd)>,
     /// What the ranks print, if it passes through us.
     streams: Option<Vec<Stream>>,
     /// When the first rank called `gasnet_init`, and when to tell of those that have not.
@@ -144,6 +147,7 @@ impl Supervisor {
             requested: false,
             late_crash: None,
             listener: None,
+            launchers: Vec::new(),
             streams: None,
             begun: None,
             patience: (patience > 0.0).then_some((patience * 1e9) as u64),
@@ -291,6 +295,9 @@ impl Supervisor {
             polled.push(entry(w.watched(), 0));
         }
         polled.push(entry(self.listener.as_ref(), 0));
+        if self.stage == Stage::Running {
+            polled.extend(self.launchers.iter().map(|(_, watch)| entry(Some(watch), 0)));
+        }
         polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd(), 0)));
         let stage = match self.stage {
             Stage::Running => None,
@@ -318,6 +325,7 @@ impl Supervisor {
         if self.stage == Stage::Running {
             self.settle(now);
             self.look_at_late(now);
+            self.look_at_launchers();
             let Some(d) = self.control.decision() else { return };
             let grace = match d {
                 Decision { cause: Cause::Killed | Cause::Supervisor, .. } => 0,
@@ -389,6 +397,25 @@ impl Supervisor {
         }
     }
 
+    /// Ends the job if a process is gone that has started a rank which lives on.
+    fn look_at_launchers(&mut self) {
+        let mut gone = None;
+        self.launchers.retain(|(pid, watch)| {
+            let ended = socket::readable(watch.as_fd());
+            if ended {
+                gone = Some(*pid);
+            }
+            !ended
+        });
+        let Some(pid) = gone else { return };
+        // Who ends after its ranks is seen after them.
+        self.wards.iter_mut().for_each(Ward::look);
+        if self.wards.iter().any(|w| w.launcher == Some(pid) && !w.gone()) {
+            say(&format!("the launcher (process {pid}) is gone, so the job ends"));
+            self.fail(1);
+        }
+    }
+
     /// Tells of ranks that have not called `gasnet_init` long after others have, and ends the job when it takes too long.
     fn look_at_late(&mut self, now: u64) {
         let late: Vec<&Ward> = self.wards.iter().filter(|w| w.rank_pid.is_none()).collect();
@@ -457,6 +484,11 @@ impl Supervisor {
             return;
         }
         (w.child, w.rank_pid, w.watch, w.socket) = (peer.pid, Some(peer.pid), Some(watch), Some(new));
+        // Process 1 takes over whose parent has ended before we looked.
+        w.launcher = process::parent_of(peer.pid).filter(|&p| p > 1);
+        if let Some(pid) = w.launcher.filter(|pid| self.launchers.iter().all(|(known, _)| known != pid)) {
+            self.launchers.extend(process::pidfd(pid).ok().map(|watch| (pid, watch)));
+        }
         self.arrived();
     }
 
@@ -489,8 +521,8 @@ impl Supervisor {
             }
             self.requested = true;
         }
-        // What a terminal raised it has raised for the ranks as well.
-        if sent {
+        // What a terminal raised it has raised for the ranks as well, but its end it tells the first process alone.
+        if sent || signal == libc::SIGHUP {
             for w in self.wards.iter().filter(|w| !w.gone()) {
                 process::kill(w.pid(), signal);
             }

@@ -23,6 +23,8 @@ pub(super) struct Ward {
     pub(super) child: u32,
     /// Whether the process is a child of the supervisor.
     pub(super) ours: bool,
+    /// The process that started it, if that is not the supervisor.
+    pub(super) launcher: Option<u32>,
     /// How it ended, if it has.
     pub(super) ended: Option<Ended>,
     /// The process that became the rank: usually the child, sometimes a process that the child started.
@@ -53,6 +55,7 @@ impl Ward {
             control,
             child: 0,
             ours: false,
+            launcher: None,
             ended: None,
             rank_pid: None,
             watch: None,

@@ -16,6 +16,13 @@ pub fn parent() -> u32 {
     unsafe { libc::getppid() as u32 }
 }
 
+/// Number of the parent of another process; `None` if there is no such process.
+pub fn parent_of(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it may contain anything.
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
 /// What another process is up to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
@@ -432,6 +439,12 @@ mod tests {
         assert!(!kill(0, 0));
         assert!(!kill(u32::MAX, 0));
         assert!(kill(pid(), 0));
+    }
+
+    #[test]
+    fn parents() {
+        assert_eq!(parent_of(pid()), Some(parent()));
+        assert_eq!(parent_of(u32::MAX), None);
     }
 
     #[test]

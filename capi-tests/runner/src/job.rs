@@ -3,12 +3,14 @@
 //! watchdog barks or an orphan remains, killed. Jobs of all runners of this checkout run one at a time (a file lock),
 //! since they spin.
 
+use crate::blow::{self, Blow, Striker};
 use crate::farewell::{self, Farewells, Pipe};
 use crate::{Trouble, layout};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::os::unix::process::ExitStatusExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -45,9 +47,6 @@ const FOREIGN: [(Launcher, &str); 4] = [
     (Launcher::SrunPmi2, "slurm"),
     (Launcher::SrunPmix, "slurm"),
 ];
-/// What processes of those launchers are called.
-const THEIRS: [&str; 8] =
-    ["mpiexec", "hydra_pmi_proxy", "mpirun", "orterun", "orted", "prterun", "prted", "srun"];
 
 impl Launcher {
     /// As in case names.
@@ -125,6 +124,10 @@ impl Launcher {
 /// Finds the process to be killed in what the job has written so far.
 type Victim = Box<dyn Fn(&str) -> Option<i32>>;
 
+/// What is looked at while a job runs: the pipe, when our last process was found gone, who deals blows, whether only the
+/// launcher hangs.
+type Watched<'a> = (&'a mut Option<Pipe>, &'a mut Option<u64>, &'a mut Option<Striker>, &'a mut bool);
+
 /// A command to be run as a job.
 pub struct Job {
     command: Command,
@@ -134,6 +137,8 @@ pub struct Job {
     victim: Option<Victim>,
     /// The victim dies by itself.
     by_itself: bool,
+    /// What befalls it.
+    blow: Option<Blow>,
     /// Whether the processes are to tell when they leave.
     farewells: bool,
     dir: PathBuf,
@@ -181,10 +186,15 @@ pub struct Ended {
     pub output: String,
     /// How long it ran.
     pub time: Duration,
-    /// How long it lived on after [`Job::kill`] had struck, or the process of [`Job::death`] had died.
+    /// How long it lived on after [`Job::kill`] had struck, or the process of [`Job::death`] had died; after
+    /// [`Job::blow`], until the last of its processes was gone.
     pub after_kill: Option<Duration>,
+    /// The process that [`Job::blow`] hit.
+    pub hit: String,
     /// What its processes told when they left, if they were asked to.
     pub farewells: Farewells,
+    /// The watchdog found no process of ours, but the launcher of others still there.
+    pub launcher_hangs: bool,
     /// What it left behind, one line each.
     pub left: Vec<String>,
     /// Lines of the counters files, by rank, if they were asked for.
@@ -237,11 +247,30 @@ impl Job {
             .env(MARKER, &marker)
             .env("TMPDIR", dir.join("tmp"))
             .env("LD_LIBRARY_PATH", tree.join("lib"));
+        // A shell that starts us in the background has them ignored.
+        // SAFETY: plain system calls, async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         let watchdog = Duration::from_secs(120);
         let shown = String::new();
         let (input, victim) = (None, None);
-        let mut job =
-            Job { command, shown, watchdog, input, victim, by_itself: false, farewells: false, dir, marker };
+        let mut job = Job {
+            command,
+            shown,
+            watchdog,
+            input,
+            victim,
+            by_itself: false,
+            blow: None,
+            farewells: false,
+            dir,
+            marker,
+        };
         if launcher == Launcher::PshmNodes {
             job = job.env("GASNET_PSHM_NODES", nodes.to_string());
         }
@@ -272,6 +301,12 @@ impl Job {
     pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
         self.by_itself = true;
         self.kill(victim)
+    }
+
+    /// Deals the job this blow.
+    pub fn blow(mut self, blow: Blow) -> Job {
+        self.blow = Some(blow);
+        self
     }
 
     /// Has the processes tell when they leave.
@@ -329,14 +364,21 @@ impl Job {
             self.command.env("TESTEXIT_PIPE", path);
         }
 
+        let mut striker = match self.blow {
+            Some(blow) => Some(Striker::new(blow, &mut self.command).map_err(io)?),
+            None => None,
+        };
+
         let before = names_of_shared_memory();
         let start = Instant::now();
         let mut child = self.command.spawn().map_err(|e| format!("{shown}: {e}"))?;
         let mut struck = None;
         let mut gone = None;
-        let code = self.wait(&mut child, start, &output, &mut struck, (&mut pipe, &mut gone));
+        let mut launcher_hangs = false;
+        let watched = (&mut pipe, &mut gone, &mut striker, &mut launcher_hangs);
+        let code = self.wait(&mut child, start, &output, &mut struck, watched);
         let time = start.elapsed();
-        let after_kill = struck.map(|at: Instant| at.elapsed());
+        let mut after_kill = struck.map(|at: Instant| at.elapsed());
 
         let mut left = Vec::new();
         let mut farewells = Farewells::default();
@@ -347,6 +389,9 @@ impl Job {
                     gone = None;
                 }
                 sleep(Duration::from_millis(5));
+            }
+            if striker.is_some() {
+                after_kill = struck.map(|at| at.elapsed());
             }
             let gone = gone.unwrap_or_else(farewell::now);
             farewells = pipe.map(|p| p.sum(gone)).unwrap_or_default();
@@ -364,9 +409,12 @@ impl Job {
         for name in names_of_shared_memory().difference(&before) {
             left.push(format!("/dev/shm/{name}"));
         }
-        for file in fs::read_dir(self.dir.join("tmp")).map_err(io)?.flatten() {
+        let temporary = fs::read_dir(self.dir.join("tmp")).map_err(io)?.flatten();
+        // Open MPI's mpirun leaves this when it is killed.
+        for file in temporary.filter(|f| !f.file_name().to_string_lossy().starts_with("ompi.")) {
             left.push(format!("file {} in the temporary directory", file.file_name().to_string_lossy()));
         }
+        let hit = striker.map(|s| s.hit).unwrap_or_default();
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
         let counters = counters(&self.dir.join("counters"));
         let mut files: Vec<(String, String)> = fs::read_dir(self.dir.join("work"))
@@ -376,7 +424,19 @@ impl Job {
             .collect();
         files.sort();
         let _ = fs::remove_dir_all(&self.dir);
-        Ok(Ended { code, output: text, time, after_kill, farewells, left, counters, files, shown })
+        Ok(Ended {
+            code,
+            output: text,
+            time,
+            after_kill,
+            hit,
+            launcher_hangs,
+            farewells,
+            left,
+            counters,
+            files,
+            shown,
+        })
     }
 
     fn wait(
@@ -385,7 +445,7 @@ impl Job {
         start: Instant,
         output: &Path,
         struck: &mut Option<Instant>,
-        (pipe, gone): (&mut Option<Pipe>, &mut Option<u64>),
+        (pipe, gone, striker, launcher_hangs): Watched<'_>,
     ) -> Option<i32> {
         let mut looked = start;
         loop {
@@ -401,9 +461,14 @@ impl Job {
                 return Some(code(status));
             }
             if start.elapsed() > self.watchdog {
+                self.describe(output);
+                *launcher_hangs = self.only_theirs();
                 self.kill_all();
                 let _ = child.wait();
                 return None;
+            }
+            if striker.as_mut().is_some_and(|s| s.look(start.elapsed(), || marked(&self.marker))) {
+                *struck = Some(Instant::now());
             }
             if struck.is_none() {
                 looked = Instant::now();
@@ -433,8 +498,30 @@ impl Job {
     fn only_theirs(&self) -> bool {
         marked(&self.marker).into_iter().all(|pid| {
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            THEIRS.iter().any(|t| name.starts_with(t))
+            blow::is_theirs(&name)
         })
+    }
+
+    /// Adds to the output what the processes do that the watchdog finds.
+    fn describe(&self, output: &Path) {
+        let Ok(mut output) = OpenOptions::new().append(true).open(output) else { return };
+        for pid in marked(&self.marker) {
+            let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let status = of("status");
+            let wanted = ["Name:", "State:", "PPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"];
+            let lines: Vec<String> = status
+                .lines()
+                .filter(|l| wanted.iter().any(|w| l.starts_with(w)))
+                .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
+                .collect();
+            let _ = writeln!(
+                output,
+                "still there: process {pid}, {}, in {}, call {}",
+                lines.join(", "),
+                of("wchan"),
+                of("syscall").split_whitespace().next().unwrap_or_default()
+            );
+        }
     }
 
     /// Kills every process of the job, also those that are born meanwhile.

@@ -123,8 +123,13 @@ fn killed_at(point: &str, passage: u32) -> Result<(), Trouble> {
     soon_over(&ended, Launcher::Gasnetrun, VICTIM, true)
 }
 
-/// The program that makes the traffic.
+/// The program that makes the traffic, in SEQ.
 fn traffic() -> Result<PathBuf, Trouble> {
+    layout::compiled(&traffic_source()?, Mode::Seq)
+}
+
+/// The source of the program that makes the traffic.
+pub(crate) fn traffic_source() -> Result<PathBuf, Trouble> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/kill");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -132,7 +137,7 @@ fn traffic() -> Result<PathBuf, Trouble> {
     if fs::read_to_string(&source).ok().as_deref() != Some(TRAFFIC) {
         fs::write(&source, TRAFFIC).map_err(|e| format!("{}: {e}", source.display()))?;
     }
-    layout::compiled(&source, Mode::Seq)
+    Ok(source)
 }
 
 /// Reads the process of a rank from its line.

@@ -10,6 +10,8 @@
 //! | `farewell` | the pipe through which processes tell when they leave |
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
+//! | `killer` | random jobs to which something random happens at a random moment |
+//! | `blow` | what happens to a job from outside |
 //! | `misuse` | the cases of `testbad` |
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
 //! | `tools` | stacks, signals that print one or freeze, reports of the heap |
@@ -26,6 +28,7 @@
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
 //! [`Case`]; nothing runs two jobs at a time, since jobs spin.
 
+pub mod blow;
 pub mod checks;
 pub mod clients;
 pub mod configuration;
@@ -34,6 +37,7 @@ pub mod farewell;
 pub mod floods;
 pub mod install;
 pub mod job;
+pub mod killer;
 pub mod kills;
 pub mod layout;
 pub mod libportals;
@@ -72,6 +76,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(floods::cases(seed));
     all.extend(exits::cases(seed));
     all.extend(kills::cases());
+    all.extend(killer::cases(seed));
     all.extend(misuse::cases());
     all.extend(checks::cases());
     all.extend(tools::cases());

@@ -25,10 +25,20 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit.max(1)
+    }
+
+    /// One of `items`, of which there is at least one.
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len() as u64) as usize]
+    }
+
     /// Puts `items` into a random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
-            let j = (self.next() % (i as u64 + 1)) as usize;
+            let j = self.below(i as u64 + 1) as usize;
             items.swap(i, j);
         }
     }

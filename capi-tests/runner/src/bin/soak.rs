@@ -1,10 +1,11 @@
 //! `soak MINUTES`: walks all cases in a random order, round after round, on from where the last soak stopped, and
 //! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
 //! of it that are done; a round visits every case once. `soak MINUTES WORD` visits only cases whose names contain the
-//! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended.
+//! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended. `soak
+//! killer N` runs the random killer N times and appends its sum to the tally.
 
 use capi_tests::sample::{self, Random};
-use capi_tests::{cases, exits, layout};
+use capi_tests::{cases, exits, killer, layout};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::process::{Command, ExitCode};
@@ -17,10 +18,12 @@ fn main() -> ExitCode {
         print!("{}", exits::table());
         return ExitCode::SUCCESS;
     }
-    let Ok(minutes) = first.parse::<f64>() else {
-        eprintln!("usage: soak MINUTES [WORD] | soak exits");
+    let times = word.as_ref().and_then(|w| w.parse::<u64>().ok()).filter(|_| first == "killer");
+    let minutes = first.parse::<f64>().ok();
+    if minutes.or(times.map(|t| t as f64)).is_none() {
+        eprintln!("usage: soak MINUTES [WORD] | soak exits | soak killer N");
         return ExitCode::from(2);
-    };
+    }
     let dir = layout::root().join("soak");
     fs::create_dir_all(&dir).expect("the soak directory can be made");
     let place = dir.join("place.txt");
@@ -33,11 +36,15 @@ fn main() -> ExitCode {
         println!("{line}");
         writeln!(tally, "{line}").expect("the tally can be written");
     };
+    if let Some(times) = times {
+        let right = killer::tally(sample::seed(), times, |line| say(format!("{} {line}", now())));
+        return if right { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+    }
     let (mut round, mut done) = match word {
         None => read(&fs::read_to_string(&place).unwrap_or_default()),
         Some(_) => (sample::seed(), 0),
     };
-    let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes);
+    let end = Instant::now() + Duration::from_secs_f64(60.0 * minutes.unwrap_or_default());
     let start = Instant::now();
     let (mut passed, mut failed) = (0u64, 0u64);
     let from = match &word {

@@ -1,0 +1,169 @@
+//! What befalls a job from outside at some moment: a signal to one of its processes, a pause of one, its terminal closed,
+//! Ctrl-C typed twice. Used by `job`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::Duration;
+
+/// What happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// This signal reaches one process: the one with this number among all of the job, counted round and round.
+    Signal(i32, usize),
+    /// One process is stopped, and goes on so long after.
+    Pause(Duration, usize),
+    /// The terminal of the job is closed.
+    HangUp,
+    /// Ctrl-C is typed twice, so long apart.
+    Interrupts(Duration),
+}
+
+/// What happens, and how long after the start.
+#[derive(Clone, Copy, Debug)]
+pub struct Blow {
+    /// When.
+    pub after: Duration,
+    /// What.
+    pub deed: Deed,
+}
+
+/// Deals one blow.
+pub(crate) struct Striker {
+    blow: Blow,
+    /// The side of the terminal that a person would sit at.
+    terminal: Option<File>,
+    /// What is still to be done, and when.
+    then: Option<(Duration, Step)>,
+    /// The process that was hit.
+    pub(crate) hit: String,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Strike,
+    Continue(i32),
+    TypeAgain,
+}
+
+const CTRL_C: &[u8] = b"\x03";
+/// Our process under launchers of others.
+const SUPERVISOR: &str = "gasnet-job";
+/// The process between MPICH's mpiexec and the ranks.
+const HELPER: &str = "hydra_pmi_proxy";
+/// What processes of launchers of others are called.
+const THEIRS: [&str; 8] = ["mpiexec", HELPER, "mpirun", "orterun", "orted", "prterun", "prted", "srun"];
+
+/// Whether a process of this name belongs to a launcher of others.
+pub(crate) fn is_theirs(name: &str) -> bool {
+    THEIRS.iter().any(|t| name.starts_with(t))
+}
+
+impl Striker {
+    /// Prepares the command of the job.
+    pub(crate) fn new(blow: Blow, command: &mut Command) -> io::Result<Striker> {
+        let terminal = match blow.deed {
+            Deed::HangUp | Deed::Interrupts(_) => Some(give_terminal(command)?),
+            _ => None,
+        };
+        Ok(Striker { blow, terminal, then: Some((blow.after, Step::Strike)), hit: String::new() })
+    }
+
+    /// Does what is due; true if this was the blow. `processes` are those of the job, the launcher among them.
+    pub(crate) fn look(&mut self, elapsed: Duration, processes: impl FnOnce() -> Vec<i32>) -> bool {
+        let Some((_, step)) = self.then.filter(|(at, _)| elapsed >= *at) else { return false };
+        self.then = None;
+        match step {
+            Step::Strike => self.strike(elapsed, processes()),
+            Step::Continue(pid) => {
+                send(pid, libc::SIGCONT);
+                false
+            }
+            Step::TypeAgain => {
+                self.interrupt();
+                false
+            }
+        }
+    }
+
+    /// A launcher of others is left alone until the job has its supervisor: before, how the launcher ends is all that
+    /// there is to see. It heeds no signal on its helpers, and its own crash is no test of ours either.
+    fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
+        processes.sort_unstable();
+        let mut processes: Vec<(i32, String)> = processes.into_iter().map(|pid| (pid, name(pid))).collect();
+        let foreign = processes.iter().any(|(_, name)| is_theirs(name));
+        let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
+        processes.retain(|(_, name)| match self.blow.deed {
+            Deed::Signal(libc::SIGKILL, _) => true,
+            Deed::Signal(libc::SIGSEGV, _) => !is_theirs(name),
+            // Under launchers of others the supervisor leaves these to the ranks.
+            Deed::Signal(..) => name != SUPERVISOR && name != HELPER,
+            _ => true,
+        });
+        let nth = |n: usize| processes.get(n % processes.len().max(1));
+        let victim = match self.blow.deed {
+            Deed::Signal(_, n) | Deed::Pause(_, n) => nth(n),
+            Deed::HangUp | Deed::Interrupts(_) => None,
+        };
+        if !supervised && victim.is_none_or(|(_, name)| is_theirs(name)) {
+            self.then = Some((now, Step::Strike));
+            return false;
+        }
+        if let Some((pid, name)) = victim {
+            self.hit = format!("process {pid} ({name})");
+        }
+        match (self.blow.deed, victim) {
+            (Deed::Signal(signal, _), Some(&(pid, _))) => send(pid, signal),
+            (Deed::Pause(pause, _), Some(&(pid, _))) => {
+                self.then = Some((now + pause, Step::Continue(pid)));
+                send(pid, libc::SIGSTOP)
+            }
+            (Deed::HangUp, _) => self.terminal.take().is_some(),
+            (Deed::Interrupts(apart), _) => {
+                self.then = Some((now + apart, Step::TypeAgain));
+                self.interrupt()
+            }
+            _ => false,
+        }
+    }
+
+    fn interrupt(&mut self) -> bool {
+        self.terminal.as_mut().is_some_and(|t| t.write_all(CTRL_C).is_ok())
+    }
+}
+
+fn name(pid: i32) -> String {
+    fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
+}
+
+fn send(pid: i32, signal: i32) -> bool {
+    // SAFETY: kill takes any numbers; the process carries the marker of the job.
+    unsafe { libc::kill(pid, signal) == 0 }
+}
+
+/// Has the command run in a session and a terminal of its own, whose other side is returned.
+fn give_terminal(command: &mut Command) -> io::Result<File> {
+    let (mut here, mut there) = (-1, -1);
+    let null = core::ptr::null_mut();
+    // SAFETY: two live variables to fill; no name, no settings, no size.
+    if unsafe { libc::openpty(&mut here, &mut there, null, null.cast(), null.cast()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: both were just opened and belong to nobody else.
+    let (here, there) = unsafe { (File::from_raw_fd(here), OwnedFd::from_raw_fd(there)) };
+    let (ours, theirs) = (here.as_raw_fd(), there.as_raw_fd());
+    // SAFETY: plain system calls, all of them async-signal-safe.
+    unsafe {
+        command.pre_exec(move || {
+            libc::close(ours);
+            if libc::setsid() < 0 || libc::ioctl(theirs, libc::TIOCSCTTY, 0) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            Ok(())
+        });
+    }
+    command.stdin(there);
+    Ok(here)
+}

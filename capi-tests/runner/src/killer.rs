@@ -1,0 +1,200 @@
+//! The random killer: a random job, to a random process of which (its launcher among them) something random happens at a
+//! random moment: it is killed, crashes, is asked to end, or is stopped and goes on; or the job's terminal is closed, or
+//! Ctrl-C is typed twice. The job must end soon, not with success, and leave nothing; a job that was merely stopped for a while must
+//! succeed.
+//!
+//! `killer::0001` and so on are cases like others, each with its own randomness; `soak killer N` runs N of them in
+//! turn and prints a tally.
+
+use crate::blow::{Blow, Deed};
+use crate::job::{Ended, Job, Launcher};
+use crate::kills;
+use crate::layout::{self, Mode};
+use crate::program;
+use crate::sample::Random;
+use crate::{Case, Trouble};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Cases of one round of a soak; the first of them are the sample.
+const CASES: u64 = 1000;
+const SAMPLED: u64 = 8;
+
+/// A program, its arguments, whether it needs PAR, and in how many milliseconds after its start it is struck.
+type Victim = (&'static str, &'static [&'static str], bool, u64);
+
+/// The first two never end by themselves.
+const VICTIMS: &[Victim] = &[
+    (ENDLESS, &[], false, 600),
+    (ENDLESS, &[], false, 60),
+    ("testhello", &[], false, 15),
+    ("testbarrier", &["3000"], false, 200),
+    ("testam", &["40", "64K"], false, 200),
+    ("testcoll", &["40", "1"], false, 200),
+    ("testvis", &["100", "1"], false, 200),
+    ("testlarge", &["-m", "20", "1M"], false, 200),
+    ("testthreads", &["4", "100"], true, 200),
+];
+const ENDLESS: &str = "traffic";
+const NODES: [u32; 5] = [2, 2, 3, 4, 8];
+const SIGNALS: [i32; 4] = [libc::SIGKILL, libc::SIGSEGV, libc::SIGTERM, libc::SIGINT];
+
+/// What came of one run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Outcome {
+    /// As it must be.
+    Right,
+    /// The job was over before it could be struck, or as good as over.
+    Missed,
+    /// The watchdog ended it.
+    Hang,
+    /// All processes of ours were gone, but a launcher of others hung.
+    Theirs,
+    /// It ended late.
+    Slow,
+    /// A process was left.
+    Orphan,
+    /// A name or a file was left.
+    Leftover,
+    /// It claimed success, or failed for having been stopped a while.
+    Wrong,
+}
+
+/// One run, drawn but not done.
+struct Run {
+    victim: Victim,
+    mode: Mode,
+    launcher: Launcher,
+    nodes: u32,
+    portals: bool,
+    blow: Blow,
+}
+
+/// One entry per number.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let one = |n: u64| move || Run::draw(seed, n).done().1;
+    (0..CASES).map(|n| Case::new(format!("killer::{n:04}"), n < SAMPLED, one(n))).collect()
+}
+
+/// Runs `count` of them and tells of all that went wrong; the tally, and whether all was right.
+pub fn tally(seed: u64, count: u64, mut say: impl FnMut(String)) -> bool {
+    let mut sums: BTreeMap<Outcome, u64> = BTreeMap::new();
+    let (mut longest, mut all_right) = (Duration::ZERO, true);
+    for n in 0..count {
+        let (outcome, result, time) = Run::draw(seed, n).done();
+        *sums.entry(outcome).or_default() += 1;
+        if outcome != Outcome::Theirs {
+            longest = longest.max(time.unwrap_or_default());
+        }
+        if let Err(trouble) = result {
+            all_right = false;
+            say(format!("killer::{n:04} SEED={seed}: {trouble}"));
+        }
+    }
+    let sum = |o| sums.get(&o).copied().unwrap_or(0);
+    let theirs = match sum(Outcome::Theirs) {
+        0 => String::new(),
+        n => format!("; in {n} a launcher of others hung with none of our processes left"),
+    };
+    let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
+    say(format!(
+        "random killer, SEED={seed}: {count} runs, {struck} struck, {} hangs, {} orphans, {} leftovers, {} late, {} with a \
+         wrong code; the last process was gone at most {:.2} s after the blow{theirs}",
+        sum(Outcome::Hang),
+        sum(Outcome::Orphan),
+        sum(Outcome::Leftover),
+        sum(Outcome::Slow),
+        sum(Outcome::Wrong),
+        longest.as_secs_f64()
+    ));
+    all_right
+}
+
+impl Run {
+    fn draw(seed: u64, n: u64) -> Run {
+        let mut random = Random::new(seed, &format!("killer {n}"));
+        let mut launchers = vec![Launcher::Gasnetrun, Launcher::PshmNodes];
+        launchers.extend(Launcher::foreign());
+        let launcher = *random.pick(&launchers);
+        let deed = match random.below(10) {
+            0 => Deed::HangUp,
+            1 => Deed::Interrupts(Duration::from_millis(random.below(300))),
+            2 => Deed::Pause(Duration::from_millis(random.below(600)), random.below(1000) as usize),
+            _ => Deed::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
+        };
+        let victims = if matches!(deed, Deed::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
+        let victim = *random.pick(victims);
+        let mode = if victim.2 || random.below(2) == 1 { Mode::Par } else { Mode::Seq };
+        let after = Duration::from_micros(random.below(1000 * victim.3));
+        Run {
+            victim,
+            mode,
+            launcher,
+            nodes: *random.pick(&NODES),
+            portals: random.below(3) == 0,
+            blow: Blow { after, deed },
+        }
+    }
+
+    fn run(&self) -> Result<Ended, Trouble> {
+        layout::require(&layout::build())?;
+        let (name, args, ..) = self.victim;
+        let source = match name {
+            ENDLESS => kills::traffic_source()?,
+            _ => program::named(name).ok_or_else(|| format!("{name} is missing"))?.source,
+        };
+        let compiled = layout::compiled(&source, self.mode)?;
+        let args: Vec<String> = args.iter().map(|a| (*a).to_string()).collect();
+        let mut job = Job::new(&layout::build(), &compiled, &args, self.launcher, self.nodes)
+            .watchdog(Duration::from_secs(30))
+            .blow(self.blow);
+        if self.portals {
+            job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+        }
+        job.run()
+    }
+
+    fn done(&self) -> (Outcome, Result<(), Trouble>, Option<Duration>) {
+        match self.run() {
+            Ok(ended) => {
+                let (outcome, why) = self.judge(&ended);
+                let result = match outcome {
+                    Outcome::Right | Outcome::Missed | Outcome::Theirs => Ok(()),
+                    _ => Err(ended.trouble(format!("{outcome:?}: {why}; {:?} {}", self.blow, ended.hit))),
+                };
+                (outcome, result, ended.after_kill)
+            }
+            Err(trouble) => (Outcome::Wrong, Err(trouble), None),
+        }
+    }
+
+    fn judge(&self, ended: &Ended) -> (Outcome, String) {
+        let none = String::new;
+        if ended.code.is_none() {
+            return (if ended.launcher_hangs { Outcome::Theirs } else { Outcome::Hang }, none());
+        }
+        if ended.left.iter().any(|l| l.starts_with("process")) {
+            return (Outcome::Orphan, ended.left.join(", "));
+        }
+        if !ended.left.is_empty() {
+            return (Outcome::Leftover, ended.left.join(", "));
+        }
+        let Some(time) = ended.after_kill else {
+            let outcome = if ended.code == Some(0) { Outcome::Missed } else { Outcome::Wrong };
+            return (outcome, none());
+        };
+        let passed = ended.output.contains(": PASS");
+        if matches!(self.blow.deed, Deed::Pause(..)) {
+            return if ended.code == Some(0) { (Outcome::Right, none()) } else { (Outcome::Wrong, none()) };
+        }
+        // What a launcher of others returns when it is interrupted itself is its own business.
+        let told = self.launcher.is_foreign() && !matches!(self.blow.deed, Deed::Signal(..));
+        if ended.code == Some(0) && !told {
+            return if passed { (Outcome::Missed, none()) } else { (Outcome::Wrong, "success".into()) };
+        }
+        if let Err(late) = self.launcher.soon(self.nodes, time) {
+            return (Outcome::Slow, late);
+        }
+        (Outcome::Right, none())
+    }
+}
