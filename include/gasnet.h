@@ -93,7 +93,7 @@
                                  "-" GASNET_EXTENDED_VERSION_STR "),THREADMODEL=" _STRINGIFY(                         \
                                      GASNETI_THREAD_MODE_NAME) ",SEGMENT=" _STRINGIFY(GASNETI_SEGMENT_MODE_NAME)      \
                                      ",PTR=" _STRINGIFY(GASNETI_PTR_CONFIG) ",noalign,pshm," GASNETI_DEBUG_CONFIG     \
-                                     ",notrace,nostats," GASNETI_DEBUGMALLOC_CONFIG ",nosrclines,timers_posixrt,"      \
+                                     ",trace,stats," GASNETI_DEBUGMALLOC_CONFIG ",srclines,timers_posixrt,"          \
                                      _STRINGIFY(GASNETI_MEMBAR_CONFIG) "," _STRINGIFY(GASNETI_ATOMIC_CONFIG) ","      \
                                      _STRINGIFY(GASNETI_ATOMIC32_CONFIG) "," _STRINGIFY(GASNETI_ATOMIC64_CONFIG)
 
@@ -217,9 +217,11 @@ uint32_t gasneti_blockuntil_round(uint32_t round);
 #define GASNET_BLOCKUNTIL(cond)                                                                                       \
   do {                                                                                                                \
     uint32_t gasneti_round = 0;                                                                                       \
+    const uint64_t gasneti_since = GASNETI_WATCHED ? gasneti_trace_blockuntil(0) : 0;                                 \
     while (!(cond)) {                                                                                                 \
-      gasneti_round = gasneti_blockuntil_round(gasneti_round);                                                           \
+      gasneti_round = gasneti_blockuntil_round(gasneti_round);                                                        \
     }                                                                                                                 \
+    if (gasneti_since) GASNETI_HERE((void)gasneti_trace_blockuntil(gasneti_since));                                   \
     gasnett_local_rmb();                                                                                              \
   } while (0)
 
@@ -297,6 +299,7 @@ GASNETI_END_EXTERNC
 
 #include "gasnet_am.h"
 #include "gasnet_coll.h"
+#include "gasnet_trace.h"
 /* What clients carry, and the paths in front of the library's functions. */
 #ifndef GASNETI_INSIDE_LIBRARY
 #include "gasnet_client.h"

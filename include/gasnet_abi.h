@@ -34,7 +34,7 @@ typedef struct {
 } gasneti_peer_t;
 
 /*
- What the inline paths read; all zero before `gasnet_attach` returns, so that `node < nodes` fails and the
+ What the inline paths read; all zero but `watched` before `gasnet_attach` returns, so that `node < nodes` fails and the
  function is called.
  */
 typedef struct {
@@ -56,9 +56,13 @@ typedef struct {
    */
   const uintptr_t *implicit;
   /*
+   Not 0 if tracing or statistics are on: the headers then tell where calls come from.
+   */
+  uintptr_t watched;
+  /*
    0.
    */
-  uintptr_t reserved[5];
+  uintptr_t reserved[4];
 } gasneti_abi_t;
 
 #ifdef __cplusplus
@@ -66,7 +70,7 @@ extern "C" {
 #endif // __cplusplus
 
 /*
- The one record of this process; written once, by `gasnet_attach`.
+ The one record of this process; written by `gasnet_init` and `gasnet_attach`.
  */
 extern gasneti_abi_t gasneti_abi;
 

@@ -241,6 +241,58 @@ void gasnet_coll_set_tree_kind(gasnet_team_handle_t team, int tree_type, int fan
 /* Largest block, in bytes, that gather_all and exchange move by dissemination. */
 void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t dissemlimit, gasnet_coll_optype_t optype);
 
+/* Where the client calls (gasnet_trace.h) */
+#ifndef GASNETI_INSIDE_LIBRARY
+#define gasnet_coll_broadcast(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_broadcast(a, b, c, d, e, f))
+#define gasnet_coll_broadcast_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_broadcast_nb(a, b, c, d, e, f))
+#define gasnet_coll_broadcastM(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_broadcastM(a, b, c, d, e, f))
+#define gasnet_coll_broadcastM_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_broadcastM_nb(a, b, c, d, e, f))
+#define gasnet_coll_scatter(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_scatter(a, b, c, d, e, f))
+#define gasnet_coll_scatter_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_scatter_nb(a, b, c, d, e, f))
+#define gasnet_coll_scatterM(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_scatterM(a, b, c, d, e, f))
+#define gasnet_coll_scatterM_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_scatterM_nb(a, b, c, d, e, f))
+#define gasnet_coll_gather(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_gather(a, b, c, d, e, f))
+#define gasnet_coll_gather_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_gather_nb(a, b, c, d, e, f))
+#define gasnet_coll_gatherM(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_gatherM(a, b, c, d, e, f))
+#define gasnet_coll_gatherM_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_gatherM_nb(a, b, c, d, e, f))
+#define gasnet_coll_gather_all(a, b, c, d, e) GASNETI_HERE(gasnet_coll_gather_all(a, b, c, d, e))
+#define gasnet_coll_gather_all_nb(a, b, c, d, e) GASNETI_HERE(gasnet_coll_gather_all_nb(a, b, c, d, e))
+#define gasnet_coll_gather_allM(a, b, c, d, e) GASNETI_HERE(gasnet_coll_gather_allM(a, b, c, d, e))
+#define gasnet_coll_gather_allM_nb(a, b, c, d, e) GASNETI_HERE(gasnet_coll_gather_allM_nb(a, b, c, d, e))
+#define gasnet_coll_exchange(a, b, c, d, e) GASNETI_HERE(gasnet_coll_exchange(a, b, c, d, e))
+#define gasnet_coll_exchange_nb(a, b, c, d, e) GASNETI_HERE(gasnet_coll_exchange_nb(a, b, c, d, e))
+#define gasnet_coll_exchangeM(a, b, c, d, e) GASNETI_HERE(gasnet_coll_exchangeM(a, b, c, d, e))
+#define gasnet_coll_exchangeM_nb(a, b, c, d, e) GASNETI_HERE(gasnet_coll_exchangeM_nb(a, b, c, d, e))
+#define gasnet_coll_reduce(a, b, c, d, e, f, g, h, i, j, k) \
+  GASNETI_HERE(gasnet_coll_reduce(a, b, c, d, e, f, g, h, i, j, k))
+#define gasnet_coll_reduce_nb(a, b, c, d, e, f, g, h, i, j, k) \
+  GASNETI_HERE(gasnet_coll_reduce_nb(a, b, c, d, e, f, g, h, i, j, k))
+#define gasnet_coll_reduceM(a, b, c, d, e, f, g, h, i, j, k) \
+  GASNETI_HERE(gasnet_coll_reduceM(a, b, c, d, e, f, g, h, i, j, k))
+#define gasnet_coll_reduceM_nb(a, b, c, d, e, f, g, h, i, j, k) \
+  GASNETI_HERE(gasnet_coll_reduceM_nb(a, b, c, d, e, f, g, h, i, j, k))
+#define gasnet_coll_scan(a, b, c, d, e, f, g, h, i, j, k, l) \
+  GASNETI_HERE(gasnet_coll_scan(a, b, c, d, e, f, g, h, i, j, k, l))
+#define gasnet_coll_scan_nb(a, b, c, d, e, f, g, h, i, j, k, l) \
+  GASNETI_HERE(gasnet_coll_scan_nb(a, b, c, d, e, f, g, h, i, j, k, l))
+#define gasnet_coll_scanM(a, b, c, d, e, f, g, h, i, j, k, l) \
+  GASNETI_HERE(gasnet_coll_scanM(a, b, c, d, e, f, g, h, i, j, k, l))
+#define gasnet_coll_scanM_nb(a, b, c, d, e, f, g, h, i, j, k, l) \
+  GASNETI_HERE(gasnet_coll_scanM_nb(a, b, c, d, e, f, g, h, i, j, k, l))
+#define gasnet_coll_wait_sync(a) GASNETI_HERE(gasnet_coll_wait_sync(a))
+#define gasnet_coll_wait_sync_some(a, b) GASNETI_HERE(gasnet_coll_wait_sync_some(a, b))
+#define gasnet_coll_wait_sync_all(a, b) GASNETI_HERE(gasnet_coll_wait_sync_all(a, b))
+#define gasnet_coll_try_sync(a) GASNETI_HERE(gasnet_coll_try_sync(a))
+#define gasnet_coll_try_sync_some(a, b) GASNETI_HERE(gasnet_coll_try_sync_some(a, b))
+#define gasnet_coll_try_sync_all(a, b) GASNETI_HERE(gasnet_coll_try_sync_all(a, b))
+#define gasnet_coll_barrier_notify(a, b, c) GASNETI_HERE(gasnet_coll_barrier_notify(a, b, c))
+#define gasnet_coll_barrier_try(a, b, c) GASNETI_HERE(gasnet_coll_barrier_try(a, b, c))
+#define gasnet_coll_barrier_wait(a, b, c) GASNETI_HERE(gasnet_coll_barrier_wait(a, b, c))
+#define gasnet_coll_barrier(a, b, c) GASNETI_HERE(gasnet_coll_barrier(a, b, c))
+#define gasnet_coll_team_split(a, b, c, d) GASNETI_HERE(gasnet_coll_team_split(a, b, c, d))
+#define gasnet_coll_init(a, b, c, d, e) GASNETI_HERE(gasnet_coll_init(a, b, c, d, e))
+#endif
+
 GASNETI_END_EXTERNC
 
 #endif

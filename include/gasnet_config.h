@@ -25,6 +25,14 @@
 #define GASNET_NDEBUG 1
 #endif
 
+/* Tracing and statistics are there, with lines of the client's source, and off until a job asks for them. */
+#undef GASNET_TRACE
+#undef GASNET_STATS
+#undef GASNET_SRCLINES
+#define GASNET_TRACE 1
+#define GASNET_STATS 1
+#define GASNET_SRCLINES 1
+
 /* Bytes: the granularity of segment sizes and offsets. */
 #if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
 #define GASNET_PAGESIZE 4096

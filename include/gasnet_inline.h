@@ -90,72 +90,220 @@ GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, g
   return 1;
 }
 
-GASNETI_ALWAYS_INLINE void gasneti_put_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  if (!gasneti_put_here(node, dest, src, n)) gasnet_put(node, dest, src, n);
+/* Where the client calls; the functions of the library with that in front, for when it is wanted: out of line, so that
+   the way to the library has nothing to keep for after a call. */
+#define GASNETI_CALLER , const char *file, int line
+#define GASNETI_OUTLINE GASNETI_ATTRIBUTE((__noinline__, __unused__)) static
+GASNETI_OUTLINE void gasneti_put_from(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_put(node, dest, src, n);
 }
-GASNETI_ALWAYS_INLINE void gasneti_put_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  if (!gasneti_put_here(node, dest, src, n)) gasnet_put_bulk(node, dest, src, n);
+GASNETI_OUTLINE void gasneti_put_bulk_from(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_put_bulk(node, dest, src, n);
 }
-GASNETI_ALWAYS_INLINE void gasneti_put_nbi_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  if (!gasneti_put_here(node, dest, src, n)) gasnet_put_nbi(node, dest, src, n);
+GASNETI_OUTLINE void gasneti_put_nbi_from(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_put_nbi(node, dest, src, n);
 }
-GASNETI_ALWAYS_INLINE void gasneti_put_nbi_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  if (!gasneti_put_here(node, dest, src, n)) gasnet_put_nbi_bulk(node, dest, src, n);
+GASNETI_OUTLINE void gasneti_put_nbi_bulk_from(gasnet_node_t node, void *dest, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_put_nbi_bulk(node, dest, src, n);
 }
-GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
-gasneti_put_nb_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  return gasneti_put_here(node, dest, src, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb(node, dest, src, n);
+GASNETI_OUTLINE gasnet_handle_t gasneti_put_nb_from(gasnet_node_t node, void *dest, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_put_nb(node, dest, src, n);
 }
-GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
-gasneti_put_nb_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n) {
-  return gasneti_put_here(node, dest, src, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb_bulk(node, dest, src, n);
+GASNETI_OUTLINE gasnet_handle_t gasneti_put_nb_bulk_from(gasnet_node_t node, void *dest, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_put_nb_bulk(node, dest, src, n);
+}
+GASNETI_OUTLINE void gasneti_get_from(void *dest, gasnet_node_t node, const void *src, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_get(dest, node, src, n);
+}
+GASNETI_OUTLINE void gasneti_get_bulk_from(void *dest, gasnet_node_t node, const void *src, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_get_bulk(dest, node, src, n);
+}
+GASNETI_OUTLINE void gasneti_get_nbi_from(void *dest, gasnet_node_t node, const void *src, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_get_nbi(dest, node, src, n);
+}
+GASNETI_OUTLINE void gasneti_get_nbi_bulk_from(void *dest, gasnet_node_t node, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_get_nbi_bulk(dest, node, src, n);
+}
+GASNETI_OUTLINE gasnet_handle_t gasneti_get_nb_from(void *dest, gasnet_node_t node, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_get_nb(dest, node, src, n);
+}
+GASNETI_OUTLINE gasnet_handle_t gasneti_get_nb_bulk_from(void *dest, gasnet_node_t node, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_get_nb_bulk(dest, node, src, n);
+}
+GASNETI_OUTLINE void gasneti_memset_from(gasnet_node_t node, void *dest, int val, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_memset(node, dest, val, n);
+}
+GASNETI_OUTLINE void gasneti_memset_nbi_from(gasnet_node_t node, void *dest, int val, size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_memset_nbi(node, dest, val, n);
+}
+GASNETI_OUTLINE gasnet_handle_t gasneti_memset_nb_from(gasnet_node_t node, void *dest, int val,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_memset_nb(node, dest, val, n);
+}
+GASNETI_OUTLINE void gasneti_put_val_from(gasnet_node_t node, void *dest, gasnet_register_value_t value,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_put_val(node, dest, value, n);
+}
+GASNETI_OUTLINE void gasneti_put_nbi_val_from(gasnet_node_t node, void *dest, gasnet_register_value_t value,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_put_nbi_val(node, dest, value, n);
+}
+GASNETI_OUTLINE gasnet_handle_t gasneti_put_nb_val_from(gasnet_node_t node, void *dest, gasnet_register_value_t value,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_put_nb_val(node, dest, value, n);
+}
+GASNETI_OUTLINE gasnet_register_value_t gasneti_get_val_from(gasnet_node_t node, const void *src,
+    size_t n GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  return gasnet_get_val(node, src, n);
+}
+GASNETI_OUTLINE void gasneti_wait_syncnbi_puts_from(const char *file, int line) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_wait_syncnbi_puts();
+}
+GASNETI_OUTLINE void gasneti_wait_syncnbi_gets_from(const char *file, int line) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_wait_syncnbi_gets();
+}
+GASNETI_OUTLINE void gasneti_wait_syncnbi_all_from(const char *file, int line) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_wait_syncnbi_all();
+}
+GASNETI_OUTLINE void gasneti_wait_syncnb_from(gasnet_handle_t handle GASNETI_CALLER) {
+  gasneti_trace_from(file, (unsigned int)line);
+  gasnet_wait_syncnb(handle);
 }
 
-GASNETI_ALWAYS_INLINE void gasneti_get_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  if (!gasneti_get_here(dest, node, src, n)) gasnet_get(dest, node, src, n);
+GASNETI_ALWAYS_INLINE void gasneti_put_inline(gasnet_node_t node, void *dest, const void *src,
+                                              size_t n GASNETI_CALLER) {
+  if (!gasneti_put_here(node, dest, src, n))
+      (GASNETI_WATCHED ? gasneti_put_from(node, dest, src, n, file, line) : gasnet_put(node, dest, src, n));
 }
-GASNETI_ALWAYS_INLINE void gasneti_get_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  if (!gasneti_get_here(dest, node, src, n)) gasnet_get_bulk(dest, node, src, n);
+GASNETI_ALWAYS_INLINE void gasneti_put_bulk_inline(gasnet_node_t node, void *dest, const void *src,
+                                                   size_t n GASNETI_CALLER) {
+  if (!gasneti_put_here(node, dest, src, n))
+      (GASNETI_WATCHED ? gasneti_put_bulk_from(node, dest, src, n, file, line) : gasnet_put_bulk(node, dest, src, n));
 }
-GASNETI_ALWAYS_INLINE void gasneti_get_nbi_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  if (!gasneti_get_here(dest, node, src, n)) gasnet_get_nbi(dest, node, src, n);
+GASNETI_ALWAYS_INLINE void gasneti_put_nbi_inline(gasnet_node_t node, void *dest, const void *src,
+                                                  size_t n GASNETI_CALLER) {
+  if (!gasneti_put_here(node, dest, src, n))
+      (GASNETI_WATCHED ? gasneti_put_nbi_from(node, dest, src, n, file, line) : gasnet_put_nbi(node, dest, src, n));
 }
-GASNETI_ALWAYS_INLINE void gasneti_get_nbi_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  if (!gasneti_get_here(dest, node, src, n)) gasnet_get_nbi_bulk(dest, node, src, n);
+GASNETI_ALWAYS_INLINE void gasneti_put_nbi_bulk_inline(gasnet_node_t node, void *dest, const void *src,
+                                                       size_t n GASNETI_CALLER) {
+  if (!gasneti_put_here(node, dest, src, n))
+      (GASNETI_WATCHED ? gasneti_put_nbi_bulk_from(node, dest, src, n, file, line)
+                       : gasnet_put_nbi_bulk(node, dest, src, n));
 }
 GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
-gasneti_get_nb_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  return gasneti_get_here(dest, node, src, n) ? GASNET_INVALID_HANDLE : gasnet_get_nb(dest, node, src, n);
+gasneti_put_nb_inline(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {
+  return gasneti_put_here(node, dest, src, n) ? GASNET_INVALID_HANDLE :
+      (GASNETI_WATCHED ? gasneti_put_nb_from(node, dest, src, n, file, line) : gasnet_put_nb(node, dest, src, n));
 }
 GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
-gasneti_get_nb_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n) {
-  return gasneti_get_here(dest, node, src, n) ? GASNET_INVALID_HANDLE : gasnet_get_nb_bulk(dest, node, src, n);
+gasneti_put_nb_bulk_inline(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {
+  return gasneti_put_here(node, dest, src, n) ? GASNET_INVALID_HANDLE
+      :
+          (GASNETI_WATCHED ? gasneti_put_nb_bulk_from(node, dest, src, n, file, line)
+                           : gasnet_put_nb_bulk(node, dest, src, n));
 }
 
-GASNETI_ALWAYS_INLINE void gasneti_memset_inline(gasnet_node_t node, void *dest, int val, size_t n) {
-  if (!gasneti_memset_here(node, dest, val, n)) gasnet_memset(node, dest, val, n);
+GASNETI_ALWAYS_INLINE void gasneti_get_inline(void *dest, gasnet_node_t node, const void *src,
+                                              size_t n GASNETI_CALLER) {
+  if (!gasneti_get_here(dest, node, src, n))
+      (GASNETI_WATCHED ? gasneti_get_from(dest, node, src, n, file, line) : gasnet_get(dest, node, src, n));
 }
-GASNETI_ALWAYS_INLINE void gasneti_memset_nbi_inline(gasnet_node_t node, void *dest, int val, size_t n) {
-  if (!gasneti_memset_here(node, dest, val, n)) gasnet_memset_nbi(node, dest, val, n);
+GASNETI_ALWAYS_INLINE void gasneti_get_bulk_inline(void *dest, gasnet_node_t node, const void *src,
+                                                   size_t n GASNETI_CALLER) {
+  if (!gasneti_get_here(dest, node, src, n))
+      (GASNETI_WATCHED ? gasneti_get_bulk_from(dest, node, src, n, file, line) : gasnet_get_bulk(dest, node, src, n));
+}
+GASNETI_ALWAYS_INLINE void gasneti_get_nbi_inline(void *dest, gasnet_node_t node, const void *src,
+                                                  size_t n GASNETI_CALLER) {
+  if (!gasneti_get_here(dest, node, src, n))
+      (GASNETI_WATCHED ? gasneti_get_nbi_from(dest, node, src, n, file, line) : gasnet_get_nbi(dest, node, src, n));
+}
+GASNETI_ALWAYS_INLINE void gasneti_get_nbi_bulk_inline(void *dest, gasnet_node_t node, const void *src,
+                                                       size_t n GASNETI_CALLER) {
+  if (!gasneti_get_here(dest, node, src, n))
+      (GASNETI_WATCHED ? gasneti_get_nbi_bulk_from(dest, node, src, n, file, line)
+                       : gasnet_get_nbi_bulk(dest, node, src, n));
 }
 GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
-gasneti_memset_nb_inline(gasnet_node_t node, void *dest, int val, size_t n) {
-  return gasneti_memset_here(node, dest, val, n) ? GASNET_INVALID_HANDLE : gasnet_memset_nb(node, dest, val, n);
+gasneti_get_nb_inline(void *dest, gasnet_node_t node, const void *src, size_t n GASNETI_CALLER) {
+  return gasneti_get_here(dest, node, src, n) ? GASNET_INVALID_HANDLE :
+      (GASNETI_WATCHED ? gasneti_get_nb_from(dest, node, src, n, file, line) : gasnet_get_nb(dest, node, src, n));
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_get_nb_bulk_inline(void *dest, gasnet_node_t node, const void *src, size_t n GASNETI_CALLER) {
+  return gasneti_get_here(dest, node, src, n) ? GASNET_INVALID_HANDLE
+      :
+          (GASNETI_WATCHED ? gasneti_get_nb_bulk_from(dest, node, src, n, file, line)
+                           : gasnet_get_nb_bulk(dest, node, src, n));
+}
+
+GASNETI_ALWAYS_INLINE void gasneti_memset_inline(gasnet_node_t node, void *dest, int val, size_t n GASNETI_CALLER) {
+  if (!gasneti_memset_here(node, dest, val, n))
+      (GASNETI_WATCHED ? gasneti_memset_from(node, dest, val, n, file, line) : gasnet_memset(node, dest, val, n));
+}
+GASNETI_ALWAYS_INLINE void gasneti_memset_nbi_inline(gasnet_node_t node, void *dest, int val, size_t n GASNETI_CALLER) {
+  if (!gasneti_memset_here(node, dest, val, n))
+      (GASNETI_WATCHED ? gasneti_memset_nbi_from(node, dest, val, n, file, line)
+                       : gasnet_memset_nbi(node, dest, val, n));
+}
+GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
+gasneti_memset_nb_inline(gasnet_node_t node, void *dest, int val, size_t n GASNETI_CALLER) {
+  return gasneti_memset_here(node, dest, val, n) ? GASNET_INVALID_HANDLE
+      :
+          (GASNETI_WATCHED ? gasneti_memset_nb_from(node, dest, val, n, file, line)
+                           : gasnet_memset_nb(node, dest, val, n));
 }
 
 GASNETI_ALWAYS_INLINE void
-gasneti_put_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
-  if (!gasneti_put_val_here(node, dest, value, n)) gasnet_put_val(node, dest, value, n);
+gasneti_put_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n GASNETI_CALLER) {
+  if (!gasneti_put_val_here(node, dest, value, n))
+      (GASNETI_WATCHED ? gasneti_put_val_from(node, dest, value, n, file, line)
+                       : gasnet_put_val(node, dest, value, n));
 }
 GASNETI_ALWAYS_INLINE void
-gasneti_put_nbi_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
-  if (!gasneti_put_val_here(node, dest, value, n)) gasnet_put_nbi_val(node, dest, value, n);
+gasneti_put_nbi_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n GASNETI_CALLER) {
+  if (!gasneti_put_val_here(node, dest, value, n))
+      (GASNETI_WATCHED ? gasneti_put_nbi_val_from(node, dest, value, n, file, line)
+                       : gasnet_put_nbi_val(node, dest, value, n));
 }
 GASNETI_MUST_SYNC GASNETI_ALWAYS_INLINE gasnet_handle_t
-gasneti_put_nb_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
-  return gasneti_put_val_here(node, dest, value, n) ? GASNET_INVALID_HANDLE : gasnet_put_nb_val(node, dest, value, n);
+gasneti_put_nb_val_inline(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n GASNETI_CALLER) {
+  return gasneti_put_val_here(node, dest, value, n) ? GASNET_INVALID_HANDLE
+      :
+          (GASNETI_WATCHED ? gasneti_put_nb_val_from(node, dest, value, n, file, line)
+                           : gasnet_put_nb_val(node, dest, value, n));
 }
-GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node_t node, const void *src, size_t n) {
+GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node_t node, const void *src,
+                                                                     size_t n GASNETI_CALLER) {
   void *here;
   if (gasneti_direct(node, src, n, &here)) {
     gasnet_register_value_t value = 0;
@@ -166,51 +314,56 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
 #if PLATFORM_ARCH_64
       case 8: value = GASNETI_ANY(64, here); break;
 #endif
-      default: return gasnet_get_val(node, src, n);
+      default: return
+          (GASNETI_WATCHED ? gasneti_get_val_from(node, src, n, file, line) : gasnet_get_val(node, src, n));
     }
     gasnett_local_rmb();
     return value;
   }
-  return gasnet_get_val(node, src, n);
+  return (GASNETI_WATCHED ? gasneti_get_val_from(node, src, n, file, line) : gasnet_get_val(node, src, n));
 }
 
-/* What was complete when the call that began it returned needs no sync. */
-GASNETI_ALWAYS_INLINE void gasneti_wait_syncnb_inline(gasnet_handle_t handle) {
-  if (handle != GASNET_INVALID_HANDLE) gasnet_wait_syncnb(handle);
+/* What was complete when the call that began it returned needs no sync. While anything is watched there is no such thing. */
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnb_inline(gasnet_handle_t handle GASNETI_CALLER) {
+  if (handle != GASNET_INVALID_HANDLE)
+    (GASNETI_WATCHED ? gasneti_wait_syncnb_from(handle, file, line) : gasnet_wait_syncnb(handle));
 }
 GASNETI_ALWAYS_INLINE int gasneti_implicit_done(void) { return gasneti_abi.implicit && !*gasneti_abi.implicit; }
-GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_puts_inline(void) {
-  if (!gasneti_implicit_done()) gasnet_wait_syncnbi_puts();
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_puts_inline(const char *file, int line) {
+  if (!gasneti_implicit_done())
+    (GASNETI_WATCHED ? gasneti_wait_syncnbi_puts_from(file, line) : gasnet_wait_syncnbi_puts());
 }
-GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_gets_inline(void) {
-  if (!gasneti_implicit_done()) gasnet_wait_syncnbi_gets();
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_gets_inline(const char *file, int line) {
+  if (!gasneti_implicit_done())
+    (GASNETI_WATCHED ? gasneti_wait_syncnbi_gets_from(file, line) : gasnet_wait_syncnbi_gets());
 }
-GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(void) {
-  if (!gasneti_implicit_done()) gasnet_wait_syncnbi_all();
+GASNETI_ALWAYS_INLINE void gasneti_wait_syncnbi_all_inline(const char *file, int line) {
+  if (!gasneti_implicit_done())
+    (GASNETI_WATCHED ? gasneti_wait_syncnbi_all_from(file, line) : gasnet_wait_syncnbi_all());
 }
 
-#define gasnet_put(node, dest, src, n) gasneti_put_inline(node, dest, src, n)
-#define gasnet_put_bulk(node, dest, src, n) gasneti_put_bulk_inline(node, dest, src, n)
-#define gasnet_put_nbi(node, dest, src, n) gasneti_put_nbi_inline(node, dest, src, n)
-#define gasnet_put_nbi_bulk(node, dest, src, n) gasneti_put_nbi_bulk_inline(node, dest, src, n)
-#define gasnet_put_nb(node, dest, src, n) gasneti_put_nb_inline(node, dest, src, n)
-#define gasnet_put_nb_bulk(node, dest, src, n) gasneti_put_nb_bulk_inline(node, dest, src, n)
-#define gasnet_get(dest, node, src, n) gasneti_get_inline(dest, node, src, n)
-#define gasnet_get_bulk(dest, node, src, n) gasneti_get_bulk_inline(dest, node, src, n)
-#define gasnet_get_nbi(dest, node, src, n) gasneti_get_nbi_inline(dest, node, src, n)
-#define gasnet_get_nbi_bulk(dest, node, src, n) gasneti_get_nbi_bulk_inline(dest, node, src, n)
-#define gasnet_get_nb(dest, node, src, n) gasneti_get_nb_inline(dest, node, src, n)
-#define gasnet_get_nb_bulk(dest, node, src, n) gasneti_get_nb_bulk_inline(dest, node, src, n)
-#define gasnet_memset(node, dest, val, n) gasneti_memset_inline(node, dest, val, n)
-#define gasnet_memset_nbi(node, dest, val, n) gasneti_memset_nbi_inline(node, dest, val, n)
-#define gasnet_memset_nb(node, dest, val, n) gasneti_memset_nb_inline(node, dest, val, n)
-#define gasnet_put_val(node, dest, value, n) gasneti_put_val_inline(node, dest, value, n)
-#define gasnet_put_nbi_val(node, dest, value, n) gasneti_put_nbi_val_inline(node, dest, value, n)
-#define gasnet_put_nb_val(node, dest, value, n) gasneti_put_nb_val_inline(node, dest, value, n)
-#define gasnet_get_val(node, src, n) gasneti_get_val_inline(node, src, n)
-#define gasnet_wait_syncnb(handle) gasneti_wait_syncnb_inline(handle)
-#define gasnet_wait_syncnbi_puts() gasneti_wait_syncnbi_puts_inline()
-#define gasnet_wait_syncnbi_gets() gasneti_wait_syncnbi_gets_inline()
-#define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline()
+#define gasnet_put(node, dest, src, n) gasneti_put_inline(node, dest, src, n, __FILE__, __LINE__)
+#define gasnet_put_bulk(node, dest, src, n) gasneti_put_bulk_inline(node, dest, src, n, __FILE__, __LINE__)
+#define gasnet_put_nbi(node, dest, src, n) gasneti_put_nbi_inline(node, dest, src, n, __FILE__, __LINE__)
+#define gasnet_put_nbi_bulk(node, dest, src, n) gasneti_put_nbi_bulk_inline(node, dest, src, n, __FILE__, __LINE__)
+#define gasnet_put_nb(node, dest, src, n) gasneti_put_nb_inline(node, dest, src, n, __FILE__, __LINE__)
+#define gasnet_put_nb_bulk(node, dest, src, n) gasneti_put_nb_bulk_inline(node, dest, src, n, __FILE__, __LINE__)
+#define gasnet_get(dest, node, src, n) gasneti_get_inline(dest, node, src, n, __FILE__, __LINE__)
+#define gasnet_get_bulk(dest, node, src, n) gasneti_get_bulk_inline(dest, node, src, n, __FILE__, __LINE__)
+#define gasnet_get_nbi(dest, node, src, n) gasneti_get_nbi_inline(dest, node, src, n, __FILE__, __LINE__)
+#define gasnet_get_nbi_bulk(dest, node, src, n) gasneti_get_nbi_bulk_inline(dest, node, src, n, __FILE__, __LINE__)
+#define gasnet_get_nb(dest, node, src, n) gasneti_get_nb_inline(dest, node, src, n, __FILE__, __LINE__)
+#define gasnet_get_nb_bulk(dest, node, src, n) gasneti_get_nb_bulk_inline(dest, node, src, n, __FILE__, __LINE__)
+#define gasnet_memset(node, dest, val, n) gasneti_memset_inline(node, dest, val, n, __FILE__, __LINE__)
+#define gasnet_memset_nbi(node, dest, val, n) gasneti_memset_nbi_inline(node, dest, val, n, __FILE__, __LINE__)
+#define gasnet_memset_nb(node, dest, val, n) gasneti_memset_nb_inline(node, dest, val, n, __FILE__, __LINE__)
+#define gasnet_put_val(node, dest, value, n) gasneti_put_val_inline(node, dest, value, n, __FILE__, __LINE__)
+#define gasnet_put_nbi_val(node, dest, value, n) gasneti_put_nbi_val_inline(node, dest, value, n, __FILE__, __LINE__)
+#define gasnet_put_nb_val(node, dest, value, n) gasneti_put_nb_val_inline(node, dest, value, n, __FILE__, __LINE__)
+#define gasnet_get_val(node, src, n) gasneti_get_val_inline(node, src, n, __FILE__, __LINE__)
+#define gasnet_wait_syncnb(handle) gasneti_wait_syncnb_inline(handle, __FILE__, __LINE__)
+#define gasnet_wait_syncnbi_puts() gasneti_wait_syncnbi_puts_inline(__FILE__, __LINE__)
+#define gasnet_wait_syncnbi_gets() gasneti_wait_syncnbi_gets_inline(__FILE__, __LINE__)
+#define gasnet_wait_syncnbi_all() gasneti_wait_syncnbi_all_inline(__FILE__, __LINE__)
 
 #endif

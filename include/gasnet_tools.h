@@ -41,6 +41,7 @@ GASNETI_END_EXTERNC
 
 #include "gasnet_debugmalloc.h"
 #include "gasnet_locks.h"
+#include "gasnet_trace.h"
 
 /* Annotations; a client may turn one off by defining its GASNETT_USE_GCC_ATTRIBUTE_* as 0. */
 #ifndef GASNETT_USE_GCC_ATTRIBUTE_FORMAT
@@ -342,25 +343,6 @@ GASNETI_CTYPE(toupper)
 GASNETI_INLINE int gasnett_isblank(int c) { return c == ' ' || c == '\t'; }
 GASNETI_INLINE int gasnett_isascii(int c) { return (c & ~0x7F) == 0; }
 GASNETI_INLINE int gasnett_toascii(int c) { return c & 0x7F; }
-
-/* Tracing and statistics: not in this library, so that all of it is nothing. The arguments of the printing macros are
-   not evaluated. */
-typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
-void gasneti_trace_printf(const char *fmt, ...);
-#define GASNETT_TRACE_ENABLED 0
-#define GASNETT_TRACE_SETSOURCELINE(file, line) ((void)0)
-#define GASNETT_TRACE_GETSOURCELINE(pfile, pline) ((void)0)
-#define GASNETT_TRACE_FREEZESOURCELINE() ((void)0)
-#define GASNETT_TRACE_UNFREEZESOURCELINE() ((void)0)
-#define GASNETT_TRACE_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
-#define GASNETT_TRACE_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
-#define GASNETT_TRACE_GETMASK() ""
-#define GASNETT_TRACE_SETMASK(mask) ((void)(mask))
-#define GASNETT_TRACE_GET_TRACELOCAL() 0
-#define GASNETT_TRACE_SET_TRACELOCAL(on) ((void)(on))
-#define GASNETT_STATS_INIT(callback) 0
-#define GASNETT_STATS_GETMASK() ""
-#define GASNETT_STATS_SETMASK(mask) ((void)(mask))
 
 #ifdef _GASNET_H
 /* With a job's library only. Memory of mmap and malloc_aligned is as aligned as asked; null never comes back. */

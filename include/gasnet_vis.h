@@ -84,6 +84,28 @@ size_t gasnett_format_putsgets_bufsz(size_t stridelevels);
 size_t gasnett_format_putsgets(char *buf, void *stats, gasnet_node_t node, void *dstaddr, const size_t dststrides[],
                                void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 
+/* Where the client calls (gasnet_trace.h) */
+#ifndef GASNETI_INSIDE_LIBRARY
+#define gasnet_putv_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_putv_bulk(a, b, c, d, e))
+#define gasnet_putv_nb_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_putv_nb_bulk(a, b, c, d, e))
+#define gasnet_putv_nbi_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_putv_nbi_bulk(a, b, c, d, e))
+#define gasnet_getv_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_getv_bulk(a, b, c, d, e))
+#define gasnet_getv_nb_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_getv_nb_bulk(a, b, c, d, e))
+#define gasnet_getv_nbi_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_getv_nbi_bulk(a, b, c, d, e))
+#define gasnet_puti_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_puti_bulk(a, b, c, d, e, f, g))
+#define gasnet_puti_nb_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_puti_nb_bulk(a, b, c, d, e, f, g))
+#define gasnet_puti_nbi_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_puti_nbi_bulk(a, b, c, d, e, f, g))
+#define gasnet_geti_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_geti_bulk(a, b, c, d, e, f, g))
+#define gasnet_geti_nb_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_geti_nb_bulk(a, b, c, d, e, f, g))
+#define gasnet_geti_nbi_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_geti_nbi_bulk(a, b, c, d, e, f, g))
+#define gasnet_puts_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_puts_bulk(a, b, c, d, e, f, g))
+#define gasnet_puts_nb_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_puts_nb_bulk(a, b, c, d, e, f, g))
+#define gasnet_puts_nbi_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_puts_nbi_bulk(a, b, c, d, e, f, g))
+#define gasnet_gets_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_gets_bulk(a, b, c, d, e, f, g))
+#define gasnet_gets_nb_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_gets_nb_bulk(a, b, c, d, e, f, g))
+#define gasnet_gets_nbi_bulk(a, b, c, d, e, f, g) GASNETI_HERE(gasnet_gets_nbi_bulk(a, b, c, d, e, f, g))
+#endif
+
 GASNETI_END_EXTERNC
 
 #endif

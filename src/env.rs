@@ -7,6 +7,7 @@
 
 use crate::report;
 use crate::tools::number;
+use crate::trace::Mask;
 use std::ffi::{CStr, CString};
 
 /// What a value looks like.
@@ -26,6 +27,8 @@ pub enum Kind {
     Ranks,
     /// Names or numbers of signals, separated by commas, or `*`.
     Signals,
+    /// Letters of events, or `^` and those to leave out.
+    Letters,
     /// Anything.
     Text,
 }
@@ -181,6 +184,24 @@ pub const TABLE: &[Var] = &[
         "",
         "ranks that write that report, such as 0,2-4; the default is all",
     ),
+    var(
+        "GASNET_TRACEFILE",
+        Kind::Text,
+        "",
+        "file for a line of each call of GASNet, each % in it the rank; or stdout, stderr, -",
+    ),
+    var("GASNET_TRACEMASK", Kind::Letters, "", "the types of events that are traced; the default is all"),
+    var("GASNET_TRACENODES", Kind::Ranks, "", "ranks that trace, such as 0,2-4; the default is all"),
+    var("GASNET_TRACELOCAL", Kind::Bool, "1", "trace puts and gets of a process to itself as well"),
+    var("GASNET_TRACEFLUSH", Kind::Bool, "0", "write each line of the trace at once"),
+    var(
+        "GASNET_STATSFILE",
+        Kind::Text,
+        "",
+        "file for counts, bytes and times of the calls, written at exit; named as GASNET_TRACEFILE",
+    ),
+    var("GASNET_STATSMASK", Kind::Letters, "", "the types of events that are counted; the default is all"),
+    var("GASNET_STATSNODES", Kind::Ranks, "", "ranks that count, such as 0,2-4; the default is all"),
     var(
         "GASNET_NETWORK",
         Kind::Word(&["EMULATION", "LIBPORTALS"]),
@@ -449,6 +470,7 @@ pub fn accepted(kind: Kind) -> String {
         Kind::Word(words) => format!("one of {}", words.join(", ")),
         Kind::Ranks => "ranks separated by commas, such as 0,2-4, or *".to_string(),
         Kind::Signals => "names or numbers of signals separated by commas, or *".to_string(),
+        Kind::Letters => format!("letters out of {}, or ^ and those to leave out", Mask::ALL),
         Kind::Text => "any text".to_string(),
     }
 }
@@ -489,6 +511,7 @@ fn parse(kind: Kind, text: &str) -> Option<Value> {
             let known = |w: &str| w.is_empty() || w == "*" || crate::os::signal::parse(w).is_some();
             text.split(',').map(str::trim).all(known).then_some(Value::Other)
         }
+        Kind::Letters => Mask::parse(text).is_ok().then_some(Value::Other),
         Kind::Text => Some(Value::Other),
     }
 }
@@ -719,6 +742,7 @@ mod tests {
             (Kind::Ranks, "0,x"),
             (Kind::Ranks, "4-2"),
             (Kind::Signals, "SEGV,NOSUCH"),
+            (Kind::Letters, "GPQ"),
         ];
         for (kind, text) in wrong {
             assert!(parse(kind, text).is_none(), "{kind:?} {text}");
@@ -732,6 +756,7 @@ mod tests {
             (Kind::Ranks, "0, 2-4"),
             (Kind::Ranks, "*"),
             (Kind::Signals, "SIGSEGV,7"),
+            (Kind::Letters, "^XD"),
         ];
         for (kind, text) in right {
             assert!(parse(kind, text).is_some(), "{kind:?} {text}");

@@ -11,6 +11,7 @@
 //! | [`core`](mod@core) | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
 //! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
 //! | [`boot`] | how the processes of a job find each other, start and end | os |
+//! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | os, env |
 //! | [`tools`] | `gasnett_*`: usable without a job | os |
 //! | [`os`] | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
@@ -30,3 +31,4 @@ pub mod fault;
 pub mod os;
 pub mod report;
 pub mod tools;
+pub mod trace;

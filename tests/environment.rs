@@ -23,6 +23,7 @@ fn values(kind: Kind) -> String {
         Kind::Word(words) => words.join(", "),
         Kind::Ranks => "ranks".to_string(),
         Kind::Signals => "signals".to_string(),
+        Kind::Letters => "letters".to_string(),
         Kind::Text => "text".to_string(),
     }
 }

@@ -37,7 +37,7 @@ pub struct gasneti_peer_t {
     pub starts: usize,
 }
 
-/// What the inline paths read; all zero before `gasnet_attach` returns, so that `node < nodes` fails and the
+/// What the inline paths read; all zero but `watched` before `gasnet_attach` returns, so that `node < nodes` fails and the
 /// function is called.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
@@ -51,18 +51,21 @@ pub struct gasneti_abi_t {
     /// If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
     /// that began it returned, and no access region is open: a sync has nothing to wait for, and is no mistake.
     pub implicit: *const usize,
+    /// Not 0 if tracing or statistics are on: the headers then tell where calls come from.
+    pub watched: usize,
     /// 0.
-    pub reserved: [usize; 5],
+    pub reserved: [usize; 4],
 }
 
-/// The one record of this process; written once, by `gasnet_attach`.
+/// The one record of this process; written by `gasnet_init` and `gasnet_attach`.
 #[unsafe(no_mangle)]
 pub static mut gasneti_abi: gasneti_abi_t = gasneti_abi_t {
     peers: ::core::ptr::null(),
     nodes: 0,
     mynode: 0,
     implicit: ::core::ptr::null(),
-    reserved: [0; 5],
+    watched: 0,
+    reserved: [0; 4],
 };
 
 #[cfg(target_pointer_width = "64")]
@@ -77,4 +80,5 @@ const _: () = {
     assert!(offset_of!(gasneti_abi_t, nodes) == 8);
     assert!(offset_of!(gasneti_abi_t, mynode) == 12);
     assert!(offset_of!(gasneti_abi_t, implicit) == 16);
+    assert!(offset_of!(gasneti_abi_t, watched) == 24);
 };

@@ -7,6 +7,7 @@ use crate::conduit::{Category, Outgoing};
 use crate::core::am::{CLIENT_BASE, MAX_ARGS};
 use crate::core::{Ctx, Error};
 use crate::report;
+use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
 
 /// `gasnet_node_t`
@@ -68,8 +69,19 @@ fn check_handler(function: &str, handler: Handler) {
     }
 }
 
+/// What is told of a message.
+fn message(node: Node, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> What {
+    What::Message { node, handler, bytes: n, payload: src.cast(), args: args.as_ptr(), nargs: args.len() }
+}
+
+/// The rank that a reply goes to; none for a token that cannot be.
+fn asker(function: &str, token: *const c_void) -> Node {
+    ctx(function).token(token).map_or(Node::MAX, |t| t.source)
+}
+
 #[inline]
 fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
+    watch!(A "gasnet_AMRequestShort", message(node, handler, core::ptr::null(), 0, args), request_short(function, node, handler, args));
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
@@ -98,6 +110,8 @@ unsafe fn request_medium(
     n: usize,
     args: &[Arg],
 ) -> c_int {
+    // SAFETY: the same call again.
+    watch!(A "gasnet_AMRequestMedium", message(node, handler, src, n, args), unsafe { request_medium(function, node, handler, src, n, args) });
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
@@ -133,6 +147,8 @@ unsafe fn request_long(
     source_stays: bool,
     args: &[Arg],
 ) -> c_int {
+    // SAFETY: the same call again.
+    watch!(A "gasnet_AMRequestLong", message(node, handler, src, n, args), unsafe { request_long(function, node, handler, src, n, dest, source_stays, args) });
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
@@ -157,6 +173,7 @@ unsafe fn request_long(
 
 #[inline]
 fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[Arg]) -> c_int {
+    watch!(A "gasnet_AMReplyShort", message(asker(function, token), handler, core::ptr::null(), 0, args), reply_short(function, token, handler, args));
     let c = ctx(function);
     check_handler(function, handler);
     let m = Outgoing {
@@ -184,6 +201,8 @@ unsafe fn reply_medium(
     n: usize,
     args: &[Arg],
 ) -> c_int {
+    // SAFETY: the same call again.
+    watch!(A "gasnet_AMReplyMedium", message(asker(function, token), handler, src, n, args), unsafe { reply_medium(function, token, handler, src, n, args) });
     let c = ctx(function);
     check_handler(function, handler);
     let max = c.job.conduit.max_medium();
@@ -216,6 +235,8 @@ unsafe fn reply_long(
     dest: *mut c_void,
     args: &[Arg],
 ) -> c_int {
+    // SAFETY: the same call again.
+    watch!(A "gasnet_AMReplyLong", message(asker(function, token), handler, src, n, args), unsafe { reply_long(function, token, handler, src, n, dest, args) });
     let c = ctx(function);
     check_handler(function, handler);
     let max = c.job.conduit.max_long_reply();
@@ -506,6 +527,7 @@ pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
 /// but say so once.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMPoll() -> c_int {
+    watch!(X "gasnet_AMPoll", What::Nothing, gasnet_AMPoll());
     ctx("gasnet_AMPoll").poll();
     OK
 }

@@ -4,6 +4,7 @@ use super::{code, ctx};
 use crate::core::Ctx;
 use crate::extended::coll::tree::Tree;
 use crate::extended::coll::{Call, Coll, Fold, Operation, Places, RawFn, Request, Team, search};
+use crate::trace::{What, span};
 use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -85,6 +86,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
     fn_count: usize,
     _init_flags: c_int,
 ) {
+    let _span = span!(W "gasnet_coll_init");
     let function = "gasnet_coll_init";
     let c = ctx(function);
     let counts = if images.is_null() {
@@ -135,6 +137,7 @@ pub extern "C" fn gasnet_coll_team_split(
     relrank: u32,
     _clientdata: *mut c_void,
 ) -> TeamHandle {
+    let _span = span!(W "gasnet_coll_team_split");
     let function = "gasnet_coll_team_split";
     let c = ctx(function);
     (team(c, function, parent_team).split(c, function, color, relrank).id() as usize + 1) as TeamHandle
@@ -175,6 +178,7 @@ pub extern "C" fn gasnet_coll_team_node2rank(handle: TeamHandle, node: u32) -> u
 /// `gasnet_coll_barrier_notify`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flags: c_int) {
+    let _span = span!(B "gasnet_coll_barrier_notify", What::Barrier { id, flags });
     let function = "gasnet_coll_barrier_notify";
     let c = ctx(function);
     team(c, function, handle).notify(c, function, id, flags, flags & BARRIER_IMAGES != 0);
@@ -183,27 +187,30 @@ pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flag
 /// `gasnet_coll_barrier_wait`: `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
+    let mut span = span!(B "gasnet_coll_barrier_wait", What::Barrier { id, flags });
     let function = "gasnet_coll_barrier_wait";
     let c = ctx(function);
-    code(team(c, function, handle).wait(c, function, id, flags, flags & BARRIER_IMAGES != 0))
+    span.result(code(team(c, function, handle).wait(c, function, id, flags, flags & BARRIER_IMAGES != 0)))
 }
 
 /// `gasnet_coll_barrier_try`: `GASNET_OK`, `GASNET_ERR_NOT_READY` or `GASNET_ERR_BARRIER_MISMATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
+    let mut span = span!(B "gasnet_coll_barrier_try", What::Barrier { id, flags });
     let function = "gasnet_coll_barrier_try";
     let c = ctx(function);
-    code(team(c, function, handle).try_wait(c, function, id, flags, flags & BARRIER_IMAGES != 0))
+    span.result(code(team(c, function, handle).try_wait(c, function, id, flags, flags & BARRIER_IMAGES != 0)))
 }
 
 /// `gasnet_coll_barrier`: notify and wait in one.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
+    let mut span = span!(B "gasnet_coll_barrier", What::Barrier { id, flags });
     let function = "gasnet_coll_barrier";
     let c = ctx(function);
     let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
     team.notify(c, function, id, flags, images);
-    code(team.wait(c, function, id, flags, images))
+    span.result(code(team.wait(c, function, id, flags, images)))
 }
 
 /// `gasnet_coll_barrier_result`: 1 if the last barrier was anonymous for everybody; else 0, and its name in `*id`.
@@ -347,6 +354,12 @@ unsafe fn call(
     (c, Call { function, team, by_process, request, places })
 }
 
+/// What is told of a collective.
+fn what(handle: TeamHandle, root: u32, nbytes: usize, elements: Option<Elements>) -> What {
+    let bytes = elements.map_or(nbytes, |e| e.size.saturating_mul(e.count));
+    What::Collective { team: (handle as usize).wrapping_sub(1) as u32, root, bytes }
+}
+
 /// The blocking and the non-blocking form of a collective.
 macro_rules! collective {
     ($name:ident, $nb:ident, $operation:ident, ($($arg:ident: $ty:ty),*),
@@ -359,6 +372,7 @@ macro_rules! collective {
         #[allow(clippy::too_many_arguments)]
         pub unsafe extern "C" fn $name(team: TeamHandle, $($arg: $ty,)* flags: c_int) {
             let (op, function) = (Operation::$operation, stringify!($name));
+            let _span = span!(W stringify!($name), what(team, $root, $nbytes, $elements));
             // SAFETY: the caller's promise.
             unsafe {
                 let (c, call) = call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags);
@@ -374,6 +388,7 @@ macro_rules! collective {
         #[allow(clippy::too_many_arguments)]
         pub unsafe extern "C" fn $nb(team: TeamHandle, $($arg: $ty,)* flags: c_int) -> CollHandle {
             let (op, function) = (Operation::$operation, stringify!($nb));
+            let _span = span!(W stringify!($nb), what(team, $root, $nbytes, $elements));
             // SAFETY: the caller's promise.
             unsafe {
                 let (c, call) = call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags);
@@ -460,17 +475,19 @@ const NOT_READY: c_int = crate::core::Error::NotReady as c_int;
 /// `gasnet_coll_try_sync`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
+    let mut span = span!(W "gasnet_coll_try_sync", What::Sync(1));
     let c = ctx("gasnet_coll_try_sync");
     if handle == 0 {
-        return super::OK;
+        return span.result(super::OK);
     }
     c.poll();
-    if Coll::of(c).sync(handle) { super::OK } else { NOT_READY }
+    span.result(if Coll::of(c).sync(handle) { super::OK } else { NOT_READY })
 }
 
 /// `gasnet_coll_wait_sync`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_wait_sync(handle: CollHandle) {
+    let _span = span!(W "gasnet_coll_wait_sync", What::Sync(1));
     let c = ctx("gasnet_coll_wait_sync");
     let coll = Coll::of(c);
     if !coll.sync(handle) {
@@ -504,10 +521,11 @@ unsafe fn sync_list(c: Ctx, list: *mut CollHandle, n: usize, some: bool) -> bool
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_coll_try_sync_some(phandle: *mut CollHandle, numhandles: usize) -> c_int {
+    let mut span = span!(W "gasnet_coll_try_sync_some", What::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_some");
     c.poll();
     // SAFETY: the caller's promise.
-    if unsafe { sync_list(c, phandle, numhandles, true) } { super::OK } else { NOT_READY }
+    span.result(if unsafe { sync_list(c, phandle, numhandles, true) } { super::OK } else { NOT_READY })
 }
 
 /// `gasnet_coll_try_sync_all`
@@ -516,10 +534,11 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_some(phandle: *mut CollHandle, num
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_coll_try_sync_all(phandle: *mut CollHandle, numhandles: usize) -> c_int {
+    let mut span = span!(W "gasnet_coll_try_sync_all", What::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_all");
     c.poll();
     // SAFETY: the caller's promise.
-    if unsafe { sync_list(c, phandle, numhandles, false) } { super::OK } else { NOT_READY }
+    span.result(if unsafe { sync_list(c, phandle, numhandles, false) } { super::OK } else { NOT_READY })
 }
 
 /// `gasnet_coll_wait_sync_some`
@@ -528,6 +547,7 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_all(phandle: *mut CollHandle, numh
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, numhandles: usize) {
+    let _span = span!(W "gasnet_coll_wait_sync_some", What::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_some");
     // SAFETY: the caller's promise.
     c.wait_until(|| unsafe { sync_list(c, phandle, numhandles, true) });
@@ -539,6 +559,7 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, nu
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_coll_wait_sync_all(phandle: *mut CollHandle, numhandles: usize) {
+    let _span = span!(W "gasnet_coll_wait_sync_all", What::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_all");
     // SAFETY: the caller's promise.
     c.wait_until(|| unsafe { sync_list(c, phandle, numhandles, false) });
@@ -691,6 +712,7 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     best_param: *mut *mut u32,
     best_tree: *mut *mut c_char,
 ) {
+    let _span = span!(W "gasnet_coll_tune_generic_op");
     let function = "gasnet_coll_tune_generic_op";
     let (operation, many) = (operation(function, op), op % 2 == 1);
     let address = |list: *mut *mut u8, many: bool| {

@@ -7,7 +7,7 @@ use super::abi::{gasneti_abi, gasneti_peer_t};
 use crate::core::Job;
 use crate::core::checks;
 use crate::core::segment::Segment;
-use crate::fault;
+use crate::{fault, trace};
 use alloc::boxed::Box;
 
 /// The inline paths' view of one segment.
@@ -25,7 +25,7 @@ fn peer(s: &Segment, open: bool) -> gasneti_peer_t {
 
 /// Opens the paths.
 pub(super) fn open(job: &'static Job) {
-    let open = !fault::any() && !checks::on();
+    let open = !fault::any() && !checks::on() && !trace::on();
     let peers: Box<[gasneti_peer_t]> = (0..job.nodes).map(|rank| peer(&job.segments()[rank], open)).collect();
     let peers = Box::leak(peers);
     let record = &raw mut gasneti_abi;
@@ -39,11 +39,21 @@ pub(super) fn open(job: &'static Job) {
     }
 }
 
+/// Has the headers tell where calls come from, if anything is watched. Called by `gasnet_init`.
+pub(super) fn watch() {
+    let record = &raw mut gasneti_abi;
+    // SAFETY: written inside gasnet_init, which no other call may overlap.
+    unsafe { (*record).watched = usize::from(trace::on()) };
+}
+
 /// Closes the paths, in a forked child.
 pub(super) fn close() {
     let record = &raw mut gasneti_abi;
     // SAFETY: called in a process that has just been forked and has only the calling thread.
-    unsafe { (*record).nodes = 0 };
+    unsafe {
+        (*record).nodes = 0;
+        (*record).watched = 0;
+    }
 }
 
 #[cfg(test)]

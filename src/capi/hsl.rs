@@ -9,7 +9,8 @@
 use super::{OK, initialized};
 use crate::core::{Ctx, Error, ThreadMode, checks};
 use crate::os::locks;
-use crate::{fault, report};
+use crate::trace::{What, span};
+use crate::{fault, report, trace};
 use core::ffi::c_int;
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
@@ -45,13 +46,13 @@ static WAY: AtomicU8 = AtomicU8::new(REAL);
 const REAL: u8 = 0;
 /// Nothing.
 const NOTHING: u8 = 1;
-/// A mutex, or nothing in SEQ, and each use is checked.
-const CHECKED: u8 = 2;
+/// A mutex, or nothing in SEQ, and each use is looked at: checked, or told, or both.
+const WATCHED: u8 = 2;
 
 /// Chooses what a lock is. Called by `gasnet_init`.
 pub(super) fn open(threads: ThreadMode) {
-    let way = if checks::on() {
-        CHECKED
+    let way = if checks::on() || trace::on() {
+        WATCHED
     } else if threads == ThreadMode::Seq {
         NOTHING
     } else {
@@ -60,11 +61,16 @@ pub(super) fn open(threads: ThreadMode) {
     WAY.store(way, Ordering::Relaxed);
 }
 
-/// Ends the checks, in a forked child, which has no job to keep them for.
+/// Ends the watch, in a forked child, which has no job to keep it for.
 pub(super) fn close() {
-    if WAY.load(Ordering::Relaxed) == CHECKED {
-        WAY.store(if super::thread_mode() == ThreadMode::Seq { NOTHING } else { REAL }, Ordering::Relaxed);
+    if WAY.load(Ordering::Relaxed) == WATCHED {
+        WAY.store(unwatched(), Ordering::Relaxed);
     }
+}
+
+/// What a lock is where nobody looks.
+fn unwatched() -> u8 {
+    if super::thread_mode() == ThreadMode::Seq { NOTHING } else { REAL }
 }
 
 #[inline(always)]
@@ -219,7 +225,60 @@ impl Hsl {
 /// The context of the calling thread, if each use of a lock is checked.
 #[inline]
 fn checked() -> Option<Ctx> {
-    if way() == CHECKED { initialized().map(|job| job.ctx()) } else { None }
+    if way() == WATCHED && checks::on() { initialized().map(|job| job.ctx()) } else { None }
+}
+
+/// The forms of the functions below where each use of a lock is looked at.
+impl Hsl {
+    /// # Safety
+    /// As [`gasnet_hsl_lock`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn lock_watched(hsl: *mut Hsl) {
+        let _span = span!(L "gasnet_hsl_lock", What::At(hsl as usize));
+        match checked() {
+            // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+            Some(c) => unsafe { (*hsl).lock_checked(c) },
+            None if unwatched() == REAL => {
+                // SAFETY: the caller's promise.
+                must("gasnet_hsl_lock", unsafe { locks::mutex_lock(&raw mut (*hsl).lock) })
+            }
+            None => {}
+        }
+    }
+
+    /// # Safety
+    /// As [`gasnet_hsl_trylock`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn try_watched(hsl: *mut Hsl) -> c_int {
+        let mut span = span!(L "gasnet_hsl_trylock", What::At(hsl as usize));
+        let code = match checked() {
+            // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+            Some(c) => unsafe { (*hsl).try_checked(c) },
+            // SAFETY: the caller's promise.
+            None if unwatched() == REAL => tried(unsafe { locks::mutex_trylock(&raw mut (*hsl).lock) }),
+            None => OK,
+        };
+        span.result(code)
+    }
+
+    /// # Safety
+    /// As [`gasnet_hsl_unlock`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn unlock_watched(hsl: *mut Hsl) {
+        let _span = span!(L "gasnet_hsl_unlock", What::At(hsl as usize));
+        match checked() {
+            // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
+            Some(c) => unsafe { (*hsl).unlock_checked(c) },
+            None if unwatched() == REAL => {
+                // SAFETY: the caller's promise.
+                must("gasnet_hsl_unlock", unsafe { locks::mutex_unlock(&raw mut (*hsl).lock) })
+            }
+            None => {}
+        }
+    }
 }
 
 /// `gasnet_hsl_init`.
@@ -228,7 +287,7 @@ fn checked() -> Option<Ctx> {
 /// `hsl` must point to a `gasnet_hsl_t` that is not in use.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_hsl_init(hsl: *mut Hsl) {
-    if way() == CHECKED {
+    if checked().is_some() {
         // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
         unsafe { (*hsl).check_init() };
     }
@@ -267,8 +326,8 @@ pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
         NOTHING => {}
         // SAFETY: the caller's promise.
         REAL => must("gasnet_hsl_lock", unsafe { locks::mutex_lock(&raw mut (*hsl).lock) }),
-        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
-        _ => checked().into_iter().for_each(|c| unsafe { (*hsl).lock_checked(c) }),
+        // SAFETY: the caller's promise.
+        _ => unsafe { Hsl::lock_watched(hsl) },
     }
 }
 
@@ -291,8 +350,8 @@ pub unsafe extern "C" fn gasnet_hsl_trylock(hsl: *mut Hsl) -> c_int {
         NOTHING => OK,
         // SAFETY: the caller's promise.
         REAL => tried(unsafe { locks::mutex_trylock(&raw mut (*hsl).lock) }),
-        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
-        _ => checked().map_or(OK, |c| unsafe { (*hsl).try_checked(c) }),
+        // SAFETY: the caller's promise.
+        _ => unsafe { Hsl::try_watched(hsl) },
     }
 }
 
@@ -306,8 +365,8 @@ pub unsafe extern "C" fn gasnet_hsl_unlock(hsl: *mut Hsl) {
         NOTHING => {}
         // SAFETY: the caller's promise.
         REAL => must("gasnet_hsl_unlock", unsafe { locks::mutex_unlock(&raw mut (*hsl).lock) }),
-        // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
-        _ => checked().into_iter().for_each(|c| unsafe { (*hsl).unlock_checked(c) }),
+        // SAFETY: the caller's promise.
+        _ => unsafe { Hsl::unlock_watched(hsl) },
     }
 }
 

@@ -8,7 +8,8 @@ use crate::core::am::HandlerEntry;
 use crate::core::job::Choice;
 use crate::core::wait::Mode;
 use crate::core::{Error, Job, ThreadMode, checks, exit};
-use crate::{env, extended, fault, os, report};
+use crate::trace::{Letter, span};
+use crate::{env, extended, fault, os, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
@@ -102,6 +103,7 @@ pub unsafe extern "C" fn gasneti_init(
     if checks_wanted(client.debug != 0) {
         checks::switch_on(threads == ThreadMode::Seq);
     }
+    super::tracing::open(job);
     hsl::open(threads);
     OK
 }
@@ -155,17 +157,22 @@ pub unsafe extern "C" fn gasnet_attach(
         Ok(n) if !table.is_null() => unsafe { core::slice::from_raw_parts_mut(table, n) },
         _ => return Error::BadArg as c_int,
     };
+    let mut span = span!(I "gasnet_attach");
     let result = job.attach(rows, extended::HANDLERS, segsize);
     if result.is_ok() {
         extended::open(job);
         super::fast::open(job);
-        let way = if checks::on() { &WATCHED } else { &ATTACHED };
+        let way = if checks::on() || trace::on() { &WATCHED } else { &ATTACHED };
         way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
         let mine = job.segments()[job.mynode];
+        trace::note(
+            Letter::I,
+            format_args!("SEGMENT: at={:p} bytes={} handlers={}", mine.base, mine.len, rows.len()),
+        );
         // SAFETY: the hook of shim.c is called with the segment of this process, as gasnet_client_attach_hook wants.
         unsafe { gasneti_call_attach_hook(mine.base.cast(), mine.len) };
     }
-    code(result)
+    span.result(code(result))
 }
 
 unsafe extern "C" {
@@ -176,6 +183,7 @@ unsafe extern "C" {
 /// `gasnet_exit`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_exit(exitcode: c_int) -> ! {
+    trace::note(Letter::I, format_args!("EXIT: code={exitcode}"));
     exit::exit(exitcode)
 }
 

@@ -5,7 +5,7 @@
 
 use crate::core::ops::Handle;
 use crate::core::{Ctx, Job, ThreadMode, checks};
-use crate::{os, report};
+use crate::{os, report, trace};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
@@ -21,6 +21,7 @@ pub mod init;
 pub mod rma;
 pub mod sync;
 pub mod tools;
+pub mod tracing;
 pub mod value;
 pub mod vis;
 
@@ -28,7 +29,7 @@ pub mod vis;
 static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
 /// The job, from `gasnet_attach` on.
 static ATTACHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
-/// The same instead of [`ATTACHED`], which is null then, if something looks at every call (debug checks): so each takes
+/// The same instead of [`ATTACHED`], which is null then, if something looks at every call (debug checks, tracing): so each takes
 /// the cold way, [`watched_job`], and none pays while nothing looks.
 static WATCHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
 /// Thread mode, 0 before `gasnet_init`.
@@ -90,7 +91,9 @@ fn watched_job(function: &str) -> &'static Job {
     let job = WATCHED.load(Ordering::Acquire);
     // SAFETY: null, or the leaked Job that gasnet_attach stored.
     if let Some(job) = unsafe { job.as_ref() } {
-        job.ctx().check_call(function);
+        if checks::on() {
+            job.ctx().check_call(function);
+        }
         return job;
     }
     early_job(function);
@@ -119,6 +122,7 @@ extern "C" fn forget_job() {
     ATTACHED.store(core::ptr::null_mut(), Ordering::Relaxed);
     WATCHED.store(core::ptr::null_mut(), Ordering::Relaxed);
     FORKED.store(true, Ordering::Relaxed);
+    trace::forget();
     fast::close();
     hsl::close();
 }
@@ -126,7 +130,7 @@ extern "C" fn forget_job() {
 /// What a client gets for an explicit operation of the calling thread.
 #[inline(always)]
 fn explicit(job: &'static Job, handle: Handle) -> abi::gasnet_handle_t {
-    let handle = if checks::on() { job.ctx().real_handle(handle) } else { handle };
+    let handle = if checks::on() || trace::on() { job.ctx().real_handle(handle) } else { handle };
     handle.0 as abi::gasnet_handle_t
 }
 

@@ -6,7 +6,9 @@ use crate::core::Job;
 use crate::core::checks::check_alignment;
 use crate::extended::memset;
 use crate::extended::rma::{self, Remote};
+use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
+use core::ptr::null;
 use core::sync::atomic::Ordering;
 
 /// The job, without looking up which thread calls; ends the process if there is none yet.
@@ -59,6 +61,8 @@ pub(super) fn remote(
 /// `src` must be readable for `nbytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_put(node: gasnet_node_t, dest: *mut c_void, src: *mut c_void, nbytes: usize) {
+    // SAFETY: the same call again.
+    watch!(P "gasnet_put", What::moved(node, nbytes, dest, src), unsafe { gasnet_put(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
     check_alignment("gasnet_put", dst.addr, src.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
@@ -76,6 +80,8 @@ pub unsafe extern "C" fn gasnet_put_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
+    // SAFETY: the same call again.
+    watch!(P "gasnet_put_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::put(job, dst, src.cast()) }
@@ -87,6 +93,8 @@ pub unsafe extern "C" fn gasnet_put_bulk(
 /// `dest` must be writable for `nbytes` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_get(dest: *mut c_void, node: gasnet_node_t, src: *mut c_void, nbytes: usize) {
+    // SAFETY: the same call again.
+    watch!(G "gasnet_get", What::moved(node, nbytes, src, dest), unsafe { gasnet_get(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get", node, src, nbytes);
     check_alignment("gasnet_get", src.addr, dest.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
@@ -104,6 +112,8 @@ pub unsafe extern "C" fn gasnet_get_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
+    // SAFETY: the same call again.
+    watch!(G "gasnet_get_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_bulk(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get_bulk", node, src, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::get(job, dest.cast(), src) }
@@ -120,6 +130,8 @@ pub unsafe extern "C" fn gasnet_put_nb(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
+    // SAFETY: the same call again.
+    watch!(P "gasnet_put_nb", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
     check_alignment("gasnet_put_nb", dst.addr, src.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
@@ -137,6 +149,8 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
+    // SAFETY: the same call again.
+    watch!(P "gasnet_put_nb_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     explicit(job, unsafe { rma::put_nb(job, dst, src.cast(), true) })
@@ -153,6 +167,8 @@ pub unsafe extern "C" fn gasnet_get_nb(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
+    // SAFETY: the same call again.
+    watch!(G "gasnet_get_nb", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get_nb", node, src, nbytes);
     check_alignment("gasnet_get_nb", src.addr, dest.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
@@ -170,6 +186,8 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
+    // SAFETY: the same call again.
+    watch!(G "gasnet_get_nb_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get_nb_bulk", node, src, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     explicit(job, unsafe { rma::get_nb(job, dest.cast(), src) })
@@ -186,6 +204,8 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     src: *mut c_void,
     nbytes: usize,
 ) {
+    // SAFETY: the same call again.
+    watch!(P "gasnet_put_nbi", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
     check_alignment("gasnet_put_nbi", dst.addr, src.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
@@ -203,6 +223,8 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
+    // SAFETY: the same call again.
+    watch!(P "gasnet_put_nbi_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::put_nbi(job, dst, src.cast(), true) }
@@ -219,6 +241,8 @@ pub unsafe extern "C" fn gasnet_get_nbi(
     src: *mut c_void,
     nbytes: usize,
 ) {
+    // SAFETY: the same call again.
+    watch!(G "gasnet_get_nbi", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get_nbi", node, src, nbytes);
     check_alignment("gasnet_get_nbi", src.addr, dest.cast(), nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
@@ -236,6 +260,8 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
+    // SAFETY: the same call again.
+    watch!(G "gasnet_get_nbi_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
     // SAFETY: checked above; the rest is the caller's promise.
     unsafe { rma::get_nbi(job, dest.cast(), src) }
@@ -244,6 +270,7 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
 /// `gasnet_memset`: `val` is converted to `unsigned char`, as in C.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_memset(node: gasnet_node_t, dest: *mut c_void, val: c_int, nbytes: usize) {
+    watch!(P "gasnet_memset", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset", node, dest, nbytes);
     memset::memset(job, dst, val as u8);
 }
@@ -256,6 +283,7 @@ pub extern "C" fn gasnet_memset_nb(
     val: c_int,
     nbytes: usize,
 ) -> gasnet_handle_t {
+    watch!(P "gasnet_memset_nb", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nb(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes);
     explicit(job, memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8))
 }
@@ -263,6 +291,7 @@ pub extern "C" fn gasnet_memset_nb(
 /// `gasnet_memset_nbi`: counts as a put.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_memset_nbi(node: gasnet_node_t, dest: *mut c_void, val: c_int, nbytes: usize) {
+    watch!(P "gasnet_memset_nbi", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nbi(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes);
     memset::memset_nbi(job, dst, val as u8);
 }

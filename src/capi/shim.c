@@ -55,16 +55,38 @@ EXPORTED void gasneti_call_attach_hook(void *base, uintptr_t size) {
   if (gasnet_client_attach_hook) gasnet_client_attach_hook(base, size);
 }
 
+/* A text of the client's; what does not fit is cut. */
+#define FORMAT(text, fmt)                                                                                             \
+  char text[1024];                                                                                                    \
+  va_list list;                                                                                                       \
+  va_start(list, fmt);                                                                                                \
+  vsnprintf(text, sizeof text, fmt, list);                                                                            \
+  va_end(list)
+
 EXPORTED void gasnett_fatalerror(const char *fmt, ...) {
-  char text[1024];
-  va_list list;
-  va_start(list, fmt);
-  vsnprintf(text, sizeof text, fmt, list);
-  va_end(list);
+  FORMAT(text, fmt);
   gasneti_fatal_text(text);
 }
 
-EXPORTED void gasneti_trace_printf(const char *fmt, ...) { (void)fmt; }
+/* In tracing.rs: messages and statistics of the client. */
+void gasneti_trace_text(const char *text, int force);
+void gasneti_stats_text(const char *text);
+
+EXPORTED void gasneti_trace_printf(const char *fmt, ...) {
+  FORMAT(text, fmt);
+  gasneti_trace_text(text, 0);
+}
+
+EXPORTED void gasneti_trace_printf_force(const char *fmt, ...) {
+  FORMAT(text, fmt);
+  gasneti_trace_text(text, 1);
+}
+
+EXPORTED void gasneti_stats_printf(const char *fmt, ...);
+EXPORTED void gasneti_stats_printf(const char *fmt, ...) {
+  FORMAT(text, fmt);
+  gasneti_stats_text(text);
+}
 
 /* In am.rs: the calls that take their arguments as an array. */
 int gasneti_AMRequestShortV(gasnet_node_t, gasnet_handler_t, int, const gasnet_handlerarg_t *);

@@ -1,11 +1,13 @@
 //! Syncing of non-blocking operations, and access regions.
 
 use super::abi::gasnet_handle_t;
-use super::{OK, ctx, explicit};
-use crate::core::Error;
+use super::{ATTACHED, OK, ctx, explicit};
 use crate::core::ops::Handle;
+use crate::core::{Ctx, Error};
 use crate::extended::sync::{Need, Which};
+use crate::trace::{self, Letter, Probe, What, watch};
 use core::ffi::c_int;
+use core::sync::atomic::Ordering;
 
 /// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
 #[inline]
@@ -28,6 +30,7 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [Handle]
 /// `gasnet_wait_syncnb`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
+    watch!(S "gasnet_wait_syncnb", What::Sync(1), gasnet_wait_syncnb(handle));
     if !handle.is_null() {
         let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [Handle(handle as usize)]);
         c.check_handles("gasnet_wait_syncnb", &handles);
@@ -38,6 +41,7 @@ pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
 /// `gasnet_try_syncnb`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
+    watch!(S "gasnet_try_syncnb", What::Sync(1), gasnet_try_syncnb(handle));
     let (c, mut handles) = (ctx("gasnet_try_syncnb"), [Handle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb", &handles);
     c.poll();
@@ -47,6 +51,7 @@ pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
 /// `gasnet_try_syncnb_nopoll`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
+    watch!(S "gasnet_try_syncnb_nopoll", What::Sync(1), gasnet_try_syncnb_nopoll(handle));
     let (c, mut handles) = (ctx("gasnet_try_syncnb_nopoll"), [Handle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb_nopoll", &handles);
     ready(c.ops_done(&mut handles, Need::All))
@@ -58,6 +63,8 @@ pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, n: usize) {
+    // SAFETY: the same call again.
+    watch!(S "gasnet_wait_syncnb_some", What::Sync(n), unsafe { gasnet_wait_syncnb_some(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_some", handles);
@@ -70,6 +77,8 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, 
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n: usize) {
+    // SAFETY: the same call again.
+    watch!(S "gasnet_wait_syncnb_all", What::Sync(n), unsafe { gasnet_wait_syncnb_all(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_all", handles);
@@ -82,6 +91,8 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n: usize) -> c_int {
+    // SAFETY: the same call again.
+    watch!(S "gasnet_try_syncnb_some", What::Sync(n), unsafe { gasnet_try_syncnb_some(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some", handles);
@@ -95,6 +106,8 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n: usize) -> c_int {
+    // SAFETY: the same call again.
+    watch!(S "gasnet_try_syncnb_all", What::Sync(n), unsafe { gasnet_try_syncnb_all(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all", handles);
@@ -108,6 +121,8 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(handles: *mut gasnet_handle_t, n: usize) -> c_int {
+    // SAFETY: the same call again.
+    watch!(S "gasnet_try_syncnb_some_nopoll", What::Sync(n), unsafe { gasnet_try_syncnb_some_nopoll(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some_nopoll", handles);
@@ -120,16 +135,39 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(handles: *mut gasnet_hand
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(handles: *mut gasnet_handle_t, n: usize) -> c_int {
+    // SAFETY: the same call again.
+    watch!(S "gasnet_try_syncnb_all_nopoll", What::Sync(n), unsafe { gasnet_try_syncnb_all_nopoll(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all_nopoll", handles);
     ready(c.ops_done(handles, Need::All))
 }
 
-fn wait_implicit(function: &str, which: Which) {
-    let c = ctx(function);
-    c.check_outside_region(function);
+/// So short that it pays to find out that nothing is watched where the job is looked up.
+fn wait_implicit(probe: &'static Probe, which: Which) {
+    // SAFETY: null, or the leaked Job that gasnet_attach stored.
+    let c = match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
+        Some(job) => job.ctx(),
+        None => match watched_wait(probe, which) {
+            Some(c) => c,
+            None => return,
+        },
+    };
+    c.check_outside_region(probe.function);
     c.wait_implicit(which);
+}
+
+/// Makes the call as an event, or gives the context if it is that very call, or nothing is watched.
+#[cold]
+#[inline(never)]
+fn watched_wait(probe: &'static Probe, which: Which) -> Option<Ctx> {
+    if trace::on() {
+        // SAFETY: there is nothing to read.
+        if unsafe { trace::tell(probe, || What::Nothing, || wait_implicit(probe, which)) }.is_some() {
+            return None;
+        }
+    }
+    Some(ctx(probe.function))
 }
 
 fn try_implicit(function: &str, which: Which) -> c_int {
@@ -142,48 +180,56 @@ fn try_implicit(function: &str, which: Which) -> c_int {
 /// `gasnet_wait_syncnbi_gets`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_gets() {
-    wait_implicit("gasnet_wait_syncnbi_gets", Which::Gets);
+    static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_gets");
+    wait_implicit(&PROBE, Which::Gets);
 }
 
 /// `gasnet_wait_syncnbi_puts`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_puts() {
-    wait_implicit("gasnet_wait_syncnbi_puts", Which::Puts);
+    static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_puts");
+    wait_implicit(&PROBE, Which::Puts);
 }
 
 /// `gasnet_wait_syncnbi_all`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_all() {
-    wait_implicit("gasnet_wait_syncnbi_all", Which::All);
+    static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_all");
+    wait_implicit(&PROBE, Which::All);
 }
 
 /// `gasnet_try_syncnbi_gets`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_gets() -> c_int {
+    watch!(S "gasnet_try_syncnbi_gets", What::Nothing, gasnet_try_syncnbi_gets());
     try_implicit("gasnet_try_syncnbi_gets", Which::Gets)
 }
 
 /// `gasnet_try_syncnbi_puts`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_puts() -> c_int {
+    watch!(S "gasnet_try_syncnbi_puts", What::Nothing, gasnet_try_syncnbi_puts());
     try_implicit("gasnet_try_syncnbi_puts", Which::Puts)
 }
 
 /// `gasnet_try_syncnbi_all`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_all() -> c_int {
+    watch!(S "gasnet_try_syncnbi_all", What::Nothing, gasnet_try_syncnbi_all());
     try_implicit("gasnet_try_syncnbi_all", Which::All)
 }
 
 /// `gasnet_begin_nbi_accessregion`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_begin_nbi_accessregion() {
+    watch!(S "gasnet_begin_nbi_accessregion", What::Nothing, gasnet_begin_nbi_accessregion());
     ctx("gasnet_begin_nbi_accessregion").begin_region();
 }
 
 /// `gasnet_end_nbi_accessregion`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_end_nbi_accessregion() -> gasnet_handle_t {
+    watch!(S "gasnet_end_nbi_accessregion", What::Nothing, gasnet_end_nbi_accessregion());
     let c = ctx("gasnet_end_nbi_accessregion");
     explicit(c.job, c.end_region())
 }

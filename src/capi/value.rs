@@ -9,7 +9,9 @@ use crate::core::ops::Handle;
 use crate::extended::rma::Remote;
 use crate::extended::value;
 use crate::report;
+use crate::trace::{What, watch};
 use core::ffi::c_void;
+use core::ptr::null;
 
 /// As [`remote`], and ends the job if `n` bytes are more than a value has.
 #[inline(always)]
@@ -37,6 +39,7 @@ pub extern "C" fn gasnet_put_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) {
+    watch!(P "gasnet_put_val", What::moved(node, nbytes, dest, null::<u8>()), gasnet_put_val(node, dest, value, nbytes));
     let (job, dst) = remote_value("gasnet_put_val", node, dest, nbytes);
     value::put(job, dst, value);
 }
@@ -49,6 +52,7 @@ pub extern "C" fn gasnet_put_nb_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) -> gasnet_handle_t {
+    watch!(P "gasnet_put_nb_val", What::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nb_val(node, dest, value, nbytes));
     let (job, dst) = remote_value("gasnet_put_nb_val", node, dest, nbytes);
     explicit(job, value::put_nb(job, dst, value))
 }
@@ -61,6 +65,7 @@ pub extern "C" fn gasnet_put_nbi_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) {
+    watch!(P "gasnet_put_nbi_val", What::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nbi_val(node, dest, value, nbytes));
     let (job, dst) = remote_value("gasnet_put_nbi_val", node, dest, nbytes);
     value::put_nbi(job, dst, value);
 }
@@ -72,6 +77,7 @@ pub extern "C" fn gasnet_get_val(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_register_value_t {
+    watch!(G "gasnet_get_val", What::moved(node, nbytes, src, null::<u8>()), gasnet_get_val(node, src, nbytes));
     let (job, src) = remote_value("gasnet_get_val", node, src, nbytes);
     value::get(job, src)
 }
@@ -83,6 +89,7 @@ pub extern "C" fn gasnet_get_nb_val(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_valget_handle_t {
+    watch!(G "gasnet_get_nb_val", What::moved(node, nbytes, src, null::<u8>()), gasnet_get_nb_val(node, src, nbytes));
     let (job, src) = remote_value("gasnet_get_nb_val", node, src, nbytes);
     value::get_nb(job, src).0 as gasnet_valget_handle_t
 }
@@ -90,6 +97,7 @@ pub extern "C" fn gasnet_get_nb_val(
 /// `gasnet_wait_syncnb_valget`: the value, zero-extended.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb_valget(handle: gasnet_valget_handle_t) -> gasnet_register_value_t {
+    watch!(S "gasnet_wait_syncnb_valget", What::Sync(1), gasnet_wait_syncnb_valget(handle));
     let (job, handle) = (job("gasnet_wait_syncnb_valget"), Handle(handle as usize));
     job.ctx().check_handles("gasnet_wait_syncnb_valget", &[handle]);
     value::wait(job, handle)

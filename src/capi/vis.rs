@@ -13,6 +13,7 @@ use crate::extended::vis::vector::{self, MemVec, Vector};
 use crate::extended::vis::{self, Direction, Form};
 use crate::report;
 use crate::tools::pieces as text;
+use crate::trace::{Letter, Probe, Span, What};
 use core::ffi::{c_char, c_void};
 use core::mem::{offset_of, size_of};
 
@@ -93,18 +94,21 @@ unsafe fn start(
 /// # Safety
 /// Both lists must be readable; the local pieces must be accessible until the operation is synced.
 unsafe fn vector(
-    function: &'static str,
+    probe: &'static Probe,
     form: Form,
     direction: Direction,
     node: gasnet_node_t,
     (remote_count, remote): (usize, *const MemVec),
     (local_count, local): (usize, *const MemVec),
 ) -> gasnet_handle_t {
+    let function = probe.function;
     let (job, segment) = target(function, node);
     // SAFETY: the caller's promise.
     let shape = unsafe { Vector { remote: slice(remote, remote_count), local: slice(local, local_count) } };
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
     check_inside(function, job, node, segment, vector::pieces(shape.remote));
+    // SAFETY: nothing of the pieces is read.
+    let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: vector::total(shape.remote) }) };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, &shape) }
 }
@@ -115,19 +119,22 @@ type List = (usize, *const *mut c_void, usize);
 /// # Safety
 /// Both lists must be readable; the local pieces must be accessible until the operation is synced.
 unsafe fn indexed(
-    function: &'static str,
+    probe: &'static Probe,
     form: Form,
     direction: Direction,
     node: gasnet_node_t,
     remote: List,
     local: List,
 ) -> gasnet_handle_t {
+    let function = probe.function;
     let (job, segment) = target(function, node);
     // SAFETY: the caller's promise.
     let index = |(n, list, len): List| Index { list: unsafe { slice(list.cast(), n) }, len };
     let shape = Indexed { remote: index(remote), local: index(local) };
     check_totals(function, direction, shape.remote.total(), shape.local.total());
     check_inside(function, job, node, segment, shape.remote.pieces());
+    // SAFETY: nothing of the pieces is read.
+    let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: shape.remote.total() }) };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, &shape) }
 }
@@ -140,7 +147,7 @@ type Side = (*mut c_void, *const usize);
 /// the operation is synced.
 #[allow(clippy::too_many_arguments)]
 unsafe fn strided(
-    function: &'static str,
+    probe: &'static Probe,
     form: Form,
     direction: Direction,
     node: gasnet_node_t,
@@ -149,6 +156,7 @@ unsafe fn strided(
     count: *const usize,
     levels: usize,
 ) -> gasnet_handle_t {
+    let function = probe.function;
     let (job, segment) = target(function, node);
     // SAFETY: the caller's promise.
     let shape = unsafe {
@@ -157,8 +165,19 @@ unsafe fn strided(
     };
     let Some(shape) = shape else { too_large(function, levels) };
     check_inside(function, job, node, segment, core::iter::once(shape.remote_extent()));
+    // SAFETY: nothing of the pieces is read; the counts are the caller's promise.
+    let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: section(count, levels) }) };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, &shape) }
+}
+
+/// Bytes of the elements of a section.
+///
+/// # Safety
+/// `levels + 1` counts must be readable.
+unsafe fn section(count: *const usize, levels: usize) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { slice(count, levels + 1) }.iter().fold(1, |all, n| all.wrapping_mul(*n))
 }
 
 #[cold]
@@ -167,6 +186,17 @@ fn too_large(function: &str, levels: usize) -> ! {
         format_args!("{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"),
         format_args!("Pass the number of bytes first, then a count for each stride; strides count bytes."),
     )
+}
+
+/// The probe of a function, by its name.
+macro_rules! probe {
+    ($name:ident) => {{
+        static PROBE: Probe = {
+            let name = stringify!($name);
+            Probe::new(if name.as_bytes()["gasnet_".len()] == b'p' { Letter::P } else { Letter::G }, name)
+        };
+        &PROBE
+    }};
 }
 
 /// Exports the three forms of a function; `$call` is given the name and the form.
@@ -185,7 +215,7 @@ macro_rules! forms {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) {
             // SAFETY: the caller's promise.
-            unsafe { $call(stringify!($name), $form) };
+            unsafe { $call(probe!($name), $form) };
         }
     };
     (@one $name:ident $form:expr, ($($arg:ident: $type:ty),*) -> $result:ty, $call:expr) => {
@@ -197,7 +227,7 @@ macro_rules! forms {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
             // SAFETY: the caller's promise.
-            unsafe { $call(stringify!($name), $form) }
+            unsafe { $call(probe!($name), $form) }
         }
     };
 }
@@ -205,21 +235,21 @@ macro_rules! forms {
 forms! {
     gasnet_putv_bulk gasnet_putv_nb_bulk gasnet_putv_nbi_bulk
     (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const MemVec, srccount: usize, srclist: *const MemVec)
-    |name, form| vector(name, form, Direction::Put, dstnode, (dstcount, dstlist), (srccount, srclist))
+    |probe, form| vector(probe, form, Direction::Put, dstnode, (dstcount, dstlist), (srccount, srclist))
 }
 
 forms! {
     gasnet_getv_bulk gasnet_getv_nb_bulk gasnet_getv_nbi_bulk
     (dstcount: usize, dstlist: *const MemVec, srcnode: gasnet_node_t, srccount: usize, srclist: *const MemVec)
-    |name, form| vector(name, form, Direction::Get, srcnode, (srccount, srclist), (dstcount, dstlist))
+    |probe, form| vector(probe, form, Direction::Get, srcnode, (srccount, srclist), (dstcount, dstlist))
 }
 
 forms! {
     gasnet_puti_bulk gasnet_puti_nb_bulk gasnet_puti_nbi_bulk
     (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
      srccount: usize, srclist: *const *mut c_void, srclen: usize)
-    |name, form| indexed(
-        name, form, Direction::Put, dstnode, (dstcount, dstlist, dstlen), (srccount, srclist, srclen)
+    |probe, form| indexed(
+        probe, form, Direction::Put, dstnode, (dstcount, dstlist, dstlen), (srccount, srclist, srclen)
     )
 }
 
@@ -227,8 +257,8 @@ forms! {
     gasnet_geti_bulk gasnet_geti_nb_bulk gasnet_geti_nbi_bulk
     (dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
      srcnode: gasnet_node_t, srccount: usize, srclist: *const *mut c_void, srclen: usize)
-    |name, form| indexed(
-        name, form, Direction::Get, srcnode, (srccount, srclist, srclen), (dstcount, dstlist, dstlen)
+    |probe, form| indexed(
+        probe, form, Direction::Get, srcnode, (srccount, srclist, srclen), (dstcount, dstlist, dstlen)
     )
 }
 
@@ -236,8 +266,8 @@ forms! {
     gasnet_puts_bulk gasnet_puts_nb_bulk gasnet_puts_nbi_bulk
     (dstnode: gasnet_node_t, dstaddr: *mut c_void, dststrides: *const usize,
      srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
-    |name, form| strided(
-        name, form, Direction::Put, dstnode, (dstaddr, dststrides), (srcaddr, srcstrides), count, stridelevels
+    |probe, form| strided(
+        probe, form, Direction::Put, dstnode, (dstaddr, dststrides), (srcaddr, srcstrides), count, stridelevels
     )
 }
 
@@ -245,8 +275,8 @@ forms! {
     gasnet_gets_bulk gasnet_gets_nb_bulk gasnet_gets_nbi_bulk
     (dstaddr: *mut c_void, dststrides: *const usize, srcnode: gasnet_node_t,
      srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
-    |name, form| strided(
-        name, form, Direction::Get, srcnode, (srcaddr, srcstrides), (dstaddr, dststrides), count, stridelevels
+    |probe, form| strided(
+        probe, form, Direction::Get, srcnode, (srcaddr, srcstrides), (dstaddr, dststrides), count, stridelevels
     )
 }
 

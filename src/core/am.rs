@@ -8,6 +8,7 @@ use super::threads::Ctx;
 use super::{Error, Result};
 use crate::conduit::{Category, Message, OpId, Outgoing, ReplyToken, Upcall};
 use crate::report;
+use crate::trace::{self, Letter, Probe, What};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -146,8 +147,41 @@ macro_rules! call {
     };
 }
 
+/// A handler of the client, by category, or of the library.
+fn handler_probe(m: &Message<'_>) -> &'static Probe {
+    static OURS: Probe = Probe::new(Letter::C, "handler");
+    static SHORT: Probe = Probe::new(Letter::A, "handlerShort");
+    static MEDIUM: Probe = Probe::new(Letter::A, "handlerMedium");
+    static LONG: Probe = Probe::new(Letter::A, "handlerLong");
+    match m.category {
+        _ if m.handler < CLIENT_BASE => &OURS,
+        Category::Short => &SHORT,
+        Category::Medium => &MEDIUM,
+        Category::Long => &LONG,
+    }
+}
+
+/// What is told of a handler that runs.
+fn handler_event(m: &Message<'_>) -> What {
+    What::Message {
+        node: m.source,
+        handler: m.handler,
+        bytes: m.nbytes,
+        payload: m.payload,
+        args: m.args.as_ptr(),
+        nargs: m.args.len(),
+    }
+}
+
 impl Ctx {
     fn run(self, token: &Token, m: &Message<'_>) {
+        if trace::on() {
+            // SAFETY: the message is there while its handler runs.
+            let told = unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
+            if told.is_some() {
+                return;
+            }
+        }
         let f = self.job.handlers.0[m.handler as usize].load(Ordering::Acquire);
         if f.is_null() {
             report::fatal(

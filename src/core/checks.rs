@@ -256,8 +256,8 @@ impl Ctx {
         }
     }
 
-    /// What a client gets for an explicit operation: with checks on a handle of its own also if the operation is complete
-    /// already, so that what becomes of the handle can be checked on every path.
+    /// What a client gets for an explicit operation where calls are looked at: a handle of its own also if the operation is
+    /// complete already, so that what becomes of the handle can be seen on every path.
     #[inline]
     pub fn real_handle(self, handle: Handle) -> Handle {
         if handle == Handle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }

@@ -1,6 +1,6 @@
 //! What this process writes to files when it leaves: what its Portals interface carried, for tests that claim that
-//! traffic went one way or another (`GASNET_TEST_COUNTERS`), and how its credits moved (`GASNET_PORTAL_CREDIT_STATS`).
-//! Set up by `job`; nothing is written if neither is set.
+//! traffic went one way or another (`GASNET_TEST_COUNTERS`) and for the trace, and how its credits moved
+//! (`GASNET_PORTAL_CREDIT_STATS`). Set up by `job`; nothing is written if nobody asks.
 //!
 //! Of `GASNET_TEST_COUNTERS`, one line: rank; of the interface puts, gets, bytes of both, messages framed, messages to us that
 //! found no match entry; of the conduit requests that lacked credits, requests that waited for a receive buffer, receive buffers
@@ -8,6 +8,7 @@
 
 use super::Job;
 use super::exit;
+use crate::trace::{self, Letter};
 use crate::{env, os};
 use alloc::boxed::Box;
 use alloc::ffi::CString;
@@ -28,7 +29,7 @@ pub fn open(job: &'static Job) {
     let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{}", job.mynode)).ok();
     let counters = env::text("GASNET_TEST_COUNTERS").and_then(|prefix| path(&prefix));
     let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
-    if counters.is_some() || credits.is_some() {
+    if counters.is_some() || credits.is_some() || trace::on() {
         WANTED.store(Box::into_raw(Box::new(Wanted { job, counters, credits })), Ordering::Release);
         exit::on_closing(write);
     }
@@ -42,8 +43,23 @@ fn write() {
     if let Some(path) = credits {
         let _ = job.conduit.write_credit_stats(&mut os::TextFile::create(path));
     }
-    let Some(path) = counters else { return };
     let (c, s) = (job.conduit.counters(), job.conduit.stats());
+    trace::note(
+        Letter::C,
+        format_args!(
+            "PORTALS: puts={} gets={} bytes={} framed={} dropped={} credit_stalls={} requests_waited={} refreshes={} caught={}",
+            c.puts,
+            c.gets,
+            c.bytes,
+            c.framed,
+            c.dropped,
+            s.credit_stalls,
+            s.requests_waited,
+            s.refreshes,
+            s.caught
+        ),
+    );
+    let Some(path) = counters else { return };
     let mut line = crate::report::Line::new();
     let _ = write!(line, "{} {} {} {} {} {}", job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped);
     let _ = writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);

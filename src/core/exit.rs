@@ -160,8 +160,8 @@ pub fn on_closing(hook: fn()) {
     CLOSING.iter().find(free).expect("four hooks").store(hook as *mut (), Ordering::Release);
 }
 
-/// Calls what [`on_closing`] was given.
-fn close_accounts() {
+/// Calls what [`on_closing`] was given, once.
+pub(super) fn close_accounts() {
     for slot in &CLOSING {
         let hook = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !hook.is_null() {

@@ -14,7 +14,7 @@ use crate::conduit;
 use crate::conduit::network::{Interface, Network};
 use crate::conduit::portals::{Extension, ProcessId};
 use crate::os::process::Liveness;
-use crate::{env, os, report};
+use crate::{env, os, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -83,6 +83,7 @@ impl Job {
             report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
         });
         report::set_rank(boot.rank());
+        trace::open(boot.rank());
         exit::install(boot.control());
         signals::install(boot.control());
         let (rank, size) = (boot.rank(), boot.size());

@@ -126,6 +126,7 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
         let after: fn(i32) = unsafe { core::mem::transmute(after) };
         after(s);
     }
+    super::exit::close_accounts();
     take_default(s);
 }
 

@@ -34,6 +34,17 @@ pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
     }
 }
 
+/// Opens the file at `path`, empty, for writes that each go to its end.
+///
+/// # Errors
+/// That of the system.
+pub fn open_for_lines(path: &core::ffi::CStr) -> std::io::Result<i32> {
+    const FLAGS: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | libc::O_CLOEXEC;
+    // SAFETY: a NUL-terminated path.
+    let fd = unsafe { libc::open(path.as_ptr(), FLAGS, 0o644) };
+    if fd >= 0 { Ok(fd) } else { Err(std::io::Error::last_os_error()) }
+}
+
 /// A file that text is written to piece by piece, ignoring failures; async-signal-safe, so it holds its buffer itself.
 #[derive(Debug)]
 pub struct TextFile {

@@ -99,8 +99,8 @@ fn strings_in_objects() -> Result<(), Trouble> {
             let threads = mode.name().to_uppercase();
             let config = format!(
                 "$GASNetConfig: (client) RELEASE=1.29.3,SPEC=1.8,CONDUIT=PORTALS(PORTALS-0.1/PORTALS-0.1),\
-                 THREADMODEL={threads},SEGMENT={name},PTR=64bit,noalign,pshm,nodebug,notrace,nostats,nodebugmalloc,\
-                 nosrclines,timers_posixrt,membars_native,atomics_native,atomic32_native,atomic64_native $"
+                 THREADMODEL={threads},SEGMENT={name},PTR=64bit,noalign,pshm,nodebug,trace,stats,nodebugmalloc,\
+                 srclines,timers_posixrt,membars_native,atomics_native,atomic32_native,atomic64_native $"
             );
             let others = [
                 "$GASNetConduitName: PORTALS $".to_string(),

@@ -15,6 +15,7 @@
 //! | `misuse` | the cases of `testbad` |
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
 //! | `tools` | stacks, signals that print one or freeze, reports of the heap |
+//! | `tracing` | traces and statistics of a program with known calls |
 //! | `mismatch` | thread modes, segment modes and header versions that must not meet |
 //! | `libportals` | the programs over a libportals that is bound by its header |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
@@ -49,6 +50,7 @@ pub mod program;
 pub mod sample;
 pub mod segments;
 pub mod tools;
+pub mod tracing;
 pub mod variables;
 
 /// What went wrong with a case, for people to read.
@@ -80,6 +82,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(misuse::cases());
     all.extend(checks::cases());
     all.extend(tools::cases());
+    all.extend(tracing::cases());
     all.extend(segments::cases());
     all.extend(mismatch::cases());
     all.extend(install::cases());

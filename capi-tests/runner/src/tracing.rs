@@ -1,0 +1,359 @@
+//! Traces and statistics of a job: each call of a program with known calls is in them, once, with its line; masks, ranks and
+//! names of files; what is not asked leaves nothing; every way out writes what was traced.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout;
+use crate::{Case, Trouble};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Makes known numbers of calls to the next process, and leaves in the way that its argument says.
+const PROGRAM: &str = r#"
+#include <gasnet.h>
+#include <gasnet_coll.h>
+#include <gasnet_tools.h>
+#include <gasnet_vis.h>
+#include <signal.h>
+static volatile int pongs, asked;
+static void pong(gasnet_token_t t, gasnet_handlerarg_t a) { (void)t; (void)a; pongs++; }
+static void ping(gasnet_token_t t, gasnet_handlerarg_t a) { asked++; gasnet_AMReplyShort1(t, 202, a + 1); }
+static void data(gasnet_token_t t, void *p, size_t n) { (void)p; (void)n; asked++; gasnet_AMReplyShort1(t, 202, 0); }
+static void statistics(void (*format)(const char *, ...)) { format("pongs=%d", pongs); }
+static void meet(void) {
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+}
+int main(int argc, char **argv) {
+    gasnet_handlerentry_t handlers[3];
+    gasnet_seginfo_t segments[64];
+    static char buffer[4096];
+    static gasnet_hsl_t lock = GASNET_HSL_INITIALIZER;
+    gasnet_node_t peer;
+    char *there;
+    int i, sum = 0;
+    handlers[0].index = 201; handlers[0].fnptr = (void (*)())ping;
+    handlers[1].index = 202; handlers[1].fnptr = (void (*)())pong;
+    handlers[2].index = 203; handlers[2].fnptr = (void (*)())data;
+    if (gasnet_init(&argc, &argv) || gasnet_attach(handlers, 3, 16 * GASNET_PAGESIZE, 0)) return 9;
+    gasnet_getSegmentInfo(segments, (int)gasnet_nodes());
+    peer = (gasnet_mynode() + 1) % gasnet_nodes();
+    there = (char *)segments[peer].addr;
+    GASNETT_STATS_INIT(statistics);
+    for (i = 0; i < 7; i++) gasnet_put(peer, there, buffer, 8);
+    for (i = 0; i < 5; i++) gasnet_get_bulk(buffer, peer, there, 100 + i);
+#line 1000 "elsewhere/loop.c"
+    for (i = 0; i < 4; i++) gasnet_wait_syncnb(gasnet_put_nb(peer, there, buffer, 16));
+    gasnet_put_nbi(peer, there, buffer, 32);
+    gasnet_wait_syncnbi_puts();
+    sum += (int)gasnet_get_val(peer, there, 4);
+    gasnet_memset(peer, there, 1, 64);
+    {
+        gasnet_memvec_t from, to;
+        from.addr = buffer; from.len = 24; to.addr = there; to.len = 24;
+        gasnet_putv_bulk(peer, 1, &to, 1, &from);
+    }
+    for (i = 0; i < 3; i++) gasnet_AMRequestShort1(peer, 201, i);
+    gasnet_AMRequestMedium0(peer, 203, buffer, 33);
+    GASNET_BLOCKUNTIL(pongs == 4 && asked == 4);
+    for (i = 0; i < 6; i++) gasnet_AMPoll();
+    gasnet_hsl_lock(&lock);
+    gasnet_hsl_unlock(&lock);
+    GASNETT_TRACE_SETSOURCELINE("program.upc", 77);
+    GASNETT_TRACE_PRINTF("message %d of %s", 1, "the client");
+    gasnet_put(peer, there, buffer, 8);
+    GASNETT_TRACE_SETMASK("");
+    gasnet_put(peer, there, buffer, 8);
+    GASNETT_TRACE_PRINTF("not this");
+    GASNETT_TRACE_PRINTF_FORCE("but this");
+    GASNETT_TRACE_SETMASK("^X");
+    gasnet_coll_init(0, 0, 0, 0, 0);
+    gasnet_coll_broadcast(GASNET_TEAM_ALL, there == NULL ? NULL : buffer, 0, buffer + 2048, 40,
+                          GASNET_COLL_LOCAL | GASNET_COLL_IN_MYSYNC | GASNET_COLL_OUT_MYSYNC);
+    meet();
+    if (argc > 1 && !strcmp(argv[1], "gasnet_exit")) gasnet_exit(0);
+    if (argc > 1 && !strcmp(argv[1], "abort")) abort();
+    if (argc > 1 && !strcmp(argv[1], "peer")) {
+        if (gasnet_mynode() == 0) gasnet_exit(0);
+        for (;;) gasnet_AMPoll();
+    }
+    return sum < 0;
+}
+"#;
+
+/// All of them.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
+        all.push(Case::new(format!("tracing::{name}"), true, run));
+    };
+    add("counts::cross", || counts(2, "cross", &[]));
+    add("counts::portals", || counts(3, "portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")]));
+    add("counts::checked", || counts(2, "checked", &[("GASNET_DEBUG_CHECKS", "1")]));
+    add("ways_out", ways_out);
+    add("ranks_and_masks", ranks_and_masks);
+    add("local", local);
+    add("one_file", one_file);
+    add("unwritable", unwritable);
+    add("off", off);
+    all
+}
+
+/// The program, compiled for one thread or many.
+fn compiled(mode: &str) -> Result<PathBuf, Trouble> {
+    layout::require(&layout::build())?;
+    let dir = layout::build().join("capi-tests/tracing");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let (file, program) = (dir.join("known.c"), dir.join(format!("known-{mode}")));
+    fs::write(&file, PROGRAM).map_err(|e| format!("{}: {e}", file.display()))?;
+    let lib = layout::build().join("lib");
+    let mut cc = layout::compiler();
+    cc.args(["-g", "-O2", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE=1", "-I"])
+        .arg(layout::build().join("include"))
+        .arg(format!("-DGASNET_{mode}"))
+        .arg(&file)
+        .arg("-o")
+        .arg(&program);
+    cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).args(["-lgasnet", "-lpthread"]);
+    layout::succeed(cc)?;
+    Ok(program)
+}
+
+/// A directory of its own for the files of a case.
+fn folder(name: &str) -> Result<PathBuf, Trouble> {
+    let dir = layout::build().join("capi-tests/tracing").join(name);
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    Ok(dir)
+}
+
+fn run(mode: &str, nodes: u32, way: &str, vars: &[(&str, &str)]) -> Result<Ended, Trouble> {
+    let program = compiled(mode)?;
+    let args = if way.is_empty() { vec![] } else { vec![way.to_string()] };
+    let mut job = Job::new(&layout::build(), &program, &args, Launcher::Gasnetrun, nodes)
+        .watchdog(Duration::from_secs(120));
+    for (name, value) in vars {
+        job = job.env(name, value);
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+fn read(ended: &Ended, file: &Path) -> Result<String, Trouble> {
+    fs::read_to_string(file).map_err(|e| ended.trouble(format!("{}: {e}", file.display())))
+}
+
+/// How often each event is in a trace, by `(letter) NAME`.
+fn events(trace: &str) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for line in trace.lines() {
+        if let Some((_, rest)) = line.split_once("> ") {
+            let rest =
+                rest.split_once("] ").filter(|(place, _)| place.starts_with('[')).map_or(rest, |(_, r)| r);
+            let event = rest.split(':').next().unwrap_or(rest);
+            *counts.entry(event.to_string()).or_insert(0) += 1;
+        }
+    }
+    counts
+}
+
+/// What the program does, as (event, how often). Handlers of the library come in numbers of its own.
+const EVENTS: [(&str, usize); 22] = [
+    ("(I) ATTACH", 1),
+    ("(P) PUT", 8),
+    ("(G) GET_BULK", 5),
+    ("(P) PUT_NB", 4),
+    ("(S) WAIT_SYNCNB", 4),
+    ("(P) PUT_NBI", 1),
+    ("(S) WAIT_SYNCNBI_PUTS", 1),
+    ("(G) GET_VAL", 1),
+    ("(P) MEMSET", 1),
+    ("(P) PUTV_BULK", 1),
+    ("(A) AMREQUESTSHORT", 3),
+    ("(A) AMREQUESTMEDIUM", 1),
+    ("(A) AMREPLYSHORT", 4),
+    ("(A) HANDLERSHORT", 7),
+    ("(A) HANDLERMEDIUM", 1),
+    ("(X) BLOCKUNTIL", 1),
+    ("(X) AMPOLL", 6),
+    ("(L) HSL_LOCK", 1),
+    ("(W) COLL_BROADCAST", 1),
+    ("(B) BARRIER_NOTIFY", 1),
+    ("(B) BARRIER_WAIT", 1),
+    ("(U) but this", 1),
+];
+
+/// Each rank has traced and counted exactly what the program does.
+fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Trouble> {
+    for mode in ["SEQ", "PAR"] {
+        let dir = folder(&format!("counts-{name}-{mode}"))?;
+        let (trace, stats) = (dir.join("trace-%"), dir.join("stats-%"));
+        let mut all = vars.to_vec();
+        let (trace, stats) = (trace.display().to_string(), stats.display().to_string());
+        all.extend([("GASNET_TRACEFILE", trace.as_str()), ("GASNET_STATSFILE", stats.as_str())]);
+        let ended = run(mode, nodes, "gasnet_exit", &all)?;
+        if ended.code != Some(0) {
+            return Err(ended.trouble("expected exit code 0"));
+        }
+        for rank in 0..nodes {
+            let trace = read(&ended, &dir.join(format!("trace-{rank}")))?;
+            let wrong = |why: String| ended.trouble(format!("rank {rank}: {why}:\n{trace}"));
+            let counts = events(&trace);
+            for (event, n) in EVENTS {
+                if counts.get(event).copied().unwrap_or(0) != n {
+                    return Err(wrong(format!("{event} is there {:?} times, not {n}", counts.get(event))));
+                }
+            }
+            // Each line has its place in the source; one that the client has set stays.
+            let at = |call: &str| 1 + PROGRAM.lines().take_while(|l| !l.contains(call)).count();
+            let (put, get) = (at("gasnet_put(peer"), at("gasnet_get_bulk(buffer"));
+            for text in [
+                &*format!("[known.c:{put}] (P) PUT: "),
+                &*format!("[known.c:{get}] (G) GET_BULK: "),
+                "[loop.c:1000] (P) PUT_NB: ",
+                "[loop.c:1000] (S) WAIT_SYNCNB: ",
+                "[program.upc:77] (H) message 1 of the client\n",
+                "[program.upc:77] (P) PUT: ",
+                " bytes=104 took=",
+                "(A) AMREQUESTMEDIUM: node=",
+                " handler=203 args=0 bytes=33 took=",
+                "(D) AMREQUESTSHORT: args=[2] ",
+                "(I) END:",
+            ] {
+                if !trace.contains(text) {
+                    return Err(wrong(format!("there is no {text:?}")));
+                }
+            }
+            if trace.contains("not this") {
+                return Err(wrong("a message that the mask leaves out is there".to_string()));
+            }
+            let stats = read(&ended, &dir.join(format!("stats-{rank}")))?;
+            for text in [
+                "(P) PUT: count=9 bytes=72 min=8 avg=8 max=8 ns=",
+                "(G) GET_BULK: count=5 bytes=510 min=100 avg=102 max=104 ns=",
+                "(A) AMREQUESTSHORT: count=3 ",
+                "(L) HSL_UNLOCK: count=1 ",
+                "(X) AMPOLL: count=6 ",
+                "(H) pongs=4\n",
+            ] {
+                if !stats.contains(text) {
+                    return Err(
+                        ended.trouble(format!("rank {rank}: no {text:?} in the statistics:\n{stats}"))
+                    );
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// However a process leaves, its trace is whole.
+fn ways_out() -> Result<(), Trouble> {
+    for way in ["", "gasnet_exit", "abort", "peer"] {
+        let dir = folder("ways-out")?;
+        let file = dir.join("trace-%").display().to_string();
+        let ended = run("SEQ", 2, way, &[("GASNET_TRACEFILE", &file), ("GASNET_BACKTRACE", "0")])?;
+        // Of two that abort, one may be overtaken by the other.
+        let whole = (0..2).filter(|rank| {
+            fs::read_to_string(dir.join(format!("trace-{rank}"))).is_ok_and(|t| t.ends_with("(I) END:\n"))
+        });
+        let (whole, wanted) = (whole.count(), if way == "abort" { 1 } else { 2 });
+        if whole < wanted {
+            return Err(ended.trouble(format!("leaving by {way:?}: {whole} of 2 traces have their end")));
+        }
+    }
+    Ok(())
+}
+
+/// Only the ranks and the types that are named.
+fn ranks_and_masks() -> Result<(), Trouble> {
+    let dir = folder("masks")?;
+    let file = dir.join("trace-%").display().to_string();
+    let vars =
+        [("GASNET_TRACEFILE", file.as_str()), ("GASNET_TRACENODES", "1-5"), ("GASNET_TRACEMASK", "GB")];
+    let ended = run("SEQ", 2, "", &vars)?;
+    if dir.join("trace-0").exists() {
+        return Err(ended.trouble("rank 0 traces, but was not named"));
+    }
+    // The program itself changes the mask later. Without N there are no lines of the source.
+    let trace = read(&ended, &dir.join("trace-1"))?;
+    let early: String =
+        trace.lines().take_while(|l| !l.contains("but this")).map(|l| format!("{l}\n")).collect();
+    let wanted = BTreeMap::from([("(G) GET_BULK".to_string(), 5), ("(G) GET_VAL".to_string(), 1)]);
+    if events(&early) != wanted || early.contains('[') {
+        return Err(ended.trouble(format!("expected gets alone, without lines:\n{early}")));
+    }
+    for (name, value) in [("GASNET_TRACEMASK", "GPQ"), ("GASNET_STATSMASK", "x")] {
+        let ended = run("SEQ", 1, "", &[(name, value)])?;
+        let said = ended.output.contains(&format!("{name}={value} cannot be used"))
+            && ended.output.contains("letters out of GPSWXBLAICDNH");
+        if ended.code != Some(1) || !said {
+            return Err(ended.trouble(format!("{name}={value} was not refused with the letters")));
+        }
+    }
+    Ok(())
+}
+
+/// GASNET_TRACELOCAL=0 leaves out what a process moves to itself; without that it is there.
+fn local() -> Result<(), Trouble> {
+    let dir = folder("local")?;
+    let file = dir.join("trace").display().to_string();
+    for (value, puts) in [("1", 8), ("0", 0)] {
+        let ended = run("SEQ", 1, "", &[("GASNET_TRACEFILE", &file), ("GASNET_TRACELOCAL", value)])?;
+        let trace = read(&ended, &dir.join("trace"))?;
+        let counts = events(&trace);
+        if counts.get("(P) PUT").copied().unwrap_or(0) != puts || counts.get("(A) AMREQUESTSHORT") != Some(&3)
+        {
+            return Err(
+                ended.trouble(format!("expected {puts} puts with GASNET_TRACELOCAL={value}:\n{trace}"))
+            );
+        }
+    }
+    Ok(())
+}
+
+/// All ranks, trace and statistics in one file: lines are whole, and each rank's are all there.
+fn one_file() -> Result<(), Trouble> {
+    let dir = folder("one")?;
+    let file = dir.join("all").display().to_string();
+    fs::write(&file, "of an earlier job\n").map_err(|e| format!("{file}: {e}"))?;
+    let ended = run("SEQ", 3, "", &[("GASNET_TRACEFILE", &file), ("GASNET_STATSFILE", &file)])?;
+    let text = read(&ended, Path::new(&file))?;
+    for rank in 0..3 {
+        let of_rank = |l: &&str| l.starts_with(&format!("{rank}(")) && l.contains("(P) PUT: ");
+        let count = text.lines().filter(of_rank).count();
+        if count != 8 || !text.contains(&format!("\n{rank}> (P) PUT: count=9 ")) {
+            return Err(ended.trouble(format!("rank {rank} has {count} puts in the one file:\n{text}")));
+        }
+    }
+    if let Some(bad) = text.lines().find(|l| !l.contains("> ") || !l.starts_with(['0', '1', '2'])) {
+        return Err(ended.trouble(format!("a line is not whole, or of an earlier job: {bad:?}")));
+    }
+    Ok(())
+}
+
+/// A file that cannot be written ends the job with what happened and what to do.
+fn unwritable() -> Result<(), Trouble> {
+    for name in ["GASNET_TRACEFILE", "GASNET_STATSFILE"] {
+        let ended = run("SEQ", 2, "", &[(name, "/nowhere/trace-%")])?;
+        let said = ended.output.contains(&format!("{name}: /nowhere/trace-"))
+            && ended.output.contains("No such file or directory")
+            && ended.output.contains("Name a file in a directory where you may write");
+        if ended.code != Some(1) || !said {
+            return Err(ended.trouble(format!("expected exit code 1 and why {name} cannot be written")));
+        }
+    }
+    Ok(())
+}
+
+/// Nothing is written where nothing is asked.
+fn off() -> Result<(), Trouble> {
+    let ended = run("PAR", 2, "", &[])?;
+    if ended.code == Some(0) && ended.output.is_empty() {
+        Ok(())
+    } else {
+        Err(ended.trouble("expected exit code 0 and no word"))
+    }
+}

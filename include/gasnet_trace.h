@@ -1,0 +1,102 @@
+/* Tracing and statistics: what a client tells of itself, and where its calls come from.
+
+   Both are off unless GASNET_TRACEFILE or GASNET_STATSFILE is set when the job starts. Then the library sets
+   gasneti_abi.watched; until then each macro is one test of it, and the arguments of the printing macros are not
+   evaluated. Without a job, after gasnet_tools.h alone, all of it is nothing. Included by gasnet.h and gasnet_tools.h. */
+#ifndef GASNET_TRACE_H
+#define GASNET_TRACE_H
+
+#include "gasnet_basic.h"
+
+GASNETI_BEGIN_EXTERNC
+
+/* Called when the statistics are written, with a function that adds a line to them. */
+typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
+
+void gasneti_trace_printf(const char *fmt, ...);
+void gasneti_trace_printf_force(const char *fmt, ...);
+
+#ifdef _GASNET_H
+void gasneti_trace_from(const char *file, unsigned int line);
+uint64_t gasneti_trace_blockuntil(uint64_t since);
+void gasneti_trace_setsourceline(const char *file, unsigned int line);
+void gasneti_trace_getsourceline(const char **pfile, unsigned int *pline);
+void gasneti_trace_freezesourceline(void);
+void gasneti_trace_unfreezesourceline(void);
+int gasneti_trace_enabled(void);
+const char *gasneti_trace_getmask(int stats);
+void gasneti_trace_setmask(const char *mask, int stats);
+int gasneti_trace_get_tracelocal(void);
+void gasneti_trace_set_tracelocal(int local);
+int gasneti_stats_init(gasnett_stats_callback_t callback);
+
+#define GASNETI_WATCHED GASNETT_PREDICT_FALSE(gasneti_abi.watched)
+#define GASNETI_IF_WATCHED(call) (GASNETI_WATCHED ? (call) : (void)0)
+
+#define GASNETT_TRACE_ENABLED (GASNETI_WATCHED && gasneti_trace_enabled())
+/* The line of source that the calling thread is at, until it says otherwise; the file name must live on. */
+#define GASNETT_TRACE_SETSOURCELINE(file, line) GASNETI_IF_WATCHED(gasneti_trace_setsourceline((file), (line)))
+#define GASNETT_TRACE_GETSOURCELINE(pfile, pline) gasneti_trace_getsourceline((pfile), (pline))
+#define GASNETT_TRACE_FREEZESOURCELINE() GASNETI_IF_WATCHED(gasneti_trace_freezesourceline())
+#define GASNETT_TRACE_UNFREEZESOURCELINE() GASNETI_IF_WATCHED(gasneti_trace_unfreezesourceline())
+#define GASNETT_TRACE_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
+#define GASNETT_TRACE_PRINTF_FORCE !GASNETI_WATCHED ? (void)0 : gasneti_trace_printf_force
+#define GASNETT_TRACE_GETMASK() gasneti_trace_getmask(0)
+#define GASNETT_TRACE_SETMASK(mask) gasneti_trace_setmask((mask), 0)
+#define GASNETT_TRACE_GET_TRACELOCAL() gasneti_trace_get_tracelocal()
+#define GASNETT_TRACE_SET_TRACELOCAL(on) gasneti_trace_set_tracelocal(on)
+#define GASNETT_STATS_INIT(callback) gasneti_stats_init(callback)
+#define GASNETT_STATS_GETMASK() gasneti_trace_getmask(1)
+#define GASNETT_STATS_SETMASK(mask) gasneti_trace_setmask((mask), 1)
+
+/* The calls of the library, where they stand; those that have inline paths tell it there. A client that sets its own
+   source lines is not overruled. */
+#ifndef GASNETI_INSIDE_LIBRARY
+#define GASNETI_FROM(file, line) GASNETI_IF_WATCHED(gasneti_trace_from((file), (unsigned int)(line)))
+#define GASNETI_HERE(call) (GASNETI_FROM(__FILE__, __LINE__), call)
+/* The same for a call without arguments, which may stand twice: there is nothing to keep over the first. */
+#define GASNETI_HERE_TOO(call) (GASNETI_WATCHED ? (gasneti_trace_from(__FILE__, __LINE__), call) : call)
+#define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
+#define gasnet_AMPoll() GASNETI_HERE_TOO(gasnet_AMPoll())
+#define gasnet_hsl_lock(h) GASNETI_HERE(gasnet_hsl_lock(h))
+#define gasnet_hsl_trylock(h) GASNETI_HERE(gasnet_hsl_trylock(h))
+#define gasnet_hsl_unlock(h) GASNETI_HERE(gasnet_hsl_unlock(h))
+#define gasnet_wait_syncnb_some(h, n) GASNETI_HERE(gasnet_wait_syncnb_some(h, n))
+#define gasnet_wait_syncnb_all(h, n) GASNETI_HERE(gasnet_wait_syncnb_all(h, n))
+#define gasnet_try_syncnb(h) GASNETI_HERE(gasnet_try_syncnb(h))
+#define gasnet_try_syncnb_some(h, n) GASNETI_HERE(gasnet_try_syncnb_some(h, n))
+#define gasnet_try_syncnb_all(h, n) GASNETI_HERE(gasnet_try_syncnb_all(h, n))
+#define gasnet_try_syncnb_nopoll(h) GASNETI_HERE(gasnet_try_syncnb_nopoll(h))
+#define gasnet_try_syncnb_some_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_some_nopoll(h, n))
+#define gasnet_try_syncnb_all_nopoll(h, n) GASNETI_HERE(gasnet_try_syncnb_all_nopoll(h, n))
+#define gasnet_try_syncnbi_gets() GASNETI_HERE_TOO(gasnet_try_syncnbi_gets())
+#define gasnet_try_syncnbi_puts() GASNETI_HERE_TOO(gasnet_try_syncnbi_puts())
+#define gasnet_try_syncnbi_all() GASNETI_HERE_TOO(gasnet_try_syncnbi_all())
+#define gasnet_get_nb_val(n, s, b) GASNETI_HERE(gasnet_get_nb_val(n, s, b))
+#define gasnet_wait_syncnb_valget(h) GASNETI_HERE(gasnet_wait_syncnb_valget(h))
+#define gasnet_barrier_notify(i, f) GASNETI_HERE(gasnet_barrier_notify(i, f))
+#define gasnet_barrier_wait(i, f) GASNETI_HERE(gasnet_barrier_wait(i, f))
+#define gasnet_barrier_try(i, f) GASNETI_HERE(gasnet_barrier_try(i, f))
+#define gasnet_barrier(i, f) GASNETI_HERE(gasnet_barrier(i, f))
+#endif
+
+#else /* without a job */
+#define GASNETT_TRACE_ENABLED 0
+#define GASNETT_TRACE_SETSOURCELINE(file, line) ((void)0)
+#define GASNETT_TRACE_GETSOURCELINE(pfile, pline) ((void)0)
+#define GASNETT_TRACE_FREEZESOURCELINE() ((void)0)
+#define GASNETT_TRACE_UNFREEZESOURCELINE() ((void)0)
+#define GASNETT_TRACE_PRINTF !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
+#define GASNETT_TRACE_PRINTF_FORCE !GASNETT_TRACE_ENABLED ? (void)0 : gasneti_trace_printf
+#define GASNETT_TRACE_GETMASK() ""
+#define GASNETT_TRACE_SETMASK(mask) ((void)(mask))
+#define GASNETT_TRACE_GET_TRACELOCAL() 0
+#define GASNETT_TRACE_SET_TRACELOCAL(on) ((void)(on))
+#define GASNETT_STATS_INIT(callback) 0
+#define GASNETT_STATS_GETMASK() ""
+#define GASNETT_STATS_SETMASK(mask) ((void)(mask))
+#endif
+
+GASNETI_END_EXTERNC
+
+#endif

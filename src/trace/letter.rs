@@ -1,0 +1,122 @@
+//! The types of events, one letter each, as GASNET_TRACEMASK and GASNET_STATSMASK name them, and sets of them.
+
+use ::core::fmt;
+
+/// The type of an event.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Letter {
+    /// Gets.
+    G,
+    /// Puts.
+    P,
+    /// Syncs of non-blocking operations.
+    S,
+    /// Collectives other than barriers.
+    W,
+    /// Polls.
+    X,
+    /// Barriers.
+    B,
+    /// Handler-safe locks.
+    L,
+    /// Active messages: requests, replies, and their handlers.
+    A,
+    /// What the job is and what it has been told.
+    I,
+    /// What happens below: the library's own messages, the network's counters.
+    C,
+    /// Addresses, arguments and the first bytes of data of what is moved.
+    D,
+    /// Lines of the client's source.
+    N,
+    /// Messages of the client.
+    H,
+    /// Messages of the client that no mask leaves out.
+    U,
+}
+
+/// All letters, in the order in which masks are written.
+pub const ALL: [Letter; 14] = {
+    use Letter::{A, B, C, D, G, H, I, L, N, P, S, U, W, X};
+    [G, P, S, W, X, B, L, A, I, C, D, N, H, U]
+};
+
+impl Letter {
+    /// The letter itself.
+    pub fn as_str(self) -> &'static str {
+        const TEXT: &str = "GPSWXBLAICDNHU";
+        &TEXT[self as usize..][..1]
+    }
+
+    fn of(c: char) -> Option<Letter> {
+        ALL.into_iter().find(|l| l.as_str().starts_with(c))
+    }
+}
+
+/// A set of letters. U is in all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mask(pub u32);
+
+impl Mask {
+    /// All letters.
+    pub const ALL: Mask = Mask((1 << ALL.len()) - 1);
+    /// Only what cannot be left out.
+    pub const NONE: Mask = Mask(1 << Letter::U as u32);
+
+    /// The set that a text names: its letters, or with `^` in front all but them.
+    ///
+    /// # Errors
+    /// The first character that is no letter of an event.
+    pub fn parse(text: &str) -> Result<Mask, char> {
+        let text = text.trim();
+        let (letters, inverted) = match text.strip_prefix('^') {
+            Some(rest) => (rest, true),
+            None => (text, false),
+        };
+        let mut bits = 0;
+        for c in letters.chars() {
+            bits |= 1 << Letter::of(c).ok_or(c)? as u32;
+        }
+        let bits = if inverted { !bits & Mask::ALL.0 } else { bits };
+        Ok(Mask(bits | Mask::NONE.0))
+    }
+
+    /// Whether it has this letter.
+    #[inline]
+    pub fn has(self, letter: Letter) -> bool {
+        self.0 & 1 << letter as u32 != 0
+    }
+}
+
+impl fmt::Display for Mask {
+    /// The letters that a user would write: U goes without saying.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for l in ALL.into_iter().filter(|l| *l != Letter::U && self.has(*l)) {
+            f.write_str(l.as_str())?;
+        }
+        f.write_str("")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks() {
+        assert_eq!(Mask::parse("GPU").map(|m| m.to_string()).as_deref(), Ok("GP"));
+        assert_eq!(Mask::parse("^XDG").map(|m| m.to_string()).as_deref(), Ok("PSWBLAICNH"));
+        assert_eq!(Mask::parse(""), Ok(Mask::NONE));
+        assert_eq!(Mask::parse("^"), Ok(Mask::ALL));
+        assert_eq!(Mask::parse("GQ"), Err('Q'));
+        assert_eq!(Mask::parse("G^"), Err('^'));
+        assert!(Mask::NONE.has(Letter::U) && !Mask::NONE.has(Letter::G));
+    }
+
+    #[test]
+    fn letters_are_in_their_order() {
+        assert!(ALL.into_iter().enumerate().all(|(i, l)| l as usize == i));
+        assert_eq!(Letter::U.as_str(), "U");
+    }
+}

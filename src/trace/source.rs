@@ -1,0 +1,114 @@
+//! The line of the client's source that each thread is at: the one that it has set (GASNETT_TRACE_SETSOURCELINE), or else the
+//! one of its last call, which the macros of the headers tell. Written and read by the thread itself only.
+
+use ::core::cell::Cell;
+use ::core::ffi::{CStr, c_char};
+use ::core::ptr;
+use ::core::sync::atomic::{AtomicU32, Ordering};
+
+/// A line of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Its name, a string that lives as long as the process; null for none.
+    file: *const c_char,
+    /// Its number.
+    line: u32,
+}
+
+const NOWHERE: Line = Line { file: ptr::null(), line: 0 };
+
+thread_local! {
+    static SET: Cell<Line> = const { Cell::new(NOWHERE) };
+    static CALL: Cell<Line> = const { Cell::new(NOWHERE) };
+    /// How often it was frozen and not unfrozen.
+    static FROZEN: Cell<u32> = const { Cell::new(0) };
+    /// Number of the thread plus 1, 0 if it has none yet.
+    static THREAD: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Sets the line, unless it is frozen.
+pub fn set(line: Line) {
+    if FROZEN.get() == 0 {
+        SET.set(line);
+    }
+}
+
+/// Notes where a call comes from.
+pub fn call(line: Line) {
+    CALL.set(line);
+}
+
+/// Where the last call came from.
+pub fn last_call() -> Line {
+    CALL.get()
+}
+
+/// Keeps the line as it is until [`unfreeze`] was called as often.
+pub fn freeze() {
+    FROZEN.set(FROZEN.get().saturating_add(1));
+}
+
+/// See [`freeze`].
+pub fn unfreeze() {
+    FROZEN.set(FROZEN.get().saturating_sub(1));
+}
+
+/// The line that the calling thread is at.
+pub fn current() -> Line {
+    let set = SET.get();
+    if set.file.is_null() { CALL.get() } else { set }
+}
+
+impl Line {
+    /// A line of this file.
+    ///
+    /// # Safety
+    /// `file` must be null or a string that lives as long as the process.
+    pub unsafe fn new(file: *const c_char, line: u32) -> Line {
+        Line { file, line }
+    }
+
+    /// Its file, as it was given, and its number.
+    pub fn raw(&self) -> (*const c_char, u32) {
+        (self.file, self.line)
+    }
+
+    /// Name, without its directories, and number; `None` if there is none.
+    pub fn name(&self) -> Option<(&'static str, u32)> {
+        if self.file.is_null() {
+            return None;
+        }
+        // SAFETY: not null, and what `new` was promised.
+        let name = unsafe { CStr::from_ptr::<'static>(self.file) }.to_str().ok()?;
+        Some((name.rsplit('/').next().unwrap_or(name), self.line))
+    }
+}
+
+/// A small number of the calling thread, that of the first to ask being 0.
+pub fn thread() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    if THREAD.get() == 0 {
+        THREAD.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    THREAD.get() - 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_is_set_wins_and_freezes() {
+        let line = |file: &'static CStr, line| Line { file: file.as_ptr(), line };
+        call(line(c"dir/call.c", 3));
+        assert_eq!(current().name(), Some(("call.c", 3)));
+        set(line(c"set.upc", 4));
+        call(line(c"call.c", 5));
+        freeze();
+        set(line(c"other.upc", 6));
+        assert_eq!(current().name(), Some(("set.upc", 4)));
+        unfreeze();
+        set(line(c"other.upc", 7));
+        assert_eq!(current().name(), Some(("other.upc", 7)));
+    }
+}
