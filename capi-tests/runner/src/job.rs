@@ -247,12 +247,13 @@ impl Job {
             .env(MARKER, &marker)
             .env("TMPDIR", dir.join("tmp"))
             .env("LD_LIBRARY_PATH", tree.join("lib"));
-        // A shell that starts us in the background has them ignored.
+        // A shell that starts us in the background has some ignored, and so has nohup.
         // SAFETY: plain system calls, async-signal-safe.
         unsafe {
             command.pre_exec(|| {
                 libc::signal(libc::SIGINT, libc::SIG_DFL);
                 libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
                 Ok(())
             });
         }
