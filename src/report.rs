@@ -12,6 +12,8 @@ static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 static EXIT: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
 /// What leaves this process if the job turns out to be ending already; a `fn()`, null for nothing.
 static ENDING: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+/// The text of the [`Suspicion`] that there is, else null.
+static SUSPICION: AtomicPtr<String> = AtomicPtr::new(::core::ptr::null_mut());
 /// What is done between a fatal message and the end; a `fn()`, null for nothing.
 static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
 
@@ -38,6 +40,30 @@ pub fn set_exit(exit: fn(i32) -> !) {
 /// Sets what waits a moment for the end of the job, and does not return if it comes.
 pub fn set_ending(ending: fn()) {
     ENDING.store(ending as *mut (), Ordering::Release);
+}
+
+/// While it lives, a crash is told with an explanation.
+#[derive(Debug)]
+pub struct Suspicion(());
+
+impl Suspicion {
+    /// One at a time. The text stays for good, since a handler may read it at any time.
+    pub fn new(explanation: String) -> Suspicion {
+        SUSPICION.store(Box::into_raw(Box::new(explanation)), Ordering::Release);
+        Suspicion(())
+    }
+}
+
+impl Drop for Suspicion {
+    fn drop(&mut self) {
+        SUSPICION.store(::core::ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// The explanation of a crash that happens now; async-signal-safe.
+pub fn suspicion() -> Option<&'static str> {
+    // SAFETY: null, or a text that `Suspicion::new` stored and nobody frees or changes.
+    unsafe { SUSPICION.load(Ordering::Acquire).as_ref() }.map(String::as_str)
 }
 
 /// Text under construction on the stack; what does not fit is cut, and a cut text still ends its last line.

@@ -120,6 +120,9 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
         ));
     }
     report::line(format_args!("Caught a fatal signal: {}({s}) on node {rank}/{size}", signal::name(s)));
+    if let Some(explanation) = report::suspicion() {
+        report::line(format_args!("  {explanation}"));
+    }
     let after = AFTER.load(Ordering::Acquire);
     if !after.is_null() {
         // SAFETY: AFTER holds null or a `fn(i32)` stored by `set_after_fatal`.

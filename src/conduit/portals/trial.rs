@@ -1,4 +1,5 @@
-//! What an unknown Portals must show of itself before the conduit relies on it: eight bytes put to ourselves and fetched back.
+//! What an unknown Portals must show of itself before the conduit relies on it: a few bytes put to ourselves and fetched back,
+//! over descriptors of each kind that the conduit has.
 //!
 //! Called when a libportals is opened, before anybody can send to us. What is merely a habit is found out and told
 //! ([`Findings`]); what the conduit cannot work with, and what tells that the loaded library is not the one of the header
@@ -9,6 +10,7 @@ use crate::os::clock;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 /// Habits of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,22 +20,45 @@ pub struct Findings {
 }
 
 /// Nothing takes that long between a process and itself.
-const PATIENCE_NS: u64 = 20_000_000_000;
-/// Where the bytes go, in the target and in the source, in words.
-const TARGET_WORD: usize = 2;
+const PATIENCE_NS: u64 = 10_000_000_000;
+const EVENTS: usize = 64;
+/// Where the bytes are in source and target, in words, where the initiator says so.
 const SOURCE_WORD: usize = 1;
+const TARGET_WORD: usize = 2;
 const WORDS: usize = 4;
 const WORD: usize = size_of::<u64>();
-/// [`Event::user`] of the two descriptors.
-const AT_TARGET: usize = 0x51;
-const AT_SOURCE: usize = 0xa7;
+/// Match bits that count are the low ones; they tell which descriptors are meant.
 const IGNORE: u64 = !0xf;
-const PUT_BITS: u64 = 0x8123_4567_89ab_cd4f;
-const GET_BITS: u64 = 0x7edc_ba98_7654_328f;
+const BITS: u64 = 0x8123_4567_89ab_cd40;
 const HDR_DATA: u64 = 0xf0e1_d2c3_b4a5_9687;
 const VALUE: u64 = 0xa55a_1234_c33c_5678;
 
-/// Puts eight bytes to ourselves and fetches them back, over this portal table entry.
+/// [`Event::user`] of a descriptor: what it is for.
+#[derive(Clone, Copy)]
+enum User {
+    /// Where our bytes are.
+    Source = 0xa1,
+    /// Is used up by the first put, and goes with an UNLINK event.
+    Limited,
+    /// Is behind `Limited` with the same match bits; takes what is there and acknowledges nothing.
+    Basin,
+    /// Takes puts only.
+    Puts,
+    /// Is behind `Puts` with the same match bits and takes gets only.
+    Gets,
+    /// Has a queue, and posts nothing.
+    Silent,
+    /// Has no queue.
+    Queueless,
+}
+
+/// The low match bits of the descriptors.
+const LIMITED: u64 = 0xe;
+const ONE_WAY: u64 = 0xd;
+const SILENT: u64 = 0xb;
+const QUEUELESS: u64 = 0x7;
+
+/// Puts a few bytes to ourselves and fetches them back, over this portal table entry.
 ///
 /// # Errors
 /// What the library does wrong.
@@ -44,12 +69,19 @@ pub fn run<P: Portals>(portals: &P, pt: u32) -> Result<Findings, OpenError> {
     Ok(findings)
 }
 
+/// A descriptor and its memory, [`WORDS`] long.
+struct Piece<P: Portals> {
+    md: P::Md,
+    user: User,
+    start: *mut u64,
+}
+
 struct Trial<'a, P: Portals> {
     portals: &'a P,
     pt: u32,
     eq: P::Eq,
-    target: (P::Md, *mut u64),
-    source: (P::Md, *mut u64),
+    source: Piece<P>,
+    targets: Vec<Piece<P>>,
 }
 
 fn words() -> *mut u64 {
@@ -58,72 +90,128 @@ fn words() -> *mut u64 {
 
 impl<'a, P: Portals> Trial<'a, P> {
     fn open(portals: &'a P, pt: u32) -> Result<Self, Error> {
-        let eq = portals.eq_alloc(16)?;
-        let flags = MdFlags {
-            op_put: true,
-            op_get: true,
-            manage_remote: true,
-            event_start_disable: true,
-            ..MdFlags::default()
-        };
-        let (target, source) = (words(), words());
-        let spec = MdSpec {
-            start: target.cast(),
+        let eq = portals.eq_alloc(EVENTS)?;
+        let flags = MdFlags { event_start_disable: true, ..MdFlags::default() };
+        let remote = MdFlags { manage_remote: true, ..flags };
+        let spec = |user: User, flags: MdFlags| MdSpec {
+            start: words().cast(),
             length: WORDS * WORD,
             max_size: None,
             flags,
-            user: AT_TARGET,
+            user: user as usize,
             eq: Some(eq),
         };
-        let me = portals.me_attach(Place::Head(pt), PUT_BITS & !IGNORE, IGNORE, true)?;
-        // SAFETY: the words are only freed after the descriptors are gone.
-        let (to, from) = unsafe {
-            (
-                portals.md_attach(me, &spec, false)?,
-                portals.md_bind(&MdSpec { start: source.cast(), user: AT_SOURCE, ..spec })?,
-            )
-        };
-        Ok(Trial { portals, pt, eq, target: (to, target), source: (from, source) })
+        let from = spec(User::Source, flags);
+        // SAFETY: the words are only freed after the descriptor is gone.
+        let md = unsafe { portals.md_bind(&from)? };
+        let source = Piece { md, user: User::Source, start: from.start.cast() };
+        let mut this = Trial { portals, pt, eq, source, targets: Vec::new() };
+        let basin = MdFlags { op_put: true, truncate: true, ack_disable: true, ..flags };
+        let basin = MdSpec { length: WORD, ..spec(User::Basin, basin) };
+        let basin = this.attach(Place::Tail(pt), LIMITED, User::Basin, &basin, false)?;
+        let limited = spec(User::Limited, MdFlags { op_put: true, ..flags });
+        let limited = MdSpec { length: 2 * WORD, max_size: Some(WORD + 1), ..limited };
+        this.attach(Place::Before(basin), LIMITED, User::Limited, &limited, true)?;
+        let puts = spec(User::Puts, MdFlags { op_put: true, ..remote });
+        this.attach(Place::Head(pt), ONE_WAY, User::Puts, &puts, false)?;
+        let gets = spec(User::Gets, MdFlags { op_get: true, ..remote });
+        this.attach(Place::Tail(pt), ONE_WAY, User::Gets, &gets, false)?;
+        let silent = MdFlags { op_put: true, event_end_disable: true, ..remote };
+        this.attach(Place::Head(pt), SILENT, User::Silent, &spec(User::Silent, silent), false)?;
+        let queueless = MdSpec { eq: None, ..spec(User::Queueless, MdFlags { op_put: true, ..remote }) };
+        this.attach(Place::Head(pt), QUEUELESS, User::Queueless, &queueless, false)?;
+        Ok(this)
+    }
+
+    fn attach(
+        &mut self,
+        place: Place<P::Me>,
+        low_bits: u64,
+        user: User,
+        spec: &MdSpec<P::Eq>,
+        unlink: bool,
+    ) -> Result<P::Me, Error> {
+        let me = self.portals.me_attach(place, low_bits, IGNORE, true)?;
+        // SAFETY: the words are only freed after the descriptor is gone.
+        let md = unsafe { self.portals.md_attach(me, spec, unlink)? };
+        self.targets.push(Piece { md, user, start: spec.start.cast() });
+        Ok(me)
     }
 
     fn run(&self) -> Result<Findings, String> {
-        let failed = |e: Error| format!("{e}");
-        let (me, from) = (self.portals.id(), self.source.0);
+        use EventKind::{Ack, GetEnd, PutEnd, ReplyEnd, SendEnd, Unlink};
+        let with = |what: &'static str| move |e: String| format!("with {what}: {e}");
         // SAFETY: no operation is under way.
-        unsafe { self.source.1.add(SOURCE_WORD).write_volatile(VALUE) };
-        self.portals
-            .put(from, SOURCE_WORD * WORD, WORD, true, me, self.pt, PUT_BITS, TARGET_WORD * WORD, HDR_DATA)
-            .map_err(failed)?;
-        let mut seen = self.events([EventKind::SendEnd, EventKind::PutEnd, EventKind::Ack], None)?;
-        let [sent, arrived, ack] = &mut seen;
-        self.check(sent, AT_SOURCE, PUT_BITS, "match_bits")?;
-        self.check(ack, AT_SOURCE, PUT_BITS, "match_bits")?;
-        self.check(arrived, AT_TARGET, PUT_BITS, "match_bits")?;
-        wants(arrived, "hdr_data", arrived.hdr_data, HDR_DATA)?;
-        wants(arrived, "mlength", arrived.mlength as u64, WORD as u64)?;
-        wants(arrived, "offset", arrived.offset as u64, (TARGET_WORD * WORD) as u64)?;
-        wants(arrived, "md.start", arrived.start.addr() as u64, self.target.1.addr() as u64)?;
-        wants(ack, "mlength", ack.mlength as u64, WORD as u64)?;
-        // SAFETY: the word was written before the event that we have seen.
-        self.same(unsafe { self.target.1.add(TARGET_WORD).read_volatile() }, "put")?;
+        unsafe { self.source.start.add(SOURCE_WORD).write_volatile(VALUE) };
 
+        let limited = "PTL_MD_MAX_SIZE and PTL_UNLINK, before another by PTL_INS_BEFORE";
+        let [_, arrived, unlinked] =
+            self.put(LIMITED, 1, false, [SendEnd, PutEnd, Unlink]).map_err(with(limited))?;
+        self.arrived(&arrived, User::Limited, LIMITED, 0).map_err(with(limited))?;
+        wants(&unlinked, "md.user_ptr", unlinked.user as u64, User::Limited as u64).map_err(with(limited))?;
+
+        let basin = "PTL_MD_TRUNCATE and PTL_MD_ACK_DISABLE";
+        let [_, arrived] = self.put(LIMITED, 2, true, [SendEnd, PutEnd]).map_err(with(basin))?;
+        self.arrived(&arrived, User::Basin, LIMITED, 0).map_err(with(basin))?;
+
+        let puts = "PTL_MD_OP_PUT and PTL_MD_MANAGE_REMOTE";
+        let [sent, arrived, ack] = self.put(ONE_WAY, 1, true, [SendEnd, PutEnd, Ack]).map_err(with(puts))?;
+        self.arrived(&arrived, User::Puts, ONE_WAY, TARGET_WORD).map_err(with(puts))?;
+        for e in [sent, ack] {
+            self.came_of(&e, User::Source, ONE_WAY).map_err(with(puts))?;
+        }
+        wants(&ack, "mlength", ack.mlength as u64, WORD as u64).map_err(with(puts))?;
+
+        for (what, user, bits) in
+            [("PTL_MD_EVENT_END_DISABLE", User::Silent, SILENT), ("PTL_EQ_NONE", User::Queueless, QUEUELESS)]
+        {
+            self.put(bits, 1, true, [SendEnd, Ack]).map_err(with(what))?;
+            self.same(self.target(user), TARGET_WORD, "put").map_err(with(what))?;
+        }
+
+        let gets = "PTL_MD_OP_GET";
+        let (from, me) = (self.source.md, self.portals.id());
         // SAFETY: no operation is under way.
-        unsafe { self.source.1.add(SOURCE_WORD).write_volatile(0) };
+        unsafe {
+            self.source.start.add(SOURCE_WORD).write_volatile(0);
+            self.target(User::Gets).start.add(TARGET_WORD).write_volatile(VALUE);
+        }
         self.portals
-            .get(from, SOURCE_WORD * WORD, WORD, me, self.pt, GET_BITS, TARGET_WORD * WORD)
-            .map_err(failed)?;
-        // A SEND event of the get, which the specification does not know, may come before or never.
-        let seen = self.events([EventKind::GetEnd, EventKind::ReplyEnd], Some(EventKind::SendEnd))?;
-        let [read, reply] = &seen;
-        self.check(read, AT_TARGET, GET_BITS, "match_bits")?;
-        wants(reply, "md.user_ptr", reply.user as u64, AT_SOURCE as u64)?;
-        wants(reply, "mlength", reply.mlength as u64, WORD as u64)?;
-        // SAFETY: the word was written before the event that we have seen.
-        self.same(unsafe { self.source.1.add(SOURCE_WORD).read_volatile() }, "get")?;
-        Ok(Findings { echoes_match_bits: reply.match_bits == GET_BITS })
+            .get(from, SOURCE_WORD * WORD, WORD, me, self.pt, BITS | ONE_WAY, TARGET_WORD * WORD)
+            .map_err(|e| format!("{e}"))?;
+        let [read, reply] = self.events([GetEnd, ReplyEnd], Some(SendEnd)).map_err(with(gets))?;
+        self.came_of(&read, User::Gets, ONE_WAY).map_err(with(gets))?;
+        wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64).map_err(with(gets))?;
+        wants(&reply, "mlength", reply.mlength as u64, WORD as u64).map_err(with(gets))?;
+        self.same(&self.source, SOURCE_WORD, "get").map_err(with(gets))?;
+        // A SEND event of the get, which the specification does not know, may come at any time or never.
+        self.events([], Some(SendEnd))?;
+        Ok(Findings { echoes_match_bits: reply.match_bits == BITS | ONE_WAY })
     }
 
-    /// The events of these kinds, in any order; others are wrong, except `tolerated`.
+    /// The target for this.
+    fn target(&self, user: User) -> &Piece<P> {
+        let found = self.targets.iter().find(|t| t.user as usize == user as usize);
+        found.unwrap_or_else(|| unreachable!("all have been attached"))
+    }
+
+    /// Puts so many words, and waits for these events.
+    fn put<const N: usize>(
+        &self,
+        low_bits: u64,
+        words: usize,
+        ack: bool,
+        kinds: [EventKind; N],
+    ) -> Result<[Event; N], String> {
+        let (from, to) = (SOURCE_WORD * WORD, TARGET_WORD * WORD);
+        let (md, me, bits) = (self.source.md, self.portals.id(), BITS | low_bits);
+        self.portals
+            .put(md, from, words * WORD, ack, me, self.pt, bits, to, HDR_DATA)
+            .map_err(|e| format!("{e}"))?;
+        self.events(kinds, None)
+    }
+
+    /// These events, in any order, and no other, except `tolerated`. Of none: what is there now.
     fn events<const N: usize>(
         &self,
         kinds: [EventKind; N],
@@ -131,20 +219,19 @@ impl<'a, P: Portals> Trial<'a, P> {
     ) -> Result<[Event; N], String> {
         let mut seen = [None; N];
         let end = clock::now_ns() + PATIENCE_NS;
-        while let Some(missing) = seen.iter().position(Option::is_none) {
-            let e = match self.portals.eq_get(self.eq).map_err(|e| format!("{e}"))? {
-                Fetched::Event(e) => e,
-                Fetched::Empty if clock::now_ns() < end => {
+        loop {
+            let missing = seen.iter().position(Option::is_none);
+            let e = match (self.portals.eq_get(self.eq).map_err(|e| format!("{e}"))?, missing) {
+                (Fetched::Event(e), _) => e,
+                (Fetched::Empty, None) => break,
+                (Fetched::Empty, Some(_)) if clock::now_ns() < end => {
                     clock::yield_now();
                     continue;
                 }
-                Fetched::Empty => {
-                    return Err(format!(
-                        "no event {:?} came after a put and a get to ourselves",
-                        kinds[missing]
-                    ));
+                (Fetched::Empty, Some(i)) => return Err(format!("no event {:?} came", kinds[i])),
+                (Fetched::AfterLoss(_), _) => {
+                    return Err(format!("an event queue of {EVENTS} lost one of a few"));
                 }
-                Fetched::AfterLoss(_) => return Err("an event queue of 16 lost one of five events".into()),
             };
             match kinds.iter().position(|k| *k == e.kind) {
                 Some(i) if seen[i].is_none() => seen[i] = Some(e),
@@ -155,22 +242,36 @@ impl<'a, P: Portals> Trial<'a, P> {
         Ok(seen.map(|e| e.unwrap_or_else(|| unreachable!("all have been seen"))))
     }
 
-    fn check(&self, e: &Event, user: usize, bits: u64, what: &str) -> Result<(), String> {
-        wants(e, "md.user_ptr", e.user as u64, user as u64)?;
-        wants(e, what, e.match_bits, bits)
+    /// Whether it is the event of a word that was put to this descriptor.
+    fn arrived(&self, e: &Event, user: User, low_bits: u64, at: usize) -> Result<(), String> {
+        let to = self.target(user);
+        self.came_of(e, user, low_bits)?;
+        wants(e, "hdr_data", e.hdr_data, HDR_DATA)?;
+        wants(e, "mlength", e.mlength as u64, WORD as u64)?;
+        wants(e, "offset", e.offset as u64, (at * WORD) as u64)?;
+        wants(e, "md.start", e.start.addr() as u64, to.start.addr() as u64)?;
+        self.same(to, at, "put")
     }
 
-    fn same(&self, value: u64, what: &str) -> Result<(), String> {
+    fn came_of(&self, e: &Event, user: User, low_bits: u64) -> Result<(), String> {
+        wants(e, "md.user_ptr", e.user as u64, user as u64)?;
+        wants(e, "match_bits", e.match_bits, BITS | low_bits)
+    }
+
+    fn same(&self, piece: &Piece<P>, word: usize, what: &str) -> Result<(), String> {
+        // SAFETY: the word is one of the piece, and was written before the event that we have seen.
+        let value = unsafe { piece.start.add(word).read_volatile() };
         if value == VALUE { Ok(()) } else { Err(format!("the event of a {what} came before its bytes")) }
     }
 
     fn close(self) -> Result<(), Error> {
-        self.portals.md_unlink(self.target.0)?;
-        self.portals.md_unlink(self.source.0)?;
+        for piece in self.targets.iter().chain([&self.source]) {
+            self.portals.md_unlink(piece.md)?;
+        }
         self.portals.eq_free(self.eq)?;
-        for p in [self.target.1, self.source.1] {
-            // SAFETY: made by `words`, and their descriptors are gone.
-            drop(unsafe { Box::from_raw(p.cast::<[u64; WORDS]>()) });
+        for piece in self.targets.iter().chain([&self.source]) {
+            // SAFETY: made by `words`, and its descriptor is gone.
+            drop(unsafe { Box::from_raw(piece.start.cast::<[u64; WORDS]>()) });
         }
         Ok(())
     }
@@ -181,7 +282,7 @@ fn wants(e: &Event, what: &str, is: u64, wanted: u64) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "{what} of an event {:?} is {is:#x} where {wanted:#x} was sent; the library does not do what its header says",
+        "{what} of an event {:?} is {is:#x} where {wanted:#x} was due; the library does not do what its header says",
         e.kind
     ))
 }

@@ -1,9 +1,10 @@
 //! What `gasnet_init` refuses of a libportals, and that jobs run on the library that is named.
 
-use super::{fails, hello, include, network, passes, shared_library, with_habits};
+use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
 use crate::job::Ended;
-use crate::layout::{self, succeed};
+use crate::layout::{self, compiler, succeed};
 use crate::{Case, Trouble};
+use std::fs;
 use std::process::Command;
 
 /// Cases of the build with both networks.
@@ -32,7 +33,145 @@ pub(super) fn cases_of_contrary() -> Vec<Case> {
         })
         .collect();
     all.push(Case::new("contrary::small_table".into(), true, small_table));
+    for (i, header) in OTHER_HEADERS.iter().enumerate() {
+        let name = format!("contrary::another_header::{}", header.name);
+        all.push(Case::new(name, i < QUICK, move || another_header(header)));
+    }
     all
+}
+
+/// A libportals-contrary that was compiled with a slightly different header than the library above it.
+struct OtherHeader {
+    name: &'static str,
+    /// What is replaced in its header.
+    was: &'static str,
+    is: &'static str,
+    /// What the refusal says, beside the file.
+    says: &'static [&'static str],
+}
+
+/// As many of them as a short run takes.
+const QUICK: usize = 5;
+const CRASH: &[&str] =
+    &["Caught a fatal signal", "it crashed when it was tried", "portals3.h", "LD_LIBRARY_PATH"];
+
+const OTHER_HEADERS: &[OtherHeader] = &[
+    OtherHeader {
+        name: "a_function_less",
+        was: "int PtlGetRegion(",
+        is: "#define PtlGetRegion PtlGetAnotherRegion\nint PtlGetRegion(",
+        says: &["undefined symbol: PtlGetRegion"],
+    },
+    OtherHeader {
+        name: "md_in_another_order",
+        was: "    ptl_size_t max_size;\n    ptl_size_t length;\n",
+        is: "    ptl_size_t length;\n    ptl_size_t max_size;\n",
+        says: &["a trial of Portals", "PtlPutRegion failed: PTL_MD_ILLEGAL"],
+    },
+    OtherHeader {
+        name: "event_in_another_order",
+        was: "    ptl_size_t offset;\n    ptl_size_t mlength;\n",
+        is: "    ptl_size_t mlength;\n    ptl_size_t offset;\n",
+        says: &["a trial of Portals", "mlength of an event PutEnd is 0x0 where 0x8 was due"],
+    },
+    OtherHeader {
+        name: "another_bit_for_manage_remote",
+        was: "PTL_MD_MANAGE_REMOTE (1 << 2)",
+        is: "PTL_MD_MANAGE_REMOTE (1 << 3)",
+        says: &[
+            "with PTL_MD_OP_PUT and PTL_MD_MANAGE_REMOTE: offset of an event PutEnd is 0x0 where 0x10 was due",
+        ],
+    },
+    OtherHeader {
+        name: "handles_of_another_width",
+        was: "typedef uint64_t ptl_handle_any_t;",
+        is: "typedef uint32_t ptl_handle_any_t;",
+        says: CRASH,
+    },
+    OtherHeader {
+        name: "md_with_a_member_less",
+        was: "    void *bulk_handle;\n",
+        is: "",
+        says: &["a trial of Portals", "PTL_NI_FAIL"],
+    },
+    OtherHeader {
+        name: "another_eq_none",
+        was: "PTL_EQ_NONE ((ptl_handle_eq_t)-3)",
+        is: "PTL_EQ_NONE ((ptl_handle_eq_t)-4)",
+        says: CRASH,
+    },
+    OtherHeader {
+        name: "another_bit_for_end_disable",
+        was: "PTL_MD_EVENT_END_DISABLE (1 << 0)",
+        is: "PTL_MD_EVENT_END_DISABLE (1 << 15)",
+        says: &["with PTL_MD_EVENT_END_DISABLE: an event PutEnd came that nobody caused"],
+    },
+    OtherHeader {
+        name: "another_bit_for_ack_disable",
+        was: "PTL_MD_ACK_DISABLE (1 << 5)",
+        is: "PTL_MD_ACK_DISABLE (1 << 15)",
+        says: &["PTL_MD_ACK_DISABLE: an event Ack came that nobody caused"],
+    },
+    OtherHeader {
+        name: "another_bit_for_truncate",
+        was: "PTL_MD_TRUNCATE (1 << 4)",
+        is: "PTL_MD_TRUNCATE (1 << 14)",
+        says: &["with PTL_MD_TRUNCATE and", "no event PutEnd came"],
+    },
+    OtherHeader {
+        name: "another_bit_for_max_size",
+        was: "PTL_MD_MAX_SIZE (1 << 7)",
+        is: "PTL_MD_MAX_SIZE (1 << 14)",
+        says: &["with PTL_MD_MAX_SIZE and PTL_UNLINK", "no event Unlink came"],
+    },
+    OtherHeader {
+        name: "another_bit_for_puts",
+        was: "PTL_MD_OP_PUT (1 << 8)",
+        is: "PTL_MD_OP_PUT (1 << 10)",
+        says: &["a trial of Portals", "no event PutEnd came"],
+    },
+    OtherHeader {
+        name: "another_order_of_insertion",
+        was: "{ PTL_INS_AFTER = 0, PTL_INS_BEFORE }",
+        is: "{ PTL_INS_BEFORE = 0, PTL_INS_AFTER }",
+        says: &["a trial of Portals", "PtlMEInsert failed"],
+    },
+    OtherHeader {
+        name: "another_value_of_unlink",
+        was: "{ PTL_UNLINK = 3, PTL_RETAIN = 5 }",
+        is: "{ PTL_UNLINK = 5, PTL_RETAIN = 3 }",
+        says: &["PTL_UNLINK", "no event Unlink came"],
+    },
+];
+
+/// Refused at start, in a line that names the file.
+fn another_header(header: &OtherHeader) -> Result<(), Trouble> {
+    let tree = layout::build_contrary();
+    let dir = place()?.join("another_header").join(header.name);
+    let (include, lib) = (dir.join("portals"), dir.join("lib"));
+    let io = |e: std::io::Error| format!("{}: {e}", dir.display());
+    fs::create_dir_all(&include).map_err(io)?;
+    fs::create_dir_all(&lib).map_err(io)?;
+    let sources = layout::root().join("capi-tests/contrary");
+    let text = fs::read_to_string(sources.join("include/portals/portals3.h")).map_err(io)?;
+    if !text.contains(header.was) {
+        return Err(format!("the header of libportals-contrary has no {:?}", header.was));
+    }
+    fs::write(include.join("portals3.h"), text.replacen(header.was, header.is, 1)).map_err(io)?;
+    let library = lib.join("libportals.so");
+    let mut cc = compiler();
+    // Where handles are too narrow for what they hold, the compiler says so.
+    cc.args(["-std=gnu99", "-O2", "-shared", "-fPIC", "-w", "-I"]).arg(&dir);
+    cc.arg("-I").arg(tree.join("below/include"));
+    cc.arg(sources.join("contrary.c")).arg(sources.join("below.c")).arg("-o").arg(&library);
+    cc.arg(format!("-Wl,-rpath,{}", tree.join("below/lib").display())).arg("-ldl");
+    succeed(cc)?;
+    let path = format!("{}:{}", lib.display(), tree.join("lib").display());
+    let ended = hello(&with_habits(""), 2)?.env("LD_LIBRARY_PATH", path).run()?;
+    fails(&ended, header.says)?;
+    // A function that is missing is missed by the loader, in the name of the library that wants it.
+    let file = if header.name == "a_function_less" { "libgasnet.so" } else { "lib/libportals.so" };
+    fails(&ended, &[file])
 }
 
 /// A portal table of 16 entries, with our indices in it.

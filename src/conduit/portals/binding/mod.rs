@@ -24,6 +24,7 @@ use super::{
     trial,
 };
 use crate::conduit::Config;
+use crate::report::Suspicion;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -114,8 +115,13 @@ impl Binding {
     /// # Errors
     /// What the library lacks or does wrong, with its file.
     pub fn open(shared: OwnedFd, rank: u32, size: u32, config: &Config) -> Result<Binding, OpenError> {
-        Binding::open_any(shared, rank, size, config)
-            .map_err(|e| OpenError(format!("{}: {}", loaded_file(), e.0)))
+        let file = loaded_file();
+        let _crashes = Suspicion::new(format!(
+            "{file}: it crashed when it was tried; it may not be the library of the header that this one was built with, {}. See \
+             which libportals LD_LIBRARY_PATH leads to.",
+            header()
+        ));
+        Binding::open_any(shared, rank, size, config).map_err(|e| OpenError(format!("{file}: {}", e.0)))
     }
 
     fn open_any(shared: OwnedFd, rank: u32, size: u32, config: &Config) -> Result<Binding, OpenError> {
