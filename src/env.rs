@@ -241,6 +241,12 @@ pub const TABLE: &[Var] = &[
         "flow control of active messages; without it a process that is sent too many at once ends the job",
     ),
     var(
+        "GASNET_PORTAL_AT_ONCE",
+        Kind::Bool,
+        "1",
+        "end puts, gets and sends within the call where the network reaches the target's memory, without waiting for events",
+    ),
+    var(
         "GASNET_PORTAL_DYNAMIC_CREDITS",
         Kind::Bool,
         "1",

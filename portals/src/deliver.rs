@@ -146,6 +146,13 @@ pub(crate) struct Found<'a> {
     version: u64,
 }
 
+impl Found<'_> {
+    /// Where its memory lies.
+    pub(crate) fn kind(&self) -> Kind {
+        self.traits.kind()
+    }
+}
+
 /// What a walk found.
 #[derive(Clone, Copy)]
 pub(crate) enum Find<'a> {

@@ -92,6 +92,16 @@ impl Interface {
         }
     }
 
+    /// Whether memory of this kind is mapped here, in one piece.
+    #[inline(always)]
+    pub(crate) fn shares(&self, peer: &Peer, kind: Kind) -> bool {
+        match kind {
+            Kind::Arena => true,
+            Kind::Segment => self.segment_mapped(peer.index),
+            Kind::Private | Kind::Scattered => false,
+        }
+    }
+
     fn reaches_pieces(&self, peer: &Peer, cell: &MdCell) -> bool {
         peer.view.iov(cell.iov.load(Ordering::Relaxed)).is_some_and(|table| {
             let count = table.count.load(Ordering::Relaxed) as usize;
@@ -198,6 +208,48 @@ impl Interface {
             return true;
         }
         self.move_stretches(record, local_offset, peer, matched, to_target)
+    }
+
+    /// Moves the bytes of a matched message between plain memory and a peer other than ourselves, whose descriptor is held.
+    ///
+    /// # Safety
+    /// `near` is valid for the bytes accepted, to be read if they go `to_target` and written if they come from there.
+    #[inline(always)]
+    pub(crate) unsafe fn move_plain(
+        &self,
+        near: *mut u8,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> bool {
+        let Accepted { offset, mlength, .. } = matched.accepted;
+        let (kind, start) = (matched.traits.kind(), matched.cell.start.load(Ordering::Relaxed));
+        if self.shares(peer, kind)
+            && let Some(Spot::Near(far)) = self.spot(peer, kind, start, 0, offset, mlength)
+        {
+            let (from, to) = if to_target { (near, far) } else { (far, near) };
+            // SAFETY: `near` is the caller's; `far` lies in an arena or a segment, checked against its length.
+            unsafe { copy(from, to, mlength as usize) };
+            fault::point("put.copied");
+            return true;
+        }
+        self.move_plain_stretches(near, peer, matched, to_target)
+    }
+
+    #[inline(never)]
+    fn move_plain_stretches(
+        &self,
+        near: *mut u8,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> bool {
+        let near = Stretches::one(near, matched.accepted.mlength);
+        let Some(far) = self.far_stretches(peer, matched) else { return false };
+        let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
+        let moved = if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
+        fault::point("put.copied");
+        moved
     }
 
     #[inline(never)]

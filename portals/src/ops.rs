@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::deliver::{Find, Half, Header, Matched, OpKind, Seized, Transfer};
 use crate::doorbell;
 use crate::fault;
-use crate::hazard::{Hold, Word};
+use crate::hazard::{Hold, NOTHING, Word};
 use crate::md::{Local, state};
 use crate::ni::{Interface, Peer};
 use crate::types::md_options::*;
@@ -355,6 +355,83 @@ impl Interface {
             self.finish(hold, peer, rings, true);
             return Ok(());
         }
+    }
+
+    /// `PtlPutRegion` from plain memory, without events here: complete when this returns. With `false` nothing was done: the target
+    /// is ourselves or not mapped, or frames are on their way to it, or the message has no place in memory that is shared.
+    ///
+    /// # Safety
+    /// `from` is readable for `length` bytes.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    pub unsafe fn put_at_once(
+        &self,
+        from: *const u8,
+        length: Size,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<bool, Error> {
+        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        // SAFETY: promised by the caller; a put only reads it.
+        unsafe { self.at_once(OpKind::Put, from.cast_mut(), length, &to) }
+    }
+
+    /// `PtlGetRegion` to plain memory, as [`Interface::put_at_once`].
+    ///
+    /// # Safety
+    /// `to` is writable for `length` bytes.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    pub unsafe fn get_at_once(
+        &self,
+        to: *mut u8,
+        length: Size,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> Result<bool, Error> {
+        let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+        // SAFETY: promised by the caller.
+        unsafe { self.at_once(OpKind::Get, to, length, &from) }
+    }
+
+    /// # Safety
+    /// `near` is valid for `length` bytes, to be read by a put and written by a get.
+    #[inline(always)]
+    unsafe fn at_once(&self, kind: OpKind, near: *mut u8, length: Size, to: &Address) -> Result<bool, Error> {
+        let index = self.index_of(to.target)?;
+        let peer = match self.direct(index)? {
+            Some(peer) if index != self.index => peer,
+            _ => return Ok(false),
+        };
+        let header = self.header(kind, to, length);
+        let Find::Found(found) = self.find(peer, &header) else { return Ok(false) };
+        if !self.shares(peer, found.kind()) {
+            return Ok(false);
+        }
+        fault::point("put.matched");
+        self.prefetch(peer, &found);
+        let hold = self.hold(Word::new(peer.index, found.md, NOTHING, NOTHING));
+        let Seized::Matched(matched) = self.seize(peer, &header, Find::Found(found), &hold, [NOTHING; 2])
+        else {
+            hold.clear(false);
+            return Ok(false);
+        };
+        fault::point("put.claimed");
+        self.count(&hold, kind, length);
+        let half = Half::Arrival(kind);
+        let link = self.post_start(peer, &matched, &header, half);
+        // SAFETY: promised by the caller; no more than was asked for is accepted.
+        let ok = unsafe { self.move_plain(near, peer, &matched, kind == OpKind::Put) };
+        self.post_end(peer, &matched, &header, half, link, ok);
+        self.finish(hold, Some(peer), matched.traits.eq().is_some(), false);
+        Ok(true)
     }
 
     /// Clears the hazard and wakes who may sleep.

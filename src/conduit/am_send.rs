@@ -5,15 +5,15 @@
 //! peers that wait like us send from their full polls), then TMPMD, then the ticket (SAFE polls, since both come back
 //! through our own events). Whoever holds a later one never waits for an earlier one, so no circle can close.
 //!
-//! Only what has to say when it has left has an event at its sender: the data of a Long, and a reply that leaves a RplSB chunk. A
-//! request's reply says as much of the request, and a reply without arguments is all header.
+//! Only what has to say when it has left has an event at its sender: the data of a Long, and a reply that leaves a RplSB chunk, unless
+//! the network sends it within the call. A request's reply says as much of the request, and a reply without arguments is all header.
 //!
 //! Layout of a message: arguments, padding to 8 bytes, destination address (a packed Long), payload. Requests are
 //! padded to 8 bytes, so that the next one in the receive buffer is aligned.
 
 use super::credits::{self, Taken};
 use super::match_bits::{self, Am, Form, REPLY_LID, Target};
-use super::portals::Portals;
+use super::portals::{Portals, ProcessId};
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
@@ -109,23 +109,37 @@ impl<P: Portals> Conduit<P> {
         };
         let (bits, data) = header.pack();
         if !(fault::on("drop_am") && every_64th()) {
-            self.portals
-                .put(
-                    self.reqsb.silent,
-                    offset,
-                    len.next_multiple_of(8),
-                    false,
-                    self.peers[node as usize],
-                    self.config.pt_am,
-                    bits,
-                    0,
-                    data,
-                )
-                .unwrap_or_else(|e| broken(e));
+            let (to, bytes) = (self.peers[node as usize], len.next_multiple_of(8));
+            // SAFETY: the chunk is ours, and longer than that.
+            if !unsafe { self.send_at_once(self.reqsb.at(chunk), bytes, to, bits, 0, data) } {
+                self.portals
+                    .put(self.reqsb.silent, offset, bytes, false, to, self.config.pt_am, bits, 0, data)
+                    .unwrap_or_else(|e| broken(e));
+            }
         }
         if form == Form::Unpacked && !m.source_stays {
             self.wait_local(up);
         }
+    }
+
+    /// Sends `len` bytes to the portal of active messages of `to` within the call, if that is possible; false, and nothing done,
+    /// otherwise.
+    ///
+    /// # Safety
+    /// `from` must be readable for `len` bytes.
+    #[inline]
+    unsafe fn send_at_once(
+        &self,
+        from: *const u8,
+        len: usize,
+        to: ProcessId,
+        bits: u64,
+        at: usize,
+        data: u64,
+    ) -> bool {
+        // SAFETY: as the caller vouches.
+        self.config.at_once
+            && unsafe { self.portals.put_at_once(from, len, to, self.config.pt_am, bits, at, data) }
     }
 
     /// Waits for the credits of a request. A packed Long that cannot be sent goes as two messages if that needs fewer.
@@ -225,17 +239,9 @@ impl<P: Portals> Conduit<P> {
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
         let (form, len) = self.form(m);
-        let (md, chunk) = match len {
-            0 => (self.reqsb.silent, 0),
-            _ => {
-                token.kit.tickets -= 1;
-                (self.rplsb.md, token.kit.chunk.take().expect("a request comes with a chunk for its reply"))
-            }
-        };
-        if len != 0 {
-            // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
-            unsafe { write_body(self.rplsb.at(chunk), form, m) };
-        }
+        let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
+        // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
+        unsafe { write_body(self.rplsb.at(chunk), form, m) };
         let length = if form == Form::Unpacked {
             let rar = self.rar();
             let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
@@ -260,10 +266,21 @@ impl<P: Portals> Conduit<P> {
             credit,
         };
         let (bits, data) = header.pack();
-        let target = self.peers[token.source as usize];
-        self.portals
-            .put(md, offset, len, false, target, self.config.pt_am, bits, token.chunk as usize, data)
-            .unwrap_or_else(|e| broken(e));
+        let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
+        // SAFETY: the chunk is ours, and longer than that.
+        if !unsafe { self.send_at_once(self.rplsb.at(chunk), len, to, bits, at, data) } {
+            let md = if len == 0 {
+                self.reqsb.silent
+            } else {
+                // The chunk and a ticket come back with the SEND event.
+                token.kit.chunk = None;
+                token.kit.tickets -= 1;
+                self.rplsb.md
+            };
+            self.portals
+                .put(md, offset, len, false, to, self.config.pt_am, bits, at, data)
+                .unwrap_or_else(|e| broken(e));
+        }
         if low {
             self.scavenge();
         }

@@ -23,6 +23,8 @@ pub struct Config {
     pub packed_limit: usize,
     /// Whether requests need credits.
     pub flow_control: bool,
+    /// Whether what the network can do within a call is done so, without events.
+    pub at_once: bool,
     /// Whether credits move to where they are needed.
     pub dynamic_credits: bool,
     /// Whether movements of credits are kept for [`super::Conduit::write_credit_stats`].
@@ -95,6 +97,8 @@ impl Config {
                 0
             },
             flow_control: env::yes("GASNET_PORTAL_FLOW_CONTROL"),
+            // Planted faults of events would not be met.
+            at_once: env::yes("GASNET_PORTAL_AT_ONCE") && !crate::fault::any(),
             dynamic_credits: env::yes("GASNET_PORTAL_DYNAMIC_CREDITS"),
             credit_stats: env::yes("GASNET_PORTAL_CREDIT_STATS"),
             epoch_duration: must("GASNET_PORTAL_EPOCH_DURATION"),
@@ -258,6 +262,7 @@ pub(super) mod tests {
             num_tmpmd: 2,
             packed_limit: CHUNK,
             flow_control: true,
+            at_once: true,
             dynamic_credits: true,
             credit_stats: true,
             epoch_duration: 16,

@@ -6,12 +6,27 @@
 
 use super::match_bits::{Kind, Rma};
 use super::portals::Portals;
+use super::put::NOBODY;
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Conduit, OpId, Upcall};
 use crate::fault;
 
 impl<P: Portals> Conduit<P> {
+    /// Gets `n` bytes from the segment of `node`, as [`Conduit::put_at_once`] puts them.
+    ///
+    /// # Safety
+    /// `dest` must be writable for `n` bytes, and `src` must lie in the segment of `node`.
+    #[inline]
+    pub unsafe fn get_at_once(&self, dest: *mut u8, node: u32, src: *const u8, n: usize) -> bool {
+        if !self.config.at_once || n > self.config.max_transfer {
+            return false;
+        }
+        let (from, remote) = (self.peers[node as usize], self.rar().remote(node, src, n));
+        // SAFETY: as the caller vouches.
+        unsafe { self.portals.get_at_once(dest, n, from, self.config.pt_rar, NOBODY.pack(Kind::Get), remote) }
+    }
+
     /// Gets `n` bytes from the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
     ///
     /// # Safety

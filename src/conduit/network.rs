@@ -231,6 +231,26 @@ impl Network {
         over!(self, c => unsafe { c.get(up, dest, node, src, n, op) })
     }
 
+    /// [`Conduit::put_at_once`]
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn put_at_once(&self, node: u32, dest: *mut u8, src: *const u8, n: usize) -> bool {
+        // SAFETY: the caller's promise.
+        over!(self, c => unsafe { c.put_at_once(node, dest, src, n) })
+    }
+
+    /// [`Conduit::get_at_once`]
+    ///
+    /// # Safety
+    /// As there.
+    #[inline]
+    pub unsafe fn get_at_once(&self, dest: *mut u8, node: u32, src: *const u8, n: usize) -> bool {
+        // SAFETY: the caller's promise.
+        over!(self, c => unsafe { c.get_at_once(dest, node, src, n) })
+    }
+
     /// [`Conduit::request`]
     ///
     /// # Safety

@@ -23,6 +23,21 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// Puts `n` bytes into the segment of `node`, to be in place when this returns; false, and nothing done, where the network
+    /// cannot do that within the call.
+    ///
+    /// # Safety
+    /// `src` must be readable for `n` bytes; `dest` must lie in the segment of `node`.
+    #[inline]
+    pub unsafe fn put_at_once(&self, node: u32, dest: *mut u8, src: *const u8, n: usize) -> bool {
+        if !self.config.at_once || n > self.config.max_transfer {
+            return false;
+        }
+        let (to, remote) = (self.peers[node as usize], self.rar().remote(node, dest, n));
+        // SAFETY: as the caller vouches.
+        unsafe { self.portals.put_at_once(src, n, to, self.config.pt_rar, NOBODY.pack(Kind::Put), remote, 0) }
+    }
+
     /// Puts `n` bytes into the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
     /// Unless `bulk`, the source may be reused when the call returns; with `bulk`, when the operation is done.
     ///
@@ -118,6 +133,9 @@ impl<P: Portals> Conduit<P> {
         rma.local.is_some()
     }
 }
+
+/// Stands for an operation where no event will ask for it.
+pub(super) const NOBODY: Rma = Rma { op: OpId(0), local: None, chunk: 0 };
 
 /// A copy with one byte wrong, never freed: a planted fault.
 fn flipped(src: *const u8, n: usize) -> *const u8 {

@@ -74,7 +74,7 @@ mod tests {
         assert!(may_run(c"/bin/sh") && !may_run(c"/no/such/program"));
         assert!(run(c"exit 0", 60_000_000_000));
         assert!(!run(c"exit 3", 60_000_000_000));
-        assert!(!run(c"sleep 600", 20_000_000), "ended");
+        assert!(!run(c"exec sleep 600", 20_000_000), "ended");
         // SAFETY: as above.
         assert!(!unsafe { super::run(c"/no/such/program", &[null()], 1, 60_000_000_000) });
     }

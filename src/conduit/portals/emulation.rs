@@ -289,6 +289,38 @@ impl Portals for Emulation {
             .map_err(|e| error("PtlGetRegion", e))
     }
 
+    #[inline]
+    unsafe fn put_at_once(
+        &self,
+        from: *const u8,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+        hdr_data: u64,
+    ) -> bool {
+        let (n, to, offset) = (length as u64, peer(target), remote_offset as u64);
+        // SAFETY: as the caller vouches.
+        unsafe { self.interface.put_at_once(from, n, to, pt_index, 0, match_bits, offset, hdr_data) }
+            .unwrap_or(false)
+    }
+
+    #[inline]
+    unsafe fn get_at_once(
+        &self,
+        to: *mut u8,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+    ) -> bool {
+        let (n, from, offset) = (length as u64, peer(target), remote_offset as u64);
+        // SAFETY: as the caller vouches.
+        unsafe { self.interface.get_at_once(to, n, from, pt_index, 0, match_bits, offset) }.unwrap_or(false)
+    }
+
     fn counters(&self) -> Counters {
         let c = self.interface.counters();
         Counters { puts: c.puts, gets: c.gets, bytes: c.bytes, framed: c.framed, dropped: c.dropped }

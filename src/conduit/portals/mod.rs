@@ -232,6 +232,45 @@ pub trait Portals: Send + Sync + 'static {
         remote_offset: usize,
     ) -> Result<(), Error>;
 
+    /// A put from plain memory that is complete, without an event here, when this returns; with `false` nothing was done, and
+    /// [`Portals::put`] is the way. Beyond the standard: only a network that reaches the target's memory from here can know.
+    ///
+    /// # Safety
+    /// `from` must be readable for `length` bytes.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    unsafe fn put_at_once(
+        &self,
+        from: *const u8,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+        hdr_data: u64,
+    ) -> bool {
+        let _ = (from, length, target, pt_index, match_bits, remote_offset, hdr_data);
+        false
+    }
+    /// A get to plain memory, as [`Portals::put_at_once`].
+    ///
+    /// # Safety
+    /// `to` must be writable for `length` bytes.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    unsafe fn get_at_once(
+        &self,
+        to: *mut u8,
+        length: usize,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        remote_offset: usize,
+    ) -> bool {
+        let _ = (to, length, target, pt_index, match_bits, remote_offset);
+        false
+    }
+
     /// Whether a REPLY event has the match bits of its get, as the specification demands. Where it has not, the conduit
     /// knows its gets by a descriptor for each.
     fn echoes_match_bits(&self) -> bool {

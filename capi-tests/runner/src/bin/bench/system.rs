@@ -102,7 +102,7 @@ impl System {
     /// This library, with these variables.
     pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<System, String> {
         let programs = layout::build().join("bench/ours");
-        let flags = package(&layout::build(), "gasnet-portals-seq")?;
+        let flags = package(&layout::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
         for program in ["rma", "am", "barrier", "vis", "startup"] {
             compile(&cc(), program, &programs, &flags)?;
         }
@@ -121,18 +121,24 @@ impl System {
     pub(crate) fn peer(text: &str) -> Result<System, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let programs = layout::build().join("bench").join(conduit);
-        let flags = package(Path::new(prefix), &format!("gasnet-{conduit}-seq"))?;
+        let package = |wish: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wish);
+        let flags = package(&["--cflags", "--libs"])?;
+        // What must link a client of this conduit, such as mpicc.
+        let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
         for program in ["rma", "am", "barrier", "vis", "startup"] {
-            compile(&cc(), program, &programs, &flags)?;
+            compile(&linker, program, &programs, &flags)?;
         }
         let start = match conduit {
             "smp" => Start::Fork,
             _ => Start::Launcher(vec![format!("{prefix}/bin/gasnetrun_{conduit}")]),
         };
+        // Behind a launcher there may be Open MPI's, which must be told what the other systems do unasked.
+        let environment = [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
+            .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
         Ok(System {
             name: conduit.to_string(),
             start,
-            environment: Vec::new(),
+            environment: environment.to_vec(),
             programs,
             runs: RUNS,
             gasnet: true,
@@ -239,11 +245,12 @@ fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), S
     Ok(())
 }
 
-/// What pkg-config says of a package in the tree `prefix`.
-fn package(prefix: &Path, name: &str) -> Result<Vec<String>, String> {
+/// What pkg-config says of a package in the tree `prefix`: the words that `wish` asks for.
+fn package(prefix: &Path, name: &str, wish: &[&str]) -> Result<Vec<String>, String> {
     let path = prefix.join("lib/pkgconfig");
     let out = Command::new("pkg-config")
-        .args(["--cflags", "--libs", name])
+        .args(wish)
+        .arg(name)
         .env("PKG_CONFIG_PATH", &path)
         .output()
         .map_err(|e| format!("pkg-config: {e}; install it"))?;
