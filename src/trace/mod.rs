@@ -1,7 +1,7 @@
 //! Tracing and statistics: what clients call, how much it moves, how long it takes and from which line of their source;
 //! GASNET_TRACEFILE, GASNET_STATSFILE and what belongs to them. docs/TRACING.md describes the files.
 //!
-//! `capi` opens an event where a client's call enters ([`span!`]), `core` where a handler runs; it is told when the call returns. Off
+//! `capi` opens an event where a client's call enters (`span!`), `core` where a handler runs; it is told when the call returns. Off
 //! unless one of the files is asked of this process; then the inline paths of the headers are closed (see `capi::fast`), so that
 //! nothing is missed. Lines are put together on the stack of the caller and appended to the buffer of the process, which is
 //! written when it is full and at every way out that lets us (`core::exit`).

@@ -72,7 +72,7 @@ impl Output {
         self.writing.store(false, Ordering::Release);
     }
 
-    /// Adds a line, of at most [`ROOM`] bytes. Nothing if the calling thread was interrupted while it added one.
+    /// Adds a line, of at most `ROOM` bytes. Nothing if the calling thread was interrupted while it added one.
     pub fn add(&self, me: u32, line: &[u8]) {
         while !self.take(me) {
             if self.owner.load(Ordering::Relaxed) == me + 1 {

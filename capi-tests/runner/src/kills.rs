@@ -60,12 +60,17 @@ const POINTS: &[(&str, u32)] = &[
     ("unlink.closing", 100),
 ];
 
-/// Points of a delivery, with living children; and [`over`] the ordinary library.
+/// Those that are only passed where completions are told by events.
+const WITH_EVENTS: &[&str] = &["put.sent", "get.claimed", "unlink.closing"];
+
+/// Points of a delivery, with living children; and over the ordinary library.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for &(point, passage) in POINTS {
-        let name = format!("kill::point::{point}");
-        all.push(Case::new(name, true, move || killed_at(point, passage)));
+        for at_once in [false, true].into_iter().take(1 + usize::from(!WITH_EVENTS.contains(&point))) {
+            let name = format!("kill::point::{point}{}", if at_once { "::at_once" } else { "" });
+            all.push(Case::new(name, true, move || killed_at(point, passage, at_once)));
+        }
     }
     all.extend(over(&Library::of(layout::build()), ""));
     all
@@ -110,12 +115,13 @@ fn killed(
     soon_over(&ended, launcher, victim, children)
 }
 
-fn killed_at(point: &str, passage: u32) -> Result<(), Trouble> {
+fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Trouble> {
     const VICTIM: u32 = 1;
     let args = ["fork".to_string(), VICTIM.to_string()];
     let job = Library::of(layout::build_faults())
         .job(&traffic()?, &args, Launcher::Gasnetrun, NODES)?
         .env("GASNET_SUPERNODE_MAXSIZE", "1")
+        .env("GASNET_PORTAL_AT_ONCE", if at_once { "1" } else { "0" })
         // Who waits sleeps, so that doorbells are rung.
         .env("GASNET_WAITMODE", "BLOCK")
         .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));

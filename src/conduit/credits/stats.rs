@@ -1,6 +1,6 @@
 //! What `GASNET_PORTAL_CREDIT_STATS` writes: each movement of credits with its time, and sums for each peer.
 //!
-//! Kept in memory by [`super::store`] and written as text when the process leaves; by the simulator too. `gasnet_trace
+//! Kept in memory by `store` and written as text when the process leaves; by the simulator too. `gasnet_trace
 //! credits` draws it. Not for runs that are measured.
 //! Invariant: writing neither allocates nor waits, so that it may be done in a signal handler.
 
