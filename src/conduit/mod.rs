@@ -12,7 +12,7 @@
 //! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
 //! | `wait` | waiting for resources |
 //! | `networks` | which networks there are, for people |
-//! | `config`, `memory`, `sync` | figures; buffers; locks that cost nothing without threads |
+//! | `config`, `memory`, `sync`, `primitive` | figures; buffers; locks that cost nothing without threads; what these are made of |
 //! | `network` | the conduit over each Portals of the build, and which of them a job runs on |
 //!
 //! # Polling
@@ -36,6 +36,7 @@ mod memory;
 pub mod network;
 pub mod networks;
 pub mod portals;
+mod primitive;
 mod put;
 mod queue;
 mod rar;

@@ -4,11 +4,11 @@
 //! Used by every file of the conduit. Invariant: `par` is the same in all calls on one object, and `false` only where
 //! the client has promised that no two threads are inside the library at once (`GASNET_SEQ`).
 
+use super::primitive::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Backoff, Ordering};
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
-use crossbeam_utils::{Backoff, CachePadded};
+use crossbeam_utils::CachePadded;
 
 /// A value behind a lock that is held for a few instructions only, never while a handler runs.
 pub(super) struct Lock<T> {
@@ -37,7 +37,7 @@ impl<T> Lock<T> {
         }
         if self.par {
             // Acquire pairs with the Release in `Guard::drop`.
-            if self.held.swap(true, Ordering::Acquire) {
+            if self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
                 return None;
             }
         } else {

@@ -4,8 +4,8 @@
 //! its start to its SEND event. Tickets are the last thing that anybody takes before he sends, and whoever holds
 //! one waits for nothing more: so they always come back, through events of SAFE_EQ alone.
 
+use super::primitive::AtomicU32;
 use super::sync;
-use core::sync::atomic::AtomicU32;
 use crossbeam_utils::CachePadded;
 
 pub(super) struct Tickets {

@@ -6,12 +6,12 @@
 
 use super::policy::{Bank, Change, PEER_LIMIT, Peer, Store};
 use super::stats::Stats;
+use crate::conduit::primitive::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
 use crate::conduit::sync::Lock;
 use crate::os::clock;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use crossbeam_utils::{Backoff, CachePadded};
+use crossbeam_utils::CachePadded;
 
 #[repr(C, align(32))]
 struct Record {
@@ -83,10 +83,8 @@ impl<'a> Held<'a> {
     fn take(held: &'a AtomicBool) -> Self {
         let backoff = Backoff::new();
         // Acquire pairs with the Release in `drop`.
-        while held.swap(true, Ordering::Acquire) {
-            while held.load(Ordering::Relaxed) {
-                backoff.snooze();
-            }
+        while held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            backoff.snooze();
         }
         Held(held)
     }

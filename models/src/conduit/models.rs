@@ -1,0 +1,176 @@
+//! What the models have in common, and those of `sync`, `tickets` and `lid_cache`. Each is a handful of steps of two or three threads, and what must hold however they interleave.
+
+use super::lid_cache::LidCache;
+use super::primitive::{AtomicI64, AtomicU32, Ordering};
+use super::sync::{self, FreeList, Lock};
+use super::tickets::Tickets;
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::thread;
+
+/// Tries all interleavings with at most this many switches from a thread that could have gone on: more find nothing new in
+/// practice (Musuvathi and Qadeer 2007), and take hours.
+const SWITCHES: usize = 3;
+
+pub(super) fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(SWITCHES);
+    builder.check(model);
+}
+
+/// Runs `body` in so many threads, one of which is this one.
+pub(super) fn in_threads<T: Send + Sync + 'static>(
+    shared: T,
+    threads: usize,
+    body: impl Fn(&T, usize) + Copy + Send + 'static,
+) -> Arc<T> {
+    let shared = Arc::new(shared);
+    let others: Vec<_> = (1..threads)
+        .map(|i| {
+            let shared = shared.clone();
+            thread::spawn(move || body(&shared, i))
+        })
+        .collect();
+    body(&shared, 0);
+    others.into_iter().for_each(|t| t.join().expect("no thread fails"));
+    shared
+}
+
+/// Memory that loom watches: two accesses, one of them a write, that nothing orders are a race.
+pub(super) struct Watched(UnsafeCell<u32>);
+
+// SAFETY: loom finds the accesses that are not ordered; that is what the models are for.
+unsafe impl Sync for Watched {}
+
+impl Watched {
+    pub(super) fn new() -> Watched {
+        Watched(UnsafeCell::new(0))
+    }
+
+    pub(super) fn add(&self) {
+        // SAFETY: loom stops at an access that is not exclusive.
+        self.0.with_mut(|p| unsafe { *p += 1 });
+    }
+
+    pub(super) fn get(&self) -> u32 {
+        // SAFETY: loom stops where somebody writes meanwhile.
+        self.0.with(|p| unsafe { *p })
+    }
+}
+
+/// A chunk has one holder at a time, who sees what the last one wrote; none is lost.
+pub fn chunks_have_one_holder() {
+    check(|| {
+        let chunks = [Watched::new(), Watched::new()];
+        let shared = in_threads((FreeList::new(true, 2), chunks), 2, |(list, chunks), _| {
+            let held = [list.take(), list.take()];
+            held.iter().flatten().for_each(|&i| chunks[i as usize].add());
+            // The other way round, so that the head may be an old one with another successor.
+            held.iter().flatten().for_each(|&i| list.give(i));
+            if let Some(i) = list.take() {
+                chunks[i as usize].add();
+                list.give(i);
+            }
+        });
+        let (list, chunks) = &*shared;
+        assert!(list.take().is_some() && list.take().is_some() && list.take().is_none());
+        assert!(chunks.iter().map(Watched::get).sum::<u32>() >= 3);
+    });
+}
+
+/// No more tickets are out than there are, and all come back.
+pub fn tickets_come_back() {
+    check(|| {
+        let shared = in_threads((Tickets::new(true, 3), AtomicI64::new(0)), 3, |(tickets, out), i| {
+            let n = if i == 0 { 1 } else { 2 };
+            if tickets.take(n).is_some() {
+                assert!(out.fetch_add(n.into(), Ordering::Relaxed) + i64::from(n) <= 3);
+                out.fetch_sub(n.into(), Ordering::Relaxed);
+                tickets.give(n);
+            }
+        });
+        assert!(shared.0.take(3).is_some() && shared.0.take(1).is_none());
+    });
+}
+
+/// What a lock guards is touched by one thread at a time, which sees what the last one did.
+pub fn locks_exclude() {
+    check(|| {
+        let shared = in_threads(Lock::new(true, Watched::new()), 2, |lock, i| {
+            lock.lock().add();
+            match lock.try_lock() {
+                Some(guard) => guard.add(),
+                None => assert!(i < 2),
+            }
+        });
+        assert!((2..=4).contains(&shared.lock().get()));
+    });
+}
+
+/// The last one to leave a receive buffer sees all that the others did with it, and there is one last one.
+pub fn the_last_reference_sees_all() {
+    check(|| {
+        let shared = (AtomicU32::new(3), [Watched::new(), Watched::new(), Watched::new()], AtomicU32::new(0));
+        let shared = in_threads(shared, 3, |(refs, parts, last), i| {
+            parts[i].add();
+            if sync::count(true, refs, -1) == 0 {
+                parts.iter().for_each(Watched::add);
+                last.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(shared.2.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// The slack of the receive buffers is lowered by one taker after it has looked, and raised by anybody: it never falls
+/// below zero.
+pub fn slack_never_falls_below_zero() {
+    check(|| {
+        let shared = in_threads((AtomicI64::new(2), AtomicU32::new(0)), 3, |(slack, started), i| {
+            if i != 0 {
+                assert!(sync::add(true, slack, 2) >= 0);
+                return;
+            }
+            for _ in 0..3 {
+                if slack.load(Ordering::Relaxed) >= 2 {
+                    assert!(sync::add(true, slack, -2) >= 0);
+                    started.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        });
+        let started = i64::from(shared.1.load(Ordering::Relaxed));
+        assert_eq!(shared.0.load(Ordering::Relaxed) + 2 * started, 6);
+    });
+}
+
+/// The two halves of a Long meet once, whoever takes which off its queue.
+pub fn halves_meet_once() {
+    check(|| {
+        let shared = (LidCache::new(true), Watched::new(), AtomicU32::new(0));
+        let shared = in_threads(shared, 2, |(cache, buffer, met), i| {
+            let whole = if i == 0 {
+                cache.header(1, 4096, || ()).is_some()
+            } else {
+                buffer.add();
+                cache.data(1, 4096, core::ptr::null_mut(), 8).is_some()
+            };
+            if whole {
+                assert_eq!(buffer.get(), 1);
+                met.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        assert_eq!(shared.2.load(Ordering::Relaxed), 1);
+    });
+}
+
+/// That a race is found: a chunk that is given back before it is written.
+pub fn a_planted_race() {
+    check(|| {
+        in_threads((FreeList::new(true, 1), Watched::new()), 2, |(list, chunk), _| {
+            if let Some(i) = list.take() {
+                list.give(i);
+                chunk.add();
+            }
+        });
+    });
+}

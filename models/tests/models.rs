@@ -1,0 +1,34 @@
+//! Runs the models, and one that must fail.
+
+use models::conduit::credits::models as of_credits;
+use models::conduit::models as plain;
+
+macro_rules! models {
+    ($($of:ident::$name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            $of::$name();
+        })*
+    };
+}
+
+models! {
+    plain::chunks_have_one_holder
+    plain::tickets_come_back
+    plain::locks_exclude
+    plain::the_last_reference_sees_all
+    plain::slack_never_falls_below_zero
+    plain::halves_meet_once
+    of_credits::loans_keep_the_sum
+    of_credits::who_holds_more_is_noted
+    of_credits::records_exclude
+    of_credits::one_revoke_at_a_time
+    of_credits::credits_are_taken_once
+    of_credits::an_epoch_is_told_once
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn a_race_is_found() {
+    plain::a_planted_race();
+}
