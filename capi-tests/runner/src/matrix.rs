@@ -1,5 +1,5 @@
-//! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals} x thread modes x launchers, and
-//! with each of its planted faults, which it must notice.
+//! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals, that with events only} x thread modes x
+//! launchers, and with each of its planted faults, which it must notice.
 
 use crate::job::{Ended, Job, Launcher, Library};
 use crate::layout::{self, Mode};
@@ -21,6 +21,8 @@ pub enum Way {
     Cross,
     /// By messages alone (GASNET_SUPERNODE_MAXSIZE=1).
     Portals,
+    /// By messages alone, the end of which is told by events as over any Portals (GASNET_PORTAL_AT_ONCE=0 as well).
+    Events,
 }
 
 impl Way {
@@ -28,6 +30,16 @@ impl Way {
         match self {
             Way::Cross => "cross",
             Way::Portals => "portals",
+            Way::Events => "events",
+        }
+    }
+
+    /// The variables that bring it about.
+    fn env(self) -> &'static [(&'static str, &'static str)] {
+        match self {
+            Way::Cross => &[],
+            Way::Portals => &[("GASNET_SUPERNODE_MAXSIZE", "1")],
+            Way::Events => &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")],
         }
     }
 }
@@ -51,7 +63,7 @@ impl Setting {
 pub fn cases(seed: u64) -> Vec<Case> {
     let mut all = Vec::new();
     for program in program::all().into_iter().filter(has_settings) {
-        let settings = settings(&program);
+        let settings = settings(&program, &[Way::Cross, Way::Portals, Way::Events]);
         let mut random = Random::new(seed, &program.name);
         let taken = sample::cover(&settings, &mut random, |s| {
             [s.mode as u64, s.path as u64, s.launcher as u64, u64::from(s.nodes)]
@@ -81,14 +93,15 @@ pub(crate) fn has_settings(program: &Program) -> bool {
     !IN_CASES.contains(&program.name.as_str())
 }
 
-pub(crate) fn settings(program: &Program) -> Vec<Setting> {
+/// All settings of a program that take one of these ways.
+pub(crate) fn settings(program: &Program, ways: &[Way]) -> Vec<Setting> {
     let mut modes = program.modes.clone();
     if PARSYNC.contains(&program.name.as_str()) {
         modes.push(Mode::Parsync);
     }
     let mut all = Vec::new();
     for &mode in &modes {
-        for path in [Way::Cross, Way::Portals] {
+        for &path in ways {
             for &nodes in PROCESSES.iter().filter(|&&n| program.nodes.allow(n)) {
                 let other = if nodes == 1 { Launcher::Alone } else { Launcher::PshmNodes };
                 for launcher in [Launcher::Gasnetrun, other] {
@@ -128,8 +141,8 @@ fn job(library: &Library, program: &Program, s: Setting) -> Result<Job, Trouble>
     for (name, value) in &program.env {
         job = job.env(name, value);
     }
-    if s.path == Way::Portals {
-        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    for (name, value) in s.path.env() {
+        job = job.env(name, value);
     }
     Ok(job)
 }
@@ -175,7 +188,7 @@ fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble
     }
     let gets: u64 = ended.counters.iter().map(|c| c.gets).sum();
     match s.path {
-        Way::Portals if program.gets && gets == 0 => {
+        Way::Portals | Way::Events if program.gets && gets == 0 => {
             Err(ended.trouble("no get went through Portals, though the program gets"))
         }
         Way::Cross if gets != 0 => {

@@ -51,6 +51,9 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all
 }
 
+/// A libportals tells every end by an event, so that there are but two ways.
+const WAYS: [Way; 2] = [Way::Cross, Way::Portals];
+
 /// The programs that run in settings of their own.
 fn programs() -> Vec<Program> {
     program::all().into_iter().filter(matrix::has_settings).collect()
@@ -72,7 +75,8 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<Case> {
     let mut runs: Vec<(Program, Setting)> = Vec::new();
     for p in programs() {
         // The emulation has a table of its own; here it only must not mind its neighbour.
-        let settings = matrix::settings(&p).into_iter().filter(|s| name == "libportals" || s.nodes == 2);
+        let settings =
+            matrix::settings(&p, &WAYS).into_iter().filter(|s| name == "libportals" || s.nodes == 2);
         runs.extend(settings.map(|s| (p.clone(), s)));
     }
     // A sample of few: each program at most once, and none of the many processes that spin.
@@ -132,9 +136,9 @@ fn contrary(seed: u64) -> Vec<Case> {
     let mut programs = programs();
     random.shuffle(&mut programs);
     for (i, p) in programs.into_iter().enumerate() {
-        let mut settings = matrix::settings(&p);
+        let mut settings = matrix::settings(&p, &WAYS);
         random.shuffle(&mut settings);
-        for way in [Way::Cross, Way::Portals] {
+        for way in WAYS {
             let settings = settings.iter().filter(|s| s.path == way && s.nodes <= 4).cycle();
             for (j, (habits, s)) in HABITS.iter().zip(settings).enumerate() {
                 let (p, s, library) = (p.clone(), *s, with_habits(habits));
