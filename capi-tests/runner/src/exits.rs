@@ -168,9 +168,9 @@ pub fn cases(seed: u64) -> Vec<Case> {
                 && s.row.0 <= 13;
             let p = program.clone();
             all.push(Case::new(s.name(), plain || taken.contains(&i), move || {
-                let ended = run(&Library::of(layout::build()), &p, s)?;
-                note(&ended, s).map_err(|e| format!("{}: {e}", times().display()))?;
-                right(&ended, s)
+                right(&Library::of(layout::build()), &p, s, |ended| {
+                    note(ended, s).map_err(|e| format!("{}: {e}", times().display()))
+                })
             }));
         }
     }
@@ -188,7 +188,7 @@ pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
     all.filter(|s| [2, 8].contains(&s.nodes) && [0, s.nodes - 1].contains(&s.rank))
         .map(|s| {
             let (l, p) = (library.clone(), program.clone());
-            Case::new(format!("{prefix}{}", s.name()), false, move || right(&run(&l, &p, s)?, s))
+            Case::new(format!("{prefix}{}", s.name()), false, move || right(&l, &p, s, |_| Ok(())))
         })
         .collect()
 }
@@ -207,11 +207,28 @@ fn run(library: &Library, program: &Program, s: Setting) -> Result<Ended, Troubl
     job.run()
 }
 
-fn right(ended: &Ended, s: Setting) -> Result<(), Trouble> {
-    ended.tidy()?;
-    as_expected(ended, s)?;
-    handled(ended, s)?;
-    soon(ended, s)
+/// Runs a case; what it shows is noted. A run that is right but late is repeated: a busy machine makes one late now and then, a
+/// mistake of ours all of them.
+fn right(
+    library: &Library,
+    program: &Program,
+    s: Setting,
+    note: impl Fn(&Ended) -> Result<(), String>,
+) -> Result<(), Trouble> {
+    const RUNS: u32 = 3;
+    let mut late = Ok(());
+    for _ in 0..RUNS {
+        let ended = run(library, program, s)?;
+        note(&ended)?;
+        ended.tidy()?;
+        as_expected(&ended, s)?;
+        handled(&ended, s)?;
+        late = soon(&ended, s);
+        if late.is_ok() {
+            break;
+        }
+    }
+    late
 }
 
 fn as_expected(ended: &Ended, s: Setting) -> Result<(), Trouble> {
