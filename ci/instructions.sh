@@ -28,10 +28,11 @@ counts() {
     done | awk -v n=$times '{ printf "%s\t%s\t%d\n", $1, $2, $3 / n + 0.5 }'
 }
 
-# Messages take the same way wherever the segments are.
+# Messages take the same way wherever the segments are. `events`: as over a Portals that tells the end of everything by events.
 {
     counts cross-mapped GASNET_SUPERNODE_MAXSIZE=0 | grep -E '^(put|get)'
     counts portals GASNET_SUPERNODE_MAXSIZE=1
+    counts events GASNET_SUPERNODE_MAXSIZE=1 GASNET_PORTAL_AT_ONCE=0
 } | sort >$dir/now.tsv
 if [ "${1:-}" = --write ]; then
     cp $dir/now.tsv $table

@@ -172,6 +172,10 @@ impl<P: Portals> Conduit<P> {
     /// As [`Conduit::request`].
     unsafe fn data_of_request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, lid: u32) {
         let rar = self.rar();
+        // SAFETY: as the caller vouches.
+        if unsafe { self.data_at_once(rar, node, Target::RarAm, m, lid) } {
+            return;
+        }
         let slot = match rar.local(m.src, m.nbytes) {
             Some(_) => None,
             None => Some(self.wait_safe(up, || self.tmpmd.take())),
@@ -179,6 +183,27 @@ impl<P: Portals> Conduit<P> {
         self.wait_safe(up, || self.tickets.take(1));
         // SAFETY: as the caller vouches.
         unsafe { self.send_data(up, rar, node, Target::RarAm, m, lid, slot) };
+    }
+
+    /// Sends the data of a Long within the call, if that is possible; false, and nothing done, otherwise.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    unsafe fn data_at_once(
+        &self,
+        rar: &Rar<P>,
+        node: u32,
+        target: Target,
+        m: &Outgoing<'_>,
+        lid: u32,
+    ) -> bool {
+        let (to, remote) = (self.peers[node as usize], rar.remote(node, m.dest, m.nbytes));
+        let (bits, data) = (match_bits::am_data(target, None), match_bits::lid(self.me, lid));
+        // SAFETY: as the caller vouches.
+        self.config.at_once
+            && unsafe {
+                self.portals.put_at_once(m.src, m.nbytes, to, self.config.pt_rar, bits, remote, data)
+            }
     }
 
     /// Sends the data of a Long; the caller has a ticket for it, and a TMPMD if the source is outside the segment.
@@ -244,11 +269,14 @@ impl<P: Portals> Conduit<P> {
         unsafe { write_body(self.rplsb.at(chunk), form, m) };
         let length = if form == Form::Unpacked {
             let rar = self.rar();
-            let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
             let lid = token.chunk | REPLY_LID;
-            token.kit.tickets -= 1;
             // SAFETY: as the caller vouches.
-            unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
+            if !unsafe { self.data_at_once(rar, token.source, Target::RarSrc, m, lid) } {
+                let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
+                token.kit.tickets -= 1;
+                // SAFETY: as the caller vouches.
+                unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
+            }
             lid
         } else {
             m.nbytes as u32
