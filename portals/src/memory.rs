@@ -189,23 +189,12 @@ impl Interface {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        let Accepted { offset, mlength, .. } = matched.accepted;
-        let kind = matched.traits.kind();
-        if peer.index != self.index
-            && (kind == Kind::Segment || kind == Kind::Arena)
-            && record.pieces.load(Ordering::Relaxed).is_null()
-            && let start = matched.cell.start.load(Ordering::Relaxed)
-            && let Some(Spot::Near(far)) = self.spot(peer, kind, start, 0, offset, mlength)
-        {
+        if peer.index != self.index && record.pieces.load(Ordering::Relaxed).is_null() {
             let start = record.start.load(Ordering::Relaxed) as *mut u8;
             let near = start.wrapping_add(local_offset as usize);
-            let (from, to) = if to_target { (near, far) } else { (far, near) };
-            // SAFETY: `near` is memory of a held descriptor, which its user promised to keep valid, and the
-            // range was checked against its length; `far` lies in an arena or a segment, checked against its
+            // SAFETY: memory of a held descriptor, which its user promised to keep valid; the range was checked against its
             // length.
-            unsafe { copy(from, to, mlength as usize) };
-            fault::point("put.copied");
-            return true;
+            return unsafe { self.move_plain(near, peer, matched, to_target) };
         }
         self.move_stretches(record, local_offset, peer, matched, to_target)
     }
