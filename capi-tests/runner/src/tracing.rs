@@ -7,6 +7,7 @@ use crate::{Case, Trouble};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 /// Makes known numbers of calls to the next process, and leaves in the way that its argument says.
@@ -97,6 +98,7 @@ pub fn cases() -> Vec<Case> {
     add("one_file", one_file);
     add("unwritable", unwritable);
     add("off", off);
+    add("tool", tool);
     all
 }
 
@@ -356,4 +358,71 @@ fn off() -> Result<(), Trouble> {
     } else {
         Err(ended.trouble("expected exit code 0 and no word"))
     }
+}
+
+/// gasnet_trace with these arguments: its code and what it wrote.
+fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Trouble> {
+    let tool = layout::build().join("bin/gasnet_trace");
+    let out = Command::new(&tool).args(args).output().map_err(|e| format!("{}: {e}", tool.display()))?;
+    let text = [out.stdout, out.stderr].concat();
+    Ok((out.status.code(), String::from_utf8_lossy(&text).into_owned()))
+}
+
+/// Sums, by line and operation, and arrows of a job of 4 are what the program did; files that are none are refused.
+fn tool() -> Result<(), Trouble> {
+    let dir = folder("tool")?;
+    let (trace, stats) =
+        (dir.join("trace-%").display().to_string(), dir.join("stats-%").display().to_string());
+    let ended = run("PAR", 4, "", &[("GASNET_TRACEFILE", &trace), ("GASNET_STATSFILE", &stats)])?;
+    let files = |of: &str| (0..4).map(|r| of.replace('%', &r.to_string())).collect::<Vec<_>>();
+    let (traces, statistics) = (files(&trace), files(&stats));
+    let with = |words: &[&str], files: &[String]| {
+        let files = files.iter().map(String::as_str);
+        gasnet_trace(&words.iter().copied().chain(files).collect::<Vec<_>>())
+    };
+    // (files, how, the row's first words, its last)
+    let rows = [
+        (&traces, "operation", "32 256 8 8 8", "PUT"),
+        (&traces, "operation", "20 2040 100 102 104", "GET_BULK"),
+        (&traces, "line", "4 32 8 8 8", "PUT program.upc:77"),
+        (&traces, "line", "16 256 16 16 16", "PUT_NB loop.c:1000"),
+        (&traces, "rank", "3 0 0 0 0", "AMREQUESTSHORT rank 2"),
+        (&statistics, "operation", "36 288 8 8 8", "PUT"),
+        (&statistics, "rank", "6 - - - -", "AMPOLL rank 3"),
+    ];
+    for (files, by, first, last) in rows {
+        let (code, text) = with(&["summary", "--by", by], files)?;
+        let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
+        let row = text.lines().map(words).any(|l| l.starts_with(first) && l.ends_with(&format!(" {last}")));
+        if code != Some(0) || !row {
+            return Err(ended.trouble(format!("--by {by}: no row {first} ... {last}: {text}")));
+        }
+    }
+    let out = dir.join("job.json").display().to_string();
+    let (code, text) = with(&["perfetto", "-o", &out], &traces)?;
+    let json = fs::read_to_string(&out).map_err(|e| format!("{out}: {e}: {text}"))?;
+    let count = |text: &str| json.matches(text).count();
+    let arrows = (count("\"ph\":\"s\""), count("\"ph\":\"f\""));
+    let puts = count("\"name\":\"PUT\"");
+    if code != Some(0) || arrows != (32, 32) || puts != 32 || count("\"name\":\"rank ") != 4 {
+        return Err(ended.trouble(format!("{arrows:?} ends of arrows, {puts} puts in {out}")));
+    }
+    let stranger = dir.join("stranger").display().to_string();
+    fs::write(&stranger, "neither\n").map_err(|e| format!("{stranger}: {e}"))?;
+    for (args, code, words) in [
+        (&["summary", "/nowhere/trace"][..], 1, "cannot be read"),
+        (&["summary", &stranger], 1, "stranger:1: this is no line of a trace"),
+        (&["perfetto", &statistics[0], "-o", &out], 1, "hold no trace"),
+        (&["perfetto", &traces[0], "-o", "/nowhere/job.json"], 1, "cannot be written"),
+        (&["perfetto", &traces[0]], 2, "no -o"),
+        (&["summary", "--by", "colour", &traces[0]], 2, "line, operation or rank"),
+    ] {
+        let (ended_with, text) = gasnet_trace(args)?;
+        if ended_with != Some(code) || !text.contains(words) {
+            return Err(format!(
+                "gasnet_trace {args:?}: {ended_with:?}, expected {code} and {words:?}: {text}"
+            ));
+        }
+    }
+    Ok(())
 }

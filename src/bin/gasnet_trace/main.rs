@@ -1,6 +1,9 @@
 //! Shows what a job wrote about itself. Each subcommand is a file beside this one, which only chooses among them.
 
 mod credits;
+mod lines;
+mod perfetto;
+mod summary;
 mod svg;
 
 use lexopt::{Arg, Parser};
@@ -15,7 +18,7 @@ struct Subcommand {
     run: fn(&mut Parser) -> Result<(), Failure>,
 }
 
-const SUBCOMMANDS: &[Subcommand] = &[credits::SUBCOMMAND];
+const SUBCOMMANDS: &[Subcommand] = &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND];
 
 /// Why a subcommand did not do its work.
 enum Failure {

@@ -1,0 +1,240 @@
+//! The lines of GASNET_TRACEFILE and GASNET_STATSFILE, read back. docs/TRACING.md says what they look like.
+
+use crate::Failure;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A line of a trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// Who.
+    pub(crate) rank: u32,
+    /// Which of its threads.
+    pub(crate) thread: u32,
+    /// When it began, nanoseconds of the clock of its host.
+    pub(crate) start: u64,
+    /// How long it took, nanoseconds; `None` for what takes no time.
+    pub(crate) took: Option<u64>,
+    /// File and line of the client's source.
+    pub(crate) place: Option<String>,
+    /// The type.
+    pub(crate) letter: char,
+    /// The operation; empty for a message of the client.
+    pub(crate) name: String,
+    /// What is told of it, but for its time.
+    pub(crate) text: String,
+}
+
+/// A line of statistics.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Statistic {
+    /// Who.
+    pub(crate) rank: u32,
+    /// The type.
+    pub(crate) letter: char,
+    /// The operation, or a line of the client.
+    pub(crate) name: String,
+    /// Sums: count, bytes and nanoseconds with least and most; `None` for a line of the client.
+    pub(crate) sums: Option<Sums>,
+}
+
+/// What a number of events amounts to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sums {
+    /// How many.
+    pub(crate) count: u64,
+    /// Bytes, if they have any: sum, least, most.
+    pub(crate) bytes: Option<(u64, u64, u64)>,
+    /// Nanoseconds: sum, least, most.
+    pub(crate) ns: (u64, u64, u64),
+}
+
+impl Sums {
+    /// Those of both together.
+    pub(crate) fn and(self, other: Sums) -> Sums {
+        let join = |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
+        let bytes = match (self.bytes, other.bytes) {
+            (Some(a), Some(b)) => Some(join(a, b)),
+            (a, b) => a.or(b),
+        };
+        Sums { count: self.count + other.count, bytes, ns: join(self.ns, other.ns) }
+    }
+}
+
+/// All that some files say.
+#[derive(Debug, Default)]
+pub(crate) struct Account {
+    /// Of all ranks, in the order of the files.
+    pub(crate) events: Vec<Event>,
+    /// Of all ranks.
+    pub(crate) statistics: Vec<Statistic>,
+}
+
+impl Event {
+    /// The number that follows `key=` in what is told of it.
+    pub(crate) fn number(&self, key: &str) -> Option<u64> {
+        self.field(key)?.parse().ok()
+    }
+
+    /// The word that follows `key=` in what is told of it.
+    pub(crate) fn field(&self, key: &str) -> Option<&str> {
+        self.text.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+    }
+
+    fn parse(line: &str) -> Option<Event> {
+        let (head, rest) = line.split_once("> ")?;
+        let (who, when) = head.split_once(' ')?;
+        let (rank, thread) = who.strip_suffix(')')?.split_once('(')?;
+        let (seconds, rest_of_second) = when.split_once('.')?;
+        let start = seconds.parse::<u64>().ok()? * 1_000_000_000 + rest_of_second.parse::<u64>().ok()?;
+        let (place, rest) = match rest.strip_prefix('[').and_then(|r| r.split_once("] ")) {
+            Some((place, rest)) => (Some(place.to_string()), rest),
+            None => (None, rest),
+        };
+        let (letter, rest) = parse_letter(rest)?;
+        let (name, text) = match rest.split_once(':') {
+            Some((name, text)) if letter != 'H' && letter != 'U' => (name, text.trim_start()),
+            _ => ("", rest),
+        };
+        let took = |t: &str| t.strip_suffix("ns").and_then(|t| t.parse().ok());
+        let (text, took) = match text.rsplit_once("took=") {
+            Some((before, t)) if !name.is_empty() => (before.trim_end(), took(t)),
+            _ => (text, None),
+        };
+        Some(Event {
+            rank: rank.parse().ok()?,
+            thread: thread.parse().ok()?,
+            start,
+            took,
+            place,
+            letter,
+            name: name.to_string(),
+            text: text.to_string(),
+        })
+    }
+}
+
+fn parse_letter(text: &str) -> Option<(char, &str)> {
+    let (letter, rest) = text.strip_prefix('(')?.split_once(')')?;
+    let mut chars = letter.chars();
+    let letter = chars.next().filter(|_| chars.next().is_none())?;
+    Some((letter, rest.strip_prefix(' ').unwrap_or(rest)))
+}
+
+impl Statistic {
+    fn parse(line: &str) -> Option<Statistic> {
+        let (rank, rest) = line.split_once("> ")?;
+        let (letter, rest) = parse_letter(rest)?;
+        let whole = |sums| Some(Statistic { rank: rank.parse().ok()?, letter, name: rest.to_string(), sums });
+        let Some((name, numbers)) = rest.split_once(": count=") else { return whole(None) };
+        let mut words = numbers.split(' ');
+        let Some(count) = words.next().and_then(|n| n.parse().ok()) else { return whole(None) };
+        let mut sums = Sums { count, bytes: None, ns: (0, 0, 0) };
+        let mut of_bytes = false;
+        for (key, n) in words.filter_map(|w| w.split_once('=')) {
+            let n = n.parse().ok()?;
+            of_bytes = key == "bytes" || (of_bytes && key != "ns");
+            let of = if of_bytes { sums.bytes.get_or_insert((0, 0, 0)) } else { &mut sums.ns };
+            match key {
+                "bytes" | "ns" => of.0 = n,
+                "min" => of.1 = n,
+                "max" => of.2 = n,
+                _ => {}
+            }
+        }
+        Some(Statistic { rank: rank.parse().ok()?, letter, name: name.to_string(), sums: Some(sums) })
+    }
+}
+
+/// Reads files of a job.
+pub(crate) fn read(files: &[PathBuf]) -> Result<Account, Failure> {
+    let mut account = Account::default();
+    for file in files {
+        let bytes = std::fs::read(file).map_err(|e| {
+            Failure::Work(
+                format!("{} cannot be read: {e}", file.display()),
+                "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
+            )
+        })?;
+        for (i, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
+            if let Some(event) = Event::parse(line) {
+                account.events.push(event);
+            } else if let Some(statistic) = Statistic::parse(line) {
+                account.statistics.push(statistic);
+            } else {
+                return Err(Failure::Work(
+                    format!(
+                        "{}:{}: this is no line of a trace or of statistics: {line:?}",
+                        file.display(),
+                        i + 1
+                    ),
+                    "Name files that GASNET_TRACEFILE or GASNET_STATSFILE named.".to_string(),
+                ));
+            }
+        }
+    }
+    account.align();
+    Ok(account)
+}
+
+impl Account {
+    /// Puts the clocks of all hosts, each of which has its own, on that of the first, by the time of day that each rank told at its
+    /// start, and has time begin with the first event.
+    fn align(&mut self) {
+        let mut hosts: BTreeMap<String, i128> = BTreeMap::new();
+        let mut shifts: BTreeMap<u32, i128> = BTreeMap::new();
+        let mut first = None;
+        for e in self.events.iter().filter(|e| e.letter == 'I' && e.name == "START") {
+            let (Some(us), Some(host)) = (e.number("us"), e.field("host")) else { continue };
+            let offset = i128::from(us) * 1000 - i128::from(e.start);
+            let offset = *hosts.entry(host.to_string()).or_insert(offset);
+            shifts.insert(e.rank, offset - *first.get_or_insert(offset));
+        }
+        let shifted = |e: &Event| i128::from(e.start) + shifts.get(&e.rank).copied().unwrap_or(0);
+        let begin = self.events.iter().map(shifted).min().unwrap_or(0);
+        let starts: Vec<u64> = self.events.iter().map(|e| (shifted(e) - begin) as u64).collect();
+        self.events.iter_mut().zip(starts).for_each(|(e, start)| e.start = start);
+        self.events.sort_by_key(|e| (e.start, e.rank, e.thread));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_traces() {
+        let e = Event::parse("3(1) 12.000000005> [a.c:7] (P) PUT: node=2 bytes=40 took=31ns").unwrap();
+        assert_eq!((e.rank, e.thread, e.start, e.took), (3, 1, 12_000_000_005, Some(31)));
+        assert_eq!((e.place.as_deref(), e.letter, &*e.name), (Some("a.c:7"), 'P', "PUT"));
+        assert_eq!((e.number("bytes"), e.number("node"), e.number("n")), (Some(40), Some(2), None));
+        let h = Event::parse("0(0) 1.5> (H) step: took=3ns").unwrap();
+        assert_eq!((&*h.name, &*h.text, h.took), ("", "step: took=3ns", None));
+        assert_eq!(Event::parse("Segmentation fault"), None);
+        assert_eq!(Event::parse("0> (P) PUT: count=1 ns=1 min=1 avg=1 max=1"), None);
+    }
+
+    #[test]
+    fn lines_of_statistics() {
+        let s = Statistic::parse("1> (G) GET: count=2 bytes=30 min=10 avg=15 max=20 ns=9 min=4 avg=4 max=5")
+            .unwrap();
+        let sums = Sums { count: 2, bytes: Some((30, 10, 20)), ns: (9, 4, 5) };
+        assert_eq!((s.rank, s.letter, &*s.name, s.sums), (1, 'G', "GET", Some(sums)));
+        let b = Statistic::parse("1> (B) BARRIER_WAIT: count=3 ns=9 min=1 avg=3 max=5").unwrap();
+        let both = b.sums.unwrap().and(sums);
+        assert_eq!(both, Sums { count: 5, bytes: Some((30, 10, 20)), ns: (18, 1, 5) });
+        assert_eq!(Statistic::parse("0> (H) pongs=4").unwrap().sums, None);
+    }
+
+    #[test]
+    fn clocks_of_two_hosts() {
+        let start = |rank, at, us, host| {
+            Event::parse(&format!("{rank}(0) {at}> (I) START: nodes=2 us={us} host={host}")).unwrap()
+        };
+        let events =
+            vec![start(0, "100.000000000", 5_000_000, "x"), start(1, "900.000000000", 6_000_000, "y")];
+        let mut a = Account { events, ..Account::default() };
+        a.align();
+        assert_eq!(a.events.iter().map(|e| e.start).collect::<Vec<_>>(), [0, 1_000_000_000]);
+    }
+}

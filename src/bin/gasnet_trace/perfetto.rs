@@ -1,0 +1,177 @@
+//! `gasnet_trace perfetto`: a trace as a file that ui.perfetto.dev and chrome://tracing show ("Trace Event Format", JSON).
+//!
+//! A process is a row for each rank, with one for each of its threads; an operation is a slice; an active message is an arrow
+//! from the call that sends it to its handler. Which call belongs to which handler is not in the trace: the n-th message from one rank
+//! to another with one handler is taken for the n-th run of that handler, which is so as long as messages do not
+//! overtake each other.
+
+use crate::lines::{self, Event};
+use crate::{Failure, Subcommand};
+use lexopt::{Arg, Parser};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::fmt::Write;
+use std::path::PathBuf;
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "perfetto",
+    usage: "FILE... -o OUT.json\n      the trace of GASNET_TRACEFILE for ui.perfetto.dev or chrome://tracing",
+    run,
+};
+
+fn run(args: &mut Parser) -> Result<(), Failure> {
+    let (mut files, mut out) = (Vec::new(), None);
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Value(file) => files.push(PathBuf::from(file)),
+            Arg::Short('o') | Arg::Long("output") => out = Some(PathBuf::from(args.value()?)),
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    let Some(out) = out else { return Err(Failure::Usage("no -o OUT.json was given".to_string())) };
+    if files.is_empty() {
+        return Err(Failure::Usage("no file was given".to_string()));
+    }
+    let account = lines::read(&files)?;
+    if account.events.is_empty() {
+        return Err(Failure::Work(
+            "these files hold no trace".to_string(),
+            "Name files that GASNET_TRACEFILE named.".to_string(),
+        ));
+    }
+    std::fs::write(&out, json(&account.events)).map_err(|e| {
+        Failure::Work(
+            format!("{} cannot be written: {e}", out.display()),
+            "Name a file in a directory where you may write.".to_string(),
+        )
+    })
+}
+
+/// Text between quotes.
+fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            c if c < ' ' => {
+                let _ = write!(quoted, "\\u{:04x}", c as u32);
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted + "\""
+}
+
+/// What joins a call that sends a message to the handler that it runs: from, to, handler, and the last letters of its category.
+type Way = (u64, u64, u64, &'static str);
+
+/// The way of the message that an event sends (true) or serves.
+fn way(e: &Event) -> Option<(bool, Way)> {
+    let (node, handler) = (e.number("node")?, e.number("handler")?);
+    let (sends, rest) = if let Some(rest) = e.name.strip_prefix("HANDLER") {
+        (false, rest)
+    } else {
+        (true, e.name.strip_prefix("AMREQUEST").or_else(|| e.name.strip_prefix("AMREPLY"))?)
+    };
+    let category = ["SHORT", "MEDIUM", "LONG"].into_iter().find(|c| rest.starts_with(c))?;
+    let (from, to) = if sends { (u64::from(e.rank), node) } else { (node, u64::from(e.rank)) };
+    Some((sends, (from, to, handler, category)))
+}
+
+fn json(events: &[Event]) -> String {
+    let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+    for &(rank, thread) in &events.iter().map(|e| (e.rank, e.thread)).collect::<BTreeSet<_>>() {
+        for (what, name) in
+            [("process_name", format!("rank {rank}")), ("thread_name", format!("thread {thread}"))]
+        {
+            let _ = writeln!(
+                text,
+                "{{\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"name\":\"{what}\",\"args\":{{\"name\":{}}}}},",
+                quoted(&name)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "{{\"ph\":\"M\",\"pid\":{rank},\"tid\":{thread},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{rank}}}}},"
+        );
+    }
+    let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+    let mut sent: HashMap<Way, VecDeque<&Event>> = HashMap::new();
+    let mut arrows = 0;
+    for e in events {
+        let at = format!("\"pid\":{},\"tid\":{},\"ts\":{}", e.rank, e.thread, us(e.start));
+        let name = if e.name.is_empty() { &e.text } else { &e.name };
+        let mut told = format!("\"type\":\"{}\"", e.letter);
+        if let Some(place) = &e.place {
+            let _ = write!(told, ",\"source\":{}", quoted(place));
+        }
+        if !e.name.is_empty() {
+            for (key, value) in e.text.split(' ').filter_map(|w| w.split_once('=')) {
+                let _ = write!(told, ",{}:{}", quoted(key), quoted(value));
+            }
+        }
+        let (name, category) = (quoted(name), e.letter);
+        let _ = match e.took {
+            Some(took) => writeln!(
+                text,
+                "{{\"ph\":\"X\",{at},\"dur\":{},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{told}}}}},",
+                us(took)
+            ),
+            // Details would only hide what they belong to.
+            None if e.letter == 'D' => Ok(()),
+            None => writeln!(
+                text,
+                "{{\"ph\":\"i\",\"s\":\"t\",{at},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{told}}}}},"
+            ),
+        };
+        match way(e) {
+            Some((true, way)) if e.took.is_some() => sent.entry(way).or_default().push_back(e),
+            Some((false, way)) if e.took.is_some() => {
+                let Some(s) = sent.get_mut(&way).and_then(VecDeque::pop_front) else { continue };
+                arrows += 1;
+                for (phase, e) in [("\"s\"", s), ("\"f\",\"bp\":\"e\"", e)] {
+                    let _ = writeln!(
+                        text,
+                        "{{\"ph\":{phase},\"id\":{arrows},\"pid\":{},\"tid\":{},\"ts\":{},\"name\":\"message\",\"cat\":\"A\"}},",
+                        e.rank,
+                        e.thread,
+                        us(e.start)
+                    );
+                }
+            }
+            _ => {}
+        }
+    }
+    let text = text.trim_end().trim_end_matches(',').to_string();
+    text + "\n]}\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(rank: u32, name: &str, start: u64, text: &str) -> Event {
+        let (name, text) = (name.to_string(), text.to_string());
+        Event { rank, thread: 0, start, took: Some(10), place: None, letter: 'A', name, text }
+    }
+
+    #[test]
+    fn a_message_is_an_arrow() {
+        let events = [
+            event(0, "AMREQUESTSHORT", 0, "node=1 handler=201 args=0 bytes=0"),
+            event(1, "HANDLERSHORT", 5000, "node=0 handler=201 args=0 bytes=0"),
+            event(1, "HANDLERMEDIUM", 6000, "node=0 handler=201 args=0 bytes=0"),
+        ];
+        let text = json(&events);
+        let lines: Vec<&str> = text.lines().filter(|l| l.contains("\"message\"")).collect();
+        assert_eq!(lines.len(), 2);
+        assert!(lines[0].contains("\"ph\":\"s\",\"id\":1,\"pid\":0") && lines[0].contains("\"ts\":0.000"));
+        assert!(lines[1].contains("\"ph\":\"f\"") && lines[1].contains("\"ts\":5.000"));
+        assert_eq!(text.matches("\"ph\":\"X\"").count(), 3);
+        assert!(text.ends_with("}\n]}\n"));
+    }
+
+    #[test]
+    fn quotes() {
+        assert_eq!(quoted("a\"b\\c\u{1}"), "\"a\\\"b\\\\c\\u0001\"");
+    }
+}

@@ -1,0 +1,128 @@
+//! `gasnet_trace summary`: what a job did, by line of the client's source and operation.
+
+use crate::lines::{self, Event, Statistic, Sums};
+use crate::{Failure, Subcommand};
+use lexopt::{Arg, Parser};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+
+pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
+    name: "summary",
+    usage: "[--by line|operation|rank] FILE...\n      counts, bytes and times of GASNET_TRACEFILE, by line and operation, and of GASNET_STATSFILE",
+    run,
+};
+
+/// What makes a row of the table, besides the operation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum By {
+    Line,
+    Operation,
+    Rank,
+}
+
+fn run(args: &mut Parser) -> Result<(), Failure> {
+    let (mut files, mut by) = (Vec::new(), By::Line);
+    while let Some(arg) = args.next()? {
+        match arg {
+            Arg::Value(file) => files.push(PathBuf::from(file)),
+            Arg::Long("by") => {
+                by = match &*args.value()?.to_string_lossy() {
+                    "line" => By::Line,
+                    "operation" => By::Operation,
+                    "rank" => By::Rank,
+                    other => {
+                        return Err(Failure::Usage(format!("--by {other}: give line, operation or rank")));
+                    }
+                }
+            }
+            other => return Err(other.unexpected().into()),
+        }
+    }
+    if files.is_empty() {
+        return Err(Failure::Usage("no file was given".to_string()));
+    }
+    let account = lines::read(&files)?;
+    let text = traced(&account.events, by) + &counted(&account.statistics, by);
+    // A reader that has seen enough may go.
+    let _ = std::io::stdout().write_all(text.as_bytes());
+    Ok(())
+}
+
+const HEAD: [&str; 9] =
+    ["count", "bytes", "least", "average", "most", "time us", "average", "most", "operation"];
+
+/// A table of rows, those with the most time first.
+fn table(title: &str, rows: BTreeMap<(String, String), Sums>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_by_key(|(_, s)| core::cmp::Reverse(s.ns.0));
+    let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
+    let cells = |(of, name): &(String, String), s: &Sums| -> [String; 9] {
+        let b = |f: fn((u64, u64, u64), u64) -> u64| {
+            s.bytes.map_or("-".to_string(), |b| f(b, s.count).to_string())
+        };
+        [
+            s.count.to_string(),
+            b(|b, _| b.0),
+            b(|b, _| b.1),
+            b(|b, n| b.0 / n.max(1)),
+            b(|b, _| b.2),
+            us(s.ns.0),
+            us(s.ns.0 / s.count.max(1)),
+            us(s.ns.2),
+            if of.is_empty() { name.clone() } else { format!("{name:<22} {of}") },
+        ]
+    };
+    let rows: Vec<[String; 9]> =
+        [HEAD.map(str::to_string)].into_iter().chain(rows.iter().map(|(k, s)| cells(k, s))).collect();
+    let mut text = format!("{title}\n");
+    let width = |i: usize| rows.iter().map(|r| r[i].len()).max().unwrap_or(0);
+    let widths: [usize; 8] = core::array::from_fn(width);
+    for row in &rows {
+        for (cell, width) in row.iter().zip(widths) {
+            text += &format!("{cell:>width$}  ");
+        }
+        text = text + &row[8] + "\n";
+    }
+    text
+}
+
+fn add(rows: &mut BTreeMap<(String, String), Sums>, key: (String, String), sums: Sums) {
+    rows.entry(key).and_modify(|s| *s = s.and(sums)).or_insert(sums);
+}
+
+/// What the events of a trace amount to.
+fn traced(events: &[Event], by: By) -> String {
+    let mut rows = BTreeMap::new();
+    for e in events {
+        let Some(took) = e.took else { continue };
+        let of = match by {
+            By::Line => e.place.clone().unwrap_or_else(|| "-".to_string()),
+            By::Operation => String::new(),
+            By::Rank => format!("rank {}", e.rank),
+        };
+        let bytes = e.number("bytes").map(|b| (b, b, b));
+        add(&mut rows, (of, e.name.clone()), Sums { count: 1, bytes, ns: (took, took, took) });
+    }
+    let ranks: std::collections::BTreeSet<u32> = events.iter().map(|e| e.rank).collect();
+    let end = events.iter().map(|e| e.start + e.took.unwrap_or(0)).max().unwrap_or(0);
+    table(&format!("{} events of {} processes in {} us", events.len(), ranks.len(), end / 1000), rows)
+}
+
+/// What statistics amount to.
+fn counted(statistics: &[Statistic], by: By) -> String {
+    let mut rows = BTreeMap::new();
+    let mut own = String::new();
+    for s in statistics {
+        let of = if by == By::Rank { format!("rank {}", s.rank) } else { String::new() };
+        match s.sums {
+            Some(sums) => add(&mut rows, (of, s.name.clone()), sums),
+            None if s.letter == 'H' => own += &format!("rank {}: {}\n", s.rank, s.name),
+            None => {}
+        }
+    }
+    table("statistics", rows) + &own
+}
