@@ -95,11 +95,13 @@ mkdir "$dir/state" "$dir/spool"
 dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 2>/dev/null
 chmod 400 "$dir/munge.key"
 host=$(hostname -s 2>/dev/null || hostname)
+# Below those that the system gives away, and others than those of a cluster that runs at the same time.
+port=$((16384 + $$ % 8192 * 2))
 cat >"$dir/slurm.conf" <<END
 ClusterName=gasnet
 SlurmctldHost=$host(127.0.0.1)
-SlurmctldPort=16817
-SlurmdPort=16818
+SlurmctldPort=$port
+SlurmdPort=$((port + 1))
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$dir/munge.socket
