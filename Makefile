@@ -12,6 +12,7 @@
 #   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
 #   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]     with any of these: the table and
 #                              drawings of docs/bench, beside those libraries
+#   make bench-credits [ROUNDS=n]              the AM rate while credits move, against that with more of them than anybody needs
 #   make headers doc clean
 
 PREFIX  ?= /usr/local
@@ -22,7 +23,7 @@ CC      ?= cc
 CARGO   ?= cargo
 export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
-.PHONY: all lib faults libportals demo check soak bench headers doc install install-portals check-programs clean
+.PHONY: all lib faults libportals demo check soak bench bench-credits headers doc install install-portals check-programs clean
 
 all: lib
 
@@ -53,6 +54,9 @@ soak: lib faults libportals
 bench: lib
 	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--beside openmpi --beside mpich) \
 	  $(if $(SHMEM),--beside shmem) $(if $(ROUNDS),--rounds $(ROUNDS))
+
+bench-credits: lib
+	@ci/bench-credits.sh $(ROUNDS)
 
 headers:
 	@ci/cbindgen.sh --write

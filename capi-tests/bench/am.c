@@ -1,5 +1,5 @@
 /* am: active messages. Round trips of Short, Medium and Long by size between process 0 and the last process; floods of
- * requests whose handlers reply, and of requests without a reply; round trips between all pairs.
+ * requests whose handlers reply, and of requests without a reply; round trips and floods between all pairs.
  *
  * usage: am [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
@@ -116,6 +116,18 @@ static void flood_long(size_t n, long times) {
     GASNET_BLOCKUNTIL(back == times);
 }
 
+/* Requests to each of the other processes, all in turn. */
+static void flood_pairs(size_t n, long times) {
+    long t;
+    back = 0;
+    for (t = 0; t < times; t++) {
+        int i;
+        for (i = 1; i < bench_nodes; i++)
+            gasnet_AMRequestMedium0((gasnet_node_t)((bench_me + i) % bench_nodes), H_MEDIUM, local, n);
+    }
+    GASNET_BLOCKUNTIL(back == times * (bench_nodes - 1));
+}
+
 /* One way: process 0 asks where the requests arrive how many have come, until all have. */
 static void all_counted(long times) {
     static long sent;
@@ -191,6 +203,8 @@ int main(int argc, char **argv) {
     sizes("long_one_way", "Requests/s", way_long, longest, 1);
     if (bench_nodes > 1 && bench_wants("pairs_trip", "Round trip (us)"))
         bench_row(0, bench_together(trip_pairs, 0) / 1000 / (double)(bench_nodes - 1));
+    if (bench_nodes > 1 && bench_wants("pairs_flood", "Requests/s"))
+        bench_row(64, 1e9 * (double)(bench_nodes - 1) / bench_together(flood_pairs, 64));
     bench_end();
     return 0;
 }
