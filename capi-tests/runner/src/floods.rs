@@ -35,11 +35,12 @@ impl Pattern {
 /// How small the resources are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limits {
-    /// Those of a largest request and no bank, two chunks, the shortest queues, one event a poll, an epoch for each request.
+    /// Those of a largest request and no bank, two chunks, the shortest queues, one event a poll, an epoch for each request; all
+    /// ends are told by events.
     Least,
     /// The same credits, which never move.
     Fixed,
-    /// The least for each, and a bank so small that what is lent is asked back all the time.
+    /// The least for each, and a bank so small that what is lent is asked back all the time; by events too.
     Lending,
     /// All that one receive buffer is good for, lent to all, and one buffer spare.
     Full,
@@ -75,6 +76,7 @@ impl Limits {
                 ("AM_LIMIT", "1"),
                 ("SYS_LIMIT", "1"),
                 ("EPOCH_DURATION", "1"),
+                ("AT_ONCE", "0"),
             ],
             Limits::Fixed => {
                 &[("CRED_PER_NODE", "8"), ("DYNAMIC_CREDITS", "0"), ("MSG_LIMIT", "12"), ("RPL_CHUNKS", "2")]
@@ -85,6 +87,7 @@ impl Limits {
                 ("EPOCH_DURATION", "16"),
                 ("SB_CHUNKS", "64"),
                 ("NUM_TMPMD", "2"),
+                ("AT_ONCE", "0"),
             ],
             Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("BANKED_CREDITS", "0")],
             Limits::Default => &[],

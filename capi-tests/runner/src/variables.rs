@@ -25,6 +25,7 @@ const RANGES: &[Range] = &[
     range("GASNET_PORTAL_NUM_TMPMD", 2, 32768),
     range("GASNET_PORTAL_PACKED_LONG", 0, 1),
     range("GASNET_PACKEDLONG_LIMIT", 0, 2048),
+    range("GASNET_PORTAL_AT_ONCE", 0, 1),
     range("GASNET_PORTAL_FLOW_CONTROL", 0, 1),
     range("GASNET_PORTAL_DYNAMIC_CREDITS", 0, 1),
     range("GASNET_PORTAL_CREDIT_STATS", 0, 1),
@@ -96,7 +97,9 @@ impl Range {
             Place::Above => (self.most + 1).to_string(),
         };
         let more = if matches!(place, Place::Most) { self.with_most } else { &[] };
-        let ended = flood(&[&[(self.name, value.as_str())], more].concat())?;
+        // Most bound what events need.
+        let events = [("GASNET_PORTAL_AT_ONCE", "0")];
+        let ended = flood(&[&events, &[(self.name, value.as_str())], more].concat())?;
         if matches!(place, Place::Least | Place::Most) {
             if ended.code != Some(0) || !ended.says("testflood: PASS") {
                 return Err(ended.trouble("it did not pass"));
