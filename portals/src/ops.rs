@@ -4,7 +4,7 @@
 //! the target's side (see [`crate::deliver`]) and then posts its own events. Towards the others it hands the
 //! message to [`crate::wire`].
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::deliver::{Find, Half, Header, Matched, OpKind, Seized, Transfer};
 use crate::doorbell;
@@ -429,6 +429,9 @@ impl Interface {
         let link = self.post_start(peer, &matched, &header, half);
         // SAFETY: promised by the caller; no more than was asked for is accepted.
         let ok = unsafe { self.move_plain(near, peer, &matched, kind == OpKind::Put) };
+        // No event will order these bytes: a put's are seen before what this thread stores later, a get's are no older than what it
+        // loads later.
+        fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });
         self.post_end(peer, &matched, &header, half, link, ok);
         self.finish(hold, Some(peer), matched.traits.eq().is_some(), false);
         Ok(true)
