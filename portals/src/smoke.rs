@@ -115,6 +115,70 @@ fn shared_memory() {
     put_and_get(&nis[1], &nis[1]);
 }
 
+/// What ends within the call does to the target what any put or get does, and nothing to the initiator. What cannot end within
+/// it is refused and leaves no trace.
+#[test]
+fn at_once() {
+    let nis = fabric(2, AttachPolicy::Denied);
+    let (a, b) = (&nis[0], &nis[1]);
+    let eq = b.eq_alloc(16, None).unwrap();
+    let start = b.alloc(64, 64).unwrap().as_ptr();
+    let (mut private, mut framed) = ([7u8; 8], [5u8; 8]);
+    let attach = |bits, md: &Md| {
+        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+        // SAFETY: memory of the arena, and an array that outlives the interfaces' use of it.
+        unsafe { b.md_attach(me, md, Unlink::Retain).unwrap() }
+    };
+    let options = OP_PUT | OP_GET | EVENT_START_DISABLE;
+    let arena = Md { start: start.cast(), length: 64, options, ..md(&mut [], 0, eq) };
+    attach(1, &arena);
+    attach(2, &Md { options: options | TRUNCATE | MANAGE_REMOTE, ..arena });
+    attach(3, &md(&mut private, options | MANAGE_REMOTE, eq));
+    let put = |from: &[u8], target, bits, offset| {
+        // SAFETY: a slice.
+        unsafe { a.put_at_once(from.as_ptr(), from.len() as u64, target, 4, 0, bits, offset, 99) }
+    };
+    let get = |to: &mut [u8], target, bits, offset| {
+        // SAFETY: a slice.
+        unsafe { a.get_at_once(to.as_mut_ptr(), to.len() as u64, target, 4, 0, bits, offset) }
+    };
+    // SAFETY: 64 bytes of the arena, which nobody else uses.
+    let there = || unsafe { std::slice::from_raw_parts(start, 64) }.to_vec();
+
+    // The second goes behind the first, at an offset of the target's own.
+    assert_eq!((put(b"hello", b.id(), 1, 0), put(b"world", b.id(), 1, 0)), (Ok(true), Ok(true)));
+    assert_eq!(&there()[..10], b"helloworld");
+    let events: Vec<Event> = std::iter::from_fn(|| b.eq_get(eq).unwrap().map(|f| f.event)).collect();
+    let told: Vec<_> =
+        events.iter().map(|e| (e.kind, e.initiator, e.offset, e.mlength, e.hdr_data)).collect();
+    assert_eq!(told, [(EventKind::PutEnd, a.id(), 0, 5, 99), (EventKind::PutEnd, a.id(), 5, 5, 99)]);
+
+    let mut back = [0u8; 8];
+    assert_eq!(get(&mut back, b.id(), 2, 2), Ok(true));
+    assert_eq!((&back, kinds(b, eq)), (b"lloworld", vec![EventKind::GetEnd]));
+    // Only four bytes are accepted, and four come.
+    assert_eq!((put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)), (Ok(true), Ok(true)));
+    assert_eq!((&there()[60..], &back), (&b"long"[..], b"longorld"));
+    assert_eq!(kinds(b, eq), [EventKind::PutEnd, EventKind::GetEnd]);
+    let counters = a.counters();
+    assert_eq!((counters.puts, counters.gets), (3, 2));
+
+    // Ourselves, memory that is not shared, no match, no process.
+    assert_eq!(put(b"x", a.id(), 1, 0), Ok(false));
+    assert_eq!((put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)), (Ok(false), Ok(false)));
+    assert_eq!((put(b"x", b.id(), 4, 0), put(&[0; 65], b.id(), 1, 0)), (Ok(false), Ok(false)));
+    assert_eq!(put(b"x", ProcessId { nid: 7, pid: 2 }, 1, 0), Err(Error::ProcessInvalid));
+    assert_eq!((private, kinds(b, eq)), ([7u8; 8], vec![]));
+    let after = a.counters();
+    assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (3, 2, 0));
+
+    // Behind frames that are on their way nothing overtakes.
+    // SAFETY: the array outlives the interfaces' use of it.
+    let source = unsafe { a.md_bind(&md(&mut framed, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+    a.put(source, AckReq::NoAck, b.id(), 4, 0, 3, 0, 0).unwrap();
+    assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
+}
+
 /// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with `max_size` 128.
 #[test]
 fn max_size_unlinks() {
