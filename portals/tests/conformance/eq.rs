@@ -10,6 +10,7 @@ use crate::rig::{Kind, Rig, pattern};
 instantiate! {
     an_empty_queue_tells_so
     a_queue_holds_as_many_events_as_asked_for
+    a_queue_without_room_is_none
     sequence_numbers_count_the_events_of_a_queue
     an_overflow_is_told_once_with_the_next_event
     a_queue_works_on_after_an_overflow
@@ -61,6 +62,11 @@ fn a_queue_holds_as_many_events_as_asked_for(kind: Kind) {
         rig.silent(rig.target(), side.eq);
         rig.target().md_unlink(side.md).expect("PtlMDUnlink");
     }
+}
+
+fn a_queue_without_room_is_none(kind: Kind) {
+    let rig = kind.rig();
+    assert_eq!(rig.target().eq_alloc(0), Ok(EqHandle::NONE));
 }
 
 fn sequence_numbers_count_the_events_of_a_queue(kind: Kind) {

@@ -28,6 +28,7 @@ instantiate! {
     max_size_leaves_a_descriptor_active_while_enough_is_left
     max_size_unlinks_a_nearly_full_descriptor
     max_size_does_not_limit_a_message
+    max_size_means_nothing_where_the_offset_is_the_initiators
 }
 
 fn a_remotely_managed_offset_is_the_initiators(kind: Kind) {
@@ -315,4 +316,15 @@ fn max_size_does_not_limit_a_message(kind: Kind) {
     put(&rig, from, to(&rig), 2);
     assert_eq!(arrived(&rig, side.eq), [1, 2]);
     assert_eq!(rig.target().read(side.buffer), [bytes, more].concat());
+}
+
+fn max_size_means_nothing_where_the_offset_is_the_initiators(kind: Kind) {
+    let rig = kind.rig();
+    let remote = OP_PUT | MAX_SIZE | MANAGE_REMOTE;
+    let side = target_with(&rig, 64, |md| (md.options, md.max_size) = (remote, 64));
+    let (from, _) = source_of(&rig, 1, 8);
+    for hdr in 1..=3 {
+        put(&rig, from, to_offset(&rig, 56), hdr);
+    }
+    assert_eq!(arrived(&rig, side.eq), [1, 2, 3]);
 }

@@ -1,6 +1,6 @@
 //! Unlinking: by hand, by `PTL_UNLINK`, and what goes with what.
 
-use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE};
+use portals3::md_options::{EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE};
 use portals3::{AckReq, EqHandle, Error, EventKind, InsPos, ProcessId, Unlink};
 
 use crate::common::*;
@@ -9,6 +9,8 @@ use crate::rig::{Kind, md, pattern};
 instantiate! {
     unlink_takes_a_used_up_descriptor_away
     unlink_posts_one_event_after_the_last_end
+    the_unlink_event_tells_of_the_last_operation
+    without_start_and_end_there_is_no_unlink_event
     a_retained_descriptor_stays_when_it_is_used_up
     unlink_by_hand_posts_no_event
     an_unlinked_descriptor_takes_nothing
@@ -48,8 +50,38 @@ fn unlink_posts_one_event_after_the_last_end(kind: Kind) {
         seen.iter().map(|e| e.kind).collect::<Vec<_>>(),
         [PutStart, PutEnd, PutStart, PutEnd, EventKind::Unlink]
     );
-    assert_eq!(seen[4].md_handle, side.md);
-    assert_eq!(seen[4].md.user_ptr, seen[0].md.user_ptr);
+    let (last, unlinked) = (&seen[3], &seen[4]);
+    assert_eq!(unlinked.md_handle, side.md);
+    assert_eq!(unlinked.md.user_ptr, last.md.user_ptr);
+}
+
+fn the_unlink_event_tells_of_the_last_operation(kind: Kind) {
+    let rig = kind.rig();
+    let node = rig.target();
+    let side = behind(node, entry(node), 64, Unlink::Unlink, |md| md.threshold = 2);
+    let (from, _) = source_of(&rig, 1, 8);
+    for hdr in [7, 9] {
+        put(&rig, from, to(&rig), hdr);
+    }
+    let seen = rig.events(node, side.eq);
+    let [.., last, unlinked] = seen.as_slice() else { panic!("{seen:?}") };
+    assert_eq!((unlinked.kind, unlinked.link), (EventKind::Unlink, last.sequence));
+    assert_eq!((unlinked.hdr_data, unlinked.match_bits), (9, last.match_bits));
+    assert_eq!((unlinked.initiator, unlinked.pt_index), (last.initiator, last.pt_index));
+    assert_eq!((unlinked.rlength, unlinked.mlength, unlinked.offset), (8, 8, last.offset));
+}
+
+fn without_start_and_end_there_is_no_unlink_event(kind: Kind) {
+    let rig = kind.rig();
+    let node = rig.target();
+    let side = behind(node, entry(node), 64, Unlink::Unlink, |md| {
+        md.threshold = 1;
+        md.options |= EVENT_START_DISABLE | EVENT_END_DISABLE;
+    });
+    let (from, _) = source_of(&rig, 1, 8);
+    put(&rig, from, to(&rig), 1);
+    rig.silent(node, side.eq);
+    assert_eq!(node.md_unlink(side.md), Err(Error::MdInvalid), "it is gone all the same");
 }
 
 fn a_retained_descriptor_stays_when_it_is_used_up(kind: Kind) {

@@ -1,7 +1,7 @@
 //! What the build finds of a libportals, binds and refuses, and the archives of the libraries in one program.
 
-use super::{EVERY_HABIT, include, network, place, with_habits, write};
-use crate::job::{Job, Launcher};
+use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
+use crate::job::Launcher;
 use crate::layout::{self, Mode, compiler, succeed};
 use crate::{Case, Trouble, program};
 use std::fmt::Write;
@@ -105,23 +105,13 @@ fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, T
     Ok(binary)
 }
 
-fn passes_as(job: Job, name: &str) -> Result<(), Trouble> {
-    let ended = job.run()?;
-    ended.tidy()?;
-    if ended.code == Some(0) && ended.says(&format!("{name}: PASS")) {
-        Ok(())
-    } else {
-        Err(ended.trouble("it did not pass"))
-    }
-}
-
 /// libgasnet.a and libportals3.a have each a Portals and a Rust runtime of their own, and names that are the same.
 fn both_archives_in_one_program() -> Result<(), Trouble> {
     let tree = layout::build_libportals();
     let binary = linked_with(&tree, &[&tree.join("portals/lib/libportals3.a")], "archives")?;
     for name in ["libportals", "emulation"] {
         let job = network(name).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?;
-        passes_as(job.env("GASNET_SUPERNODE_MAXSIZE", "1"), "testam")?;
+        passes(&job.env("GASNET_SUPERNODE_MAXSIZE", "1").run()?, "testam")?;
     }
     Ok(())
 }
@@ -147,7 +137,8 @@ fn archives_of_contrary() -> Result<(), Trouble> {
     // It loads libportals3 when it is initialised.
     let below = format!("-Wl,-rpath,{}", tree.join("below/lib").display());
     let binary = linked_with(&tree, &[&archive, Path::new(&below)], "archives-contrary")?;
-    passes_as(with_habits(EVERY_HABIT).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?, "testam")
+    let job = with_habits(EVERY_HABIT).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?;
+    passes(&job.run()?, "testam")
 }
 
 /// `make install-portals` leaves all that a program needs, under the prefix that it names.

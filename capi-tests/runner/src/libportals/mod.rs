@@ -159,9 +159,10 @@ fn hello(library: &Library, nodes: u32) -> Result<Job, Trouble> {
     library.job(&layout::compiled(&p.source, Mode::Seq)?, &p.args, Launcher::Gasnetrun, nodes)
 }
 
-fn passes(ended: &Ended) -> Result<(), Trouble> {
+/// Whether this program has passed.
+fn passes(ended: &Ended, program: &str) -> Result<(), Trouble> {
     ended.tidy()?;
-    if ended.code == Some(0) && ended.says("testhello: PASS") {
+    if ended.code == Some(0) && ended.says(&format!("{program}: PASS")) {
         Ok(())
     } else {
         Err(ended.trouble("it did not pass"))

@@ -52,10 +52,10 @@ fn from_the_system(library: &Library, tree: &Path, nids: &str, pids: &str) -> Re
     };
     let (cnos, pmi, both): (&[&str], &[&str], &[&str]) = (&["-DCNOS"], &["-DPMI"], &["-DCNOS", "-DPMI"]);
     for functions in [cnos, pmi, both] {
-        passes(&job(functions, 2, "")?.run()?)?;
+        passes(&job(functions, 2, "")?.run()?, "testhello")?;
     }
     // Where both are there, PMI counts.
-    passes(&job(both, 2, "cnos_lies")?.run()?)?;
+    passes(&job(both, 2, "cnos_lies")?.run()?, "testhello")?;
     let refused: [(&[&str], u32, &str, &[&str]); 5] = [
         (cnos, 2, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
         (cnos, 3, "", &["cnos_get_nidpid_map tells of 2 processes, but the job has 3"]),
@@ -88,7 +88,7 @@ fn from_a_rank_map(library: &Library) -> Result<(), Trouble> {
             .env("NIDS", nids)
             .env("PIDS", pids))
     };
-    passes(&job(3, "0:0:0", "0:1:2")?.run()?)?;
+    passes(&job(3, "0:0:0", "0:1:2")?.run()?, "testhello")?;
     fails(&job(2, "0:0:0", "0:1:2")?.run()?, &["PTL_NIDMAP tells of 3 processes, but the job has 2"])?;
     // A rank that somebody else gave.
     fails(

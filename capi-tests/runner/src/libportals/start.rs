@@ -1,9 +1,9 @@
 //! What `gasnet_init` refuses of a libportals, and that jobs run on the library that is named.
 
 use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
-use crate::job::Ended;
-use crate::layout::{self, compiler, succeed};
-use crate::{Case, Trouble};
+use crate::job::{Ended, Launcher, Library};
+use crate::layout::{self, Mode, compiler, succeed};
+use crate::{Case, Trouble, program};
 use std::fs;
 use std::process::Command;
 
@@ -12,6 +12,9 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("libportals::a_put_that_fails".into(), true, a_put_that_fails),
         Case::new("libportals::gasnet_info_names_the_file".into(), true, gasnet_info_names_the_file),
+        Case::new("libportals::portal_table_entries".into(), true, || {
+            table_entries(&network("libportals"), &[("0", "63"), ("63", "0"), ("255", "254")])
+        }),
     ]
 }
 
@@ -32,7 +35,9 @@ pub(super) fn cases_of_contrary() -> Vec<Case> {
             Case::new(name, true, move || fails(&hello(&with_habits(habit), 2)?.run()?, lines))
         })
         .collect();
-    all.push(Case::new("contrary::small_table".into(), true, small_table));
+    all.push(Case::new("contrary::small_table".into(), true, || {
+        table_entries(&with_habits("small"), &[("0", "15"), ("15", "0"), ("14", "15"), ("7", "7")])
+    }));
     for (i, header) in OTHER_HEADERS.iter().enumerate() {
         let name = format!("contrary::another_header::{}", header.name);
         all.push(Case::new(name, i < QUICK, move || another_header(header)));
@@ -174,13 +179,20 @@ fn another_header(header: &OtherHeader) -> Result<(), Trouble> {
     fails(&ended, &[file])
 }
 
-/// A portal table of 16 entries, with our indices in it.
-fn small_table() -> Result<(), Trouble> {
-    let job = hello(&with_habits("small"), 2)?
-        .env("GASNET_SUPERNODE_MAXSIZE", "1")
-        .env("GASNET_PORTAL_PTE_RAR", "14")
-        .env("GASNET_PORTAL_PTE_AM", "15");
-    passes(&job.run()?)
+/// Jobs with these indices for puts and gets, and for active messages; they may be the same.
+fn table_entries(library: &Library, pairs: &[(&str, &str)]) -> Result<(), Trouble> {
+    let p = program::named("testgasnet").ok_or("testgasnet.c is missing")?;
+    let binary = layout::compiled(&p.source, Mode::Seq)?;
+    for (rar, am) in pairs {
+        let ended = library
+            .job(&binary, &p.args, Launcher::Gasnetrun, 2)?
+            .env("GASNET_SUPERNODE_MAXSIZE", "1")
+            .env("GASNET_PORTAL_PTE_RAR", rar)
+            .env("GASNET_PORTAL_PTE_AM", am)
+            .run()?;
+        passes(&ended, "testgasnet")?;
+    }
+    Ok(())
 }
 
 /// The library's PtlPut and PtlPutRegion, replaced by functions that return PTL_FAIL: a job fails if it really runs there.
@@ -194,8 +206,8 @@ fn a_put_that_fails() -> Result<(), Trouble> {
             .env("PLANT", fault)
             .run()
     };
-    passes(&job("libportals", "none")?)?;
-    passes(&job("emulation", "put_fails")?)?;
+    passes(&job("libportals", "none")?, "testhello")?;
+    passes(&job("emulation", "put_fails")?, "testhello")?;
     fails(&job("libportals", "put_fails")?, &["PTL_FAIL"])
 }
 
