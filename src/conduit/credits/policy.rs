@@ -348,6 +348,10 @@ impl<S: Store> Policy<S> {
     fn grant(&self, node: u32, p: &mut Peer, wanted: u16) -> (u16, bool) {
         p.loan_requested = p.loan_requested.saturating_add(1);
         let room = self.limits.max_per_node.saturating_sub(p.loan_credits);
+        if room == 0 {
+            // One that may not have more anyway is no reason to take from others.
+            return (0, false);
+        }
         let pace = self.limits.lender.saturating_sub(p.loan_given);
         let most = wanted.min(room).min(pace);
         let (extra, low) = self.store.bank(|b| {
@@ -361,8 +365,7 @@ impl<S: Store> Policy<S> {
             self.store.note_spare(node, p.loan_credits > self.limits.min);
             self.store.changed(node, p, Change::Lent(extra));
         }
-        // One that may not have more anyway is no reason to take from others.
-        (extra, low && room != 0)
+        (extra, low)
     }
 
     /// A reply of this peer with this credit byte has been received.
