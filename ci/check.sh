@@ -33,7 +33,7 @@ skip() {
 }
 
 # tests NAME COMMAND...: Rust tests; adds up what the `test result:` lines say. A command that fails without such a line
-# is one failure, one that ends with 77 is skipped.
+# is one failure, one that ends with 77 is skipped; so is each case of which a line says `skipped NAME: why`.
 tests() {
     name=$1
     shift
@@ -51,6 +51,8 @@ tests() {
     fi
     passed=$((passed + p))
     failed=$((failed + f))
+    grep '^skipped ' "$log/$name.log"
+    skipped=$((skipped + $(grep -c '^skipped ' "$log/$name.log")))
     if [ "$f" = 0 ]; then
         echo "ok      $name ($p passed, $i not in this sample or ignored)"
     else

@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 prefix=$2
 to=$1$2
-for folder in include/portals-conduit lib bin share/doc/GASNet/credits share/man/man1 share/man/man7; do
+for folder in include/portals-conduit lib bin share/doc/GASNet/credits share/doc/GASNet/tracing share/man/man1 share/man/man7; do
     mkdir -p "$to/$folder"
 done
 install -m 644 include/*.h "$to/include"
@@ -21,4 +21,5 @@ ln -sfn gasnetrun.1 "$to/share/man/man1/gasnetrun_portals.1"
 install -m 644 docs/man/*.7 "$to/share/man/man7"
 install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$to/share/doc/GASNet"
 install -m 644 docs/credits/*.svg "$to/share/doc/GASNet/credits"
+install -m 644 docs/tracing/*.png "$to/share/doc/GASNet/tracing"
 echo "installed under $to"

@@ -16,17 +16,21 @@ const MODES: [Mode; 3] = [Mode::Seq, Mode::Par, Mode::Parsync];
 /// One entry each.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("clients::{name}"), true, run));
-    };
+    let case =
+        |name: &str, run: fn() -> Result<(), Trouble>| Case::new(format!("clients::{name}"), true, run);
+    all.extend([
+        case("cmake", cmake).needs("cmake"),
+        case("fortran", fortran).needs("gfortran"),
+        case("python", python).needs("python3"),
+        case("manual_pages_format", manual_pages_format).needs("groff"),
+        case("gasnet_info_json", gasnet_info_json).needs("python3"),
+    ]);
+    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| all.push(case(name, run));
     add("make_fragments", make_fragments);
     add("pkg_config", || pkg_config(&prefix()?));
     add("pkg_config_of_the_build_tree", || pkg_config(&layout::build()));
-    add("cmake", cmake);
     add("plain_flags", plain_flags);
     add("static_with_the_documented_line", with_archive);
-    add("fortran", fortran);
-    add("python", python);
     add("staged_install", staged_install);
     add("manual_pages", manual_pages);
     add("gasnet_info", gasnet_info);
@@ -64,15 +68,6 @@ fn prefix() -> Result<PathBuf, Trouble> {
         *made = Some(to);
     }
     made.clone().ok_or_else(|| "the library could not be installed".to_string())
-}
-
-/// Whether a tool is there; says so if not, and then its case proves nothing.
-fn have(tool: &str) -> bool {
-    let found = Command::new(tool).arg("--version").output().is_ok_and(|o| o.status.success());
-    if !found {
-        eprintln!("skipped what needs {tool}, which is not installed");
-    }
-    found
 }
 
 /// Runs a program as a job of two without LD_LIBRARY_PATH; the program must say PASS.
@@ -147,9 +142,6 @@ fn pkg_config(tree: &Path) -> Result<(), Trouble> {
 }
 
 fn cmake() -> Result<(), Trouble> {
-    if !have("cmake") {
-        return Ok(());
-    }
     let prefix = prefix()?;
     for (name, is_static) in [("cmake", "OFF"), ("cmake_static", "ON")] {
         let dir = dir(name)?;
@@ -209,9 +201,6 @@ fn with_archive() -> Result<(), Trouble> {
 }
 
 fn fortran() -> Result<(), Trouble> {
-    if !have("gfortran") {
-        return Ok(());
-    }
     let prefix = prefix()?;
     let dir = dir("fortran")?;
     let program = dir.join("program");
@@ -226,9 +215,6 @@ fn fortran() -> Result<(), Trouble> {
 }
 
 fn python() -> Result<(), Trouble> {
-    if !have("python3") {
-        return Ok(());
-    }
     let prefix = prefix()?;
     let args = [sources().join("hello.py"), prefix.join("lib/libgasnet.so")].map(|p| p.display().to_string());
     passes(&prefix, Path::new("python3"), &args, Launcher::Gasnetrun)
@@ -298,17 +284,21 @@ fn manual_pages() -> Result<(), Trouble> {
             }
         }
     }
-    if have("groff") {
-        let pages =
-            ["man1/gasnetrun.1", "man1/gasnet_info.1", "man1/gasnet_trace.1", "man7/gasnet_environment.7"];
-        let mut groff = Command::new("groff");
-        groff.args(["-ww", "-b", "-Tutf8", "-man", "-P-c"]);
-        groff.args(pages.map(|p| prefix.join("share/man").join(p)));
-        let out = groff.output().map_err(|e| e.to_string())?;
-        let told = String::from_utf8_lossy(&out.stderr);
-        if !out.status.success() || told.contains("warning") {
-            return Err(format!("groff says: {told}"));
-        }
+    Ok(())
+}
+
+/// The manual pages have no mistake that groff finds.
+fn manual_pages_format() -> Result<(), Trouble> {
+    let prefix = prefix()?;
+    let pages =
+        ["man1/gasnetrun.1", "man1/gasnet_info.1", "man1/gasnet_trace.1", "man7/gasnet_environment.7"];
+    let mut groff = Command::new("groff");
+    groff.args(["-ww", "-b", "-Tutf8", "-man", "-P-c"]);
+    groff.args(pages.map(|p| prefix.join("share/man").join(p))).arg(root().join("portals/capi/ptlrun.1"));
+    let out = groff.output().map_err(|e| e.to_string())?;
+    let told = String::from_utf8_lossy(&out.stderr);
+    if !out.status.success() || told.contains("warning") {
+        return Err(format!("groff says: {told}"));
     }
     Ok(())
 }
@@ -343,18 +333,20 @@ fn gasnet_info() -> Result<(), Trouble> {
     expect(&["-c"], &set, 0, &lines)?;
     expect(&["-c"], &[("GASNET_QUIET", "maybe")], 1, &["REFUSED: give Y, YES, 1, N, NO or 0"])?;
     expect(&["--nosuch"], &[], 2, &[])?;
-    expect(&["--json", "-c"], &[("GASNET_X", "\"\\\n")], 0, &["\"value\":\"\\\"\\\\\\u000a\""])?;
-    if have("python3") {
-        let (_, told) = info(&["--json"], &[])?;
-        let file = dir("info")?.join("info.json");
-        fs::write(&file, told).map_err(|e| e.to_string())?;
-        let mut python = Command::new("python3");
-        let check = "import json, sys; d = json.load(open(sys.argv[1])); \
-            assert set(d) == {'version', 'build', 'environment', 'networks', 'system'}, set(d)";
-        python.args(["-c", check]).arg(&file);
-        succeed(python)?;
-    }
-    Ok(())
+    expect(&["--json", "-c"], &[("GASNET_X", "\"\\\n")], 0, &["\"value\":\"\\\"\\\\\\u000a\""])
+}
+
+/// What --json writes is JSON.
+fn gasnet_info_json() -> Result<(), Trouble> {
+    let mut info = Command::new(prefix()?.join("bin/gasnet_info"));
+    info.arg("--json");
+    let file = dir("info")?.join("info.json");
+    fs::write(&file, succeed(info)?).map_err(|e| e.to_string())?;
+    let mut python = Command::new("python3");
+    let check = "import json, sys; d = json.load(open(sys.argv[1])); \
+        assert set(d) == {'version', 'build', 'environment', 'networks', 'system'}, set(d)";
+    python.args(["-c", check]).arg(&file);
+    succeed(python).map(drop)
 }
 
 /// `make check-programs` over a folder with one program for each verdict, and over some of ours.

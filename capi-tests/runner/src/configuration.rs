@@ -206,6 +206,7 @@ fn values_that_are_refused() -> Result<(), Trouble> {
         ("GASNET_WAITMODE", "sleep", "one of SPIN, BLOCK, SPINBLOCK"),
         ("GASNET_BACKTRACE_NODES", "0,two", "ranks separated by commas"),
         ("GASNET_NO_CATCH_SIGNAL", "SEGV,NOSUCH", "names or numbers of signals"),
+        ("GASNET_TRACEMASK", "GP?", "letters out of GPSWXBLAICDNH"),
     ];
     for (i, (name, value, accepted)) in wrong.into_iter().enumerate() {
         let launcher = [Launcher::Gasnetrun, Launcher::PshmNodes, Launcher::Alone][i % 3];

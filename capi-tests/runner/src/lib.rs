@@ -62,14 +62,30 @@ pub struct Case {
     pub name: String,
     /// Whether the short run (`cargo test`, `make check`) takes it.
     pub sampled: bool,
+    /// A program that it needs, and that is not here: it cannot run.
+    pub missing: Option<&'static str>,
     /// Runs it.
     pub run: Box<dyn FnOnce() -> Result<(), Trouble> + Send>,
 }
 
 impl Case {
     fn new(name: String, sampled: bool, run: impl FnOnce() -> Result<(), Trouble> + Send + 'static) -> Case {
-        Case { name, sampled, run: Box::new(run) }
+        Case { name, sampled, missing: None, run: Box::new(run) }
     }
+
+    /// The same case, which cannot run without this program.
+    fn needs(mut self, program: &'static str) -> Case {
+        if !have(program) {
+            self.missing = Some(program);
+        }
+        self
+    }
+}
+
+/// Whether a program can be run by its name.
+fn have(program: &str) -> bool {
+    std::env::var_os("PATH")
+        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
 /// All cases, with the sample that `seed` takes marked.

@@ -93,12 +93,6 @@ pub fn cases() -> Vec<Case> {
     add("stack::addr2line", true, || {
         says(&stack(false, Some("ADDR2LINE"), None)?, &["the_deepest", "stack.c:", "went on"])
     });
-    add("stack::gdb", false, || {
-        if !present("gdb") {
-            return Ok(());
-        }
-        says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"])
-    });
     add("stack::fallback", true, || {
         let ended = stack(false, Some("PSTACK,ADDR2LINE"), Some(("PATH", "/nowhere")))?;
         says(&ended, &["no means", "went on"])
@@ -131,12 +125,9 @@ pub fn cases() -> Vec<Case> {
     });
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
+    let gdb = || says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"]);
+    all.push(Case::new("tools::stack::gdb".to_string(), false, gdb).needs("gdb"));
     all
-}
-
-fn present(program: &str) -> bool {
-    std::env::var_os("PATH")
-        .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).exists()))
 }
 
 /// A program for a job, or with the tools library alone.

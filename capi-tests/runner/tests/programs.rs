@@ -8,7 +8,13 @@ fn main() {
     let mut args = Arguments::from_args();
     // Jobs spin: one at a time.
     args.test_threads = Some(1);
-    let trials = capi_tests::cases(sample::seed())
+    let (cannot, cases): (Vec<_>, Vec<_>) =
+        capi_tests::cases(sample::seed()).into_iter().partition(|c| c.missing.is_some());
+    // ci/check.sh counts these lines.
+    for c in cannot.iter().filter(|c| c.sampled && !args.list) {
+        println!("skipped {}: {} is not installed", c.name, c.missing.unwrap_or_default());
+    }
+    let trials = cases
         .into_iter()
         .map(|c| Trial::test(c.name, || (c.run)().map_err(Into::into)).with_ignored_flag(!c.sampled))
         .collect();

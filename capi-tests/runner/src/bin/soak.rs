@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     };
     'soak: loop {
         let mut all = cases(round);
-        all.retain(|c| word.as_ref().is_none_or(|w| c.name.contains(w)));
+        all.retain(|c| c.missing.is_none() && word.as_ref().is_none_or(|w| c.name.contains(w)));
         Random::new(round, "soak").shuffle(&mut all);
         for case in all.into_iter().skip(done) {
             if Instant::now() >= end {
