@@ -297,16 +297,16 @@ impl<P: Portals> Conduit<P> {
         let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
         // SAFETY: the chunk is ours, and longer than that.
         if !unsafe { self.send_at_once(self.rplsb.at(chunk), len, to, bits, at, data) } {
-            let md = if len == 0 {
-                self.reqsb.silent
+            let (md, from) = if len == 0 {
+                (self.reqsb.silent, 0)
             } else {
                 // The chunk and a ticket come back with the SEND event.
                 token.kit.chunk = None;
                 token.kit.tickets -= 1;
-                self.rplsb.md
+                (self.rplsb.md, offset)
             };
             self.portals
-                .put(md, offset, len, false, to, self.config.pt_am, bits, at, data)
+                .put(md, from, len, false, to, self.config.pt_am, bits, at, data)
                 .unwrap_or_else(|e| broken(e));
         }
         if low {

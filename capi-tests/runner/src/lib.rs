@@ -105,7 +105,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(network::cases());
     all.extend(clients::cases());
     all.extend(configuration::cases());
-    all.extend(variables::cases(seed));
+    all.extend(variables::cases());
     all.extend(libportals::cases(seed));
     all
 }
