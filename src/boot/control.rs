@@ -12,7 +12,7 @@ use crate::os::{self, process, signal, socket};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{BorrowedFd, RawFd};
 
-const MAGIC: u64 = 0x6761_736e_6574_0001;
+const MAGIC: u64 = 0x6761_736e_6574_0002;
 
 /// Why a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,10 @@ struct Header {
     supervisor: AtomicU32,
     exit: Lone,
     leave: Lone,
+    /// The number of the question that is open, 0 for none.
+    question: AtomicU32,
+    /// Questions asked so far.
+    asked: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -85,7 +89,17 @@ struct Line {
     pid: AtomicU32,
     /// Messages that the supervisor has sent to this rank; raised when the call that sent one has returned.
     sent: AtomicU32,
+    /// The rank has its handler for [`signal::notice`].
+    armed: AtomicU32,
+    /// The last question that the rank has answered.
+    answered: AtomicU32,
+    /// Bytes of the answer.
+    length: AtomicU32,
+    answer: [AtomicU64; ANSWER / 8],
 }
+
+/// Bytes of an answer.
+const ANSWER: usize = 320;
 
 /// Bytes of the job-control memory of a host with so many ranks.
 fn bytes(size: u32) -> usize {
@@ -105,6 +119,8 @@ pub struct JobControl {
     socket: AtomicI32,
     /// [`JobControl::arm`] has been called.
     armed: AtomicBool,
+    /// A thread is answering.
+    answering: AtomicBool,
 }
 
 /// Called instead of returning when the job ends while a rank is in a collective call of its spawner; a `fn() -> !`.
@@ -132,6 +148,7 @@ impl JobControl {
             pid: process::pid(),
             socket: AtomicI32::new(socket),
             armed: AtomicBool::new(false),
+            answering: AtomicBool::new(false),
         }))
     }
 
@@ -240,7 +257,66 @@ impl JobControl {
     pub fn arm(&self) -> Result<(), Error> {
         self.set_notices(true).map_err(|e| Error::system("cannot watch the control socket", &e))?;
         self.armed.store(true, Ordering::Relaxed);
+        if let Some(line) = self.rank.and_then(|r| self.lines.get(r as usize)) {
+            line.armed.store(1, Ordering::Release);
+        }
         Ok(())
+    }
+
+    /// Opens a question to all ranks, what they do; returns its number. The supervisor's business.
+    pub fn ask(&self) -> u32 {
+        let n = self.header.asked.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+        self.header.question.store(n, Ordering::Release);
+        n
+    }
+
+    /// Closes the question: who is late does not answer any more.
+    pub fn close_question(&self) {
+        self.header.question.store(0, Ordering::Release);
+    }
+
+    /// Whether a rank can be asked: it would die of [`signal::notice`] before.
+    pub fn can_be_asked(&self, rank: u32) -> bool {
+        self.lines.get(rank as usize).is_some_and(|l| l.armed.load(Ordering::Acquire) != 0)
+    }
+
+    /// What a rank has answered to this question, if it has.
+    pub fn answer_of(&self, rank: u32, question: u32) -> Option<String> {
+        // Acquire pairs with the Release in `answer`: the answer is complete, and stays until the next question.
+        let line =
+            self.lines.get(rank as usize).filter(|l| l.answered.load(Ordering::Acquire) == question)?;
+        let bytes: Vec<u8> =
+            line.answer.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        let length = (line.length.load(Ordering::Relaxed) as usize).min(ANSWER);
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        Some(text.chars().filter(|c| !c.is_control()).collect())
+    }
+
+    /// Answers the question that is open, if there is one, with what `write` writes. Several threads may be here at a
+    /// time, one of which answers; it looks again afterwards, for what the others have come for. Async-signal-safe.
+    pub fn answer(&self, write: fn(&mut crate::report::Line)) {
+        let Some(line) = self.rank.and_then(|r| self.lines.get(r as usize)) else { return };
+        loop {
+            let question = self.header.question.load(Ordering::Acquire);
+            if question == 0 || line.answered.load(Ordering::Relaxed) == question {
+                return;
+            }
+            if self.answering.swap(true, Ordering::Acquire) {
+                return;
+            }
+            let mut text = crate::report::Line::new();
+            write(&mut text);
+            let bytes = text.bytes();
+            let length = bytes.len().min(ANSWER);
+            for (word, piece) in line.answer.iter().zip(bytes[..length].chunks(8)) {
+                let mut eight = [0; 8];
+                eight[..piece.len()].copy_from_slice(piece);
+                word.store(u64::from_ne_bytes(eight), Ordering::Relaxed);
+            }
+            line.length.store(length as u32, Ordering::Relaxed);
+            line.answered.store(question, Ordering::Release);
+            self.answering.store(false, Ordering::Release);
+        }
     }
 
     fn set_notices(&self, on: bool) -> std::io::Result<()> {
@@ -376,5 +452,26 @@ mod tests {
         assert_eq!(c.pid_of(0), None);
         let e = JobControl::join(file.as_fd(), 2, 1, 5, -1).unwrap_err();
         assert!(e.cause.contains("rank 1"));
+    }
+
+    #[test]
+    fn answers_belong_to_their_question() {
+        let (file, supervisor) = JobControl::create(2, 7).unwrap();
+        let rank = JobControl::join(file.as_fd(), 2, 1, 7, -1).unwrap();
+        let write = |line: &mut crate::report::Line| core::fmt::Write::write_str(line, "busy\n").unwrap();
+        assert!(!supervisor.can_be_asked(1));
+        rank.arm().unwrap();
+        assert!(supervisor.can_be_asked(1) && !supervisor.can_be_asked(0));
+        rank.answer(write);
+        let first = supervisor.ask();
+        assert_eq!(supervisor.answer_of(1, first), None);
+        rank.answer(write);
+        assert_eq!(supervisor.answer_of(1, first).as_deref(), Some("busy"));
+        supervisor.close_question();
+        let second = supervisor.ask();
+        assert_eq!(supervisor.answer_of(1, second), None);
+        supervisor.close_question();
+        rank.answer(write);
+        assert_eq!(supervisor.answer_of(1, second), None);
     }
 }

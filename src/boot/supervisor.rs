@@ -12,6 +12,9 @@
 //! A rank that connects is admitted if it knows the cookie and belongs to the same user; with its answer it gets the
 //! memory files of the job. Its launcher passes signals on to it, so the supervisor heeds none of those; when the launcher
 //! itself is gone, the job ends.
+//!
+//! SIGUSR1 asks what the ranks do. The number of the question stands in the job-control memory; a signal has each rank
+//! answer there. What is not there after a second is told as what it is.
 
 use super::Error;
 use super::control::{Cause, Decision, JobControl};
@@ -43,8 +46,13 @@ const INTRODUCTION: u32 = 1000;
 
 /// Signals that ask the job to end.
 const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
-/// Signals that are passed on to the ranks as they are.
-const PASSED_ON: [i32; 2] = [libc::SIGUSR1, libc::SIGUSR2];
+/// The signal that is passed on to the ranks as it is.
+const PASSED_ON: i32 = libc::SIGUSR2;
+/// The signal that asks what the ranks do.
+const QUESTION: i32 = libc::SIGUSR1;
+/// How long ranks may take to answer, and how often is looked.
+const ANSWER: u64 = 1000 * MS;
+const LOOK: u64 = 10 * MS;
 
 /// Who returns from [`Supervisor::start`].
 #[derive(Debug)]
@@ -94,6 +102,8 @@ pub struct Supervisor {
     streams: Option<Vec<Stream>>,
     /// When the first rank called `gasnet_init`, and when to tell of those that have not.
     begun: Option<(u64, u64)>,
+    /// The question that is open, and until when.
+    asking: Option<(u32, u64)>,
     /// How long the others may take then; `None`: for ever.
     patience: Option<u64>,
 }
@@ -119,11 +129,12 @@ impl Supervisor {
             ours.extend(
                 REQUESTS
                     .into_iter()
-                    .chain(PASSED_ON)
+                    .chain([PASSED_ON, QUESTION])
                     .filter(|&s| signal::disposition(s) != signal::Disposition::Ignore),
             );
         } else {
-            REQUESTS.into_iter().chain(PASSED_ON).for_each(signal::ignore);
+            REQUESTS.into_iter().chain([PASSED_ON]).for_each(signal::ignore);
+            ours.push(QUESTION);
         }
         let ours = Set::of(&ours);
         let old_actions = [libc::SIGCHLD, libc::SIGPIPE].map(|s| (s, signal::action(s)));
@@ -150,6 +161,7 @@ impl Supervisor {
             launchers: Vec::new(),
             streams: None,
             begun: None,
+            asking: None,
             patience: (patience > 0.0).then_some((patience * 1e9) as u64),
         })
     }
@@ -271,6 +283,7 @@ impl Supervisor {
                 self.serve(i);
             }
             self.streams.iter_mut().flatten().for_each(Stream::pass_on);
+            self.look_at_answers();
         }
         self.streams.iter_mut().flatten().for_each(Stream::finish);
         let code = self.control.decision().map_or(0, |d| d.code);
@@ -315,7 +328,8 @@ impl Supervisor {
             }
             _ => None,
         };
-        let until = stage.into_iter().chain(settle).chain(late).min();
+        let look = self.asking.map(|_| now + LOOK);
+        let until = stage.into_iter().chain(settle).chain(late).chain(look).min();
         let ms = until.map(|t| t.saturating_sub(now).div_ceil(MS).min(60_000) as u32);
         socket::poll(polled, ms);
     }
@@ -513,6 +527,9 @@ impl Supervisor {
             }
             return;
         }
+        if signal == QUESTION {
+            return self.ask();
+        }
         if REQUESTS.contains(&signal) {
             if self.requested {
                 say(&format!("second {} or the like: the job ends", signal::name(signal)));
@@ -527,6 +544,49 @@ impl Supervisor {
                 process::kill(w.pid(), signal);
             }
         }
+    }
+
+    /// Asks the ranks what they do.
+    fn ask(&mut self) {
+        if self.asking.is_some() {
+            return;
+        }
+        self.asking = Some((self.control.ask(), clock::now_ns() + ANSWER));
+        for w in self.wards.iter().filter(|w| !w.gone() && self.control.can_be_asked(w.rank)) {
+            process::kill(w.pid(), signal::notice());
+        }
+    }
+
+    /// Tells what the ranks have answered, once all have that can, or when they had time enough.
+    fn look_at_answers(&mut self) {
+        let Some((question, until)) = self.asking else { return };
+        let silent = |w: &&Ward| {
+            !w.gone()
+                && self.control.can_be_asked(w.rank)
+                && process::liveness(w.pid()) == Liveness::Alive
+                && self.control.answer_of(w.rank, question).is_none()
+        };
+        if clock::now_ns() < until && self.wards.iter().any(|w| silent(&w)) {
+            return;
+        }
+        say(&format!("what the {} processes of the job do:", self.size));
+        for w in &self.wards {
+            let answer = self.control.answer_of(w.rank, question);
+            let what = match (w.gone(), process::liveness(w.pid()), answer) {
+                (true, ..) => "has ended".to_string(),
+                (_, Liveness::Stopped, _) => {
+                    format!("is stopped; kill -CONT {} lets it go on", w.pid())
+                }
+                (.., Some(answer)) => answer,
+                _ if !self.control.can_be_asked(w.rank) => {
+                    "has not called gasnet_init, or is in it".to_string()
+                }
+                _ => "does not answer: it has its signals blocked, or gets no CPU".to_string(),
+            };
+            say(&format!("rank {} (pid {}) {what}", w.rank, w.pid()));
+        }
+        self.control.close_question();
+        self.asking = None;
     }
 
     /// Takes what rank `i` has sent, and sees whether its process has ended.

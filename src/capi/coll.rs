@@ -491,7 +491,7 @@ pub extern "C" fn gasnet_coll_wait_sync(handle: CollHandle) {
     let c = ctx("gasnet_coll_wait_sync");
     let coll = Coll::of(c);
     if !coll.sync(handle) {
-        c.wait_until(|| coll.sync(handle));
+        c.wait_until(&"gasnet_coll_wait_sync", || coll.sync(handle));
     }
 }
 
@@ -550,7 +550,7 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, nu
     let _span = span!(W "gasnet_coll_wait_sync_some", What::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_some");
     // SAFETY: the caller's promise.
-    c.wait_until(|| unsafe { sync_list(c, phandle, numhandles, true) });
+    c.wait_until(&"gasnet_coll_wait_sync_some", || unsafe { sync_list(c, phandle, numhandles, true) });
 }
 
 /// `gasnet_coll_wait_sync_all`
@@ -562,7 +562,7 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_all(phandle: *mut CollHandle, num
     let _span = span!(W "gasnet_coll_wait_sync_all", What::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_all");
     // SAFETY: the caller's promise.
-    c.wait_until(|| unsafe { sync_list(c, phandle, numhandles, false) });
+    c.wait_until(&"gasnet_coll_wait_sync_all", || unsafe { sync_list(c, phandle, numhandles, false) });
 }
 
 /// The operation of a `gasnet_coll_optype_t`, whose odd numbers are the M forms.

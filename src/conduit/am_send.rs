@@ -16,7 +16,7 @@ use super::match_bits::{self, Am, Form, REPLY_LID, Target};
 use super::portals::{Portals, ProcessId};
 use super::queue::broken;
 use super::rar::Rar;
-use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
+use super::{CHUNK, Category, Conduit, MAX_ARGS, Need, Outgoing, ReplyToken, Upcall};
 use crate::fault;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -86,7 +86,7 @@ impl<P: Portals> Conduit<P> {
                 taken.byte(short)
             }
         };
-        let chunk = self.wait_full(up, || self.reqsb.take());
+        let chunk = self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take());
         let offset = chunk as usize * CHUNK;
         // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
         unsafe { write_body(self.reqsb.at(chunk), form, m) };
@@ -154,7 +154,7 @@ impl<P: Portals> Conduit<P> {
     ) -> (Form, usize, Taken) {
         self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
         let args = args_bytes(m.args.len());
-        self.wait_full(up, || {
+        self.wait_full(up, Need { what: &"a request for credits", peer: Some(node) }, || {
             if let Some(taken) = self.credits.take(node, credits_for(form, len)) {
                 return Some((form, len, taken));
             }
@@ -178,9 +178,11 @@ impl<P: Portals> Conduit<P> {
         }
         let slot = match rar.local(m.src, m.nbytes) {
             Some(_) => None,
-            None => Some(self.wait_safe(up, || self.tmpmd.take())),
+            None => {
+                Some(self.wait_safe(up, Need::of(&"a request for a memory descriptor"), || self.tmpmd.take()))
+            }
         };
-        self.wait_safe(up, || self.tickets.take(1));
+        self.wait_safe(up, Need::of(&"a request for a send ticket"), || self.tickets.take(1));
         // SAFETY: as the caller vouches.
         unsafe { self.send_data(up, rar, node, Target::RarAm, m, lid, slot) };
     }

@@ -9,7 +9,7 @@ use super::portals::Portals;
 use super::put::NOBODY;
 use super::queue::broken;
 use super::rar::Rar;
-use super::{CHUNK, Conduit, OpId, Upcall};
+use super::{CHUNK, Conduit, Need, OpId, Upcall};
 use crate::fault;
 
 impl<P: Portals> Conduit<P> {
@@ -70,14 +70,14 @@ impl<P: Portals> Conduit<P> {
             rma.chunk = chunk;
             (self.reqsb.md, chunk as usize * CHUNK, None)
         } else {
-            let slot = self.wait_safe(up, || self.tmpmd.take());
+            let slot = self.wait_safe(up, Need::of(&"a get for a memory descriptor"), || self.tmpmd.take());
             if !echoes {
                 self.tmpmd.note(slot, rma.pack(Kind::Get));
             }
             // SAFETY: the caller keeps the destination until the operation is done, which the REPLY event says.
             (unsafe { self.tmpmd.bind(&self.portals, slot, dest, n, 1) }, 0, Some(slot))
         };
-        self.wait_safe(up, || self.tickets.take(1));
+        self.wait_safe(up, Need::of(&"a get for a send ticket"), || self.tickets.take(1));
         self.portals
             .get(md, offset, n, self.peers[node as usize], self.config.pt_rar, rma.pack(Kind::Get), remote)
             .unwrap_or_else(|e| broken(e));

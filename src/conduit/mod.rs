@@ -125,6 +125,22 @@ pub struct Outgoing<'a> {
     pub source_stays: bool,
 }
 
+/// What a sender waits for, in the words of a report.
+#[derive(Clone, Copy, Debug)]
+pub struct Need {
+    /// What.
+    pub what: &'static &'static str,
+    /// The rank that has to give it back, if it is one.
+    pub peer: Option<u32>,
+}
+
+impl Need {
+    /// Of nobody in particular.
+    pub(crate) const fn of(what: &'static &'static str) -> Need {
+        Need { what, peer: None }
+    }
+}
+
 /// What the upper room does for the conduit. Handed down with every call; a small `Copy` context.
 pub trait Upcall: Copy {
     /// Index of the calling thread, below [`Config::threads`]; indexes per-thread caches.
@@ -141,8 +157,8 @@ pub trait Upcall: Copy {
         let _ = (source, message);
     }
     /// Called between two polls of a wait for resources, `round` counting from 0: checks whether the job is ending,
-    /// and spins, yields or sleeps as the wait mode says.
-    fn pause(self, round: u32);
+    /// and spins, yields or sleeps as the wait mode says. `need` is what is waited for.
+    fn pause(self, round: u32, need: Need);
 }
 
 /// What a request handler needs to send its reply; made by the conduit, one per request.
@@ -296,6 +312,11 @@ impl<P: Portals> Conduit<P> {
                 format_args!("Call gasnet_attach first."),
             ),
         }
+    }
+
+    /// Credits that we have of this process, if they are limited and nobody is changing them just now. Async-signal-safe.
+    pub fn credits(&self, node: u32) -> Option<u32> {
+        self.credits.left(node)
     }
 
     /// What travelled through our interface.

@@ -303,6 +303,11 @@ impl Network {
         over!(self, c => c.extension())
     }
 
+    /// [`Conduit::credits`]
+    pub fn credits(&self, node: u32) -> Option<u32> {
+        over!(self, c => c.credits(node))
+    }
+
     /// [`Conduit::counters`]
     pub fn counters(&self) -> Counters {
         over!(self, c => c.counters())

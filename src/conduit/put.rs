@@ -9,7 +9,7 @@ use super::match_bits::{Kind, Rma};
 use super::portals::Portals;
 use super::queue::broken;
 use super::rar::Rar;
-use super::{CHUNK, Conduit, OpId, Upcall};
+use super::{CHUNK, Conduit, Need, OpId, Upcall};
 use crate::fault;
 
 impl<P: Portals> Conduit<P> {
@@ -104,13 +104,14 @@ impl<P: Portals> Conduit<P> {
                 if let Some(offset) = local {
                     (rar.src, offset, None)
                 } else {
-                    let slot = self.wait_safe(up, || self.tmpmd.take());
+                    let slot =
+                        self.wait_safe(up, Need::of(&"a put for a memory descriptor"), || self.tmpmd.take());
                     // SAFETY: the caller keeps the source until the ACK; this descriptor is only a source. Its events are
                     // SEND and ACK.
                     (unsafe { self.tmpmd.bind(&self.portals, slot, src.cast_mut(), n, 2) }, 0, Some(slot))
                 }
             };
-        self.wait_safe(up, || self.tickets.take(1));
+        self.wait_safe(up, Need::of(&"a put for a send ticket"), || self.tickets.take(1));
         if rma.local.is_some() {
             self.expect_local(up);
         }

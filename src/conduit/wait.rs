@@ -4,7 +4,7 @@
 use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
-use super::{Conduit, Upcall};
+use super::{Conduit, Need, Upcall};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// What the conduit knows of a calling thread.
@@ -66,19 +66,29 @@ impl<P: Portals> Conduit<P> {
 
     /// Waits with SAFE polls until `attempt` gives something.
     #[inline]
-    pub(super) fn wait_safe<U: Upcall, T>(&self, up: U, mut attempt: impl FnMut() -> Option<T>) -> T {
+    pub(super) fn wait_safe<U: Upcall, T>(
+        &self,
+        up: U,
+        need: Need,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> T {
         match attempt() {
             Some(x) => x,
-            None => self.wait_longer(up, attempt, || self.poll_safe(up)),
+            None => self.wait_longer(up, need, attempt, || self.poll_safe(up)),
         }
     }
 
     /// Waits with full polls until `attempt` gives something.
     #[inline]
-    pub(super) fn wait_full<U: Upcall, T>(&self, up: U, mut attempt: impl FnMut() -> Option<T>) -> T {
+    pub(super) fn wait_full<U: Upcall, T>(
+        &self,
+        up: U,
+        need: Need,
+        mut attempt: impl FnMut() -> Option<T>,
+    ) -> T {
         match attempt() {
             Some(x) => x,
-            None => self.wait_longer(up, attempt, || self.poll(up)),
+            None => self.wait_longer(up, need, attempt, || self.poll(up)),
         }
     }
 
@@ -87,6 +97,7 @@ impl<P: Portals> Conduit<P> {
     fn wait_longer<U: Upcall, T>(
         &self,
         up: U,
+        need: Need,
         mut attempt: impl FnMut() -> Option<T>,
         mut poll: impl FnMut() -> bool,
     ) -> T {
@@ -96,7 +107,7 @@ impl<P: Portals> Conduit<P> {
                 self.wake_threads();
                 round = 0;
             } else {
-                up.pause(round);
+                up.pause(round, need);
                 round = round.saturating_add(1);
             }
             if let Some(x) = attempt() {
@@ -122,6 +133,8 @@ impl<P: Portals> Conduit<P> {
     /// Waits until all has left that [`Conduit::expect_local`] was told of.
     pub(super) fn wait_local<U: Upcall>(&self, up: U) {
         let local = &self.threads[up.thread()].local;
-        self.wait_safe(up, || (local.load(Ordering::Acquire) == 0).then_some(()));
+        self.wait_safe(up, Need::of(&"the departure of data"), || {
+            (local.load(Ordering::Acquire) == 0).then_some(())
+        });
     }
 }

@@ -6,7 +6,7 @@
 
 use super::threads::Ctx;
 use super::{Error, Result};
-use crate::conduit::{Category, Message, OpId, Outgoing, ReplyToken, Upcall};
+use crate::conduit::{Category, Message, Need, OpId, Outgoing, ReplyToken, Upcall};
 use crate::report;
 use crate::trace::{self, Letter, Probe, What};
 use core::cell::Cell;
@@ -310,8 +310,8 @@ impl Upcall for Ctx {
     }
 
     #[inline]
-    fn pause(self, round: u32) {
-        self.relax(round);
+    fn pause(self, round: u32, need: Need) {
+        self.relax(round, need.what, need.peer);
     }
 }
 

@@ -207,6 +207,7 @@ extern "C" fn on_notice(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
         return;
     }
     let errno = os::errno();
+    job.answer(super::doing::write);
     if job.poll_exit().is_some() {
         follow();
     }

@@ -7,7 +7,7 @@ use super::segment::{self, Limits, Segments, Supernodes};
 use super::threads::{self, Ctx, Slots};
 use super::upper::UpperSlot;
 use super::wait::{Mode, Waiting};
-use super::{Error, Result, am, counters, exit, ops, signals};
+use super::{Error, Result, am, counters, doing, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit;
@@ -130,6 +130,7 @@ impl Job {
         job.boot.barrier();
         let job: &'static Job = Box::leak(Box::new(job));
         counters::open(job);
+        doing::open(job);
         job
     }
 

@@ -286,6 +286,23 @@ impl Ops {
         &self.syncs
     }
 
+    /// Fragments of operations under way. Async-signal-safe; a little off while threads are busy.
+    pub fn outstanding(&self) -> u64 {
+        let under_way = |issued: &AtomicU32, done: &AtomicU32| {
+            let n = issued.load(Ordering::Relaxed).wrapping_sub(done.load(Ordering::Relaxed));
+            u64::from(if n < 1 << 31 { n } else { 0 })
+        };
+        let mut sum = 0;
+        for lane in (0..self.lanes.len()).filter_map(|t| self.lane_of(t)) {
+            sum += lane.owner.issued.iter().zip(&lane.shared.done).map(|(i, d)| under_way(i, d)).sum::<u64>();
+            let slabs = lane.owner.slabs.load(Ordering::Relaxed) as usize;
+            let slots: u32 = (0..slabs).map(slab_len).sum();
+            sum +=
+                (0..slots).filter_map(|i| lane.slot(i)).map(|s| under_way(&s.issued, &s.done)).sum::<u64>();
+        }
+        sum
+    }
+
     fn lane_of(&self, thread: usize) -> Option<&Lane> {
         let lane = self.lanes.get(thread)?.load(Ordering::Acquire);
         // SAFETY: null or made by `mine` from a box, and freed only when the registry is dropped.

@@ -28,6 +28,8 @@ pub struct Slot {
     pub token: Cell<*const super::am::Token>,
     /// The doorbell's count before the last poll of a wait (see `wait`).
     pub doorbell: Cell<u32>,
+    /// What it waits for; the only part that others read.
+    pub doing: super::doing::Doing,
     /// What the debug checks know of it.
     pub held: super::checks::Held,
 }
@@ -37,7 +39,7 @@ pub struct Slot {
 pub struct Slots(alloc::boxed::Box<[CachePadded<Slot>]>);
 
 // SAFETY: a slot is only touched by the thread that holds its index (`Ctx::slot`), and an index belongs to one live
-// thread at a time.
+// thread at a time; `Slot::doing`, which others read, consists of atomics.
 unsafe impl Sync for Slots {}
 // SAFETY: as above; the slots hold no thread-bound resources.
 unsafe impl Send for Slots {}

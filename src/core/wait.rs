@@ -5,6 +5,7 @@
 //! CPUs that they may use. A sleeper waits on the doorbell of its interface, or naps where the network has none; because
 //! clients also wait on words that a plain put changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
 
+use super::doing::What;
 use super::threads::Ctx;
 use crate::report;
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -113,9 +114,10 @@ impl Ctx {
         served
     }
 
-    /// Polls until `done`. Ends the job if this thread is inside a handler, which cannot poll.
+    /// Polls until `done`; `what` says what for in a report. Ends the job if this thread is inside a handler, which cannot
+    /// poll.
     #[inline]
-    pub fn wait_until(self, mut done: impl FnMut() -> bool) {
+    pub fn wait_until(self, what: What, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
         let mut round = 0;
         loop {
@@ -127,7 +129,7 @@ impl Ctx {
                 // A poll serves a limited number of events: there may be more.
                 round = 0;
             } else {
-                self.relax(round);
+                self.relax(round, what, None);
                 round = round.saturating_add(1);
             }
         }
@@ -141,18 +143,19 @@ impl Ctx {
         }
     }
 
-    /// One round of a wait, between two polls: `round` counts from 0.
+    /// One round of a wait, between two polls: `round` counts from 0. `what` and `peer` say what for and from whom in a
+    /// report.
     #[inline]
-    pub fn relax(self, round: u32) {
+    pub fn relax(self, round: u32, what: What, peer: Option<u32>) {
         // Most waits end in the first rounds, of which each is as long as a pause of the processor by itself.
         if round >= EAGER_ROUNDS {
-            self.relax_longer(round);
+            self.relax_longer(round, what, peer);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn relax_longer(self, round: u32) {
+    fn relax_longer(self, round: u32, what: What, peer: Option<u32>) {
         let plan = self.job.waiting.plan();
         if round < plan.spin {
             core::hint::spin_loop();
@@ -162,8 +165,9 @@ impl Ctx {
             return;
         }
         self.job.leave_if_ending();
-        let extension = self.job.conduit.extension();
+        self.slot().doing.waits(round == plan.spin.max(EAGER_ROUNDS), what, peer);
         let round = round - plan.spin;
+        let extension = self.job.conduit.extension();
         if round < plan.then_yield || !plan.then_sleep {
             crate::os::clock::yield_now();
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {

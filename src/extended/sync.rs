@@ -38,7 +38,7 @@ impl Ctx {
     #[inline]
     pub fn wait_op(self, handle: Handle) {
         if !self.op_done(handle) {
-            self.wait_until(|| self.op_done(handle));
+            self.wait_until(&"a sync of a put or get", || self.op_done(handle));
         }
     }
 
@@ -64,7 +64,7 @@ impl Ctx {
     #[inline]
     pub fn wait_ops(self, handles: &mut [Handle], need: Need) {
         if !self.ops_done(handles, need) {
-            self.wait_until(|| self.ops_done(handles, need));
+            self.wait_until(&"a sync of several puts or gets", || self.ops_done(handles, need));
         }
     }
 
@@ -81,7 +81,7 @@ impl Ctx {
     #[inline]
     pub fn wait_implicit(self, which: Which) {
         if !self.implicit_done(which) {
-            self.wait_until(|| self.implicit_done(which));
+            self.wait_until(&"a sync of implicit puts or gets", || self.implicit_done(which));
         }
     }
 

@@ -77,7 +77,7 @@ pub fn wait(job: &'static Job, handle: Handle) -> Value {
     let ctx = job.ctx();
     let mut value = job.ops.sync_value(ctx.thread, handle);
     if value.is_none() {
-        ctx.wait_until(|| {
+        ctx.wait_until(&"a get of a value", || {
             value = job.ops.sync_value(ctx.thread, handle);
             value.is_some() || fault::on("skip_sync")
         });

@@ -122,6 +122,11 @@ impl Run {
             2 => Deed::Pause(Duration::from_millis(random.below(600)), random.below(1000) as usize),
             _ => Deed::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
         };
+        // What srun makes of Ctrl-C depends on how soon it gets round to it.
+        let deed = match (launcher, deed) {
+            (Launcher::SrunPmi2 | Launcher::SrunPmix, Deed::Interrupts(_)) => Deed::Signal(libc::SIGTERM, 0),
+            _ => deed,
+        };
         let victims = if matches!(deed, Deed::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
         let victim = *random.pick(victims);
         let mode = if victim.2 || random.below(2) == 1 { Mode::Par } else { Mode::Seq };

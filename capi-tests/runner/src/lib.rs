@@ -11,6 +11,7 @@
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `killer` | random jobs to which something random happens at a random moment |
+//! | `reports` | what SIGUSR1 to a launcher prints |
 //! | `blow` | what happens to a job from outside |
 //! | `misuse` | the cases of `testbad` |
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
@@ -47,6 +48,7 @@ pub mod mismatch;
 pub mod misuse;
 pub mod network;
 pub mod program;
+pub mod reports;
 pub mod sample;
 pub mod segments;
 pub mod tools;
@@ -95,6 +97,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(exits::cases(seed));
     all.extend(kills::cases());
     all.extend(killer::cases(seed));
+    all.extend(reports::cases());
     all.extend(misuse::cases());
     all.extend(checks::cases());
     all.extend(tools::cases());

@@ -141,6 +141,11 @@ impl Credits {
         }
     }
 
+    /// Credits that we have of this process, if nobody holds the record.
+    pub(super) fn left(&self, node: u32) -> Option<u32> {
+        self.0.as_ref()?.store.glimpse(node).map(|peer| peer.send_credits.into())
+    }
+
     /// Writes what [`Config::credit_stats`] asks for, if it does; allocates nothing and waits for nobody.
     pub(super) fn write_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         match self.0.as_ref().and_then(|policy| policy.store.stats.as_ref()) {

@@ -69,6 +69,19 @@ impl Table {
         table
     }
 
+    /// A copy of a record, if nobody is changing it; for signal handlers, which may have interrupted just that.
+    pub(super) fn glimpse(&self, node: u32) -> Option<Peer> {
+        let record = self.records.get(node as usize)?;
+        // Acquire pairs with the Release of `Held`.
+        if record.held.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let _held = Held(&record.held);
+        // SAFETY: the lock makes this the only access but, in SEQ, that of the code that was interrupted: then the copy,
+        // of plain numbers, may be half old. It is volatile so as not to be moved into that code.
+        Some(unsafe { record.peer.get().read_volatile() })
+    }
+
     #[cfg(test)]
     pub(super) fn nodes(&self) -> usize {
         self.records.len()

@@ -112,7 +112,7 @@ impl<P: Portals> Upcall for Up<'_, P> {
         self.rank().system.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn pause(self, round: u32) {
+    fn pause(self, round: u32, _: Need) {
         match round {
             0..16 => core::hint::spin_loop(),
             16..256 => std::thread::yield_now(),
@@ -188,7 +188,7 @@ impl<P: Portals> World<P> {
             if up.conduit().poll(up) {
                 round = 0;
             } else {
-                up.pause(round);
+                up.pause(round, Need::of(&"a test"));
                 round += 1;
             }
         }

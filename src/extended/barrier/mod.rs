@@ -281,7 +281,7 @@ fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> Result {
         }
     }
     if all.is_none() {
-        ctx.wait_until(|| {
+        ctx.wait_until(&"gasnet_barrier_wait", || {
             all = barrier.arrived();
             all.is_some()
         });

@@ -275,7 +275,7 @@ impl Coll {
             return;
         }
         if !(status.done() && before.is_empty()) {
-            ctx.wait_until(|| status.done() && before.iter().all(|s| s.done()));
+            ctx.wait_until(&"a collective", || status.done() && before.iter().all(|s| s.done()));
         }
     }
 

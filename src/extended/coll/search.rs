@@ -31,7 +31,7 @@ pub unsafe fn search(ctx: Ctx, call: Call, warm: u64, times: u64, work: impl Fn(
             // SAFETY: the caller's promise; synced below.
             let handle = unsafe { coll.initiate(ctx, call, false) };
             work();
-            ctx.wait_until(|| coll.sync(handle));
+            ctx.wait_until(&"a collective", || coll.sync(handle));
         }
         // SAFETY: as above.
         let slowest = unsafe { slowest(ctx, call, clock::now_ns() - start) };

@@ -220,7 +220,7 @@ impl Team {
         self.check_notified(ctx, function, image);
         let mut all = self.arrived(ctx, image);
         if all.is_none() {
-            ctx.wait_until(|| {
+            ctx.wait_until(&"a team's barrier", || {
                 all = self.arrived(ctx, image);
                 all.is_some()
             });
