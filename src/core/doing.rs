@@ -1,7 +1,7 @@
 //! What the threads of this process wait for, told in one line when the launcher asks (SIGUSR1 to it). Written by the cold
 //! rounds of waits, read by a signal handler.
 //!
-//! Invariant: a note is current while its thread goes on to renew it; one that is older than [`FRESH`] is of a wait that
+//! Invariant: a note is current while its thread goes on to renew it; one that is older than half a second is of a wait that
 //! has ended. So the end of a wait costs nothing.
 
 use super::job::Job;
