@@ -14,7 +14,8 @@ use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
 /// Longest sleep where the network has no doorbell.
 const LONGEST_DEAF_NAP_NS: u64 = 100_000;
-/// So many rounds of every wait only poll, about a microsecond in all: what comes at once is seen at once.
+/// So many rounds of a wait only poll, about a microsecond in all: what comes at once is seen at once. On a crowded host whoever
+/// would send it may be waiting for our CPU.
 const EAGER_ROUNDS: u32 = 32;
 
 /// How to wait; the values are those of `GASNET_WAIT_*`.
@@ -34,6 +35,8 @@ pub enum Mode {
 pub struct Waiting {
     mode: AtomicU8,
     crowded: bool,
+    /// So many rounds of a wait only poll.
+    eager: u32,
 }
 
 /// How many rounds are spent in which way.
@@ -47,7 +50,8 @@ impl Waiting {
     /// `crowded`: the processes of this host outnumber its usable CPUs.
     pub fn new(mode: Option<Mode>, crowded: bool) -> Waiting {
         let mode = mode.unwrap_or(if crowded { Mode::SpinBlock } else { Mode::Spin });
-        Waiting { mode: AtomicU8::new(mode as u8), crowded }
+        let eager = if crowded { 1 } else { EAGER_ROUNDS };
+        Waiting { mode: AtomicU8::new(mode as u8), crowded, eager }
     }
 
     /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
@@ -63,7 +67,7 @@ impl Waiting {
                 Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false }
             }
             (m, _) if m == Mode::Block as u8 => Plan { spin: 4, then_yield: 1, then_sleep: true },
-            (_, true) => Plan { spin: 16, then_yield: 8, then_sleep: true },
+            (_, true) => Plan { spin: 1, then_yield: 32, then_sleep: true },
             (_, false) => Plan { spin: 4096, then_yield: 32, then_sleep: true },
         }
     }
@@ -148,7 +152,7 @@ impl Ctx {
     #[inline]
     pub fn relax(self, round: u32, what: What, peer: Option<u32>) {
         // Most waits end in the first rounds, of which each is as long as a pause of the processor by itself.
-        if round >= EAGER_ROUNDS {
+        if round >= self.job.waiting.eager {
             self.relax_longer(round, what, peer);
         }
     }
@@ -165,7 +169,7 @@ impl Ctx {
             return;
         }
         self.job.leave_if_ending();
-        self.slot().doing.waits(round == plan.spin.max(EAGER_ROUNDS), what, peer);
+        self.slot().doing.waits(round == plan.spin.max(self.job.waiting.eager), what, peer);
         let round = round - plan.spin;
         let extension = self.job.conduit.extension();
         if round < plan.then_yield || !plan.then_sleep {
