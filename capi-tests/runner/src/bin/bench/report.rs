@@ -34,6 +34,11 @@ fn ratios(names: &[&str], rounds: &[Vec<Figures>], row: &Row) -> Vec<f64> {
     pairs.filter_map(ratio).collect()
 }
 
+/// Whether a figure asks for being as good as the other: then the median may miss it by a twentieth, if the quartiles reach it.
+fn parity(figure: f64) -> bool {
+    (1.0..=1.05).contains(&figure)
+}
+
 /// The table of all figures to reach: what was measured, the median ratio with its quartiles, and whether it is reached.
 pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
     let mut text = String::from(
@@ -52,8 +57,8 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
             .and_then(|s| s.first().and_then(|f| f.units.get(name).cloned()))
             .unwrap_or_default();
         let (sign, bound, reached) = match row.aim {
-            Aim::AtMost(x) => ("<=", x, median <= x),
-            Aim::AtLeast(x) => (">=", x, median >= x),
+            Aim::AtMost(x) => ("<=", x, median <= x || parity(x) && median <= 1.05 * x && low <= x),
+            Aim::AtLeast(x) => (">=", x, median >= x || parity(x) && 1.05 * median >= x && high >= x),
         };
         let against = if row.other.1 == name {
             row.other.0.to_string()
