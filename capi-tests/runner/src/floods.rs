@@ -224,7 +224,7 @@ impl Overflow {
     fn how(self) -> (&'static [&'static str], u32, &'static str) {
         match self {
             Overflow::Buffers => (&["-k", "M", "-z"], 3, "found no room in the request receive buffers"),
-            Overflow::Events => (&["-k", "S"], 12, "the event queue AM_EQ has overflowed"),
+            Overflow::Events => (&["-k", "S"], 20, "the event queue AM_EQ has overflowed"),
         }
     }
 
