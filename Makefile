@@ -17,7 +17,6 @@
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
-SEED    ?= $(shell date +%s)
 FOR     ?= 120
 CC      ?= cc
 CARGO   ?= cargo

@@ -249,8 +249,8 @@ static void thread_body(int id) {
                 usleep(200000);
                 leave(15);
             }
-            if (me == 0 && id == 1) in_barrier();
-            if (me != 0 && id == 0) polling();
+            if (me == 0 && id == 1 && nodes > 1) in_barrier(); /* one process alone would leave it */
+            if (id == (me == 0 ? 1 : 0)) polling();
             spinning();
             break;
         case 16:
