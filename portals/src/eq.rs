@@ -91,6 +91,14 @@ impl Ring {
         Slots { first: tagged.map_addr(|address| address & !(LINE - 1)), size, ring: PhantomData }
     }
 
+    /// Whether the event with this ticket, which the consumer has come to, is published.
+    #[inline(always)]
+    fn holds(&self, ticket: u64) -> bool {
+        let slots = self.slots();
+        // Acquire: see `ring`.
+        says(slots.at(ticket).control.load(Ordering::Acquire), ticket, slots.size, PUBLISHED)
+    }
+
     /// Asks for the line of the next slot, which the consumer may be looking at, so that it is on its way to
     /// us while we do other things.
     #[inline(always)]
@@ -134,7 +142,7 @@ impl Ring {
         slot.mlength.store(event.mlength, relaxed);
         slot.offset.store(event.offset, relaxed);
         slot.link.store(u64::from(event.link) << 32 | u64::from(event.threshold as u32), relaxed);
-        slot.control.store(control(ticket, own_index, PUBLISHED), Ordering::Release);
+        slot.control.store(control(ticket, slots.size, own_index, PUBLISHED), Ordering::Release);
         crate::fault::point("event.published");
         Some(ticket)
     }
@@ -142,7 +150,7 @@ impl Ring {
     /// A ticket that no event that was posted before this call has reached.
     pub(crate) fn tail(&self) -> u64 {
         let slots = self.slots();
-        ring::tail(|ticket| &slots.at(ticket).control, &self.memo)
+        ring::tail(|ticket| &slots.at(ticket).control, slots.size, &self.memo)
     }
 }
 
@@ -286,11 +294,11 @@ impl Interface {
         let Ok(index) = self.eq_index(eq) else { return false };
         let record = &self.eqs[index as usize];
         let ticket = record.next.load(Ordering::Relaxed);
-        let at = (ticket & record.mask.load(Ordering::Relaxed)) as usize;
+        let mask = record.mask.load(Ordering::Relaxed);
         // SAFETY: the queue is live (`eq_index`), so these are the slots of its ring and their number, written before it was
         // made so; slots stay mapped as long as the interface, and consist of atomics.
-        let slot = unsafe { &*record.slots.load(Ordering::Relaxed).add(at) };
-        !says(slot.control.load(Ordering::Relaxed), ticket, PUBLISHED) && !self.is_framing()
+        let slot = unsafe { &*record.slots.load(Ordering::Relaxed).add((ticket & mask) as usize) };
+        !says(slot.control.load(Ordering::Relaxed), ticket, mask + 1, PUBLISHED) && !self.is_framing()
     }
 
     /// Whether there is such a queue.
@@ -354,8 +362,11 @@ impl Interface {
         if !ring.follow(&self.own.view, cell, owner.next_eq_key) {
             return Err(Error::Fail);
         }
-        for ticket in 0..size {
-            ring.slots().at(ticket).control.store(control(ticket, 0, PUBLISHED), relaxed);
+        // What was never used is zeros, as a new ring must be.
+        if free.is_some() {
+            for ticket in 0..size {
+                ring.slots().at(ticket).control.store(0, relaxed);
+            }
         }
         record.slots.store(ring.slots().first, relaxed);
         record.mask.store(size - 1, relaxed);
@@ -423,8 +434,9 @@ impl Interface {
                 return None;
             }
             let ticket = record.next.load(Ordering::Relaxed);
-            let now = ring.slots().at(ticket).control.load(Ordering::Relaxed);
-            says(now, ticket, RESERVED).then(|| ring::producer(now))
+            let slots = ring.slots();
+            let now = slots.at(ticket).control.load(Ordering::Relaxed);
+            says(now, ticket, slots.size, RESERVED).then(|| ring::producer(now))
         })
     }
 
@@ -433,9 +445,7 @@ impl Interface {
     fn take<R>(&self, index: u32, read: impl FnOnce(&Taken) -> R) -> Option<(Taken, R)> {
         let (record, ring) = (&self.eqs[index as usize], &self.own.rings[index as usize]);
         let ticket = record.next.load(Ordering::Relaxed);
-        // Acquire: see the table above.
-        let now = ring.slots().at(ticket).control.load(Ordering::Acquire);
-        if !says(now, ticket, PUBLISHED) {
+        if !ring.holds(ticket) {
             return None;
         }
         if self.single {
@@ -446,7 +456,7 @@ impl Interface {
         }
         let ticket = record.next.load(Ordering::Relaxed);
         let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
-        let ready = live && says(ring.slots().at(ticket).control.load(Ordering::Acquire), ticket, PUBLISHED);
+        let ready = live && ring.holds(ticket);
         let taken = ready.then(|| self.take_slot(index, record, ring, ticket, read));
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
@@ -668,7 +678,7 @@ mod tests {
         let index = ni.eq_index(eq).unwrap();
         let (record, ring) = (&ni.eqs[index as usize], &ni.own.rings[index as usize]);
         for ticket in [4, 5] {
-            ring.slots().at(ticket).control.store(control(ticket, 0, PUBLISHED), Ordering::Release);
+            ring.slots().at(ticket).control.store(control(ticket, 4, 0, PUBLISHED), Ordering::Release);
         }
         record.consuming.store(true, Ordering::Relaxed);
         let seen = ni.doorbell();
@@ -696,16 +706,16 @@ mod tests {
         let ni = &nodes[0];
         let eq = ni.eq_alloc(4, None).unwrap();
         let slot = ni.own.rings[ni.eq_index(eq).unwrap() as usize].slots().at(4);
-        slot.control.store(control(4, 1, RESERVED), Ordering::Release);
+        slot.control.store(control(4, 4, 1, RESERVED), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
         assert_eq!(ni.blocked_by(), Some(1));
-        slot.control.store(control(4, 0xfffff, RESERVED), Ordering::Release);
+        slot.control.store(control(4, 4, 0xfffff, RESERVED), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
         assert_eq!(ni.blocked_by(), None);
         assert_eq!(ni.peer_state(0xfffff), crate::nal::PeerState::Dead);
-        slot.control.store(control(4, 1, RESERVED), Ordering::Release);
+        slot.control.store(control(4, 4, 1, RESERVED), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
-        slot.control.store(control(4, 1, PUBLISHED), Ordering::Release);
+        slot.control.store(control(4, 4, 1, PUBLISHED), Ordering::Release);
         assert_eq!(ni.blocked_by(), None);
     }
 }

@@ -43,6 +43,7 @@ mod shortcut;
 mod smoke;
 mod types;
 mod wire;
+mod zeroed;
 
 pub use ni::Interface;
 pub use types::*;

@@ -35,6 +35,7 @@ use crate::nal::os;
 use crate::ni::{Interface, OldPieces, Owner};
 use crate::types::md_options::*;
 use crate::types::*;
+use crate::zeroed::Zeros;
 
 /// Where the memory of a descriptor or of a piece lies.
 #[repr(u8)]
@@ -333,6 +334,9 @@ pub(crate) struct MdRecord {
     /// `PTL_UNLINK`.
     pub(crate) unlink: AtomicBool,
 }
+
+// SAFETY: atomics of integers, pointers and a boolean, all of which may be 0.
+unsafe impl Zeros for MdRecord {}
 
 /// The bytes of a descriptor of ours.
 #[derive(Clone, Copy, Debug)]

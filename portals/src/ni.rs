@@ -25,6 +25,7 @@ use crate::nal::{Nal, PeerState, Route, os};
 use crate::shortcut::Shortcuts;
 use crate::types::*;
 use crate::wire::Wire;
+use crate::zeroed::Zeroed;
 
 /// A process whose arena is mapped here.
 #[derive(Debug)]
@@ -120,7 +121,7 @@ pub struct Interface {
     /// Even messages to ourselves need no frames.
     own_mapped: bool,
     pub(crate) own: Peer,
-    pub(crate) mds: Box<[MdRecord]>,
+    pub(crate) mds: Zeroed<MdRecord>,
     pub(crate) eqs: Box<[EqRecord]>,
     /// Peers that have been addressed; null before, and if they are reached in frames only.
     peers: Box<[AtomicPtr<Peer>]>,
@@ -211,7 +212,7 @@ impl Interface {
             framed_before: AtomicBool::new(false),
             own_mapped: nal.route(index) != Route::Wire,
             own: Peer::new(index, view),
-            mds: (0..limits.max_mds).map(|_| MdRecord::default()).collect(),
+            mds: Zeroed::new(limits.max_mds as usize),
             eqs: (0..limits.max_eqs).map(|_| EqRecord::default()).collect(),
             peers: (0..size).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
             headers,
@@ -563,7 +564,7 @@ impl Drop for Interface {
                 drop(unsafe { Box::from_raw(peer) });
             }
         }
-        for record in &self.mds {
+        for record in self.mds.iter() {
             let pieces = record.pieces.load(Ordering::Acquire);
             if !pieces.is_null() {
                 // SAFETY: made by `Box::into_raw` in `md::write`; nobody else uses the interface any more.

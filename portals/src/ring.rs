@@ -1,9 +1,10 @@
 //! A ring of slots in shared memory, filled by many processes and emptied by one: event queues, and inboxes
 //! of frames.
 //!
-//! What goes into a slot is numbered by a ticket. Ticket `t` lives in slot `t mod size`; the first ticket is
-//! `size`, so that every slot begins as "published `t - size`, and consumed". The first word of a slot, its
-//! control, is `ticket mod 2^40` in bits 24-63, the producer's index in 4-23 and a phase in 0-3.
+//! What goes into a slot is numbered by a ticket. Ticket `t` lives in slot `t mod size`, so that a slot's first
+//! word, its control, need only tell the lap, that of the ticket of its first slot: `t - t mod size`, mod 2^40,
+//! is in bits 24-63, the producer's index in 4-23 and a phase in 0-3. The first ticket is `size`, and memory of
+//! zeros says of each slot "published `t - size`", and it counts as consumed: a new ring is not written to.
 //!
 //! A producer finds the first free ticket: it starts from a private hint (a ticket below which all are
 //! claimed), and moves up while it sees slots claimed. It may claim `t` if the consumer has passed `t - size`
@@ -27,20 +28,25 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+pub(crate) const PUBLISHED: u64 = 0;
 pub(crate) const RESERVED: u64 = 1;
-pub(crate) const PUBLISHED: u64 = 2;
-const TICKETS: u64 = (1 << 40) - 1;
 
-/// A control word.
+/// The lap of a ticket, in its place in a control. The shift drops what is beyond 2^40.
 #[inline(always)]
-pub(crate) fn control(ticket: u64, producer: u32, phase: u64) -> u64 {
-    (ticket & TICKETS) << 24 | u64::from(producer & 0xfffff) << 4 | phase
+fn lap(ticket: u64, size: u64) -> u64 {
+    (ticket & size.wrapping_neg()) << 24
 }
 
-/// Whether a control says this of this ticket, whoever the producer is.
+/// A control word. `size` is a power of two, here and below.
 #[inline(always)]
-pub(crate) fn says(control: u64, ticket: u64, phase: u64) -> bool {
-    control & !0xff_fff0 == (ticket & TICKETS) << 24 | phase
+pub(crate) fn control(ticket: u64, size: u64, producer: u32, phase: u64) -> u64 {
+    lap(ticket, size) | u64::from(producer & 0xfffff) << 4 | phase
+}
+
+/// Whether the control of a ticket's slot says this of it, whoever the producer is.
+#[inline(always)]
+pub(crate) fn says(control: u64, ticket: u64, size: u64, phase: u64) -> bool {
+    control & !0xff_fff0 == lap(ticket, size) | phase
 }
 
 /// The producer's index.
@@ -49,11 +55,11 @@ pub(crate) fn producer(control: u64) -> u32 {
     (control >> 4 & 0xfffff) as u32
 }
 
-/// How far the ticket in a control is ahead of `ticket`.
+/// How far the ticket that the control of a ticket's slot tells of is ahead of it.
 #[inline(always)]
-fn ahead(control: u64, ticket: u64) -> i64 {
-    // Both have 40 bits: shift the difference to the top to get its sign right.
-    ((control >> 24).wrapping_sub(ticket) << 24) as i64 >> 24
+fn ahead(control: u64, ticket: u64, size: u64) -> i64 {
+    // The difference is at the top, where it has the right sign.
+    (control & !0xff_ffff).wrapping_sub(lap(ticket, size)) as i64 >> 24
 }
 
 /// What a process remembers of a ring that it produces into. Private; any thread may use it.
@@ -94,7 +100,7 @@ pub(crate) fn claim<'a>(
     loop {
         let word = control_of(ticket);
         let now = word.load(Ordering::Relaxed);
-        if says(now, ticket.wrapping_sub(size), PUBLISHED) {
+        if says(now, ticket.wrapping_sub(size), size, PUBLISHED) {
             // Acquire, both: see the table above.
             if ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
                 let head = head.load(Ordering::Acquire);
@@ -103,7 +109,7 @@ pub(crate) fn claim<'a>(
                     return Err(ticket);
                 }
             }
-            let mine = control(ticket, producer, RESERVED);
+            let mine = control(ticket, size, producer, RESERVED);
             // Acquire keeps the filling of the slot after the claim.
             if word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
@@ -111,7 +117,7 @@ pub(crate) fn claim<'a>(
             }
             continue;
         }
-        let lead = ahead(now, ticket);
+        let lead = ahead(now, ticket, size);
         // Behind: reserved a lap ago and not published yet, so the ring is full (or a peer wrote nonsense, as
         // it must have to make us move on so often).
         if lead < 0 || moves > 1 << 20 {
@@ -130,7 +136,7 @@ pub(crate) fn claim<'a>(
 /// hint: steps that double, then halves.
 #[inline(never)]
 fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> u64 {
-    let claimed = |t: u64| ahead(control_of(t).load(Ordering::Relaxed), t) >= 0;
+    let claimed = |t: u64| ahead(control_of(t).load(Ordering::Relaxed), t, size) >= 0;
     // Everything below `low` is claimed.
     let mut low = ticket;
     let mut step = 1;
@@ -152,11 +158,11 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
 }
 
 /// A ticket that nothing that was claimed before this call has reached.
-pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, memo: &Memo) -> u64 {
+pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, memo: &Memo) -> u64 {
     let mut ticket = memo.hint();
     // So many steps are only taken if a peer wrote nonsense.
     for _ in 0..1 << 20 {
-        let lead = ahead(control_of(ticket).load(Ordering::Acquire), ticket);
+        let lead = ahead(control_of(ticket).load(Ordering::Acquire), ticket, size);
         if lead < 0 {
             break;
         }
@@ -174,8 +180,7 @@ mod tests {
     fn stale_hints_find_the_first_free_ticket() {
         for size in [1u64, 2, 4, 64] {
             for others in 0..300u64 {
-                let slots: Vec<AtomicU64> =
-                    (0..size).map(|t| AtomicU64::new(control(t, 0, PUBLISHED))).collect();
+                let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
                 let of = |t: u64| &slots[(t & (size - 1)) as usize];
                 let (head, theirs, ours) = (AtomicU64::new(size), Memo::default(), Memo::default());
                 theirs.restart(size);
@@ -183,11 +188,11 @@ mod tests {
                 for n in 0..others {
                     let ticket = claim(of, size, &theirs, &head, 1).unwrap();
                     assert_eq!(ticket, size + n);
-                    of(ticket).store(control(ticket, 1, PUBLISHED), Ordering::Release);
+                    of(ticket).store(control(ticket, size, 1, PUBLISHED), Ordering::Release);
                     // The consumer lags by half a ring.
                     head.store((ticket + 1 - size / 2).max(size), Ordering::Release);
                 }
-                assert_eq!(tail(of, &ours), size + others);
+                assert_eq!(tail(of, size, &ours), size + others);
                 assert_eq!(claim(of, size, &ours, &head, 2), Ok(size + others), "{size} {others}");
             }
         }
@@ -201,14 +206,14 @@ mod tests {
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
         let of = |t: u64| &slots[(t & (size - 1)) as usize];
         for t in first - size..first {
-            of(t).store(control(t, 0, PUBLISHED), Ordering::Relaxed);
+            of(t).store(control(t, size, 0, PUBLISHED), Ordering::Relaxed);
         }
         let (head, memo, stale) = (AtomicU64::new(first), Memo::default(), Memo::default());
         memo.restart(first);
         stale.restart(first);
         for n in 0..10 {
             assert_eq!(claim(of, size, &memo, &head, 1), Ok(first + n));
-            of(first + n).store(control(first + n, 1, PUBLISHED), Ordering::Release);
+            of(first + n).store(control(first + n, size, 1, PUBLISHED), Ordering::Release);
             head.store(first + n + 1, Ordering::Release);
         }
         assert_eq!(claim(of, size, &stale, &head, 1), Ok(first + 10));

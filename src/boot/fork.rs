@@ -13,6 +13,9 @@ pub fn start(size: u32) -> Result<Rank, Error> {
     report_many_threads();
     // What the program has printed so far must come out once, not once per process.
     process::flush_stdio();
+    // Asked here once, these are known in every rank.
+    os::memory::total();
+    os::cpu::quota();
     match Supervisor::new(size)?.start()? {
         Role::Rank(seat) => Rank::join(seat),
         Role::Supervisor(supervisor) => os::exit_now(supervisor.watch()),

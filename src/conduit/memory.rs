@@ -11,10 +11,12 @@ use alloc::alloc::{Layout, alloc_zeroed};
 /// Memory that only we read and write.
 pub(super) fn private(bytes: usize) -> Result<*mut u8, Error> {
     let none = Error { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
-    let layout = Layout::from_size_align(bytes.max(1), PAGE).map_err(|_| none)?;
+    // Aligned by us, since an allocator that must align to more than 16 bytes touches all of it to clear it.
+    let layout = bytes.checked_add(PAGE).and_then(|room| Layout::from_size_align(room, 16).ok()).ok_or(none)?;
     // SAFETY: the layout has a size.
     let p = unsafe { alloc_zeroed(layout) };
-    if p.is_null() { Err(none) } else { Ok(p) }
+    // SAFETY: the block is a page longer than what is used of it.
+    if p.is_null() { Err(none) } else { Ok(unsafe { p.add(p.align_offset(PAGE)) }) }
 }
 
 /// Memory that peers target.

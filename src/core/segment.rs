@@ -75,7 +75,7 @@ impl Limits {
     pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> Limits {
         let host = boot.host();
         // An eighth stays for everything that is not a segment.
-        let most = [Some(memory::limits().total()), memory::address_space_left(), limits::file_size()];
+        let most = [Some(memory::total()), memory::address_space_left(), limits::file_size()];
         let most = most.into_iter().flatten().min().unwrap_or(0);
         let share = most / 8 * 7 / u64::from(host.local_size.max(1));
         let page = memory::page_size() as u64;

@@ -60,7 +60,7 @@ fn spared() -> alloc::vec::Vec<i32> {
 
 /// Tells where the segments are mapped, so that a page of them that cannot be had is told as what it is.
 pub fn set_segments(base: *const u8, bytes: usize) {
-    MEMORY_LIMIT.store(memory::limits().total(), Ordering::Relaxed);
+    MEMORY_LIMIT.store(memory::total(), Ordering::Relaxed);
     SEGMENTS_BYTES.store(bytes, Ordering::Relaxed);
     SEGMENTS_BASE.store(base as usize, Ordering::Release);
 }

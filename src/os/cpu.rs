@@ -2,6 +2,7 @@
 //! and by the launcher.
 
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// CPUs that this process may use at a time, at least 1: those of its affinity mask, or fewer if a control group
 /// limits their time (a quota of 1.5 CPUs counts as 2).
@@ -153,8 +154,13 @@ fn parse_list(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// CPU time per time that control groups (version 1 or 2) grant to this process, if they limit it.
+/// CPU time per time that control groups (version 1 or 2) grant to this process, if they limit it; found out once.
 pub fn quota() -> Option<f64> {
+    static QUOTA: OnceLock<Option<f64>> = OnceLock::new();
+    *QUOTA.get_or_init(find_quota)
+}
+
+fn find_quota() -> Option<f64> {
     let v2 = cgroup_files("", "cpu.max")
         .into_iter()
         .filter_map(|f| parse_cpu_max(&std::fs::read_to_string(f).ok()?));
@@ -176,7 +182,8 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
 /// Existing files named `file` of this process's control group and of all groups above it: of the version 1
 /// hierarchy with this controller, or, with an empty `controller`, of version 2.
 pub(crate) fn cgroup_files(controller: &str, file: &str) -> Vec<PathBuf> {
-    let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    static OWN: OnceLock<String> = OnceLock::new();
+    let own = OWN.get_or_init(|| std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
     let Some(path) = own.lines().find_map(|line| group_path(line, controller)) else { return Vec::new() };
     let roots: &[&str] = match controller {
         "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],

@@ -119,26 +119,15 @@ pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
 /// fail.
 ///
 /// # Errors
-/// `OutOfMemory` if the machine or its control group does not have as much memory, with a text that says how much was
-/// asked for and what there is. That is found out by looking, before anything is allocated: the kernel would rather
-/// kill processes than refuse the allocation.
+/// Those of [`look_for`], before anything is allocated: the kernel would rather kill processes than refuse the allocation.
 pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    /// So little is not worth the look.
+    const LITTLE: u64 = 1 << 20;
     if bytes == 0 {
         return Ok(());
     }
-    let l = limits();
-    let too_much = || {
-        let group = l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"));
-        io::Error::new(
-            io::ErrorKind::OutOfMemory,
-            format!(
-                "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{group})",
-                l.available
-            ),
-        )
-    };
-    if bytes > l.available.min(l.total()) {
-        return Err(too_much());
+    if bytes > LITTLE {
+        look_for(bytes)?;
     }
     may_be_long(offset + bytes)?;
     loop {
@@ -150,10 +139,31 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
         let e = io::Error::last_os_error();
         match e.raw_os_error() {
             Some(libc::EINTR) => {}
-            Some(libc::ENOSPC | libc::ENOMEM) => return Err(too_much()),
+            Some(libc::ENOSPC | libc::ENOMEM) => return Err(too_much(bytes, &limits())),
             _ => return Err(e),
         }
     }
+}
+
+/// Whether there are so many bytes now.
+///
+/// # Errors
+/// `OutOfMemory` if the machine or its control group does not have as much memory, with a text that says how much was
+/// asked for and what there is.
+pub fn look_for(bytes: u64) -> io::Result<()> {
+    let l = limits();
+    if bytes > l.available.min(l.total()) { Err(too_much(bytes, &l)) } else { Ok(()) }
+}
+
+fn too_much(bytes: u64, l: &Limits) -> io::Error {
+    let group = l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"));
+    io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        format!(
+            "cannot allocate {bytes} bytes of shared memory ({} bytes are available on this machine{group})",
+            l.available
+        ),
+    )
 }
 
 /// A mapped range of memory; unmapped when dropped.
@@ -247,22 +257,37 @@ impl Limits {
 
 /// The limits of now.
 pub fn limits() -> Limits {
-    // SAFETY: plain query.
-    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64;
-    let physical = pages * page_size() as u64;
+    let (physical, cgroup) = fixed();
     let available = std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| parse_available(&text))
         .map_or(physical, |n| n.min(physical));
-    let v2 = cgroup_files("", "memory.max");
-    let v1 = cgroup_files("memory", "memory.limit_in_bytes");
-    let cgroup = v2
-        .iter()
-        .chain(&v1)
-        .filter_map(|f| std::fs::read_to_string(f).ok()?.trim().parse::<u64>().ok())
-        .min()
-        .filter(|&c| c < physical);
     Limits { physical, available, cgroup }
+}
+
+/// [`Limits::total`], which takes no time when it has been asked for before, by a process that forked this one too.
+pub fn total() -> u64 {
+    let (physical, cgroup) = fixed();
+    Limits { physical, available: physical, cgroup }.total()
+}
+
+/// [`Limits::physical`] and [`Limits::cgroup`].
+fn fixed() -> (u64, Option<u64>) {
+    static FIXED: OnceLock<(u64, Option<u64>)> = OnceLock::new();
+    *FIXED.get_or_init(|| {
+        // SAFETY: plain query.
+        let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64;
+        let physical = pages * page_size() as u64;
+        let v2 = cgroup_files("", "memory.max");
+        let v1 = cgroup_files("memory", "memory.limit_in_bytes");
+        let cgroup = v2
+            .iter()
+            .chain(&v1)
+            .filter_map(|f| std::fs::read_to_string(f).ok()?.trim().parse::<u64>().ok())
+            .min()
+            .filter(|&c| c < physical);
+        (physical, cgroup)
+    })
 }
 
 /// Address space that this process may still map, in bytes; `None` if that is not limited.

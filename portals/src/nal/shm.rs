@@ -1,7 +1,8 @@
 //! A fabric of processes of one host that share one memory file.
 //!
-//! The file has one part per process: its arena, then its inbox. Each process reserves its own part, so that
-//! running out of memory is an error of [`Fabric::join`] rather than a signal later, and maps the whole.
+//! The file has one part per process: its arena, then its inbox. Each process maps the whole. As with any memory
+//! of a process, the system gives pages when they are first touched, and most never are; a caller that wants to
+//! know beforehand whether there is enough asks the system.
 //!
 //! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach cannot reach. All
 //! peers share it, so that its size does not grow with the job. A producer that dies or stops while it holds
@@ -56,8 +57,7 @@ pub enum AttachPolicy {
 /// What [`Fabric::join`] needs.
 #[derive(Debug)]
 pub struct FabricSpec {
-    /// The memory file that all processes of the fabric share; empty at first, each process reserves its own
-    /// part.
+    /// The memory file that all processes of the fabric share; empty at first.
     pub arena: OwnedFd,
     /// Our number.
     pub index: u32,
@@ -112,8 +112,8 @@ fn may_be_long(bytes: usize) -> io::Result<()> {
 }
 
 impl Fabric {
-    /// Reserves our part of the file and maps the whole of it. Peers may be addressed once they have opened
-    /// their interfaces ([`crate::Interface::shm`]); the caller arranges for a barrier after that.
+    /// Maps the file. Peers may be addressed once they have opened their interfaces
+    /// ([`crate::Interface::shm`]); the caller arranges for a barrier after that.
     pub fn join(spec: FabricSpec) -> io::Result<Fabric> {
         // SAFETY: has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
@@ -126,19 +126,10 @@ impl Fabric {
         }
         let file = spec.arena.as_raw_fd();
         may_be_long(total)?;
-        // All agree on the length, so it does not matter who comes first; a part that its owner has not
-        // reserved yet reads as zeros. SAFETY: these calls touch no memory of ours.
-        unsafe {
-            if libc::ftruncate(file, total as libc::off_t) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let start = (part * spec.index as usize) as libc::off_t;
-            while libc::fallocate(file, 0, start, part as libc::off_t) != 0 {
-                let error = io::Error::last_os_error();
-                if error.kind() != io::ErrorKind::Interrupted {
-                    return Err(error);
-                }
-            }
+        // All agree on the length, so it does not matter who comes first; what nobody has written reads as
+        // zeros. SAFETY: the call touches no memory of ours.
+        if unsafe { libc::ftruncate(file, total as libc::off_t) } != 0 {
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: a new mapping, wherever the system likes.
         let base = unsafe {
@@ -156,9 +147,6 @@ impl Fabric {
         let next = AtomicU64::new(FRAMES);
         let fabric = Fabric { base, bytes, next, memos, index, size, nid, jid, attach };
         // Peers look at it when our interface is open, which is later.
-        for ticket in 0..FRAMES {
-            fabric.control_of(index, ticket).store(control(ticket, 0, PUBLISHED), Ordering::Relaxed);
-        }
         fabric.head_of(index).store(FRAMES, Ordering::Relaxed);
         Ok(fabric)
     }
@@ -263,7 +251,7 @@ unsafe impl Nal for Fabric {
     fn blocked_by(&self) -> Option<u32> {
         let next = self.next.load(Ordering::Relaxed);
         let now = self.control_of(self.index, next).load(Ordering::Relaxed);
-        says(now, next, RESERVED).then(|| ring::producer(now))
+        says(now, next, FRAMES, RESERVED).then(|| ring::producer(now))
     }
 
     fn max_frame(&self) -> usize {
@@ -282,7 +270,7 @@ unsafe impl Nal for Fabric {
         self.length_of(peer, ticket).store(frame.len() as u64, Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
         unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len()) };
-        self.control_of(peer, ticket).store(control(ticket, self.index, PUBLISHED), Ordering::Release);
+        self.control_of(peer, ticket).store(control(ticket, FRAMES, self.index, PUBLISHED), Ordering::Release);
         // Release: who sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
         true
@@ -306,8 +294,8 @@ unsafe impl Nal for Fabric {
             // Acquire: see `ring`.
             let now = self.control_of(self.index, next).load(Ordering::Acquire);
             let sender = ring::producer(now);
-            if !says(now, next, PUBLISHED) {
-                if says(now, next, RESERVED) {
+            if !says(now, next, FRAMES, PUBLISHED) {
+                if says(now, next, FRAMES, RESERVED) {
                     // Frames behind it may have raised the flag that we have just lowered.
                     self.flag_of(self.index).store(1, Ordering::Relaxed);
                 }
@@ -355,12 +343,12 @@ mod tests {
         let (owner, sender) = (join(0), join(1));
         owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
         let slow = owner.control_of(0, FRAMES);
-        slow.store(control(FRAMES, 1, RESERVED), Ordering::Release);
+        slow.store(control(FRAMES, FRAMES, 1, RESERVED), Ordering::Release);
         assert!(sender.send(0, b"fast"));
         assert!(owner.has_frames());
         owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
-        slow.store(control(FRAMES, 1, PUBLISHED), Ordering::Release);
+        slow.store(control(FRAMES, FRAMES, 1, PUBLISHED), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
         owner.receive(9, &mut |_, _| taken += 1);

@@ -8,6 +8,7 @@ use super::{
     Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, OpenError, Place, Portals, ProcessId,
 };
 use crate::conduit::Config;
+use crate::os::memory;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MeHandle, NiFail, THRESH_INF, Unlink,
@@ -33,16 +34,22 @@ impl Emulation {
     /// # Errors
     /// There is no memory for the arena.
     pub fn open(arena: OwnedFd, index: u32, size: u32, config: &Config) -> Result<Emulation, OpenError> {
+        let bytes = arena_bytes(config);
+        let no_arena = |e| OpenError(format!("no arena for Portals: {e}"));
+        // Arenas get their pages when they are first touched, and then the kernel would kill for want of some.
+        if index == 0 {
+            memory::look_for(bytes as u64 * u64::from(size)).map_err(no_arena)?;
+        }
         let spec = FabricSpec {
             arena,
             index,
             size,
-            bytes: arena_bytes(config),
+            bytes,
             nid: 0,
             jid: 0,
             attach: AttachPolicy::Allowed,
         };
-        let fabric = Fabric::join(spec).map_err(|e| OpenError(format!("no arena for Portals: {e}")))?;
+        let fabric = Fabric::join(spec).map_err(no_arena)?;
         Self::over(Interface::shm(fabric, Some(limits(config))), config).map_err(|e| OpenError(e.to_string()))
     }
 
