@@ -7,6 +7,9 @@ use super::sync;
 use super::{Conduit, Need, Upcall};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+/// Most polls of SAFE_EQ after a wait.
+const CATCH_UP_POLLS: u32 = 32;
+
 /// What the conduit knows of a calling thread.
 pub(super) struct Thread {
     /// Puts and Longs of this thread whose source is not yet reusable; any thread may take one off.
@@ -78,7 +81,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Waits with full polls until `attempt` gives something.
+    /// Waits with full polls until `attempt` gives something, and then takes in what else has come: whoever has to wait
+    /// here sends without polling, and would have to wait again after as many requests as one poll has brought back.
     #[inline]
     pub(super) fn wait_full<U: Upcall, T>(
         &self,
@@ -88,7 +92,21 @@ impl<P: Portals> Conduit<P> {
     ) -> T {
         match attempt() {
             Some(x) => x,
-            None => self.wait_longer(up, need, attempt, || self.poll(up)),
+            None => {
+                let x = self.wait_longer(up, need, attempt, || self.poll(up));
+                self.catch_up(up);
+                x
+            }
+        }
+    }
+
+    /// Serves what is in SAFE_EQ, up to so many polls of it.
+    #[cold]
+    #[inline(never)]
+    fn catch_up<U: Upcall>(&self, up: U) {
+        let polls = (0..CATCH_UP_POLLS).take_while(|_| self.poll_safe(up)).count();
+        if polls != 0 {
+            self.wake_threads();
         }
     }
 
