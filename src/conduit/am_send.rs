@@ -13,11 +13,12 @@
 
 use super::credits::{self, Taken};
 use super::match_bits::{self, Am, Form, REPLY_LID, Target};
-use super::portals::{Portals, ProcessId};
+use super::portals::Portals;
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Need, Outgoing, ReplyToken, Upcall};
 use crate::fault;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Largest Medium: what a chunk holds beside the most arguments.
@@ -88,8 +89,6 @@ impl<P: Portals> Conduit<P> {
         };
         let chunk = self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take());
         let offset = chunk as usize * CHUNK;
-        // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
-        unsafe { write_body(self.reqsb.at(chunk), form, m) };
         let length = if form == Form::Unpacked {
             // SAFETY: as the caller vouches.
             unsafe { self.data_of_request(up, node, m, offset as u32) };
@@ -110,8 +109,17 @@ impl<P: Portals> Conduit<P> {
         let (bits, data) = header.pack();
         if !(fault::on("drop_am") && every_64th()) {
             let (to, bytes) = (self.peers[node as usize], len.next_multiple_of(8));
-            // SAFETY: the chunk is ours, and longer than that.
-            if !unsafe { self.send_at_once(self.reqsb.at(chunk), bytes, to, bits, 0, data) } {
+            let mut staged = Staged([MaybeUninit::uninit(); CHUNK]);
+            // SAFETY: `form` keeps the message within a chunk, and the payload is readable.
+            let gone = self.config.at_once
+                && unsafe {
+                    write_body(staged.0.as_mut_ptr().cast(), form, m);
+                    let from = staged.0.as_ptr().cast();
+                    self.portals.put_at_once(from, bytes, to, self.config.pt_am, bits, 0, data)
+                };
+            if !gone {
+                // SAFETY: as above, and the chunk is ours.
+                unsafe { write_body(self.reqsb.at(chunk), form, m) };
                 self.portals
                     .put(self.reqsb.silent, offset, bytes, false, to, self.config.pt_am, bits, 0, data)
                     .unwrap_or_else(|e| broken(e));
@@ -120,26 +128,6 @@ impl<P: Portals> Conduit<P> {
         if form == Form::Unpacked && !m.source_stays {
             self.wait_local(up);
         }
-    }
-
-    /// Sends `len` bytes to the portal of active messages of `to` within the call, if that is possible; false, and nothing done,
-    /// otherwise.
-    ///
-    /// # Safety
-    /// `from` must be readable for `len` bytes.
-    #[inline]
-    unsafe fn send_at_once(
-        &self,
-        from: *const u8,
-        len: usize,
-        to: ProcessId,
-        bits: u64,
-        at: usize,
-        data: u64,
-    ) -> bool {
-        // SAFETY: as the caller vouches.
-        self.config.at_once
-            && unsafe { self.portals.put_at_once(from, len, to, self.config.pt_am, bits, at, data) }
     }
 
     /// Waits for the credits of a request. A packed Long that cannot be sent goes as two messages if that needs fewer.
@@ -297,8 +285,11 @@ impl<P: Portals> Conduit<P> {
         };
         let (bits, data) = header.pack();
         let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
+        let from = self.rplsb.at(chunk);
         // SAFETY: the chunk is ours, and longer than that.
-        if !unsafe { self.send_at_once(self.rplsb.at(chunk), len, to, bits, at, data) } {
+        let gone = self.config.at_once
+            && unsafe { self.portals.put_at_once(from, len, to, self.config.pt_am, bits, at, data) };
+        if !gone {
             let (md, from) = if len == 0 {
                 (self.reqsb.silent, 0)
             } else {
@@ -320,28 +311,39 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
+/// A request that is to leave within the call. It is put together on the stack, which is in our cache: the lines of its chunk are in
+/// that of the peer whose reply came there last.
+#[repr(align(64))]
+struct Staged([MaybeUninit<u8>; CHUNK]);
+
 /// Credits that a request uses: its header's, and one for the event of a Long's data.
 #[inline]
 fn credits_for(form: Form, len: usize) -> u32 {
     credits::needed(len) + u32::from(form == Form::Unpacked)
 }
 
-/// Writes the arguments, and what follows them in this form, at `to`.
+/// Writes the arguments, and what follows them in this form, at `to`; padding is zero.
 ///
 /// # Safety
-/// `to` is 8-byte aligned and has room for the message; the payload is readable.
+/// `to` is 8-byte aligned and has room for the message and its padding; the payload is readable.
 #[inline]
 unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
     // SAFETY: there is room for it all, as the caller says, and neither arguments nor payload lie in a chunk that the
-    // caller has just taken.
+    // caller has just taken, or on its stack.
     unsafe {
-        core::ptr::copy_nonoverlapping(m.args.as_ptr(), to.cast::<i32>(), m.args.len());
-        let mut to = to.add(args_bytes(m.args.len()));
+        let mut to = to;
+        if !m.args.is_empty() {
+            let args = args_bytes(m.args.len());
+            to.add(args - 8).cast::<u64>().write(0);
+            core::ptr::copy_nonoverlapping(m.args.as_ptr(), to.cast::<i32>(), m.args.len());
+            to = to.add(args);
+        }
         if form == Form::Packed {
             to.cast::<u64>().write(m.dest as u64);
             to = to.add(ADDRESS);
         }
         if form != Form::Unpacked && form != Form::Short && m.nbytes != 0 {
+            to.add((m.nbytes - 1) & !7).cast::<u64>().write(0);
             core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
         }
     }

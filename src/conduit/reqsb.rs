@@ -6,7 +6,8 @@
 //! of a chunk touches its bytes and its [`Record`]; he passes it on through the event that ends his hold.
 //!
 //! Requests leave through a second descriptor of the same memory that has no events: the reply says that they have left. A SEND
-//! event of our own would only stand in the queue before the reply, in a line that the peer is about to write.
+//! event of our own would only stand in the queue before the reply, in a line that the peer is about to write. A request that the
+//! network sends within the call does not even write to its chunk, which then waits for the reply only.
 
 use super::CHUNK;
 use super::match_bits::{IGNORE, Target};

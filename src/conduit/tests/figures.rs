@@ -120,6 +120,32 @@ fn events_of_a_poll() {
     }
 }
 
+/// A request that had to wait, for credits or for a chunk, takes in all that has come meanwhile, not as little as one poll serves.
+#[test]
+fn a_wait_takes_in_what_has_come() {
+    for (credits, chunks) in [(8, 16), (16, 8)] {
+        let world = pair(|c| {
+            (c.sb_chunks, c.safe_limit, c.at_once) = (chunks, 2, false);
+            c.share_credits(Some(credits), Some(0), None);
+        });
+        let (me, other) = (up(&world, 0), up(&world, 1));
+        for n in 1..=9 {
+            // SAFETY: outside of handlers.
+            unsafe { traffic::send_medium(me, 1, &[]) };
+            if n == 8 {
+                while other.rank().requests.load(Ordering::Relaxed) < 8 {
+                    other.conduit().poll(other);
+                }
+            }
+        }
+        // Of the nine only the last is under way.
+        let c = me.conduit();
+        assert_eq!((c.credits.peers()[1].send_inuse, c.reqsb.left()), (1, chunks - 1));
+        assert_eq!(c.stats.credit_stalls.load(Ordering::Relaxed), u64::from(credits == 8));
+        settle(&world);
+    }
+}
+
 #[test]
 fn credits_and_bank_are_as_said() {
     let world = pair(|c| c.share_credits(Some(11), Some(23), None));
