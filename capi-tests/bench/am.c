@@ -1,5 +1,6 @@
 /* am: active messages. Round trips of Short, Medium and Long by size between process 0 and the last process; floods of
- * requests whose handlers reply, and of requests without a reply; round trips and floods between all pairs.
+ * requests whose handlers reply, the same with at most so many unanswered, and floods of requests without a reply; round
+ * trips and floods between all pairs.
  *
  * usage: am [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
@@ -116,6 +117,17 @@ static void flood_long(size_t n, long times) {
     GASNET_BLOCKUNTIL(back == times);
 }
 
+/* A program that never has more than a window of requests unanswered. */
+static void window_medium(size_t n, long times) {
+    long i;
+    back = 0;
+    for (i = 0; i < times; i++) {
+        GASNET_BLOCKUNTIL(i - back < BENCH_WINDOW);
+        gasnet_AMRequestMedium0(peer, H_MEDIUM, local, n);
+    }
+    GASNET_BLOCKUNTIL(back == times);
+}
+
 /* Requests to each of the other processes, all in turn. */
 static void flood_pairs(size_t n, long times) {
     long t;
@@ -198,6 +210,7 @@ int main(int argc, char **argv) {
     once("short_flood", "Requests/s", flood_short, 1);
     sizes("medium_flood", "Requests/s", flood_medium, medium, 1);
     sizes("long_flood", "Requests/s", flood_long, longest, 1);
+    sizes("medium_window", "Requests/s", window_medium, medium, 1);
     once("short_one_way", "Requests/s", way_short, 1);
     sizes("medium_one_way", "Requests/s", way_medium, medium, 1);
     sizes("long_one_way", "Requests/s", way_long, longest, 1);

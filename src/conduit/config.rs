@@ -194,7 +194,7 @@ impl Config {
     }
 
     /// Buffers beyond those that the credits fill: one whose last message a handler is busy with, and in a process
-    /// with threads another, so that one slow handler does not stop the rest.
+    /// with threads another, so that one slow handler does not stop the rest, if GASNET_PORTAL_AMRECV_SPACE has room for it.
     fn spare_buffers(&self) -> u64 {
         if self.par() { 2 } else { 1 }
     }

@@ -89,7 +89,7 @@ impl Limits {
                 ("NUM_TMPMD", "2"),
                 ("AT_ONCE", "0"),
             ],
-            Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("BANKED_CREDITS", "0")],
+            Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("AMRECV_SPACE", "4M")],
             Limits::Default => &[],
         };
         set.iter().map(|(name, value)| (*name, value.to_string())).collect()

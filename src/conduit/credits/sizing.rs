@@ -65,7 +65,7 @@ pub struct Wish {
     pub chunk: usize,
     /// Chunks of a receive buffer.
     pub buffer_chunks: usize,
-    /// Buffers beyond those that the credits fill.
+    /// Buffers beyond those that the credits fill; a space that has no room for more has one.
     pub spares: u64,
     /// Credits of each process, if it is said.
     pub each: Option<u64>,
@@ -133,8 +133,11 @@ impl Wish {
         let mut each = self.each.unwrap_or(table_each.min(self.most_each)).max(least);
         let wanted = each * self.nodes + self.bank.unwrap_or(table_bank);
         let mut buffers = wanted.div_ceil(per_buffer);
+        let mut spares = self.spares;
         if let (Some(space), false) = (self.space, self.each.is_some() && self.bank.is_some()) {
-            buffers = (space / self.buffer_bytes()).saturating_sub(self.spares).max(1);
+            let fit = space / self.buffer_bytes();
+            spares = spares.min(fit.saturating_sub(1)).max(1);
+            buffers = fit.saturating_sub(spares).max(1);
         }
         let total = buffers * per_buffer;
         if self.each.is_none() && each * self.nodes > total {
@@ -144,7 +147,7 @@ impl Wish {
             let buffers = (each * self.nodes).div_ceil(per_buffer) + self.spares;
             return Err(TooSmall { each, total, bytes: buffers * self.buffer_bytes() });
         }
-        let buffers = buffers + self.spares;
+        let buffers = buffers + spares;
         let rest = total - each * self.nodes;
         Ok(match (self.dynamic, self.each) {
             (true, _) => Share {
@@ -212,6 +215,9 @@ mod tests {
         // 8 MiB are four buffers, two of them spare.
         let space = Wish { space: Some(8 << 20), ..fixed };
         assert_eq!(space.share().map(|s| (s.buffers, s.total(5))), Ok((4, 2 * 8184)));
+        // The least space has one spare, however many are wanted.
+        let least = Wish { space: Some(4 << 20), ..fixed };
+        assert_eq!(least.share().map(|s| (s.buffers, s.total(5))), Ok((2, 8184)));
         // Both credit figures win over the space, and are kept to.
         let both = Wish { each: Some(10), bank: Some(10), space: Some(8 << 20), ..WISH };
         assert_eq!(both.share(), Ok(Share { each: 10, extra: 0, bank: 10, buffers: 2 }));
