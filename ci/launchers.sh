@@ -50,7 +50,8 @@ any)
     ;;
 hydra)
     need mpich mpiexec.hydra
-    timeout 60 mpiexec.hydra -n 2 true || cannot "mpiexec.hydra cannot run true"
+    # What ends at once it may not survive.
+    timeout 60 mpiexec.hydra -n 2 sleep 0.3 || cannot "mpiexec.hydra cannot run sleep"
     "$@"
     exit
     ;;

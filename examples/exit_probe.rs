@@ -7,6 +7,7 @@
 //!   thread while the first spins) `alarm:N` (gasnet_exit in a SIGALRM handler that interrupts printing) `exchange`
 //!   (check an exchange, then return 0) `nap` (1 if a sleep after a barrier is cut short) `orphan:N` (leave a forked child behind that sleeps, then gasnet_exit)
 //!   `childexit:N` (a forked child exits with N; later the rank returns 0) `late:N` (before joining: exit N)
+//!   `command:N` (runs the command in PROBE_COMMAND, which is to succeed, then gasnet_exit)
 //! * others: `barrier` `poll` `spin` `sleep` `masked` (spin with all signals blocked) `stop` (SIGSTOP itself)
 //!   `finish` (print another line 50 ms after the first exit, then return 0)
 //!
@@ -144,6 +145,13 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
                 clock::sleep_ns(20_000_000_000);
                 gasnet::os::exit_now(0);
             }
+            exit::exit(code())
+        }
+        "command" => {
+            let command = std::ffi::CString::new(std::env::var("PROBE_COMMAND").unwrap()).unwrap();
+            // SAFETY: a NUL-terminated text.
+            assert_eq!(unsafe { libc::system(command.as_ptr()) }, 0, "{command:?}");
+            assert!(boot.control().decision().is_none(), "the command has ended the job");
             exit::exit(code())
         }
         // A client's sleep after a barrier lasts as long as it says.

@@ -52,7 +52,7 @@ const TB: u64 = 1 << 40;
 pub const TABLE: &[Var] = &[
     var(
         "GASNET_PSHM_NODES",
-        Kind::Int(0, 4096),
+        Kind::Int(0, crate::boot::MOST_RANKS as i64),
         "1",
         "number of processes that gasnet_init forks when no launcher started the job; 0 is 1",
     ),
@@ -69,6 +69,19 @@ pub const TABLE: &[Var] = &[
         "300",
         "seconds after the first process within which all must have called gasnet_init; 0 for any time",
     ),
+    var(
+        "GASNET_SSH_NODEFILE",
+        Kind::Text,
+        "",
+        "file that names a machine in each line; gasnetrun, which does not reach other machines yet, refuses one that is not this",
+    ),
+    var(
+        "GASNET_SSH_SERVERS",
+        Kind::Text,
+        "",
+        "names of machines, as in GASNET_SSH_NODEFILE, with blanks or commas between; has no effect if that is set",
+    ),
+    var("GASNET_NODEFILE", Kind::Text, "", "as GASNET_SSH_NODEFILE, if neither of those two is set"),
     var(
         "GASNET_SUPERNODE_MAXSIZE",
         Kind::Int(0, i64::MAX),

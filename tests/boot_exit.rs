@@ -200,6 +200,13 @@ fn children_of_ranks_do_not_count() {
 }
 
 #[test]
+fn programs_of_ranks_are_jobs_of_their_own() {
+    for launcher in BOTH {
+        jobs::programs_of_ranks(launcher);
+    }
+}
+
+#[test]
 fn threads_and_interrupting_handlers() {
     for launcher in BOTH {
         run(launcher, 2, &["1", "thread:14", "poll"]).gives(14);
@@ -279,7 +286,16 @@ fn bad_usage_is_told() {
         (&["-n", "2", "-spawner=rsh", "true"], "-spawner=rsh is not known"),
         (&["-n", "2", "-spawner", "ssh", "true"], "does not reach other machines"),
         (&["-n", "2", "-spawner"], "missing argument for option '-spawner'"),
-        (&["-n", "5000", "true"], "-n 5000 is not a number from 1"),
+        (&["-n", "4097", "true"], "-n 4097 is not a number from 1 to 4096"),
+        (&["-n", "2", "-N", "0", "true"], "-N 0 is not a number"),
+        (&["-n", "2", "-c", "many", "true"], "-c many is not a number"),
+        (&["-n", "2", "-x", "true"], "the option -x is not known"),
+        (&["-n", "2", "-verbose", "true"], "the option -verbose is not known"),
+        (&["-n", "2", "-bind", "core", "true"], "the option -bind is not known"),
+        (&["-n", "2", "-hostfile", "hosts", "true"], "the option -hostfile is not known"),
+        (&["-n", "2", "-H", "hosts", "true"], "the option -H is not known"),
+        (&["-n", "2", "--prefix=3", "true"], "unexpected argument for option '--prefix'"),
+        (&["-n", "2", "--", "-v"], "-v cannot be run"),
     ];
     for (args, text) in cases {
         let o = Command::new(gasnetrun()).args(*args).stdin(Stdio::null()).output().unwrap();
@@ -288,6 +304,29 @@ fn bad_usage_is_told() {
         assert!(err.contains(text), "{args:?}: {err}");
         assert_eq!(err.lines().count(), 2, "one line of cause, one of remedy: {err}");
     }
+    // Other machines.
+    std::fs::write(&plain, "# two\nlocalhost\n192.0.2.1 slots=4\n").unwrap();
+    let plain_name = plain.to_str().unwrap();
+    for (name, value, text) in [
+        (
+            "GASNET_SSH_SERVERS",
+            "localhost,no-such-machine.invalid",
+            "no-such-machine.invalid, which is not known",
+        ),
+        ("GASNET_SSH_NODEFILE", plain_name, "192.0.2.1, but this library does not reach other machines"),
+        ("GASNET_NODEFILE", "/no/such/file", "GASNET_NODEFILE=/no/such/file cannot be read"),
+    ] {
+        let o = Command::new(gasnetrun()).args(["-n", "2", "true"]).env(name, value).output().unwrap();
+        let err = String::from_utf8_lossy(&o.stderr);
+        assert_eq!(o.status.code(), Some(1), "{name}={value}");
+        assert!(
+            err.contains(text) && err.lines().count() == 2 && err.contains(&format!("unset {name}")),
+            "{err}"
+        );
+    }
+    let o =
+        Command::new(gasnetrun()).args(["-n", "2", "true"]).env("GASNET_SSH_SERVERS", "localhost").status();
+    assert!(o.unwrap().success());
     // A program that looks like one and is none.
     std::fs::write(&plain, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -332,6 +371,7 @@ fn options_of_gasnetrun() {
         assert!(dry(options).contains("3 processes on this machine"), "{options:?}");
     }
     assert_eq!(dry(&["-n", "2", "-spawner=mpi"]), "gasnetrun: mpirun -np 2 prog 'a b'");
+    assert!(dry(&["-n", "2", "-E", "PATH,PROBE_NOT_SET"]).starts_with("*** gasnetrun: -E PROBE_NOT_SET: "));
     assert_eq!(dry(&["-n", "2", "-N", "1", "-spawner", "pmi"]), "gasnetrun: go 2% -m 1 prog -- 'a b'");
 
     let script = r#"printf 'one\n\ntwo'; echo three >&2; exit 3"#;

@@ -6,7 +6,7 @@
 mod jobs;
 
 use jobs::Launcher::{self, Hydra, OpenMpi, Slurm};
-use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn, start};
+use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn};
 use std::time::Duration;
 
 /// Processes of ours are gone that soon after the first exit; the rest of a job's time is the launcher's.
@@ -33,10 +33,7 @@ fn codes(launcher: Launcher) {
 }
 
 fn one_leaves(launcher: Launcher) {
-    let mark = new_mark();
-    let mut c = foreign(launcher, 2);
-    c.args(["sh", "-c", "exit 5"]);
-    let bare = spawn(c, mark, "exit 5".into()).finish();
+    let bare = scripted(launcher, &[], "exit 5");
     bare.gives(5);
     let rests: &[&str] = if all() { &["barrier", "spin", "poll", "sleep"] } else { &["barrier", "spin"] };
     for rest in rests {
@@ -71,18 +68,50 @@ fn exchanges(launcher: Launcher) {
     }
 }
 
-/// A launcher that starts several processes, each of which would be a job of one.
-fn singletons(launcher: Launcher) {
-    let o = start(launcher, 2, &["all", "return:0", "-"], &[("GASNET_SPAWN_CONTROL", "ALONE")]).finish();
-    o.gives(0);
-    assert_eq!(o.out.matches("rank 0 runs").count(), 2, "{o:#?}");
+/// MPICH's mpiexec loses what processes print, and itself to SIGPIPE, where they end within a few milliseconds.
+const LINGER: &str = "sleep 0.3;";
+
+/// What two processes tell before they fail that run this script, in which $0 is the probe. They tell it to a file, since
+/// a launcher of which a process fails while another still speaks PMI may fail before it has passed everything on.
+fn refused(launcher: Launcher, options: &[&str], script: &str) -> String {
+    let file = std::env::temp_dir().join(format!("launchers-{}", new_mark()));
+    let o = scripted(launcher, options, &format!("exec 2>>{}; {script}", file.display()));
+    assert_ne!(o.code, 0, "{o:#?}");
+    let told = std::fs::read_to_string(&file).expect("what was told");
+    std::fs::remove_file(&file).expect("the file can be removed");
+    told
+}
+
+/// Two processes run this script, in which $0 is the probe.
+fn scripted(launcher: Launcher, options: &[&str], script: &str) -> jobs::Outcome {
     let mark = new_mark();
     let mut c = foreign(launcher, 2);
-    c.args(["env", "-u", "PMI_FD", "-u", "PMIX_NAMESPACE"]).arg(probe()).args(["all", "return:0", "-"]);
-    c.env("PROBE_MARK", &mark);
-    let o = spawn(c, mark, "without the launcher's offer".into()).finish();
-    assert_ne!(o.code, 0, "{o:#?}");
-    o.says("offers this one no way to find the others").says("GASNET_SPAWN_CONTROL=ALONE");
+    c.args(options).args(["sh", "-c", &format!("{LINGER} {script}")]).arg(probe()).env("PROBE_MARK", &mark);
+    spawn(c, mark, script.to_string()).finish()
+}
+
+/// A launcher that starts several processes, each of which would be a job of one.
+fn singletons(launcher: Launcher) {
+    let run = "\"$0\" all return:0 -";
+    let o = scripted(launcher, &[], &format!("GASNET_SPAWN_CONTROL=ALONE {run}"));
+    o.gives(0);
+    assert_eq!(o.out.matches("rank 0 runs").count(), 2, "{o:#?}");
+    let says = |told: &str, words: [&str; 2]| {
+        assert!(words.iter().all(|w| told.contains(w)), "{words:?} in {told}");
+    };
+    let none = "offers this one no way to find the others";
+    let told = refused(launcher, &[], &format!("unset PMI_FD PMIX_NAMESPACE; {run}"));
+    says(&told, [none, "GASNET_SPAWN_CONTROL=ALONE"]);
+    if launcher == Hydra {
+        says(&refused(launcher, &["-pmi-port"], run), [none, "without -pmi-port"]);
+    }
+    if launcher != OpenMpi {
+        // The second program in each process finds that the launcher has hung up.
+        let told = refused(launcher, &[], &format!("{run} && {run}"));
+        says(&told, ["the launcher's PMI does not work", "run one GASNet program"]);
+        let told = refused(launcher, &[], &format!("PMI_SIZE=4097 {run}"));
+        says(&told, ["started 4097 processes", "GASNET_MAXNODES is 4096"]);
+    }
 }
 
 /// gasnetrun -spawner=mpi and pmi hand over to the launcher that a template names.
@@ -132,6 +161,11 @@ macro_rules! launcher {
             #[ignore = "wants a launcher: ci/launchers.sh"]
             fn handed_over() {
                 super::handed_over($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn programs_of_ranks() {
+                super::jobs::programs_of_ranks($launcher);
             }
         }
     };

@@ -4,6 +4,7 @@
 //! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the others read nothing.
 //! With `-spawner=mpi` or `-spawner=pmi` it becomes another launcher, which starts the processes in its place.
 
+use gasnet::boot::MOST_RANKS;
 use gasnet::boot::gasnetrun::{Bind, Plan, run};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
@@ -32,9 +33,6 @@ Variables: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT, and for -spawner=mpi and pm
 mpirun -np %N %C) and PMIRUN_CMD (srun --mpi=pmi2 -n %N %C): %N processes, %M machines, %P program, %A arguments,
 %C both, %D this directory.
 ";
-
-/// Largest number of processes on one machine.
-const MOST: u32 = 4096;
 
 /// Who starts the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +68,11 @@ fn number(what: &str, value: &OsString, most: u32) -> u32 {
         Some(n) if (1..=most).contains(&n) => n,
         _ => refuse(
             &format!("{what} {} is not a number from 1 to {most}", value.to_string_lossy()),
-            "Try gasnetrun --help.",
+            match what {
+                "-N" => "Say how many machines, or leave it out: this launcher uses one.",
+                "-c" => "Say how many cores each process is to have with --bind core.",
+                _ => "Say how many processes the job is to have; GASNET_MAXNODES is the most.",
+            },
         ),
     }
 }
@@ -130,27 +132,33 @@ fn parse() -> Result<Options, lexopt::Error> {
         args: Vec::new(),
     };
     let mut parser = Parser::from_env();
+    let mut word = OsString::new();
     loop {
         if let Some(value) = single_dash(&mut parser, "-spawner")? {
             o.spawner = spawner(&value);
             continue;
         }
         if let Some(value) = single_dash(&mut parser, "-np")? {
-            o.processes = Some(number("-np", &value, MOST));
+            o.processes = Some(number("-np", &value, MOST_RANKS));
             continue;
+        }
+        // Of several letters in one word, the first finds it.
+        if let Some(next) = parser.try_raw_args().and_then(|words| words.peek().map(OsStr::to_os_string)) {
+            word = next;
         }
         let Some(arg) = parser.next()? else { break };
         match arg {
-            Arg::Short('n') => o.processes = Some(number("-n", &parser.value()?, MOST)),
-            Arg::Short('N') => o.machines = Some(number("-N", &parser.value()?, u32::MAX)),
-            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MOST),
-            Arg::Short('E') => drop(parser.value()?.string()?),
+            Arg::Short('n') => o.processes = Some(number("-n", &parser.value()?, MOST_RANKS)),
+            Arg::Short('N') => o.machines = Some(number("-N", &parser.value()?, MOST_RANKS)),
+            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MOST_RANKS),
+            Arg::Short('E') => look_for(&parser.value()?.string()?),
             Arg::Short('v') => o.verbose = true,
             Arg::Short('t') => o.dry = true,
             Arg::Short('k') => {}
             Arg::Long("bind") => o.bind = bind(&parser.value()?),
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
+            Arg::Short('h') if word != "-h" => unknown(&word),
             Arg::Short('h') | Arg::Long("help") => {
                 print!("{USAGE}");
                 exit(0)
@@ -163,10 +171,32 @@ fn parse() -> Result<Options, lexopt::Error> {
                 o.program = Some(program);
                 o.args = parser.raw_args()?.collect();
             }
-            other => return Err(other.unexpected()),
+            Arg::Short(_) | Arg::Long(_) => unknown(&word),
         }
     }
     Ok(o)
+}
+
+/// Refuses an option.
+fn unknown(word: &OsStr) -> ! {
+    let word = word.to_string_lossy();
+    let name = word.trim_start_matches('-');
+    let long = ["bind", "prefix", "no-aslr", "version", "help"];
+    let remedy = match name.split('=').next().unwrap_or_default() {
+        "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
+            "Leave it out: all processes are started on this machine.".to_string()
+        }
+        name if long.contains(&name) => format!("Write two dashes: --{name}"),
+        _ => "Try gasnetrun --help.".to_string(),
+    };
+    refuse(&format!("the option {word} is not known"), &remedy)
+}
+
+/// Tells of variables that are to be passed on, but are not there.
+fn look_for(names: &str) {
+    for name in names.split(',').filter(|n| !n.is_empty() && std::env::var_os(n).is_none()) {
+        eprintln!("*** gasnetrun: -E {name}: this variable is not set, so no process will see it");
+    }
 }
 
 /// A word as a shell would have to read it.

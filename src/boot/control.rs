@@ -176,8 +176,10 @@ impl JobControl {
     ) -> Result<&'static JobControl, Error> {
         let stale = || {
             Error::new(
-                "the environment says that a launcher started this process, but what it should have inherited is not there",
-                "Unset GASNET_SPAWN_FDS; start ranks only by gasnetrun, and close no inherited descriptor before gasnet_init.",
+                "the environment says that a launcher started this process, but what it should have inherited is not there, or is of \
+                 another version of the library",
+                "Start ranks by the gasnetrun of the library that the program is linked with, and close no inherited descriptor before \
+                 gasnet_init; otherwise unset GASNET_SPAWN_FDS.",
             )
         };
         if rank >= size || os::memory::len(file).ok() != Some(bytes(size) as u64) {

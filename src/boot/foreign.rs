@@ -12,7 +12,7 @@
 use super::rank::{Rank, Seat};
 use super::supervisor::Supervisor;
 use super::wire::{Head, Kind};
-use super::{Error, pmi, pmix};
+use super::{Error, MOST_RANKS, offers, pmi, pmix};
 use crate::os::process::{Ended, Forked};
 use crate::os::{self, process, socket};
 use crate::report;
@@ -38,37 +38,6 @@ pub(super) trait Offer {
 /// Key of the word that rank 0 leaves.
 const KEY: &str = "gasnet-job";
 
-/// The variables in which launchers tell how many processes they have started, and the launchers.
-const SIZES: &[(&str, &str)] =
-    &[("PMI_SIZE", "mpiexec"), ("OMPI_COMM_WORLD_SIZE", "mpirun"), ("SLURM_STEP_NUM_TASKS", "srun")];
-
-/// How many processes a launcher says that it has started, the variable that says so, and the launcher.
-pub(super) fn expected() -> Option<(u32, &'static str, &'static str)> {
-    SIZES
-        .iter()
-        .find_map(|&(name, launcher)| Some((crate::env::lookup(name)?.trim().parse().ok()?, name, launcher)))
-}
-
-/// Refuses to be a job of one where a launcher has started several processes, which would each be one.
-pub(super) fn not_alone() -> Result<(), Error> {
-    match expected() {
-        Some((n, name, launcher)) if n > 1 => Err(Error::new(
-            format!(
-                "{launcher} has started {n} processes ({name}={n}), but offers this one no way to find the others"
-            ),
-            match launcher {
-                "srun" => {
-                    "Start the job with srun --mpi=pmi2; or set GASNET_SPAWN_CONTROL=ALONE for a job of one process each."
-                }
-                _ => {
-                    "Start the job with gasnetrun -n N; or set GASNET_SPAWN_CONTROL=ALONE for a job of one process each."
-                }
-            },
-        )),
-        _ => Ok(()),
-    }
-}
-
 /// Joins the job by PMI.
 pub(super) fn by_pmi() -> Result<Option<Rank>, Error> {
     join(Box::new(pmi::Pmi::open()?))
@@ -82,15 +51,25 @@ pub(super) fn by_pmix() -> Result<Option<Rank>, Error> {
 /// Joins the job; `None` if it has one process.
 fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
     let (rank, size) = (offer.rank(), offer.size());
-    if size == 0 || rank >= size {
-        return Err(Error::new(
-            format!("the launcher says that this is process {rank} of {size}"),
-            "Start the job with gasnetrun -n N, or tell the launcher another kind of PMI.",
-        ));
+    if size == 0 || rank >= size || size > MOST_RANKS {
+        offer.finish();
+        return Err(if size > MOST_RANKS {
+            Error::new(
+                format!(
+                    "the launcher has started {size} processes, more than a job can have (GASNET_MAXNODES is {MOST_RANKS})"
+                ),
+                format!("Start at most {MOST_RANKS} processes."),
+            )
+        } else {
+            Error::new(
+                format!("the launcher says that this is process {rank} of {size}"),
+                "Start the job with gasnetrun -n N, or tell the launcher another kind of PMI.",
+            )
+        });
     }
     if size == 1 {
         offer.finish();
-        not_alone()?;
+        offers::not_alone()?;
         return Ok(None);
     }
     let mut listener = None;

@@ -4,10 +4,10 @@
 //! Whatever is special to a rank (its CPUs, its addresses, its seat) is arranged in the new process, after the fork and
 //! before the program takes over.
 
-use super::Error;
 use super::rank::Seat;
 use super::supervisor::{Role, Supervisor};
 use super::wire::{Head, Kind};
+use super::{Error, hosts};
 use crate::os::cpu::{self, Mask};
 use crate::os::{self, clock, process, signal, socket};
 use crate::{env, report};
@@ -93,6 +93,7 @@ pub struct Plan {
 pub fn run(plan: &Plan) -> Result<i32, Error> {
     check(&plan.program)?;
     env::check_all();
+    hosts::check()?;
     let text = |s: &OsString| {
         CString::new(s.as_bytes()).map_err(|_| Error::new("an argument contains a zero byte", "Remove it."))
     };

@@ -6,8 +6,10 @@
 //! | [`alone`] | a job of one process |
 //! | [`fork`] | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor |
 //! | [`gasnetrun`] | the launcher: starts a program as ranks; and the rank's side of that |
+//! | `hosts` | the machines that a user names, all of which must be this one |
 //! | `foreign` | mpiexec, mpirun, srun: the processes find each other by PMI or PMIx and get a supervisor |
-//! | `pmi`, `pmix` | what those launchers offer |
+//! | `offers` | which of those launchers offer something to this process, rather than to a rank that has started it |
+//! | `pmi`, `pmix` | what they offer |
 //! | [`supervisor`] | the process that starts or adopts the ranks, carries their barriers, and ends the job; all spawners use it |
 //! | `ward` | one rank as its supervisor sees it |
 //! | `streams` | the output of ranks, line by line with the rank in front |
@@ -20,6 +22,8 @@ pub mod control;
 mod foreign;
 pub mod fork;
 pub mod gasnetrun;
+mod hosts;
+mod offers;
 mod pmi;
 mod pmix;
 pub mod rank;
@@ -93,6 +97,9 @@ impl core::fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
+/// Most processes of a job; what the headers call GASNET_MAXNODES.
+pub const MOST_RANKS: u32 = 4096;
+
 /// How the processes of a job come to be, as GASNET_SPAWN_CONTROL names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spawner {
@@ -105,15 +112,18 @@ enum Spawner {
 /// Who started this process: what GASNET_SPAWN_CONTROL says, or else what the environment tells.
 fn spawner() -> Spawner {
     if let Some(i) = env::word("GASNET_SPAWN_CONTROL") {
-        return [Spawner::Alone, Spawner::Fork, Spawner::Pmi, Spawner::Pmix][i];
+        return match [Spawner::Alone, Spawner::Fork, Spawner::Pmi, Spawner::Pmix][i] {
+            Spawner::Pmi | Spawner::Pmix if offers::taken() => Spawner::Alone,
+            named => named,
+        };
     }
-    let several = foreign::expected().is_none_or(|(n, ..)| n > 1);
+    let several = offers::expected().is_none_or(|(n, ..)| n > 1);
     let forks = env::int("GASNET_PSHM_NODES").is_some_and(|n| n > 1);
     match () {
         // A single process that a launcher started may still fork its peers.
-        () if forks && !(several && (pmi::offered() || pmix::offered())) => Spawner::Fork,
-        () if pmi::offered() => Spawner::Pmi,
-        () if pmix::offered() => Spawner::Pmix,
+        () if forks && !(several && (offers::pmi() || offers::pmix())) => Spawner::Fork,
+        () if offers::pmi() => Spawner::Pmi,
+        () if offers::pmix() => Spawner::Pmix,
         () => Spawner::Alone,
     }
 }
@@ -124,6 +134,12 @@ fn spawner() -> Spawner {
 ///
 /// Afterwards `core::exit::install` arms the ways out. Called once per process, before it has other threads.
 pub fn start() -> Result<Box<dyn Bootstrap>, Error> {
+    let started = join()?;
+    offers::take();
+    Ok(started)
+}
+
+fn join() -> Result<Box<dyn Bootstrap>, Error> {
     if let Some(seat) = gasnetrun::seat()? {
         return Ok(Box::new(rank::Rank::join(seat)?));
     }
@@ -142,7 +158,7 @@ pub fn start() -> Result<Box<dyn Bootstrap>, Error> {
         },
         Spawner::Alone => {
             if env::word("GASNET_SPAWN_CONTROL").is_none() {
-                foreign::not_alone()?;
+                offers::not_alone()?;
             }
             Ok(Box::new(alone::Alone::new()?))
         }
@@ -169,5 +185,14 @@ fn report_many_threads() {
             ),
             format_args!("Call gasnet_init before threads are started, or start the program with gasnetrun."),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_headers_know_how_large_a_job_can_be() {
+        let header = include_str!("../../include/gasnet.h");
+        assert!(header.contains(&format!("#define GASNET_MAXNODES {}\n", super::MOST_RANKS)));
     }
 }

@@ -28,13 +28,14 @@ pub(super) struct Pmi {
 fn trouble(what: &str) -> Error {
     Error::new(
         format!("the launcher's PMI does not work: {what}"),
-        "Start the job with gasnetrun -n N, or see that the descriptor of PMI_FD is open when gasnet_init is called.",
+        "Let each process that the launcher starts run one GASNet program, with the descriptor of PMI_FD open; or start the job with gasnetrun -n N.",
     )
 }
 
-/// Whether a launcher offers PMI to this process.
-pub(super) fn offered() -> bool {
-    env::lookup("PMI_FD").is_some()
+/// Tells what a launcher offers to this process from all other offers; `None` if no launcher offers PMI.
+pub(super) fn offer() -> Option<String> {
+    let fd = env::lookup("PMI_FD")?.trim().parse().unwrap_or(-1);
+    Some(format!("pmi:{}", socket::number(fd).unwrap_or(0)))
 }
 
 fn number(name: &str) -> Result<u32, Error> {

@@ -59,9 +59,10 @@ pub(super) struct Pmix {
     size: u32,
 }
 
-/// Whether a launcher offers PMIx to this process.
-pub(super) fn offered() -> bool {
-    env::lookup("PMIX_RANK").is_some() && env::lookup("PMIX_NAMESPACE").is_some()
+/// Tells what a launcher offers to this process from all other offers; `None` if no launcher offers PMIx.
+pub(super) fn offer() -> Option<String> {
+    let (job, rank) = (env::lookup("PMIX_NAMESPACE")?, env::lookup("PMIX_RANK")?);
+    Some(format!("pmix:{job}.{rank}"))
 }
 
 fn trouble(what: &str) -> Error {

@@ -22,7 +22,7 @@ use super::rank::Seat;
 use super::streams::Stream;
 use super::ward::{self, Ward};
 use super::wire::{self, Head, Kind};
-use crate::os::memory::MemFd;
+use crate::os::memory::{self, MemFd};
 use crate::os::process::{Ended, Forked, Liveness};
 use crate::os::signal::{Action, Arrived, Queue, Set};
 use crate::os::{self, clock, process, signal, socket};
@@ -106,6 +106,8 @@ pub struct Supervisor {
     asking: Option<(u32, u64)>,
     /// How long the others may take then; `None`: for ever.
     patience: Option<u64>,
+    /// What [`memory::lack_kills`] said at start.
+    lack_kills: u64,
 }
 
 impl Supervisor {
@@ -121,8 +123,10 @@ impl Supervisor {
         let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
         process::maximize_descriptors();
         let (file, control) = JobControl::create(size, cookie)?;
-        let memory = |name| MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e));
-        let files = [file, memory(c"gasnet-arena")?, memory(c"gasnet-segments")?, memory(c"gasnet-scratch")?];
+        let file_of =
+            |name| MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e));
+        let files =
+            [file, file_of(c"gasnet-arena")?, file_of(c"gasnet-segments")?, file_of(c"gasnet-scratch")?];
         let mut ours = vec![libc::SIGCHLD];
         if requests {
             // Ignored signals stay ignored, as nohup and its like want it.
@@ -163,6 +167,7 @@ impl Supervisor {
             begun: None,
             asking: None,
             patience: (patience > 0.0).then_some((patience * 1e9) as u64),
+            lack_kills: 0,
         })
     }
 
@@ -263,6 +268,8 @@ impl Supervisor {
     /// Watches the job until everybody is gone; returns its exit code.
     pub fn watch(mut self) -> i32 {
         let mut polled = Vec::new();
+        // Now that the ranks have been started, and do not wait for it.
+        self.lack_kills = memory::lack_kills();
         loop {
             let now = clock::now_ns();
             self.advance(now);
@@ -637,6 +644,14 @@ impl Supervisor {
             self.wards[i].child,
             signal::name(signal)
         ));
+        if signal == libc::SIGKILL && memory::lack_kills() > self.lack_kills {
+            let group = memory::limits()
+                .cgroup
+                .map_or(String::new(), |c| format!(" (its control group allows {c} bytes)"));
+            say(&format!(
+                "  The kernel found no memory for it{group}: raise the limit, or start fewer processes with smaller segments (GASNET_MAX_SEGSIZE)."
+            ));
+        }
         self.decide(i, code, Cause::Killed);
     }
 

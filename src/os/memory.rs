@@ -298,6 +298,13 @@ pub fn address_space_left() -> Option<u64> {
     Some(limit.saturating_sub(pages * page_size() as u64))
 }
 
+/// How many processes of this machine the kernel has killed so far because there was no memory left, or none that their
+/// control group allows.
+pub fn lack_kills() -> u64 {
+    let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
+    text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)
+}
+
 fn parse_available(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
     Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)

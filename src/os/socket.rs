@@ -38,13 +38,24 @@ pub fn is_open(fd: RawFd) -> bool {
     fd >= 0 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
 }
 
-/// Writes some of `bytes` and returns how many.
+/// The number that the system has given to what is open as this descriptor, and to nothing else that is open; `None` if it
+/// is not open.
+pub fn number(fd: RawFd) -> Option<u64> {
+    // SAFETY: all-zero is a valid `stat`.
+    let mut st: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: a live buffer; a descriptor that is not open is an error.
+    (unsafe { libc::fstat(fd, &mut st) } == 0).then_some(st.st_ino)
+}
+
+/// Writes some of `bytes` to a stream and returns how many. A closed socket is an error, never SIGPIPE.
 pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
     // SAFETY: the pointer and length are those of a live slice.
-    match unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) } {
-        -1 => Err(io::Error::last_os_error()),
-        n => Ok(n as usize),
+    let mut n = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+    if n < 0 && super::errno() == libc::ENOTSOCK {
+        // SAFETY: as above.
+        n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
     }
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
 /// Reads what is there, waiting for the first of it; 0 at the end.

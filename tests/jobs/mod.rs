@@ -221,6 +221,34 @@ pub fn run(launcher: Launcher, n: u32, args: &[&str]) -> Outcome {
     start(launcher, n, args, &[]).finish()
 }
 
+/// A rank runs programs that are jobs of their own and inherit all that it has: none of them disturbs its job.
+pub fn programs_of_ranks(launcher: Launcher) {
+    let inner = |command: &str, control: &str| {
+        let command = command.replace('@', probe().to_str().unwrap());
+        let vars = [("PROBE_COMMAND", command.as_str()), ("GASNET_SPAWN_CONTROL", control)];
+        let o = start(launcher, 2, &["1", "command:5", "barrier"], &vars).finish();
+        o.gives(5).never_says("panicked");
+        o.out
+    };
+    let control = match launcher {
+        Hydra | Slurm => "PMI",
+        OpenMpi => "PMIX",
+        Fork | Run => "",
+    };
+    for control in ["", control] {
+        let alone = inner("GASNET_PSHM_NODES=1 @ all return:0 -", control);
+        assert_eq!(alone.matches("rank 0 runs").count(), 2, "{alone}");
+        assert_eq!(alone.matches("rank 1 runs").count(), 1, "{alone}");
+    }
+    let run = gasnetrun();
+    let three = inner(&format!("{} -n 3 @ all return:0 -", run.display()), "");
+    assert_eq!(three.matches("rank 2 runs").count(), 1, "{three}");
+    // With what the launcher gives to it, a rank of the inner job starts one more.
+    let nested =
+        inner(&format!("PROBE_COMMAND='@ all return:0 -' {} -n 1 @ 0 command:0 -", run.display()), "");
+    assert_eq!(nested.matches("rank 0 runs").count(), 3, "{nested}");
+}
+
 pub fn last(n: u32) -> String {
     (n - 1).to_string()
 }

@@ -270,7 +270,8 @@ unsafe impl Nal for Fabric {
         self.length_of(peer, ticket).store(frame.len() as u64, Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
         unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len()) };
-        self.control_of(peer, ticket).store(control(ticket, FRAMES, self.index, PUBLISHED), Ordering::Release);
+        self.control_of(peer, ticket)
+            .store(control(ticket, FRAMES, self.index, PUBLISHED), Ordering::Release);
         // Release: who sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
         true

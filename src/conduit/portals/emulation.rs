@@ -40,15 +40,7 @@ impl Emulation {
         if index == 0 {
             memory::look_for(bytes as u64 * u64::from(size)).map_err(no_arena)?;
         }
-        let spec = FabricSpec {
-            arena,
-            index,
-            size,
-            bytes,
-            nid: 0,
-            jid: 0,
-            attach: AttachPolicy::Allowed,
-        };
+        let spec = FabricSpec { arena, index, size, bytes, nid: 0, jid: 0, attach: AttachPolicy::Allowed };
         let fabric = Fabric::join(spec).map_err(no_arena)?;
         Self::over(Interface::shm(fabric, Some(limits(config))), config).map_err(|e| OpenError(e.to_string()))
     }
