@@ -1,7 +1,7 @@
 //! One command under a watchdog, and what it may not leave behind: processes, names in /dev/shm, files in its
 //! temporary directory. Every process of a job carries a marker in its environment, by which it is found and, when the
 //! watchdog barks or an orphan remains, killed. Jobs of all runners of this checkout run one at a time (a file lock),
-//! since they spin.
+//! since they spin, unless a runner says that its own may run beside each other ([`together`]).
 
 use crate::blow::{self, Blow, Striker};
 use crate::farewell::{self, Farewells, Pipe};
@@ -13,7 +13,7 @@ use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -580,13 +580,22 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// Holds every other job of this checkout back while it lives.
+/// Whether jobs of this process may run at the same time.
+static TOGETHER: AtomicBool = AtomicBool::new(false);
+
+/// Lets jobs of this process, but of no other one, run at the same time from now on.
+pub fn together() {
+    TOGETHER.store(true, Ordering::Relaxed);
+}
+
+/// Holds every other job of this checkout back while it lives, but for those that may run beside it.
 fn lock() -> Result<File, Trouble> {
     let path = layout::build().join("capi-tests");
     fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let file = File::create(path.join("lock")).map_err(|e| format!("{}: {e}", path.display()))?;
+    let kind = if TOGETHER.load(Ordering::Relaxed) { libc::LOCK_SH } else { libc::LOCK_EX };
     // SAFETY: flock on a descriptor that `file` keeps open.
-    if unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&file), libc::LOCK_EX) } != 0 {
+    if unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&file), kind) } != 0 {
         return Err(format!("{}: {}", path.display(), std::io::Error::last_os_error()));
     }
     Ok(file)

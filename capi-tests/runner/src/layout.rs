@@ -5,6 +5,7 @@ use crate::Trouble;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 /// Thread mode of a client.
@@ -77,6 +78,9 @@ pub fn require(tree: &Path) -> Result<(), Trouble> {
 /// A program compiled in `mode`, under `build/capi-tests/<mode>`; compiled anew only when it is older than its
 /// sources, the headers or the library.
 pub fn compiled(source: &Path, mode: Mode) -> Result<PathBuf, Trouble> {
+    // Cases that run beside each other want the same program.
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     require(&build())?;
     let stem = source.file_stem().expect("a source file has a name");
     let dir = build().join("capi-tests").join(mode.name());

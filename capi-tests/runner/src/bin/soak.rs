@@ -2,13 +2,17 @@
 //! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
 //! of it that are done; a round visits every case once. `soak MINUTES WORD` visits only cases whose names contain the
 //! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended. `soak
-//! killer N` runs the random killer N times and appends its sum to the tally.
+//! killer N` runs the random killer N times and appends its sum to the tally. `soak walk N WORD...` visits every case
+//! whose name contains all the words, N at a time, but for those that have been visited on this commit; it keeps their names
+//! in `soak/walk-COMMIT.txt`.
 
 use capi_tests::sample::{self, Random};
-use capi_tests::{cases, exits, killer, layout};
-use std::fs::{self, OpenOptions};
+use capi_tests::{Case, cases, exits, job, killer, layout};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::process::{Command, ExitCode};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
@@ -18,20 +22,18 @@ fn main() -> ExitCode {
         print!("{}", exits::table());
         return ExitCode::SUCCESS;
     }
+    if first == "walk" {
+        let at_once = word.and_then(|n| n.parse().ok()).unwrap_or(1);
+        return walk(at_once, &args.collect::<Vec<_>>());
+    }
     let times = word.as_ref().and_then(|w| w.parse::<u64>().ok()).filter(|_| first == "killer");
     let minutes = first.parse::<f64>().ok();
     if minutes.or(times.map(|t| t as f64)).is_none() {
-        eprintln!("usage: soak MINUTES [WORD] | soak exits | soak killer N");
+        eprintln!("usage: soak MINUTES [WORD] | soak exits | soak killer N | soak walk N WORD...");
         return ExitCode::from(2);
     }
-    let dir = layout::root().join("soak");
-    fs::create_dir_all(&dir).expect("the soak directory can be made");
-    let place = dir.join("place.txt");
-    let mut tally = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .open(dir.join("tally.txt"))
-        .expect("the tally can be opened");
+    let place = layout::root().join("soak/place.txt");
+    let mut tally = appended("tally.txt");
     let mut say = |line: String| {
         println!("{line}");
         writeln!(tally, "{line}").expect("the tally can be written");
@@ -83,6 +85,62 @@ fn main() -> ExitCode {
         start.elapsed().as_secs_f64() / 60.0,
     ));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Visits the cases with these words that have not been visited on this commit, so many at once.
+fn walk(at_once: usize, words: &[String]) -> ExitCode {
+    let list = format!("walk-{}.txt", commit());
+    let done = fs::read_to_string(layout::root().join("soak").join(&list)).unwrap_or_default();
+    let done: BTreeSet<&str> = done.lines().filter_map(|l| l.split(' ').next_back()).collect();
+    let mut all = cases(sample::seed());
+    all.retain(|c| c.missing.is_none() && words.iter().all(|w| c.name.contains(w.as_str())));
+    let visited = all.len();
+    all.retain(|c| !done.contains(c.name.as_str()));
+    println!("{} of {visited} cases have been visited", visited - all.len());
+    Random::new(sample::seed(), "walk").shuffle(&mut all);
+    if at_once > 1 {
+        job::together();
+    }
+    let start = Instant::now();
+    let cases = Mutex::new(all);
+    let sums = Mutex::new((0u64, 0u64, appended(&list), appended("tally.txt")));
+    let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    let work = || {
+        while let Some(Case { name, run, .. }) = next() {
+            let result = run();
+            let (passed, failed, list, tally) = &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
+            let word = if result.is_ok() { "passed" } else { "FAILED" };
+            writeln!(list, "{word} {name}").expect("the list can be written");
+            match result {
+                Ok(()) => *passed += 1,
+                Err(trouble) => {
+                    *failed += 1;
+                    println!("FAILED {name}\n{trouble}");
+                    writeln!(tally, "FAILED {name} on {}\n{trouble}", commit()).expect("the tally can be written");
+                }
+            }
+        }
+    };
+    std::thread::scope(|s| (0..at_once).for_each(|_| drop(s.spawn(work))));
+    let (passed, failed, _, mut tally) = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let sum = format!(
+        "{} commit {} walk {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed",
+        now(),
+        commit(),
+        words.join(" "),
+        passed + failed,
+        start.elapsed().as_secs_f64() / 60.0
+    );
+    println!("{sum}");
+    writeln!(tally, "{sum}").expect("the tally can be written");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A file of the soak directory, to be written on.
+fn appended(name: &str) -> File {
+    let dir = layout::root().join("soak");
+    fs::create_dir_all(&dir).expect("the soak directory can be made");
+    OpenOptions::new().create(true).append(true).open(dir.join(name)).expect("a file of soaks can be opened")
 }
 
 /// Round and cases done, as in the place file; the beginning if there is none.
