@@ -41,8 +41,9 @@ impl Default for Doing {
 }
 
 impl Doing {
-    /// One more round, maybe the `first`, of a wait for this, from this peer if it is one that is waited for.
-    pub(super) fn waits(&self, first: bool, what: What, peer: Option<u32>) {
+    /// One more round, maybe the `first`, of a wait for this, from this peer if it is one that is waited for. The time, and when
+    /// the wait began.
+    pub(super) fn waits(&self, first: bool, what: What, peer: Option<u32>) -> (u64, u64) {
         let now = clock::now_ns();
         let what = core::ptr::from_ref(what).cast_mut();
         if first || self.what.load(Ordering::Relaxed) != what {
@@ -51,6 +52,12 @@ impl Doing {
         self.seen.store(now, Ordering::Relaxed);
         self.peer.store(peer.unwrap_or(NOBODY), Ordering::Relaxed);
         self.what.store(what, Ordering::Relaxed);
+        (now, self.since.load(Ordering::Relaxed))
+    }
+
+    /// Whether it has waited for anything in the last so many nanoseconds.
+    pub(super) fn waited(&self, now: u64, ns: u64) -> bool {
+        now.saturating_sub(self.seen.load(Ordering::Relaxed)) < ns
     }
 
     /// What is waited for now, from whom, and for how long, in nanoseconds.
@@ -131,7 +138,9 @@ mod tests {
     fn notes_come_and_go() {
         let doing = Doing::default();
         assert!(doing.now().is_none());
-        doing.waits(true, &"gasnet_barrier_wait", Some(3));
+        let (now, since) = doing.waits(true, &"gasnet_barrier_wait", Some(3));
+        assert_eq!(now, since);
+        assert!(doing.waited(now, FRESH) && !doing.waited(now + FRESH, FRESH));
         let (what, peer, _) = doing.now().unwrap();
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(3)));
         doing.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);

@@ -98,7 +98,7 @@ impl Job {
             Some(n) => Supernodes { size: n.min(i64::from(u32::MAX)) as u32 },
         };
         let mode = env::word("GASNET_WAITMODE").map(|i| [Mode::Spin, Mode::Block, Mode::SpinBlock][i]);
-        let crowded = boot.host().local_size as usize > os::cpu::usable();
+        let waiting = Waiting::new(mode, boot.host().local_size as usize, os::cpu::usable());
 
         let config = conduit::Config::from_env(size, max_threads);
         let interface = Interface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
@@ -116,7 +116,7 @@ impl Job {
             ops: ops::Ops::new(max_threads),
             upper: UpperSlot::default(),
             handlers: am::Handlers::default(),
-            waiting: Waiting::new(mode, crowded),
+            waiting,
             limits,
             supernodes,
             slots: Slots::new(max_threads),

@@ -88,6 +88,13 @@ pub(super) fn take(limit: usize) -> Option<u16> {
     None
 }
 
+/// The indices below `limit` that live threads have; 0 alone where nothing is looked up.
+pub(super) fn live(limit: usize) -> impl Iterator<Item = u16> {
+    (0..limit.min(MAX_THREADS))
+        .filter(|i| *i == 0 || TAKEN[i / 64].load(Ordering::Relaxed) >> (i % 64) & 1 == 1)
+        .map(|i| i as u16)
+}
+
 fn release(index: u32) {
     let i = index as usize;
     TAKEN[i / 64].fetch_and(!(1u64 << (i % 64)), Ordering::Release);

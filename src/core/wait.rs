@@ -1,19 +1,36 @@
 //! Waiting: the one place that decides whether to spin, yield or sleep.
 //!
 //! A waiter polls, looks at its condition, and calls [`Ctx::relax`]; how soon that yields and then sleeps depends on
-//! the wait mode (`gasnet_set_waitmode`, `GASNET_WAITMODE`) and on whether the processes of this host outnumber the
-//! CPUs that they may use. A sleeper waits on the doorbell of its interface, or naps where the network has none; because
-//! clients also wait on words that a plain put changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
+//! the wait mode (`gasnet_set_waitmode`, `GASNET_WAITMODE`) and on whether the host is crowded: its processes outnumber the
+//! CPUs that they may use, or the threads of this process that wait outnumber its share of them. A sleeper waits on the
+//! doorbell of its interface, or naps where the network has none; because clients also wait on words that a plain put
+//! changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
+//!
+//! To yield is cheap while the others that want the CPU only look and yield in their turn. Where one of them computes, each
+//! yield gives away a time slice, and dozens of waiters that do so starve their job. So after a yield that took
+//! [`LONG_YIELD_NS`] the host counts as crowded, and the threads of this process sleep rather than yield, for many times as
+//! long as that one took.
 
 use super::doing::What;
-use super::threads::Ctx;
-use crate::report;
-use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use super::job::Job;
+use super::threads::{self, Ctx};
+use crate::{os, report};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 /// A condition is looked at again at least this often, even if nothing arrives.
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
+/// Shortest sleep; a sleep is otherwise as long as the wait has been so far.
+const SHORTEST_SLEEP_NS: u64 = 100_000;
 /// Longest sleep where the network has no doorbell.
 const LONGEST_DEAF_NAP_NS: u64 = 100_000;
+/// A yield that took so long has given the CPU to somebody who computes: a time slice is some milliseconds.
+const LONG_YIELD_NS: u64 = 500_000;
+/// So many times as long as a long yield took nobody yields.
+const DEAR_FOR: u64 = 20;
+/// A thread that has waited within this time counts as one that waits.
+const RECENTLY_NS: u64 = 20_000_000;
+/// In so many rounds of a wait is looked once who else waits.
+const LOOK_ROUND: u32 = 256;
 /// So many rounds of a wait only poll, about a microsecond in all: what comes at once is seen at once. On a crowded host whoever
 /// would send it may be waiting for our CPU.
 const EAGER_ROUNDS: u32 = 32;
@@ -34,7 +51,16 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Waiting {
     mode: AtomicU8,
+    /// The processes of this host outnumber its usable CPUs.
     crowded: bool,
+    /// CPUs for each process of this host, at least one.
+    share: usize,
+    /// More threads of this process waited than that, when one of them looked last.
+    threads_crowd: AtomicBool,
+    /// A yield takes long.
+    dear: AtomicBool,
+    /// The time until which that counts.
+    dear_until: AtomicU64,
     /// So many rounds of a wait only poll.
     eager: u32,
 }
@@ -47,11 +73,19 @@ struct Plan {
 }
 
 impl Waiting {
-    /// `crowded`: the processes of this host outnumber its usable CPUs.
-    pub fn new(mode: Option<Mode>, crowded: bool) -> Waiting {
+    /// Of one of so many processes of this host, which has so many usable CPUs.
+    pub fn new(mode: Option<Mode>, processes: usize, cpus: usize) -> Waiting {
+        let crowded = processes > cpus;
         let mode = mode.unwrap_or(if crowded { Mode::SpinBlock } else { Mode::Spin });
-        let eager = if crowded { 1 } else { EAGER_ROUNDS };
-        Waiting { mode: AtomicU8::new(mode as u8), crowded, eager }
+        Waiting {
+            mode: AtomicU8::new(mode as u8),
+            crowded,
+            share: (cpus / processes.max(1)).max(1),
+            threads_crowd: AtomicBool::new(false),
+            dear: AtomicBool::new(false),
+            dear_until: AtomicU64::new(0),
+            eager: if crowded { 1 } else { EAGER_ROUNDS },
+        }
     }
 
     /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
@@ -62,13 +96,28 @@ impl Waiting {
     }
 
     fn plan(&self) -> Plan {
-        match (self.mode.load(Ordering::Relaxed), self.crowded) {
-            (m, _) if m == Mode::Spin as u8 => {
-                Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false }
-            }
+        let mode = self.mode.load(Ordering::Relaxed);
+        if self.dear.load(Ordering::Relaxed) {
+            return Plan { spin: 1, then_yield: 0, then_sleep: true };
+        }
+        match (mode, self.crowded || self.threads_crowd.load(Ordering::Relaxed)) {
             (m, _) if m == Mode::Block as u8 => Plan { spin: 4, then_yield: 1, then_sleep: true },
             (_, true) => Plan { spin: 1, then_yield: 32, then_sleep: true },
+            (m, false) if m == Mode::Spin as u8 => {
+                Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false }
+            }
             (_, false) => Plan { spin: 4096, then_yield: 32, then_sleep: true },
+        }
+    }
+
+    /// Gives the CPU away, and sees how long that takes.
+    fn give_way(&self, now: u64) {
+        os::clock::yield_now();
+        let after = os::clock::now_ns();
+        let took = after.saturating_sub(now);
+        if took > LONG_YIELD_NS {
+            self.dear_until.store(after + DEAR_FOR * took, Ordering::Relaxed);
+            self.dear.store(true, Ordering::Relaxed);
         }
     }
 }
@@ -160,40 +209,58 @@ impl Ctx {
     #[cold]
     #[inline(never)]
     fn relax_longer(self, round: u32, what: What, peer: Option<u32>) {
-        let plan = self.job.waiting.plan();
+        let waiting = &self.job.waiting;
+        let first = round == waiting.eager;
+        let flagged =
+            || waiting.threads_crowd.load(Ordering::Relaxed) || waiting.dear.load(Ordering::Relaxed);
+        if round % LOOK_ROUND == LOOK_ROUND - 1 || first && flagged() {
+            self.look_around();
+        }
+        let plan = waiting.plan();
         if round < plan.spin {
             core::hint::spin_loop();
-            if round % 64 == 0 {
+            if first || round % 64 == 0 {
                 self.job.leave_if_ending();
+                self.slot().doing.waits(first, what, peer);
             }
             return;
         }
         self.job.leave_if_ending();
-        self.slot().doing.waits(round == plan.spin.max(self.job.waiting.eager), what, peer);
-        let round = round - plan.spin;
+        let (now, since) = self.slot().doing.waits(first, what, peer);
         let extension = self.job.conduit.extension();
-        if round < plan.then_yield || !plan.then_sleep {
-            crate::os::clock::yield_now();
+        if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep {
+            waiting.give_way(now);
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
                 self.job.look_at_holder(extension);
             }
             return;
         }
-        let nap = LONGEST_SLEEP_NS.min(50_000 << (round - plan.then_yield).min(6));
+        let nap = (now - since).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
         let Some(extension) = extension else {
             // Nothing wakes us here, so what arrives waits for the end of the nap.
-            crate::os::clock::sleep_ns(nap.min(LONGEST_DEAF_NAP_NS));
+            os::clock::sleep_ns(nap.min(LONGEST_DEAF_NAP_NS));
             return;
         };
+        // The count was taken before the last poll, or long before: what has arrived since has changed it and keeps us awake.
         let slot = self.slot();
-        // The first round only takes the count, so that the caller polls once more before anybody sleeps: what
-        // arrives after that poll changes the count and keeps us awake.
-        if round > plan.then_yield {
+        if slot.doorbell.get() != 0 {
             extension.sleep(slot.doorbell.get(), nap);
-            if (round - plan.then_yield) % 64 == 63 {
-                self.job.look_at_holder(extension);
-            }
+        }
+        if round % 64 == 63 {
+            self.job.look_at_holder(extension);
         }
         slot.doorbell.set(extension.doorbell());
+    }
+
+    /// Looks whether more threads of this process wait than it has CPUs, and whether yields may be tried again.
+    fn look_around(self) {
+        let Job { slots, waiting, .. } = self.job;
+        let now = os::clock::now_ns();
+        let live = threads::live(slots.count());
+        let waiting_now = live.filter(|&t| slots.of(t).doing.waited(now, RECENTLY_NS));
+        waiting.threads_crowd.store(waiting_now.count() > waiting.share, Ordering::Relaxed);
+        if now >= waiting.dear_until.load(Ordering::Relaxed) {
+            waiting.dear.store(false, Ordering::Relaxed);
+        }
     }
 }
