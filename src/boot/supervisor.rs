@@ -7,7 +7,8 @@
 //!
 //! How a job ends: a rank that leaves sets the exit word. The others get some grace to come to their own end. Then the
 //! leave word is set, which a rank that polls sees by itself; a knock on the control socket interrupts one that does
-//! not. Who is still there some time later is killed.
+//! not. Who is still there some time later is killed, but not for want of a CPU: while a rank waits for one for longer than it
+//! has one, it gets a little more time, up to a limit.
 //!
 //! A rank that connects is admitted if it knows the cookie and belongs to the same user; with its answer it gets the
 //! memory files of the job. Its launcher passes signals on to it, so the supervisor heeds none of those; when the launcher
@@ -36,6 +37,9 @@ const MS: u64 = 1_000_000;
 const GRACE_GOOD: u64 = 1000 * MS;
 /// Grace after an exit with another code.
 const GRACE_BAD: u64 = 250 * MS;
+/// How much longer those may take that starve, look by look, and how long in all.
+const MORE: u64 = 100 * MS;
+const MOST: u64 = 3000 * MS;
 /// How long a killed process may take to vanish.
 const KILLED: u64 = 5000 * MS;
 /// When some ranks have called `gasnet_init` and others have not, this is told after so long, and again each time
@@ -70,8 +74,10 @@ enum Stage {
     Running,
     /// The exit word is set; the leave word will be at this time.
     Grace(u64),
-    /// The leave word is set; who is still there at this time is killed.
+    /// The leave word is set; who is still there at this time is killed, if not for want of a CPU.
     Leaving(u64),
+    /// The same; at the second time nobody gets more.
+    Starving(u64, u64),
     /// Everybody was killed; at this time we go without them.
     Killed(u64),
 }
@@ -321,7 +327,7 @@ impl Supervisor {
         polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd(), 0)));
         let stage = match self.stage {
             Stage::Running => None,
-            Stage::Grace(t) | Stage::Leaving(t) | Stage::Killed(t) => Some(t),
+            Stage::Grace(t) | Stage::Leaving(t) | Stage::Starving(t, _) | Stage::Killed(t) => Some(t),
         };
         let settle = match self.stage {
             Stage::Running => {
@@ -372,10 +378,23 @@ impl Supervisor {
             }
             self.stage = Stage::Leaving(now.saturating_add(self.leaving));
         }
-        if matches!(self.stage, Stage::Leaving(t) if now >= t) {
-            self.kill_the_rest();
-            self.stage = Stage::Killed(now + KILLED);
+        let last = match self.stage {
+            Stage::Leaving(t) if now >= t => now + MOST,
+            Stage::Starving(t, last) if now >= t => last,
+            _ => return,
+        };
+        if now < last && self.somebody_starves() {
+            self.stage = Stage::Starving(now + MORE, last);
+            return;
         }
+        self.kill_the_rest();
+        self.stage = Stage::Killed(now + KILLED);
+    }
+
+    /// Whether a rank that is still there gets too little of the CPUs to leave.
+    fn somebody_starves(&mut self) -> bool {
+        // Looks at all, so that the next look compares.
+        self.wards.iter_mut().filter(|w| !w.gone()).fold(false, |any, w| w.starves() | any)
     }
 
     fn kill_the_rest(&mut self) {

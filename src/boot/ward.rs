@@ -2,7 +2,7 @@
 
 use super::control::JobControl;
 use super::wire::Assembly;
-use crate::os::process::{self, Ended};
+use crate::os::process::{self, CpuTime, Ended};
 use crate::os::{clock, socket};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
@@ -40,6 +40,8 @@ pub(super) struct Ward {
     pub(super) giving: Assembly,
     pub(super) given: Option<Vec<u8>>,
     pub(super) killed_by_us: bool,
+    /// How its threads had fared when that was last looked at.
+    fared: Option<CpuTime>,
 }
 
 impl Ward {
@@ -66,6 +68,7 @@ impl Ward {
             giving: Assembly::default(),
             given: None,
             killed_by_us: false,
+            fared: None,
         }
     }
 
@@ -105,6 +108,13 @@ impl Ward {
     /// What to poll for the end of a process that is not our child.
     pub(super) fn watched(&self) -> Option<&OwnedFd> {
         self.watch.as_ref().filter(|_| self.rank_gone.is_none())
+    }
+
+    /// Whether its threads have waited for a CPU for longer than they have had one, since the last look if this is not the first.
+    pub(super) fn starves(&mut self) -> bool {
+        let now = process::cpu_time(self.pid());
+        let before = self.fared.replace(now).unwrap_or_default();
+        now.waited.saturating_sub(before.waited) > now.ran.saturating_sub(before.ran)
     }
 
     /// Notes when the watched process has ended.

@@ -60,6 +60,27 @@ pub fn liveness(pid: u32) -> Liveness {
     parse_state(&text[..n as usize])
 }
 
+/// Nanoseconds that the living threads of a process have had a CPU, and that they have waited for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// With a CPU.
+    pub ran: u64,
+    /// Ready to run, without one.
+    pub waited: u64,
+}
+
+/// How the threads of a process have fared; nothing where the system does not tell.
+pub fn cpu_time(pid: u32) -> CpuTime {
+    let mut sum = CpuTime::default();
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for text in tasks.filter_map(|t| std::fs::read_to_string(t.path().join("schedstat")).ok()) {
+        let mut numbers = text.split_whitespace().map_while(|w| w.parse::<u64>().ok());
+        sum.ran += numbers.next().unwrap_or_default();
+        sum.waited += numbers.next().unwrap_or_default();
+    }
+    sum
+}
+
 /// The state in the text of /proc/pid/stat: the letter after the name, whose end is the last `)`.
 fn parse_state(stat: &[u8]) -> Liveness {
     let letter = stat.iter().rposition(|&c| c == b')').and_then(|i| stat.get(i + 2));
@@ -423,6 +444,17 @@ pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn time_with_a_cpu_grows() {
+        let before = cpu_time(pid());
+        // Somewhere without the file there is nothing to see.
+        let grows = before.ran > 0;
+        let start = crate::os::clock::now_ns();
+        while crate::os::clock::now_ns() - start < 50_000_000 {}
+        assert_eq!(cpu_time(pid()).ran > before.ran, grows);
+        assert_eq!(cpu_time(u32::MAX), CpuTime::default());
+    }
 
     #[test]
     fn states() {
