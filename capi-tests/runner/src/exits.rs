@@ -95,6 +95,8 @@ const ROWS: &[Row] = &[
     (123, Code(23), Anywhere, false, true),
 ];
 
+/// What testexit says when something has happened that may not.
+const FAILED: &str = "TEST FAILED";
 const PROCESSES: [u32; 5] = [1, 2, 3, 8, 32];
 
 #[derive(Clone, Copy, Debug)]
@@ -207,8 +209,8 @@ fn run(library: &Library, program: &Program, s: Setting) -> Result<Ended, Troubl
     job.run()
 }
 
-/// Runs a case; what it shows is noted. A run that is right but late is repeated: a busy machine makes one late now and then, a
-/// mistake of ours all of them.
+/// Runs a case; what it shows is noted. A run that is late, or that ends otherwise after the time that jobs and launchers
+/// allow their processes, is repeated: a busy machine makes one late now and then, a mistake of ours all of them.
 fn right(
     library: &Library,
     program: &Program,
@@ -216,15 +218,16 @@ fn right(
     note: impl Fn(&Ended) -> Result<(), String>,
 ) -> Result<(), Trouble> {
     const RUNS: u32 = 3;
+    // The grace after an exit with 0; a quarter is due after others, and two of srun's own.
+    const ALLOWED: Duration = Duration::from_secs(1);
     let mut late = Ok(());
     for _ in 0..RUNS {
         let ended = run(library, program, s)?;
         note(&ended)?;
         ended.tidy()?;
-        as_expected(&ended, s)?;
-        handled(&ended, s)?;
-        late = soon(&ended, s);
-        if late.is_ok() {
+        late = as_expected(&ended, s).and_then(|()| handled(&ended, s)).and_then(|()| soon(&ended, s));
+        let in_time = ended.farewells.gone.is_none_or(|gone| gone < ALLOWED);
+        if late.is_ok() || in_time || ended.output.contains(FAILED) {
             break;
         }
     }
@@ -235,7 +238,7 @@ fn as_expected(ended: &Ended, s: Setting) -> Result<(), Trouble> {
     if !ended.code.is_some_and(|c| s.row.1.met(c)) {
         return Err(ended.trouble(format!("expected {:?}", s.row.1)));
     }
-    if ended.output.contains("TEST FAILED") {
+    if ended.output.contains(FAILED) {
         return Err(ended.trouble("it says TEST FAILED"));
     }
     if ended.farewells.left.is_empty() {

@@ -5,7 +5,7 @@
 
 use crate::blow::{self, Blow, Striker};
 use crate::farewell::{self, Farewells, Pipe};
-use crate::{Trouble, layout};
+use crate::{Trouble, have, layout};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const MARKER: &str = "CAPI_TESTS_JOB";
 /// How long the last processes of a job may outlive its launcher.
 const GRACE: Duration = Duration::from_secs(2);
+/// How long a supervisor may take to tell what its ranks do.
+const REPORT: Duration = Duration::from_millis(1500);
 
 /// How a job is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,11 +98,21 @@ impl Launcher {
         command
     }
 
-    /// How long this launcher takes now for `nodes` processes of /bin/true.
+    /// How long this launcher takes now for `nodes` processes of /bin/true; so long at least where it hangs, as mpirun does now
+    /// and then.
     fn yardstick(self, tree: &Path, nodes: u32) -> Duration {
+        const LONGEST: Duration = Duration::from_secs(20);
         let start = Instant::now();
         let mut command = self.command(tree, Path::new("/bin/true"), nodes);
-        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if let Ok(mut child) = command.spawn() {
+            while matches!(child.try_wait(), Ok(None)) {
+                if start.elapsed() > LONGEST {
+                    let _ = child.kill();
+                }
+                sleep(Duration::from_millis(5));
+            }
+        }
         start.elapsed()
     }
 
@@ -503,10 +515,21 @@ impl Job {
         })
     }
 
-    /// Adds to the output what the processes do that the watchdog finds.
+    /// Adds to the output what the processes do that the watchdog finds, as the supervisor and as the system tell it; where
+    /// there is a debugger, their stacks go to a file that is named there.
     fn describe(&self, output: &Path) {
         let Ok(mut output) = OpenOptions::new().append(true).open(output) else { return };
-        for pid in marked(&self.marker) {
+        let all = marked(&self.marker);
+        // Supervisors have it blocked, to read it; of others it may be the end.
+        for &pid in all.iter().filter(|&&pid| blocks(pid, libc::SIGUSR1)) {
+            // SAFETY: kill takes any numbers; the process carries the marker of this job.
+            unsafe { libc::kill(pid, libc::SIGUSR1) };
+            sleep(REPORT);
+        }
+        if let Some(file) = self.stacks(&all) {
+            let _ = writeln!(output, "stacks are in {}", file.display());
+        }
+        for pid in all {
             let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
             let status = of("status");
             let wanted = ["Name:", "State:", "PPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"];
@@ -523,6 +546,35 @@ impl Job {
                 of("syscall").split_whitespace().next().unwrap_or_default()
             );
         }
+    }
+
+    /// Has the debugger write down the stacks of these processes, if there is one.
+    fn stacks(&self, pids: &[i32]) -> Option<PathBuf> {
+        if !have("gdb") {
+            return None;
+        }
+        let dir = layout::build().join("capi-tests/hangs");
+        fs::create_dir_all(&dir).ok()?;
+        let path = dir.join(format!("{}.txt", self.marker));
+        let mut file = File::create(&path).ok()?;
+        for pid in pids {
+            // A process that nothing can stop would hold up the debugger too.
+            let mut gdb = Command::new("timeout");
+            gdb.args([
+                "--signal=KILL",
+                "20",
+                "gdb",
+                "-q",
+                "-nx",
+                "-batch",
+                "-ex",
+                "thread apply all bt",
+                "-p",
+            ]);
+            let text = gdb.arg(pid.to_string()).stdin(Stdio::null()).output().ok()?.stdout;
+            let _ = writeln!(file, "process {pid}\n{}", String::from_utf8_lossy(&text));
+        }
+        Some(path)
     }
 
     /// Kills every process of the job, also those that are born meanwhile.
@@ -612,6 +664,13 @@ fn marked(marker: &str) -> Vec<i32> {
                 .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
         })
         .collect()
+}
+
+/// Whether the first thread of a process has this signal blocked.
+fn blocks(pid: i32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigBlk:"));
+    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).is_some_and(|m| m >> (signal - 1) & 1 == 1)
 }
 
 fn names_of_shared_memory() -> BTreeSet<String> {

@@ -2,7 +2,7 @@
 //! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
 //! of it that are done; a round visits every case once. `soak MINUTES WORD` visits only cases whose names contain the
 //! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended. `soak
-//! killer N` runs the random killer N times and appends its sum to the tally. `soak walk N WORD...` visits every case
+//! killer N [WORD...]` runs the random killer N times and appends its sum to the tally; with words, only runs like them. `soak walk N WORD...` visits every case
 //! whose name contains all the words, N at a time, but for those that have been visited on this commit; it keeps their names
 //! in `soak/walk-COMMIT.txt`.
 
@@ -26,10 +26,10 @@ fn main() -> ExitCode {
         let at_once = word.and_then(|n| n.parse().ok()).unwrap_or(1);
         return walk(at_once, &args.collect::<Vec<_>>());
     }
-    let times = word.as_ref().and_then(|w| w.parse::<u64>().ok()).filter(|_| first == "killer");
+    let times = word.as_ref().and_then(|w| w.parse::<usize>().ok()).filter(|_| first == "killer");
     let minutes = first.parse::<f64>().ok();
     if minutes.or(times.map(|t| t as f64)).is_none() {
-        eprintln!("usage: soak MINUTES [WORD] | soak exits | soak killer N | soak walk N WORD...");
+        eprintln!("usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | soak walk N WORD...");
         return ExitCode::from(2);
     }
     let place = layout::root().join("soak/place.txt");
@@ -39,7 +39,8 @@ fn main() -> ExitCode {
         writeln!(tally, "{line}").expect("the tally can be written");
     };
     if let Some(times) = times {
-        let right = killer::tally(sample::seed(), times, |line| say(format!("{} {line}", now())));
+        let like: Vec<String> = args.collect();
+        let right = killer::tally(sample::seed(), times, &like, |line| say(format!("{} {line}", now())));
         return if right { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let (mut round, mut done) = match word {
@@ -116,7 +117,8 @@ fn walk(at_once: usize, words: &[String]) -> ExitCode {
                 Err(trouble) => {
                     *failed += 1;
                     println!("FAILED {name}\n{trouble}");
-                    writeln!(tally, "FAILED {name} on {}\n{trouble}", commit()).expect("the tally can be written");
+                    writeln!(tally, "FAILED {name} on {}\n{trouble}", commit())
+                        .expect("the tally can be written");
                 }
             }
         }
