@@ -1,5 +1,6 @@
-//! Every variable of the portals-conduit at both ends of its range, with which a flood of every kind of message must pass, and
-//! one beyond either end, which is refused at start with its range. (What each value does is in the library's own tests.)
+//! Every variable of the portals-conduit at both ends of its range, with which a flood of every kind of message must pass in SEQ
+//! and in PAR, and one beyond either end, which is refused at start with its range; so is more memory than there is. (What each value does is
+//! in the library's own tests.)
 
 use crate::job::{Ended, Job, Launcher};
 use crate::layout::{self, Mode, root};
@@ -14,6 +15,9 @@ struct Range {
     most: u64,
     with_most: &'static [(&'static str, &'static str)],
 }
+
+/// More bytes than there are: a terabyte in each process.
+const NOT_TO_BE_HAD: u64 = 1 << 40;
 
 const fn range(name: &'static str, least: u64, most: u64) -> Range {
     Range { name, least, most, with_most: &[] }
@@ -42,8 +46,7 @@ const RANGES: &[Range] = &[
         with_most: &[("GASNET_PORTAL_MAX_CRED_PER_NODE", "65535")],
     },
     range("GASNET_PORTAL_BANKED_CREDITS", 0, 65535),
-    // Its upper end, a terabyte, is not to be had.
-    range("GASNET_PORTAL_AMRECV_SPACE", 4 << 20, 1 << 40),
+    range("GASNET_PORTAL_AMRECV_SPACE", 4 << 20, NOT_TO_BE_HAD),
     range("GASNET_PORTAL_PUTGET_BOUNCE_LIMIT", 0, 2048),
     range("GASNET_PORTAL_PUT_BOUNCE_LIMIT", 0, 2048),
     range("GASNET_PORTAL_GET_BOUNCE_LIMIT", 0, 2040),
@@ -65,12 +68,16 @@ enum Place {
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for range in RANGES {
-        for place in [Place::Least, Place::Most, Place::Below, Place::Above] {
-            let too_much = range.most == 1 << 40 && matches!(place, Place::Most);
-            if !too_much {
-                let name = format!("variables::{}::{place:?}", range.name).to_lowercase();
-                all.push(Case::new(name, true, move || range.tried(place)));
+        let name = |place: Place, mode: Mode| {
+            format!("variables::{}::{place:?}::{}", range.name, mode.name()).to_lowercase()
+        };
+        for place in [Place::Least, Place::Most] {
+            for mode in [Mode::Seq, Mode::Par] {
+                all.push(Case::new(name(place, mode), true, move || range.passes(place, mode)));
             }
+        }
+        for place in [Place::Below, Place::Above] {
+            all.push(Case::new(name(place, Mode::Seq), true, move || range.is_refused(place)));
         }
     }
     all.push(Case::new("variables::all_are_tried".to_string(), true, all_are_tried));
@@ -78,23 +85,39 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Range {
-    fn tried(&self, place: Place) -> Result<(), Trouble> {
-        let value = match place {
+    fn value(&self, place: Place) -> String {
+        match place {
             Place::Least => self.least.to_string(),
             Place::Most => self.most.to_string(),
             Place::Below => (self.least as i64 - 1).to_string(),
             Place::Above => (self.most + 1).to_string(),
-        };
+        }
+    }
+
+    fn flood(&self, place: Place, mode: Mode) -> Result<Ended, Trouble> {
         let more = if matches!(place, Place::Most) { self.with_most } else { &[] };
         // Most bound what events need.
         let events = [("GASNET_PORTAL_AT_ONCE", "0")];
-        let ended = flood(&[&events, &[(self.name, value.as_str())], more].concat())?;
-        if matches!(place, Place::Least | Place::Most) {
-            if ended.code != Some(0) || !ended.says("testflood: PASS") {
-                return Err(ended.trouble("it did not pass"));
+        flood(&[&events, &[(self.name, self.value(place).as_str())], more].concat(), mode)
+    }
+
+    fn passes(&self, place: Place, mode: Mode) -> Result<(), Trouble> {
+        let ended = self.flood(place, mode)?;
+        if matches!(place, Place::Most) && self.most == NOT_TO_BE_HAD {
+            let advice = format!("lower GASNET_PORTAL_SB_CHUNKS and {}.", self.name);
+            if ended.code != Some(1) || ended.output.matches(&advice).count() != 1 {
+                return Err(ended.trouble(format!("expected exit code 1, and once {advice:?}")));
             }
-            return matrix::delivered(&ended, 3);
+            return Ok(());
         }
+        if ended.code != Some(0) || !ended.says("testflood: PASS") {
+            return Err(ended.trouble("it did not pass"));
+        }
+        matrix::delivered(&ended, 3)
+    }
+
+    fn is_refused(&self, place: Place) -> Result<(), Trouble> {
+        let (ended, value) = (self.flood(place, Mode::Seq)?, self.value(place));
         let told = ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
         let bounds = match (self.least, self.most) {
             (0, 1) => "Give Y, YES, 1, N, NO or 0".to_string(),
@@ -111,11 +134,11 @@ impl Range {
 }
 
 /// Few enough messages at a time for receive buffers without flow control.
-fn flood(vars: &[(&str, &str)]) -> Result<Ended, Trouble> {
+fn flood(vars: &[(&str, &str)], mode: Mode) -> Result<Ended, Trouble> {
     layout::require(&layout::build())?;
     let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
     let args = ["-r", "150", "random"].map(String::from);
-    let compiled = layout::compiled(&program.source, Mode::Seq)?;
+    let compiled = layout::compiled(&program.source, mode)?;
     let mut job = Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, 3)
         .watchdog(Duration::from_secs(300))
         .in_own_folder();
