@@ -44,7 +44,7 @@ GASNETI_ALWAYS_INLINE void gasneti_copy(void *dest, const void *src, size_t n) {
 }
 
 /* Does a put at once; zero if the library must be called. */
-GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
+GASNETI_ALWAYS_INLINE int gasneti_put_sized(gasnet_node_t node, void *dest, const void *src, size_t n) {
   void *here;
   if (!gasneti_direct(node, dest, n, &here)) return 0;
   gasnett_local_wmb();
@@ -54,12 +54,25 @@ GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const
 }
 
 /* Does a get at once; zero if the library must be called. */
-GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
+GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, const void *src, size_t n) {
   void *here;
   if (!gasneti_direct(node, src, n, &here)) return 0;
   gasneti_copy(dest, here, n);
   gasnett_local_rmb();
   return 1;
+}
+
+/* The same. Words of 4 and 8 bytes are most of what programs put and get: one compare makes a load and a store of them
+   where the size is known at run time only. */
+GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  if (n == 8) return gasneti_put_sized(node, dest, src, 8);
+  if (n == 4) return gasneti_put_sized(node, dest, src, 4);
+  return gasneti_put_sized(node, dest, src, n);
+}
+GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
+  if (n == 8) return gasneti_get_sized(dest, node, src, 8);
+  if (n == 4) return gasneti_get_sized(dest, node, src, 4);
+  return gasneti_get_sized(dest, node, src, n);
 }
 
 /* Does a memset at once; zero if the library must be called. */

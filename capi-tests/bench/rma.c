@@ -13,41 +13,41 @@ static gasnet_handle_t handles[BENCH_WINDOW];
 
 /* ---- latency: each operation complete before the next begins ---- */
 
-static void put(size_t n, long times) { while (times--) gasnet_put(peer, remote, local, n); }
-static void get(size_t n, long times) { while (times--) gasnet_get(local, peer, remote, n); }
-static void put_bulk(size_t n, long times) { while (times--) gasnet_put_bulk(peer, remote, local, n); }
-static void get_bulk(size_t n, long times) { while (times--) gasnet_get_bulk(local, peer, remote, n); }
-static void put_nb(size_t n, long times) { while (times--) gasnet_wait_syncnb(gasnet_put_nb(peer, remote, local, n)); }
-static void get_nb(size_t n, long times) { while (times--) gasnet_wait_syncnb(gasnet_get_nb(local, peer, remote, n)); }
+static void put(size_t n, long times) { while (bench_again(&times)) gasnet_put(peer, remote, local, n); }
+static void get(size_t n, long times) { while (bench_again(&times)) gasnet_get(local, peer, remote, n); }
+static void put_bulk(size_t n, long times) { while (bench_again(&times)) gasnet_put_bulk(peer, remote, local, n); }
+static void get_bulk(size_t n, long times) { while (bench_again(&times)) gasnet_get_bulk(local, peer, remote, n); }
+static void put_nb(size_t n, long times) { while (bench_again(&times)) gasnet_wait_syncnb(gasnet_put_nb(peer, remote, local, n)); }
+static void get_nb(size_t n, long times) { while (bench_again(&times)) gasnet_wait_syncnb(gasnet_get_nb(local, peer, remote, n)); }
 static void put_nbi(size_t n, long times) {
-    while (times--) {
+    while (bench_again(&times)) {
         gasnet_put_nbi(peer, remote, local, n);
         gasnet_wait_syncnbi_puts();
     }
 }
 static void get_nbi(size_t n, long times) {
-    while (times--) {
+    while (bench_again(&times)) {
         gasnet_get_nbi(local, peer, remote, n);
         gasnet_wait_syncnbi_gets();
     }
 }
 static void put_word(size_t n, long times) {
     (void)n;
-    while (times--) {
+    while (bench_again(&times)) {
         word++;
         gasnet_put(peer, remote, &word, 8);
     }
 }
 static void get_word(size_t n, long times) {
     (void)n;
-    while (times--) {
+    while (bench_again(&times)) {
         gasnet_get(&word, peer, remote, 8);
         sink = word;
     }
 }
-static void put_val(size_t n, long times) { while (times--) gasnet_put_val(peer, remote, (gasnet_register_value_t)times, n); }
-static void get_val(size_t n, long times) { while (times--) sink = gasnet_get_val(peer, remote, n); }
-static void set(size_t n, long times) { while (times--) gasnet_memset(peer, remote, (int)times, n); }
+static void put_val(size_t n, long times) { while (bench_again(&times)) gasnet_put_val(peer, remote, (gasnet_register_value_t)times, n); }
+static void get_val(size_t n, long times) { while (bench_again(&times)) sink = gasnet_get_val(peer, remote, n); }
+static void set(size_t n, long times) { while (bench_again(&times)) gasnet_memset(peer, remote, (int)times, n); }
 
 /* ---- a window of operations in flight ---- */
 
