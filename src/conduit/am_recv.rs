@@ -168,6 +168,8 @@ impl<P: Portals> Conduit<P> {
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
             malformed(e.match_bits, e.hdr_data);
         }
+        self.request_ahead.here(body.at.wrapping_add(body.len));
+        self.request_ahead.as_long_as(body.len);
         self.credits.request_arrived(am.source, am.credit);
         let used = credits::used(am.credit);
         let start = self.reqrb.saw(buffer, e.mlength, used);

@@ -107,6 +107,7 @@ impl<P: Portals> Conduit<P> {
             credit,
         };
         let (bits, data) = header.pack();
+        self.reply_ahead.here(self.reqsb.at(chunk));
         if !(fault::on("drop_am") && every_64th()) {
             let (to, bytes) = (self.peers[node as usize], len.next_multiple_of(8));
             let mut staged = Staged([MaybeUninit::uninit(); CHUNK]);

@@ -25,6 +25,7 @@
 //! any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
+mod ahead;
 mod am_recv;
 mod am_send;
 mod config;
@@ -229,6 +230,8 @@ pub struct Conduit<P: Portals> {
     am: queue::Queue<P, am_recv::Taker>,
     /// How many requests wait in the taker of `am`.
     waiting: AtomicU32,
+    request_ahead: ahead::Ahead,
+    reply_ahead: ahead::Ahead,
     sys: sys::Sys<P>,
     reqsb: reqsb::ReqSb<P>,
     rplsb: rplsb::RplSb<P>,
@@ -275,6 +278,8 @@ impl<P: Portals> Conduit<P> {
             rar: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),
+            request_ahead: ahead::Ahead::new(),
+            reply_ahead: ahead::Ahead::new(),
             peers: peers.into_boxed_slice(),
             portals,
             config,

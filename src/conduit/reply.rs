@@ -41,6 +41,7 @@ impl<P: Portals> Conduit<P> {
         if am.source >= self.config.nodes || am.request {
             malformed(e.match_bits, e.hdr_data);
         }
+        self.reply_ahead.as_long_as(e.mlength);
         self.credits.reply_arrived(am.source, am.credit);
         let mut reply = Reply { am, chunk, len: e.mlength, data: None };
         if am.form == Form::Unpacked {

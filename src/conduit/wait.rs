@@ -34,7 +34,12 @@ impl<P: Portals> Conduit<P> {
         let sys = !self.sys.queue.is_quiet(&self.portals);
         let safe = !self.safe.is_quiet(&self.portals);
         let am = self.am_may_have();
-        (sys || safe || am) && self.serve(up, sys, safe, am)
+        if sys || safe || am {
+            return self.serve(up, sys, safe, am);
+        }
+        self.request_ahead.fetch();
+        self.reply_ahead.fetch();
+        false
     }
 
     /// Serves the queues that may have something.
