@@ -43,7 +43,8 @@ pub trait Bootstrap: Send + Sync + core::fmt::Debug {
     fn size(&self) -> u32;
     /// Waits until every process of the job is here. Does not return if the job ends meanwhile; serves no messages.
     fn barrier(&self);
-    /// Everybody's `mine`, by rank; all are of the same length. Does not return if the job ends meanwhile.
+    /// Everybody's `mine`, by rank; all are of the same length. Waits for every process, as a barrier does, and does not return
+    /// if the job ends meanwhile.
     fn exchange(&self, mine: &[u8]) -> Vec<Vec<u8>>;
     /// Memory files shared by the processes of this host.
     fn host(&self) -> &HostMemory;

@@ -102,11 +102,10 @@ impl Job {
 
         let config = conduit::Config::from_env(size, max_threads);
         let interface = Interface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
-        // Everybody can be addressed from here on.
-        boot.barrier();
         let peers = find_peers(&*boot, &interface);
         let conduit = Network::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
         let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
+        // Whoever returns from this may send to us.
         let limits = Limits::find(&*boot, bound);
         let job = Job {
             mynode: rank,
@@ -126,8 +125,6 @@ impl Job {
             scratch,
             attached: OnceBox::new(),
         };
-        // The whole job may send to us from here on.
-        job.boot.barrier();
         let job: &'static Job = Box::leak(Box::new(job));
         counters::open(job);
         doing::open(job);
@@ -295,7 +292,8 @@ impl Job {
     }
 }
 
-/// The addresses of all processes, by rank. Ends the job if they are not all on the same network.
+/// The addresses of all processes, by rank; every interface is open when it returns. Ends the job if they are not all on the
+/// same network.
 fn find_peers(boot: &dyn Bootstrap, interface: &Interface) -> Vec<ProcessId> {
     let (kind, id) = (interface.kind(), interface.id());
     let mine = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();

@@ -104,6 +104,8 @@ pub(crate) const ROWS: &[Row] = &[
     limit(CROSS, "barrier_anonymous", 2, ("line_trip", 2, 0), AtMost(1.05)),
     peer(CROSS, "startup", 2, 0, "smp", AtMost(1.0)),
     peer(CROSS, "startup", 64, 0, "smp", AtMost(1.0)),
+    peer(CROSS, "launch", 2, 0, "openmpi", AtMost(0.25)),
+    peer(CROSS, "launch", 64, 0, "openmpi", AtMost(0.25)),
     peer(CROSS, "pairs_trip", 8, 0, "smp", AtMost(0.2)),
     peer(CROSS, "barrier_anonymous", 8, 8, "smp", AtMost(0.2)),
 ];

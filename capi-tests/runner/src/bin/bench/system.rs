@@ -6,13 +6,16 @@ use capi_tests::layout;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::thread::sleep;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long one program may take.
 const WATCHDOG: Duration = Duration::from_secs(600);
 /// Processes of the jobs whose start and end is timed.
 const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
+/// Processes of the jobs whose start and end by a launcher is timed.
+const LAUNCHES: &[u32] = &[2, 64];
 /// Processes of the jobs whose barrier is timed.
 const BARRIERS: &[u32] = &[2, 4, 8];
 
@@ -63,6 +66,8 @@ pub(crate) struct System {
     runs: &'static [Run],
     /// Whether barriers and starts are timed too.
     gasnet: bool,
+    /// The launcher whose starts are timed, and a job that only starts and ends.
+    launch: Option<(Start, &'static str, &'static [&'static str])>,
 }
 
 impl System {
@@ -77,6 +82,7 @@ impl System {
             programs,
             runs: LIMITS,
             gasnet: false,
+            launch: None,
         })
     }
 
@@ -96,7 +102,11 @@ impl System {
         let programs = layout::build().join("bench").join(name);
         compile(compiler, program, &programs, &[])?;
         let start = Start::Launcher(launcher.split(' ').map(str::to_string).collect());
-        Ok(System { name: name.to_string(), start, environment: Vec::new(), programs, runs, gasnet: false })
+        // Without a measurement that it knows, `mpi` initialises and ends.
+        let launch: Option<(Start, _, &[_])> =
+            (program == "mpi").then(|| (start.clone(), "mpi", &["nothing"][..]));
+        let environment = Vec::new();
+        Ok(System { name: name.to_string(), start, environment, programs, runs, gasnet: false, launch })
     }
 
     /// This library, with these variables.
@@ -107,6 +117,7 @@ impl System {
             compile(&cc(), program, &programs, &flags)?;
         }
         let environment = environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        let launcher = layout::build().join("bin/gasnetrun").display().to_string();
         Ok(System {
             name: name.to_string(),
             start: Start::Fork,
@@ -114,6 +125,7 @@ impl System {
             programs,
             runs: RUNS,
             gasnet: true,
+            launch: Some((Start::Launcher(vec![launcher]), "startup", &[])),
         })
     }
 
@@ -142,6 +154,7 @@ impl System {
             programs,
             runs: RUNS,
             gasnet: true,
+            launch: None,
         })
     }
 
@@ -158,26 +171,46 @@ impl System {
             args.extend(measurements);
             figures.read(&self.run(program, processes, &args)?)?;
         }
+        if let Some((start, program, args)) = &self.launch {
+            self.time_starts(&mut figures, "launch", start, LAUNCHES, (program, args))?;
+        }
         if !self.gasnet {
             return Ok(figures);
         }
         for &n in BARRIERS {
             figures.read(&self.run("barrier", n, &["-t", &time])?)?;
         }
-        figures.units.insert("startup".to_string(), "Time (ms)".to_string());
-        for &n in STARTS {
-            let began = Instant::now();
-            self.run("startup", n, &[])?;
-            let key = Key { name: "startup".to_string(), processes: n, size: 0 };
-            figures.values.insert(key, began.elapsed().as_secs_f64() * 1000.0);
-        }
+        self.time_starts(&mut figures, "startup", &self.start, STARTS, ("startup", &[]))?;
         Ok(figures)
     }
 
-    /// Runs a program as a job and returns what it printed.
+    /// The time that a job takes from outside which only starts and ends.
+    fn time_starts(
+        &self,
+        figures: &mut Figures,
+        name: &str,
+        start: &Start,
+        sizes: &[u32],
+        (program, args): (&str, &[&str]),
+    ) -> Result<(), String> {
+        figures.units.insert(name.to_string(), "Time (ms)".to_string());
+        for &processes in sizes {
+            let began = Instant::now();
+            self.run_by(start, program, processes, args)?;
+            let time = began.elapsed().as_secs_f64() * 1000.0;
+            figures.values.insert(Key { name: name.to_string(), processes, size: 0 }, time);
+        }
+        Ok(())
+    }
+
     fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
+        self.run_by(&self.start, program, processes, args)
+    }
+
+    /// Runs a program as a job and returns what it printed.
+    fn run_by(&self, start: &Start, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
         let path = self.programs.join(program);
-        let mut command = match &self.start {
+        let mut command = match start {
             Start::Launcher(words) => {
                 let mut c = Command::new(&words[0]);
                 c.args(&words[1..]).arg("-n").arg(processes.to_string()).arg(&path);
@@ -188,7 +221,7 @@ impl System {
         for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
             command.env_remove(name);
         }
-        if self.start == Start::Fork {
+        if *start == Start::Fork {
             command.env("GASNET_PSHM_NODES", processes.to_string());
         }
         let printed = self.programs.join(format!("{program}.out"));
@@ -199,18 +232,22 @@ impl System {
             .stdin(Stdio::null())
             .stdout(out);
         let mut child = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
-        let began = Instant::now();
-        let status = loop {
-            // A tick is short against the start of a job, which is timed here as well.
-            match child.try_wait().map_err(|e| e.to_string())? {
-                Some(status) => break status,
-                None if began.elapsed() > WATCHDOG => {
-                    let _ = child.kill();
-                    return Err(format!("{}: {program} of {processes} processes did not end", self.name));
-                }
-                None => sleep(Duration::from_micros(200)),
+        let pid = child.id() as libc::pid_t;
+        let (ended, end) = mpsc::channel::<()>();
+        // Beside it, so that the end is seen at once and nobody looks for it meanwhile.
+        let watchdog = thread::spawn(move || {
+            let late = end.recv_timeout(WATCHDOG) == Err(RecvTimeoutError::Timeout);
+            if late {
+                // SAFETY: a system call; our child, which has not been waited for.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
             }
-        };
+            late
+        });
+        let status = child.wait().map_err(|e| e.to_string())?;
+        drop(ended);
+        if !matches!(watchdog.join(), Ok(false)) {
+            return Err(format!("{}: {program} of {processes} processes did not end", self.name));
+        }
         if !status.success() {
             return Err(format!("{}: {program} of {processes} processes ended with {status}", self.name));
         }
