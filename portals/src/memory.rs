@@ -192,21 +192,23 @@ impl Interface {
         if peer.index != self.index && record.pieces.load(Ordering::Relaxed).is_null() {
             let start = record.start.load(Ordering::Relaxed) as *mut u8;
             let near = start.wrapping_add(local_offset as usize);
+            let near = [MdIovec { base: near.cast(), len: matched.accepted.mlength }];
             // SAFETY: memory of a held descriptor, which its user promised to keep valid; the range was checked against its
             // length.
-            return unsafe { self.move_plain(near, peer, matched, to_target) };
+            return unsafe { self.move_pieces(near, peer, matched, to_target) };
         }
         self.move_stretches(record, local_offset, peer, matched, to_target)
     }
 
-    /// Moves the bytes of a matched message between plain memory and a peer other than ourselves, whose descriptor is held.
+    /// Moves the bytes of a matched message between pieces of memory here, one after the other, and a peer other than
+    /// ourselves, whose descriptor is held.
     ///
     /// # Safety
-    /// `near` is valid for the bytes accepted, to be read if they go `to_target` and written if they come from there.
+    /// The pieces are valid for the bytes accepted, to be read if they go `to_target` and written if they come from there.
     #[inline(always)]
-    pub(crate) unsafe fn move_plain(
+    pub(crate) unsafe fn move_pieces<const N: usize>(
         &self,
-        near: *mut u8,
+        near: [MdIovec; N],
         peer: &Peer,
         matched: &Matched<'_>,
         to_target: bool,
@@ -214,26 +216,29 @@ impl Interface {
         let Accepted { offset, mlength, .. } = matched.accepted;
         let (kind, start) = (matched.traits.kind(), matched.cell.start.load(Ordering::Relaxed));
         if self.shares(peer, kind)
-            && let Some(Spot::Near(far)) = self.spot(peer, kind, start, 0, offset, mlength)
+            && let Some(Spot::Near(mut far)) = self.spot(peer, kind, start, 0, offset, mlength)
         {
-            let (from, to) = if to_target { (near, far) } else { (far, near) };
-            // SAFETY: `near` is the caller's; `far` lies in an arena or a segment, checked against its length.
-            unsafe { copy(from, to, mlength as usize) };
+            let mut left = mlength;
+            for piece in near {
+                let n = piece.len.min(left) as usize;
+                let near = piece.base.cast();
+                let (from, to) = if to_target { (near, far) } else { (far, near) };
+                // SAFETY: `near` is the caller's; `far` lies in an arena or a segment, checked against its length, which
+                // all pieces together do not exceed.
+                unsafe { copy(from, to, n) };
+                far = far.wrapping_add(n);
+                left -= n as u64;
+            }
             fault::point("put.copied");
             return true;
         }
-        self.move_plain_stretches(near, peer, matched, to_target)
+        self.move_far_pieces(&near, peer, matched, to_target)
     }
 
     #[inline(never)]
-    fn move_plain_stretches(
-        &self,
-        near: *mut u8,
-        peer: &Peer,
-        matched: &Matched<'_>,
-        to_target: bool,
-    ) -> bool {
-        let near = Stretches::one(near, matched.accepted.mlength);
+    fn move_far_pieces(&self, near: &[MdIovec], peer: &Peer, matched: &Matched<'_>, to_target: bool) -> bool {
+        let pieces = near.iter().map(|piece| (Spot::Near(piece.base.cast()), piece.len));
+        let near = Stretches::cut(0, matched.accepted.mlength, pieces);
         let Some(far) = self.far_stretches(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
         let moved = if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
@@ -357,10 +362,10 @@ fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
 unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: promised by the caller.
     unsafe {
-        if length == 8 {
-            to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned());
-        } else {
-            core::ptr::copy(from, to, length);
+        match length {
+            0 => {}
+            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            _ => core::ptr::copy(from, to, length),
         }
     }
 }

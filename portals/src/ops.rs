@@ -357,17 +357,17 @@ impl Interface {
         }
     }
 
-    /// `PtlPutRegion` from plain memory, without events here: complete when this returns. With `false` nothing was done: the target
-    /// is ourselves or not mapped, or frames are on their way to it, or the message has no place in memory that is shared.
+    /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here: complete when this returns. With
+    /// `false` nothing was done: the target is ourselves or not mapped, or frames are on their way to it, or the message has no
+    /// place in memory that is shared.
     ///
     /// # Safety
-    /// `from` is readable for `length` bytes.
+    /// The pieces are readable.
     #[allow(clippy::too_many_arguments)]
     #[inline(never)]
-    pub unsafe fn put_at_once(
+    pub unsafe fn put_at_once<const N: usize>(
         &self,
-        from: *const u8,
-        length: Size,
+        from: [MdIovec; N],
         target: ProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
@@ -376,8 +376,8 @@ impl Interface {
         hdr_data: HdrData,
     ) -> Result<bool, Error> {
         let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
-        // SAFETY: promised by the caller; a put only reads it.
-        unsafe { self.at_once(OpKind::Put, from.cast_mut(), length, &to) }
+        // SAFETY: promised by the caller; a put only reads them.
+        unsafe { self.at_once(OpKind::Put, from, &to) }
     }
 
     /// `PtlGetRegion` to plain memory, as [`Interface::put_at_once`].
@@ -397,14 +397,21 @@ impl Interface {
         remote_offset: Size,
     ) -> Result<bool, Error> {
         let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+        let to = [MdIovec { base: to.cast(), len: length }];
         // SAFETY: promised by the caller.
-        unsafe { self.at_once(OpKind::Get, to, length, &from) }
+        unsafe { self.at_once(OpKind::Get, to, &from) }
     }
 
     /// # Safety
-    /// `near` is valid for `length` bytes, to be read by a put and written by a get.
+    /// The pieces of `near` are readable by a put and writable by a get.
     #[inline(always)]
-    unsafe fn at_once(&self, kind: OpKind, near: *mut u8, length: Size, to: &Address) -> Result<bool, Error> {
+    unsafe fn at_once<const N: usize>(
+        &self,
+        kind: OpKind,
+        near: [MdIovec; N],
+        to: &Address,
+    ) -> Result<bool, Error> {
+        let length = near.iter().map(|piece| piece.len).sum();
         let index = self.index_of(to.target)?;
         let peer = match self.direct(index)? {
             Some(peer) if index != self.index => peer,
@@ -428,7 +435,7 @@ impl Interface {
         let half = Half::Arrival(kind);
         let link = self.post_start(peer, &matched, &header, half);
         // SAFETY: promised by the caller; no more than was asked for is accepted.
-        let ok = unsafe { self.move_plain(near, peer, &matched, kind == OpKind::Put) };
+        let ok = unsafe { self.move_pieces(near, peer, &matched, kind == OpKind::Put) };
         // No event will order these bytes: a put's are seen before what this thread stores later, a get's are no older than what it
         // loads later.
         fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });

@@ -135,8 +135,11 @@ fn at_once() {
     attach(2, &Md { options: options | TRUNCATE | MANAGE_REMOTE, ..arena });
     attach(3, &md(&mut private, options | MANAGE_REMOTE, eq));
     let put = |from: &[u8], target, bits, offset| {
-        // SAFETY: a slice.
-        unsafe { a.put_at_once(from.as_ptr(), from.len() as u64, target, 4, 0, bits, offset, 99) }
+        let (one, other) = from.split_at(from.len() / 2);
+        let pieces = [one, &[], other];
+        let pieces = pieces.map(|p| MdIovec { base: p.as_ptr().cast_mut().cast(), len: p.len() as u64 });
+        // SAFETY: slices.
+        unsafe { a.put_at_once(pieces, target, 4, 0, bits, offset, 99) }
     };
     let get = |to: &mut [u8], target, bits, offset| {
         // SAFETY: a slice.

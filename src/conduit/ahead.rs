@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 /// Bytes of a line.
 const LINE: usize = 64;
 /// Longer bodies are not asked for: the lines would come, and go back to the sender, while it is still writing them.
-const MOST: usize = 256;
+const MOST: usize = 512;
 
 /// A guess; threads may overwrite each other's.
 #[derive(Debug)]

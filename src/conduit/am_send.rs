@@ -13,7 +13,7 @@
 
 use super::credits::{self, Taken};
 use super::match_bits::{self, Am, Form, REPLY_LID, Target};
-use super::portals::Portals;
+use super::portals::{Portals, ProcessId};
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Need, Outgoing, ReplyToken, Upcall};
@@ -110,16 +110,9 @@ impl<P: Portals> Conduit<P> {
         self.reply_ahead.here(self.reqsb.at(chunk));
         if !(fault::on("drop_am") && every_64th()) {
             let (to, bytes) = (self.peers[node as usize], len.next_multiple_of(8));
-            let mut staged = Staged([MaybeUninit::uninit(); CHUNK]);
-            // SAFETY: `form` keeps the message within a chunk, and the payload is readable.
-            let gone = self.config.at_once
-                && unsafe {
-                    write_body(staged.0.as_mut_ptr().cast(), form, m);
-                    let from = staged.0.as_ptr().cast();
-                    self.portals.put_at_once(from, bytes, to, self.config.pt_am, bits, 0, data)
-                };
-            if !gone {
-                // SAFETY: as above, and the chunk is ours.
+            // SAFETY: the payload is readable, as the caller vouches.
+            if !unsafe { self.send_at_once(form, m, to, bits, 0, data) } {
+                // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
                 unsafe { write_body(self.reqsb.at(chunk), form, m) };
                 self.portals
                     .put(self.reqsb.silent, offset, bytes, false, to, self.config.pt_am, bits, 0, data)
@@ -129,6 +122,53 @@ impl<P: Portals> Conduit<P> {
         if form == Form::Unpacked && !m.source_stays {
             self.wait_local(up);
         }
+    }
+
+    /// Sends the body of a message within the call, from where its parts are, if that is possible; false, and nothing done,
+    /// otherwise. It is as long as [`write_body`] makes it, or up to 7 bytes longer, so that the next one in a receive buffer is
+    /// aligned.
+    ///
+    /// # Safety
+    /// The payload is readable.
+    #[inline]
+    unsafe fn send_at_once(
+        &self,
+        form: Form,
+        m: &Outgoing<'_>,
+        to: ProcessId,
+        bits: u64,
+        at: usize,
+        data: u64,
+    ) -> bool {
+        if !self.config.at_once {
+            return false;
+        }
+        let mut words = [MaybeUninit::<u64>::uninit(); MAX_ARGS / 2 + 1];
+        let mut n = m.args.len().div_ceil(2);
+        if n != 0 {
+            words[n - 1].write(0);
+        }
+        // SAFETY: there is room for the most arguments, and they are not here.
+        unsafe { core::ptr::copy_nonoverlapping(m.args.as_ptr(), words.as_mut_ptr().cast(), m.args.len()) };
+        if form == Form::Packed {
+            words[n].write(m.dest as u64);
+            n += 1;
+        }
+        let head = (words.as_ptr().cast(), n * 8);
+        let pt = self.config.pt_am;
+        if matches!(form, Form::Short | Form::Unpacked) || m.nbytes == 0 {
+            // SAFETY: an array of ours, so many words of which have been written.
+            return unsafe { self.portals.put_at_once([head], to, pt, bits, at, data) };
+        }
+        let (whole, rest) = (m.nbytes & !7, m.nbytes & 7);
+        let mut last = 0u64;
+        if rest != 0 {
+            // SAFETY: the bytes of the payload behind its last whole word.
+            unsafe { core::ptr::copy_nonoverlapping(m.src.add(whole), (&raw mut last).cast(), rest) };
+        }
+        let last = ((&raw const last).cast(), rest.next_multiple_of(8));
+        // SAFETY: as above, and the payload.
+        unsafe { self.portals.put_at_once([head, (m.src, whole), last], to, pt, bits, at, data) }
     }
 
     /// Waits for the credits of a request. A packed Long that cannot be sent goes as two messages if that needs fewer.
@@ -193,7 +233,7 @@ impl<P: Portals> Conduit<P> {
         // SAFETY: as the caller vouches.
         self.config.at_once
             && unsafe {
-                self.portals.put_at_once(m.src, m.nbytes, to, self.config.pt_rar, bits, remote, data)
+                self.portals.put_at_once([(m.src, m.nbytes)], to, self.config.pt_rar, bits, remote, data)
             }
     }
 
@@ -256,8 +296,6 @@ impl<P: Portals> Conduit<P> {
         token.replied = true;
         let (form, len) = self.form(m);
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
-        // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
-        unsafe { write_body(self.rplsb.at(chunk), form, m) };
         let length = if form == Form::Unpacked {
             let rar = self.rar();
             let lid = token.chunk | REPLY_LID;
@@ -286,11 +324,10 @@ impl<P: Portals> Conduit<P> {
         };
         let (bits, data) = header.pack();
         let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
-        let from = self.rplsb.at(chunk);
-        // SAFETY: the chunk is ours, and longer than that.
-        let gone = self.config.at_once
-            && unsafe { self.portals.put_at_once(from, len, to, self.config.pt_am, bits, at, data) };
-        if !gone {
+        // SAFETY: the payload is readable, as the caller vouches.
+        if !unsafe { self.send_at_once(form, m, to, bits, at, data) } {
+            // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
+            unsafe { write_body(self.rplsb.at(chunk), form, m) };
             let (md, from) = if len == 0 {
                 (self.reqsb.silent, 0)
             } else {
@@ -312,11 +349,6 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
-/// A request that is to leave within the call. It is put together on the stack, which is in our cache: the lines of its chunk are in
-/// that of the peer whose reply came there last.
-#[repr(align(64))]
-struct Staged([MaybeUninit<u8>; CHUNK]);
-
 /// Credits that a request uses: its header's, and one for the event of a Long's data.
 #[inline]
 fn credits_for(form: Form, len: usize) -> u32 {
@@ -330,7 +362,7 @@ fn credits_for(form: Form, len: usize) -> u32 {
 #[inline]
 unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
     // SAFETY: there is room for it all, as the caller says, and neither arguments nor payload lie in a chunk that the
-    // caller has just taken, or on its stack.
+    // caller has just taken.
     unsafe {
         let mut to = to;
         if !m.args.is_empty() {

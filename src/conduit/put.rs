@@ -35,7 +35,9 @@ impl<P: Portals> Conduit<P> {
         }
         let (to, remote) = (self.peers[node as usize], self.rar().remote(node, dest, n));
         // SAFETY: as the caller vouches.
-        unsafe { self.portals.put_at_once(src, n, to, self.config.pt_rar, NOBODY.pack(Kind::Put), remote, 0) }
+        unsafe {
+            self.portals.put_at_once([(src, n)], to, self.config.pt_rar, NOBODY.pack(Kind::Put), remote, 0)
+        }
     }
 
     /// Puts `n` bytes into the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].

@@ -11,7 +11,7 @@ use crate::conduit::Config;
 use crate::os::memory;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MeHandle, NiFail, THRESH_INF, Unlink,
+    AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MdIovec, MeHandle, NiFail, THRESH_INF, Unlink,
     md_options,
 };
 use std::os::fd::OwnedFd;
@@ -289,19 +289,19 @@ impl Portals for Emulation {
     }
 
     #[inline]
-    unsafe fn put_at_once(
+    unsafe fn put_at_once<const N: usize>(
         &self,
-        from: *const u8,
-        length: usize,
+        from: [(*const u8, usize); N],
         target: ProcessId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
         hdr_data: u64,
     ) -> bool {
-        let (n, to, offset) = (length as u64, peer(target), remote_offset as u64);
+        let from = from.map(|(base, len)| MdIovec { base: base.cast_mut().cast(), len: len as u64 });
+        let (to, offset) = (peer(target), remote_offset as u64);
         // SAFETY: as the caller vouches.
-        unsafe { self.interface.put_at_once(from, n, to, pt_index, 0, match_bits, offset, hdr_data) }
+        unsafe { self.interface.put_at_once(from, to, pt_index, 0, match_bits, offset, hdr_data) }
             .unwrap_or(false)
     }
 

@@ -233,25 +233,26 @@ pub trait Portals: Send + Sync + 'static {
     ) -> Result<(), Error>;
 
     /// A put from plain memory that is complete, without an event here, when this returns; with `false` nothing was done, and
-    /// [`Portals::put`] is the way. Beyond the standard: only a network that reaches the target's memory from here can know.
+    /// [`Portals::put`] is the way. Its bytes are those of the pieces, each a first byte and a length, one after the other. Beyond
+    /// the standard: only a network that reaches the target's memory from here can know.
     ///
     /// # Safety
-    /// `from` must be readable for `length` bytes.
+    /// The pieces must be readable.
     #[allow(clippy::too_many_arguments)]
     #[inline(always)]
-    unsafe fn put_at_once(
+    unsafe fn put_at_once<const N: usize>(
         &self,
-        from: *const u8,
-        length: usize,
+        from: [(*const u8, usize); N],
         target: ProcessId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
         hdr_data: u64,
     ) -> bool {
-        let _ = (from, length, target, pt_index, match_bits, remote_offset, hdr_data);
+        let _ = (from, target, pt_index, match_bits, remote_offset, hdr_data);
         false
     }
+
     /// A get to plain memory, as [`Portals::put_at_once`].
     ///
     /// # Safety
