@@ -295,8 +295,16 @@ impl<P: Portals> Conduit<P> {
                 }
                 (dest, n)
             }
+            Form::Placed if at + ADDRESS <= body.len => {
+                // SAFETY: as above.
+                let dest = unsafe { body.at.add(at).cast::<u64>().read() } as *mut u8;
+                if self.rar().local(dest, n).is_none() {
+                    bad_message(am.source);
+                }
+                (dest, n)
+            }
             Form::Unpacked => data.unwrap_or_else(|| bad_message(am.source)),
-            Form::Medium | Form::Packed => bad_message(am.source),
+            Form::Medium | Form::Packed | Form::Placed => bad_message(am.source),
         };
         let mut wrong = [0; super::MAX_ARGS];
         if fault::on("flip_arg") && numargs != 0 {

@@ -24,6 +24,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// Largest Medium: what a chunk holds beside the most arguments.
 const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
 
+/// The least payload of a Long, in bytes, for which a put of its own costs less than to copy it out of a receive buffer.
+const PLACED: usize = 256;
+
 /// Bytes of the arguments, padded.
 #[inline]
 pub(super) fn args_bytes(numargs: usize) -> usize {
@@ -67,6 +70,24 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// How a message travels, its payload being on its way, and the bytes of its header message. Where a put is complete when its
+    /// call returns, the payload of a Long is put to its place at once, if that is less work than copying it twice.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline]
+    unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> (Form, usize) {
+        let sizes = PLACED..1 << 24;
+        // SAFETY: as the caller vouches.
+        if m.category == Category::Long
+            && sizes.contains(&m.nbytes)
+            && unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
+        {
+            return (Form::Placed, args_bytes(m.args.len()) + ADDRESS);
+        }
+        self.form(m)
+    }
+
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a
     /// handler.
     ///
@@ -76,7 +97,8 @@ impl<P: Portals> Conduit<P> {
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
-        let (mut form, mut len) = self.form(m);
+        // SAFETY: as the caller vouches.
+        let (mut form, mut len) = unsafe { self.place(node, m) };
         let used = credits_for(form, len);
         let credit = match self.credits.take(node, used) {
             Some(taken) => taken.byte(0),
@@ -144,19 +166,12 @@ impl<P: Portals> Conduit<P> {
             return false;
         }
         let mut words = [MaybeUninit::<u64>::uninit(); MAX_ARGS / 2 + 1];
-        let mut n = m.args.len().div_ceil(2);
-        if n != 0 {
-            words[n - 1].write(0);
-        }
-        // SAFETY: there is room for the most arguments, and they are not here.
-        unsafe { core::ptr::copy_nonoverlapping(m.args.as_ptr(), words.as_mut_ptr().cast(), m.args.len()) };
-        if form == Form::Packed {
-            words[n].write(m.dest as u64);
-            n += 1;
-        }
-        let head = (words.as_ptr().cast(), n * 8);
+        let address = if matches!(form, Form::Packed | Form::Placed) { ADDRESS } else { 0 };
+        // SAFETY: there is room for the most arguments and an address.
+        unsafe { write_body(words.as_mut_ptr().cast(), form, &Outgoing { nbytes: 0, ..*m }) };
+        let head = (words.as_ptr().cast(), args_bytes(m.args.len()) + address);
         let pt = self.config.pt_am;
-        if matches!(form, Form::Short | Form::Unpacked) || m.nbytes == 0 {
+        if !matches!(form, Form::Medium | Form::Packed) || m.nbytes == 0 {
             // SAFETY: an array of ours, so many words of which have been written.
             return unsafe { self.portals.put_at_once([head], to, pt, bits, at, data) };
         }
@@ -201,10 +216,6 @@ impl<P: Portals> Conduit<P> {
     /// As [`Conduit::request`].
     unsafe fn data_of_request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, lid: u32) {
         let rar = self.rar();
-        // SAFETY: as the caller vouches.
-        if unsafe { self.data_at_once(rar, node, Target::RarAm, m, lid) } {
-            return;
-        }
         let slot = match rar.local(m.src, m.nbytes) {
             Some(_) => None,
             None => {
@@ -214,27 +225,6 @@ impl<P: Portals> Conduit<P> {
         self.wait_safe(up, Need::of(&"a request for a send ticket"), || self.tickets.take(1));
         // SAFETY: as the caller vouches.
         unsafe { self.send_data(up, rar, node, Target::RarAm, m, lid, slot) };
-    }
-
-    /// Sends the data of a Long within the call, if that is possible; false, and nothing done, otherwise.
-    ///
-    /// # Safety
-    /// As [`Conduit::request`].
-    unsafe fn data_at_once(
-        &self,
-        rar: &Rar<P>,
-        node: u32,
-        target: Target,
-        m: &Outgoing<'_>,
-        lid: u32,
-    ) -> bool {
-        let (to, remote) = (self.peers[node as usize], rar.remote(node, m.dest, m.nbytes));
-        let (bits, data) = (match_bits::am_data(target, None), match_bits::lid(self.me, lid));
-        // SAFETY: as the caller vouches.
-        self.config.at_once
-            && unsafe {
-                self.portals.put_at_once([(m.src, m.nbytes)], to, self.config.pt_rar, bits, remote, data)
-            }
     }
 
     /// Sends the data of a Long; the caller has a ticket for it, and a TMPMD if the source is outside the segment.
@@ -294,18 +284,16 @@ impl<P: Portals> Conduit<P> {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
-        let (form, len) = self.form(m);
+        // SAFETY: as the caller vouches.
+        let (form, len) = unsafe { self.place(token.source, m) };
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
         let length = if form == Form::Unpacked {
             let rar = self.rar();
             let lid = token.chunk | REPLY_LID;
+            let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
+            token.kit.tickets -= 1;
             // SAFETY: as the caller vouches.
-            if !unsafe { self.data_at_once(rar, token.source, Target::RarSrc, m, lid) } {
-                let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
-                token.kit.tickets -= 1;
-                // SAFETY: as the caller vouches.
-                unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
-            }
+            unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
             lid
         } else {
             m.nbytes as u32
@@ -371,11 +359,11 @@ unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
             core::ptr::copy_nonoverlapping(m.args.as_ptr(), to.cast::<i32>(), m.args.len());
             to = to.add(args);
         }
-        if form == Form::Packed {
+        if matches!(form, Form::Packed | Form::Placed) {
             to.cast::<u64>().write(m.dest as u64);
             to = to.add(ADDRESS);
         }
-        if form != Form::Unpacked && form != Form::Short && m.nbytes != 0 {
+        if matches!(form, Form::Medium | Form::Packed) && m.nbytes != 0 {
             to.add((m.nbytes - 1) & !7).cast::<u64>().write(0);
             core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
         }

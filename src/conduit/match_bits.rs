@@ -115,6 +115,7 @@ const MEDIUM: u64 = 2;
 const LONG: u64 = 4;
 const REQUEST: u64 = 8;
 const PACKED: u64 = 0x10;
+const PLACED: u64 = 0x20;
 
 /// How an active message travels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,6 +128,8 @@ pub(super) enum Form {
     Packed,
     /// Arguments; the payload is a message of its own.
     Unpacked,
+    /// Arguments, destination; the payload is there already.
+    Placed,
 }
 
 impl Form {
@@ -135,7 +138,7 @@ impl Form {
         match self {
             Form::Short => Category::Short,
             Form::Medium => Category::Medium,
-            Form::Packed | Form::Unpacked => Category::Long,
+            Form::Packed | Form::Unpacked | Form::Placed => Category::Long,
         }
     }
 }
@@ -168,6 +171,7 @@ impl Am {
             Form::Medium => MEDIUM,
             Form::Packed => LONG | PACKED,
             Form::Unpacked => LONG,
+            Form::Placed => LONG | PLACED,
         };
         let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
         let bits = target as u64
@@ -184,11 +188,12 @@ impl Am {
     #[inline]
     pub(super) fn unpack(bits: u64, data: u64) -> Option<Am> {
         let flags = bits >> 8;
-        let form = match flags & (SHORT | MEDIUM | LONG | PACKED) {
+        let form = match flags & (SHORT | MEDIUM | LONG | PACKED | PLACED) {
             SHORT => Form::Short,
             MEDIUM => Form::Medium,
             LONG => Form::Unpacked,
             x if x == LONG | PACKED => Form::Packed,
+            x if x == LONG | PLACED => Form::Placed,
             _ => return None,
         };
         let numargs = (bits >> 24) as u8;
@@ -252,7 +257,7 @@ mod tests {
             let bits = am_data(Target::RarSrc, local);
             assert_eq!((super::local(bits), kind(bits), bits & 0xf), (local, Some(Kind::AmData), 2));
         }
-        for form in [Form::Short, Form::Medium, Form::Packed, Form::Unpacked] {
+        for form in [Form::Short, Form::Medium, Form::Packed, Form::Unpacked, Form::Placed] {
             for request in [true, false] {
                 let m = Am {
                     form,
