@@ -77,13 +77,11 @@ impl<P: Portals> Conduit<P> {
     /// As [`Conduit::request`].
     #[inline]
     unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> (Form, usize) {
-        let sizes = PLACED..1 << 24;
-        // SAFETY: as the caller vouches.
-        if m.category == Category::Long
-            && sizes.contains(&m.nbytes)
-            && unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
-        {
-            return (Form::Placed, args_bytes(m.args.len()) + ADDRESS);
+        if m.category == Category::Long && (PLACED..1 << 24).contains(&m.nbytes) {
+            // SAFETY: as the caller vouches.
+            if unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) } {
+                return (Form::Placed, args_bytes(m.args.len()) + ADDRESS);
+            }
         }
         self.form(m)
     }
