@@ -245,7 +245,8 @@ pub const TABLE: &[Var] = &[
         "GASNET_PACKEDLONG_LIMIT",
         Kind::Mem(0, 2048),
         "2KB",
-        "largest payload of a Long that is sent as one message; 0 sends those with a payload as two",
+        "largest payload of a Long that is sent as one message; 0 sends those with a payload as two. Where a put ends within the \
+         call (GASNET_PORTAL_AT_ONCE), payloads of 256 B and more are put to their place and not packed",
     ),
     var(
         "GASNET_PORTAL_FLOW_CONTROL",

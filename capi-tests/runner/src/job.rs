@@ -673,9 +673,11 @@ fn blocks(pid: i32, signal: i32) -> bool {
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).is_some_and(|m| m >> (signal - 1) & 1 == 1)
 }
 
+/// Without those that Open MPI gives to its own memory, in jobs that have nothing to do with us.
 fn names_of_shared_memory() -> BTreeSet<String> {
     let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
-    dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned()).collect()
+    let names = dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+    names.filter(|n| !n.starts_with("vader_segment.") && !n.starts_with("sm_segment.")).collect()
 }
 
 fn counters(dir: &Path) -> Vec<Counters> {
