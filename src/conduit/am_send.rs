@@ -8,8 +8,8 @@
 //! Only what has to say when it has left has an event at its sender: the data of a Long, and a reply that leaves a RplSB chunk, unless
 //! the network sends it within the call. A request's reply says as much of the request, and a reply without arguments is all header.
 //!
-//! Layout of a message: arguments, padding to 8 bytes, destination address (a packed Long), payload. Requests are
-//! padded to 8 bytes, so that the next one in the receive buffer is aligned.
+//! Layout of a message: arguments, padding to 8 bytes, destination address (a Long whose payload is packed, or placed already),
+//! payload. Requests are padded to 8 bytes, so that the next one in the receive buffer is aligned.
 
 use super::credits::{self, Taken};
 use super::match_bits::{self, Am, Form, REPLY_LID, Target};
