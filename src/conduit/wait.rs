@@ -8,7 +8,7 @@ use super::{Conduit, Need, Upcall};
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// Most polls of SAFE_EQ after a wait. While they run the peer works off what it still has of ours, so they are not many.
-const CATCH_UP_POLLS: u32 = 4;
+const CATCH_UP_POLLS: u32 = 8;
 
 /// What the conduit knows of a calling thread.
 pub(super) struct Thread {
