@@ -4,10 +4,8 @@
 # short time and often, and it is the ratios of neighbours that count: what else happens on the machine meets both. Where that is allowed
 # they run in real time: a process that others take the CPU from leaves its peer without work, the sooner the fewer messages may be under
 # way. A flood sends as fast as it can; a window never has more than 64 requests unanswered. docs/CREDITS.md has the figures.
-# The second ratio is that with as many receive buffers as the others have, that is with a larger bank: messages go through all of them in
-# turn, so that more memory is less often in a cache.
 #   ci/bench-credits.sh [ROUNDS=40] [LEAST=0.97]
-# The exit code is 1 if the median of a first ratio is below LEAST.
+# The exit code is 1 if the median of a ratio is below LEAST.
 set -eu
 cd "$(dirname "$0")/.."
 rounds=${1:-40}
@@ -30,13 +28,8 @@ once() {
     which=$1
     processes=$2
     # A sender has 2,048 chunks under way at most, and credits for a request that waits for one.
-    enough=$((2049 * $3))
-    case $which in
-    fixed) variables="GASNET_PORTAL_DYNAMIC_CREDITS=0 GASNET_PORTAL_CRED_PER_NODE=$enough" ;;
-    # A process begins with 200 credits of each.
-    large) variables="GASNET_PORTAL_BANKED_CREDITS=$(((enough - 200) * processes))" ;;
-    *) variables= ;;
-    esac
+    variables="GASNET_PORTAL_DYNAMIC_CREDITS=0 GASNET_PORTAL_CRED_PER_NODE=$((2049 * $3))"
+    [ "$which" = fixed ] || variables=
     sizes=$4
     shift 4
     # shellcheck disable=SC2086 # words
@@ -62,9 +55,9 @@ for processes in 2 8; do
     while [ $round -lt "$rounds" ]; do
         # Who goes first alternates.
         if [ $((round % 2)) = 0 ]; then
-            order="dynamic fixed large"
+            order="dynamic fixed"
         else
-            order="large fixed dynamic"
+            order="fixed dynamic"
         fi
         for which in $order; do
             all $which $processes
@@ -72,26 +65,18 @@ for processes in 2 8; do
         round=$((round + 1))
     done
 done
-# A line for each figure and round: its name, the rates, the ratios.
-paste -d ' ' $dir/dynamic $dir/large $dir/fixed | awk '{ print $1 "/" $2 "/" $3, $4, $12, $4 / $12, $8 / $12 }' >$dir/rounds
-# quartiles COLUMN: of each figure of the rounds its name, the number, the quartiles of the column and the means of the rates.
-quartiles() {
-    sort -k1,1V -k"$1,$1n" $dir/rounds | awk -v column="$1" '
-        function at(share) { i = 1 + (n - 1) * share; f = i - int(i); return v[int(i)] * (1 - f) + (f ? v[int(i) + 1] * f : 0) }
-        function show() { if (n) print name, d / n, p / n, at(0.25), at(0.5), at(0.75) }
-        $1 != name { show(); name = $1; n = d = p = 0 }
-        { v[++n] = $column; d += $2; p += $3 }
-        END { show() }'
-}
-quartiles 4 >$dir/first
-quartiles 5 >$dir/second
-paste -d ' ' $dir/first $dir/second | awk -v least="$least" '
-    BEGIN {
-        print "| figure / processes / bytes | requests/s, dynamic | plenty | ratio: median (quartiles) | with as many buffers |"
-        print "|---|---|---|---|---|"
+paste -d ' ' $dir/dynamic $dir/fixed | awk '{ print $1 "/" $2 "/" $3, $4, $8, $4 / $8 }' >$dir/rounds
+sort -k1,1V -k4,4n $dir/rounds | awk -v least="$least" '
+    function at(share,  i) {
+        i = 1 + (n - 1) * share
+        return v[int(i)] + (i > int(i) ? (v[int(i) + 1] - v[int(i)]) * (i - int(i)) : 0)
     }
-    {
-        printf "| %s | %.0f | %.0f | %.3f (%.3f to %.3f) | %.3f (%.3f to %.3f) |\n", $1, $2, $3, $5, $4, $6, $11, $10, $12
-        if ($5 < least) low = 1
+    function show() {
+        if (!n) return
+        printf "| %s | %.0f | %.0f | %.3f (%.3f to %.3f) |\n", name, d / n, p / n, at(0.5), at(0.25), at(0.75)
+        if (at(0.5) < least) low = 1
     }
-    END { exit low }'
+    BEGIN { print "| figure / processes / bytes | requests/s, dynamic | plenty | ratio: median (quartiles) |\n|---|---|---|---|" }
+    $1 != name { show(); name = $1; n = d = p = 0 }
+    { v[++n] = $4; d += $2; p += $3 }
+    END { show(); exit low }'
