@@ -49,14 +49,14 @@ any)
     exec "$@"
     ;;
 hydra)
-    need mpich mpiexec.hydra
+    need "mpich libmpich-dev" mpiexec.hydra
     # What ends at once it may not survive.
     timeout 60 mpiexec.hydra -n 2 sleep 0.3 || cannot "mpiexec.hydra cannot run sleep"
     "$@"
     exit
     ;;
 openmpi)
-    need "openmpi-bin libpmix2" mpirun.openmpi
+    need "openmpi-bin libopenmpi-dev libpmix2" mpirun.openmpi
     timeout 60 mpirun.openmpi --allow-run-as-root --oversubscribe -n 2 true || cannot "mpirun cannot run true"
     "$@"
     exit

@@ -166,6 +166,12 @@ fn join() -> Result<Box<dyn Bootstrap>, Error> {
     }
 }
 
+/// Gives back what a launcher has offered and this process still holds. It may wait, and needs locks of others: whoever
+/// leaves calls it under an alarm.
+pub fn finish() {
+    pmix::finish_held();
+}
+
 /// How many seconds the ranks of a job of this size may take to leave once they are told to.
 fn exit_seconds(size: u32) -> f64 {
     let part = |name| env::seconds(name).unwrap_or_default();

@@ -3,7 +3,7 @@
 //!
 //! The protocol is lines of `name=value` pairs, one question and one answer at a time, so no library is needed. MPI
 //! in the same process speaks over the same descriptor. If it has done so already, the conversation is joined rather than
-//! begun; if the program has MPI at all, it is not ended.
+//! begun; if the program has MPI at all, it is not ended. Slurm lets nobody begin it a second time.
 
 use super::Error;
 use super::foreign::Offer;
@@ -44,7 +44,7 @@ fn number(name: &str) -> Result<u32, Error> {
 }
 
 /// How far MPI is, if this program has it.
-fn mpi() -> Option<bool> {
+pub(super) fn mpi() -> Option<bool> {
     let f = library::function(c"MPI_Initialized")?;
     // SAFETY: this is the type of MPI_Initialized in every MPI; it may be called at any time.
     let initialized =
@@ -60,6 +60,13 @@ impl Pmi {
             return Err(trouble(&format!("descriptor {fd} of PMI_FD is closed")));
         }
         let mpi = mpi();
+        let slurm = env::lookup("SLURM_STEP_ID").is_some() && env::lookup("MPI_LOCALNRANKS").is_none();
+        if mpi == Some(false) && slurm && env::word("GASNET_SPAWN_CONTROL").is_none() {
+            return Err(Error::new(
+                "the program has MPI, which could not be initialised any more: Slurm's PMI can be used once",
+                "Call MPI_Init before gasnet_init; or, if the program does not call it, set GASNET_SPAWN_CONTROL=PMI.",
+            ));
+        }
         let mut p = Pmi {
             fd,
             rank: number("PMI_RANK")?,

@@ -2,14 +2,30 @@
 //! when such a launcher is there, so ours depends on none. Called by `boot::foreign`.
 //!
 //! The shapes are those of the PMIx standard's binary interface, versions 3 to 5. PMIx counts how often a process has
-//! initialised it, so MPI in the same process is not disturbed.
+//! initialised it, so MPI that is initialised in the same process is not disturbed. But nobody can initialise it after the
+//! last has finalised it, so where MPI is still to come we do so at the very end: mpirun wants it from who has begun.
 
-use super::Error;
 use super::foreign::Offer;
+use super::{Error, pmi};
 use crate::env;
 use crate::os::library::Library;
 use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use std::ffi::CString;
+
+/// PMIx_Finalize, if that is still to be called; else null.
+static HELD: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Gives back the offer that [`Offer::finish`] has held for MPI, if it has.
+pub(super) fn finish_held() {
+    let held = HELD.swap(core::ptr::null_mut(), Ordering::AcqRel);
+    if !held.is_null() {
+        // SAFETY: HELD only ever holds null or a function of this type.
+        let finalize = unsafe { core::mem::transmute::<*mut c_void, Finalize>(held) };
+        // SAFETY: no further information; balances PMIx_Init.
+        let _ = unsafe { finalize(core::ptr::null(), 0) };
+    }
+}
 
 const SUCCESS: c_int = 0;
 const STRING: u16 = 3;
@@ -173,6 +189,9 @@ impl Offer for Pmix {
     }
 
     fn finish(self: Box<Self>) {
+        if pmi::mpi() == Some(false) {
+            return HELD.store(self.f.finalize as *mut c_void, Ordering::Release);
+        }
         // What it says no longer matters.
         // SAFETY: no further information; balances PMIx_Init.
         let _ = unsafe { (self.f.finalize)(core::ptr::null(), 0) };

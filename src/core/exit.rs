@@ -8,6 +8,7 @@
 //! `exit` sets the exit word (first exit wins), sends one message to the supervisor, flushes the C streams under an
 //! alarm, and ends the process with the agreed code. How the others learn of it is told in `boot::supervisor`.
 
+use crate::boot;
 use crate::boot::control::{self, Cause, Decision, JobControl};
 use crate::os::{self, process, signal, thread};
 use crate::{env, fault, report};
@@ -172,7 +173,7 @@ pub(super) fn close_accounts() {
     }
 }
 
-/// Flushes the C streams. What interrupts this thread in the middle of `printf` may find a stream in disorder or its
+/// Flushes the C streams and takes leave of a foreign launcher. What interrupts this thread in the middle of `printf` may find a stream in disorder or its
 /// lock held by a thread that never lets go: then a fault or the alarm ends the process, still with `code`.
 fn flush(code: i32, us: u64) {
     const MISHAPS: [i32; 10] = [
@@ -194,6 +195,7 @@ fn flush(code: i32, us: u64) {
     signal::unblock(&signal::Set::of(&MISHAPS));
     signal::alarm_us(us);
     process::flush_stdio();
+    boot::finish();
 }
 
 extern "C" fn on_mishap(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
@@ -234,6 +236,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
         // The C library goes on: earlier exit handlers, destructors, streams.
         signal::ignore(libc::SIGQUIT);
         close_accounts();
+        boot::finish();
         return;
     }
     leave(agreed, FLUSH_US.load(Ordering::Relaxed))

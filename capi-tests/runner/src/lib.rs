@@ -14,6 +14,7 @@
 //! | `reports` | what SIGUSR1 to a launcher prints |
 //! | `blow` | what happens to a job from outside |
 //! | `misuse` | the cases of `testbad` |
+//! | `refusals` | what a machine may refuse to a job, and a job to other users |
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
 //! | `tools` | stacks, signals that print one or freeze, reports of the heap |
 //! | `tracing` | traces and statistics of a program with known calls |
@@ -23,6 +24,7 @@
 //! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
 //! | `install` | what the libraries of a tree offer |
 //! | `clients` | programs built against an installed tree, in each way and language |
+//! | `mpi` | MPI and GASNet in one process: `testmpi` |
 //! | `configuration` | strings in objects, shown and refused environment variables |
 //! | `variables` | variables of the portals-conduit at the ends of their ranges, and beyond |
 //! | `sample` | which of all cases a short run takes |
@@ -46,8 +48,10 @@ pub mod libportals;
 pub mod matrix;
 pub mod mismatch;
 pub mod misuse;
+pub mod mpi;
 pub mod network;
 pub mod program;
+pub mod refusals;
 pub mod reports;
 pub mod sample;
 pub mod segments;
@@ -99,6 +103,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(killer::cases(seed));
     all.extend(reports::cases());
     all.extend(misuse::cases());
+    all.extend(refusals::cases());
     all.extend(checks::cases());
     all.extend(tools::cases());
     all.extend(tracing::cases());
@@ -107,6 +112,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(install::cases());
     all.extend(network::cases());
     all.extend(clients::cases());
+    all.extend(mpi::cases());
     all.extend(configuration::cases());
     all.extend(variables::cases());
     all.extend(libportals::cases(seed));

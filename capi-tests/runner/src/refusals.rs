@@ -1,0 +1,226 @@
+//! What a machine may refuse to a job, and a job to others: shared memory of the file system, memory, users. Each case makes its
+//! machine, which takes root, and is skipped where it cannot.
+
+use crate::job::{Ended, Job, Launcher};
+use crate::layout::{self, Mode};
+use crate::{Case, Trouble};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Process 1 takes more memory than its control group has.
+const HUNGRY: &str = "#include <gasnet.h>\n#include <stdlib.h>\n#include <string.h>\n\
+    int main(int argc, char **argv) {\n\
+    \x20   size_t n = (size_t)256 << 20;\n\
+    \x20   volatile char *p;\n\
+    \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, 0, 0)) return 1;\n\
+    \x20   if (gasnet_mynode() == 1 && (p = malloc(n))) {\n\
+    \x20       memset((char *)p, 1, n);\n\
+    \x20       if (p[n - 1] == 1) gasnet_exit(3);\n\
+    \x20   }\n\
+    \x20   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);\n\
+    \x20   gasnet_exit(4);\n\
+    }\n";
+
+/// A child of process 0 looks at it through /proc and by the system calls for that: as the same user it can, as another it
+/// cannot.
+const STRANGER: &str = r#"
+#include <errno.h>
+#include <fcntl.h>
+#include <gasnet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int word = 77, done;
+/* Bits of what works: a memory file, a control socket, the memory, the environment, a signal. */
+static int attempts(pid_t pid, const char *file, const char *control) {
+    char path[64];
+    int fd, copy = 0, works = 0;
+    struct iovec here = {&copy, sizeof copy}, there = {&word, sizeof word};
+    if ((fd = open(file, O_RDWR)) >= 0) works |= 1;
+    if (readlink(control, path, sizeof path) > 0) works |= 2;
+    if (process_vm_readv(pid, &here, 1, &there, 1, 0) == sizeof copy && copy == 77) works |= 4;
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    if ((fd = open(path, O_RDONLY)) >= 0) works |= 8;
+    if (kill(pid, 0) == 0) works |= 16;
+    return works;
+}
+int main(int argc, char **argv) {
+    char file[64] = "", control[64] = "", to[256], path[64];
+    pid_t me = getpid(), child;
+    int fd, status = -1, own, other;
+    if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, GASNET_PAGESIZE, 0)) return 1;
+    for (fd = 3; fd < 100; fd++) {
+        ssize_t n;
+        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)me, fd);
+        n = readlink(path, to, sizeof to - 1);
+        if (n < 0) continue;
+        to[n] = 0;
+        if (strstr(to, "memfd:gasnet-segments")) strcpy(file, path);
+        if (strstr(to, "socket:")) strcpy(control, path);
+    }
+    if (gasnet_mynode() == 0) {
+        fflush(NULL);
+        child = fork();
+        if (child == 0) {
+            for (fd = 3; fd < 1000; fd++) close(fd);
+            own = attempts(me, file, control);
+            if (setgid(65534) || setuid(65534)) _exit(1);
+            other = attempts(me, file, control);
+            printf("the same user %d, another %d\n", own, other);
+            fflush(stdout);
+            _exit(0);
+        }
+        done = waitpid(child, &status, 0) == child && status == 0;
+    }
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_exit(gasnet_mynode() == 0 && !done ? 1 : 0);
+}
+"#;
+
+/// Both launchers of ours where it matters.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    // SAFETY: plain query.
+    let root = (unsafe { libc::geteuid() } != 0).then_some("the power of root");
+    let mounts = root
+        .or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
+            .then_some("a mount namespace"));
+    let groups = root.or(Group::new(64 << 20).is_none().then_some("a memory control group"));
+    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+        let mut add = |name: &str, missing, run: fn(Launcher) -> Result<(), Trouble>| {
+            let mut case =
+                Case::new(format!("refusals::{name}::{}", launcher.name()), true, move || run(launcher));
+            case.missing = missing;
+            all.push(case);
+        };
+        add("full_dev_shm", mounts, full_dev_shm);
+        add("memory", groups, memory);
+        add("strangers", root, strangers);
+    }
+    all
+}
+
+fn runs(program: &str, args: &[&str]) -> bool {
+    let mut c = Command::new(program);
+    c.args(args).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    c.status().is_ok_and(|s| s.success())
+}
+
+fn compiled(name: &str, source: &str) -> Result<PathBuf, Trouble> {
+    let dir = layout::build().join("capi-tests/refusals");
+    fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
+    let file = dir.join(name).with_extension("c");
+    if fs::read_to_string(&file).ok().as_deref() != Some(source) {
+        fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
+    }
+    layout::compiled(&file, Mode::Par)
+}
+
+/// Runs a job of `nodes` processes, whose command `script` ends with `exec "$@"`.
+fn run(script: &str, program: &Path, launcher: Launcher, nodes: u32) -> Result<Ended, Trouble> {
+    let mut args = vec!["-c".to_string(), script.to_string(), "sh".to_string()];
+    if launcher == Launcher::Gasnetrun {
+        args.push(layout::build().join("bin/gasnetrun").display().to_string());
+        args.extend(["-n".to_string(), nodes.to_string()]);
+    }
+    args.push(program.display().to_string());
+    let job = Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Alone, 1);
+    let job =
+        if launcher == Launcher::PshmNodes { job.env("GASNET_PSHM_NODES", nodes.to_string()) } else { job };
+    let ended = job.watchdog(Duration::from_secs(60)).run()?;
+    ended.tidy()?;
+    Ok(ended)
+}
+
+/// Nothing of a job is in /dev/shm, so nothing happens.
+fn full_dev_shm(launcher: Launcher) -> Result<(), Trouble> {
+    let program = layout::compiled(&layout::root().join("capi-tests/testhello.c"), Mode::Par)?;
+    let script = "exec unshare -m sh -c '
+        mount --make-rprivate / && mount -t tmpfs -o size=4k none /dev/shm || exit 9
+        echo 1 >/dev/shm/1
+        ! (echo 2 >/dev/shm/2) 2>/dev/null || exit 8
+        exec \"$@\"' \"$0\" \"$@\"";
+    let ended = run(script, &program, launcher, 4)?;
+    if ended.code == Some(0) && ended.output.contains("testhello: PASS") {
+        return Ok(());
+    }
+    Err(ended.trouble("it did not pass with a full /dev/shm"))
+}
+
+/// A memory control group, of version 1 or 2, removed when dropped.
+struct Group(PathBuf);
+
+impl Group {
+    /// One that allows so many bytes; `None` if there can be none.
+    fn new(bytes: u64) -> Option<Group> {
+        static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        let name = format!(
+            "capi-tests-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed)
+        );
+        for (root, file) in
+            [("/sys/fs/cgroup/memory", "memory.limit_in_bytes"), ("/sys/fs/cgroup", "memory.max")]
+        {
+            let dir = Path::new(root).join(&name);
+            if fs::create_dir(&dir).is_err() {
+                continue;
+            }
+            let group = Group(dir);
+            if group.0.join(file).is_file() && fs::write(group.0.join(file), bytes.to_string()).is_ok() {
+                return Some(group);
+            }
+        }
+        None
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // The last process may still be on its way out of it.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// A process that finds no memory any more is killed by the kernel; the job ends, and tells why.
+fn memory(launcher: Launcher) -> Result<(), Trouble> {
+    let program = compiled("hungry", HUNGRY)?;
+    let group = Group::new(64 << 20).ok_or("no memory control group can be made")?;
+    let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
+    let ended = run(&script, &program, launcher, 2)?;
+    let told = [
+        "rank 1 (pid ",
+        "was killed by signal 9",
+        "The kernel found no memory for it",
+        "allows 67108864 bytes",
+        "raise the limit",
+    ];
+    if ended.code != Some(137) {
+        return Err(ended.trouble("the exit code is not 137"));
+    }
+    match told.iter().find(|w| !ended.output.contains(**w)) {
+        Some(word) => Err(ended.trouble(format!("it does not say {word:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// What one user can read of his processes, another cannot.
+fn strangers(launcher: Launcher) -> Result<(), Trouble> {
+    let program = compiled("stranger", STRANGER)?;
+    let ended = run("exec \"$@\"", &program, launcher, 2)?;
+    if ended.code == Some(0) && ended.output.contains("the same user 31, another 0\n") {
+        return Ok(());
+    }
+    Err(ended.trouble("another user can do what he must not, or the same cannot what he may"))
+}
