@@ -52,6 +52,8 @@ int main(void) {
         CHECK(ni != stale);
         RETURNS(PTL_NI_INVALID, PtlGetId(stale, &id));
         OK(PtlGetId(ni, &id));
+        OK(PtlEQAlloc(ni, 4, PTL_EQ_HANDLER_NONE, &eq)); /* and no event of its earlier life is there */
+        expect_empty(eq);
     }
     PtlFini(); /* closes what is open */
     RETURNS(PTL_NO_INIT, PtlGetId(ni, &id));

@@ -465,6 +465,11 @@ impl Interface {
         Some(offset as u64)
     }
 
+    /// Where the memory lies that this process shares with its peers for the network itself: first byte, bytes.
+    pub fn mapped(&self) -> (NonNull<u8>, usize) {
+        self.nal.mapped()
+    }
+
     /// Zeroed memory in the arena, where peers reach it without our help; never freed. `align` is a power of
     /// two. `None` if the arena is used up.
     pub fn alloc(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {

@@ -6,6 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
+use crate::arena::IOVECS;
 use crate::deliver::{Find, Half, Header, Matched, OpKind, Seized, Transfer};
 use crate::doorbell;
 use crate::fault;
@@ -375,6 +376,7 @@ impl Interface {
         remote_offset: Size,
         hdr_data: HdrData,
     ) -> Result<bool, Error> {
+        const { assert!(N <= IOVECS, "more pieces than a message can have") };
         let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
         // SAFETY: promised by the caller; a put only reads them.
         unsafe { self.at_once(OpKind::Put, from, &to) }
@@ -440,8 +442,10 @@ impl Interface {
         // loads later.
         fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });
         self.post_end(peer, &matched, &header, half, link, ok);
-        self.finish(hold, Some(peer), matched.traits.eq().is_some(), false);
-        Ok(true)
+        let told = matched.traits.eq().is_some();
+        self.finish(hold, Some(peer), told, false);
+        // That the bytes did not get there is told by the event, or by this.
+        if ok || told { Ok(true) } else { Err(Error::Segv) }
     }
 
     /// Clears the hazard and wakes who may sleep.

@@ -19,7 +19,7 @@
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
 //! A stale hint is harmless: a control with a later ticket for the same slot says how far the ring has come,
-//! and by the absence of gaps all tickets before it are claimed. The control holds the ticket, so that a
+//! and by the absence of gaps all tickets before it are claimed. The control holds the lap, so that a
 //! compare-and-swap with an old value cannot succeed a lap later (it would have to sleep through 2^40
 //! tickets).
 //!

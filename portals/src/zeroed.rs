@@ -10,7 +10,7 @@ use core::ptr::NonNull;
 /// Records of which zeros are a value.
 ///
 /// # Safety
-/// Every bit of the type may be 0, and a value needs no drop.
+/// All bits of the type may be 0, and a value needs no drop.
 pub(crate) unsafe trait Zeros {}
 
 /// A table of records.

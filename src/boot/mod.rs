@@ -53,7 +53,7 @@ pub trait Bootstrap: Send + Sync + core::fmt::Debug {
 }
 
 /// The memory files that the processes of one host share; they have no name in any file system and vanish with the
-/// last process that holds them. All are empty at start and grow as processes reserve their parts.
+/// last process that holds them. All are empty at start.
 #[derive(Debug)]
 pub struct HostMemory {
     /// Rank of this process among those of the host, and how many there are.

@@ -33,7 +33,7 @@ pub(super) fn args_bytes(numargs: usize) -> usize {
     (numargs * size_of::<i32>()).next_multiple_of(8)
 }
 
-/// Bytes of the address that a packed Long carries.
+/// Bytes of the address that a packed or placed Long carries.
 pub(super) const ADDRESS: usize = size_of::<u64>();
 
 impl<P: Portals> Conduit<P> {

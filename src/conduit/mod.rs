@@ -11,6 +11,7 @@
 //! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
 //! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
 //! | `wait` | waiting for resources |
+//! | `ahead` | where the next message is expected |
 //! | `networks` | which networks there are, for people |
 //! | `config`, `memory`, `sync`, `primitive` | figures; buffers; locks that cost nothing without threads; what these are made of |
 //! | `network` | the conduit over each Portals of the build, and which of them a job runs on |

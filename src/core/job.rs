@@ -125,6 +125,10 @@ impl Job {
             scratch,
             attached: OnceBox::new(),
         };
+        if let Some(extension) = job.conduit.extension() {
+            let (base, bytes) = extension.mapped();
+            signals::set_network(base, bytes);
+        }
         let job: &'static Job = Box::leak(Box::new(job));
         counters::open(job);
         doing::open(job);

@@ -21,8 +21,12 @@ static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
 static TELLER: AtomicU32 = AtomicU32::new(0);
 /// Called with the signal after it was told, a `fn(i32)`; null for none.
 static AFTER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+/// Where the segments are mapped: first byte, 0 before that is known, and bytes.
 static SEGMENTS_BASE: AtomicUsize = AtomicUsize::new(0);
 static SEGMENTS_BYTES: AtomicUsize = AtomicUsize::new(0);
+/// The same of what the network shares.
+static NETWORK_BASE: AtomicUsize = AtomicUsize::new(0);
+static NETWORK_BYTES: AtomicUsize = AtomicUsize::new(0);
 /// Bytes of memory that there can be at most; told when a page of a segment cannot be had.
 static MEMORY_LIMIT: AtomicU64 = AtomicU64::new(0);
 
@@ -58,7 +62,14 @@ fn spared() -> alloc::vec::Vec<i32> {
     spared
 }
 
-/// Tells where the segments are mapped, so that a page of them that cannot be had is told as what it is.
+/// Tells where the memory is mapped that the network shares, so that a page of it that cannot be had is told as what it is.
+pub fn set_network(base: *const u8, bytes: usize) {
+    MEMORY_LIMIT.store(memory::total(), Ordering::Relaxed);
+    NETWORK_BYTES.store(bytes, Ordering::Relaxed);
+    NETWORK_BASE.store(base as usize, Ordering::Release);
+}
+
+/// The same of the segments.
 pub fn set_segments(base: *const u8, bytes: usize) {
     MEMORY_LIMIT.store(memory::total(), Ordering::Relaxed);
     SEGMENTS_BYTES.store(bytes, Ordering::Relaxed);
@@ -107,17 +118,28 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
     }
     // SAFETY: the kernel passed it for a signal of the fault kind.
     let told = unsafe { signal::told(info) };
-    let base = SEGMENTS_BASE.load(Ordering::Acquire);
-    let offset = told.address.wrapping_sub(base);
-    if s == libc::SIGBUS && told.fault && base != 0 && offset < SEGMENTS_BYTES.load(Ordering::Relaxed) {
+    let lies_in = |base: &AtomicUsize, bytes: &AtomicUsize| {
+        let base = base.load(Ordering::Acquire);
+        base != 0 && told.address.wrapping_sub(base) < bytes.load(Ordering::Relaxed)
+    };
+    let lacks = match s == libc::SIGBUS && told.fault {
+        true if lies_in(&SEGMENTS_BASE, &SEGMENTS_BYTES) => Some((
+            "a segment",
+            "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer processes, or raise the memory limit.",
+        )),
+        true if lies_in(&NETWORK_BASE, &NETWORK_BYTES) => Some((
+            "the network's buffers",
+            "Use fewer processes, lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE, or raise the memory limit.",
+        )),
+        _ => None,
+    };
+    if let Some((what, remedy)) = lacks {
         report::line(format_args!(
-            "rank {rank}: no memory for a page of a segment, at {:#x}; all processes of this machine have at most {} bytes",
+            "rank {rank}: no memory for a page of {what}, at {:#x}; all processes of this machine have at most {} bytes",
             told.address,
             MEMORY_LIMIT.load(Ordering::Relaxed)
         ));
-        report::line(format_args!(
-            "  Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer processes, or raise the memory limit."
-        ));
+        report::line(format_args!("  {remedy}"));
     }
     report::line(format_args!("Caught a fatal signal: {}({s}) on node {rank}/{size}", signal::name(s)));
     if let Some(explanation) = report::suspicion() {

@@ -40,6 +40,10 @@ pub unsafe trait Nal: Send + Sync {
     fn arena(&self) -> NonNull<u8>;
     /// Length of every arena, in bytes.
     fn arena_bytes(&self) -> usize;
+    /// All arenas that are mapped here, as far as they lie together with ours: first byte, bytes.
+    fn mapped(&self) -> (NonNull<u8>, usize) {
+        (self.arena(), self.arena_bytes())
+    }
     /// How to reach a peer (also ourselves). Asked once, when the peer is first addressed.
     fn route(&self, peer: u32) -> Route;
     /// Whether memory of a `Mapped` peer outside of its arena and segment may be reached with cross-memory

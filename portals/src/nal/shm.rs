@@ -127,9 +127,16 @@ impl Fabric {
         let file = spec.arena.as_raw_fd();
         may_be_long(total)?;
         // All agree on the length, so it does not matter who comes first; what nobody has written reads as
-        // zeros. SAFETY: the call touches no memory of ours.
-        if unsafe { libc::ftruncate(file, total as libc::off_t) } != 0 {
-            return Err(io::Error::last_os_error());
+        // zeros. A process that is alone may open its interface anew: it finds what it left. SAFETY: these calls
+        // touch no memory that is mapped here.
+        unsafe {
+            if libc::ftruncate(file, total as libc::off_t) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+            if spec.size == 1 && libc::fallocate(file, hole, 0, total as libc::off_t) != 0 {
+                return Err(io::Error::last_os_error());
+            }
         }
         // SAFETY: a new mapping, wherever the system likes.
         let base = unsafe {
@@ -231,6 +238,9 @@ unsafe impl Nal for Fabric {
     }
     fn arena_bytes(&self) -> usize {
         self.bytes
+    }
+    fn mapped(&self) -> (NonNull<u8>, usize) {
+        (self.base, (self.bytes + size_of::<Inbox>()) * self.size as usize)
     }
     fn route(&self, peer: u32) -> Route {
         Route::Mapped(self.part(peer))

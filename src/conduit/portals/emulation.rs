@@ -340,6 +340,11 @@ impl Extension for Emulation {
         unsafe { self.interface.expose(base, len, peers, lens) };
     }
 
+    fn mapped(&self) -> (*mut u8, usize) {
+        let (base, bytes) = self.interface.mapped();
+        (base.as_ptr(), bytes)
+    }
+
     #[inline]
     fn doorbell(&self) -> u32 {
         self.interface.doorbell()

@@ -304,6 +304,9 @@ pub trait Extension: Send + Sync {
     /// The mappings must stay until the process ends.
     unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
 
+    /// Where the memory lies that the processes of this host share for the network itself: first byte, bytes.
+    fn mapped(&self) -> (*mut u8, usize);
+
     /// The doorbell's count: changes whenever an event has been posted to any queue of ours since the last
     /// [`Extension::sleep`] armed it. Taken before the last look at the queues.
     fn doorbell(&self) -> u32;

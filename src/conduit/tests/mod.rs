@@ -341,7 +341,7 @@ fn usual(mut c: Config) -> Config {
 
 /// Everything small, but Longs always travel as two messages.
 fn unpacked(c: Config) -> Config {
-    Config { packed_limit: 0, ..c }
+    Config { packed_limit: 0, at_once: false, ..c }
 }
 
 /// Hardly enough credits for all, and short epochs: they move all the time.

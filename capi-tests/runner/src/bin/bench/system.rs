@@ -67,7 +67,7 @@ pub(crate) struct System {
     /// Whether barriers and starts are timed too.
     gasnet: bool,
     /// The launcher whose starts are timed, and a job that only starts and ends.
-    launch: Option<(Start, &'static str, &'static [&'static str])>,
+    launch: Option<(Start, &'static str)>,
 }
 
 impl System {
@@ -102,9 +102,10 @@ impl System {
         let programs = layout::build().join("bench").join(name);
         compile(compiler, program, &programs, &[])?;
         let start = Start::Launcher(launcher.split(' ').map(str::to_string).collect());
-        // Without a measurement that it knows, `mpi` initialises and ends.
-        let launch: Option<(Start, _, &[_])> =
-            (program == "mpi").then(|| (start.clone(), "mpi", &["nothing"][..]));
+        let launch = (program == "mpi").then(|| (start.clone(), "mpi_startup"));
+        if let Some((_, program)) = launch {
+            compile(compiler, program, &programs, &[])?;
+        }
         let environment = Vec::new();
         Ok(System { name: name.to_string(), start, environment, programs, runs, gasnet: false, launch })
     }
@@ -125,7 +126,7 @@ impl System {
             programs,
             runs: RUNS,
             gasnet: true,
-            launch: Some((Start::Launcher(vec![launcher]), "startup", &[])),
+            launch: Some((Start::Launcher(vec![launcher]), "startup")),
         })
     }
 
@@ -171,8 +172,8 @@ impl System {
             args.extend(measurements);
             figures.read(&self.run(program, processes, &args)?)?;
         }
-        if let Some((start, program, args)) = &self.launch {
-            self.time_starts(&mut figures, "launch", start, LAUNCHES, (program, args))?;
+        if let Some((start, program)) = &self.launch {
+            self.time_starts(&mut figures, "launch", start, LAUNCHES, program)?;
         }
         if !self.gasnet {
             return Ok(figures);
@@ -180,7 +181,7 @@ impl System {
         for &n in BARRIERS {
             figures.read(&self.run("barrier", n, &["-t", &time])?)?;
         }
-        self.time_starts(&mut figures, "startup", &self.start, STARTS, ("startup", &[]))?;
+        self.time_starts(&mut figures, "startup", &self.start, STARTS, "startup")?;
         Ok(figures)
     }
 
@@ -191,12 +192,12 @@ impl System {
         name: &str,
         start: &Start,
         sizes: &[u32],
-        (program, args): (&str, &[&str]),
+        program: &str,
     ) -> Result<(), String> {
         figures.units.insert(name.to_string(), "Time (ms)".to_string());
         for &processes in sizes {
             let began = Instant::now();
-            self.run_by(start, program, processes, args)?;
+            self.run_by(start, program, processes, &[])?;
             let time = began.elapsed().as_secs_f64() * 1000.0;
             figures.values.insert(Key { name: name.to_string(), processes, size: 0 }, time);
         }
