@@ -78,7 +78,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
 }
 
 /// Runs the first `count` of them that are like these words (`Pause`, say, or the name of a program) and tells of all that
-/// went wrong; the tally, and whether all was right.
+/// went wrong, and the sum; whether all was right.
 pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {
     let mut sums: BTreeMap<Outcome, u64> = BTreeMap::new();
     let (mut longest, mut all_right) = (Duration::ZERO, true);

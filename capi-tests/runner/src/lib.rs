@@ -27,6 +27,7 @@
 //! | `mpi` | MPI and GASNet in one process: `testmpi` |
 //! | `configuration` | strings in objects, shown and refused environment variables |
 //! | `variables` | variables of the portals-conduit at the ends of their ranges, and beyond |
+//! | `waits` | many more processes than CPUs |
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
@@ -58,6 +59,7 @@ pub mod segments;
 pub mod tools;
 pub mod tracing;
 pub mod variables;
+pub mod waits;
 
 /// What went wrong with a case, for people to read.
 pub type Trouble = String;
@@ -115,6 +117,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(mpi::cases());
     all.extend(configuration::cases());
     all.extend(variables::cases());
+    all.extend(waits::cases());
     all.extend(libportals::cases(seed));
     all
 }

@@ -4,7 +4,7 @@
 //! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended. `soak
 //! killer N [WORD...]` runs the random killer N times and appends its sum to the tally; with words, only runs like them. `soak walk N WORD...` visits every case
 //! whose name contains all the words, N at a time, but for those that have been visited on this commit; it keeps their names
-//! in `soak/walk-COMMIT.txt`.
+//! in `soak/walk-COMMIT.txt`. `soak repeat COUNT N WORD...` runs those cases over and over, COUNT times in all.
 
 use capi_tests::sample::{self, Random};
 use capi_tests::{Case, cases, exits, job, killer, layout};
@@ -22,14 +22,20 @@ fn main() -> ExitCode {
         print!("{}", exits::table());
         return ExitCode::SUCCESS;
     }
+    let number = |text: Option<String>| text.and_then(|n| n.parse::<usize>().ok()).unwrap_or(1);
     if first == "walk" {
-        let at_once = word.and_then(|n| n.parse().ok()).unwrap_or(1);
-        return walk(at_once, &args.collect::<Vec<_>>());
+        return walk(number(word), &args.collect::<Vec<_>>());
+    }
+    if first == "repeat" {
+        let at_once = number(args.next());
+        return repeat(number(word), at_once, &args.collect::<Vec<_>>());
     }
     let times = word.as_ref().and_then(|w| w.parse::<usize>().ok()).filter(|_| first == "killer");
     let minutes = first.parse::<f64>().ok();
     if minutes.or(times.map(|t| t as f64)).is_none() {
-        eprintln!("usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | soak walk N WORD...");
+        eprintln!(
+            "usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | soak walk N WORD... | soak repeat COUNT N WORD..."
+        );
         return ExitCode::from(2);
     }
     let place = layout::root().join("soak/place.txt");
@@ -40,7 +46,9 @@ fn main() -> ExitCode {
     };
     if let Some(times) = times {
         let like: Vec<String> = args.collect();
-        let right = killer::tally(sample::seed(), times, &like, |line| say(format!("{} {line}", now())));
+        let right = killer::tally(sample::seed(), times, &like, |line| {
+            say(format!("{} commit {} {line}", now(), commit()))
+        });
         return if right { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     let (mut round, mut done) = match word {
@@ -88,30 +96,63 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
+/// The cases that can be run here and have all these words in their names, in a random order.
+fn fitting(words: &[String], round: u64) -> Vec<Case> {
+    let mut all = cases(sample::seed());
+    all.retain(|c| c.missing.is_none() && words.iter().all(|w| c.name.contains(w.as_str())));
+    Random::new(round, "walk").shuffle(&mut all);
+    all
+}
+
 /// Visits the cases with these words that have not been visited on this commit, so many at once.
 fn walk(at_once: usize, words: &[String]) -> ExitCode {
     let list = format!("walk-{}.txt", commit());
     let done = fs::read_to_string(layout::root().join("soak").join(&list)).unwrap_or_default();
     let done: BTreeSet<&str> = done.lines().filter_map(|l| l.split(' ').next_back()).collect();
-    let mut all = cases(sample::seed());
-    all.retain(|c| c.missing.is_none() && words.iter().all(|w| c.name.contains(w.as_str())));
-    let visited = all.len();
+    let mut all = fitting(words, sample::seed());
+    let there_are = all.len();
     all.retain(|c| !done.contains(c.name.as_str()));
-    println!("{} of {visited} cases have been visited", visited - all.len());
-    Random::new(sample::seed(), "walk").shuffle(&mut all);
+    println!("{} of {there_are} cases have been visited", there_are - all.len());
+    let mut list = appended(&list);
+    visit("walk", at_once, words, all, |name, word| {
+        writeln!(list, "{word} {name}").expect("the list can be written");
+    })
+}
+
+/// Runs the cases with these words over and over, so often in all, so many at once.
+fn repeat(count: usize, at_once: usize, words: &[String]) -> ExitCode {
+    let mut all = Vec::new();
+    for round in 0.. {
+        let more = fitting(words, round);
+        if more.is_empty() || all.len() >= count {
+            break;
+        }
+        all.extend(more);
+    }
+    all.truncate(count);
+    visit("repeat", at_once, words, all, |_, _| ())
+}
+
+/// Runs these cases, so many at once, tells `note` how each went, and writes the sum to the tally.
+fn visit(
+    what: &str,
+    at_once: usize,
+    words: &[String],
+    cases: Vec<Case>,
+    note: impl FnMut(&str, &str) + Send,
+) -> ExitCode {
     if at_once > 1 {
         job::together();
     }
     let start = Instant::now();
-    let cases = Mutex::new(all);
-    let sums = Mutex::new((0u64, 0u64, appended(&list), appended("tally.txt")));
+    let cases = Mutex::new(cases);
+    let sums = Mutex::new((0u64, 0u64, note, appended("tally.txt")));
     let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
         while let Some(Case { name, run, .. }) = next() {
             let result = run();
-            let (passed, failed, list, tally) = &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
-            let word = if result.is_ok() { "passed" } else { "FAILED" };
-            writeln!(list, "{word} {name}").expect("the list can be written");
+            let (passed, failed, note, tally) = &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
+            note(&name, if result.is_ok() { "passed" } else { "FAILED" });
             match result {
                 Ok(()) => *passed += 1,
                 Err(trouble) => {
@@ -126,7 +167,7 @@ fn walk(at_once: usize, words: &[String]) -> ExitCode {
     std::thread::scope(|s| (0..at_once).for_each(|_| drop(s.spawn(work))));
     let (passed, failed, _, mut tally) = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     let sum = format!(
-        "{} commit {} walk {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed",
+        "{} commit {} {what} {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed",
         now(),
         commit(),
         words.join(" "),

@@ -1,0 +1,38 @@
+//! Many more processes than CPUs: 1,000 barriers of each kind among 64 must end, which they do within seconds where waiters
+//! make room for each other, and not within minutes where they do not.
+
+use crate::job::{Launcher, Library};
+use crate::layout::{self, Mode};
+use crate::{Case, Trouble, program};
+use std::time::Duration;
+
+const NODES: u32 = 64;
+
+/// Paths x launchers; the sample has one of each.
+pub fn cases() -> Vec<Case> {
+    let mut all = Vec::new();
+    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+        for portals in [false, true] {
+            let name =
+                format!("wait::n{NODES}::{}::{}", if portals { "portals" } else { "cross" }, launcher.name());
+            let sampled = portals == (launcher == Launcher::Gasnetrun);
+            all.push(Case::new(name, sampled, move || ends(launcher, portals)));
+        }
+    }
+    all
+}
+
+fn ends(launcher: Launcher, portals: bool) -> Result<(), Trouble> {
+    let source = program::named("testbarrier").ok_or("there is no testbarrier")?.source;
+    let compiled = layout::compiled(&source, Mode::Seq)?;
+    let mut job = Library::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
+    if portals {
+        job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    let ended = job.watchdog(Duration::from_secs(120)).run()?;
+    ended.tidy()?;
+    if ended.code == Some(0) && ended.says("testbarrier: PASS") {
+        return Ok(());
+    }
+    Err(ended.trouble("it did not pass"))
+}

@@ -1,0 +1,105 @@
+/* testidle: who waits and gets nothing uses next to no CPU: in BLOCK mode everybody, and in every mode the threads of a
+ * process that has fewer CPUs than them. Process 0 computes nothing meanwhile either: it sleeps, and then wakes the others. */
+/* faults: awake */
+/* args: 500 */
+/* nodes: 2+ */
+/* threads: both */
+#include "check.h"
+
+#include <sched.h>
+#include <time.h>
+
+#define USAGE "[milliseconds 1000]"
+#define H_WAKE 201
+/* Of a CPU, for each thread that waits. */
+#define MOST_USED 0.02
+/* More threads than that are not started. */
+#define MOST_THREADS 64
+
+static volatile int wakes;
+static unsigned pause_ms;
+
+static void wake_h(gasnet_token_t token) {
+    (void)token;
+    wakes++;
+}
+
+static double seconds(clockid_t clock) {
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* What this process uses of the CPUs from now until it is woken for the nth time, checked by the caller's thread. */
+static void wait_idly(int nth, int threads, const char *how) {
+    double used = seconds(CLOCK_PROCESS_CPUTIME_ID), since = seconds(CLOCK_MONOTONIC);
+    GASNET_BLOCKUNTIL(wakes >= nth);
+    used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
+    since = seconds(CLOCK_MONOTONIC) - since;
+    CHECK(used < MOST_USED * threads * since, "%s: %d threads that wait for %.3f s use %.1f %% of a CPU", how, threads, since,
+          100 * used / since);
+}
+
+/* Process 0 wakes all others after a while, themselves meanwhile waiting. */
+static void wake_later(void) {
+    gasnet_node_t i;
+    usleep(pause_ms * 1000);
+    for (i = 1; i < gasnet_nodes(); i++) CHECK_OK(gasnet_AMRequestShort0(i, H_WAKE));
+}
+
+#if CHECK_PAR
+static int threads;
+static pthread_barrier_t meeting;
+
+static void waiter(int id) {
+    pthread_barrier_wait(&meeting);
+    if (id == 0)
+        wait_idly(1, threads, "threads");
+    else
+        GASNET_BLOCKUNTIL(wakes >= 1);
+}
+
+/* Four for each CPU. */
+static int many(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) ? 0 : 4 * CPU_COUNT(&set);
+}
+#endif
+
+int main(int argc, char **argv) {
+    gasnet_handlerentry_t table[] = {{H_WAKE, wake_h}};
+
+    check_init("testidle", &argc, &argv);
+    pause_ms = (unsigned)check_arg(argc, argv, 1, 1000);
+    if (argc > 2 || pause_ms < 1) check_usage(USAGE);
+    check_attach(table, 1, 0);
+
+#if CHECK_PAR
+    threads = many();
+    if (threads > 0 && threads <= MOST_THREADS) {
+        if (gasnet_mynode() == 0) {
+            check_barrier();
+            wake_later();
+        } else {
+            pthread_barrier_init(&meeting, NULL, (unsigned)threads + 1);
+            struct check_thread *all = check_start(threads, 0, waiter);
+            check_barrier();
+            pthread_barrier_wait(&meeting);
+            check_join(all, threads);
+        }
+    } else {
+        wakes = 1;
+    }
+#else
+    wakes = 1;
+#endif
+    check_alive("BLOCK");
+    CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));
+    check_barrier();
+    if (gasnet_mynode() == 0)
+        wake_later();
+    else
+        wait_idly(2, 1, "BLOCK");
+    check_barrier();
+    check_done();
+}
