@@ -39,7 +39,7 @@ const GRACE_GOOD: u64 = 1000 * MS;
 const GRACE_BAD: u64 = 250 * MS;
 /// How much longer those may take that starve, look by look, and how long in all.
 const MORE: u64 = 100 * MS;
-const MOST: u64 = 3000 * MS;
+const MOST: u64 = 1000 * MS;
 /// How long a killed process may take to vanish.
 const KILLED: u64 = 5000 * MS;
 /// When some ranks have called `gasnet_init` and others have not, this is told after so long, and again each time
