@@ -99,7 +99,8 @@ pub const TABLE: &[Var] = &[
         "GASNET_WAITMODE",
         Kind::Word(&["SPIN", "BLOCK", "SPINBLOCK"]),
         "",
-        "how to wait; the default is SPIN, or SPINBLOCK where processes outnumber the CPUs",
+        "how to wait; the default is SPIN, or SPINBLOCK where processes outnumber the CPUs. Where yielding the CPU takes long, or \
+         more threads wait than there are CPUs for them, they sleep, unless SPIN is given here",
     ),
     var("GASNET_VERBOSEENV", Kind::Text, "", "if set, process 0 prints each variable that is looked at"),
     var("GASNET_QUIET", Kind::Bool, "0", "no warnings at start"),

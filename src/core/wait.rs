@@ -51,6 +51,8 @@ pub enum Mode {
 #[derive(Debug)]
 pub struct Waiting {
     mode: AtomicU8,
+    /// The user has asked to spin, and is heeded whatever that does to others.
+    insists: bool,
     /// The processes of this host outnumber its usable CPUs.
     crowded: bool,
     /// CPUs for each process of this host, at least one.
@@ -73,12 +75,14 @@ struct Plan {
 }
 
 impl Waiting {
-    /// Of one of so many processes of this host, which has so many usable CPUs.
+    /// Of one of so many processes of this host, which has so many usable CPUs; `mode` is what the user has chosen.
     pub fn new(mode: Option<Mode>, processes: usize, cpus: usize) -> Waiting {
+        let insists = mode == Some(Mode::Spin);
         let crowded = processes > cpus;
         let mode = mode.unwrap_or(if crowded { Mode::SpinBlock } else { Mode::Spin });
         Waiting {
             mode: AtomicU8::new(mode as u8),
+            insists,
             crowded,
             share: (cpus / processes.max(1)).max(1),
             threads_crowd: AtomicBool::new(false),
@@ -91,29 +95,40 @@ impl Waiting {
     /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
     /// take the CPU from the very one that it waits for.
     pub fn set(&self, mode: Mode) {
-        let mode = if self.crowded && mode == Mode::Spin { Mode::SpinBlock } else { mode };
+        let mode = if self.crowded && mode == Mode::Spin && !self.insists { Mode::SpinBlock } else { mode };
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
     fn plan(&self) -> Plan {
+        const CONTEND: Plan = Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false };
         let mode = self.mode.load(Ordering::Relaxed);
+        let spin = mode == Mode::Spin as u8;
+        if spin && self.insists {
+            return CONTEND;
+        }
         if self.dear.load(Ordering::Relaxed) {
             return Plan { spin: 1, then_yield: 0, then_sleep: true };
         }
-        match (mode, self.crowded || self.threads_crowd.load(Ordering::Relaxed)) {
-            (m, _) if m == Mode::Block as u8 => Plan { spin: 4, then_yield: 1, then_sleep: true },
-            (_, true) => Plan { spin: 1, then_yield: 32, then_sleep: true },
-            (m, false) if m == Mode::Spin as u8 => {
-                Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false }
-            }
-            (_, false) => Plan { spin: 4096, then_yield: 32, then_sleep: true },
+        if mode == Mode::Block as u8 {
+            return Plan { spin: 4, then_yield: 1, then_sleep: true };
+        }
+        match self.crowded || self.threads_crowd.load(Ordering::Relaxed) {
+            true => Plan { spin: 1, then_yield: 32, then_sleep: true },
+            false if spin => CONTEND,
+            false => Plan { spin: 4096, then_yield: 32, then_sleep: true },
         }
     }
 
-    /// Gives the CPU away, and sees how long that takes.
-    fn give_way(&self, now: u64) {
-        os::clock::yield_now();
-        let after = os::clock::now_ns();
+    /// Notes how many threads of this process wait at this time.
+    fn look(&self, now: u64, threads: usize) {
+        self.threads_crowd.store(threads > self.share, Ordering::Relaxed);
+        if now >= self.dear_until.load(Ordering::Relaxed) {
+            self.dear.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Notes a yield from `now` to `after`.
+    fn yielded(&self, now: u64, after: u64) {
         let took = after.saturating_sub(now);
         if took > LONG_YIELD_NS {
             self.dear_until.store(after + DEAR_FOR * took, Ordering::Relaxed);
@@ -229,7 +244,8 @@ impl Ctx {
         let (now, since) = self.slot().doing.waits(first, what, peer);
         let extension = self.job.conduit.extension();
         if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep {
-            waiting.give_way(now);
+            os::clock::yield_now();
+            waiting.yielded(now, os::clock::now_ns());
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
                 self.job.look_at_holder(extension);
             }
@@ -261,9 +277,54 @@ impl Ctx {
         let now = os::clock::now_ns();
         let live = threads::live(slots.count());
         let waiting_now = live.filter(|&t| slots.of(t).doing.waited(now, RECENTLY_NS));
-        waiting.threads_crowd.store(waiting_now.count() > waiting.share, Ordering::Relaxed);
-        if now >= waiting.dear_until.load(Ordering::Relaxed) {
-            waiting.dear.store(false, Ordering::Relaxed);
-        }
+        waiting.look(now, waiting_now.count());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sleeps(w: &Waiting) -> bool {
+        w.plan().then_sleep
+    }
+
+    #[test]
+    fn processes_that_outnumber_the_cpus_sleep() {
+        assert!(!sleeps(&Waiting::new(None, 2, 2)));
+        let crowded = Waiting::new(None, 3, 2);
+        assert!(sleeps(&crowded));
+        crowded.set(Mode::Spin);
+        assert!(sleeps(&crowded));
+        let insists = Waiting::new(Some(Mode::Spin), 3, 2);
+        insists.yielded(0, LONG_YIELD_NS + 1);
+        assert!(!sleeps(&insists));
+        insists.set(Mode::Block);
+        assert!(sleeps(&insists));
+    }
+
+    #[test]
+    fn threads_that_outnumber_their_cpus_sleep_while_they_do() {
+        let w = Waiting::new(None, 2, 4);
+        w.look(0, 2);
+        assert!(!sleeps(&w));
+        w.look(0, 3);
+        assert!(sleeps(&w));
+        w.look(0, 2);
+        assert!(!sleeps(&w));
+    }
+
+    #[test]
+    fn after_a_long_yield_nobody_yields_for_a_while() {
+        let w = Waiting::new(Some(Mode::SpinBlock), 1, 1);
+        w.yielded(1000, 1000 + LONG_YIELD_NS);
+        assert!(w.plan().then_yield > 0);
+        let after = 1000 + 2 * LONG_YIELD_NS;
+        w.yielded(1000, after);
+        assert_eq!(w.plan().then_yield, 0);
+        w.look(after + 1, 1);
+        assert_eq!(w.plan().then_yield, 0);
+        w.look(after + DEAR_FOR * 2 * LONG_YIELD_NS, 1);
+        assert!(w.plan().then_yield > 0);
     }
 }
