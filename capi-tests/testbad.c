@@ -578,7 +578,7 @@ static void coll_wait_alone(void) {
 }
 
 static const struct testcase cases[] = {
-    {"init_twice", "both", BEFORE_ATTACH, PASSES, "", init_twice},
+    {"init_twice", "both", BEFORE_ATTACH, PASSES, "gasnet_init()|before|GASNET_ERR_NOT_INIT", init_twice},
     {"attach_twice", "both", ATTACHED, PASSES, "", attach_twice},
     {"attach_early", "both", BEFORE_INIT, PASSES, "", attach_early},
     {"attach_unaligned", "both", BEFORE_ATTACH, PASSES, "gasnet_attach|4097|4096", attach_unaligned},

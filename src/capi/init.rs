@@ -81,6 +81,10 @@ pub unsafe extern "C" fn gasneti_init(
     };
     super::client::check(&client);
     if initialized().is_some() {
+        report::warn(
+            format_args!("gasnet_init(): this process has called it before; the second call changes nothing"),
+            format_args!("Call it once, or heed the code that it returns, GASNET_ERR_NOT_INIT."),
+        );
         return Error::NotInit as c_int;
     }
     refuse_forked("gasnet_init");
