@@ -398,6 +398,10 @@ impl Job {
         if code.is_some() {
             let since = Instant::now();
             while !marked(&self.marker).is_empty() && since.elapsed() < GRACE {
+                // A process that was stopped still goes on at its time.
+                if let Some(s) = &mut striker {
+                    s.look(start.elapsed(), Vec::new);
+                }
                 if !self.only_theirs() {
                     gone = None;
                 }
