@@ -478,8 +478,8 @@ impl Job {
                 return Some(code(status));
             }
             if start.elapsed() > self.watchdog {
-                self.describe(output);
                 *launcher_hangs = self.only_theirs();
+                self.describe(output);
                 self.kill_all();
                 let _ = child.wait();
                 return None;
@@ -513,10 +513,7 @@ impl Job {
 
     /// Whether only processes of a foreign launcher are left.
     fn only_theirs(&self) -> bool {
-        marked(&self.marker).into_iter().all(|pid| {
-            let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-            blow::is_theirs(&name)
-        })
+        marked(&self.marker).into_iter().all(is_theirs)
     }
 
     /// Adds to the output what the processes do that the watchdog finds, as the supervisor and as the system tell it; where
@@ -524,13 +521,16 @@ impl Job {
     fn describe(&self, output: &Path) {
         let Ok(mut output) = OpenOptions::new().append(true).open(output) else { return };
         let all = marked(&self.marker);
-        // Supervisors have it blocked, to read it; of others it may be the end.
-        for &pid in all.iter().filter(|&&pid| blocks(pid, libc::SIGUSR1)) {
+        // The stacks first: the question interrupts waits.
+        let stacks = self.stacks(&all);
+        // Our supervisors have it blocked, to read it; launchers of others, which may too, pass it on to the ranks, which it ends.
+        let ours = |pid: &&i32| blocks(**pid, libc::SIGUSR1) && !is_theirs(**pid);
+        for &pid in all.iter().filter(ours) {
             // SAFETY: kill takes any numbers; the process carries the marker of this job.
             unsafe { libc::kill(pid, libc::SIGUSR1) };
             sleep(REPORT);
         }
-        if let Some(file) = self.stacks(&all) {
+        if let Some(file) = stacks {
             let _ = writeln!(output, "stacks are in {}", file.display());
         }
         for pid in all {
@@ -668,6 +668,11 @@ fn marked(marker: &str) -> Vec<i32> {
                 .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
         })
         .collect()
+}
+
+/// Whether this process belongs to a foreign launcher.
+fn is_theirs(pid: i32) -> bool {
+    blow::is_theirs(&fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
 }
 
 /// Whether the first thread of a process has this signal blocked.
