@@ -8,7 +8,12 @@
 use crate::report;
 use crate::tools::number;
 use crate::trace::Mask;
+use core::ffi::c_char;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::{CStr, CString};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
 
 /// What a value looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -468,13 +473,87 @@ fn entry(name: &str) -> &'static Var {
 /// The value as set, if it is set.
 pub fn lookup(name: &str) -> Option<String> {
     let c = CString::new(name).ok()?;
-    // SAFETY: getenv takes a NUL-terminated name and returns null or a NUL-terminated value, copied at once.
-    let value = unsafe { libc::getenv(c.as_ptr()) };
+    let value = raw(&c);
     if value.is_null() {
         return None;
     }
-    // SAFETY: not null, NUL-terminated, as above.
+    // SAFETY: not null, NUL-terminated, copied at once.
     Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned())
+}
+
+/// The value of a variable, NUL-terminated, or null: of the environment that the job has settled on, if the processes' own
+/// differ. Valid until this process changes its environment.
+pub fn raw(name: &CStr) -> *mut c_char {
+    match SETTLED.get() {
+        Some(block) if !is_launchers(&[name.to_bytes(), b"="].concat()) => {
+            find(block, name.to_bytes()).map_or(ptr::null_mut(), |v| v.as_ptr().cast_mut())
+        }
+        // SAFETY: getenv takes a NUL-terminated name.
+        _ => unsafe { libc::getenv(name.as_ptr()) },
+    }
+}
+
+/// What all processes take for their environment, as [`block`] puts it together, if their own differ.
+static SETTLED: OnceLock<Vec<u8>> = OnceLock::new();
+/// Whether the processes of the job have been forked from one.
+static COMMON: AtomicBool = AtomicBool::new(false);
+
+/// How the names begin by which launchers tell a process who it is.
+const LAUNCHERS: &[&str] = &[
+    "GASNETI_",
+    "GASNET_SPAWN_FDS=",
+    "HYDI_",
+    "HYDRA_",
+    "MPIR_",
+    "MPI_LOCAL",
+    "OMPI_",
+    "OPAL_",
+    "ORTE_",
+    "PMIX_",
+    "PMI_",
+    "PRTE_",
+    "SLURM",
+    "SRUN_",
+    "_=",
+];
+
+/// The processes of this job have one environment, since one has forked them all.
+pub fn set_common() {
+    COMMON.store(true, Ordering::Relaxed);
+}
+
+/// Whether the processes of this job cannot have different environments.
+pub fn is_common() -> bool {
+    COMMON.load(Ordering::Relaxed)
+}
+
+/// The environment of this process without what launchers tell each process apart: `name=value` in order, each with a NUL.
+pub fn block() -> Vec<u8> {
+    let mut all: Vec<Vec<u8>> = std::env::vars_os()
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat())
+        .filter(|entry| !is_launchers(entry))
+        .collect();
+    all.sort();
+    all.concat()
+}
+
+/// Whether an entry `name=...` is one of those.
+fn is_launchers(entry: &[u8]) -> bool {
+    LAUNCHERS.iter().any(|l| entry.starts_with(l.as_bytes()))
+}
+
+/// Takes this, of another process's [`block`], for the environment.
+pub fn settle_on(block: Vec<u8>) {
+    let _ = SETTLED.set(block);
+}
+
+/// The value of a variable in a block.
+fn find<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a CStr> {
+    let entries = block.split_inclusive(|&b| b == 0).filter_map(|e| CStr::from_bytes_with_nul(e).ok());
+    entries.filter(|e| e.to_bytes().starts_with(name)).find_map(|e| {
+        let at = name.len();
+        (e.to_bytes().get(at) == Some(&b'=')).then(|| &e[at + 1..])
+    })
 }
 
 /// What values of a kind look like, for the user who gave another one.

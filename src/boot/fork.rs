@@ -4,6 +4,7 @@
 use super::rank::Rank;
 use super::supervisor::{Role, Supervisor};
 use super::{Error, report_many_threads};
+use crate::env;
 use crate::os::{self, process};
 
 /// Forks `size` ranks and returns in each of them; the calling process never returns if that succeeds: it ends with
@@ -17,7 +18,10 @@ pub fn start(size: u32) -> Result<Rank, Error> {
     os::memory::total();
     os::cpu::quota();
     match Supervisor::new(size)?.start()? {
-        Role::Rank(seat) => Rank::join(seat),
+        Role::Rank(seat) => {
+            env::set_common();
+            Rank::join(seat)
+        }
         Role::Supervisor(supervisor) => os::exit_now(supervisor.watch()),
     }
 }

@@ -212,8 +212,8 @@ pub unsafe extern "C" fn gasnet_getenv(name: *const c_char) -> *mut c_char {
     if fault::on("lose_env") {
         return core::ptr::null_mut();
     }
-    // SAFETY: the caller's promise. All processes of a host inherit the environment of the console.
-    unsafe { libc::getenv(name) }
+    // SAFETY: the caller's promise.
+    env::raw(unsafe { CStr::from_ptr(name) })
 }
 
 /// `gasnet_getMaxLocalSegmentSize`, in bytes.

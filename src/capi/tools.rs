@@ -149,7 +149,7 @@ pub unsafe extern "C" fn gasnett_unsetenv(key: *const c_char) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv(key: *const c_char) -> *mut c_char {
     // SAFETY: the caller's promise.
-    unsafe { libc::getenv(key) }
+    env::raw(unsafe { CStr::from_ptr(key) })
 }
 
 /// `gasnett_getenv_withdefault`: the value, or `dflt` itself.
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn gasnett_getenv(key: *const c_char) -> *mut c_char {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_getenv_withdefault(key: *const c_char, dflt: *const c_char) -> *mut c_char {
     // SAFETY: the caller's promise.
-    let (set, k) = unsafe { (libc::getenv(key), text(key)) };
+    let (set, k) = unsafe { (env::raw(CStr::from_ptr(key)), text(key)) };
     let value = if set.is_null() { dflt.cast_mut() } else { set };
     // SAFETY: NUL-terminated, or null, as both are.
     let shown = (!value.is_null()).then(|| unsafe { text(value) });

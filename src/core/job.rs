@@ -3,6 +3,7 @@
 //! A [`Job`] is made once and lives until the process ends. What `attach` adds is written once ([`Job::segments`]);
 //! everything else is read-only or has its own rules (conduit, operations, handlers).
 
+use super::environment;
 use super::segment::{self, Limits, Segments, Supernodes};
 use super::threads::{self, Ctx, Slots};
 use super::upper::UpperSlot;
@@ -83,6 +84,7 @@ impl Job {
             report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
         });
         report::set_rank(boot.rank());
+        environment::settle(&*boot);
         trace::open(boot.rank());
         exit::install(boot.control());
         signals::install(boot.control());

@@ -7,6 +7,7 @@ pub mod am;
 pub mod checks;
 pub mod counters;
 pub mod doing;
+pub mod environment;
 pub mod exit;
 pub mod job;
 pub mod ops;

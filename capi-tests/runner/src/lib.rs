@@ -15,6 +15,7 @@
 //! | `blow` | what happens to a job from outside |
 //! | `misuse` | the cases of `testbad` |
 //! | `refusals` | what a machine may refuse to a job, and a job to other users |
+//! | `environments` | processes of one job that have been given different environments |
 //! | `checks` | debug checks: programs that pass with them, clients that ask for them |
 //! | `tools` | stacks, signals that print one or freeze, reports of the heap |
 //! | `tracing` | traces and statistics of a program with known calls |
@@ -37,6 +38,7 @@ pub mod blow;
 pub mod checks;
 pub mod clients;
 pub mod configuration;
+pub mod environments;
 pub mod exits;
 pub mod farewell;
 pub mod floods;
@@ -106,6 +108,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(reports::cases());
     all.extend(misuse::cases());
     all.extend(refusals::cases());
+    all.extend(environments::cases());
     all.extend(checks::cases());
     all.extend(tools::cases());
     all.extend(tracing::cases());

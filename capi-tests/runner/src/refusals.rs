@@ -112,7 +112,7 @@ fn runs(program: &str, args: &[&str]) -> bool {
     c.status().is_ok_and(|s| s.success())
 }
 
-fn compiled(name: &str, source: &str) -> Result<PathBuf, Trouble> {
+pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Trouble> {
     let dir = layout::build().join("capi-tests/refusals");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let file = dir.join(name).with_extension("c");
