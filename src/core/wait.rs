@@ -21,8 +21,9 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
 /// Shortest sleep; a sleep is otherwise as long as the wait has been so far.
 const SHORTEST_SLEEP_NS: u64 = 100_000;
-/// Longest sleep where the network has no doorbell.
-const LONGEST_DEAF_NAP_NS: u64 = 100_000;
+/// Where the network has no doorbell a sleep is this part of what the wait has taken so far: it adds no more to it, and long waits use
+/// next to no CPU.
+const DEAF_PART: u64 = 16;
 /// A yield that took so long has given the CPU to somebody who computes: a time slice is some milliseconds.
 const LONG_YIELD_NS: u64 = 500_000;
 /// So many times as long as a long yield took nobody yields.
@@ -254,7 +255,8 @@ impl Ctx {
         let nap = (now - since).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
         let Some(extension) = extension else {
             // Nothing wakes us here, so what arrives waits for the end of the nap.
-            os::clock::sleep_ns(nap.min(LONGEST_DEAF_NAP_NS));
+            let nap = ((now - since) / DEAF_PART).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
+            os::clock::sleep_ns(nap);
             return;
         };
         if fault::on("awake") {
