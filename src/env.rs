@@ -498,7 +498,7 @@ static SETTLED: OnceLock<Vec<u8>> = OnceLock::new();
 /// Whether the processes of the job have been forked from one.
 static COMMON: AtomicBool = AtomicBool::new(false);
 
-/// How the names begin by which launchers tell a process who it is.
+/// How the names begin by which launchers, also those of a libportals, tell a process who it is.
 const LAUNCHERS: &[&str] = &[
     "GASNETI_",
     "GASNET_SPAWN_FDS=",
@@ -512,6 +512,7 @@ const LAUNCHERS: &[&str] = &[
     "PMIX_",
     "PMI_",
     "PRTE_",
+    "PTL_",
     "SLURM",
     "SRUN_",
     "_=",
