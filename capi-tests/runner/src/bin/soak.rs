@@ -4,11 +4,13 @@
 //! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended. `soak
 //! killer N [WORD...]` runs the random killer N times and appends its sum to the tally; with words, only runs like them. `soak walk N WORD...` visits every case
 //! whose name contains all the words, N at a time, but for those that have been visited on this commit; it keeps their names
-//! in `soak/walk-COMMIT.txt`. `soak repeat COUNT N WORD...` runs those cases over and over, COUNT times in all.
+//! in `soak/walk-COMMIT.txt`. Of cases that differ in nothing but the rank the walk visits one each before a second of any, so
+//! that one that is cut off has seen everything from some ranks. `soak repeat COUNT N WORD...` runs those cases over and over,
+//! COUNT times in all.
 
 use capi_tests::sample::{self, Random};
 use capi_tests::{Case, cases, exits, job, killer, layout};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::process::{Command, ExitCode};
@@ -111,12 +113,49 @@ fn walk(at_once: usize, words: &[String]) -> ExitCode {
     let done: BTreeSet<&str> = done.lines().filter_map(|l| l.split(' ').next_back()).collect();
     let mut all = fitting(words, sample::seed());
     let there_are = all.len();
+    all = spread(all);
     all.retain(|c| !done.contains(c.name.as_str()));
     println!("{} of {there_are} cases have been visited", there_are - all.len());
     let mut list = appended(&list);
     visit("walk", at_once, words, all, |name, word| {
         writeln!(list, "{word} {name}").expect("the list can be written");
     })
+}
+
+/// A case's name without its rank, and the rank.
+fn but_for_rank(name: &str) -> (String, u32) {
+    let mut rank = 0;
+    let rest: Vec<&str> = name
+        .split("::")
+        .filter(|part| match part.strip_prefix("rank").and_then(|r| r.parse().ok()) {
+            Some(r) => {
+                rank = r;
+                false
+            }
+            None => true,
+        })
+        .collect();
+    (rest.join("::"), rank)
+}
+
+/// Orders cases for [`visit`], which begins at the end: first all from the first rank, then from the last, the second, the one in the
+/// middle, and from then on from any.
+fn spread(cases: Vec<Case>) -> Vec<Case> {
+    let mut kinds: BTreeMap<String, Vec<(u32, Case)>> = BTreeMap::new();
+    for case in cases {
+        let (kind, rank) = but_for_rank(&case.name);
+        kinds.entry(kind).or_default().push((rank, case));
+    }
+    let mut turns = Vec::new();
+    for mut kind in kinds.into_values() {
+        let last = kind.iter().map(|&(rank, _)| rank).max().unwrap_or_default();
+        let wanted = [0, last, 1, last / 2];
+        kind.sort_by_key(|(rank, _)| wanted.iter().position(|w| w == rank).unwrap_or(wanted.len()));
+        turns.extend(kind.into_iter().enumerate().map(|(turn, (_, case))| (turn, case)));
+    }
+    Random::new(sample::seed(), "turns").shuffle(&mut turns);
+    turns.sort_by_key(|&(turn, _)| std::cmp::Reverse(turn));
+    turns.into_iter().map(|(_, case)| case).collect()
 }
 
 /// Runs the cases with these words over and over, so often in all, so many at once.
