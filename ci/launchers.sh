@@ -92,7 +92,8 @@ trap stop EXIT
 trap 'exit 1' INT TERM HUP
 
 chmod 755 "$dir"
-mkdir "$dir/state" "$dir/spool"
+mkdir "$dir/state" "$dir/spool" "$dir/tmp"
+chmod 1777 "$dir/tmp"
 dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 2>/dev/null
 chmod 400 "$dir/munge.key"
 host=$(hostname -s 2>/dev/null || hostname)
@@ -109,6 +110,8 @@ AuthInfo=socket=$dir/munge.socket
 CredType=cred/munge
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool
+# Where PMIx has a folder for each step, whose number another cluster gives as well.
+TmpFS=$dir/tmp
 SlurmctldPidFile=$dir/slurmctld.pid
 SlurmdPidFile=$dir/slurmd.pid
 SlurmctldLogFile=$dir/slurmctld.log
