@@ -1,11 +1,11 @@
 //! What befalls a job from outside at some moment: a signal to one of its processes, a pause of one, its terminal closed,
-//! Ctrl-C typed twice. Used by `job`.
+//! Ctrl-C typed twice, a debugger that lets it go on. Used by `job`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// What happens.
@@ -19,6 +19,8 @@ pub enum Deed {
     HangUp,
     /// Ctrl-C is typed twice, so long apart.
     Interrupts(Duration),
+    /// A debugger sets `gasnet_frozen` to 0 in each process that has the library.
+    Thaw,
 }
 
 /// What happens, and how long after the start.
@@ -105,7 +107,7 @@ impl Striker {
         let nth = |n: usize| processes.get(n % processes.len().max(1));
         let victim = match self.blow.deed {
             Deed::Signal(_, n) | Deed::Pause(_, n) => nth(n),
-            Deed::HangUp | Deed::Interrupts(_) => None,
+            Deed::HangUp | Deed::Interrupts(_) | Deed::Thaw => None,
         };
         if !supervised && victim.is_none_or(|(_, name)| is_theirs(name)) {
             self.then = Some((now, Step::Strike));
@@ -125,6 +127,9 @@ impl Striker {
                 self.then = Some((now + apart, Step::TypeAgain));
                 self.interrupt()
             }
+            (Deed::Thaw, _) => {
+                processes.iter().filter(|(pid, _)| has_library(*pid) && thaw(*pid)).count() > 0
+            }
             _ => false,
         }
     }
@@ -141,6 +146,27 @@ fn name(pid: i32) -> String {
 fn send(pid: i32, signal: i32) -> bool {
     // SAFETY: kill takes any numbers; the process carries the marker of the job.
     unsafe { libc::kill(pid, signal) == 0 }
+}
+
+fn has_library(pid: i32) -> bool {
+    fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains("/libgasnet.so"))
+}
+
+/// What the line of a frozen process asks for.
+fn thaw(pid: i32) -> bool {
+    let mut gdb = Command::new("timeout");
+    gdb.args([
+        "--signal=KILL",
+        "60",
+        "gdb",
+        "-q",
+        "-nx",
+        "-batch",
+        "-ex",
+        "set variable gasnet_frozen = 0",
+        "-p",
+    ]);
+    gdb.arg(pid.to_string()).stdin(Stdio::null()).output().is_ok_and(|out| out.status.success())
 }
 
 /// Has the command run in a session and a terminal of its own, whose other side is returned.

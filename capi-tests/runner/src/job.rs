@@ -136,6 +136,9 @@ impl Launcher {
 /// Finds the process to be killed in what the job has written so far.
 type Victim = Box<dyn Fn(&str) -> Option<i32>>;
 
+/// Tells from what the job has written so far whether something has come about.
+type Ready = Box<dyn Fn(&str) -> bool>;
+
 /// What is looked at while a job runs: the pipe, when our last process was found gone, who deals blows, whether only the
 /// launcher hangs.
 type Watched<'a> = (&'a mut Option<Pipe>, &'a mut Option<u64>, &'a mut Option<Striker>, &'a mut bool);
@@ -151,6 +154,8 @@ pub struct Job {
     by_itself: bool,
     /// What befalls it.
     blow: Option<Blow>,
+    /// From when on its time counts, if not from the start.
+    ready: Option<Ready>,
     /// Whether the processes are to tell when they leave.
     farewells: bool,
     dir: PathBuf,
@@ -280,6 +285,7 @@ impl Job {
             victim,
             by_itself: false,
             blow: None,
+            ready: None,
             farewells: false,
             dir,
             marker,
@@ -319,6 +325,12 @@ impl Job {
     /// Deals the job this blow.
     pub fn blow(mut self, blow: Blow) -> Job {
         self.blow = Some(blow);
+        self
+    }
+
+    /// Deals it when `ready` has been told by the output, and the time of the blow has passed since.
+    pub fn once(mut self, ready: impl Fn(&str) -> bool + 'static) -> Job {
+        self.ready = Some(Box::new(ready));
         self
     }
 
@@ -465,6 +477,7 @@ impl Job {
         (pipe, gone, striker, launcher_hangs): Watched<'_>,
     ) -> Option<i32> {
         let mut looked = start;
+        let mut ready = self.ready.is_none().then_some(start);
         loop {
             // A foreign launcher may outlive our processes for long.
             if gone.is_none() && pipe.as_mut().is_some_and(Pipe::look) && self.only_theirs() {
@@ -484,7 +497,11 @@ impl Job {
                 let _ = child.wait();
                 return None;
             }
-            if striker.as_mut().is_some_and(|s| s.look(start.elapsed(), || marked(&self.marker))) {
+            if let (None, Some(told)) = (ready, &self.ready) {
+                ready = fs::read_to_string(output).is_ok_and(|text| told(&text)).then(Instant::now);
+            }
+            let due = |s: &mut Striker, since: Instant| s.look(since.elapsed(), || marked(&self.marker));
+            if ready.is_some_and(|since| striker.as_mut().is_some_and(|s| due(s, since))) {
                 *struck = Some(Instant::now());
             }
             if struck.is_none() {

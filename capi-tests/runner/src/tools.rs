@@ -1,6 +1,7 @@
-//! What the tools interface does to the outside: stacks printed by each means, signals that print one or freeze the process,
-//! the report of the debug malloc services; in a job, and by the tools library alone.
+//! What the tools interface does to the outside: stacks printed by each means, at a call, a signal and a crash; processes that are
+//! frozen, and what lets them go on or ends them; the report of the debug malloc services; in a job, and by the tools library alone.
 
+use crate::blow::{Blow, Deed};
 use crate::job::{Ended, Job, Launcher};
 use crate::layout;
 use crate::{Case, Trouble};
@@ -8,17 +9,20 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Prints the stack of a function; by a call, or at a signal.
+/// Prints the stack of a function; by a call, at a signal, or as it crashes.
 const STACK: &str = r#"
 #ifndef ALONE
 #include <gasnet.h>
 #endif
 #include <gasnet_tools.h>
 #include <signal.h>
+#include <string.h>
 volatile int depth;
-__attribute__((__noinline__)) void the_deepest(int at_signal) {
+int *volatile nowhere;
+__attribute__((__noinline__)) void the_deepest(const char *how) {
     depth++;
-    if (at_signal) raise(SIGUSR1);
+    if (!strcmp(how, "signal")) raise(SIGUSR1);
+    else if (!strcmp(how, "crash")) *nowhere = 1;
     else if (gasnett_print_backtrace(2)) puts("no means");
     depth--;
 }
@@ -27,7 +31,7 @@ int main(int argc, char **argv) {
     gasnet_init(&argc, &argv);
     gasnet_attach(NULL, 0, 0, 0);
 #endif
-    the_deepest(argc > 1 && argv[0] != NULL);
+    the_deepest(argc > 1 ? argv[1] : "call");
     puts("went on");
     fflush(stdout);
 #ifndef ALONE
@@ -60,6 +64,28 @@ int main(int argc, char **argv) {
     return 0;
 }
 "#;
+
+/// Tells how far it has come; process 1 crashes on the way if it is asked to.
+const FROZEN: &str = r#"
+#include <gasnet.h>
+int *volatile nowhere;
+int main(int argc, char **argv) {
+    gasnet_init(&argc, &argv);
+    puts("came in");
+    fflush(stdout);
+    gasnet_attach(NULL, 0, 0, 0);
+    if (argc > 1 && gasnet_mynode() == 1) *nowhere = 1;
+    gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS);
+    puts("went on");
+    fflush(stdout);
+    gasnet_exit(0);
+    return 0;
+}
+"#;
+
+/// What a frozen process says.
+const IS_FROZEN: &str = "is frozen for a debugger";
 
 /// Leaves an object in the heap.
 const LEAK: &str = r#"
@@ -106,7 +132,7 @@ pub fn cases() -> Vec<Case> {
     });
     add("signal::backtrace", true, || {
         let program = compiled("stack", STACK, false)?;
-        let ended = Job::new(&layout::build(), &program, &["now".to_string()], Launcher::Gasnetrun, 1)
+        let ended = Job::new(&layout::build(), &program, &["signal".to_string()], Launcher::Gasnetrun, 1)
             .watchdog(Duration::from_secs(120))
             .env("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")
             .env("GASNET_BACKTRACE_TYPE", "ADDR2LINE")
@@ -123,11 +149,94 @@ pub fn cases() -> Vec<Case> {
         ended.tidy()?;
         says(&ended, &["frozen for a debugger", "went on"])
     });
+    add("crash::silent", true, || {
+        let ended = crash(false, "ADDR2LINE")?;
+        says(&ended, &["Caught a fatal signal: SIGSEGV"])?;
+        match ended.output.contains("the_deepest") {
+            true => Err(ended.trouble("it prints a stack that nobody has asked for")),
+            false => Ok(()),
+        }
+    });
+    add("crash::execinfo", true, || says(&crash(true, "EXECINFO")?, &["SIGSEGV", "job/stack(+0x"]));
+    add("crash::addr2line", true, || {
+        says(&crash(true, "ADDR2LINE")?, &["SIGSEGV", "the_deepest", "stack.c:"])
+    });
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
     let gdb = || says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"]);
     all.push(Case::new("tools::stack::gdb".to_string(), false, gdb).needs("gdb"));
+    let gdb = || says(&crash(true, "GDB")?, &["SIGSEGV", "the_deepest", "stack.c:"]);
+    all.push(Case::new("tools::crash::gdb".to_string(), false, gdb).needs("gdb"));
+    for on_error in [false, true] {
+        for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes].into_iter().chain(Launcher::foreign()) {
+            for (what, deed) in DEEDS {
+                let when = if on_error { "error" } else { "start" };
+                let name = format!("tools::freeze::{when}::{}::{what}", launcher.name());
+                let run = move || frozen(on_error, launcher, deed);
+                let case = Case::new(name, !launcher.is_foreign(), run);
+                all.push(if deed == Deed::Thaw { case.needs("gdb") } else { case });
+            }
+        }
+    }
     all
+}
+
+/// What becomes of a frozen job: a debugger lets it go on, the first of its processes gets SIGTERM, somebody types Ctrl-C.
+const DEEDS: [(&str, Deed); 3] = [
+    ("debugger", Deed::Thaw),
+    ("sigterm", Deed::Signal(libc::SIGTERM, 0)),
+    ("ctrl_c", Deed::Interrupts(Duration::from_millis(100))),
+];
+
+/// Two processes are frozen at their start, or one of them at its crash, and stay so until the deed.
+fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble> {
+    const AWHILE: Duration = Duration::from_millis(300);
+    let program = compiled("frozen", FROZEN, false)?;
+    let args: &[String] = if on_error { &["crash".to_string()] } else { &[] };
+    let (variable, are_frozen) = if on_error { ("GASNET_FREEZE_ON_ERROR", 1) } else { ("GASNET_FREEZE", 2) };
+    let ended = Job::new(&layout::build(), &program, args, launcher, 2)
+        .watchdog(Duration::from_secs(120))
+        .env(variable, "1")
+        .once(move |output| output.matches(IS_FROZEN).count() == are_frozen)
+        .blow(Blow { after: AWHILE, deed })
+        .run()?;
+    ended.tidy()?;
+    let Some(after) = ended.after_kill else { return Err(ended.trouble("it did not wait")) };
+    let (came, went) = (ended.output.matches("came in").count(), ended.output.matches("went on").count());
+    let code = ended.code.unwrap_or_default();
+    let before = if on_error { 2 } else { 0 };
+    let (right, far) = match (deed, on_error) {
+        (Deed::Thaw, false) => (0, (2, 2)),
+        (Deed::Thaw, true) => (139, (2, 0)),
+        // As for any signal that asks a process to end.
+        _ => (1, (before, 0)),
+    };
+    if (came, went) != far {
+        return Err(ended.trouble(format!("{came} came in and {went} went on, where {far:?} should have")));
+    }
+    // What a launcher of others makes of a signal, or of a process that one has killed, is its own business.
+    let theirs = launcher.is_foreign() && right != 0 && code != 0;
+    if code != right && !theirs {
+        return Err(ended.trouble(format!("expected {right}")));
+    }
+    launcher.soon(2, after).map_err(|late| ended.trouble(late))
+}
+
+/// A process that crashes, with this means of GASNET_BACKTRACE, if that is asked for.
+fn crash(asked: bool, means: &str) -> Result<Ended, Trouble> {
+    let program = compiled("stack", STACK, false)?;
+    let mut job = Job::new(&layout::build(), &program, &["crash".to_string()], Launcher::Gasnetrun, 1)
+        .watchdog(Duration::from_secs(120))
+        .env("GASNET_BACKTRACE_TYPE", means);
+    if asked {
+        job = job.env("GASNET_BACKTRACE", "1");
+    }
+    let ended = job.run()?;
+    ended.tidy()?;
+    match ended.code {
+        Some(139) => Ok(ended),
+        _ => Err(ended.trouble("expected 139")),
+    }
 }
 
 /// A program for a job, or with the tools library alone.
