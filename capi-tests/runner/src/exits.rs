@@ -4,14 +4,14 @@
 //! the first exit.
 //!
 //! Each run adds a line to `soak/exits.tsv`: launcher, mode, path, processes, rank, case, exit code, milliseconds from the
-//! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes a table of them.
+//! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes tables of them.
 
 use crate::job::{Ended, Launcher, Library};
 use crate::layout::{self, Mode};
 use crate::program::{self, Program};
 use crate::sample::{self, Random};
 use crate::{Case, Trouble};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::PathBuf;
@@ -307,38 +307,87 @@ fn note(ended: &Ended, s: Setting) -> std::io::Result<()> {
     file.write_all(line.as_bytes())
 }
 
-/// The times kept so far as a table in Markdown: a row per case, a column per launcher, in each cell the number of runs,
-/// the exit codes, and the median and the longest of the times to the end of our last process.
+/// A line of the times kept.
+struct Kept {
+    launcher: String,
+    nodes: u32,
+    case: u32,
+    code: i32,
+    gone: u32,
+}
+
+/// The times kept so far as two tables in Markdown, a column per launcher. A row per case: the number of runs, the exit codes, and
+/// the median and the longest of the times to the end of our last process. A row per number of processes: the number of runs, the time
+/// in which all but one of a hundred ended, and the longest.
 pub fn table() -> String {
     let text = fs::read_to_string(times()).unwrap_or_default();
-    let mut cells: BTreeMap<(u32, String), Vec<(i32, u32)>> = BTreeMap::new();
-    for line in text.lines() {
-        let words: Vec<&str> = line.split('\t').collect();
-        let [launcher, _, _, _, _, case, code, gone, _] = words[..] else { continue };
-        let (Ok(case), Ok(code), Ok(gone)) = (case.parse(), code.parse(), gone.parse()) else { continue };
-        cells.entry((case, launcher.to_string())).or_default().push((code, gone));
-    }
-    let launchers: std::collections::BTreeSet<&String> = cells.keys().map(|(_, l)| l).collect();
-    let mut table = String::from("| case |");
-    for l in &launchers {
-        table += &format!(" {l} |");
-    }
-    table += &format!("\n|---|{}\n", "---|".repeat(launchers.len()));
-    for &(case, ..) in ROWS {
-        table += &format!("| {case} |");
-        for l in &launchers {
-            let Some(runs) = cells.get(&(case, (*l).clone())) else {
-                table += " |";
-                continue;
-            };
-            let mut codes: Vec<i32> = runs.iter().map(|r| r.0).collect();
-            codes.sort_unstable();
-            codes.dedup();
-            let mut gone: Vec<u32> = runs.iter().map(|r| r.1).collect();
-            gone.sort_unstable();
+    let runs: Vec<Kept> = text
+        .lines()
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split('\t').collect();
+            let [launcher, _, _, nodes, _, case, code, gone, _] = words[..] else { return None };
+            Some(Kept {
+                launcher: launcher.to_string(),
+                nodes: nodes.parse().ok()?,
+                case: case.parse().ok()?,
+                code: code.parse().ok()?,
+                gone: gone.parse().ok()?,
+            })
+        })
+        .collect();
+    let cases = grid(
+        &runs,
+        "case",
+        |run| run.case,
+        |codes, gone| {
             let codes: Vec<String> = codes.iter().map(i32::to_string).collect();
             let (median, longest) = (gone[gone.len() / 2], gone[gone.len() - 1]);
-            table += &format!(" {} x {}: {median}, {longest} |", gone.len(), codes.join(" "));
+            format!("{} x {}: {median}, {longest}", gone.len(), codes.join(" "))
+        },
+    );
+    let processes = grid(
+        &runs,
+        "processes",
+        |run| run.nodes,
+        |_, gone| {
+            let (most, longest) = (gone[(gone.len() * 99).div_ceil(100) - 1], gone[gone.len() - 1]);
+            format!("{}: {most}, {longest}", gone.len())
+        },
+    );
+    format!("{cases}\n{processes}")
+}
+
+/// A table of runs: a row per value of `row`, a column per launcher; `cell` is given the exit codes and the times, both in order.
+fn grid(
+    runs: &[Kept],
+    heading: &str,
+    row: impl Fn(&Kept) -> u32,
+    cell: impl Fn(&BTreeSet<i32>, &[u32]) -> String,
+) -> String {
+    type Cell = (BTreeSet<i32>, Vec<u32>);
+    let mut cells: BTreeMap<(u32, &str), Cell> = BTreeMap::new();
+    for run in runs {
+        let (codes, gone) = cells.entry((row(run), run.launcher.as_str())).or_default();
+        codes.insert(run.code);
+        gone.push(run.gone);
+    }
+    let rows: BTreeSet<u32> = cells.keys().map(|&(row, _)| row).collect();
+    let launchers: BTreeSet<&str> = cells.keys().map(|&(_, launcher)| launcher).collect();
+    let mut table = format!("| {heading} |");
+    for launcher in &launchers {
+        table += &format!(" {launcher} |");
+    }
+    table += &format!("\n|---|{}\n", "---|".repeat(launchers.len()));
+    for row in rows {
+        table += &format!("| {row} |");
+        for &launcher in &launchers {
+            table += &match cells.get_mut(&(row, launcher)) {
+                Some((codes, gone)) => {
+                    gone.sort_unstable();
+                    format!(" {} |", cell(codes, gone))
+                }
+                None => " |".to_string(),
+            };
         }
         table += "\n";
     }

@@ -1,7 +1,7 @@
 //! `soak MINUTES`: walks all cases in a random order, round after round, on from where the last soak stopped, and
 //! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
 //! of it that are done; a round visits every case once. `soak MINUTES WORD` visits only cases whose names contain the
-//! word, and leaves the place alone. `soak exits` prints the table of how jobs have ended. `soak
+//! word, and leaves the place alone. `soak exits` prints the tables of how jobs have ended. `soak
 //! killer N [WORD...]` runs the random killer N times and appends its sum to the tally; with words, only runs like them. `soak walk N WORD...` visits every case
 //! whose name contains all the words, N at a time, but for those that have been visited on this commit; it keeps their names
 //! in `soak/walk-COMMIT.txt`. Of cases that differ in nothing but the rank the walk visits one each before a second of any, so

@@ -24,13 +24,14 @@ use std::process::ExitCode;
 use system::System;
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--beside LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick]
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--beside LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
   --peer     an installation of GASNet to compare with, and which of its conduits (smp)
   --beside   openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
   --rounds   how often each program is run (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
-  --quick    two rounds of a millisecond, and nothing is written to docs/bench";
+  --quick    two rounds of a millisecond, and nothing is written to docs/bench
+  --starts   only start and end of jobs of ours, by themselves and by gasnetrun, shortest and median in ms; nothing is written";
 
 struct Options {
     peers: Vec<String>,
@@ -39,11 +40,19 @@ struct Options {
     ms: f64,
     largest: usize,
     keep: bool,
+    starts: bool,
 }
 
 fn options() -> Result<Options, String> {
-    let mut o =
-        Options { peers: Vec::new(), beside: Vec::new(), rounds: 10, ms: 10.0, largest: 4 << 20, keep: true };
+    let mut o = Options {
+        peers: Vec::new(),
+        beside: Vec::new(),
+        rounds: 10,
+        ms: 10.0,
+        largest: 4 << 20,
+        keep: true,
+        starts: false,
+    };
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value\n{USAGE}"));
@@ -57,6 +66,7 @@ fn options() -> Result<Options, String> {
             "--ms" => o.ms = number(value()?)?,
             "--largest" => o.largest = number(value()?)? as usize,
             "--quick" => (o.rounds, o.ms, o.keep) = (2, 1.0, false),
+            "--starts" => o.starts = true,
             _ => return Err(USAGE.to_string()),
         }
     }
@@ -75,6 +85,10 @@ fn main() -> ExitCode {
 
 fn run() -> Result<(), String> {
     let options = options()?;
+    if options.starts {
+        print!("{}", System::ours("cross-mapped", &[])?.starts(options.rounds)?);
+        return Ok(());
+    }
     let mut systems = vec![System::limits()?, System::ours("cross-mapped", &[])?];
     systems.push(System::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
     for peer in &options.peers {

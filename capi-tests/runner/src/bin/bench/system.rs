@@ -3,6 +3,7 @@
 
 use crate::columns::{Figures, Key};
 use capi_tests::layout;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -202,6 +203,35 @@ impl System {
             figures.values.insert(Key { name: name.to_string(), processes, size: 0 }, time);
         }
         Ok(())
+    }
+
+    /// A table of the time that such a job takes by itself and by its launcher: the shortest and the median of so many rounds.
+    pub(crate) fn starts(&self, rounds: usize) -> Result<String, String> {
+        let launcher = self.launch.iter().map(|(start, program)| ("gasnetrun", start, *program));
+        let ways: Vec<_> = launcher.chain([("GASNET_PSHM_NODES", &self.start, "startup")]).collect();
+        let mut times: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
+        for _ in 0..rounds {
+            for (way, start, program) in &ways {
+                let mut figures = Figures::default();
+                self.time_starts(&mut figures, way, start, STARTS, program)?;
+                for (key, time) in figures.values {
+                    times.entry((key.processes, way)).or_default().push(time);
+                }
+            }
+        }
+        let names: Vec<&str> = ways.iter().map(|way| way.0).collect();
+        let mut table =
+            format!("| processes | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+        for processes in STARTS {
+            table += &format!("| {processes} |");
+            for way in &names {
+                let all = times.get_mut(&(*processes, *way)).ok_or("no round was run")?;
+                all.sort_by(f64::total_cmp);
+                table += &format!(" {:.1}, {:.1} |", all[0], all[all.len() / 2]);
+            }
+            table += "\n";
+        }
+        Ok(table)
     }
 
     fn run(&self, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
