@@ -100,6 +100,11 @@ impl Waiting {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
+    /// Whether the processes of this host outnumber its usable CPUs.
+    pub fn is_crowded(&self) -> bool {
+        self.crowded
+    }
+
     fn plan(&self) -> Plan {
         const CONTEND: Plan = Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false };
         let mode = self.mode.load(Ordering::Relaxed);
