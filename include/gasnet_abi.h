@@ -7,49 +7,21 @@
 #include <stdint.h>
 
 /*
- One process of the job as the inline paths see it.
-
- Bytes `[addr, addr + n)` of that process may be read and written at once at `addr + delta` (modulo 2^64) if
- `addr - base <= span` and `n <= span - (addr - base)`, in unsigned arithmetic. A `span` of 0 closes the inline path to this
- process: call the function.
+ Ranks that have an inline path; that to others is a call of the library. On one host, which is where segments are mapped, there are
+ seldom more.
  */
-typedef struct {
-  /*
-   First byte of its segment, as an address of that process.
-   */
-  uintptr_t base;
-  /*
-   Bytes of its segment, or 0 if the inline path is closed.
-   */
-  uintptr_t span;
-  /*
-   What to add to an address of that process to reach the same byte here.
-   */
-  uintptr_t delta;
-  /*
-   Up to 8 bytes may be read and written at once at `addr` if `addr - base` is less than this; a shorter test than the one
-   above, which says so of the last places of the segment too.
-   */
-  uintptr_t starts;
-} gasneti_peer_t;
+#define GASNETI_NEAR 256
 
 /*
- What the inline paths read; all zero but `watched` before `gasnet_attach` returns, so that `node < nodes` fails and the
- function is called.
+ What the inline paths read.
+
+ Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `window[rank] + offset`, where `offset`
+ is `addr - base[rank]`, if `offset < starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if the first
+ holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
+
+ Arrays of one word each rather than an array of records: an entry is then found by its rank and the scale of an addressing mode.
  */
 typedef struct {
-  /*
-   One record for each process of the job, by rank.
-   */
-  const gasneti_peer_t *peers;
-  /*
-   How many there are.
-   */
-  uint32_t nodes;
-  /*
-   Rank of this process.
-   */
-  uint32_t mynode;
   /*
    If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
    that began it returned, and no access region is open: a sync has nothing to wait for, and is no mistake.
@@ -62,7 +34,19 @@ typedef struct {
   /*
    0.
    */
-  uintptr_t reserved[4];
+  uintptr_t reserved[6];
+  /*
+   First byte of the segment of each process, as an address of that process.
+   */
+  uintptr_t base[GASNETI_NEAR];
+  /*
+   At so many places from there 8 bytes start that are in the segment; 0 where the inline path is closed.
+   */
+  uintptr_t starts[GASNETI_NEAR];
+  /*
+   Where the first byte is mapped here.
+   */
+  uintptr_t window[GASNETI_NEAR];
 } gasneti_abi_t;
 
 #ifdef __cplusplus

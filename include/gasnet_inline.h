@@ -9,56 +9,65 @@
 
 #include "gasnet.h"
 
-/* Integers at any address, over objects of any type; volatile, so that each is one load or store. */
+/* Integers at any address, over objects of any type: in memory of this process that others may change, where each is one
+   load or store; and in memory that only this thread uses meanwhile. */
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint8_t v; } gasneti_any8_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint16_t v; } gasneti_any16_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint32_t v; } gasneti_any32_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint64_t v; } gasneti_any64_t;
-#define GASNETI_ANY(bits, p) (((volatile gasneti_any##bits##_t *)(p))->v)
-#define GASNETI_ANY_CONST(bits, p) (((const volatile gasneti_any##bits##_t *)(p))->v)
+#define GASNETI_SHARED(bits, p) (((volatile gasneti_any##bits##_t *)(p))->v)
+#define GASNETI_OWN(bits, p) (((gasneti_any##bits##_t *)(p))->v)
+#define GASNETI_OWN_CONST(bits, p) (((const gasneti_any##bits##_t *)(p))->v)
 
 /* Finds out where the n bytes at addr of that node are here; zero if the library must be called. */
 GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, size_t n, void **here) {
-  const gasneti_peer_t *peer;
-  uintptr_t offset;
-  if (GASNETT_PREDICT_FALSE(node >= gasneti_abi.nodes)) return 0;
-  peer = gasneti_abi.peers + node;
-  offset = (uintptr_t)addr - peer->base;
-  *here = (void *)((uintptr_t)addr + peer->delta);
-  if (gasnett_constant_p(n) && n <= 8 && GASNETT_PREDICT_TRUE(offset < peer->starts)) return 1;
-  return GASNETT_PREDICT_TRUE(offset <= peer->span && n <= peer->span - offset);
+  const size_t rank = node;
+  uintptr_t offset, starts;
+  if (GASNETT_PREDICT_FALSE(rank >= GASNETI_NEAR)) return 0;
+  offset = (uintptr_t)addr - gasneti_abi.base[rank];
+  starts = gasneti_abi.starts[rank];
+  *here = (void *)(gasneti_abi.window[rank] + offset);
+  if (GASNETT_PREDICT_FALSE(offset >= starts)) return 0;
+  return (gasnett_constant_p(n) && n <= 8) || GASNETT_PREDICT_TRUE(n <= starts - offset + 7);
 }
 
-/* Copies n bytes: one load and one store if n is a constant 1, 2, 4 or 8. */
-GASNETI_ALWAYS_INLINE void gasneti_copy(void *dest, const void *src, size_t n) {
-  if (gasnett_constant_p(n)) {
-    switch (n) {
-      case 1: GASNETI_ANY(8, dest) = GASNETI_ANY_CONST(8, src); return;
-      case 2: GASNETI_ANY(16, dest) = GASNETI_ANY_CONST(16, src); return;
-      case 4: GASNETI_ANY(32, dest) = GASNETI_ANY_CONST(32, src); return;
-      case 8: GASNETI_ANY(64, dest) = GASNETI_ANY_CONST(64, src); return;
-      default: break;
-    }
-  }
-  memcpy(dest, src, n);
-}
-
-/* Does a put at once; zero if the library must be called. */
+/* Does a put at once; zero if the library must be called. One load and one store if n is a constant 1, 2, 4 or 8: the
+   load comes first, since what this thread has just stored may be in a register. */
+#define GASNETI_PUT_WORD(bits) do { \
+    const uint##bits##_t word = GASNETI_OWN_CONST(bits, src); \
+    gasnett_local_wmb(); \
+    GASNETI_SHARED(bits, here) = word; \
+  } while (0)
 GASNETI_ALWAYS_INLINE int gasneti_put_sized(gasnet_node_t node, void *dest, const void *src, size_t n) {
   void *here;
   if (!gasneti_direct(node, dest, n, &here)) return 0;
-  gasnett_local_wmb();
-  gasneti_copy(here, src, n);
+  switch (gasnett_constant_p(n) ? n : 0) {
+    case 1: GASNETI_PUT_WORD(8); break;
+    case 2: GASNETI_PUT_WORD(16); break;
+    case 4: GASNETI_PUT_WORD(32); break;
+    case 8: GASNETI_PUT_WORD(64); break;
+    default: gasnett_local_wmb(); memcpy(here, src, n);
+  }
   gasnett_local_wmb();
   return 1;
 }
 
 /* Does a get at once; zero if the library must be called. */
+#define GASNETI_GET_WORD(bits) do { \
+    const uint##bits##_t word = GASNETI_SHARED(bits, here); \
+    gasnett_local_rmb(); \
+    GASNETI_OWN(bits, dest) = word; \
+  } while (0)
 GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, const void *src, size_t n) {
   void *here;
   if (!gasneti_direct(node, src, n, &here)) return 0;
-  gasneti_copy(dest, here, n);
-  gasnett_local_rmb();
+  switch (gasnett_constant_p(n) ? n : 0) {
+    case 1: GASNETI_GET_WORD(8); break;
+    case 2: GASNETI_GET_WORD(16); break;
+    case 4: GASNETI_GET_WORD(32); break;
+    case 8: GASNETI_GET_WORD(64); break;
+    default: memcpy(dest, here, n); gasnett_local_rmb();
+  }
   return 1;
 }
 
@@ -91,11 +100,11 @@ GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, g
   if (!gasneti_direct(node, dest, n, &here)) return 0;
   gasnett_local_wmb();
   switch (n) {
-    case 1: GASNETI_ANY(8, here) = (uint8_t)value; break;
-    case 2: GASNETI_ANY(16, here) = (uint16_t)value; break;
-    case 4: GASNETI_ANY(32, here) = (uint32_t)value; break;
+    case 1: GASNETI_SHARED(8, here) = (uint8_t)value; break;
+    case 2: GASNETI_SHARED(16, here) = (uint16_t)value; break;
+    case 4: GASNETI_SHARED(32, here) = (uint32_t)value; break;
 #if PLATFORM_ARCH_64
-    case 8: GASNETI_ANY(64, here) = (uint64_t)value; break;
+    case 8: GASNETI_SHARED(64, here) = (uint64_t)value; break;
 #endif
     default: return 0;
   }
@@ -321,11 +330,11 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
   if (gasneti_direct(node, src, n, &here)) {
     gasnet_register_value_t value = 0;
     switch (n) {
-      case 1: value = GASNETI_ANY(8, here); break;
-      case 2: value = GASNETI_ANY(16, here); break;
-      case 4: value = GASNETI_ANY(32, here); break;
+      case 1: value = GASNETI_SHARED(8, here); break;
+      case 2: value = GASNETI_SHARED(16, here); break;
+      case 4: value = GASNETI_SHARED(32, here); break;
 #if PLATFORM_ARCH_64
-      case 8: value = GASNETI_ANY(64, here); break;
+      case 8: value = GASNETI_SHARED(64, here); break;
 #endif
       default: return
           (GASNETI_WATCHED ? gasneti_get_val_from(node, src, n, file, line) : gasnet_get_val(node, src, n));

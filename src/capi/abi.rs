@@ -18,67 +18,52 @@ pub type gasnet_handle_t = *mut c_void;
 /// A get that returns a value.
 pub type gasnet_valget_handle_t = *mut c_void;
 
-/// One process of the job as the inline paths see it.
-///
-/// Bytes `[addr, addr + n)` of that process may be read and written at once at `addr + delta` (modulo 2^64) if
-/// `addr - base <= span` and `n <= span - (addr - base)`, in unsigned arithmetic. A `span` of 0 closes the inline path to this
-/// process: call the function.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct gasneti_peer_t {
-    /// First byte of its segment, as an address of that process.
-    pub base: usize,
-    /// Bytes of its segment, or 0 if the inline path is closed.
-    pub span: usize,
-    /// What to add to an address of that process to reach the same byte here.
-    pub delta: usize,
-    /// Up to 8 bytes may be read and written at once at `addr` if `addr - base` is less than this; a shorter test than the one
-    /// above, which says so of the last places of the segment too.
-    pub starts: usize,
-}
+/// Ranks that have an inline path; that to others is a call of the library. On one host, which is where segments are mapped, there are
+/// seldom more.
+pub const GASNETI_NEAR: usize = 256;
 
-/// What the inline paths read; all zero but `watched` before `gasnet_attach` returns, so that `node < nodes` fails and the
-/// function is called.
+/// What the inline paths read.
+///
+/// Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `window[rank] + offset`, where `offset`
+/// is `addr - base[rank]`, if `offset < starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if the first
+/// holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
+///
+/// Arrays of one word each rather than an array of records: an entry is then found by its rank and the scale of an addressing mode.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct gasneti_abi_t {
-    /// One record for each process of the job, by rank.
-    pub peers: *const gasneti_peer_t,
-    /// How many there are.
-    pub nodes: u32,
-    /// Rank of this process.
-    pub mynode: u32,
     /// If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
     /// that began it returned, and no access region is open: a sync has nothing to wait for, and is no mistake.
     pub implicit: *const usize,
     /// Not 0 if tracing or statistics are on: the headers then tell where calls come from.
     pub watched: usize,
     /// 0.
-    pub reserved: [usize; 4],
+    pub reserved: [usize; 6],
+    /// First byte of the segment of each process, as an address of that process.
+    pub base: [usize; GASNETI_NEAR],
+    /// At so many places from there 8 bytes start that are in the segment; 0 where the inline path is closed.
+    pub starts: [usize; GASNETI_NEAR],
+    /// Where the first byte is mapped here.
+    pub window: [usize; GASNETI_NEAR],
 }
 
 /// The one record of this process; written by `gasnet_init` and `gasnet_attach`.
 #[unsafe(no_mangle)]
 pub static mut gasneti_abi: gasneti_abi_t = gasneti_abi_t {
-    peers: ::core::ptr::null(),
-    nodes: 0,
-    mynode: 0,
     implicit: ::core::ptr::null(),
     watched: 0,
-    reserved: [0; 4],
+    reserved: [0; 6],
+    base: [0; GASNETI_NEAR],
+    starts: [0; GASNETI_NEAR],
+    window: [0; GASNETI_NEAR],
 };
 
 #[cfg(target_pointer_width = "64")]
 const _: () = {
-    assert!(size_of::<gasneti_peer_t>() == 32);
-    assert!(offset_of!(gasneti_peer_t, base) == 0);
-    assert!(offset_of!(gasneti_peer_t, span) == 8);
-    assert!(offset_of!(gasneti_peer_t, delta) == 16);
-    assert!(offset_of!(gasneti_peer_t, starts) == 24);
-    assert!(size_of::<gasneti_abi_t>() == 64);
-    assert!(offset_of!(gasneti_abi_t, peers) == 0);
-    assert!(offset_of!(gasneti_abi_t, nodes) == 8);
-    assert!(offset_of!(gasneti_abi_t, mynode) == 12);
-    assert!(offset_of!(gasneti_abi_t, implicit) == 16);
-    assert!(offset_of!(gasneti_abi_t, watched) == 24);
+    assert!(offset_of!(gasneti_abi_t, implicit) == 0);
+    assert!(offset_of!(gasneti_abi_t, watched) == 8);
+    assert!(offset_of!(gasneti_abi_t, base) == 64);
+    assert!(offset_of!(gasneti_abi_t, starts) == 64 + 2048);
+    assert!(offset_of!(gasneti_abi_t, window) == 64 + 4096);
+    assert!(size_of::<gasneti_abi_t>() == 64 + 6144);
 };

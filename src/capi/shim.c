@@ -19,8 +19,7 @@ int gasneti_backtrace_if_enabled(int fd);
 /* The layouts that client.rs, hsl.rs and tools.rs repeat. */
 #define MUST_HOLD(name, condition) typedef char name[(condition) ? 1 : -1]
 MUST_HOLD(size_of_client, sizeof(gasneti_client_t) == 24);
-MUST_HOLD(size_of_peer, sizeof(void *) != 8 || sizeof(gasneti_peer_t) == 32);
-MUST_HOLD(size_of_abi, sizeof(void *) != 8 || sizeof(gasneti_abi_t) == 64);
+MUST_HOLD(size_of_abi, sizeof(void *) != 8 || sizeof(gasneti_abi_t) == 64 + 6144);
 MUST_HOLD(size_of_handlerentry, sizeof(gasnet_handlerentry_t) == 2 * sizeof(void *));
 MUST_HOLD(size_of_seginfo, sizeof(gasnet_seginfo_t) == 2 * sizeof(void *));
 MUST_HOLD(size_of_nodeinfo, sizeof(gasnet_nodeinfo_t) == 8 + sizeof(void *));
