@@ -5,7 +5,8 @@
  * `testsegment touch` writes to 8 MiB of the segment of process 0 in between, and must fail.
  * `testsegment lack own|peer`: the memory file loses all its pages and the last process (own) or process 0 (peer) writes
  * to the segment of the last process, as if there were no memory; it must die of SIGBUS, and the library must say why.
- * Before, it prints `testsegment: rank R touches ADDRESS`. */
+ * Before, it prints `testsegment: rank R touches ADDRESS`.
+ * `testsegment huge` touches 8 MiB of its segment and prints `testsegment: huge pages: N kB`, those that are mapped there. */
 /* args: */
 /* nodes: any */
 /* threads: both */
@@ -57,6 +58,22 @@ static void untouched(uintptr_t before, int fd) {
     CHECK(st.st_blocks == 0, "the memory file of the segments has %ld blocks", (long)st.st_blocks);
 }
 
+/* Kilobytes of the mapping of this address that are in huge pages. */
+static unsigned long huge_at(const void *address) {
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[600];
+    unsigned long first, end, kib = 0;
+    int inside = 0;
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lx-%lx ", &first, &end) == 2)
+            inside = (uintptr_t)address >= first && (uintptr_t)address < end;
+        else if (inside && sscanf(line, "ShmemPmdMapped: %lu kB", &kib) == 1)
+            break;
+    }
+    if (f) fclose(f);
+    return kib;
+}
+
 /* Does not return. */
 static void lack(int fd, const char *whose) {
     gasnet_node_t last = gasnet_nodes() - 1, toucher = strcmp(whose, "peer") ? last : 0;
@@ -96,8 +113,14 @@ int main(int argc, char **argv) {
     } else if (argc == 3 && !strcmp(argv[1], "lack")) {
         check_barrier();
         lack(fd, argv[2]);
+    } else if (argc == 2 && !strcmp(argv[1], "huge")) {
+        char *mine = check_at(gasnet_mynode(), 0);
+        memset(mine, 1, TOUCHED);
+        printf("testsegment: huge pages: %lu kB\n", huge_at(mine));
+        check_barrier();
+        check_done();
     } else if (argc != 1) {
-        check_usage("[touch | lack own|peer]");
+        check_usage("[touch | huge | lack own|peer]");
     }
     check_barrier();
     untouched(before, fd);

@@ -95,6 +95,12 @@ pub const TABLE: &[Var] = &[
     ),
     var("GASNET_MAX_SEGSIZE", Kind::Mem(4096, 1 << 47), "", "upper bound of the segment of one process"),
     var(
+        "GASNET_USE_HUGEPAGES",
+        Kind::Bool,
+        "1",
+        "segments of 2 MB and more in huge pages, where the kernel gives them to those who ask (shmem_enabled of transparent huge pages)",
+    ),
+    var(
         "GASNET_MAX_THREADS",
         Kind::Int(1, 256),
         "256",

@@ -176,7 +176,7 @@ impl Job {
         }
         self.handlers.register(table)?;
         self.handlers.register_internal(internal);
-        let attached = segment::attach(&*self.boot, self.supernodes, len).unwrap_or_else(|e| {
+        let attached = segment::attach(&*self.boot, self.supernodes, len, env::yes("GASNET_USE_HUGEPAGES")).unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
                     "gasnet_attach(): the segments of this host could not be mapped; {len} bytes were asked for here, {} are \

@@ -116,18 +116,28 @@ pub struct Attached {
     pub lens: Vec<usize>,
 }
 
-/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size) among them. Collective.
+/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size) among them. With `huge`, in huge pages where
+/// the kernel allows it, of which none holds parts of two segments. Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
-pub fn attach(boot: &dyn Bootstrap, supernodes: Supernodes, len: usize) -> std::io::Result<Attached> {
+pub fn attach(
+    boot: &dyn Bootstrap,
+    supernodes: Supernodes,
+    len: usize,
+    huge: bool,
+) -> std::io::Result<Attached> {
     let host = boot.host();
     let word = |b: &[u8], i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
     let longest = boot.exchange(&len.to_ne_bytes()).iter().map(|b| word(b, 0)).max().unwrap_or(0);
-    let stride = (longest as usize).max(memory::page_size());
+    let huge = huge && longest >= memory::HUGE_PAGE as u64;
+    let stride =
+        (longest as usize).next_multiple_of(if huge { memory::HUGE_PAGE } else { memory::page_size() });
+    let stride = stride.max(memory::page_size());
     let bytes = host.local_size as usize * stride;
     memory::set_len(host.segments.as_fd(), bytes as u64)?;
-    let mapping = Mapping::shared(host.segments.as_fd(), 0, bytes)?;
+    let file = host.segments.as_fd();
+    let mapping = if huge { Mapping::shared_huge(file, 0, bytes)? } else { Mapping::shared(file, 0, bytes)? };
     // SAFETY: the mapping has a stride for every process of the host.
     let here = |local_rank: u32| unsafe { mapping.as_ptr().add(local_rank as usize * stride) };
     let record = [here(host.local_rank) as u64, len as u64, u64::from(host.local_rank)];

@@ -17,6 +17,10 @@ pub fn page_size() -> usize {
     *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
 }
 
+/// Bytes of a huge page, as most processors have them. Where they are larger than that, a range that starts at a multiple of this may not
+/// get any.
+pub const HUGE_PAGE: usize = 2 << 20;
+
 /// A memory file.
 #[derive(Debug)]
 pub struct MemFd(OwnedFd);
@@ -196,6 +200,39 @@ impl Mapping {
         Mapping::map(file.as_raw_fd(), offset, bytes, prot, libc::MAP_SHARED | libc::MAP_NORESERVE)
     }
 
+    /// As [`Mapping::shared`], for a large range that gets huge pages where the kernel allows them to those who ask (Linux:
+    /// `shmem_enabled` of transparent huge pages): it starts at a multiple of [`HUGE_PAGE`].
+    pub fn shared_huge(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let Ok(mut space) = Mapping::map(-1, 0, bytes + HUGE_PAGE, libc::PROT_NONE, flags) else {
+            return Mapping::shared(file, offset, bytes);
+        };
+        let before = space.as_ptr().align_offset(HUGE_PAGE);
+        drop(space.split_off(before + bytes));
+        let rest = space.split_off(before);
+        drop(space);
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        // SAFETY: it replaces exactly the range of `rest`, which nobody but us knows of; huge pages are a wish.
+        unsafe {
+            let p =
+                libc::mmap(rest.as_ptr().cast(), bytes, prot, flags, file.as_raw_fd(), offset as libc::off_t);
+            if p == libc::MAP_FAILED {
+                return Err(io::Error::last_os_error());
+            }
+            libc::madvise(p, bytes, libc::MADV_HUGEPAGE);
+        }
+        Ok(rest)
+    }
+
+    /// Keeps the first `at` bytes, a multiple of the page size, and returns the rest.
+    fn split_off(&mut self, at: usize) -> Mapping {
+        // SAFETY: `at` is at most the length (callers).
+        let rest = Mapping { base: unsafe { self.base.add(at) }, len: self.len - at };
+        self.len = at;
+        rest
+    }
+
     /// Maps zeroed memory of this process alone; it takes real memory when first touched.
     pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -327,6 +364,21 @@ mod tests {
             assert_eq!(b.as_ptr().add(5).read(), 42);
             assert_eq!(a.as_ptr().read(), 0);
         }
+    }
+
+    #[test]
+    fn a_range_for_huge_pages_is_aligned_and_otherwise_like_any() {
+        let f = MemFd::create(c"test").unwrap();
+        f.set_len(3 * HUGE_PAGE as u64).unwrap();
+        let a = Mapping::shared_huge(f.as_fd(), 0, 3 * HUGE_PAGE).unwrap();
+        let b = Mapping::shared(f.as_fd(), 2 * HUGE_PAGE as u64, HUGE_PAGE).unwrap();
+        assert_eq!((a.as_ptr() as usize % HUGE_PAGE, a.len()), (0, 3 * HUGE_PAGE));
+        // SAFETY: both lie within the file; no reference to them exists.
+        unsafe {
+            a.as_ptr().add(3 * HUGE_PAGE - 1).write(42);
+            assert_eq!(b.as_ptr().add(HUGE_PAGE - 1).read(), 42);
+        }
+        assert!(Mapping::shared_huge(f.as_fd(), 0, 1 << 50).is_err());
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub fn cases() -> Vec<Case> {
                     all.push(Case::new(format!("testsegment::{case}::{place}"), sampled, move || run(&p, s)));
                 };
                 add("touch", touch);
+                add("huge", huge);
                 add("lack_own", |p, s| lack(p, s, "own"));
                 add("lack_peer", |p, s| lack(p, s, "peer"));
             }
@@ -82,12 +83,19 @@ fn limited(limit: &str, launcher: Launcher, nodes: u32) -> Result<Ended, Trouble
 }
 
 fn run(program: &Program, s: Setting, args: &[&str]) -> Result<Ended, Trouble> {
+    run_with(program, s, args, &[])
+}
+
+fn run_with(program: &Program, s: Setting, args: &[&str], env: &[(&str, &str)]) -> Result<Ended, Trouble> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
     let mut job =
         Job::new(&layout::build(), &compiled, &args, s.launcher, s.nodes).watchdog(Duration::from_secs(60));
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
+    }
+    for (name, value) in env {
+        job = job.env(name, value);
     }
     let ended = job.run()?;
     ended.tidy()?;
@@ -103,6 +111,28 @@ fn touch(program: &Program, s: Setting) -> Result<(), Trouble> {
     for told in ["node 0: RssShmem grew", "node 0: the memory file of the segments has"] {
         if !ended.output.contains(told) {
             return Err(ended.trouble(format!("it does not say {told:?}")));
+        }
+    }
+    Ok(())
+}
+
+/// A process gets huge pages by default where the kernel gives them to those who ask, and none where it is told not to ask.
+fn huge(program: &Program, s: Setting) -> Result<(), Trouble> {
+    let kernel =
+        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").unwrap_or_default();
+    let always = ["[always]", "[within_size]", "[force]"].iter().any(|w| kernel.contains(w));
+    for (value, asks) in [("1", true), ("0", false)] {
+        let ended = run_with(program, s, &["huge"], &[("GASNET_USE_HUGEPAGES", value)])?;
+        let told = ended.output.lines().filter_map(|l| l.strip_prefix("testsegment: huge pages: "));
+        let told: Vec<bool> = told.map(|l| l != "0 kB").collect();
+        let expected = always || asks && kernel.contains("[advise]");
+        if ended.code != Some(0)
+            || told.len() != s.nodes as usize
+            || told.iter().any(|&huge| huge != expected)
+        {
+            return Err(ended.trouble(format!(
+                "with GASNET_USE_HUGEPAGES={value}, where the kernel says {kernel:?}, huge pages should be {expected}"
+            )));
         }
     }
     Ok(())
