@@ -1,6 +1,6 @@
 //! Medians over the rounds, ratios taken round by round, and the table that shows them.
 
-use crate::aims::{Aim, ROWS, Row};
+use crate::aims::{Aim, ROWS, Row, Sizes};
 use crate::columns::Figures;
 use std::fmt::Write;
 use std::fs;
@@ -21,17 +21,51 @@ pub(crate) fn quartiles(values: &mut [f64]) -> Option<[f64; 3]> {
     Some([values[last / 4], values[values.len() / 2], values[last - last / 4]])
 }
 
-/// The ratios of one row, round by round.
-fn ratios(names: &[&str], rounds: &[Vec<Figures>], row: &Row) -> Vec<f64> {
-    let (Some(ours), Some(other)) = (side(names, row.ours, rounds), side(names, row.other.0, rounds)) else {
-        return Vec::new();
+/// One row at one size.
+struct Measured {
+    /// Of ours.
+    size: u64,
+    /// Medians.
+    ours: f64,
+    theirs: f64,
+    /// Of the ratios, which are taken round by round.
+    quartiles: [f64; 3],
+}
+
+/// A row at one size of ours and one of the other side; nothing if one of them was not measured.
+fn measured(
+    names: &[&str],
+    rounds: &[Vec<Figures>],
+    row: &Row,
+    size: u64,
+    other_size: u64,
+) -> Option<Measured> {
+    let values = |(who, name, n): (&str, &str, u32), size| {
+        let all = side(names, who, rounds)?;
+        all.iter().map(|f| f.get(name, n, size)).collect::<Option<Vec<f64>>>()
     };
-    let pairs = ours.iter().zip(other);
-    let ratio = |(a, b): (&&Figures, &Figures)| {
-        let (name, n, size) = row.what;
-        Some(a.get(name, n, size)? / b.get(row.other.1, row.other.2, row.other.3)?)
+    let (mut ours, mut theirs) = (values(row.ours, size)?, values(row.other, other_size)?);
+    let mut ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
+    Some(Measured {
+        size,
+        quartiles: quartiles(&mut ratios)?,
+        ours: quartiles(&mut ours)?[1],
+        theirs: quartiles(&mut theirs)?[1],
+    })
+}
+
+/// A row at the size at which it is furthest from its figure.
+fn worst(names: &[&str], rounds: &[Vec<Figures>], row: &Row) -> Option<Measured> {
+    let (low, high) = match row.sizes {
+        Sizes::One(size, other) => return measured(names, rounds, row, size, other),
+        Sizes::Each(low, high) => (low, high),
     };
-    pairs.filter_map(ratio).collect()
+    let sizes = (0..u64::BITS).map(|bit| 1 << bit).filter(|size| (low..=high).contains(size));
+    let all = sizes.filter_map(|size| measured(names, rounds, row, size, size));
+    all.max_by(|a, b| {
+        let order = a.quartiles[1].total_cmp(&b.quartiles[1]);
+        if matches!(row.aim, Aim::AtMost(_)) { order } else { order.reverse() }
+    })
 }
 
 /// Whether a figure asks for being as good as the other: then the median may miss it by a twentieth, if the quartiles reach it.
@@ -46,19 +80,18 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
     );
     text += "|---|---|---|---|---|---|---|---|---|---|---|\n";
     for row in ROWS {
-        let Some([low, median, high]) = quartiles(&mut ratios(names, rounds, row)) else { continue };
-        let (name, n, size) = row.what;
-        let value = |who: &str, name: &str, n: u32, size: u64| {
-            let mut all: Vec<f64> =
-                side(names, who, rounds)?.iter().filter_map(|f| f.get(name, n, size)).collect();
-            quartiles(&mut all).map(|q| q[1])
-        };
-        let unit = side(names, row.ours, rounds)
-            .and_then(|s| s.first().and_then(|f| f.units.get(name).cloned()))
-            .unwrap_or_default();
+        let Some(m) = worst(names, rounds, row) else { continue };
+        let (path, name, n) = row.ours;
+        let [low, median, high] = m.quartiles;
+        let units = side(names, path, rounds).and_then(|s| s.first().map(|f| &f.units));
+        let unit = units.and_then(|u| u.get(name)).map_or("", |u| u);
         let (sign, bound, reached) = match row.aim {
             Aim::AtMost(x) => ("<=", x, median <= x || parity(x) && median <= 1.05 * x && low <= x),
             Aim::AtLeast(x) => (">=", x, median >= x || parity(x) && 1.05 * median >= x && high >= x),
+        };
+        let size = match row.sizes {
+            Sizes::One(size, _) => size.to_string(),
+            Sizes::Each(low, high) => format!("{low} to {high}, worst {}", m.size),
         };
         let against = if row.other.1 == name {
             row.other.0.to_string()
@@ -67,10 +100,9 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {name}, {unit} | {n} | {size} | {} | {against} | {:.4} | {:.4} | {median:.2} | {low:.2} to {high:.2} | {sign} {bound} | {} |",
-            row.ours,
-            value(row.ours, name, n, size).unwrap_or(f64::NAN),
-            value(row.other.0, row.other.1, row.other.2, row.other.3).unwrap_or(f64::NAN),
+            "| {name}, {unit} | {n} | {size} | {path} | {against} | {:.4} | {:.4} | {median:.2} | {low:.2} to {high:.2} | {sign} {bound} | {} |",
+            m.ours,
+            m.theirs,
             if reached { "reached" } else { "not reached" }
         );
     }
@@ -83,7 +115,7 @@ pub(crate) fn page(table: &str, rounds: usize, ms: f64) -> String {
         "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and the drawings beside it. Two processes are \
          pinned to a CPU each; where there are more processes than CPUs they share them. {rounds} rounds, in each of which all \
          systems run in turn, {ms} ms for each figure; a ratio is the median over the rounds of ours to the other of the same \
-         round, with its quartiles. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`).\n\n{}\n{table}\n\
+         round, with its quartiles; where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`).\n\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
          ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n![start and end of a job](startup.svg)\n",
         machine()
@@ -120,16 +152,34 @@ mod tests {
         assert_eq!(quartiles(&mut [5.0, 1.0, 4.0, 2.0, 3.0]), Some([2.0, 3.0, 4.0]));
     }
 
+    fn figures(rows: &[(u64, f64)]) -> Figures {
+        let mut f = Figures::default();
+        let rows: String = rows.iter().map(|(size, value)| format!("{size} {value}\n")).collect();
+        f.read(&format!("# put, 2 processes\n# Size  Latency (us)\n{rows}")).unwrap();
+        f
+    }
+
     #[test]
     fn ratios_are_taken_within_a_round() {
-        let figures = |value: f64| {
-            let mut f = Figures::default();
-            f.read(&format!("# put, 2 processes\n# Size  Latency (us)\n8 {value}\n")).unwrap();
-            f
-        };
-        let rounds = [vec![figures(1.0), figures(2.0)], vec![figures(30.0), figures(10.0)]];
-        let row = ROWS.iter().find(|r| r.what == ("put", 2, 8)).unwrap();
-        assert_eq!(ratios(&["cross-mapped", "smp"], &rounds, row), [0.5, 3.0]);
-        assert!(table(&["cross-mapped", "smp"], &rounds).contains("not reached"));
+        let rounds = [
+            vec![figures(&[(8, 1.0)]), figures(&[(8, 2.0)])],
+            vec![figures(&[(8, 30.0)]), figures(&[(8, 10.0)])],
+        ];
+        let names = ["cross-mapped", "smp"];
+        let row = ROWS.iter().find(|r| r.ours.1 == "put").unwrap();
+        let m = worst(&names, &rounds, row).unwrap();
+        assert_eq!((m.size, m.quartiles), (8, [0.5, 3.0, 3.0]));
+        assert!(table(&names, &rounds).contains("not reached"));
+    }
+
+    #[test]
+    fn the_worst_size_stands_for_a_range() {
+        let rounds = [vec![
+            figures(&[(4, 9.0), (8, 1.0), (16, 3.0), (64, 9.0)]),
+            figures(&[(4, 1.0), (8, 1.0), (16, 2.0), (32, 1.0)]),
+        ]];
+        let row = |aim| Row { ours: ("a", "put", 2), other: ("b", "put", 2), sizes: Sizes::Each(8, 64), aim };
+        let size = |aim| worst(&["a", "b"], &rounds, &row(aim)).unwrap().size;
+        assert_eq!((size(Aim::AtMost(1.0)), size(Aim::AtLeast(1.0))), (16, 8));
     }
 }

@@ -23,6 +23,9 @@ const BARRIERS: &[u32] = &[2, 4, 8];
 /// A program, its processes, and its arguments besides time and sizes.
 type Run = (&'static str, u32, &'static [&'static str]);
 
+/// What is built against a GASNet.
+const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "startup"];
+
 const RUNS: &[Run] = &[
     ("rma", 2, &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"]),
     ("rma", 2, &["put_bandwidth", "get_bandwidth", "put_bibandwidth", "put_rate", "memset"]),
@@ -40,6 +43,8 @@ const RUNS: &[Run] = &[
         ],
     ),
     ("am", 8, &["pairs_trip"]),
+    ("coll", 2, &[]),
+    ("coll", 8, &[]),
     ("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]),
 ];
 
@@ -115,7 +120,7 @@ impl System {
     pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<System, String> {
         let programs = layout::build().join("bench/ours");
         let flags = package(&layout::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
-        for program in ["rma", "am", "barrier", "vis", "startup"] {
+        for program in PROGRAMS {
             compile(&cc(), program, &programs, &flags)?;
         }
         let environment = environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
@@ -139,7 +144,7 @@ impl System {
         let flags = package(&["--cflags", "--libs"])?;
         // What must link a client of this conduit, such as mpicc.
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
-        for program in ["rma", "am", "barrier", "vis", "startup"] {
+        for program in PROGRAMS {
             compile(&linker, program, &programs, &flags)?;
         }
         let start = match conduit {
