@@ -5,9 +5,10 @@
 
 mod jobs;
 
-use jobs::Launcher::{self, Hydra, OpenMpi, Slurm};
+use gasnet::os::process;
+use jobs::Launcher::{self, Hydra, OpenMpi, Slurm, SlurmPmix};
 use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Processes of ours are gone that soon after the first exit; the rest of a job's time is the launcher's.
 const SOON: Duration = Duration::from_secs(2);
@@ -129,6 +130,71 @@ fn handed_over(launcher: Launcher) {
     spawn(c, mark, "handed over".into()).finish().gives(4);
 }
 
+/// Of three processes one ends before they have found each other: the others do not wait for it. What the launcher does
+/// by itself differs; where it does nothing they say why the job ends.
+fn ends_early(launcher: Launcher) {
+    let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
+    for launcher in launchers {
+        let by_itself = |way: &str| match launcher {
+            Slurm | SlurmPmix => false,
+            Hydra => way.contains("kill"),
+            // mpirun may be the first to notice, or we.
+            _ => true,
+        };
+        let run = "exec \"$0\" all return:0 -";
+        // Before it calls gasnet_init, soon or when the others wait already; and while all but one wait.
+        for (one, other) in [
+            ("kill -9 $$", ";;"),
+            ("exit 0", ";;"),
+            ("sleep 0.7; kill -9 $$", ";;"),
+            ("sleep 0.7; exit 0", ";;"),
+            ("(sleep 0.7; kill -9 $$) &", "sleep 1.5 ;;"),
+        ] {
+            let script = format!("case ${{PMI_RANK:-$PMIX_RANK}} in 1) {one} ;; 2) {other} esac; {run}");
+            let mark = new_mark();
+            let mut c = foreign(launcher, 3);
+            c.args(["sh", "-c", &script]).arg(probe()).env("PROBE_MARK", &mark);
+            let o = spawn(c, mark, format!("{launcher:?} {one}")).finish();
+            assert_ne!(o.code, 0, "{o:#?}");
+            assert_eq!(o.left, [0u32; 0], "{o:#?}");
+            o.never_says("rank 0 runs");
+            if !by_itself(one) {
+                o.says("before the processes had found each other")
+                    .says("must live until gasnet_init has returned");
+            }
+        }
+    }
+}
+
+/// As soon as the job has a supervisor, some of its processes may have joined it and others not: one of them is killed.
+fn ends_while_joining(launcher: Launcher) {
+    let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
+    for launcher in launchers {
+        for victim in ["0", "1", "5"] {
+            let mark = new_mark();
+            let mut c = foreign(launcher, 6);
+            c.arg(probe()).args(["nobody", "-", "barrier"]).env("PROBE_MARK", &mark);
+            let job = spawn(c, mark.clone(), format!("{launcher:?} joining {victim}"));
+            let deadline = Instant::now() + SOON * 30;
+            let supervised = |all: &[u32]| all.iter().any(|&pid| process::name_of(pid) == "gasnet-job");
+            let mut all = Vec::new();
+            while !supervised(&all) {
+                assert!(Instant::now() < deadline, "{launcher:?}: no supervisor is seen");
+                all = jobs::marked(&mark);
+            }
+            let is = |pid: u32, name: &str| process::variable_of(pid, name).as_deref() == Some(victim);
+            for pid in all.into_iter().filter(|&pid| is(pid, "PMI_RANK") || is(pid, "PMIX_RANK")) {
+                if process::name_of(pid) == "exit_probe" {
+                    process::kill(pid, libc::SIGKILL);
+                }
+            }
+            let o = job.finish();
+            assert_ne!(o.code, 0, "{o:#?}");
+            assert_eq!(o.left, [0u32; 0], "{o:#?}");
+        }
+    }
+}
+
 macro_rules! launcher {
     ($name:ident, $launcher:expr) => {
         mod $name {
@@ -146,6 +212,16 @@ macro_rules! launcher {
             #[ignore = "wants a launcher: ci/launchers.sh"]
             fn crashes() {
                 super::crashes($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn ends_early() {
+                super::ends_early($launcher);
+            }
+            #[test]
+            #[ignore = "wants a launcher: ci/launchers.sh"]
+            fn ends_while_joining() {
+                super::ends_while_joining($launcher);
             }
             #[test]
             #[ignore = "wants a launcher: ci/launchers.sh"]

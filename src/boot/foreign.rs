@@ -6,6 +6,15 @@
 //! means are given back before that, so that nothing of theirs is in the way later: the end of the job needs none of
 //! them, since each rank leaves with the agreed code and any launcher returns that.
 //!
+//! Who notices that a process ends before the job has come together:
+//!
+//! | it ends | noticed by |
+//! |---|---|
+//! | before it has joined the exchange, or in it | everybody who waits there ([`super::tasks`]) |
+//! | after the exchange | the supervisor, which rank 0 tells all processes that have taken part |
+//! | rank 0, before the supervisor is there | everybody who connects, since nobody listens, or the connection is cut |
+//! | the supervisor | everybody, by the end of the connection |
+//!
 //! Invariant: the supervisor is nobody's child (clients may wait for any child), holds no descriptor of the client
 //! but standard error, and ends when all ranks are gone.
 
@@ -13,7 +22,7 @@ use super::rank::{Rank, Seat};
 use super::supervisor::Supervisor;
 use super::wire::{Head, Kind};
 use super::{Error, MOST_RANKS, offers, pmi, pmix};
-use crate::os::process::{Ended, Forked};
+use crate::os::process::{Ended, Forked, Identity};
 use crate::os::{self, process, socket};
 use crate::report;
 use std::io;
@@ -37,6 +46,8 @@ pub(super) trait Offer {
 
 /// Key of the word that rank 0 leaves.
 const KEY: &str = "gasnet-job";
+/// Key of the word that each rank leaves of itself.
+const PROCESS: &str = "gasnet-process";
 
 /// Joins the job by PMI.
 pub(super) fn by_pmi() -> Result<Option<Rank>, Error> {
@@ -79,14 +90,65 @@ fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
         offer.put(KEY, &l.word())?;
         listener = Some(l);
     }
+    offer.put(PROCESS, &Member::here().map_or("-".to_string(), Member::word))?;
     offer.fence()?;
     let word = offer.get(0, KEY)?;
+    let mut members = Vec::new();
+    if listener.is_some() {
+        for rank in 0..size {
+            members.push(Member::read(&offer.get(rank, PROCESS)?));
+        }
+    }
     offer.finish();
     if let Some(l) = listener {
-        l.supervise(size)?;
+        l.supervise(members)?;
     }
     let seat = connect(rank, size, &word)?;
     Ok(Some(Rank::join(seat)?))
+}
+
+/// A process that takes part in the exchange, and the one that has started it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) process: Identity,
+    /// `None` if it is process 1, which takes over whose parent has ended.
+    pub(super) launcher: Option<Identity>,
+}
+
+impl Member {
+    /// This process; `None` if the system does not tell.
+    fn here() -> Option<Member> {
+        let launcher = Identity::of(process::parent()).filter(|l| l.pid > 1);
+        Some(Member { process: Identity::of(process::pid())?, launcher })
+    }
+
+    /// What tells it to those who share its numbers of processes.
+    fn word(self) -> String {
+        let p = self.process;
+        let l = self.launcher.unwrap_or(Identity { pid: 0, start: 0 });
+        format!("{}.{}.{}.{}.{}", numbering(), p.pid, p.start, l.pid, l.start)
+    }
+
+    /// Whom this word tells of, if this process can find it by that.
+    fn read(word: &str) -> Option<Member> {
+        let mut parts = word.split('.');
+        (parts.next()? == numbering()).then_some(())?;
+        let mut identity =
+            || Some(Identity { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? });
+        let (process, launcher) = (identity()?, identity()?);
+        Some(Member { process, launcher: (launcher.pid > 0).then_some(launcher) })
+    }
+}
+
+/// Tells processes that number processes in the same way from others.
+fn numbering() -> String {
+    digits("/proc/self/ns/pid")
+}
+
+/// The digits of what this link leads to.
+fn digits(link: &str) -> String {
+    let to = std::fs::read_link(link).unwrap_or_default();
+    to.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
 /// Where the ranks will connect.
@@ -109,8 +171,7 @@ impl Listener {
     }
 
     /// Starts the supervisor, which takes over the socket.
-    fn supervise(self, size: u32) -> Result<(), Error> {
-        let rank_0 = process::pid();
+    fn supervise(self, members: Vec<Option<Member>>) -> Result<(), Error> {
         // SAFETY: the child is to become the supervisor, which needs nothing that other threads of this process may
         // hold but the allocator, which the C library keeps usable in a forked child.
         match unsafe { process::fork() } {
@@ -125,15 +186,15 @@ impl Listener {
             Ok(Forked::Child) => {
                 // SAFETY: this process has one thread and is about to become the supervisor.
                 unsafe { process::detach() };
-                self.become_supervisor(size, rank_0)
+                self.become_supervisor(&members)
             }
         }
     }
 
-    fn become_supervisor(self, size: u32, rank_0: u32) -> ! {
+    fn become_supervisor(self, members: &[Option<Member>]) -> ! {
         process::close_all_but(self.socket.as_raw_fd());
         process::set_name(c"gasnet-job");
-        match Supervisor::adopt(size, self.cookie, self.socket, rank_0) {
+        match Supervisor::adopt(self.cookie, self.socket, members) {
             Ok(s) => os::exit_now(s.watch()),
             Err(e) => {
                 report::line(format_args!("{}", e.cause));
@@ -147,9 +208,7 @@ impl Listener {
 /// Tells this machine, and its network, from others.
 fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    let net = std::fs::read_link("/proc/self/ns/net").unwrap_or_default();
-    let digits: String = net.to_string_lossy().chars().filter(char::is_ascii_digit).collect();
-    format!("{}/{digits}", boot.trim())
+    format!("{}/{}", boot.trim(), digits("/proc/self/ns/net"))
 }
 
 /// Takes the seat of `rank` with the supervisor that rank 0 has left word of.
@@ -195,4 +254,22 @@ fn no_seat(why: &str) -> Error {
         format!("cannot reach the process that keeps the job together: {why}"),
         "See whether another process of the job has ended or told of trouble.",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_members() {
+        let here = Member::here().unwrap();
+        assert_eq!(here.process.pid, process::pid());
+        assert_eq!(Member::read(&here.word()), Some(here));
+        let alone = Member { launcher: None, ..here };
+        assert_eq!(Member::read(&alone.word()), Some(alone));
+        let elsewhere = here.word().replacen('.', "0.", 1);
+        for bad in ["", "-", elsewhere.as_str(), &here.word()[..here.word().rfind('.').unwrap()]] {
+            assert_eq!(Member::read(bad), None, "{bad}");
+        }
+    }
 }

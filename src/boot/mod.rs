@@ -10,6 +10,7 @@
 //! | `foreign` | mpiexec, mpirun, srun: the processes find each other by PMI or PMIx and get a supervisor |
 //! | `offers` | which of those launchers offer something to this process, rather than to a rank that has started it |
 //! | `pmi`, `pmix` | what they offer |
+//! | `tasks` | the processes that such a launcher has started here, watched while they find each other |
 //! | [`supervisor`] | the process that starts or adopts the ranks, carries their barriers, and ends the job; all spawners use it |
 //! | `ward` | one rank as its supervisor sees it |
 //! | `streams` | the output of ranks, line by line with the rank in front |
@@ -29,6 +30,7 @@ mod pmix;
 pub mod rank;
 mod streams;
 pub mod supervisor;
+mod tasks;
 mod ward;
 pub mod wire;
 

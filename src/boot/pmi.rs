@@ -7,6 +7,7 @@
 
 use super::Error;
 use super::foreign::Offer;
+use super::tasks::Tasks;
 use crate::env;
 use crate::os::{library, socket};
 use core::ffi::c_void;
@@ -23,6 +24,8 @@ pub(super) struct Pmi {
     read: Vec<u8>,
     /// It was ours to begin, and is ours to end.
     ours: bool,
+    /// Who else is to take part.
+    tasks: Tasks,
 }
 
 fn trouble(what: &str) -> Error {
@@ -74,6 +77,7 @@ impl Pmi {
             space: String::new(),
             read: Vec::new(),
             ours: mpi.is_none(),
+            tasks: Tasks::here(),
         };
         if mpi != Some(true) {
             p.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
@@ -86,7 +90,7 @@ impl Pmi {
     /// Sends a question and returns the answer, which must be of this kind and tell of no error.
     fn ask(&mut self, question: &str, kind: &str) -> Result<String, Error> {
         self.send(question.as_bytes()).map_err(|e| trouble(&e.to_string()))?;
-        let answer = self.line().map_err(|e| trouble(&e.to_string()))?;
+        let answer = self.line()?;
         let good = value(&answer, "cmd") == Some(kind) && value(&answer, "rc").is_none_or(|rc| rc == "0");
         if good {
             Ok(answer)
@@ -106,18 +110,26 @@ impl Pmi {
         Ok(())
     }
 
-    fn line(&mut self) -> io::Result<String> {
+    /// The next line. Which answer needs the others to have asked as well is the launcher's business, so every wait is
+    /// one that may be in vain.
+    fn line(&mut self) -> Result<String, Error> {
         loop {
             if let Some(end) = self.read.iter().position(|&c| c == b'\n') {
                 let line = self.read.drain(..=end).collect::<Vec<u8>>();
                 return Ok(String::from_utf8_lossy(&line).trim_end().to_string());
             }
+            let mut wanted = [libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 }];
+            socket::poll(&mut wanted, Some(self.tasks.pause()));
+            if wanted[0].revents == 0 {
+                self.tasks.look(self.rank)?;
+                continue;
+            }
             let mut buffer = [0; 4096];
             match socket::read(self.fd, &mut buffer) {
-                Ok(0) => return Err(io::Error::other("the launcher has hung up")),
+                Ok(0) => return Err(trouble("the launcher has hung up")),
                 Ok(n) => self.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+                Err(e) => return Err(trouble(&e.to_string())),
             }
         }
     }
@@ -176,8 +188,15 @@ mod tests {
     #[test]
     fn a_conversation() {
         let (ours, theirs) = socket::pair().unwrap();
-        let mut p =
-            Pmi { fd: ours.as_raw_fd(), rank: 1, size: 2, space: "kvs".into(), read: Vec::new(), ours: true };
+        let mut p = Pmi {
+            fd: ours.as_raw_fd(),
+            rank: 1,
+            size: 2,
+            space: "kvs".into(),
+            read: Vec::new(),
+            ours: true,
+            tasks: Tasks::here(),
+        };
         let mut heard = [0; 256];
         for answer in [&b"cmd=put_result rc=0 msg=success\n"[..], b"cmd=barrier", b"_out\n"] {
             socket::send(theirs.as_raw_fd(), answer, true).unwrap();

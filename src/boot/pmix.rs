@@ -4,14 +4,20 @@
 //! The shapes are those of the PMIx standard's binary interface, versions 3 to 5. PMIx counts how often a process has
 //! initialised it, so MPI that is initialised in the same process is not disturbed. But nobody can initialise it after the
 //! last has finalised it, so where MPI is still to come we do so at the very end: mpirun wants it from who has begun.
+//!
+//! What needs the other processes is asked for in the form that answers by a call back, on a thread of PMIx's own, so that the
+//! wait for it can end when one of them has.
 
 use super::foreign::Offer;
+use super::tasks::Tasks;
 use super::{Error, pmi};
 use crate::env;
 use crate::os::library::Library;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
+use core::time::Duration;
 use std::ffi::CString;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// PMIx_Finalize, if that is still to be called; else null.
 static HELD: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
@@ -28,6 +34,8 @@ pub(super) fn finish_held() {
 }
 
 const SUCCESS: c_int = 0;
+/// It was done at once, and nothing is called back.
+const DONE: c_int = -157;
 const STRING: u16 = 3;
 const UINT32: u16 = 14;
 const GLOBAL: u8 = 3;
@@ -54,9 +62,11 @@ type Init = unsafe extern "C" fn(*mut Process, *mut c_void, usize) -> c_int;
 type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
 type Commit = unsafe extern "C" fn() -> c_int;
-type Fence = unsafe extern "C" fn(*const Process, usize, *const c_void, usize) -> c_int;
+type OnEnd = extern "C" fn(c_int, *mut c_void);
+type Fence = unsafe extern "C" fn(*const Process, usize, *const c_void, usize, OnEnd, *mut c_void) -> c_int;
+type OnValue = extern "C" fn(c_int, *const Value, *mut c_void);
 type Get =
-    unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
+    unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, OnValue, *mut c_void) -> c_int;
 
 /// The functions of libpmix that we need.
 struct Functions {
@@ -73,6 +83,56 @@ pub(super) struct Pmix {
     f: Functions,
     me: Process,
     size: u32,
+    /// Who else is to take part.
+    tasks: Tasks,
+}
+
+/// What a value holds of which we know what to do with it.
+#[derive(Debug)]
+enum Content {
+    Number(u32),
+    Text(String),
+}
+
+/// What a call back brings: a code, and a value if one was asked for.
+type Brought = (c_int, Option<Content>);
+
+/// Where a call back puts what it brings.
+#[derive(Debug, Default)]
+struct Answer {
+    brought: Mutex<Option<Brought>>,
+    bell: Condvar,
+}
+
+impl Answer {
+    /// Takes over one of the two that own the answer.
+    fn bring(of: *mut c_void, brought: Brought) {
+        // SAFETY: PMIx hands back what `Pmix::answer` gave it, once.
+        let answer = unsafe { Arc::from_raw(of.cast::<Answer>().cast_const()) };
+        *answer.brought.lock().unwrap_or_else(PoisonError::into_inner) = Some(brought);
+        answer.bell.notify_one();
+    }
+}
+
+extern "C" fn on_end(code: c_int, of: *mut c_void) {
+    Answer::bring(of, (code, None));
+}
+
+extern "C" fn on_value(code: c_int, value: *const Value, of: *mut c_void) {
+    let mut content = None;
+    if code == SUCCESS && !value.is_null() {
+        // SAFETY: not null, so a pmix_value_t, which lives until we return; it may be shorter than ours, but has these two.
+        let (kind, word) = unsafe { ((*value).kind, (*value).data[0]) };
+        content = match kind {
+            UINT32 => Some(Content::Number(word as u32)),
+            // SAFETY: a value of this kind holds the address of a NUL-terminated text.
+            STRING if word != 0 => Some(Content::Text(unsafe {
+                CStr::from_ptr(word as usize as *const c_char).to_string_lossy().into_owned()
+            })),
+            _ => None,
+        };
+    }
+    Answer::bring(of, (code, content));
 }
 
 /// Tells what a launcher offers to this process from all other offers; `None` if no launcher offers PMIx.
@@ -99,8 +159,8 @@ impl Functions {
             find(c"PMIx_Finalize")?,
             find(c"PMIx_Put")?,
             find(c"PMIx_Commit")?,
-            find(c"PMIx_Fence")?,
-            find(c"PMIx_Get")?,
+            find(c"PMIx_Fence_nb")?,
+            find(c"PMIx_Get_nb")?,
         ]
         .map(core::ptr::NonNull::as_ptr);
         // SAFETY: the standard gives these functions these types.
@@ -123,28 +183,58 @@ impl Pmix {
         let mut me = Process { job: [0; NAME], rank: 0 };
         // SAFETY: a live structure to fill; no further information.
         good("PMIx_Init", unsafe { (f.init)(&mut me, core::ptr::null_mut(), 0) })?;
-        let mut p = Pmix { f, me, size: 0 };
-        p.size = p.number(WILDCARD, JOB_SIZE)?;
+        let mut p = Pmix { f, me, size: 0, tasks: Tasks::here() };
+        match p.value(WILDCARD, JOB_SIZE)? {
+            Content::Number(size) => p.size = size,
+            Content::Text(_) => return Err(unexpected()),
+        }
         Ok(p)
     }
 
-    /// Runs `read` on the value that this rank has under this key.
-    fn value<T>(&self, rank: u32, key: &CStr, read: impl FnOnce(&Value) -> Option<T>) -> Result<T, Error> {
-        let who = Process { rank, ..self.me.clone() };
-        let mut value: *mut Value = core::ptr::null_mut();
-        // SAFETY: live structures and a NUL-terminated key.
-        good("PMIx_Get", unsafe { (self.f.get)(&who, key.as_ptr(), core::ptr::null(), 0, &mut value) })?;
-        if value.is_null() {
-            return Err(trouble("PMIx_Get gives nothing"));
+    /// Asks PMIx for something, and waits until it calls back, or until the watch over the other processes says that it will not.
+    fn answer(
+        &mut self,
+        what: &str,
+        ask: impl FnOnce(&Functions, *mut c_void) -> c_int,
+    ) -> Result<Option<Content>, Error> {
+        let answer = Arc::new(Answer::default());
+        let theirs = Arc::into_raw(answer.clone()).cast_mut().cast::<c_void>();
+        match ask(&self.f, theirs) {
+            SUCCESS => {}
+            code => {
+                // SAFETY: made above; PMIx does not call back when it returns something else.
+                drop(unsafe { Arc::from_raw(theirs.cast::<Answer>().cast_const()) });
+                return good(what, if code == DONE { SUCCESS } else { code }).map(|()| None);
+            }
         }
-        // The value is never freed, since whose allocator it came from is the library's secret.
-        // SAFETY: not null, so a pmix_value_t; no more of it is read than its kind says there is.
-        read(unsafe { &*value }).ok_or_else(|| trouble("a value has an unexpected type"))
+        let mut brought = answer.brought.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if let Some((code, content)) = brought.take() {
+                return good(what, code).map(|()| content);
+            }
+            let pause = Duration::from_millis(self.tasks.pause().into());
+            let (again, timed_out) =
+                answer.bell.wait_timeout(brought, pause).unwrap_or_else(PoisonError::into_inner);
+            brought = again;
+            if timed_out.timed_out() && brought.is_none() {
+                self.tasks.look(self.me.rank)?;
+            }
+        }
     }
 
-    fn number(&self, rank: u32, key: &CStr) -> Result<u32, Error> {
-        self.value(rank, key, |v| (v.kind == UINT32).then_some(v.data[0] as u32))
+    /// The value that this rank has under this key.
+    fn value(&mut self, rank: u32, key: &CStr) -> Result<Content, Error> {
+        let who = Process { rank, ..self.me.clone() };
+        let value = self.answer("PMIx_Get_nb", |f, answer| {
+            // SAFETY: a live structure and a NUL-terminated key, both of which PMIx copies; the call back gets what it expects.
+            unsafe { (f.get)(&who, key.as_ptr(), core::ptr::null(), 0, on_value, answer) }
+        })?;
+        value.ok_or_else(unexpected)
     }
+}
+
+fn unexpected() -> Error {
+    trouble("a value has an unexpected type")
 }
 
 fn good(what: &str, code: c_int) -> Result<(), Error> {
@@ -175,17 +265,18 @@ impl Offer for Pmix {
     fn fence(&mut self) -> Result<(), Error> {
         // SAFETY: no arguments.
         good("PMIx_Commit", unsafe { (self.f.commit)() })?;
-        // SAFETY: null means all processes of the job.
-        good("PMIx_Fence", unsafe { (self.f.fence)(core::ptr::null(), 0, core::ptr::null(), 0) })
+        self.answer("PMIx_Fence_nb", |f, answer| {
+            // SAFETY: null means all processes of the job; the call back gets what it expects.
+            unsafe { (f.fence)(core::ptr::null(), 0, core::ptr::null(), 0, on_end, answer) }
+        })
+        .map(drop)
     }
 
     fn get(&mut self, rank: u32, key: &str) -> Result<String, Error> {
-        self.value(rank, &text(key)?, |v| {
-            // SAFETY: a value of this kind holds the address of a NUL-terminated text, or null.
-            (v.kind == STRING && v.data[0] != 0).then(|| unsafe {
-                CStr::from_ptr(v.data[0] as usize as *const c_char).to_string_lossy().into_owned()
-            })
-        })
+        match self.value(rank, &text(key)?)? {
+            Content::Text(word) => Ok(word),
+            Content::Number(_) => Err(unexpected()),
+        }
     }
 
     fn finish(self: Box<Self>) {

@@ -11,14 +11,16 @@
 //! has one, it gets a little more time, up to a limit.
 //!
 //! A rank that connects is admitted if it knows the cookie and belongs to the same user; with its answer it gets the
-//! memory files of the job. Its launcher passes signals on to it, so the supervisor heeds none of those; when the launcher
-//! itself is gone, the job ends.
+//! memory files of the job. Who connects and says nothing holds nobody up. Ranks that are still to connect are watched like the others, as far
+//! as it is known which processes they are. Its launcher passes signals on to a rank, so the supervisor heeds none of those; when the
+//! launcher itself is gone, the job ends.
 //!
 //! SIGUSR1 asks what the ranks do. The number of the question stands in the job-control memory; a signal has each rank
 //! answer there. What is not there after a second is told as what it is.
 
 use super::Error;
 use super::control::{Cause, Decision, JobControl};
+use super::foreign::Member;
 use super::rank::Seat;
 use super::streams::Stream;
 use super::ward::{self, Ward};
@@ -46,7 +48,7 @@ const KILLED: u64 = 5000 * MS;
 /// twice as long has gone by.
 const LATE: u64 = 10_000 * MS;
 /// How long a connection may take to say who it is.
-const INTRODUCTION: u32 = 1000;
+const INTRODUCTION: u64 = 5000 * MS;
 
 /// Signals that ask the job to end.
 const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
@@ -102,6 +104,8 @@ pub struct Supervisor {
     late_crash: Option<i32>,
     /// Where ranks connect that we did not start; `None` when all have, or when there are none.
     listener: Option<OwnedFd>,
+    /// Who has connected and is still to say who it is, and until when.
+    visitors: Vec<(OwnedFd, u64)>,
     /// The processes that started ranks which connected.
     launchers: Vec<(u32, OwnedFd)>,
     /// What the ranks print, if it passes through us.
@@ -168,6 +172,7 @@ impl Supervisor {
             requested: false,
             late_crash: None,
             listener: None,
+            visitors: Vec::new(),
             launchers: Vec::new(),
             streams: None,
             begun: None,
@@ -183,13 +188,33 @@ impl Supervisor {
         self
     }
 
-    /// The supervisor of ranks that connect to `listener` and know the cookie; rank 0 is this process.
-    pub fn adopt(size: u32, cookie: u64, listener: OwnedFd, rank_0: u32) -> Result<Supervisor, Error> {
-        let mut s = Supervisor::with(size, cookie, false)?;
-        s.wards = (0..size).map(|rank| Ward::expected(rank, s.control)).collect();
-        s.wards[0].child = rank_0;
-        // What cannot be watched is gone already.
-        s.wards[0].watch = process::pidfd(rank_0).ok();
+    /// The supervisor of ranks that connect to `listener` and know the cookie, one for each member; of some it is known which
+    /// processes they are.
+    pub(super) fn adopt(
+        cookie: u64,
+        listener: OwnedFd,
+        members: &[Option<Member>],
+    ) -> Result<Supervisor, Error> {
+        let mut s = Supervisor::with(members.len() as u32, cookie, false)?;
+        s.wards = (0..s.size).map(|rank| Ward::expected(rank, s.control)).collect();
+        for (i, member) in members.iter().enumerate() {
+            let Some(Member { process, launcher }) = member else { continue };
+            let w = &mut s.wards[i];
+            w.child = process.pid;
+            w.watch = process.watch().ok();
+            if w.watch.is_none() {
+                w.rank_gone = Some(clock::now_ns());
+            }
+            let Some(launcher) = launcher else { continue };
+            w.launcher = Some(launcher.pid);
+            if s.launchers.iter().any(|(known, _)| *known == launcher.pid) {
+                continue;
+            }
+            match launcher.watch() {
+                Ok(watch) => s.launchers.push((launcher.pid, watch)),
+                Err(_) => s.without_launcher(launcher.pid),
+            }
+        }
         s.listener = Some(listener);
         Ok(s)
     }
@@ -291,7 +316,7 @@ impl Supervisor {
             while let Some(arrived) = self.signals.next() {
                 self.on_signal(arrived);
             }
-            self.admit();
+            self.admit(now);
             for i in 0..self.wards.len() {
                 self.serve(i);
             }
@@ -321,6 +346,7 @@ impl Supervisor {
             polled.push(entry(w.watched(), 0));
         }
         polled.push(entry(self.listener.as_ref(), 0));
+        polled.extend(self.visitors.iter().map(|(v, _)| entry(Some(v), 0)));
         if self.stage == Stage::Running {
             polled.extend(self.launchers.iter().map(|(_, watch)| entry(Some(watch), 0)));
         }
@@ -342,7 +368,8 @@ impl Supervisor {
             _ => None,
         };
         let look = self.asking.map(|_| now + LOOK);
-        let until = stage.into_iter().chain(settle).chain(late).chain(look).min();
+        let visit = self.visitors.iter().map(|&(_, until)| until).min();
+        let until = stage.into_iter().chain(settle).chain(late).chain(look).chain(visit).min();
         let ms = until.map(|t| t.saturating_sub(now).div_ceil(MS).min(60_000) as u32);
         socket::poll(polled, ms);
     }
@@ -365,13 +392,14 @@ impl Supervisor {
             self.control.let_leave();
             // Who comes now comes too late.
             self.listener = None;
+            self.visitors.clear();
             let knock = Rc::new(Head::new(Kind::Leave).bytes().to_vec());
             for w in self.wards.iter_mut().filter(|w| !w.gone()) {
                 // Whatever else was meant for the rank does not matter any more.
                 w.outgoing.clear();
                 w.send(knock.clone());
-                // Who has not called gasnet_init hears no knock.
-                if w.rank_pid.is_none() && w.ended.is_none() {
+                // Who has not called gasnet_init hears no knock. One that is about to connect finds nobody.
+                if w.ours && w.rank_pid.is_none() && w.ended.is_none() {
                     w.killed_by_us = true;
                     process::kill(w.child, libc::SIGTERM);
                 }
@@ -426,6 +454,7 @@ impl Supervisor {
             let w = &self.wards[i];
             let Some(t) = w.rank_gone.filter(|_| self.control.decision().is_none()) else { continue };
             match w.foreign_end().filter(|_| !w.ours) {
+                Some(Ended::Exited(code)) if w.rank_pid.is_none() => self.early(i, code),
                 Some(Ended::Exited(code)) => self.decide(i, code, Cause::Vanished),
                 Some(Ended::Killed(signal)) => self.killed(i, signal),
                 None if now >= t + ward::SETTLE => {
@@ -451,6 +480,12 @@ impl Supervisor {
         // Who ends after its ranks is seen after them.
         self.wards.iter_mut().for_each(Ward::look);
         if self.wards.iter().any(|w| w.launcher == Some(pid) && !w.gone()) {
+            self.without_launcher(pid);
+        }
+    }
+
+    fn without_launcher(&self, pid: u32) {
+        if self.control.decision().is_none() {
             say(&format!("the launcher (process {pid}) is gone, so the job ends"));
             self.fail(1);
         }
@@ -486,24 +521,34 @@ impl Supervisor {
     }
 
     /// Lets in who has connected.
-    fn admit(&mut self) {
-        while let Some(listener) = &self.listener {
-            let Ok(new) = socket::accept(listener.as_fd()) else { return };
-            self.introduce(new);
-            if self.wards.iter().all(|w| w.socket.is_some()) {
-                self.listener = None;
+    fn admit(&mut self, now: u64) {
+        while let Some(Ok(new)) = self.listener.as_ref().map(|l| socket::accept(l.as_fd())) {
+            match socket::peer(new.as_fd()) {
+                Ok(peer) if peer.uid != process::user() => {
+                    say(&format!("process {} of user {} tried to join this job", peer.pid, peer.uid));
+                }
+                Ok(_) => self.visitors.push((new, now + INTRODUCTION)),
+                Err(_) => {}
             }
+        }
+        for (visitor, until) in core::mem::take(&mut self.visitors) {
+            if socket::readable(visitor.as_fd()) {
+                self.introduce(visitor);
+            } else if now < until {
+                self.visitors.push((visitor, until));
+            } else if let Ok(peer) = socket::peer(visitor.as_fd()) {
+                say(&format!("process {} connected to this job, but did not say why", peer.pid));
+            }
+        }
+        if self.wards.iter().all(|w| w.socket.is_some()) {
+            self.listener = None;
+            self.visitors.clear();
         }
     }
 
     /// Makes a rank of what has connected, if it is one of ours; strangers are hung up on.
     fn introduce(&mut self, new: OwnedFd) {
         let Ok(peer) = socket::peer(new.as_fd()) else { return };
-        let mut p = [libc::pollfd { fd: new.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-        if peer.uid != process::user() {
-            return say(&format!("process {} of user {} tried to join this job", peer.pid, peer.uid));
-        }
-        socket::poll(&mut p, Some(INTRODUCTION));
         let mut buffer = [0; wire::HEAD + 8];
         let said = socket::receive(new.as_raw_fd(), &mut buffer, false);
         let cookie = self.cookie.to_ne_bytes();
@@ -517,17 +562,29 @@ impl Supervisor {
                 peer.pid
             ));
         };
-        let Ok(watch) = process::pidfd(peer.pid) else { return };
+        // Whose end we have seen has left the connection behind.
+        if w.rank_gone.is_some() {
+            return;
+        }
+        if w.child != peer.pid || w.watch.is_none() {
+            (w.child, w.watch) = (peer.pid, process::pidfd(peer.pid).ok());
+            if w.watch.is_none() {
+                w.rank_gone = Some(clock::now_ns());
+                return;
+            }
+        }
         let files = [0, 1, 2, 3].map(|i| self.files[i].as_fd());
         let answer = Head { kind: Kind::Seat, a: self.size, b: 0 }.bytes();
         if socket::send_fds(new.as_fd(), &answer, &files).is_err() {
             return;
         }
-        (w.child, w.rank_pid, w.watch, w.socket) = (peer.pid, Some(peer.pid), Some(watch), Some(new));
-        // Process 1 takes over whose parent has ended before we looked.
-        w.launcher = process::parent_of(peer.pid).filter(|&p| p > 1);
-        if let Some(pid) = w.launcher.filter(|pid| self.launchers.iter().all(|(known, _)| known != pid)) {
-            self.launchers.extend(process::pidfd(pid).ok().map(|watch| (pid, watch)));
+        (w.rank_pid, w.socket) = (Some(peer.pid), Some(new));
+        if w.launcher.is_none() {
+            // Process 1 takes over whose parent has ended before we looked.
+            w.launcher = process::parent_of(peer.pid).filter(|&p| p > 1);
+            if let Some(pid) = w.launcher.filter(|pid| self.launchers.iter().all(|(known, _)| known != pid)) {
+                self.launchers.extend(process::pidfd(pid).ok().map(|watch| (pid, watch)));
+            }
         }
         self.arrived();
     }
@@ -656,6 +713,16 @@ impl Supervisor {
         }
     }
 
+    /// Ends a job of which a process that has not joined it has exited.
+    fn early(&self, i: usize, code: i32) {
+        say(&format!(
+            "rank {i} (pid {}) ended with exit code {code} within gasnet_init, for which other ranks wait",
+            self.wards[i].pid()
+        ));
+        say("  See what it says of its end, and start the job again.");
+        self.decide(i, if code == 0 { 1 } else { code }, Cause::Vanished);
+    }
+
     fn killed(&self, i: usize, signal: i32) {
         let code = 128 + signal;
         say(&format!(
@@ -663,6 +730,11 @@ impl Supervisor {
             self.wards[i].child,
             signal::name(signal)
         ));
+        if !self.wards[i].ours && self.wards[i].rank_pid.is_none() {
+            say(
+                "  It had not joined the job yet: see what the launcher says of its end, and start the job again.",
+            );
+        }
         if signal == libc::SIGKILL && memory::lack_kills() > self.lack_kills {
             let group = memory::limits()
                 .cgroup

@@ -18,9 +18,74 @@ pub fn parent() -> u32 {
 
 /// Number of the parent of another process; `None` if there is no such process.
 pub fn parent_of(pid: u32) -> Option<u32> {
+    stat_field(pid, 4)
+}
+
+/// The field of this number, from 3, as the system's manual counts those of /proc/pid/stat.
+fn stat_field<T: core::str::FromStr>(pid: u32, number: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name before it may contain anything.
-    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(1)?.parse().ok()
+    stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(number - 3)?.parse().ok()
+}
+
+/// A process: its number may be given to another one after its end, but not with the same time of start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its number.
+    pub pid: u32,
+    /// When it was started, in ticks since the machine was.
+    pub start: u64,
+}
+
+impl Identity {
+    /// The process that has this number now; `None` if there is none.
+    pub fn of(pid: u32) -> Option<Identity> {
+        Some(Identity { pid, start: stat_field(pid, 22)? })
+    }
+
+    /// Whether it is there, be it as a zombie.
+    pub fn is_there(self) -> bool {
+        Identity::of(self.pid) == Some(self)
+    }
+
+    /// A descriptor that polls readable when it ends; an error if it is gone.
+    pub fn watch(self) -> io::Result<OwnedFd> {
+        let fd = pidfd(self.pid)?;
+        // Whose descriptor it is is settled now, so the number can no longer mislead.
+        if self.is_there() { Ok(fd) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+    }
+}
+
+/// The living children of a process, zombies aside.
+pub fn children(pid: u32) -> Vec<u32> {
+    let mut all = Vec::new();
+    let mut told = false;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        if let Ok(list) = std::fs::read_to_string(task.path().join("children")) {
+            told = true;
+            all.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+        }
+    }
+    if !told {
+        // Not every kernel has such lists.
+        let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let numbers = numbers.filter_map(|e| e.file_name().to_str()?.parse().ok());
+        all.extend(numbers.filter(|&child| parent_of(child) == Some(pid)));
+    }
+    all.retain(|&child| liveness(child) != Liveness::Dead);
+    all
+}
+
+/// The name of a process as tools show it, at most 15 bytes; empty if there is no such process.
+pub fn name_of(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
+}
+
+/// The value of a variable in the environment that a process was started with, if we may see it.
+pub fn variable_of(pid: u32, name: &str) -> Option<String> {
+    let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let text = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
+    text.filter_map(|v| v.strip_prefix(name)?.strip_prefix('=')).map(str::to_string).next()
 }
 
 /// What another process is up to.
@@ -477,6 +542,40 @@ mod tests {
     fn parents() {
         assert_eq!(parent_of(pid()), Some(parent()));
         assert_eq!(parent_of(u32::MAX), None);
+        assert_eq!(name_of(u32::MAX), "");
+        assert_eq!(name_of(pid()), std::fs::read_to_string("/proc/self/comm").unwrap().trim_end());
+    }
+
+    #[test]
+    fn variables_of_others() {
+        assert_eq!(variable_of(pid(), "PATH"), std::env::var("PATH").ok());
+        assert_eq!(variable_of(pid(), "PAT"), None);
+        assert_eq!(variable_of(u32::MAX, "PATH"), None);
+    }
+
+    #[test]
+    fn children_that_live() {
+        let me = Identity::of(pid()).unwrap();
+        assert!(me.is_there() && me.watch().is_ok());
+        let other = Identity { start: me.start + 1, ..me };
+        assert!(!other.is_there() && other.watch().is_err());
+        // SAFETY: the child does nothing but wait to be killed.
+        let Forked::Parent(child) = unsafe { fork() }.unwrap() else {
+            loop {
+                super::super::signal::pause();
+            }
+        };
+        let id = Identity::of(child).unwrap();
+        let watch = id.watch().unwrap();
+        assert!(children(pid()).contains(&child));
+        kill(child, libc::SIGKILL);
+        while !super::super::socket::readable(std::os::fd::AsFd::as_fd(&watch)) {
+            super::super::clock::sleep_ns(1_000_000);
+        }
+        assert!(id.is_there(), "a zombie");
+        assert!(!children(pid()).contains(&child));
+        await_child(child);
+        assert!(!id.is_there() && id.watch().is_err());
     }
 
     #[test]

@@ -25,8 +25,10 @@ pub enum Launcher {
     OpenMpi,
     /// Slurm's srun, with PMI-2
     Slurm,
+    /// Slurm's srun, with PMIx
+    SlurmPmix,
 }
-use Launcher::{Fork, Hydra, OpenMpi, Run, Slurm};
+use Launcher::{Fork, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
 
 /// The command with which a foreign launcher starts a job of `n` processes.
 pub fn foreign(launcher: Launcher, n: u32) -> Command {
@@ -34,6 +36,7 @@ pub fn foreign(launcher: Launcher, n: u32) -> Command {
         Hydra => ("mpiexec.hydra", &[]),
         OpenMpi => ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]),
         Slurm => ("srun", &["--mpi=pmi2", "--overcommit", "--quiet"]),
+        SlurmPmix => ("srun", &["--mpi=pmix", "--overcommit", "--quiet"]),
         Fork | Run => panic!("{launcher:?} is not foreign"),
     };
     let mut c = Command::new(name);
@@ -232,7 +235,7 @@ pub fn programs_of_ranks(launcher: Launcher) {
     };
     let control = match launcher {
         Hydra | Slurm => "PMI",
-        OpenMpi => "PMIX",
+        OpenMpi | SlurmPmix => "PMIX",
         Fork | Run => "",
     };
     for control in ["", control] {

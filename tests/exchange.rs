@@ -1,0 +1,306 @@
+//! Jobs whose launcher this test plays itself: it speaks PMI-1 with processes of examples/exit_probe.rs, and keeps one of
+//! them waiting for an answer, so that it is between the exchange and the job for as long as the test wants. Then that
+//! process ends, or strangers connect to the supervisor.
+
+mod jobs;
+
+use gasnet::boot::wire::{HEAD, Head, Kind};
+use gasnet::os::{process, socket};
+use jobs::{marked, new_mark, probe};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const WATCHDOG: Duration = Duration::from_secs(60);
+/// Where the processes find the launcher.
+const PMI_FD: i32 = 40;
+
+/// How the process that is kept waiting goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Keep {
+    /// It waits.
+    Waiting,
+    /// It gets its answer.
+    Answer,
+    /// It is told that there is none.
+    Error,
+}
+
+/// What the processes have told the launcher.
+#[derive(Debug)]
+struct Told {
+    words: HashMap<String, String>,
+    here: u32,
+    /// The process whose first question after the exchange is not answered, whether it has asked, and how it goes on.
+    kept: u32,
+    asked: bool,
+    keep: Keep,
+}
+
+struct Played {
+    mark: String,
+    told: Arc<(Mutex<Told>, Condvar)>,
+    ranks: Vec<Child>,
+    output: Vec<JoinHandle<String>>,
+    begun: Instant,
+}
+
+/// Answers the questions of one process until it hangs up.
+fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Condvar)) {
+    let wait = |told: MutexGuard<'_, Told>, until: &dyn Fn(&Told) -> bool| {
+        drop(bell.wait_timeout_while(told, WATCHDOG, |t| !until(t)).unwrap());
+    };
+    let mut answers = line.try_clone().unwrap();
+    for question in BufReader::new(line).lines().map_while(Result::ok) {
+        let value = |name: &str| {
+            question.split(' ').find_map(|p| p.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+        };
+        let answer = match value("cmd") {
+            "init" => "cmd=response_to_init rc=0".to_string(),
+            "get_my_kvsname" => "cmd=my_kvsname kvsname=played".to_string(),
+            "put" => {
+                told.lock().unwrap().words.insert(value("key").to_string(), value("value").to_string());
+                "cmd=put_result rc=0".to_string()
+            }
+            "barrier_in" => {
+                let mut t = told.lock().unwrap();
+                t.here += 1;
+                bell.notify_all();
+                wait(t, &|t| t.here == size);
+                "cmd=barrier_out".to_string()
+            }
+            "get" => {
+                let mut t = told.lock().unwrap();
+                if t.kept == rank {
+                    t.asked = true;
+                    bell.notify_all();
+                    wait(t, &|t| t.keep != Keep::Waiting);
+                    t = told.lock().unwrap();
+                }
+                match t.words.get(value("key")) {
+                    Some(word) if t.kept != rank || t.keep == Keep::Answer => {
+                        format!("cmd=get_result rc=0 value={word}")
+                    }
+                    _ => "cmd=get_result rc=-1".to_string(),
+                }
+            }
+            "finalize" => "cmd=finalize_ack".to_string(),
+            other => panic!("{other}?"),
+        };
+        if writeln!(answers, "{answer}").is_err() {
+            return;
+        }
+    }
+}
+
+impl Played {
+    /// Starts a job of which this rank is kept waiting after the exchange, and waits until it is.
+    fn start(size: u32, kept: u32, args: [&str; 3]) -> Played {
+        let told = Told { words: HashMap::new(), here: 0, kept, asked: false, keep: Keep::Waiting };
+        let told = Arc::new((Mutex::new(told), Condvar::new()));
+        let begun = Instant::now();
+        let mut p = Played { mark: new_mark(), told, ranks: Vec::new(), output: Vec::new(), begun };
+        for rank in 0..size {
+            let (ours, theirs) = UnixStream::pair().unwrap();
+            let mut c = Command::new(probe());
+            c.args(args).env("PROBE_MARK", &p.mark).env("PMI_FD", PMI_FD.to_string());
+            c.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", size.to_string());
+            c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            // SAFETY: a plain system call, async-signal-safe; `theirs` is open until the process was started.
+            unsafe {
+                let fd = theirs.as_raw_fd();
+                c.pre_exec(move || match libc::dup2(fd, PMI_FD) {
+                    -1 => Err(std::io::Error::last_os_error()),
+                    _ => Ok(()),
+                });
+            }
+            let mut child = c.spawn().unwrap();
+            let streams: [Box<dyn Read + Send>; 2] =
+                [Box::new(child.stdout.take().unwrap()), Box::new(child.stderr.take().unwrap())];
+            for mut stream in streams {
+                p.output.push(std::thread::spawn(move || {
+                    let mut bytes = Vec::new();
+                    let _ = stream.read_to_end(&mut bytes);
+                    String::from_utf8_lossy(&bytes).into_owned()
+                }));
+            }
+            p.ranks.push(child);
+            let told = p.told.clone();
+            std::thread::spawn(move || serve(rank, size, ours, &told));
+        }
+        p.until("it asks", |t| t.asked);
+        p
+    }
+
+    fn until(&self, what: &str, there: impl Fn(&Told) -> bool) {
+        let (told, bell) = &*self.told;
+        let t = bell.wait_timeout_while(told.lock().unwrap(), WATCHDOG, |t| !there(t)).unwrap().0;
+        if !there(&t) {
+            drop(t);
+            self.kill_all();
+            panic!("in vain: {what}");
+        }
+    }
+
+    fn go_on(&self, keep: Keep) {
+        self.told.0.lock().unwrap().keep = keep;
+        self.told.1.notify_all();
+    }
+
+    /// Waits for the supervisor.
+    fn supervisor(&self) -> u32 {
+        loop {
+            let all = marked(&self.mark);
+            if let Some(s) = all.iter().find(|&&pid| process::name_of(pid) == "gasnet-job") {
+                return *s;
+            }
+            assert!(self.begun.elapsed() < WATCHDOG, "no supervisor among {all:?}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    fn kill(&self, rank: usize) {
+        assert!(process::kill(self.ranks[rank].id(), libc::SIGKILL));
+    }
+
+    fn kill_all(&self) {
+        for pid in marked(&self.mark) {
+            process::kill(pid, libc::SIGKILL);
+        }
+    }
+
+    /// Waits until nothing is left of the job; the exit codes by rank, and what was printed.
+    fn finish(mut self) -> (Vec<i32>, String) {
+        while !marked(&self.mark).is_empty() {
+            if self.begun.elapsed() > WATCHDOG {
+                let all = marked(&self.mark);
+                self.kill_all();
+                let text: String = self.output.drain(..).map(|o| o.join().unwrap()).collect();
+                panic!("processes {all:?} hang; {text}");
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let codes = self.ranks.iter_mut().map(|r| {
+            let status = r.wait().unwrap();
+            status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+        });
+        (codes.collect(), self.output.drain(..).map(|o| o.join().unwrap()).collect())
+    }
+
+    /// Where the ranks connect, and the cookie.
+    fn word(&self) -> (String, u64) {
+        let told = self.told.0.lock().unwrap();
+        let word: Vec<&str> = told.words["gasnet-job-0"].split(':').collect();
+        (word[1].to_string(), u64::from_str_radix(word[2], 16).unwrap())
+    }
+}
+
+#[test]
+fn a_job() {
+    let p = Played::start(3, 2, ["all", "return:0", "-"]);
+    p.go_on(Keep::Answer);
+    let (codes, text) = p.finish();
+    assert_eq!(codes, [0, 0, 0], "{text}");
+    assert!(text.contains("rank 2 runs"), "{text}");
+}
+
+/// The supervisor knows the processes that are still to join, and how they end.
+#[test]
+fn killed_between_the_exchange_and_the_job() {
+    let p = Played::start(4, 2, ["all", "return:0", "-"]);
+    p.supervisor();
+    p.kill(2);
+    let (codes, text) = p.finish();
+    assert_eq!(codes[2], 137, "{text}");
+    assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
+    assert!(text.contains("rank 2 (pid ") && text.contains("was killed by signal 9"), "{text}");
+    assert!(text.contains("had not joined the job yet"), "{text}");
+}
+
+#[test]
+fn trouble_between_the_exchange_and_the_job() {
+    let p = Played::start(3, 1, ["all", "return:0", "-"]);
+    p.supervisor();
+    p.go_on(Keep::Error);
+    let (codes, text) = p.finish();
+    assert_eq!(codes[1], 9, "{text}");
+    assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
+    assert!(text.contains("ended with exit code 9 within gasnet_init"), "{text}");
+}
+
+/// Rank 0 is killed before there is a supervisor. The others wait for one, or find that there will be none.
+#[test]
+fn rank_0_killed_before_the_supervisor() {
+    let p = Played::start(3, 0, ["all", "return:0", "-"]);
+    std::thread::sleep(Duration::from_millis(100));
+    p.kill(0);
+    let (codes, text) = p.finish();
+    assert_eq!(codes, [137, 9, 9], "{text}");
+    assert_eq!(text.matches("cannot reach the process that keeps the job together").count(), 2, "{text}");
+}
+
+/// The supervisor is killed while it waits for the last to join.
+#[test]
+fn supervisor_killed_before_all_have_joined() {
+    let p = Played::start(3, 2, ["all", "return:0", "-"]);
+    process::kill(p.supervisor(), libc::SIGKILL);
+    p.go_on(Keep::Answer);
+    let (codes, text) = p.finish();
+    assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
+}
+
+/// What a stranger gets who says this: nothing but the end of the connection.
+fn turned_away(name: &str, words: &[u8]) {
+    let stranger = socket::connect(name).unwrap();
+    socket::send(stranger.as_raw_fd(), words, true).unwrap();
+    let mut answer = [0; HEAD];
+    let heard = socket::receive_fds(stranger.as_fd(), &mut answer);
+    match heard {
+        Ok((n, files)) => assert!(n == 0 && files.is_empty(), "{answer:?}"),
+        Err(e) => assert_eq!(e.kind(), std::io::ErrorKind::ConnectionReset),
+    }
+}
+
+/// Strangers of the same user who have found the name of the socket are turned away; the job goes on.
+#[test]
+fn strangers() {
+    let p = Played::start(3, 2, ["all", "return:0", "-"]);
+    p.supervisor();
+    let (name, cookie) = p.word();
+    let join = |rank: u32, cookie: u64| {
+        let mut words = Head { kind: Kind::Join, a: rank, b: 0 }.bytes().to_vec();
+        words.extend_from_slice(&cookie.to_ne_bytes());
+        words
+    };
+    turned_away(&name, &join(2, cookie ^ 1));
+    turned_away(&name, &join(2, cookie)[..HEAD]);
+    turned_away(&name, &join(3, cookie));
+    turned_away(&name, b"GET / HTTP/1.0\r\n\r\n");
+    turned_away(&name, &[0; 200]);
+    drop(socket::connect(&name).unwrap());
+    p.go_on(Keep::Answer);
+    let (codes, text) = p.finish();
+    assert_eq!(codes, [0, 0, 0], "{text}");
+    let own = format!("process {} tried to join this job", process::pid());
+    assert_eq!(text.matches(&format!("{own} without its cookie")).count(), 5, "{text}");
+    assert_eq!(text.matches(&format!("{own} as rank 3")).count(), 1, "{text}");
+}
+
+/// Those who connect and say nothing hold nobody up, however many there are.
+#[test]
+fn silent_strangers() {
+    let p = Played::start(3, 2, ["all", "return:0", "-"]);
+    p.supervisor();
+    let (name, _) = p.word();
+    let silent: Vec<OwnedFd> = (0..100).map(|_| socket::connect(&name).unwrap()).collect();
+    p.go_on(Keep::Answer);
+    let (codes, text) = p.finish();
+    assert_eq!(codes, [0, 0, 0], "{text}");
+    assert!(silent.iter().all(|s| socket::readable(s.as_fd())), "all were hung up on");
+}
