@@ -55,8 +55,9 @@ const CTRL_C: &[u8] = b"\x03";
 const SUPERVISOR: &str = "gasnet-job";
 /// The process between MPICH's mpiexec and the ranks.
 const HELPER: &str = "hydra_pmi_proxy";
+const SRUN: &str = "srun";
 /// What processes of launchers of others are called.
-const THEIRS: [&str; 8] = ["mpiexec", HELPER, "mpirun", "orterun", "orted", "prterun", "prted", "srun"];
+const THEIRS: [&str; 8] = ["mpiexec", HELPER, "mpirun", "orterun", "orted", "prterun", "prted", SRUN];
 
 /// Whether a process of this name belongs to a launcher of others.
 pub(crate) fn is_theirs(name: &str) -> bool {
@@ -91,10 +92,12 @@ impl Striker {
     }
 
     /// A launcher of others is left alone until the job has its supervisor: before, how the launcher ends is all that
-    /// there is to see. It heeds no signal on its helpers, and its own crash is no test of ours either.
+    /// there is to see. It heeds no signal on its helpers, and its own crash is no test of ours either. srun forks itself,
+    /// and waits for ever for an answer of the copy if that is killed.
     fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
         processes.sort_unstable();
         let mut processes: Vec<(i32, String)> = processes.into_iter().map(|pid| (pid, name(pid))).collect();
+        processes.retain(|(pid, n)| n != SRUN || name(parent(*pid)) != SRUN);
         let foreign = processes.iter().any(|(_, name)| is_theirs(name));
         let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
         processes.retain(|(_, name)| match self.blow.deed {
@@ -141,6 +144,14 @@ impl Striker {
 
 fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
+}
+
+/// The process that has started this one; 0 if it is gone.
+fn parent(pid: i32) -> i32 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name may contain anything.
+    let after = stat.rfind(')').map_or("", |end| &stat[end + 1..]);
+    after.split_ascii_whitespace().nth(1).and_then(|p| p.parse().ok()).unwrap_or(0)
 }
 
 fn send(pid: i32, signal: i32) -> bool {

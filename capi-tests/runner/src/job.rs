@@ -20,6 +20,10 @@ use std::time::{Duration, Instant};
 const MARKER: &str = "CAPI_TESTS_JOB";
 /// How long the last processes of a job may outlive its launcher.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often a job is started whose launcher does not get round to starting its processes.
+const STARTS: u32 = 5;
+/// How often it is looked, after a blow, at whether a process of ours is left.
+const GLANCE: Duration = Duration::from_millis(100);
 /// How long a supervisor may take to tell what its ranks do.
 const REPORT: Duration = Duration::from_millis(1500);
 
@@ -139,9 +143,10 @@ type Victim = Box<dyn Fn(&str) -> Option<i32>>;
 /// Tells from what the job has written so far whether something has come about.
 type Ready = Box<dyn Fn(&str) -> bool>;
 
-/// What is looked at while a job runs: the pipe, when our last process was found gone, who deals blows, whether only the
-/// launcher hangs.
-type Watched<'a> = (&'a mut Option<Pipe>, &'a mut Option<u64>, &'a mut Option<Striker>, &'a mut bool);
+/// What is looked at while a job runs: the pipe, when our last process was found gone, who deals blows, since when only the
+/// launcher was seen after the blow.
+type Watched<'a> =
+    (&'a mut Option<Pipe>, &'a mut Option<u64>, &'a mut Option<Striker>, &'a mut Option<Instant>);
 
 /// A command to be run as a job.
 pub struct Job {
@@ -210,8 +215,9 @@ pub struct Ended {
     pub hit: String,
     /// What its processes told when they left, if they were asked to.
     pub farewells: Farewells,
-    /// The watchdog found no process of ours, but the launcher of others still there.
-    pub launcher_hangs: bool,
+    /// The watchdog found no process of ours, but the launcher of others still there; how long after the blow the last of ours was
+    /// gone.
+    pub launcher_hangs: Option<Duration>,
     /// What it left behind, one line each.
     pub left: Vec<String>,
     /// Lines of the counters files, by rank, if they were asked for.
@@ -260,20 +266,9 @@ impl Job {
         command
             .args(args)
             .current_dir("/")
-            .stdin(Stdio::null())
             .env(MARKER, &marker)
             .env("TMPDIR", dir.join("tmp"))
             .env("LD_LIBRARY_PATH", tree.join("lib"));
-        // A shell that starts us in the background has some ignored, and so has nohup.
-        // SAFETY: plain system calls, async-signal-safe.
-        unsafe {
-            command.pre_exec(|| {
-                libc::signal(libc::SIGINT, libc::SIG_DFL);
-                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
-                Ok(())
-            });
-        }
         let watchdog = Duration::from_secs(120);
         let shown = String::new();
         let (input, victim) = (None, None);
@@ -359,49 +354,90 @@ impl Job {
         self
     }
 
-    /// Runs it to its end.
-    pub fn run(mut self) -> Result<Ended, Trouble> {
+    /// Runs it to its end. srun now and then fails to launch any process, and says so; then it is started again.
+    pub fn run(self) -> Result<Ended, Trouble> {
         let _one_at_a_time = lock()?;
+        for start in 1..=STARTS {
+            let ended = self.once()?;
+            if !not_launched(&ended.output) {
+                return Ok(ended);
+            }
+            NOT_LAUNCHED.fetch_add(1, Ordering::Relaxed);
+            eprintln!("srun did not launch the processes ({start} of {STARTS} starts): {}", ended.shown);
+        }
+        Err(format!("srun did not launch the processes in {STARTS} starts: {}", self.shown))
+    }
+
+    /// The command, to be run once more.
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.command.get_program());
+        command.args(self.command.get_args()).stdin(Stdio::null());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(dir) = self.command.get_current_dir() {
+            command.current_dir(dir);
+        }
+        // A shell that starts us in the background has some ignored, and so has nohup.
+        // SAFETY: plain system calls, async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
+                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                Ok(())
+            });
+        }
+        command
+    }
+
+    /// Runs it to its end, whatever that is.
+    fn once(&self) -> Result<Ended, Trouble> {
         let io = |e: std::io::Error| format!("{}: {e}", self.dir.display());
         fs::create_dir_all(self.dir.join("tmp")).map_err(io)?;
         fs::create_dir_all(self.dir.join("counters")).map_err(io)?;
         fs::create_dir_all(self.dir.join("work")).map_err(io)?;
         let output = self.dir.join("output");
         let stream = File::create(&output).map_err(io)?;
-        self.command.env("GASNET_TEST_COUNTERS", self.dir.join("counters/nic"));
-        self.command.stdout(stream.try_clone().map_err(io)?).stderr(stream);
+        let mut command = self.command();
+        command.env("GASNET_TEST_COUNTERS", self.dir.join("counters/nic"));
+        command.stdout(stream.try_clone().map_err(io)?).stderr(stream);
         let mut shown = self.shown.clone();
-        shown += &self.command.get_program().to_string_lossy();
-        for a in self.command.get_args() {
+        shown += &command.get_program().to_string_lossy();
+        for a in command.get_args() {
             shown += &format!(" {}", a.to_string_lossy());
         }
 
         if let Some(text) = self.input {
             let path = self.dir.join("input");
             fs::write(&path, text).map_err(io)?;
-            self.command.stdin(File::open(&path).map_err(io)?);
+            command.stdin(File::open(&path).map_err(io)?);
         }
 
         let mut pipe = None;
         if self.farewells {
             let path = self.dir.join("farewells");
             pipe = Some(Pipe::create(&path)?);
-            self.command.env("TESTEXIT_PIPE", path);
+            command.env("TESTEXIT_PIPE", path);
         }
 
         let mut striker = match self.blow {
-            Some(blow) => Some(Striker::new(blow, &mut self.command).map_err(io)?),
+            Some(blow) => Some(Striker::new(blow, &mut command).map_err(io)?),
             None => None,
         };
 
         let before = names_of_shared_memory();
         let start = Instant::now();
-        let mut child = self.command.spawn().map_err(|e| format!("{shown}: {e}"))?;
+        let mut child = command.spawn().map_err(|e| format!("{shown}: {e}"))?;
         let mut struck = None;
         let mut gone = None;
-        let mut launcher_hangs = false;
-        let watched = (&mut pipe, &mut gone, &mut striker, &mut launcher_hangs);
+        let mut only_theirs = None;
+        let watched = (&mut pipe, &mut gone, &mut striker, &mut only_theirs);
         let code = self.wait(&mut child, start, &output, &mut struck, watched);
+        let launcher_hangs = only_theirs.zip(struck).filter(|_| code.is_none()).map(|(at, blow)| at - blow);
         let time = start.elapsed();
         let mut after_kill = struck.map(|at: Instant| at.elapsed());
 
@@ -474,10 +510,11 @@ impl Job {
         start: Instant,
         output: &Path,
         struck: &mut Option<Instant>,
-        (pipe, gone, striker, launcher_hangs): Watched<'_>,
+        (pipe, gone, striker, only_theirs): Watched<'_>,
     ) -> Option<i32> {
         let mut looked = start;
         let mut ready = self.ready.is_none().then_some(start);
+        let mut glanced = start;
         loop {
             // A foreign launcher may outlive our processes for long.
             if gone.is_none() && pipe.as_mut().is_some_and(Pipe::look) && self.only_theirs() {
@@ -490,8 +527,11 @@ impl Job {
                 }
                 return Some(code(status));
             }
+            if striker.is_some() && struck.is_some() && glanced.elapsed() > GLANCE {
+                glanced = Instant::now();
+                *only_theirs = only_theirs.or(Some(glanced)).filter(|_| self.only_theirs());
+            }
             if start.elapsed() > self.watchdog {
-                *launcher_hangs = self.only_theirs();
                 self.describe(output);
                 self.kill_all();
                 let _ = child.wait();
@@ -653,6 +693,24 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
+/// How often a launcher has not launched what it was to.
+static NOT_LAUNCHED: AtomicU32 = AtomicU32::new(0);
+
+/// For a sum of what was done: how often srun had to be started again, if it had.
+pub fn started_again() -> String {
+    match NOT_LAUNCHED.load(Ordering::Relaxed) {
+        0 => String::new(),
+        n => format!("; srun did not launch the processes of {n} starts, which were repeated"),
+    }
+}
+
+/// Whether srun says in this output that it could not start the processes. It may return 0 nevertheless.
+fn not_launched(output: &str) -> bool {
+    output.lines().any(|l| {
+        l.starts_with("srun: error: ") && (l.contains(" launch failed: ") || l.contains(": Task launch for "))
+    })
+}
+
 /// Whether jobs of this process may run at the same time.
 static TOGETHER: AtomicBool = AtomicBool::new(false);
 
@@ -739,6 +797,20 @@ mod tests {
         assert!(ended.says("PASS") && !ended.says("wo"));
         ended.tidy().unwrap();
         assert_eq!(sh("kill -9 $$").run().unwrap().code, Some(137));
+    }
+
+    #[test]
+    fn a_launcher_that_does_not_launch() {
+        let says = "echo 'srun: error: task 1 launch failed: Unspecified error'; exit 0";
+        assert!(sh(says).run().err().unwrap().contains("in 5 starts"));
+        let file = std::env::temp_dir().join(format!("not-launched-{}", std::process::id()));
+        let path = file.display();
+        let once = sh(&format!("[ -f {path} ] && exit 3; touch {path}; {says}")).run().unwrap();
+        fs::remove_file(&file).unwrap();
+        assert_eq!((once.code, once.output.as_str()), (Some(3), ""));
+        assert!(started_again().contains("were repeated"));
+        let failed = "echo 'srun: error: vm: task 1: Exited with exit code 5'; exit 5";
+        assert_eq!(sh(failed).run().unwrap().code, Some(5));
     }
 
     #[test]

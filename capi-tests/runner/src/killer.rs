@@ -7,7 +7,7 @@
 //! turn and prints a tally.
 
 use crate::blow::{Blow, Deed};
-use crate::job::{Ended, Job, Launcher};
+use crate::job::{self, Ended, Job, Launcher};
 use crate::kills;
 use crate::layout::{self, Mode};
 use crate::program;
@@ -48,7 +48,7 @@ enum Outcome {
     Missed,
     /// The watchdog ended it.
     Hang,
-    /// All processes of ours were gone, but a launcher of others hung.
+    /// All processes of ours were gone in time, but a launcher of others hung.
     Theirs,
     /// It ended late.
     Slow,
@@ -99,13 +99,14 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let sum = |o| sums.get(&o).copied().unwrap_or(0);
     let theirs = match sum(Outcome::Theirs) {
         0 => String::new(),
-        n => format!("; in {n} a launcher of others hung with none of our processes left"),
+        n => format!("; {n} times a launcher of others hung by itself, with no process of ours left"),
     };
     let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
+    let again = job::started_again();
     say(format!(
         "random killer{like}, SEED={seed}: {count} runs, {struck} struck, {} hangs, {} orphans, {} leftovers, {} late, {} with a \
-         wrong code; the last process was gone at most {:.2} s after the blow{theirs}",
+         wrong code; the last process was gone at most {:.2} s after the blow{theirs}{again}",
         sum(Outcome::Hang),
         sum(Outcome::Orphan),
         sum(Outcome::Leftover),
@@ -182,7 +183,11 @@ impl Run {
     fn judge(&self, ended: &Ended) -> (Outcome, String) {
         let none = String::new;
         if ended.code.is_none() {
-            return (if ended.launcher_hangs { Outcome::Theirs } else { Outcome::Hang }, none());
+            return match ended.launcher_hangs.map(|after| self.launcher.soon(self.nodes, after)) {
+                None => (Outcome::Hang, none()),
+                Some(Err(late)) => (Outcome::Slow, late),
+                Some(Ok(())) => (Outcome::Theirs, none()),
+            };
         }
         if ended.left.iter().any(|l| l.starts_with("process")) {
             return (Outcome::Orphan, ended.left.join(", "));

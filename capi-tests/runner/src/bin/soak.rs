@@ -89,11 +89,12 @@ fn main() -> ExitCode {
         done = 0;
     }
     say(format!(
-        "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed",
+        "{} commit {} from {from} to round {round} case {done}: {} cases in {:.0} minutes, {passed} passed, {failed} failed{}",
         now(),
         commit(),
         passed + failed,
         start.elapsed().as_secs_f64() / 60.0,
+        job::started_again(),
     ));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -206,12 +207,13 @@ fn visit(
     std::thread::scope(|s| (0..at_once).for_each(|_| drop(s.spawn(work))));
     let (passed, failed, _, mut tally) = sums.into_inner().unwrap_or_else(PoisonError::into_inner);
     let sum = format!(
-        "{} commit {} {what} {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed",
+        "{} commit {} {what} {}: {} cases in {:.0} minutes, {at_once} at once, {passed} passed, {failed} failed{}",
         now(),
         commit(),
         words.join(" "),
         passed + failed,
-        start.elapsed().as_secs_f64() / 60.0
+        start.elapsed().as_secs_f64() / 60.0,
+        job::started_again()
     );
     println!("{sum}");
     writeln!(tally, "{sum}").expect("the tally can be written");
