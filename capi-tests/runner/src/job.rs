@@ -358,7 +358,7 @@ impl Job {
     pub fn run(self) -> Result<Ended, Trouble> {
         let _one_at_a_time = lock()?;
         for start in 1..=STARTS {
-            let ended = self.once()?;
+            let ended = self.attempt()?;
             if !not_launched(&ended.output) {
                 return Ok(ended);
             }
@@ -395,7 +395,7 @@ impl Job {
     }
 
     /// Runs it to its end, whatever that is.
-    fn once(&self) -> Result<Ended, Trouble> {
+    fn attempt(&self) -> Result<Ended, Trouble> {
         let io = |e: std::io::Error| format!("{}: {e}", self.dir.display());
         fs::create_dir_all(self.dir.join("tmp")).map_err(io)?;
         fs::create_dir_all(self.dir.join("counters")).map_err(io)?;
@@ -532,6 +532,7 @@ impl Job {
                 *only_theirs = only_theirs.or(Some(glanced)).filter(|_| self.only_theirs());
             }
             if start.elapsed() > self.watchdog {
+                *only_theirs = only_theirs.filter(|_| self.only_theirs());
                 self.describe(output);
                 self.kill_all();
                 let _ = child.wait();
