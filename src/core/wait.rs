@@ -36,6 +36,9 @@ const LOOK_ROUND: u32 = 256;
 /// would send it may be waiting for our CPU.
 const EAGER_ROUNDS: u32 = 32;
 
+/// Looks at shared words before the first poll of a wait for them, about a microsecond.
+const LOOKS: u32 = 64;
+
 /// How to wait; the values are those of `GASNET_WAIT_*`.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,11 +101,6 @@ impl Waiting {
     pub fn set(&self, mode: Mode) {
         let mode = if self.crowded && mode == Mode::Spin && !self.insists { Mode::SpinBlock } else { mode };
         self.mode.store(mode as u8, Ordering::Relaxed);
-    }
-
-    /// Whether the processes of this host outnumber its usable CPUs.
-    pub fn is_crowded(&self) -> bool {
-        self.crowded
     }
 
     fn plan(&self) -> Plan {
@@ -207,6 +205,21 @@ impl Ctx {
                 round = round.saturating_add(1);
             }
         }
+    }
+
+    /// As [`Ctx::wait_until`], for words that others write and no message brings: looks at them for a while before the first poll. Not
+    /// on a crowded host, where who is missing may be waiting for this CPU.
+    #[inline]
+    pub fn wait_for_words(self, what: What, mut done: impl FnMut() -> bool) {
+        self.check_may_wait();
+        let looks = if self.job.waiting.crowded { 0 } else { LOOKS };
+        for _ in 0..looks {
+            core::hint::spin_loop();
+            if done() {
+                return;
+            }
+        }
+        self.wait_until(what, done);
     }
 
     /// Ends the job if this thread is inside a handler: it would wait for ever, since handlers do not poll.

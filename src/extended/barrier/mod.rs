@@ -17,6 +17,7 @@ use crate::{fault, report};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 use messages::{Arrival, Dissemination, Net};
+pub(super) use shared::BYTES as SHARED_BYTES;
 use shared::Board;
 pub(super) use value::Value;
 
@@ -266,26 +267,17 @@ pub fn both(ctx: Ctx, id: i32, flags: i32) -> Result {
     finish(ctx, barrier, id, flags)
 }
 
-/// Looks at shared words before the first poll of a wait, about a microsecond: not on a crowded host, where who is missing may be waiting for
-/// this CPU.
-const LOOKS: u32 = 64;
-
 fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> Result {
     let mut all = barrier.arrived();
-    if let (Way::Shared(_), false) = (&barrier.way, ctx.job.waiting.is_crowded()) {
-        for _ in 0..LOOKS {
-            if all.is_some() {
-                break;
-            }
-            core::hint::spin_loop();
-            all = barrier.arrived();
-        }
-    }
     if all.is_none() {
-        ctx.wait_until(&"gasnet_barrier_wait", || {
+        let done = || {
             all = barrier.arrived();
             all.is_some()
-        });
+        };
+        match barrier.way {
+            Way::Shared(_) => ctx.wait_for_words(&"gasnet_barrier_wait", done),
+            Way::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
+        }
     }
     let all = all.unwrap_or(Value::Anonymous);
     barrier.leave(all);

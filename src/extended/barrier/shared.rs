@@ -26,8 +26,8 @@ const OWN: usize = 0;
 const TREE: usize = 1;
 const RELEASE: usize = TREE + LEVELS;
 
-/// The barrier has the first 1 KiB of each page; the rest belongs to others.
-const _: () = assert!(LINES * LINE <= 1024);
+/// What the barrier has of each page, from its beginning; the rest belongs to others.
+pub(in crate::extended) const BYTES: usize = LINES * LINE;
 /// More processes than `GASNET_PSHM_NODES` allows.
 const _: () = assert!(FAN.pow(LEVELS as u32) > 4096);
 

@@ -152,6 +152,12 @@ impl Tuning {
         Ok(())
     }
 
+    /// Whether nothing is asked for of this movement. Combining is none.
+    pub(super) fn leaves_open(&self, operation: Operation) -> bool {
+        let i = operation as usize;
+        i <= Operation::Exchange as usize && self.trees[i].is_none() && self.limits[i] == DISSEMINATE
+    }
+
     /// The tree of an operation whose inner nodes hold the blocks of others.
     fn holding(&self, operation: Operation, l: Layout<'_>, nbytes: usize) -> Tree {
         let by_size = if l.n() > SERVED && nbytes <= PASSED_ON { Tree::BINOMIAL } else { Tree::FLAT };

@@ -8,8 +8,8 @@ use crate::core::Job;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// Where the rows begin in each process's page; the barrier has what is before.
-const OFFSET: usize = 1024;
+/// Where the rows begin in each process's page; the barrier and `direct` have what is before.
+pub(super) const OFFSET: usize = 1024;
 /// Bytes of all rows of a page.
 const ROOM: usize = crate::core::job::SCRATCH_BYTES - OFFSET;
 const LINE: usize = 64;

@@ -14,11 +14,14 @@
 //!   lies in the receiver's segment, else Mediums. So no process stores more than small messages for others.
 //! - Between processes that map each other's memory what fits travels in lines of shared memory (`lines`), the rest in active
 //!   messages.
+//! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few processes that map each other's segments is two meetings in
+//!   shared memory with copies in between (`direct`), unless sources are elsewhere or a tree is asked for.
 //! - Handlers only note arrivals. Polls go on with the plans that something has arrived for, while any is under way.
 //! - Scratch memory belongs to the plan and ends with it.
 
 pub mod choice;
 mod compute;
+mod direct;
 mod engine;
 mod inbox;
 mod lines;
@@ -128,6 +131,7 @@ type Profile = BTreeMap<(u32, Operation, usize), u64>;
 #[derive(Debug)]
 pub struct Coll {
     engine: engine::Engine,
+    direct: Option<direct::Direct>,
     /// All processes; there from `gasnet_coll_init` on.
     world: OnceBox<&'static Team>,
     /// The other teams that this process is in, by number.
@@ -144,6 +148,7 @@ impl Coll {
     pub(super) fn new(job: &Job) -> Coll {
         Coll {
             engine: engine::Engine::new(job),
+            direct: direct::Direct::of(job),
             world: OnceBox::new(),
             teams: RwLock::default(),
             next_team: AtomicU32::new(1),
@@ -236,16 +241,8 @@ impl Coll {
         }
     }
 
-    /// Starts a collective for the calling image.
-    unsafe fn start(
-        &self,
-        ctx: Ctx,
-        function: &'static str,
-        view: &'static View,
-        image: usize,
-        request: Request,
-        places: Places,
-    ) -> Arc<Status> {
+    /// What every call of an image begins with.
+    fn enter(&self, ctx: Ctx, function: &str, view: &View, request: &Request) {
         if ctx.in_handler() {
             report::fatal(
                 format_args!("{function}() was called inside an active message handler"),
@@ -255,8 +252,27 @@ impl Coll {
         if let (Some(profile), true) = (&self.profile, request.operation != Operation::Meet) {
             *profile.lock().entry((view.context / 2, request.operation, request.nbytes)).or_default() += 1;
         }
+    }
+
+    /// Carries out a collective without the engine, if that can be; `request` is what is left to do otherwise.
+    ///
+    /// # Safety
+    /// As [`Coll::wait_for`].
+    unsafe fn at_once(&self, ctx: Ctx, view: &View, request: &mut Request, places: Places) -> bool {
+        let Some(direct) = self.direct.as_ref().filter(|_| !fault::any()) else { return false };
+        // One image a process: they come in the order of the team.
+        let alone = view.context == 0 && view.all() as usize == view.members.len();
+        if !(alone
+            && request.meet_first
+            && request.meet_last
+            && view.tuning.lock().leaves_open(request.operation))
+        {
+            return false;
+        }
         // SAFETY: the caller's promise.
-        unsafe { self.engine.call(ctx, function, view, image, request, places) }
+        let done = unsafe { direct.carry_out(ctx, request, places) };
+        request.meet_first = false;
+        done
     }
 
     unsafe fn blocking(
@@ -264,18 +280,23 @@ impl Coll {
         ctx: Ctx,
         function: &'static str,
         view: &'static View,
-        request: Request,
+        mut request: Request,
         places: Places,
     ) {
         let image = self.image(ctx, function, view);
+        self.enter(ctx, function, view, &request);
         // SAFETY: the caller's promise; done before this returns.
-        let status = unsafe { self.start(ctx, function, view, image, request, places) };
+        let status = unsafe {
+            let done = self.at_once(ctx, view, &mut request, places);
+            (!done).then(|| self.engine.call(ctx, function, view, image, request, places))
+        };
         let before = core::mem::take(&mut *view.images[image].aggregate.lock());
         if fault::on("skip_sync") {
             return;
         }
-        if !(status.done() && before.is_empty()) {
-            ctx.wait_until(&"a collective", || status.done() && before.iter().all(|s| s.done()));
+        let done = || status.as_ref().is_none_or(|s| s.done()) && before.iter().all(|s| s.done());
+        if !done() {
+            ctx.wait_until(&"a collective", done);
         }
     }
 
@@ -296,8 +317,9 @@ impl Coll {
     pub unsafe fn initiate(&self, ctx: Ctx, call: Call, aggregate: bool) -> usize {
         let view = call.view();
         let image = self.image(ctx, call.function, view);
+        self.enter(ctx, call.function, view, &call.request);
         // SAFETY: the caller's promise.
-        let status = unsafe { self.start(ctx, call.function, view, image, call.request, call.places) };
+        let status = unsafe { self.engine.call(ctx, call.function, view, image, call.request, call.places) };
         let mut all = view.images[image].aggregate.lock();
         all.push(status);
         if aggregate {

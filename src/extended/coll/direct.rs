@@ -1,0 +1,139 @@
+//! Blocking collectives of few processes that map each other's segments: each reads what is for it where it lies.
+//!
+//! Used by `super` for movements that begin when all have called and end when all are done (`IN_ALLSYNC`, `OUT_ALLSYNC`), so that what
+//! they do is two meetings with copies in between. In the line of a process in its shared page stand the number of the meeting that it
+//! has come to last and where its source is. Invariant: a place that a peer named is checked against its segment before it is read.
+//!
+//! Meetings of even and odd number have words of their own, because a process may come to the next one while others still look for
+//! those who are late. A source is written before the first meeting of a collective and read before the second one, and nobody comes to
+//! the first one of the next collective before that.
+
+use super::engine::Places;
+use super::{Operation, Request};
+use crate::core::{Ctx, Job};
+use crate::extended::barrier;
+use crate::report;
+use alloc::boxed::Box;
+use core::ptr;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+/// Jobs up to this size: everybody reads the lines of all others.
+const MOST: u32 = 8;
+/// Where the line begins in each page, behind those of the barrier.
+const OFFSET: usize = barrier::SHARED_BYTES;
+const _: () = assert!(OFFSET + size_of::<Post>() <= super::lines::OFFSET);
+
+/// The line of one process.
+#[repr(C, align(64))]
+#[derive(Debug)]
+struct Post {
+    /// By parity: the number of the last meeting that it has come to.
+    meeting: [AtomicU32; 2],
+    /// Where its source is in its segment, and one; 0 if it is not there.
+    source: AtomicU64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Direct {
+    posts: Box<[&'static Post]>,
+    me: usize,
+    /// The number of the last meeting.
+    last: AtomicU32,
+}
+
+impl Direct {
+    /// For a job whose processes all map each other's segments, if there are few of them; else `None`.
+    pub(super) fn of(job: &Job) -> Option<Direct> {
+        let one_group = job.host().local_size == job.nodes && job.supernodes.size >= job.nodes;
+        if !one_group || !(2..=MOST).contains(&job.nodes) {
+            return None;
+        }
+        // SAFETY: the pages are zero at start, shared by all processes of the job, and mapped as long as it lives; this part of them
+        // is only used here, as atomics. Where every process of the job is on this host, ranks on the host are ranks.
+        let post = |rank| unsafe { &*job.scratch(rank).add(OFFSET).cast::<Post>() };
+        Some(Direct {
+            posts: (0..job.nodes).map(post).collect(),
+            me: job.mynode as usize,
+            last: AtomicU32::new(0),
+        })
+    }
+
+    /// Carries out a movement of the team of all processes, each with one image; all call this in the same order. False, with
+    /// all having met, if somebody's source is not in its segment.
+    ///
+    /// # Safety
+    /// The caller's memory at `places` must be accessible.
+    pub(super) unsafe fn carry_out(&self, ctx: Ctx, request: &Request, places: Places) -> bool {
+        let n = request.nbytes;
+        let all = self.posts.len();
+        let rooted = matches!(request.operation, Operation::Broadcast | Operation::Scatter);
+        let blocks =
+            if matches!(request.operation, Operation::Scatter | Operation::Exchange) { all } else { 1 };
+        let bytes = n.saturating_mul(blocks);
+        let offset = ctx.job.segments()[self.me as u32].offset(places.src, bytes);
+        self.posts[self.me].source.store(offset.map_or(0, |o| o as u64 + 1), Ordering::Relaxed);
+        self.meet(ctx);
+        let (me, root) = (self.me, request.root as usize);
+        let source = |rank: usize| self.posts[rank].source.load(Ordering::Relaxed);
+        if if rooted { source(root) == 0 } else { (0..all).any(|rank| source(rank) == 0) } {
+            return false;
+        }
+        // SAFETY: a block within the source of a process, which was checked against its segment; the places are the caller's promise.
+        // They overlap only if the client's blocks do.
+        let fetch = |rank: usize, block: usize, to: usize| unsafe {
+            let from = within(ctx, rank, source(rank) - 1, bytes).add(block * n);
+            let to = places.dst.add(to * n);
+            if !ptr::eq(from, to) {
+                ptr::copy(from, to, n);
+            }
+        };
+        // Everybody begins with another one.
+        let others = (me..all).chain(0..me);
+        match request.operation {
+            Operation::Broadcast => fetch(root, 0, 0),
+            Operation::Scatter => fetch(root, me, 0),
+            Operation::Gather if me != root => {}
+            Operation::Gather | Operation::GatherAll => others.for_each(|rank| fetch(rank, 0, rank)),
+            Operation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
+            Operation::Reduce | Operation::Scan | Operation::Meet => unreachable!("no movement"),
+        }
+        self.meet(ctx);
+        true
+    }
+
+    /// Returns when all have come.
+    fn meet(&self, ctx: Ctx) {
+        let number = self.last.load(Ordering::Relaxed).wrapping_add(1);
+        self.last.store(number, Ordering::Relaxed);
+        let word = |post: &'static Post| &post.meeting[number as usize % 2];
+        // Acquire pairs with the Release below: what the others wrote, or have read, before they came.
+        let arrived = || self.posts.iter().all(|post| word(post).load(Ordering::Acquire) == number);
+        word(self.posts[self.me]).store(number, Ordering::Release);
+        // As in `Barrier::enter`: of two who come at once, at least one sees that all are here, and wakes those who sleep.
+        fence(Ordering::SeqCst);
+        if arrived() {
+            if let Some(extension) = ctx.job.conduit.extension() {
+                extension.ring_peers();
+            }
+            return;
+        }
+        ctx.wait_for_words(&"a collective", arrived);
+    }
+}
+
+/// Where the source of a process is mapped here.
+fn within(ctx: Ctx, rank: usize, offset: u64, bytes: usize) -> *const u8 {
+    let segment = &ctx.job.segments()[rank as u32];
+    if offset.checked_add(bytes as u64).is_none_or(|end| end > segment.len as u64) {
+        report::fatal(
+            format_args!(
+                "process {rank} names {bytes} bytes at {offset} of its segment as a source, which has {}",
+                segment.len
+            ),
+            format_args!("All processes of a job must call the collectives of a team with the same sizes."),
+        );
+    }
+    // SAFETY: within the segment, which is mapped here (`Direct::of`).
+    unsafe { segment.local.add(offset as usize) }
+}
