@@ -56,8 +56,15 @@ mod tests {
 
     #[test]
     fn closed_where_there_is_no_mapping() {
-        // SAFETY: no job is opened in this test.
-        let mut record = unsafe { *(&raw const gasneti_abi) };
+        let none = [0; GASNETI_NEAR];
+        let mut record = gasneti_abi_t {
+            implicit: ptr::null(),
+            watched: 0,
+            reserved: [0; 6],
+            base: none,
+            starts: none,
+            window: none,
+        };
         let base = ptr::without_provenance_mut(0x7000_0000);
         let s = Segment { base, len: 0x1000, local: ptr::without_provenance_mut(0x1000_0000) };
         open_one(&mut record, 3, &s);
