@@ -41,6 +41,25 @@ struct Told {
     kept: u32,
     asked: bool,
     keep: Keep,
+    /// Of this rank all others hear that it is what has ended: its process, or who has started it.
+    ended: Option<(u32, Ended)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ended {
+    Process,
+    Launcher,
+}
+
+/// The word of a process, or of one that has ended instead.
+fn changed(word: &str, ended: Ended) -> String {
+    let mut child = Command::new("true").spawn().unwrap();
+    let gone = process::Identity::of(child.id()).unwrap();
+    child.wait().unwrap();
+    let mut parts: Vec<String> = word.split('.').map(str::to_string).collect();
+    let at = if ended == Ended::Process { 1 } else { 3 };
+    (parts[at], parts[at + 1]) = (gone.pid.to_string(), gone.start.to_string());
+    parts.join(".")
 }
 
 struct Played {
@@ -83,7 +102,11 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
                     wait(t, &|t| t.keep != Keep::Waiting);
                     t = told.lock().unwrap();
                 }
+                let ended = t.ended.filter(|(r, _)| value("key") == format!("gasnet-process-{r}"));
                 match t.words.get(value("key")) {
+                    Some(word) if ended.is_some() => {
+                        format!("cmd=get_result rc=0 value={}", changed(word, ended.unwrap().1))
+                    }
                     Some(word) if t.kept != rank || t.keep == Keep::Answer => {
                         format!("cmd=get_result rc=0 value={word}")
                     }
@@ -102,7 +125,8 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
 impl Played {
     /// Starts a job of which this rank is kept waiting after the exchange, and waits until it is.
     fn start(size: u32, kept: u32, args: [&str; 3]) -> Played {
-        let told = Told { words: HashMap::new(), here: 0, kept, asked: false, keep: Keep::Waiting };
+        let told =
+            Told { words: HashMap::new(), here: 0, kept, asked: false, keep: Keep::Waiting, ended: None };
         let told = Arc::new((Mutex::new(told), Condvar::new()));
         let begun = Instant::now();
         let mut p = Played { mark: new_mark(), told, ranks: Vec::new(), output: Vec::new(), begun };
@@ -146,6 +170,11 @@ impl Played {
             self.kill_all();
             panic!("in vain: {what}");
         }
+    }
+
+    /// Has it look as if this had ended before the supervisor could look.
+    fn end(&self, rank: u32, what: Ended) {
+        self.told.0.lock().unwrap().ended = Some((rank, what));
     }
 
     fn go_on(&self, keep: Keep) {
@@ -243,6 +272,28 @@ fn rank_0_killed_before_the_supervisor() {
     let (codes, text) = p.finish();
     assert_eq!(codes, [137, 9, 9], "{text}");
     assert_eq!(text.matches("cannot reach the process that keeps the job together").count(), 2, "{text}");
+}
+
+/// What ends before the supervisor looks for the first time has ended all the same. Rank 0 is kept waiting, which tells the
+/// supervisor of the others.
+#[test]
+fn gone_before_the_first_look() {
+    for rank in [0, 1] {
+        let p = Played::start(3, 0, ["nobody", "-", "barrier"]);
+        p.end(rank, Ended::Process);
+        p.go_on(Keep::Answer);
+        let (codes, text) = p.finish();
+        assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
+        assert!(text.contains(&format!("rank {rank} (pid ")), "{text}");
+        assert!(text.contains("ended without leaving the job"), "{text}");
+
+        let p = Played::start(3, 0, ["nobody", "-", "barrier"]);
+        p.end(rank, Ended::Launcher);
+        p.go_on(Keep::Answer);
+        let (codes, text) = p.finish();
+        assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
+        assert_eq!(text.matches("is gone, so the job ends").count(), 1, "{text}");
+    }
 }
 
 /// The supervisor is killed while it waits for the last to join.

@@ -72,6 +72,8 @@ pub(super) struct Tasks {
     tell: u64,
     /// See [`too_few`].
     few: Option<(usize, u32)>,
+    /// What was missing at the first of them.
+    lack: Option<Error>,
 }
 
 /// What is known after a look that has found `left`: how many there are, if these are too few, and how many looks have seen that
@@ -147,7 +149,7 @@ impl Tasks {
     /// Those that this process is one of; nothing is known of them under launchers that need no such care.
     pub(super) fn here() -> Tasks {
         let now = clock::now_ns();
-        Tasks { daemon: Daemon::find(), begun: now, tell: LATE, few: None }
+        Tasks { daemon: Daemon::find(), begun: now, tell: LATE, few: None, lack: None }
     }
 
     /// How many milliseconds to wait before the next look.
@@ -182,8 +184,13 @@ impl Tasks {
             }
             let stopped = process::liveness(d.who.pid) == Liveness::Stopped;
             self.few = too_few(self.few, left.len(), if stopped { 0 } else { d.expected });
-            if self.few.is_some_and(|(_, looks)| looks >= d.kind.looks) {
-                return Err(d.lack(&left));
+            match self.few {
+                // Later more are missing, since others have noticed.
+                Some((_, 1)) => self.lack = Some(d.lack(&left)),
+                Some((_, looks)) if looks >= d.kind.looks => {
+                    return Err(self.lack.take().unwrap_or_else(|| d.lack(&left)));
+                }
+                _ => {}
             }
         }
         if rank == 0 && waited >= self.tell {
@@ -229,6 +236,7 @@ mod tests {
             begun: clock::now_ns(),
             tell: LATE,
             few: Some((usize::MAX, 1)),
+            lack: None,
         };
         assert!(tasks(0, me).look(1).is_ok());
         let lack = tasks(1000, me).look(1).unwrap_err();

@@ -93,7 +93,7 @@ impl Striker {
 
     /// A launcher of others is left alone until the job has its supervisor: before, how the launcher ends is all that
     /// there is to see. It heeds no signal on its helpers, and its own crash is no test of ours either. srun forks itself,
-    /// and waits for ever for an answer of the copy if that is killed.
+    /// and waits for ever for an answer of the copy if that is killed; a single SIGINT only has it tell what its tasks do.
     fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
         processes.sort_unstable();
         let mut processes: Vec<(i32, String)> = processes.into_iter().map(|pid| (pid, name(pid))).collect();
@@ -103,6 +103,7 @@ impl Striker {
         processes.retain(|(_, name)| match self.blow.deed {
             Deed::Signal(libc::SIGKILL, _) => true,
             Deed::Signal(libc::SIGSEGV, _) => !is_theirs(name),
+            Deed::Signal(libc::SIGINT, _) if name == SRUN => false,
             // Under launchers of others the supervisor leaves these to the ranks.
             Deed::Signal(..) => name != SUPERVISOR && name != HELPER,
             _ => true,
