@@ -260,6 +260,13 @@ impl Job {
         unsafe { self.scratch.as_ptr().add(local_rank as usize * SCRATCH_BYTES) }
     }
 
+    /// That memory of each process, by rank, if all of the job map each other's segments.
+    pub fn common_scratch(&self) -> Option<Box<[*mut u8]>> {
+        let all = self.host().local_size == self.nodes && self.supernodes.size >= self.nodes;
+        // Where every process of the job is on this host, ranks on the host are ranks.
+        all.then(|| (0..self.nodes).map(|rank| self.scratch(rank)).collect())
+    }
+
     /// Leaves this process if somebody has ended the job. One load.
     #[inline]
     pub fn leave_if_ending(&self) {

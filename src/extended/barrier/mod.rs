@@ -59,12 +59,9 @@ enum Way {
 impl Barrier {
     /// The barrier of a job that is being attached.
     pub(super) fn new(job: &Job) -> Barrier {
-        let one_group = job.host().local_size == job.nodes && job.supernodes.size >= job.nodes;
-        // Where every process of the job is on this host, ranks on the host are ranks.
-        let way = if one_group && (job.nodes == 1 || job.supernodes.size > 1) {
-            Way::Shared(Board::new((0..job.nodes).map(|rank| job.scratch(rank)).collect(), job.mynode))
-        } else {
-            Way::Messages(Box::new(Dissemination::new(job.nodes, job.mynode)))
+        let way = match job.common_scratch() {
+            Some(pages) => Way::Shared(Board::new(pages, job.mynode)),
+            None => Way::Messages(Box::new(Dissemination::new(job.nodes, job.mynode))),
         };
         Barrier::new_by(way, None)
     }

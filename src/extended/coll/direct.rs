@@ -18,7 +18,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 /// Jobs up to this size: everybody reads the lines of all others.
-const MOST: u32 = 8;
+const MOST: usize = 8;
 /// Where the line begins in each page, behind those of the barrier.
 const OFFSET: usize = barrier::SHARED_BYTES;
 const _: () = assert!(OFFSET + size_of::<Post>() <= super::lines::OFFSET);
@@ -45,15 +45,12 @@ pub(super) struct Direct {
 impl Direct {
     /// For a job whose processes all map each other's segments, if there are few of them; else `None`.
     pub(super) fn of(job: &Job) -> Option<Direct> {
-        let one_group = job.host().local_size == job.nodes && job.supernodes.size >= job.nodes;
-        if !one_group || !(2..=MOST).contains(&job.nodes) {
-            return None;
-        }
+        let pages = job.common_scratch().filter(|pages| (2..=MOST).contains(&pages.len()))?;
         // SAFETY: the pages are zero at start, shared by all processes of the job, and mapped as long as it lives; this part of them
-        // is only used here, as atomics. Where every process of the job is on this host, ranks on the host are ranks.
-        let post = |rank| unsafe { &*job.scratch(rank).add(OFFSET).cast::<Post>() };
+        // is only used here, as atomics.
+        let post = |page: &*mut u8| unsafe { &*page.add(OFFSET).cast::<Post>() };
         Some(Direct {
-            posts: (0..job.nodes).map(post).collect(),
+            posts: pages.iter().map(post).collect(),
             me: job.mynode as usize,
             last: AtomicU32::new(0),
         })

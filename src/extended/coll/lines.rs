@@ -63,11 +63,8 @@ unsafe impl Sync for Lines {}
 impl Lines {
     /// For a job whose processes all map each other's memory, if there are few enough for the pages; else `None`.
     pub(super) fn of(job: &Job) -> Option<Lines> {
-        let one_group = job.host().local_size == job.nodes && job.supernodes.size >= job.nodes;
-        // Where every process of the job is on this host, ranks on the host are ranks.
-        (one_group && job.nodes > 1)
-            .then(|| Lines::new((0..job.nodes).map(|rank| job.scratch(rank)).collect(), job.mynode as usize))
-            .flatten()
+        let pages = job.common_scratch().filter(|pages| pages.len() > 1)?;
+        Lines::new(pages, job.mynode as usize)
     }
 
     /// For the process `me` of those with these pages, each of `SCRATCH_BYTES`, zero at start and shared by all.
