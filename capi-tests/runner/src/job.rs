@@ -220,6 +220,8 @@ pub struct Ended {
     pub launcher_hangs: Option<Duration>,
     /// What it left behind, one line each.
     pub left: Vec<String>,
+    /// The processes that were there when its launcher had ended, and how long after that the last was gone, in words.
+    pub outlived: String,
     /// Lines of the counters files, by rank, if they were asked for.
     pub counters: Vec<Counters>,
     /// Name and text of each file in the folder of [`Job::in_own_folder`], by name.
@@ -442,9 +444,11 @@ impl Job {
         let mut after_kill = struck.map(|at: Instant| at.elapsed());
 
         let mut left = Vec::new();
+        let mut outlived = String::new();
         let mut farewells = Farewells::default();
         if code.is_some() {
             let since = Instant::now();
+            let there = described(&marked(&self.marker)).join(", ");
             while !marked(&self.marker).is_empty() && since.elapsed() < GRACE {
                 // A process that was stopped still goes on at its time.
                 if let Some(s) = &mut striker {
@@ -458,12 +462,13 @@ impl Job {
             if striker.is_some() {
                 after_kill = struck.map(|at| at.elapsed());
             }
+            if !there.is_empty() {
+                outlived =
+                    format!("; {:.2} s longer than the launcher: {there}", since.elapsed().as_secs_f64());
+            }
             let gone = gone.unwrap_or_else(farewell::now);
             farewells = pipe.map(|p| p.sum(gone)).unwrap_or_default();
-            for pid in marked(&self.marker) {
-                let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-                left.push(format!("process {pid} ({})", name.trim()));
-            }
+            left = described(&marked(&self.marker));
         }
         self.kill_all();
         // Names that jobs of others have made meanwhile go away by themselves.
@@ -498,6 +503,7 @@ impl Job {
             launcher_hangs,
             farewells,
             left,
+            outlived,
             counters,
             files,
             shown,
@@ -744,6 +750,12 @@ fn marked(marker: &str) -> Vec<i32> {
                 .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
         })
         .collect()
+}
+
+/// These processes, with their names.
+fn described(pids: &[i32]) -> Vec<String> {
+    let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    pids.iter().map(|&pid| format!("process {pid} ({})", name(pid).trim())).collect()
 }
 
 /// Whether this process belongs to a foreign launcher.

@@ -172,7 +172,10 @@ impl Run {
                 let (outcome, why) = self.judge(&ended);
                 let result = match outcome {
                     Outcome::Right | Outcome::Missed | Outcome::Theirs => Ok(()),
-                    _ => Err(ended.trouble(format!("{outcome:?}: {why}; {:?} {}", self.blow, ended.hit))),
+                    _ => Err(ended.trouble(format!(
+                        "{outcome:?}: {why}; {:?} {}{}",
+                        self.blow, ended.hit, ended.outlived
+                    ))),
                 };
                 (outcome, result, ended.after_kill)
             }
