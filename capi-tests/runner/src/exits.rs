@@ -227,9 +227,11 @@ fn right(
         ended.tidy()?;
         late = as_expected(&ended, s).and_then(|()| handled(&ended, s)).and_then(|()| soon(&ended, s));
         let in_time = ended.farewells.gone.is_none_or(|gone| gone < ALLOWED);
-        if late.is_ok() || in_time || ended.output.contains(FAILED) {
+        let Err(why) = &late else { break };
+        if in_time || ended.output.contains(FAILED) {
             break;
         }
+        eprintln!("{} is run again: {why}", s.name());
     }
     late
 }
