@@ -108,6 +108,10 @@ fn main() {
         spin_loop();
     }
     let peer = ProcessId { nid: 0, pid: 1 - index };
+    let watch = |eq| ni.eq_watch(eq).expect("a queue of this interface");
+    let (eq_watch, am_watch) = (watch(eq), watch(am_eq));
+    // SAFETY: watches of this interface.
+    let next = |watch| unsafe { ni.eq_next(watch) };
     let message = |hdr| {
         ni.put_region(source, 0, 8, AckReq::NoAck, peer, AM, 0, 3, 0, hdr).expect("PtlPutRegion");
     };
@@ -118,15 +122,15 @@ fn main() {
             if now & 1 == 1 {
                 ball.store(now + 1, Ordering::Release);
             }
-            if let Some(event) = ni.eq_next(am_eq).expect("PtlEQGet") {
+            if let Some(event) = next(am_watch) {
                 message(event.hdr_data);
-                while ni.eq_next(eq).expect("PtlEQGet").is_some() {}
+                while next(eq_watch).is_some() {}
             }
         }
         return;
     }
-    let wait = |eq, kind| loop {
-        if let Some(event) = ni.eq_next(eq).expect("PtlEQGet")
+    let wait = |watch, kind| loop {
+        if let Some(event) = next(watch)
             && event.kind == kind
         {
             return;
@@ -156,17 +160,17 @@ fn main() {
         }));
         figures[2].push(time(ENOUGH, || {
             ni.put_region(source, 0, 8, AckReq::Ack, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
-            wait(eq, EventKind::SendEnd);
-            wait(eq, EventKind::Ack);
+            wait(eq_watch, EventKind::SendEnd);
+            wait(eq_watch, EventKind::Ack);
         }));
         figures[3].push(time(ENOUGH, || {
             ni.get_region(source, 0, 8, peer, RAR, 0, 0, 64).expect("PtlGetRegion");
-            wait(eq, EventKind::ReplyEnd);
+            wait(eq_watch, EventKind::ReplyEnd);
         }));
         figures[4].push(time(ENOUGH, || {
             message(7);
-            wait(am_eq, EventKind::PutEnd);
-            wait(eq, EventKind::SendEnd);
+            wait(am_watch, EventKind::PutEnd);
+            wait(eq_watch, EventKind::SendEnd);
         }));
         figures[7].push(time(ENOUGH, || {
             // SAFETY: library memory is never freed.
@@ -177,7 +181,7 @@ fn main() {
             ni.put_region(quiet, 0, 8, AckReq::NoAck, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
         }));
         figures[5].push(time(ENOUGH, || {
-            black_box(ni.eq_next(eq).expect("PtlEQGet").is_none());
+            black_box(next(eq_watch).is_none());
         }));
     }
     done.store(1, Ordering::Relaxed);

@@ -16,10 +16,11 @@
 //! 5. The claim is given back; the last one of a descriptor that is through posts UNLINK.
 //! 6. The hazard is cleared, and sleepers are woken.
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::acl;
-use crate::arena::{MdCell, PtEntry};
+use crate::arena::{AcEntry, MdCell, PtEntry};
 use crate::doorbell;
 use crate::eq::Posting;
 use crate::fault;
@@ -27,7 +28,7 @@ use crate::hazard::{Hold, NOTHING, Word};
 use crate::md::{self, Accepted, Kind, Local, Memory, Traits, state};
 use crate::nal::{PeerState, os};
 use crate::ni::{Interface, Peer};
-use crate::shortcut::Way;
+use crate::shortcut::{self, Prepared, Way};
 use crate::types::md_options::*;
 use crate::types::*;
 
@@ -171,9 +172,9 @@ pub(crate) struct Matched<'a> {
     pub(crate) md: u32,
     pub(crate) cell: &'a MdCell,
     pub(crate) traits: Traits,
-    generation: u32,
+    pub(crate) generation: u32,
     /// Which queue it logs to, beyond reuse of the index.
-    eq_key: u64,
+    pub(crate) eq_key: u64,
     pub(crate) accepted: Accepted,
 }
 
@@ -210,7 +211,10 @@ impl Interface {
     fn find_by_shortcut<'a>(&self, peer: &'a Peer, header: &Header) -> Option<Found<'a>> {
         let pt = peer.view.pt(header.pt_index)?;
         let ac = peer.view.ac(header.ac_index)?;
-        let way = peer.shortcuts.of(header).read(header)?;
+        let mut copy = MaybeUninit::uninit();
+        let key = shortcut::key(header.kind, header.pt_index, header.ac_index);
+        let way = peer.shortcuts.of(header.kind, header.pt_index, header.match_bits);
+        let way = way.read(self.single, &mut copy, key, header.match_bits)?;
         // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same
         // version, the list is the same.
         let version = pt.version.load(Ordering::Acquire);
@@ -220,12 +224,81 @@ impl Interface {
         {
             return None;
         }
-        let cell = peer.view.md(way.md)?;
+        let cell = peer.view.md(way.md as u32)?;
         let now = if way.traits.counts() { cell.state.0.load(Ordering::Relaxed) } else { 0 };
         let (accepted, _) =
             md::accept(way.traits, way.length, way.max_size, now, header.remote_offset, header.rlength)?;
-        let Way { md, traits, length, max_size, .. } = way;
-        Some(Found { md, cell, traits, length, max_size, accepted, pt, version })
+        let &Way { md, traits, length, max_size, .. } = way;
+        Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
+    }
+
+    /// Leaves a note of what a walk found, if that can go for other messages.
+    fn note(
+        &self,
+        peer: &Peer,
+        header: &Header,
+        care: u64,
+        ac: &AcEntry,
+        ac_version: u64,
+        found: &Found<'_>,
+    ) {
+        let &Found { md, traits, length, max_size, pt, version, .. } = found;
+        let prepared = self.prepare(peer, header, ac, found).unwrap_or(Prepared::NOT);
+        // What was read belongs together.
+        if header.initiator == self.index && pt_unchanged(pt, version) {
+            peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(&Way {
+                key: shortcut::key(header.kind, header.pt_index, header.ac_index),
+                care,
+                bits: header.match_bits & care,
+                version,
+                ac_version,
+                md: md.into(),
+                traits,
+                length,
+                max_size,
+                prepared,
+            });
+        }
+    }
+
+    /// What can be said beforehand of deliveries to a descriptor: `None` if they need more care than [`crate::prepared`] takes.
+    fn prepare(&self, peer: &Peer, header: &Header, ac: &AcEntry, found: &Found<'_>) -> Option<Prepared> {
+        let &Found { md, cell, traits, length, pt, .. } = found;
+        let relaxed = Ordering::Relaxed;
+        let near = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
+        let mut out = Prepared {
+            near,
+            pt: &raw const pt.version,
+            ac: &raw const ac.version,
+            cell,
+            hazard: Word::new(peer.index, md, NOTHING, NOTHING).bits(),
+            ..Prepared::NOT
+        };
+        if traits.counts() {
+            out.cursor_mask = traits.moves_only()?;
+        } else if !traits.has(MANAGE_REMOTE) {
+            return None;
+        }
+        let Some(eq) = traits.eq() else { return Some(out) };
+        if !traits.has(EVENT_START_DISABLE) || traits.has(EVENT_END_DISABLE) {
+            return None;
+        }
+        let eq_cell = peer.view.eq(eq)?;
+        let size = eq_cell.shape.size.load(relaxed);
+        out.ring = peer.rings.get(eq as usize)?;
+        out.slots = peer.view.ring(eq_cell.shape.ring.load(relaxed), size)?.as_ptr();
+        out.mask = size - 1;
+        out.eq = eq_cell;
+        out.eq_key = cell.eq_key.load(relaxed);
+        out.what = Posting::what(
+            Half::Arrival(header.kind).end(),
+            false,
+            header.pt_index,
+            self.index,
+            md,
+            cell.generation.load(relaxed),
+        );
+        Some(out)
     }
 
     #[inline(never)]
@@ -242,13 +315,8 @@ impl Interface {
             match acl::admits(ac, header, initiator) {
                 Some(true) if version & 1 == 0 => match self.walk(peer, header, initiator, pt, version) {
                     Walk::Chosen(found, care) => {
-                        if let Some(care) = care
-                            && header.initiator == self.index
-                            && pt_unchanged(pt, version)
-                        {
-                            let Found { md, traits, length, max_size, .. } = found;
-                            let way = Way { version, ac_version, md, traits, length, max_size };
-                            peer.shortcuts.of(header).write(header, care, &way);
+                        if let Some(care) = care {
+                            self.note(peer, header, care, ac, ac_version, &found);
                         }
                         return Find::Found(found);
                     }
@@ -408,7 +476,7 @@ impl Interface {
     /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names
     /// the descriptor.
     #[inline(always)]
-    fn post(&self, peer: &Peer, eq: u32, key: u64, event: &Posting) -> Option<u64> {
+    pub(crate) fn post(&self, peer: &Peer, eq: u32, key: u64, event: &Posting) -> Option<u64> {
         let ring = peer.rings.get(eq as usize)?;
         let eq_cell = peer.view.eq(eq)?;
         if !ring.is(key) && !ring.follow(&peer.view, eq_cell, key) {
@@ -418,7 +486,7 @@ impl Interface {
     }
 
     #[inline(always)]
-    fn posting(&self, matched: &Matched<'_>, header: &Header, kind: EventKind) -> Posting {
+    pub(crate) fn posting(&self, matched: &Matched<'_>, header: &Header, kind: EventKind) -> Posting {
         Posting {
             kind,
             fail: false,
@@ -477,8 +545,16 @@ impl Interface {
     #[inline(always)]
     fn give_back(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, link: Seq) {
         fault::point("put.ended");
-        if md::give_back(matched.cell, matched.traits)
-            && matched.traits.logs()
+        if md::give_back(matched.cell, matched.traits) {
+            self.post_unlink(peer, matched, header, link);
+        }
+    }
+
+    /// Posts UNLINK, if wanted, for whoever gave the last claim back.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn post_unlink(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, link: Seq) {
+        if matched.traits.logs()
             && let Some(eq) = matched.traits.eq()
         {
             fault::point("put.unlinked");

@@ -16,6 +16,7 @@
 
 use core::marker::PhantomData;
 use core::mem;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use crate::arena::{EqCell, LINE, Slot};
@@ -56,6 +57,26 @@ pub(crate) struct Posting {
     pub(crate) threshold: i32,
 }
 
+impl Posting {
+    /// The word of a slot that says what happened.
+    #[inline(always)]
+    pub(crate) fn what(
+        kind: EventKind,
+        fail: bool,
+        pt_index: u32,
+        initiator: u32,
+        md: u32,
+        generation: u32,
+    ) -> u64 {
+        kind as u64
+            | u64::from(fail) << 5
+            | u64::from(pt_index & 0xff) << 8
+            | u64::from(initiator & 0xffff) << 16
+            | u64::from(md & 0xffff) << 32
+            | u64::from(generation) << 48
+    }
+}
+
 impl Ring {
     /// Sees to it that this is the ring of the queue with `key`. False if the peer's word cannot be trusted.
     ///
@@ -88,7 +109,8 @@ impl Ring {
     fn slots(&self) -> Slots<'_> {
         let tagged = self.slots.load(Ordering::Relaxed);
         let size = 1u64 << (tagged.addr() & (LINE - 1));
-        Slots { first: tagged.map_addr(|address| address & !(LINE - 1)), size, ring: PhantomData }
+        let first = tagged.map_addr(|address| address & !(LINE - 1)).cast_const();
+        Slots { first, size, ring: PhantomData }
     }
 
     /// Whether the event with this ticket, which the consumer has come to, is published.
@@ -115,7 +137,29 @@ impl Ring {
     /// Posts an event: its ticket, or `None` if there was no room.
     #[inline(always)]
     pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {
-        let slots = self.slots();
+        let what = Posting::what(
+            event.kind,
+            event.fail,
+            event.pt_index,
+            event.initiator,
+            event.md,
+            event.generation,
+        );
+        let link = u64::from(event.link) << 32 | u64::from(event.threshold as u32);
+        let &Posting { match_bits, hdr_data, rlength, mlength, offset, .. } = event;
+        let words = [what, match_bits, hdr_data, rlength, mlength, offset, link];
+        self.post_words(self.slots(), cell, own_index, words)
+    }
+
+    /// Posts an event, told by the words of its [`Slot`] behind the control, to the slots of this ring.
+    #[inline(always)]
+    pub(crate) fn post_words(
+        &self,
+        slots: Slots<'_>,
+        cell: &EqCell,
+        own_index: u32,
+        words: [u64; 7],
+    ) -> Option<u64> {
         let control_of = |ticket| &slots.at(ticket).control;
         let ticket = match ring::claim(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
             Ok(ticket) => ticket,
@@ -126,22 +170,15 @@ impl Ring {
         };
         let slot = slots.at(ticket);
         crate::fault::point("event.reserved");
+        let [what, match_bits, hdr_data, rlength, mlength, offset, link] = words;
         let relaxed = Ordering::Relaxed;
-        slot.what.store(
-            event.kind as u64
-                | u64::from(event.fail) << 5
-                | u64::from(event.pt_index & 0xff) << 8
-                | u64::from(event.initiator & 0xffff) << 16
-                | u64::from(event.md & 0xffff) << 32
-                | u64::from(event.generation) << 48,
-            relaxed,
-        );
-        slot.match_bits.store(event.match_bits, relaxed);
-        slot.hdr_data.store(event.hdr_data, relaxed);
-        slot.rlength.store(event.rlength, relaxed);
-        slot.mlength.store(event.mlength, relaxed);
-        slot.offset.store(event.offset, relaxed);
-        slot.link.store(u64::from(event.link) << 32 | u64::from(event.threshold as u32), relaxed);
+        slot.what.store(what, relaxed);
+        slot.match_bits.store(match_bits, relaxed);
+        slot.hdr_data.store(hdr_data, relaxed);
+        slot.rlength.store(rlength, relaxed);
+        slot.mlength.store(mlength, relaxed);
+        slot.offset.store(offset, relaxed);
+        slot.link.store(link, relaxed);
         slot.control.store(control(ticket, slots.size, own_index, PUBLISHED), Ordering::Release);
         crate::fault::point("event.published");
         Some(ticket)
@@ -156,13 +193,22 @@ impl Ring {
 
 /// The slots of a ring.
 #[derive(Clone, Copy)]
-struct Slots<'a> {
-    first: *mut Slot,
+pub(crate) struct Slots<'a> {
+    first: *const Slot,
     size: u64,
     ring: PhantomData<&'a Slot>,
 }
 
 impl<'a> Slots<'a> {
+    /// The slots from `first` on, one more than `mask`.
+    ///
+    /// # Safety
+    /// They are what `View::ring` gave, and that arena stays mapped.
+    #[inline(always)]
+    pub(crate) unsafe fn new(first: *const Slot, mask: u64) -> Slots<'a> {
+        Slots { first, size: mask + 1, ring: PhantomData }
+    }
+
     #[inline(always)]
     fn at(self, ticket: u64) -> &'a Slot {
         // SAFETY: `first` points to `size` slots inside an arena (checked by `View::ring`) that stays mapped
@@ -179,23 +225,20 @@ fn lose(cell: &EqCell, ticket: u64) {
 }
 
 /// What this process itself knows of one of its queues.
-#[repr(align(128))]
+#[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct EqRecord {
     /// generation 16-31, 1: live.
     handle: AtomicU32,
-    /// Descriptors that log here; changed under the owner lock.
-    pub(crate) descriptors: AtomicU32,
-    /// Framed messages that will post here.
-    pub(crate) transfers: AtomicU32,
-    /// [`EqHandler`], or 0.
-    handler: AtomicUsize,
     consuming: AtomicBool,
     /// A thread found the queue taken and went away.
     missed: AtomicBool,
     /// Ticket of the next event.
     next: AtomicU64,
-    /// The slots of the ring, and their number less one: what a look at the next slot needs.
+    /// Its slot, and what the control there says when it has come (see [`ring::published`]).
+    look_at: AtomicPtr<Slot>,
+    look_for: AtomicU64,
+    /// The slots of the ring, and their number less one.
     slots: AtomicPtr<Slot>,
     mask: AtomicU64,
     /// Losses that have been noticed.
@@ -203,9 +246,47 @@ pub(crate) struct EqRecord {
     /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to
     /// report.
     report_at: AtomicU64,
+    /// [`EqHandler`], or 0.
+    handler: AtomicUsize,
+    /// Descriptors that log here; changed under the owner lock.
+    pub(crate) descriptors: AtomicU32,
+    /// Framed messages that will post here.
+    pub(crate) transfers: AtomicU32,
 }
 
 impl EqRecord {
+    /// The slot of the next event, if that is published.
+    #[inline(always)]
+    fn look(&self, order: Ordering) -> Option<&Slot> {
+        // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it became so; slots stay mapped as
+        // long as the interface, and consist of atomics.
+        let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
+        (ring::of_anybody(slot.control.load(order)) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
+    }
+
+    #[inline(always)]
+    fn slots(&self) -> Slots<'_> {
+        // SAFETY: the queue is or was live: stored from its ring before it became so.
+        unsafe { Slots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed)) }
+    }
+
+    /// Goes on to the event with this ticket. Whoever looks meanwhile may see half of it: before the thread that takes events
+    /// has served what it took, that is as good as to look too early.
+    #[inline(always)]
+    fn go_on(&self, ticket: u64) {
+        let slots = self.slots();
+        // The lap is another one only where the ring begins anew.
+        if ticket & (slots.size - 1) != 0 {
+            self.look_at.store(slots.at(ticket) as *const Slot as *mut Slot, Ordering::Relaxed);
+            self.next.store(ticket, Ordering::Release);
+            return;
+        }
+        self.look_at.store(slots.at(ticket) as *const Slot as *mut Slot, Ordering::Relaxed);
+        self.look_for.store(ring::published(ticket, slots.size), Ordering::Relaxed);
+        // Release pairs with the Acquire in `eq_passed`.
+        self.next.store(ticket, Ordering::Release);
+    }
+
     /// Takes the turn. Whoever has it gives it back within nanoseconds, unless the system takes its processor
     /// away or we are a signal handler on top of it: after a while we leave without, and leave word.
     #[inline(always)]
@@ -231,6 +312,26 @@ impl EqRecord {
     }
 }
 
+/// A live queue of an interface, for [`Interface::eqs_are_quiet`] and [`Interface::eq_next`].
+#[derive(Clone, Copy, Debug)]
+pub struct EqWatch {
+    eq: EqHandle,
+    record: NonNull<EqRecord>,
+    cell: NonNull<EqCell>,
+}
+
+// SAFETY: what it points to consists of atomics, and is only reached through the interface.
+unsafe impl Send for EqWatch {}
+// SAFETY: as above.
+unsafe impl Sync for EqWatch {}
+
+impl EqWatch {
+    /// The queue.
+    pub fn eq(self) -> EqHandle {
+        self.eq
+    }
+}
+
 /// A slot's content.
 #[derive(Clone, Copy, Debug)]
 struct Taken {
@@ -246,24 +347,25 @@ struct Taken {
 }
 
 impl Taken {
+    #[inline(always)]
     fn kind(&self) -> EventKind {
         use EventKind::*;
-        const KINDS: [EventKind; 12] = [
-            GetStart,
-            GetEnd,
-            PutStart,
-            PutEnd,
-            GetPutStart,
-            GetPutEnd,
-            ReplyStart,
-            ReplyEnd,
-            SendStart,
-            SendEnd,
-            Ack,
-            Unlink,
-        ];
-        // Nonsense from a peer must not index out of bounds.
-        KINDS.get((self.what & 0x1f) as usize).copied().unwrap_or(PutEnd)
+        // In the order of their numbers, so that this is but a comparison.
+        match self.what & 0x1f {
+            0 => GetStart,
+            1 => GetEnd,
+            2 => PutStart,
+            4 => GetPutStart,
+            5 => GetPutEnd,
+            6 => ReplyStart,
+            7 => ReplyEnd,
+            8 => SendStart,
+            9 => SendEnd,
+            10 => Ack,
+            11 => Unlink,
+            // 3, and nonsense from a peer.
+            _ => PutEnd,
+        }
     }
     fn fail(&self) -> NiFail {
         if self.what & 0x20 != 0 { NiFail::Fail } else { NiFail::Ok }
@@ -287,18 +389,26 @@ impl Interface {
         }
     }
 
-    /// Whether `PtlEQGet` would find nothing and have nothing to do, by one look at the slot of the next event. Of a queue that does
-    /// not exist this is false, so that the call tells.
+    /// What it takes to look at a queue often.
+    pub fn eq_watch(&self, eq: EqHandle) -> Result<EqWatch, Error> {
+        let index = self.eq_index(eq)?;
+        Ok(EqWatch {
+            eq,
+            record: NonNull::from(&self.eqs[index as usize]),
+            cell: NonNull::from(self.eq_cell(index)),
+        })
+    }
+
+    /// Whether nothing is in any of these queues, by one look at the slot of the next event of each. What has come in frames is not
+    /// there before [`Interface::progress`].
+    ///
+    /// # Safety
+    /// The watches are of this interface.
     #[inline(always)]
-    pub fn eq_is_quiet(&self, eq: EqHandle) -> bool {
-        let Ok(index) = self.eq_index(eq) else { return false };
-        let record = &self.eqs[index as usize];
-        let ticket = record.next.load(Ordering::Relaxed);
-        let mask = record.mask.load(Ordering::Relaxed);
-        // SAFETY: the queue is live (`eq_index`), so these are the slots of its ring and their number, written before it was
-        // made so; slots stay mapped as long as the interface, and consist of atomics.
-        let slot = unsafe { &*record.slots.load(Ordering::Relaxed).add((ticket & mask) as usize) };
-        !says(slot.control.load(Ordering::Relaxed), ticket, mask + 1, PUBLISHED) && !self.is_framing()
+    pub unsafe fn eqs_are_quiet<const N: usize>(&self, watches: [EqWatch; N]) -> bool {
+        // SAFETY: records live as long as the interface.
+        let quiet = |watch: EqWatch| unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none();
+        watches.into_iter().all(quiet)
     }
 
     /// Whether there is such a queue.
@@ -354,7 +464,6 @@ impl Interface {
         cell.losses.count.store(0, relaxed);
         cell.losses.last.store(0, relaxed);
         cell.shape.key.store(owner.next_eq_key, Ordering::Release);
-        record.next.store(size, relaxed);
         record.losses.store(0, relaxed);
         record.report_at.store(u64::MAX, relaxed);
         record.descriptors.store(0, relaxed);
@@ -368,8 +477,9 @@ impl Interface {
                 ring.slots().at(ticket).control.store(0, relaxed);
             }
         }
-        record.slots.store(ring.slots().first, relaxed);
+        record.slots.store(ring.slots().first.cast_mut(), relaxed);
         record.mask.store(size - 1, relaxed);
+        record.go_on(size);
         let generation = (record.handle.load(relaxed) >> 16).wrapping_add(1) & 0xffff;
         record.handle.store(generation << 16 | 1, Ordering::Release);
         Ok(EqHandle(generation << 16 | index))
@@ -444,20 +554,14 @@ impl Interface {
     #[inline(always)]
     fn take<R>(&self, index: u32, read: impl FnOnce(&Taken) -> R) -> Option<(Taken, R)> {
         let (record, ring) = (&self.eqs[index as usize], &self.own.rings[index as usize]);
-        let ticket = record.next.load(Ordering::Relaxed);
-        if !ring.holds(ticket) {
+        // Acquire: see `ring`.
+        if !ring.holds(record.next.load(Ordering::Relaxed)) || !record.try_consume() {
             return None;
         }
-        if self.single {
-            return Some(self.take_slot(index, record, ring, ticket, read));
-        }
-        if !record.try_consume() {
-            return None;
-        }
-        let ticket = record.next.load(Ordering::Relaxed);
         let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
-        let ready = live && ring.holds(ticket);
-        let taken = ready.then(|| self.take_slot(index, record, ring, ticket, read));
+        // Acquire: see `ring`.
+        let slot = if live { record.look(Ordering::Acquire) } else { None };
+        let taken = slot.map(|slot| take_slot(record, self.eq_cell(index), slot, read));
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
             // It may be about to sleep although there is more.
@@ -468,42 +572,6 @@ impl Interface {
         taken
     }
 
-    #[inline(always)]
-    fn take_slot<R>(
-        &self,
-        index: u32,
-        record: &EqRecord,
-        ring: &Ring,
-        ticket: u64,
-        read: impl FnOnce(&Taken) -> R,
-    ) -> (Taken, R) {
-        let (slot, cell) = (ring.slots().at(ticket), self.eq_cell(index));
-        let relaxed = Ordering::Relaxed;
-        let taken = Taken {
-            ticket,
-            // Acquire pairs with the Release in `lose`.
-            dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
-                || record.report_at.load(relaxed) != u64::MAX,
-            what: slot.what.load(relaxed),
-            match_bits: slot.match_bits.load(relaxed),
-            hdr_data: slot.hdr_data.load(relaxed),
-            rlength: slot.rlength.load(relaxed),
-            mlength: slot.mlength.load(relaxed),
-            offset: slot.offset.load(relaxed),
-            link: slot.link.load(relaxed),
-        };
-        // As soon as the event counts as consumed, its descriptor's record may be used again (see
-        // `md::rested`).
-        let read = read(&taken);
-        record.next.store(ticket.wrapping_add(1), Ordering::Release);
-        // Release pairs with the producers' Acquire: we have read the slot.
-        cell.head.0.store(ticket.wrapping_add(1), Ordering::Release);
-        if taken.dropped {
-            return (Taken { dropped: lost_before(record, cell, ticket), ..taken }, read);
-        }
-        (taken, read)
-    }
-
     /// The process that an event names. An index that no peer could have is nobody's.
     #[inline(always)]
     fn process(&self, index: u32) -> ProcessId {
@@ -511,7 +579,6 @@ impl Interface {
     }
 
     /// What a queue has, after a look at the frames, and what `read` makes of the descriptor's record.
-    #[inline(always)]
     fn eq_take<R>(
         &self,
         eq: EqHandle,
@@ -525,16 +592,24 @@ impl Interface {
     }
 
     /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
-    /// handler.
-    #[inline(always)]
-    pub fn eq_next(&self, eq: EqHandle) -> Result<Option<BriefEvent>, Error> {
-        let places = |_: &Taken, record: Option<&MdRecord>| {
+    /// handler. For a queue from which one thread takes at a time: the caller sees to that.
+    ///
+    /// # Safety
+    /// The watch is of this interface.
+    pub unsafe fn eq_next(&self, watch: EqWatch) -> Option<BriefEvent> {
+        self.progress();
+        // SAFETY: records and the arena live as long as the interface.
+        let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
+        // Acquire: see `ring`.
+        let slot = record.look(Ordering::Acquire)?;
+        let places = |taken: &Taken| {
+            let record = self.mds.get((taken.md().0 & 0xffff) as usize);
             let word = |field: fn(&MdRecord) -> &AtomicUsize| {
                 record.map_or(0, |record| field(record).load(Ordering::Relaxed))
             };
             (word(|record| &record.user_ptr), word(|record| &record.start))
         };
-        let Some((_, taken, (user_ptr, start))) = self.eq_take(eq, places)? else { return Ok(None) };
+        let (taken, (user_ptr, start)) = take_slot(record, cell, slot, places);
         let md = taken.md();
         let event = BriefEvent {
             kind: taken.kind(),
@@ -548,12 +623,43 @@ impl Interface {
             hdr_data: taken.hdr_data,
             offset: taken.offset,
             mlength: taken.mlength,
-            rlength: taken.rlength,
         };
         if event.kind == EventKind::Unlink {
             self.reap_handle(md);
         }
-        Ok(Some(event))
+        Some(event)
+    }
+
+    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays. Without
+    /// [`Interface::progress`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn eq_next_arrival(&self, watch: EqWatch) -> Next {
+        // SAFETY: records and the arena live as long as the interface.
+        let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
+        // Acquire: see `ring`.
+        let Some(slot) = record.look(Ordering::Acquire) else { return Next::Nothing };
+        let relaxed = Ordering::Relaxed;
+        let what = slot.what.load(relaxed);
+        // Acquire pairs with the Release in `lose`.
+        let lost = cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
+            || record.report_at.load(relaxed) != u64::MAX;
+        if what & 0x3f != EventKind::PutEnd as u64 || lost {
+            return Next::Other;
+        }
+        let Some(md) = self.mds.get((what >> 32 & 0xffff) as usize) else { return Next::Other };
+        let arrival = Arrival {
+            user_ptr: md.user_ptr.load(relaxed) as *mut _,
+            start: md.start.load(relaxed) as *mut _,
+            match_bits: slot.match_bits.load(relaxed),
+            hdr_data: slot.hdr_data.load(relaxed),
+            offset: slot.offset.load(relaxed),
+            mlength: slot.mlength.load(relaxed),
+        };
+        pass(record, cell, record.next.load(relaxed).wrapping_add(1));
+        Next::Arrival(arrival)
     }
 
     /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
@@ -643,6 +749,42 @@ impl Interface {
             self.sleep(seen, left.min(self.longest_sleep_ns()));
         }
     }
+}
+
+/// Goes on to the event with this ticket: all before it have been read.
+#[inline(always)]
+fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
+    record.go_on(ticket);
+    // Release pairs with the producers' Acquire: we have read the slot.
+    cell.head.0.store(ticket, Ordering::Release);
+}
+
+/// Reads an event that is published, and goes on to the next.
+#[inline(always)]
+fn take_slot<R>(record: &EqRecord, cell: &EqCell, slot: &Slot, read: impl FnOnce(&Taken) -> R) -> (Taken, R) {
+    let relaxed = Ordering::Relaxed;
+    let ticket = record.next.load(relaxed);
+    let taken = Taken {
+        ticket,
+        // Acquire pairs with the Release in `lose`.
+        dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
+            || record.report_at.load(relaxed) != u64::MAX,
+        what: slot.what.load(relaxed),
+        match_bits: slot.match_bits.load(relaxed),
+        hdr_data: slot.hdr_data.load(relaxed),
+        rlength: slot.rlength.load(relaxed),
+        mlength: slot.mlength.load(relaxed),
+        offset: slot.offset.load(relaxed),
+        link: slot.link.load(relaxed),
+    };
+    // As soon as the event counts as consumed, its descriptor's record may be used again (see
+    // `md::rested`).
+    let read = read(&taken);
+    pass(record, cell, ticket.wrapping_add(1));
+    if taken.dropped {
+        return (Taken { dropped: lost_before(record, cell, ticket), ..taken }, read);
+    }
+    (taken, read)
 }
 
 /// Whether a loss is to be reported with the event of this ticket.

@@ -39,6 +39,17 @@ impl Word {
         )
     }
 
+    /// It as a number.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// The word that has these [`Word::bits`].
+    #[inline(always)]
+    pub(crate) fn from_bits(bits: u64) -> Word {
+        Word(bits)
+    }
+
     /// The same without the target.
     #[inline(always)]
     pub(crate) fn near(near: u32, near2: u32) -> Word {

@@ -10,6 +10,7 @@
 //! | `ops` | the initiator's side of put, get and get-put |
 //! | `deliver` | the target's side: the only code that walks a match list, whoever runs it |
 //! | `shortcut` | what this process remembers of match lists |
+//! | `prepared` | puts and gets at once of which all is known beforehand |
 //! | `memory` | moving the bytes |
 //! | `arena` | the layout of the memory that peers share; every word that two processes touch |
 //! | `ring` | slots in shared memory that many processes fill and one empties |
@@ -37,6 +38,7 @@ mod memory;
 pub mod nal;
 mod ni;
 mod ops;
+mod prepared;
 mod pt;
 mod ring;
 mod shortcut;
@@ -46,5 +48,6 @@ mod types;
 mod wire;
 mod zeroed;
 
+pub use eq::EqWatch;
 pub use ni::Interface;
 pub use types::*;

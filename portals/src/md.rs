@@ -94,6 +94,12 @@ impl Traits {
     pub(crate) fn unlinks(self) -> bool {
         self.0 & Self::UNLINKS != 0
     }
+    /// The bits of the cursor, if a delivery moves that, counts as one in flight, and does nothing else to the state.
+    pub(crate) fn moves_only(self) -> Option<u64> {
+        let mask = self.cursor_mask();
+        (self.unlinks() && mask != 0 && self.threshold_mask() == 0 && !self.has(MANAGE_REMOTE))
+            .then_some(mask)
+    }
     /// Whether any kind of event is logged apart from ACKs.
     #[inline(always)]
     pub(crate) fn logs(self) -> bool {
@@ -254,24 +260,26 @@ pub(crate) fn give_back(cell: &MdCell, traits: Traits) -> bool {
     traits.unlinks() && give_back_counted(cell)
 }
 
+/// [`give_back`] of a descriptor that counts operations in flight.
+#[inline(always)]
+pub(crate) fn give_back_counted(cell: &MdCell) -> bool {
+    // Release: our END event is posted before the count falls, so the last one's UNLINK comes after it.
+    let before = cell.state.0.fetch_sub(state::FLIGHT, Ordering::AcqRel);
+    let last = before & (state::FLIGHTS | state::INACTIVE) == state::FLIGHT | state::INACTIVE;
+    (last || before & state::FLIGHTS == 0) && gave_back_last(cell, last)
+}
+
+/// Nothing is in flight any more, and nothing will be: `last` says whose doing it was. Otherwise there never was anything: a peer
+/// wrote nonsense, which is left as it was.
+#[cold]
 #[inline(never)]
-fn give_back_counted(cell: &MdCell) -> bool {
-    let mut now = cell.state.0.load(Ordering::Relaxed);
-    loop {
-        if now & state::FLIGHTS == 0 {
-            return false; // only if a peer wrote nonsense
-        }
-        let mut next = now - state::FLIGHT;
-        let last = next & state::FLIGHTS == 0 && next & state::INACTIVE != 0;
-        if last {
-            next |= state::UNLINKED;
-        }
-        // Release: our END event is posted before the count falls, so the last one's UNLINK comes after it.
-        match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
-            Ok(_) => return last,
-            Err(other) => now = other,
-        }
+fn gave_back_last(cell: &MdCell, last: bool) -> bool {
+    if last {
+        cell.state.0.fetch_or(state::UNLINKED, Ordering::AcqRel);
+    } else {
+        cell.state.0.fetch_add(state::FLIGHT, Ordering::Relaxed);
     }
+    last
 }
 
 /// The threshold that a state word tells.

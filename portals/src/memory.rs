@@ -102,6 +102,17 @@ impl Interface {
         }
     }
 
+    /// Where the memory of a peer's descriptor of this kind is mapped here, if all of it is, in one piece.
+    pub(crate) fn mapped_at(&self, peer: &Peer, kind: Kind, start: u64, length: u64) -> Option<*mut u8> {
+        if peer.index == self.index || !self.shares(peer, kind) {
+            return None;
+        }
+        match self.spot(peer, kind, start, 0, 0, length)? {
+            Spot::Near(pointer) => Some(pointer),
+            Spot::Far(_) => None,
+        }
+    }
+
     fn reaches_pieces(&self, peer: &Peer, cell: &MdCell) -> bool {
         peer.view.iov(cell.iov.load(Ordering::Relaxed)).is_some_and(|table| {
             let count = table.count.load(Ordering::Relaxed) as usize;
@@ -195,7 +206,7 @@ impl Interface {
             let near = [MdIovec { base: near.cast(), len: matched.accepted.mlength }];
             // SAFETY: memory of a held descriptor, which its user promised to keep valid; the range was checked against its
             // length.
-            return unsafe { self.move_pieces(near, peer, matched, to_target) };
+            return unsafe { self.move_pieces(&near, peer, matched, to_target) };
         }
         self.move_stretches(record, local_offset, peer, matched, to_target)
     }
@@ -206,9 +217,9 @@ impl Interface {
     /// # Safety
     /// The pieces are valid for the bytes accepted, to be read if they go `to_target` and written if they come from there.
     #[inline(always)]
-    pub(crate) unsafe fn move_pieces<const N: usize>(
+    pub(crate) unsafe fn move_pieces(
         &self,
-        near: [MdIovec; N],
+        near: &[MdIovec],
         peer: &Peer,
         matched: &Matched<'_>,
         to_target: bool,
@@ -232,7 +243,7 @@ impl Interface {
             fault::point("put.copied");
             return true;
         }
-        self.move_far_pieces(&near, peer, matched, to_target)
+        self.move_far_pieces(near, peer, matched, to_target)
     }
 
     #[inline(never)]
@@ -354,17 +365,31 @@ fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
     true
 }
 
-/// Copies bytes that may overlap and that other processes may be looking at. Eight bytes move in one piece.
+/// Copies bytes that may overlap and that other processes may be looking at. Eight bytes move in one piece; up to four words are
+/// not worth a call.
 ///
 /// # Safety
 /// Both are valid for `length` bytes.
 #[inline(always)]
-unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
+pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     // SAFETY: promised by the caller.
     unsafe {
         match length {
             0 => {}
-            8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
+            8..=16 => {
+                let last = length - 8;
+                let (a, b) = (from.cast::<u64>(), from.add(last).cast::<u64>());
+                let (a, b) = (a.read_unaligned(), b.read_unaligned());
+                to.cast::<u64>().write_unaligned(a);
+                to.add(last).cast::<u64>().write_unaligned(b);
+            }
+            17..=32 => {
+                let last = length - 16;
+                let (a, b) = (from.cast::<[u64; 2]>(), from.add(last).cast::<[u64; 2]>());
+                let (a, b) = (a.read_unaligned(), b.read_unaligned());
+                to.cast::<[u64; 2]>().write_unaligned(a);
+                to.add(last).cast::<[u64; 2]>().write_unaligned(b);
+            }
             _ => core::ptr::copy(from, to, length),
         }
     }

@@ -124,7 +124,7 @@ pub struct Interface {
     pub(crate) mds: Zeroed<MdRecord>,
     pub(crate) eqs: Box<[EqRecord]>,
     /// Peers that have been addressed; null before, and if they are reached in frames only.
-    peers: Box<[AtomicPtr<Peer>]>,
+    pub(crate) peers: Box<[AtomicPtr<Peer>]>,
     /// Headers of all mapped arenas but ours.
     headers: Box<[Option<NonNull<Header>>]>,
     pub(crate) segments: Box<[Segment]>,
@@ -377,7 +377,7 @@ impl Interface {
 
     /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at
     /// event queues do so by themselves.
-    #[inline]
+    #[inline(always)]
     pub fn progress(&self) {
         if self.is_framing() {
             self.wire.progress(self);

@@ -19,13 +19,13 @@ use crate::wire::Submission;
 
 /// Where a message goes: the arguments that all calls have in common.
 #[derive(Clone, Copy)]
-struct Address {
-    target: ProcessId,
-    pt_index: PtIndex,
-    ac_index: AcIndex,
-    match_bits: MatchBits,
-    remote_offset: Size,
-    hdr_data: HdrData,
+pub(crate) struct Address {
+    pub(crate) target: ProcessId,
+    pub(crate) pt_index: PtIndex,
+    pub(crate) ac_index: AcIndex,
+    pub(crate) match_bits: MatchBits,
+    pub(crate) remote_offset: Size,
+    pub(crate) hdr_data: HdrData,
 }
 
 /// A stretch of one of our descriptors.
@@ -121,7 +121,7 @@ impl Interface {
     }
 
     #[inline(always)]
-    fn header(&self, kind: OpKind, to: &Address, rlength: Size) -> Header {
+    pub(crate) fn header(&self, kind: OpKind, to: &Address, rlength: Size) -> Header {
         Header {
             kind,
             initiator: self.index,
@@ -166,7 +166,7 @@ impl Interface {
 
     /// The slot of the hold is ours alone, and so are the counters that go with it.
     #[inline(always)]
-    fn count(&self, hold: &Hold<'_>, kind: OpKind, bytes: Size) {
+    pub(crate) fn count(&self, hold: &Hold<'_>, kind: OpKind, bytes: Size) {
         let counts = &self.counts[hold.number];
         let add = |counter: &AtomicU64, n: u64| {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -365,7 +365,7 @@ impl Interface {
     /// # Safety
     /// The pieces are readable.
     #[allow(clippy::too_many_arguments)]
-    #[inline(never)]
+    #[inline(always)]
     pub unsafe fn put_at_once<const N: usize>(
         &self,
         from: [MdIovec; N],
@@ -377,9 +377,9 @@ impl Interface {
         hdr_data: HdrData,
     ) -> Result<bool, Error> {
         const { assert!(N <= IOVECS, "more pieces than a message can have") };
-        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        let (bits, offset) = (match_bits, remote_offset);
         // SAFETY: promised by the caller; a put only reads them.
-        unsafe { self.at_once(OpKind::Put, from, &to) }
+        unsafe { self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data) }
     }
 
     /// `PtlGetRegion` to plain memory, as [`Interface::put_at_once`].
@@ -398,22 +398,54 @@ impl Interface {
         match_bits: MatchBits,
         remote_offset: Size,
     ) -> Result<bool, Error> {
-        let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
         let to = [MdIovec { base: to.cast(), len: length }];
         // SAFETY: promised by the caller.
-        unsafe { self.at_once(OpKind::Get, to, &from) }
+        unsafe { self.at_once(OpKind::Get, to, target, pt_index, ac_index, match_bits, remote_offset, 0) }
     }
 
     /// # Safety
     /// The pieces of `near` are readable by a put and writable by a get.
+    #[allow(clippy::too_many_arguments)]
     #[inline(always)]
     unsafe fn at_once<const N: usize>(
         &self,
         kind: OpKind,
         near: [MdIovec; N],
-        to: &Address,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
     ) -> Result<bool, Error> {
         let length = near.iter().map(|piece| piece.len).sum();
+        // SAFETY: promised by the caller.
+        let done = unsafe {
+            self.by_note(kind, &near, length, target, pt_index, ac_index, match_bits, remote_offset, hdr_data)
+        };
+        if done {
+            return Ok(true);
+        }
+        // Put together here, and nowhere else, so that it is not in memory before.
+        let (near, to) =
+            ({ near }, Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data });
+        // SAFETY: as above.
+        unsafe { self.at_once_by_walk(kind, &near, length, &to) }
+    }
+
+    /// What no note is good enough for.
+    ///
+    /// # Safety
+    /// As [`Interface::at_once`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn at_once_by_walk(
+        &self,
+        kind: OpKind,
+        near: &[MdIovec],
+        length: Size,
+        to: &Address,
+    ) -> Result<bool, Error> {
         let index = self.index_of(to.target)?;
         let peer = match self.direct(index)? {
             Some(peer) if index != self.index => peer,
@@ -438,9 +470,7 @@ impl Interface {
         let link = self.post_start(peer, &matched, &header, half);
         // SAFETY: promised by the caller; no more than was asked for is accepted.
         let ok = unsafe { self.move_pieces(near, peer, &matched, kind == OpKind::Put) };
-        // No event will order these bytes: a put's are seen before what this thread stores later, a get's are no older than what it
-        // loads later.
-        fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });
+        order(kind);
         self.post_end(peer, &matched, &header, half, link, ok);
         let told = matched.traits.eq().is_some();
         self.finish(hold, Some(peer), told, false);
@@ -450,7 +480,7 @@ impl Interface {
 
     /// Clears the hazard and wakes who may sleep.
     #[inline(always)]
-    fn finish(&self, hold: Hold<'_>, peer: Option<&Peer>, rings: bool, rings_own: bool) {
+    pub(crate) fn finish(&self, hold: Hold<'_>, peer: Option<&Peer>, rings: bool, rings_own: bool) {
         let rings_own = rings_own && !self.single;
         // The fence of the doorbell.
         hold.clear(rings || rings_own);
@@ -482,6 +512,13 @@ impl Interface {
         self.framed_before.store(true, Ordering::Relaxed);
         self.wire.submit(self, Submission { target, header: *header, source, ack, md, local_offset });
     }
+}
+
+/// No event here orders the bytes of an operation that is complete at once: a put's are seen before what this thread stores
+/// later, a get's are no older than what it loads later.
+#[inline(always)]
+pub(crate) fn order(kind: OpKind) {
+    fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });
 }
 
 /// Whether a descriptor still takes operations.

@@ -43,10 +43,22 @@ pub(crate) fn control(ticket: u64, size: u64, producer: u32, phase: u64) -> u64 
     lap(ticket, size) | u64::from(producer & 0xfffff) << 4 | phase
 }
 
+/// A control without the producer.
+#[inline(always)]
+pub(crate) fn of_anybody(control: u64) -> u64 {
+    control & !0xff_fff0
+}
+
+/// What the control of a ticket's slot says, [`of_anybody`], when it is published.
+#[inline(always)]
+pub(crate) fn published(ticket: u64, size: u64) -> u64 {
+    lap(ticket, size) | PUBLISHED
+}
+
 /// Whether the control of a ticket's slot says this of it, whoever the producer is.
 #[inline(always)]
 pub(crate) fn says(control: u64, ticket: u64, size: u64, phase: u64) -> bool {
-    control & !0xff_fff0 == lap(ticket, size) | phase
+    of_anybody(control) == lap(ticket, size) | phase
 }
 
 /// The producer's index.
@@ -89,6 +101,34 @@ impl Memo {
 /// gives the control of a ticket's slot; `size` is a power of two; `head` is the consumer's.
 #[inline(always)]
 pub(crate) fn claim<'a>(
+    control_of: impl Fn(u64) -> &'a AtomicU64,
+    size: u64,
+    memo: &Memo,
+    head: &AtomicU64,
+    producer: u32,
+) -> Result<u64, u64> {
+    let ticket = memo.hint();
+    let word = control_of(ticket);
+    let now = word.load(Ordering::Relaxed);
+    // Mostly the first free ticket is the one after our last, and the consumer was not far behind when we looked.
+    // Acquire: see the table above.
+    if says(now, ticket.wrapping_sub(size), size, PUBLISHED)
+        && (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) < size as i64
+    {
+        let mine = control(ticket, size, producer, RESERVED);
+        // Acquire keeps the filling of the slot after the claim.
+        if word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+            memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+            return Ok(ticket);
+        }
+    }
+    search(control_of, size, memo, head, producer)
+}
+
+/// [`claim`], wherever the first free ticket is.
+#[cold]
+#[inline(never)]
+fn search<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
     size: u64,
     memo: &Memo,

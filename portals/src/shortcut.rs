@@ -1,17 +1,26 @@
 //! What this process remembers of the match lists of a peer, so that most messages need no walk.
 //!
 //! A walk that went by match bits alone (apart from what cannot change while the list's version is the same)
-//! leaves a note: the version, the bits that decided, and the descriptor it found. A message with the same
-//! deciding bits to the same portal and access control entries goes the same way while both versions are the
-//! same. Whether the descriptor has room now is looked at anew each time. Notes are private to this process:
-//! no peer can write to them.
+//! leaves a note: the version, the bits that decided, the descriptor it found, and what follows from it: where
+//! its memory is mapped here, which ring it logs to, what its events say. A message with the same deciding
+//! bits to the same portal and access control entries goes the same way while both versions are the same.
+//! Whether the descriptor has room now is looked at anew each time. Notes are private to this process: no peer
+//! can write to them, and what a peer said was checked when the note was made.
 //!
-//! Each note is a seqlock: readers that meet a writer walk, writers that meet a writer do not write.
+//! Each note is a seqlock: readers that meet a writer walk, writers that meet a writer do not write. Where
+//! only one thread calls, it is read where it lies.
 
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::cell::UnsafeCell;
+use core::fmt;
+use core::mem::{MaybeUninit, size_of};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::deliver::Header;
+use crate::arena::{EqCell, MdCell, Slot};
+use crate::deliver::OpKind;
+use crate::eq::Ring;
 use crate::md::Traits;
+use crate::types::*;
 
 const WAYS: usize = 8;
 
@@ -21,71 +30,170 @@ pub(crate) struct Shortcuts([Shortcut; WAYS]);
 
 /// One note.
 #[repr(align(64))]
-#[derive(Debug, Default)]
 pub(crate) struct Shortcut {
+    way: UnsafeCell<Way>,
     /// Odd: being written.
     sequence: AtomicU32,
-    md: AtomicU32,
-    /// Which entries and which operation; 0: no note.
-    key: AtomicU64,
-    /// The deciding bits, and what they were.
-    care: AtomicU64,
-    bits: AtomicU64,
-    version: AtomicU64,
-    ac_version: AtomicU64,
-    traits: AtomicU64,
-    length: AtomicU64,
-    max_size: AtomicU64,
 }
 
-/// Where a message goes, as long as the versions are the same.
-#[derive(Clone, Copy)]
+/// Where a message goes, as long as the versions are the same. The pointers lead into the peer's arena and to what this
+/// process keeps of the peer; both stay as long as the interface.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
+    /// Which entries and which operation; 0: no note.
+    pub(crate) key: u64,
+    /// The deciding bits, and what they were.
+    pub(crate) care: u64,
+    pub(crate) bits: u64,
     pub(crate) version: u64,
     pub(crate) ac_version: u64,
-    pub(crate) md: u32,
+    pub(crate) md: u64,
     pub(crate) traits: Traits,
     pub(crate) length: u64,
     pub(crate) max_size: u64,
+    /// What the rest is good for: a message that does not need more care than [`crate::prepared`] takes.
+    pub(crate) prepared: Prepared,
 }
 
+/// What can be said beforehand of a delivery by a note.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Prepared {
+    /// First byte of the descriptor's memory as mapped here, all of which was checked to be there; null if it is not, or the
+    /// descriptor is of a kind that needs more care.
+    pub(crate) near: *mut u8,
+    /// The words of both versions.
+    pub(crate) pt: *const AtomicU64,
+    pub(crate) ac: *const AtomicU64,
+    pub(crate) cell: *const MdCell,
+    /// [`crate::hazard::Word`] that names the descriptor.
+    pub(crate) hazard: u64,
+    /// The bits of the cursor in the state word; 0: the initiator says where.
+    pub(crate) cursor_mask: u64,
+    /// Its queue's ring; null: it logs nothing.
+    pub(crate) ring: *const Ring,
+    pub(crate) slots: *const Slot,
+    /// Slots less one.
+    pub(crate) mask: u64,
+    pub(crate) eq: *const EqCell,
+    pub(crate) eq_key: u64,
+    /// What an END event says of descriptor and initiator.
+    pub(crate) what: u64,
+}
+
+impl Prepared {
+    /// Nothing can be said.
+    pub(crate) const NOT: Prepared = Prepared {
+        near: ptr::null_mut(),
+        pt: ptr::null(),
+        ac: ptr::null(),
+        cell: ptr::null(),
+        hazard: 0,
+        cursor_mask: 0,
+        ring: ptr::null(),
+        slots: ptr::null(),
+        mask: 0,
+        eq: ptr::null(),
+        eq_key: 0,
+        what: 0,
+    };
+}
+
+const WORD: usize = size_of::<AtomicPtr<()>>();
+const WORDS: usize = size_of::<Way>() / WORD;
+const _: () = assert!(WORD == 8 && WORDS * WORD == size_of::<Way>() && WORDS == 21);
+
+impl Default for Shortcut {
+    fn default() -> Self {
+        let way = Way {
+            key: 0,
+            care: 0,
+            bits: 0,
+            version: 0,
+            ac_version: 0,
+            md: 0,
+            traits: Traits(0),
+            length: 0,
+            max_size: 0,
+            prepared: Prepared::NOT,
+        };
+        Shortcut { way: UnsafeCell::new(way), sequence: AtomicU32::new(0) }
+    }
+}
+
+impl fmt::Debug for Shortcut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shortcut").finish_non_exhaustive()
+    }
+}
+
+// SAFETY: threads copy the words of the note as atomics, under its seqlock; what the pointers lead to may be used by any
+// thread.
+unsafe impl Send for Shortcut {}
+// SAFETY: as above.
+unsafe impl Sync for Shortcut {}
+
+/// Which entries and which operation a note is for; never 0.
 #[inline(always)]
-fn key(header: &Header) -> u64 {
-    u64::from(header.pt_index) | u64::from(header.ac_index) << 24 | (header.kind as u64 + 1) << 48
+pub(crate) fn key(kind: OpKind, pt_index: PtIndex, ac_index: AcIndex) -> u64 {
+    u64::from(pt_index) | u64::from(ac_index) << 24 | (kind as u64 + 1) << 48
 }
 
 impl Shortcuts {
-    /// The note that a message with this header would have.
+    /// The note that such a message would have.
     #[inline(always)]
-    pub(crate) fn of(&self, header: &Header) -> &Shortcut {
-        let at = header.match_bits as usize ^ header.pt_index as usize ^ (header.kind as usize) << 1;
+    pub(crate) fn of(&self, kind: OpKind, pt_index: PtIndex, match_bits: MatchBits) -> &Shortcut {
+        let at = match_bits as usize ^ pt_index as usize ^ (kind as usize) << 1;
         &self.0[at % WAYS]
     }
 }
 
 impl Shortcut {
-    /// What the note says of this message.
+    /// What the note says, if it is for messages with this key and these bits. Unless only one thread calls (`single`), it is
+    /// copied to `copy`. A thread that reads it where it lies writes no note before it is done with what it got.
     #[inline(always)]
-    pub(crate) fn read(&self, header: &Header) -> Option<Way> {
-        let relaxed = Ordering::Relaxed;
+    pub(crate) fn read<'a>(
+        &'a self,
+        single: bool,
+        copy: &'a mut MaybeUninit<Way>,
+        key: u64,
+        match_bits: MatchBits,
+    ) -> Option<&'a Way> {
+        let way = if single {
+            // SAFETY: only this thread touches it, and it does not write it as long as it has the reference.
+            unsafe { &*self.way.get() }
+        } else {
+            self.copy(copy)?
+        };
+        (way.key == key && match_bits & way.care == way.bits).then_some(way)
+    }
+
+    #[inline(always)]
+    fn word(&self, i: usize) -> &AtomicPtr<()> {
+        debug_assert!(i < WORDS);
+        // SAFETY: a `Way` is so many words, each a number or a pointer, that threads only touch as atomics.
+        unsafe { AtomicPtr::from_ptr(self.way.get().cast::<*mut ()>().add(i)) }
+    }
+
+    /// Copies the note, unless another thread is changing it.
+    #[inline(always)]
+    fn copy<'a>(&self, copy: &'a mut MaybeUninit<Way>) -> Option<&'a Way> {
         // Acquire pairs with the Release that made it even.
         let sequence = self.sequence.load(Ordering::Acquire);
-        let (found, care, bits) = (self.key.load(relaxed), self.care.load(relaxed), self.bits.load(relaxed));
-        let way = Way {
-            version: self.version.load(relaxed),
-            ac_version: self.ac_version.load(relaxed),
-            md: self.md.load(relaxed),
-            traits: Traits(self.traits.load(relaxed)),
-            length: self.length.load(relaxed),
-            max_size: self.max_size.load(relaxed),
-        };
+        let to = copy.as_mut_ptr().cast::<*mut ()>();
+        for i in 0..WORDS {
+            // SAFETY: a `Way` has room for its words.
+            unsafe { to.add(i).write(self.word(i).load(Ordering::Relaxed)) };
+        }
         fence(Ordering::Acquire);
-        let whole = sequence & 1 == 0 && self.sequence.load(relaxed) == sequence;
-        (whole && found == key(header) && header.match_bits & care == bits).then_some(way)
+        let whole = sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence;
+        // SAFETY: all its words have been written, and are those of a note.
+        whole.then(|| unsafe { copy.assume_init_ref() })
     }
 
     /// Writes the note, unless another thread is at it.
-    pub(crate) fn write(&self, header: &Header, care: u64, way: &Way) {
+    pub(crate) fn write(&self, way: &Way) {
         let relaxed = Ordering::Relaxed;
         let even = self.sequence.load(relaxed) & !1;
         if self.sequence.compare_exchange(even, even + 1, Ordering::Acquire, relaxed).is_err() {
@@ -93,15 +201,11 @@ impl Shortcut {
         }
         // Readers that see any of these stores see the odd sequence at their second look.
         fence(Ordering::Release);
-        self.key.store(key(header), relaxed);
-        self.care.store(care, relaxed);
-        self.bits.store(header.match_bits & care, relaxed);
-        self.version.store(way.version, relaxed);
-        self.ac_version.store(way.ac_version, relaxed);
-        self.md.store(way.md, relaxed);
-        self.traits.store(way.traits.0, relaxed);
-        self.length.store(way.length, relaxed);
-        self.max_size.store(way.max_size, relaxed);
+        let from = ptr::from_ref(way).cast::<*mut ()>();
+        for i in 0..WORDS {
+            // SAFETY: a `Way` is so many words.
+            self.word(i).store(unsafe { from.add(i).read() }, relaxed);
+        }
         self.sequence.store(even.wrapping_add(2), Ordering::Release);
     }
 }

@@ -278,7 +278,9 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
                 continue;
             }
             assert_eq!(changed.len(), 3, "the data, PUT_END and GET_END");
-            let fetched = [(); 2].map(|()| b.eq_next(eq).unwrap().unwrap().kind);
+            let watch = b.eq_watch(eq).unwrap();
+            // SAFETY: a watch of this interface.
+            let fetched = [(); 2].map(|()| unsafe { b.eq_next(watch) }.unwrap().kind);
             assert_eq!(fetched, [EventKind::PutEnd, EventKind::GetEnd]);
         }
     }
@@ -317,16 +319,16 @@ fn threads_share_an_interface() {
                     a.put(source, AckReq::Ack, b.id(), 4, 0, 1, offset, n).unwrap();
                     assert_eq!(a.md_unlink(source), Ok(()));
                     assert_eq!(a.md_unlink(source), Err(Error::MdInvalid));
-                    while let Some(event) = a.eq_next(eq).unwrap() {
-                        assert!(!event.dropped);
-                        acks.fetch_add(u64::from(event.kind == EventKind::Ack), order);
+                    while let Some(fetched) = a.eq_get(eq).unwrap() {
+                        assert!(!fetched.dropped);
+                        acks.fetch_add(u64::from(fetched.event.kind == EventKind::Ack), order);
                     }
                 }
             });
         }
     });
-    while let Some(event) = a.eq_next(eq).unwrap() {
-        acks.fetch_add(u64::from(event.kind == EventKind::Ack), order);
+    while let Some(fetched) = a.eq_get(eq).unwrap() {
+        acks.fetch_add(u64::from(fetched.event.kind == EventKind::Ack), order);
     }
     assert_eq!(acks.load(order), u64::from(threads) * puts);
     assert_eq!(a.counters().puts, u64::from(threads) * puts);

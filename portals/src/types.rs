@@ -330,8 +330,29 @@ pub struct BriefEvent {
     pub offset: Size,
     /// Length accepted, in bytes.
     pub mlength: Size,
-    /// Length asked for, in bytes.
-    pub rlength: Size,
+}
+
+/// A put has arrived: what [`crate::Interface::eq_next_arrival`] tells of it, by the names of [`BriefEvent`].
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Arrival {
+    pub user_ptr: *mut c_void,
+    pub start: *mut c_void,
+    pub match_bits: MatchBits,
+    pub hdr_data: HdrData,
+    pub offset: Size,
+    pub mlength: Size,
+}
+
+/// What a queue has next.
+#[derive(Clone, Copy, Debug)]
+pub enum Next {
+    /// `PTL_EQ_EMPTY`.
+    Nothing,
+    /// This.
+    Arrival(Arrival),
+    /// Something else, or something else has to be done first: [`crate::Interface::eq_next`].
+    Other,
 }
 
 /// A function that is run with every event that is taken from a queue, by the thread that takes it

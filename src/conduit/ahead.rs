@@ -38,7 +38,11 @@ impl Ahead {
     /// Asks for the lines of the next body.
     #[inline(always)]
     pub(super) fn fetch(&self) {
-        let (at, bytes) = (self.at.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed));
+        let bytes = self.bytes.load(Ordering::Relaxed);
+        if bytes == 0 {
+            return;
+        }
+        let at = self.at.load(Ordering::Relaxed);
         let mut line = 0;
         while line < bytes {
             fetch(at.wrapping_add(line));

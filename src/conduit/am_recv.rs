@@ -7,9 +7,10 @@
 use super::am_send::{ADDRESS, args_bytes};
 use super::credits;
 use super::match_bits::{Am, Form};
-use super::portals::{Event, EventKind, Portals};
+use super::portals::{Event, EventKind, Next, Portals};
+use super::sync::Guard;
 use super::user::Descriptor;
-use super::{Category, Conduit, Message, Outgoing, ReplyToken, Upcall};
+use super::{Category, Conduit, MAX_ARGS, Message, Outgoing, ReplyToken, Upcall};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -17,7 +18,7 @@ use core::sync::atomic::Ordering;
 
 /// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment, in two messages)
 /// and a RplSB chunk.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Kit {
     pub(super) tickets: u32,
     pub(super) tmpmd: Option<u32>,
@@ -25,7 +26,12 @@ pub(super) struct Kit {
 }
 
 impl Kit {
-    #[inline]
+    #[inline(always)]
+    fn is_complete(&self) -> bool {
+        self.tickets == 2 && self.tmpmd.is_some() && self.chunk.is_some()
+    }
+
+    #[inline(always)]
     fn is_empty(&self) -> bool {
         self.tickets == 0 && self.tmpmd.is_none() && self.chunk.is_none()
     }
@@ -62,20 +68,10 @@ unsafe impl Send for Request {}
 /// What only the taker of AM_EQ touches.
 #[derive(Default)]
 pub(super) struct Taker {
-    /// Empty while the handler of the last request has it.
+    /// Empty while the handler of the last request has it, where others may want one meanwhile.
     kit: Kit,
     /// Requests whose handlers must wait until the receive buffers have room for what their credits allow.
     waiting: VecDeque<Request>,
-}
-
-/// What one look at AM_EQ gave.
-enum Taken {
-    /// Nothing, or nothing that may be handled now.
-    Nothing,
-    /// An event that needs no handler.
-    Noted,
-    /// A request to run a handler for.
-    Run(Request, Kit),
 }
 
 impl<P: Portals> Conduit<P> {
@@ -84,10 +80,8 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn serve_am<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         loop {
-            match self.take_request() {
-                Taken::Nothing => break,
-                Taken::Noted => {}
-                Taken::Run(request, kit) => self.run_request(up, request, kit),
+            if !self.serve_one(up) {
+                break;
             }
             served += 1;
             if served == self.config.am_limit || !self.am_may_have() {
@@ -104,8 +98,13 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken last, see `tickets`.
-    #[inline]
+    #[inline(always)]
     fn fill(&self, kit: &mut Kit) -> bool {
+        kit.is_complete() || self.fill_up(kit)
+    }
+
+    #[inline(never)]
+    fn fill_up(&self, kit: &mut Kit) -> bool {
         if kit.chunk.is_none() {
             kit.chunk = self.rplsb.take();
         }
@@ -116,40 +115,85 @@ impl<P: Portals> Conduit<P> {
         if rest && kit.tickets < 2 && self.tickets.take(2 - kit.tickets).is_some() {
             kit.tickets = 2;
         }
-        rest && kit.tickets == 2
+        kit.is_complete()
     }
 
-    #[inline]
-    fn take_request(&self) -> Taken {
-        let Some(mut taker) = self.am.taker.try_lock() else { return Taken::Nothing };
+    /// Does what one look at AM_EQ gives to do; false for nothing, or nothing that may be done now.
+    #[inline(always)]
+    fn serve_one<U: Upcall>(&self, up: U) -> bool {
+        let Some(mut taker) = self.am.taker.try_lock() else { return false };
         if !self.fill(&mut taker.kit) {
-            return Taken::Nothing;
+            return false;
         }
-        if let Some(request) = self.next_waiting(&mut taker) {
-            return Taken::Run(request, core::mem::take(&mut taker.kit));
+        if !taker.waiting.is_empty()
+            && let Some(request) = self.next_waiting(&mut taker)
+        {
+            self.run_any(up, taker, request);
+            return true;
         }
-        let Some(e) = self.am.get(&self.portals) else { return Taken::Nothing };
-        let request = match (Descriptor::unpack(e.user), e.kind) {
-            (Descriptor::ReqRb(buffer), EventKind::PutEnd) => self.request_arrived(&mut taker, buffer, e),
-            (Descriptor::ReqRb(buffer), EventKind::Unlink) => {
-                self.reqrb.unlinked(&self.portals, buffer);
-                None
+        let e = match self.portals.eq_next(self.am.eq) {
+            Next::Arrival(e) => e,
+            Next::Nothing => return false,
+            Next::Other => return self.seldom(up, taker, None),
+        };
+        let Descriptor::ReqRb(buffer) = Descriptor::unpack(e.user) else {
+            return self.seldom(up, taker, Some(e));
+        };
+        let (am, body) = self.request_arrived(&e);
+        let used = credits::used(am.credit);
+        let start = self.reqrb.saw(buffer, e.mlength, used);
+        if !start || am.form == Form::Unpacked {
+            self.arrived_in_part(up, taker, am, buffer, body, start);
+            return true;
+        }
+        let kit = self.take_kit(&mut taker);
+        drop(taker);
+        // SAFETY: the message is in the buffer, which it holds until it is released.
+        unsafe { self.run_request(up, am, body, None, kit, Some(buffer)) };
+        true
+    }
+
+    /// An event of AM_EQ that probably tells of no request in a receive buffer; `None`: the next one. False if there is none.
+    #[inline(never)]
+    fn seldom<U: Upcall>(&self, up: U, mut taker: Guard<'_, Taker>, e: Option<Event>) -> bool {
+        let Some(e) = e.or_else(|| self.am.get(&self.portals)) else { return false };
+        match (Descriptor::unpack(e.user), e.kind) {
+            (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
+                let (am, body) = self.request_arrived(&e);
+                let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
+                self.arrived_in_part(up, taker, am, buffer, body, start);
             }
-            (Descriptor::RarAm, EventKind::PutEnd) => self.request_data_arrived(&mut taker, e),
+            (Descriptor::ReqRb(buffer), EventKind::Unlink) => self.reqrb.unlinked(&self.portals, buffer),
+            (Descriptor::RarAm, EventKind::PutEnd) => {
+                if let Some(request) = self.request_data_arrived(&mut taker, e) {
+                    self.run_any(up, taker, request);
+                }
+            }
             (Descriptor::CatchBasin, EventKind::PutEnd) => {
                 self.stats.caught.fetch_add(1, Ordering::Relaxed);
                 overflow(e.hdr_data)
             }
-            _ => None,
-        };
-        match request {
-            Some(request) => Taken::Run(request, core::mem::take(&mut taker.kit)),
-            None => Taken::Noted,
+            _ => {}
         }
+        true
+    }
+
+    /// Runs a request, wherever it is, with what the taker has in hand.
+    #[inline(never)]
+    fn run_any<U: Upcall>(&self, up: U, mut taker: Guard<'_, Taker>, request: Request) {
+        let kit = self.take_kit(&mut taker);
+        drop(taker);
+        let Request { am, mut place, data } = request;
+        let (body, buffer) = match &mut place {
+            Place::Buffer(buffer, body) => (*body, Some(*buffer)),
+            Place::Copy(words) => (Body { at: words.as_mut_ptr().cast(), len: size_of_val(&**words) }, None),
+        };
+        // SAFETY: the message is in a copy of its own, or in the buffer that it holds until it is released.
+        unsafe { self.run_request(up, am, body, data, kit, buffer) };
     }
 
     /// The request that has waited longest, if it may be started.
-    #[inline]
+    #[cold]
     fn next_waiting(&self, taker: &mut Taker) -> Option<Request> {
         let first = taker.waiting.front()?;
         if !self.reqrb.may_start(credits::used(first.am.credit)) {
@@ -160,9 +204,9 @@ impl<P: Portals> Conduit<P> {
         first
     }
 
-    /// The header of a request has arrived: the request, if it is complete and may be started.
-    #[inline]
-    fn request_arrived(&self, taker: &mut Taker, buffer: u32, e: Event) -> Option<Request> {
+    /// The header of a request has arrived: what it says, and where its body is.
+    #[inline(always)]
+    fn request_arrived(&self, e: &Event) -> (Am, Body) {
         let Some(am) = Am::unpack(e.match_bits, e.hdr_data) else { malformed(e.match_bits, e.hdr_data) };
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
@@ -171,8 +215,21 @@ impl<P: Portals> Conduit<P> {
         self.request_ahead.here(body.at.wrapping_add(body.len));
         self.request_ahead.as_long_as(body.len);
         self.credits.request_arrived(am.source, am.credit);
+        (am, body)
+    }
+
+    /// A request whose data may not be here yet, or that may not be started (not `start`): it waits, or is run.
+    #[inline(never)]
+    fn arrived_in_part<U: Upcall>(
+        &self,
+        up: U,
+        mut taker: Guard<'_, Taker>,
+        am: Am,
+        buffer: u32,
+        body: Body,
+        start: bool,
+    ) {
         let used = credits::used(am.credit);
-        let start = self.reqrb.saw(buffer, e.mlength, used);
         let mut request = Request { am, place: Place::Buffer(buffer, body), data: None };
         if am.form == Form::Unpacked {
             // SAFETY: the message is in the buffer, which it holds.
@@ -183,17 +240,16 @@ impl<P: Portals> Conduit<P> {
                     self.reqrb.put_off(used);
                 }
                 self.reqrb.release(&self.portals, buffer);
-                return None;
+                return;
             }
         }
         if start {
-            return Some(request);
+            return self.run_any(up, taker, request);
         }
         // SAFETY: the message is in the buffer, which it holds.
         request.place = Place::Copy(unsafe { copy(body) });
         self.reqrb.release(&self.portals, buffer);
-        self.wait(taker, request);
-        None
+        self.wait(&mut taker, request);
     }
 
     /// The data of a request Long has arrived: the request, if its header is here and it may be started.
@@ -215,21 +271,29 @@ impl<P: Portals> Conduit<P> {
         self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
     }
 
-    /// Runs the handler of a request, and sends the reply that it did not send.
-    #[inline]
-    fn run_request<U: Upcall>(&self, up: U, request: Request, kit: Kit) {
-        let Request { am, mut place, data } = request;
+    /// Runs the handler of a request, lets go of the buffer that it is in, and sends the reply that it did not send.
+    ///
+    /// # Safety
+    /// The message is in `body`, which stays ours until the handler returns.
+    #[inline(always)]
+    unsafe fn run_request<U: Upcall>(
+        &self,
+        up: U,
+        am: Am,
+        body: Body,
+        data: Option<(*mut u8, usize)>,
+        kit: Kit,
+        buffer: Option<u32>,
+    ) {
         let mut token =
             ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, replied: false, kit };
-        let body = match &mut place {
-            Place::Buffer(_, body) => *body,
-            Place::Copy(words) => Body { at: words.as_mut_ptr().cast(), len: size_of_val(&**words) },
-        };
         let thread = &self.threads[up.thread()];
         thread.in_handler.store(true, Ordering::Relaxed);
-        // SAFETY: the message is in a copy of its own, or in the buffer that it holds until we let go below.
-        unsafe { self.with_message(&am, body, data, |message| up.run_request(&mut token, message)) };
-        if let Place::Buffer(buffer, _) = place {
+        let mut wrong = [0; MAX_ARGS];
+        // SAFETY: as the caller vouches.
+        let message = unsafe { self.message(&am, body, data, &mut wrong) };
+        up.run_request(&mut token, message);
+        if let Some(buffer) = buffer {
             self.reqrb.release(&self.portals, buffer);
         }
         if !token.replied {
@@ -241,15 +305,32 @@ impl<P: Portals> Conduit<P> {
         self.run_put_off(up);
     }
 
+    /// The kit, which is complete, for a handler. With one thread nobody else can want one before that has returned: then the taker
+    /// keeps what it says.
+    #[inline(always)]
+    fn take_kit(&self, taker: &mut Taker) -> Kit {
+        if self.config.par() { core::mem::take(&mut taker.kit) } else { taker.kit }
+    }
+
     /// Keeps what is left of a kit for the next request, unless another thread has begun to fill one.
-    #[inline]
+    #[inline(always)]
     fn put_back(&self, kit: Kit) {
+        let par = self.config.par();
+        if !par && kit.is_complete() {
+            return;
+        }
         if let Some(mut taker) = self.am.taker.try_lock()
-            && taker.kit.is_empty()
+            && (!par || taker.kit.is_empty())
         {
             taker.kit = kit;
             return;
         }
+        self.give_away(kit);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn give_away(&self, kit: Kit) {
         if kit.tickets != 0 {
             self.tickets.give(kit.tickets);
         }
@@ -261,18 +342,18 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Unpacks a message for its handler. A packed Long's payload goes to its destination.
+    /// Unpacks a message for its handler. A packed Long's payload goes to its destination. `wrong` is where a planted fault has room.
     ///
     /// # Safety
-    /// The message is in `body`, which stays ours until `run` returns.
-    #[inline]
-    pub(super) unsafe fn with_message(
+    /// The message is in `body`, which stays ours as long as what this returns is used.
+    #[inline(always)]
+    pub(super) unsafe fn message<'a>(
         &self,
         am: &Am,
         body: Body,
         data: Option<(*mut u8, usize)>,
-        run: impl FnOnce(Message<'_>),
-    ) {
+        wrong: &'a mut [i32; MAX_ARGS],
+    ) -> Message<'a> {
         let numargs = usize::from(am.numargs);
         let at = args_bytes(numargs);
         // SAFETY: arguments come first in the body, which is aligned; its length has been checked to hold them by the
@@ -306,7 +387,6 @@ impl<P: Portals> Conduit<P> {
             Form::Unpacked => data.unwrap_or_else(|| bad_message(am.source)),
             Form::Medium | Form::Packed | Form::Placed => bad_message(am.source),
         };
-        let mut wrong = [0; super::MAX_ARGS];
         if fault::on("flip_arg") && numargs != 0 {
             wrong[..numargs].copy_from_slice(args);
             wrong[numargs / 2] ^= 1;
@@ -316,14 +396,14 @@ impl<P: Portals> Conduit<P> {
             // SAFETY: the payload is in our buffer or our segment.
             unsafe { *payload.add(nbytes / 2) ^= 1 };
         }
-        run(Message {
+        Message {
             source: am.source,
             category: am.form.category(),
             handler: am.handler,
             args,
             payload,
             nbytes,
-        });
+        }
     }
 }
 

@@ -11,7 +11,7 @@
 //! Layout of a message: arguments, padding to 8 bytes, destination address (a Long whose payload is packed, or placed already),
 //! payload. Requests are padded to 8 bytes, so that the next one in the receive buffer is aligned.
 
-use super::credits::{self, Taken};
+use super::credits;
 use super::match_bits::{self, Am, Form, REPLY_LID, Target};
 use super::portals::{Portals, ProcessId};
 use super::queue::broken;
@@ -29,7 +29,7 @@ const PLACED: usize = 256;
 
 /// Bytes of the arguments, padded.
 #[inline]
-pub(super) fn args_bytes(numargs: usize) -> usize {
+pub(super) const fn args_bytes(numargs: usize) -> usize {
     (numargs * size_of::<i32>()).next_multiple_of(8)
 }
 
@@ -53,7 +53,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// How a message travels, and the bytes of its header message. A Long without payload has nothing to send apart.
-    #[inline]
+    #[inline(always)]
     fn form(&self, m: &Outgoing<'_>) -> (Form, usize) {
         let args = args_bytes(m.args.len());
         match m.category {
@@ -75,7 +75,7 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Safety
     /// As [`Conduit::request`].
-    #[inline]
+    #[inline(always)]
     unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> (Form, usize) {
         if m.category == Category::Long && (PLACED..1 << 24).contains(&m.nbytes) {
             // SAFETY: as the caller vouches.
@@ -92,27 +92,66 @@ impl<P: Portals> Conduit<P> {
     /// # Safety
     /// `m.src` must be readable for `m.nbytes` bytes; with `source_stays`, until the job knows that the message has
     /// been handled. The destination of a Long must lie in the segment of `node`.
+    // What goes out of line takes a copy of the message: so the message itself is never put together in memory.
+    #[inline(always)]
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         // SAFETY: as the caller vouches.
-        let (mut form, mut len) = unsafe { self.place(node, m) };
-        let used = credits_for(form, len);
-        let credit = match self.credits.take(node, used) {
-            Some(taken) => taken.byte(0),
-            None => {
-                let short = self.credits.stall(node, used);
-                let taken;
-                (form, len, taken) = self.wait_credits(up, node, m, form, len);
-                taken.byte(short)
+        let (form, len) = unsafe { self.place(node, m) };
+        match self.credits.take(node, credits_for(form, len)) {
+            // SAFETY: as the caller vouches.
+            Some(taken) => unsafe { self.send_request(up, node, m, form, len, taken.byte(0)) },
+            // SAFETY: as above.
+            None => unsafe { self.request_later(up, node, &{ *m }, form, len) },
+        }
+    }
+
+    /// Sends a request when there are credits for it. A packed Long that cannot be sent goes as two messages if that needs fewer.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn request_later<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, form: Form, len: usize) {
+        let short = self.credits.stall(node, credits_for(form, len));
+        self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
+        let args = args_bytes(m.args.len());
+        let need = Need { what: &"a request for credits", peer: Some(node) };
+        let (form, len, taken) = self.wait_full(up, need, || {
+            if let Some(taken) = self.credits.take(node, credits_for(form, len)) {
+                return Some((form, len, taken));
             }
-        };
-        let chunk = self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take());
-        let offset = chunk as usize * CHUNK;
+            let fewer = credits_for(Form::Unpacked, args);
+            if form != Form::Packed || m.nbytes == 0 || fewer >= credits_for(form, len) {
+                return None;
+            }
+            self.credits.take(node, fewer).map(|taken| (Form::Unpacked, args, taken))
+        });
+        // SAFETY: as the caller vouches.
+        unsafe { self.send_request(up, node, m, form, len, taken.byte(short)) };
+    }
+
+    /// Sends a request that has its credits, which the byte tells of.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline(always)]
+    unsafe fn send_request<U: Upcall>(
+        &self,
+        up: U,
+        node: u32,
+        m: &Outgoing<'_>,
+        form: Form,
+        len: usize,
+        credit: u8,
+    ) {
+        let chunk = self.reqsb.take().unwrap_or_else(|| self.wait_chunk(up));
+        let offset = chunk * CHUNK as u32;
         let length = if form == Form::Unpacked {
             // SAFETY: as the caller vouches.
-            unsafe { self.data_of_request(up, node, m, offset as u32) };
-            offset as u32
+            unsafe { self.data_of_request(up, node, &{ *m }, offset) };
+            offset
         } else {
             m.nbytes as u32
         };
@@ -121,7 +160,7 @@ impl<P: Portals> Conduit<P> {
             request: true,
             handler: m.handler,
             numargs: m.args.len() as u8,
-            chunk: offset as u32,
+            chunk: offset,
             source: self.me,
             length,
             credit,
@@ -129,19 +168,24 @@ impl<P: Portals> Conduit<P> {
         let (bits, data) = header.pack();
         self.reply_ahead.here(self.reqsb.at(chunk));
         if !(fault::on("drop_am") && every_64th()) {
-            let (to, bytes) = (self.peers[node as usize], len.next_multiple_of(8));
+            let to = self.peers[node as usize];
             // SAFETY: the payload is readable, as the caller vouches.
             if !unsafe { self.send_at_once(form, m, to, bits, 0, data) } {
                 // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
-                unsafe { write_body(self.reqsb.at(chunk), form, m) };
-                self.portals
-                    .put(self.reqsb.silent, offset, bytes, false, to, self.config.pt_am, bits, 0, data)
-                    .unwrap_or_else(|e| broken(e));
+                unsafe {
+                    self.send_from_chunk(form, &{ *m }, to, chunk, len.next_multiple_of(8), bits, data)
+                };
             }
         }
         if form == Form::Unpacked && !m.source_stays {
             self.wait_local(up);
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_chunk<U: Upcall>(&self, up: U) -> u32 {
+        self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take())
     }
 
     /// Sends the body of a message within the call, from where its parts are, if that is possible; false, and nothing done,
@@ -150,7 +194,7 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Safety
     /// The payload is readable.
-    #[inline]
+    #[inline(always)]
     unsafe fn send_at_once(
         &self,
         form: Form,
@@ -184,34 +228,36 @@ impl<P: Portals> Conduit<P> {
         unsafe { self.portals.put_at_once([head, (m.src, whole), last], to, pt, bits, at, data) }
     }
 
-    /// Waits for the credits of a request. A packed Long that cannot be sent goes as two messages if that needs fewer.
+    /// Sends `bytes` bytes of a request from its chunk.
+    ///
+    /// # Safety
+    /// We hold the chunk, and the message has room in it; the payload is readable.
     #[cold]
-    fn wait_credits<U: Upcall>(
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn send_from_chunk(
         &self,
-        up: U,
-        node: u32,
-        m: &Outgoing<'_>,
         form: Form,
-        len: usize,
-    ) -> (Form, usize, Taken) {
-        self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
-        let args = args_bytes(m.args.len());
-        self.wait_full(up, Need { what: &"a request for credits", peer: Some(node) }, || {
-            if let Some(taken) = self.credits.take(node, credits_for(form, len)) {
-                return Some((form, len, taken));
-            }
-            let fewer = credits_for(Form::Unpacked, args);
-            if form != Form::Packed || m.nbytes == 0 || fewer >= credits_for(form, len) {
-                return None;
-            }
-            self.credits.take(node, fewer).map(|taken| (Form::Unpacked, args, taken))
-        })
+        m: &Outgoing<'_>,
+        to: ProcessId,
+        chunk: u32,
+        bytes: usize,
+        bits: u64,
+        data: u64,
+    ) {
+        // SAFETY: as the caller vouches.
+        unsafe { write_body(self.reqsb.at(chunk), form, m) };
+        let (md, offset) = (self.reqsb.silent, chunk as usize * CHUNK);
+        self.portals
+            .put(md, offset, bytes, false, to, self.config.pt_am, bits, 0, data)
+            .unwrap_or_else(|e| broken(e));
     }
 
     /// Sends the data of a request Long.
     ///
     /// # Safety
     /// As [`Conduit::request`].
+    #[inline(never)]
     unsafe fn data_of_request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, lid: u32) {
         let rar = self.rar();
         let slot = match rar.local(m.src, m.nbytes) {
@@ -278,6 +324,7 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Panics
     /// The second time with the same token.
+    #[inline(always)]
     pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         assert!(!token.replied, "a request handler replies once");
@@ -286,24 +333,18 @@ impl<P: Portals> Conduit<P> {
         let (form, len) = unsafe { self.place(token.source, m) };
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
         let length = if form == Form::Unpacked {
-            let rar = self.rar();
-            let lid = token.chunk | REPLY_LID;
-            let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
-            token.kit.tickets -= 1;
             // SAFETY: as the caller vouches.
-            unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
-            lid
+            unsafe { self.data_of_reply(up, token, &{ *m }) }
         } else {
             m.nbytes as u32
         };
-        let offset = chunk as usize * CHUNK;
         let (credit, low) = self.credits.reply_byte(token.source, token.credit);
         let header = Am {
             form,
             request: false,
             handler: m.handler,
             numargs: m.args.len() as u8,
-            chunk: offset as u32,
+            chunk: chunk * CHUNK as u32,
             source: self.me,
             length,
             credit,
@@ -313,18 +354,7 @@ impl<P: Portals> Conduit<P> {
         // SAFETY: the payload is readable, as the caller vouches.
         if !unsafe { self.send_at_once(form, m, to, bits, at, data) } {
             // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
-            unsafe { write_body(self.rplsb.at(chunk), form, m) };
-            let (md, from) = if len == 0 {
-                (self.reqsb.silent, 0)
-            } else {
-                // The chunk and a ticket come back with the SEND event.
-                token.kit.chunk = None;
-                token.kit.tickets -= 1;
-                (self.rplsb.md, offset)
-            };
-            self.portals
-                .put(md, from, len, false, to, self.config.pt_am, bits, at, data)
-                .unwrap_or_else(|e| broken(e));
+            unsafe { self.reply_from_chunk(form, len, &{ *m }, token, chunk, bits, data) };
         }
         if low {
             self.scavenge();
@@ -335,27 +365,79 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
+impl<P: Portals> Conduit<P> {
+    /// Sends the data of a reply Long: its long id.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline(never)]
+    unsafe fn data_of_reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) -> u32 {
+        let rar = self.rar();
+        let lid = token.chunk | REPLY_LID;
+        let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
+        token.kit.tickets -= 1;
+        // SAFETY: as the caller vouches.
+        unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
+        lid
+    }
+
+    /// Sends a reply of `len` bytes from its chunk, which goes with a ticket until the SEND event.
+    ///
+    /// # Safety
+    /// The chunk is that of the token's kit, and the message has room in it; the payload is readable.
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    unsafe fn reply_from_chunk(
+        &self,
+        form: Form,
+        len: usize,
+        m: &Outgoing<'_>,
+        token: &mut ReplyToken,
+        chunk: u32,
+        bits: u64,
+        data: u64,
+    ) {
+        // SAFETY: as the caller vouches.
+        unsafe { write_body(self.rplsb.at(chunk), form, m) };
+        let (md, from) = if len == 0 {
+            (self.reqsb.silent, 0)
+        } else {
+            token.kit.chunk = None;
+            token.kit.tickets -= 1;
+            (self.rplsb.md, chunk as usize * CHUNK)
+        };
+        let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
+        self.portals
+            .put(md, from, len, false, to, self.config.pt_am, bits, at, data)
+            .unwrap_or_else(|e| broken(e));
+    }
+}
+
 /// Credits that a request uses: its header's, and one for the event of a Long's data.
-#[inline]
+#[inline(always)]
 fn credits_for(form: Form, len: usize) -> u32 {
-    credits::needed(len) + u32::from(form == Form::Unpacked)
+    const { assert!(args_bytes(MAX_ARGS) <= credits::CREDIT_BYTES) };
+    match form {
+        Form::Short => 1,
+        _ => credits::needed(len) + u32::from(form == Form::Unpacked),
+    }
 }
 
 /// Writes the arguments, and what follows them in this form, at `to`; padding is zero.
 ///
 /// # Safety
 /// `to` is 8-byte aligned and has room for the message and its padding; the payload is readable.
-#[inline]
+#[inline(always)]
 unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
     // SAFETY: there is room for it all, as the caller says, and neither arguments nor payload lie in a chunk that the
     // caller has just taken.
     unsafe {
         let mut to = to;
-        if !m.args.is_empty() {
-            let args = args_bytes(m.args.len());
-            to.add(args - 8).cast::<u64>().write(0);
-            core::ptr::copy_nonoverlapping(m.args.as_ptr(), to.cast::<i32>(), m.args.len());
-            to = to.add(args);
+        for pair in m.args.chunks(2) {
+            // Volatile, or else it is a call of memcpy, which costs more than so few words.
+            to.cast::<[i32; 2]>().write_volatile([pair[0], if pair.len() == 2 { pair[1] } else { 0 }]);
+            to = to.add(size_of::<[i32; 2]>());
         }
         if matches!(form, Form::Packed | Form::Placed) {
             to.cast::<u64>().write(m.dest as u64);

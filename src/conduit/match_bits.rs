@@ -110,18 +110,15 @@ pub(super) fn am_data(target: Target, local: Option<u8>) -> u64 {
     target as u64 | AM_DATA | local_bits(local)
 }
 
-const SHORT: u64 = 1;
-const MEDIUM: u64 = 2;
-const LONG: u64 = 4;
+/// Beside the number of the form, in the flags of an active message.
 const REQUEST: u64 = 8;
-const PACKED: u64 = 0x10;
-const PLACED: u64 = 0x20;
 
 /// How an active message travels.
+#[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Arguments.
-    Short,
+    Short = 1,
     /// Arguments, payload.
     Medium,
     /// Arguments, destination, payload.
@@ -166,17 +163,10 @@ impl Am {
     /// Match bits and immediate data.
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
-        let flags = match self.form {
-            Form::Short => SHORT,
-            Form::Medium => MEDIUM,
-            Form::Packed => LONG | PACKED,
-            Form::Unpacked => LONG,
-            Form::Placed => LONG | PLACED,
-        };
         let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
         let bits = target as u64
             | AM
-            | (flags | request) << 8
+            | (self.form as u64 | request) << 8
             | u64::from(self.handler) << 16
             | u64::from(self.numargs) << 24
             | u64::from(self.chunk) << 32;
@@ -188,12 +178,12 @@ impl Am {
     #[inline]
     pub(super) fn unpack(bits: u64, data: u64) -> Option<Am> {
         let flags = bits >> 8;
-        let form = match flags & (SHORT | MEDIUM | LONG | PACKED | PLACED) {
-            SHORT => Form::Short,
-            MEDIUM => Form::Medium,
-            LONG => Form::Unpacked,
-            x if x == LONG | PACKED => Form::Packed,
-            x if x == LONG | PLACED => Form::Placed,
+        let form = match flags & 7 {
+            1 => Form::Short,
+            2 => Form::Medium,
+            3 => Form::Packed,
+            4 => Form::Unpacked,
+            5 => Form::Placed,
             _ => return None,
         };
         let numargs = (bits >> 24) as u8;
@@ -283,8 +273,8 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         assert_eq!(Am::unpack(0, 0), None);
-        assert_eq!(Am::unpack((SHORT | LONG) << 8, 0), None);
-        assert_eq!(Am::unpack(SHORT << 8 | 17 << 24, 0), None);
+        assert_eq!(Am::unpack(6 << 8, 0), None);
+        assert_eq!(Am::unpack((Form::Short as u64) << 8 | 17 << 24, 0), None);
         assert_eq!(kind(0), None);
     }
 }

@@ -255,7 +255,7 @@ impl Network {
     ///
     /// # Safety
     /// As there.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         // SAFETY: the caller's promise.
         over!(self, c => unsafe { c.request(up, node, m) })
@@ -265,7 +265,7 @@ impl Network {
     ///
     /// # Safety
     /// As there.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
         // SAFETY: the caller's promise.
         over!(self, c => unsafe { c.reply(up, token, m) })

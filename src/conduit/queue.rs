@@ -4,7 +4,7 @@
 //! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
 //! event; one that finds another there goes away, since that one will see whatever there is.
 
-use super::portals::{Error, Event, Fetched, NI_FAIL, Portals};
+use super::portals::{Error, Event, Fetched, NI_FAIL, Next, Portals};
 use super::sync::Lock;
 use crate::report;
 
@@ -29,14 +29,13 @@ impl<P: Portals, S> Queue<P, S> {
     /// Whether there is nothing in it, if that can be told cheaply.
     #[inline(always)]
     pub(super) fn is_quiet(&self, portals: &P) -> bool {
-        portals.eq_is_quiet(self.eq)
+        portals.eqs_are_quiet([self.eq])
     }
 
     /// The next event; the caller holds [`Queue::taker`].
     ///
     /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event
     /// is a lost message: fatal.
-    #[inline(always)]
     pub(super) fn get(&self, portals: &P) -> Option<Event> {
         match portals.eq_get(self.eq) {
             Ok(Fetched::Empty) => None,
@@ -48,8 +47,16 @@ impl<P: Portals, S> Queue<P, S> {
 }
 
 impl<P: Portals> Queue<P, ()> {
-    /// The next event, unless there is none or another thread is taking.
+    /// The next event, if that can be told cheaply; nothing if another thread is taking.
     #[inline(always)]
+    pub(super) fn next(&self, portals: &P) -> Next {
+        match self.taker.try_lock() {
+            Some(_taker) => portals.eq_next(self.eq),
+            None => Next::Nothing,
+        }
+    }
+
+    /// The next event, unless there is none or another thread is taking.
     pub(super) fn take(&self, portals: &P) -> Option<Event> {
         let _taker = self.taker.try_lock()?;
         self.get(portals)

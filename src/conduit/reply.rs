@@ -9,7 +9,8 @@
 use super::am_recv::{Body, malformed};
 use super::match_bits::{Am, Form};
 use super::portals::{Event, Portals};
-use super::{CHUNK, Conduit, Upcall};
+use super::wait::Thread;
+use super::{CHUNK, Conduit, MAX_ARGS, Upcall};
 use core::sync::atomic::Ordering;
 
 /// A reply that has arrived.
@@ -32,8 +33,8 @@ pub(super) const NONE: u32 = u32::MAX;
 
 impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived.
-    #[inline]
-    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: Event) {
+    #[inline(always)]
+    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
         let (Some(am), Some(chunk)) = (Am::unpack(e.match_bits, e.hdr_data), self.reqsb.chunk_at(e.offset))
         else {
             malformed(e.match_bits, e.hdr_data)
@@ -43,14 +44,25 @@ impl<P: Portals> Conduit<P> {
         }
         self.reply_ahead.as_long_as(e.mlength);
         self.credits.reply_arrived(am.source, am.credit);
-        let mut reply = Reply { am, chunk, len: e.mlength, data: None };
-        if am.form == Form::Unpacked {
-            reply.data = self.reply_lids.header(am.source, am.length, || reply);
-            if reply.data.is_none() {
+        let thread = &self.threads[up.thread()];
+        if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
+            return self.reply_in_part(up, Reply { am, chunk, len: e.mlength, data: None });
+        }
+        self.take_reply(up, thread, &am, chunk, e.mlength, None);
+    }
+
+    /// The header of a reply Long in two messages has arrived, or one of any reply inside a handler.
+    #[cold]
+    #[inline(never)]
+    fn reply_in_part<U: Upcall>(&self, up: U, reply: Reply) {
+        let mut data = None;
+        if reply.am.form == Form::Unpacked {
+            data = self.reply_lids.header(reply.am.source, reply.am.length, || reply);
+            if data.is_none() {
                 return;
             }
         }
-        self.run_reply(up, reply);
+        self.run_reply(up, Reply { data, ..reply });
     }
 
     /// The data of a reply Long has arrived.
@@ -63,36 +75,62 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Runs the handler of a complete reply, or puts it off if this thread is inside one.
-    #[inline]
+    #[inline(never)]
     fn run_reply<U: Upcall>(&self, up: U, reply: Reply) {
         let thread = &self.threads[up.thread()];
         if thread.in_handler.load(Ordering::Relaxed) {
-            let next = thread.put_off.swap(reply.chunk, Ordering::Relaxed);
-            // SAFETY: we hold the chunk of a reply that has not been handled.
-            unsafe { self.reqsb.note_reply(reply.chunk, reply, next) };
-            self.stats.replies_put_off.fetch_add(1, Ordering::Relaxed);
-            return;
+            self.put_off(thread, reply);
+        } else {
+            self.take_reply(up, thread, &reply.am, reply.chunk, reply.len, reply.data);
         }
+    }
+
+    /// Runs the handler of a complete reply of `len` bytes; this thread, whose own `thread` is, is not inside one.
+    #[inline(always)]
+    fn take_reply<U: Upcall>(
+        &self,
+        up: U,
+        thread: &Thread,
+        am: &Am,
+        chunk: u32,
+        len: usize,
+        data: Option<(*mut u8, usize)>,
+    ) {
         // A reply without a handler only brings back what its request holds.
-        if reply.am.handler != 0 {
-            let body = Body { at: self.reqsb.at(reply.chunk), len: reply.len.min(CHUNK) };
+        if am.handler != 0 {
+            let body = Body { at: self.reqsb.at(chunk), len: len.min(CHUNK) };
             thread.in_handler.store(true, Ordering::Relaxed);
+            let mut wrong = [0; MAX_ARGS];
             // SAFETY: the chunk is ours until we give it back below.
-            unsafe { self.with_message(&reply.am, body, reply.data, |message| up.run_reply(message)) };
+            up.run_reply(unsafe { self.message(am, body, data, &mut wrong) });
             thread.in_handler.store(false, Ordering::Relaxed);
         }
-        self.reqsb.give(reply.chunk);
+        self.reqsb.give(chunk);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn put_off(&self, thread: &Thread, reply: Reply) {
+        let next = thread.put_off.swap(reply.chunk, Ordering::Relaxed);
+        // SAFETY: we hold the chunk of a reply that has not been handled.
+        unsafe { self.reqsb.note_reply(reply.chunk, reply, next) };
+        self.stats.replies_put_off.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Runs the handlers of the replies that were put off; this thread is not inside a handler.
-    #[inline]
+    #[inline(always)]
     pub(super) fn run_put_off<U: Upcall>(&self, up: U) {
-        let thread = &self.threads[up.thread()];
-        let mut chunk = thread.put_off.load(Ordering::Relaxed);
-        if chunk == NONE {
-            return;
+        let chunk = self.threads[up.thread()].put_off.load(Ordering::Relaxed);
+        if chunk != NONE {
+            self.run_those_put_off(up, chunk);
         }
-        thread.put_off.store(NONE, Ordering::Relaxed);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn run_those_put_off<U: Upcall>(&self, up: U, first: u32) {
+        self.threads[up.thread()].put_off.store(NONE, Ordering::Relaxed);
+        let mut chunk = first;
         while chunk != NONE {
             // SAFETY: chunks on the list are ours, noted as replies when they were put there.
             let (reply, next) = unsafe { self.reqsb.noted_reply(chunk) };

@@ -3,7 +3,7 @@
 
 use super::get;
 use super::match_bits::{self, Am, Kind, Rma};
-use super::portals::{Event, EventKind, Portals};
+use super::portals::{Event, EventKind, Next, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::fault;
@@ -14,15 +14,32 @@ impl<P: Portals> Conduit<P> {
     /// handler: replies wait until that has returned.
     #[inline]
     pub fn poll_safe<U: Upcall>(&self, up: U) -> bool {
+        self.portals.progress();
         !self.safe.is_quiet(&self.portals) && self.serve_safe(up)
     }
 
     /// [`Conduit::poll_safe`] of a queue that may have something.
-    #[inline]
+    #[inline(never)]
     pub(super) fn serve_safe<U: Upcall>(&self, up: U) -> bool {
+        self.serve_safe_here(up)
+    }
+
+    /// The same for the one place from which it is called most.
+    #[inline(always)]
+    pub(super) fn serve_safe_here<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
-        while let Some(e) = self.safe.take(&self.portals) {
-            self.safe_event(up, e);
+        loop {
+            match self.safe.next(&self.portals) {
+                Next::Arrival(e) if e.user == const { Descriptor::ReqSb.pack() } => {
+                    self.reply_arrived(up, &e)
+                }
+                Next::Arrival(e) => self.safe_event(up, e),
+                Next::Nothing => break,
+                Next::Other => {
+                    let Some(e) = self.safe.take(&self.portals) else { break };
+                    self.safe_event(up, e);
+                }
+            }
             served += 1;
             if served == self.config.safe_limit || self.safe.is_quiet(&self.portals) {
                 break;
@@ -31,7 +48,7 @@ impl<P: Portals> Conduit<P> {
         served != 0
     }
 
-    #[inline]
+    #[inline(never)]
     fn safe_event<U: Upcall>(&self, up: U, e: Event) {
         let descriptor = Descriptor::unpack(e.user);
         let bits = match e.kind {
@@ -40,7 +57,7 @@ impl<P: Portals> Conduit<P> {
         };
         let Some(kind) = match_bits::kind(bits) else { return };
         match (e.kind, kind) {
-            (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => self.reply_arrived(up, e),
+            (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => self.reply_arrived(up, &e),
             (EventKind::PutEnd, Kind::AmData) => self.reply_data_arrived(up, e),
             (EventKind::SendEnd, Kind::Am) => {
                 self.rplsb.give(Am::chunk(bits) / super::CHUNK as u32);

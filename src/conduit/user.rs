@@ -23,7 +23,7 @@ pub(super) enum Descriptor {
 
 impl Descriptor {
     #[inline]
-    pub(super) fn pack(self) -> usize {
+    pub(super) const fn pack(self) -> usize {
         match self {
             Descriptor::RarAm => 0,
             Descriptor::RarSrc => 1,

@@ -31,11 +31,10 @@ impl<P: Portals> Conduit<P> {
     #[inline]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
         // Mostly there is nothing: three looks and no call.
-        let sys = !self.sys.queue.is_quiet(&self.portals);
-        let safe = !self.safe.is_quiet(&self.portals);
-        let am = self.am_may_have();
-        if sys || safe || am {
-            return self.serve(up, sys, safe, am);
+        self.portals.progress();
+        let quiet = self.portals.eqs_are_quiet([self.sys.queue.eq, self.safe.eq, self.am.eq]);
+        if !quiet || self.waiting.load(Ordering::Relaxed) != 0 {
+            return self.serve(up);
         }
         self.request_ahead.fetch();
         self.reply_ahead.fetch();
@@ -44,13 +43,13 @@ impl<P: Portals> Conduit<P> {
 
     /// Serves the queues that may have something.
     #[inline(never)]
-    fn serve<U: Upcall>(&self, up: U, sys: bool, safe: bool, am: bool) -> bool {
+    fn serve<U: Upcall>(&self, up: U) -> bool {
         if self.in_handler(up) {
-            return safe && self.serve_safe(up);
+            return self.poll_safe(up);
         }
-        let sys = sys && self.serve_sys(up);
-        let safe = safe && self.serve_safe(up);
-        let served = (am && self.serve_am(up)) | safe | sys;
+        let sys = !self.sys.queue.is_quiet(&self.portals) && self.serve_sys(up);
+        let safe = !self.safe.is_quiet(&self.portals) && self.serve_safe_here(up);
+        let served = (self.am_may_have() && self.serve_am(up)) | safe | sys;
         if served {
             self.wake_threads();
         }

@@ -147,6 +147,54 @@ macro_rules! call {
     };
 }
 
+/// Ends the job: nobody is there to take a message.
+#[cold]
+#[inline(never)]
+fn no_handler(source: u32, handler: u8) -> ! {
+    report::fatal(
+        format_args!(
+            "an active message of process {source} names handler {handler}, which is not registered here"
+        ),
+        format_args!("Register it with gasnet_attach in every process before it is used."),
+    )
+}
+
+/// Ends the job: a handler sends a request.
+#[cold]
+#[inline(never)]
+fn request_in_handler(function: &str) -> ! {
+    report::fatal(
+        format_args!("{function}(): an active message request cannot be sent from inside a handler"),
+        format_args!("Reply with gasnet_AMReply*, or send the request after the handler has returned."),
+    )
+}
+
+/// Ends the job: a reply without the token of a handler that is running.
+#[cold]
+#[inline(never)]
+fn foreign_token(function: &str) -> ! {
+    report::fatal(
+        format_args!("{function}(): the token is not that of a handler which this thread is running"),
+        format_args!("Reply only inside a request handler, with the token that it was given."),
+    )
+}
+
+/// Ends the job: a handler replies that may not, or no more.
+#[cold]
+#[inline(never)]
+fn no_reply(function: &str, token: &Token) -> ! {
+    if token.reply.get().is_null() {
+        report::fatal(
+            format_args!("{function}(): a reply handler may not send anything"),
+            format_args!("Let the request handler reply, or send a request after the handler has returned."),
+        )
+    }
+    report::fatal(
+        format_args!("{function}(): this request handler has replied already"),
+        format_args!("A request handler may reply at most once."),
+    )
+}
+
 /// A handler of the client, by category, or of the library.
 fn handler_probe(m: &Message<'_>) -> &'static Probe {
     static OURS: Probe = Probe::new(Letter::C, "handler");
@@ -174,23 +222,23 @@ fn handler_event(m: &Message<'_>) -> What {
 }
 
 impl Ctx {
+    /// Runs a handler that is watched; false, and nothing done, if it is not after all.
+    #[cold]
+    #[inline(never)]
+    fn run_watched(self, token: &Token, m: &Message<'_>) -> bool {
+        // SAFETY: the message is there while its handler runs.
+        let told = unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
+        told.is_some()
+    }
+
+    #[inline(always)]
     fn run(self, token: &Token, m: &Message<'_>) {
-        if trace::on() {
-            // SAFETY: the message is there while its handler runs.
-            let told = unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
-            if told.is_some() {
-                return;
-            }
+        if trace::on() && self.run_watched(token, m) {
+            return;
         }
         let f = self.job.handlers.0[m.handler as usize].load(Ordering::Acquire);
         if f.is_null() {
-            report::fatal(
-                format_args!(
-                    "an active message of process {} names handler {}, which is not registered here",
-                    m.source, m.handler
-                ),
-                format_args!("Register it with gasnet_attach in every process before it is used."),
-            );
+            no_handler(m.source, m.handler);
         }
         let slot = self.slot();
         let outer = slot.token.replace(token);
@@ -219,26 +267,28 @@ impl Ctx {
     ///
     /// # Safety
     /// The payload of `m` must be readable, for a Long whose source stays until the reply handler runs.
-    #[inline]
+    #[inline(always)]
     pub unsafe fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
         if self.in_handler() {
-            report::fatal(
-                format_args!("{function}(): an active message request cannot be sent from inside a handler"),
-                format_args!(
-                    "Reply with gasnet_AMReply*, or send the request after the handler has returned."
-                ),
-            );
+            request_in_handler(function);
         }
         // SAFETY: the caller's promise.
         unsafe { self.job.conduit.request(self, node, m) };
         // A handler of our own must not wait for a later call: another thread may make no other calls than puts to
         // mapped peers, which do not poll, until this handler has run.
         if node == self.job.mynode {
-            self.poll();
+            self.serve_own();
         }
     }
 
+    #[cold]
+    #[inline(never)]
+    fn serve_own(self) {
+        self.poll();
+    }
+
     /// The token that `token` stands for, if it is that of the handler which this thread is running.
+    #[inline]
     pub fn token(self, token: *const c_void) -> Option<&'static Token> {
         let current = self.slot().token.get();
         if current.is_null() || current.cast() != token {
@@ -255,26 +305,11 @@ impl Ctx {
     ///
     /// # Safety
     /// The payload of `m` must be readable.
+    #[inline(always)]
     pub unsafe fn reply(self, function: &str, token: *const c_void, m: &Outgoing<'_>) {
-        let Some(token) = self.token(token) else {
-            report::fatal(
-                format_args!("{function}(): the token is not that of a handler which this thread is running"),
-                format_args!("Reply only inside a request handler, with the token that it was given."),
-            );
-        };
-        if token.reply.get().is_null() {
-            report::fatal(
-                format_args!("{function}(): a reply handler may not send anything"),
-                format_args!(
-                    "Let the request handler reply, or send a request after the handler has returned."
-                ),
-            );
-        }
-        if token.replied.replace(true) {
-            report::fatal(
-                format_args!("{function}(): this request handler has replied already"),
-                format_args!("A request handler may reply at most once."),
-            );
+        let Some(token) = self.token(token) else { foreign_token(function) };
+        if token.reply.get().is_null() || token.replied.replace(true) {
+            no_reply(function, token);
         }
         // SAFETY: set from the `&mut ReplyToken` that `run_request` holds while the handler runs; this thread is
         // inside that handler, and `replied` makes this the only use.
@@ -290,11 +325,13 @@ impl Upcall for Ctx {
         self.thread as usize
     }
 
+    #[inline(always)]
     fn run_request(self, token: &mut ReplyToken, message: Message<'_>) {
         let token = Token { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
         self.run(&token, &message);
     }
 
+    #[inline(always)]
     fn run_reply(self, message: Message<'_>) {
         let token = Token {
             source: message.source,

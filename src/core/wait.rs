@@ -34,7 +34,7 @@ const RECENTLY_NS: u64 = 20_000_000;
 const LOOK_ROUND: u32 = 256;
 /// So many rounds of a wait only poll, about a microsecond in all: what comes at once is seen at once. On a crowded host whoever
 /// would send it may be waiting for our CPU.
-const EAGER_ROUNDS: u32 = 32;
+const EAGER_ROUNDS: u32 = 64;
 
 /// Looks at shared words before the first poll of a wait for them, about a microsecond.
 const LOOKS: u32 = 64;

@@ -434,7 +434,7 @@ macro_rules! watch {
         if $crate::trace::on() {
             static PROBE: $crate::trace::Probe =
                 $crate::trace::Probe::new($crate::trace::Letter::$letter, $function);
-            let (what, call) = (|| $what, || $call);
+            let (what, call) = (move || $what, move || $call);
             // SAFETY: what is named here is readable: it is what the client promises of the call.
             if let Some(result) = unsafe { $crate::trace::tell(&PROBE, what, call) } {
                 return result;

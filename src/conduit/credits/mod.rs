@@ -79,7 +79,7 @@ impl Credits {
     }
 
     /// Takes `n` credits of this process, or none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&self, node: u32, n: u32) -> Option<Taken> {
         match &self.0 {
             Some(policy) => policy.take(node, n as u16).map(|epoch| Taken { used: n, epoch }),
@@ -102,7 +102,7 @@ impl Credits {
 
     /// The credit byte of the reply to a request that carried `byte`, and whether to [`Credits::scavenge`] when it has
     /// left.
-    #[inline]
+    #[inline(always)]
     pub(super) fn reply_byte(&self, node: u32, byte: u8) -> (u8, bool) {
         match &self.0 {
             Some(policy) => {

@@ -297,7 +297,7 @@ pub struct Policy<S> {
 
 impl<S: Store> Policy<S> {
     /// Takes `n` credits for a request to this peer, or none: whether the request says that an epoch of ours has ended.
-    #[inline]
+    #[inline(always)]
     pub fn take(&self, node: u32, n: u16) -> Option<bool> {
         let epoch = self.store.epoch();
         self.store.peer(node, |p| p.take(n).then(|| p.tell_epoch(epoch)))
@@ -328,13 +328,19 @@ impl<S: Store> Policy<S> {
 
     /// The credit byte of the reply to a request of this peer that carried `byte`, and whether the peer asked for more
     /// while the bank is low: [`Policy::scavenge`] then, when the reply has left.
-    #[inline]
+    #[inline(always)]
     pub fn reply_byte(&self, node: u32, byte: Byte) -> (Byte, bool) {
         let epoch = self.store.epoch();
         if byte.extra() == 0 || !self.limits.dynamic {
             let ended = self.store.peer(node, |p| p.tell_epoch(epoch));
             return (Byte::new(ended, 0, byte.used()), false);
         }
+        self.reply_byte_with_more(node, byte, epoch)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reply_byte_with_more(&self, node: u32, byte: Byte, epoch: u32) -> (Byte, bool) {
         let (ended, extra, low) = self.store.peer(node, |p| {
             let ended = p.tell_epoch(epoch);
             let (extra, low) = self.grant(node, p, byte.extra());

@@ -111,7 +111,7 @@ impl Drop for Held<'_> {
 }
 
 impl Store for Table {
-    #[inline]
+    #[inline(always)]
     fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
         let record = &self.records[node as usize];
         if self.par {

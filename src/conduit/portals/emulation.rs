@@ -5,14 +5,14 @@
 //! so every method is one call.
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, OpenError, Place, Portals, ProcessId,
+    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, Next, OpenError, Place, Portals, ProcessId,
 };
 use crate::conduit::Config;
 use crate::os::memory;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, EqHandle, InsPos, Interface, Limits, Md, MdHandle, MdIovec, MeHandle, NiFail, THRESH_INF, Unlink,
-    md_options,
+    AckReq, EqHandle, EqWatch, InsPos, Interface, Limits, Md, MdHandle, MdIovec, MeHandle, NiFail,
+    THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::OwnedFd;
 
@@ -128,7 +128,7 @@ fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
 
-fn md(spec: &MdSpec<EqHandle>) -> Md {
+fn md(spec: &MdSpec<EqWatch>) -> Md {
     use md_options as o;
     let f = spec.flags;
     let options = [
@@ -148,12 +148,12 @@ fn md(spec: &MdSpec<EqHandle>) -> Md {
         max_size: spec.max_size.unwrap_or(0) as u64,
         options: options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1),
         user_ptr: core::ptr::without_provenance_mut(spec.user),
-        eq: spec.eq.unwrap_or(EqHandle::NONE),
+        eq: spec.eq.map_or(EqHandle::NONE, EqWatch::eq),
     }
 }
 
 impl Portals for Emulation {
-    type Eq = EqHandle;
+    type Eq = EqWatch;
     type Me = MeHandle;
     type Md = MdHandle;
 
@@ -161,18 +161,18 @@ impl Portals for Emulation {
         out(self.interface.id())
     }
 
-    fn eq_alloc(&self, count: usize) -> Result<EqHandle, Error> {
-        self.interface.eq_alloc(count as u64, None).map_err(|e| error("PtlEQAlloc", e))
+    fn eq_alloc(&self, count: usize) -> Result<EqWatch, Error> {
+        let eq = self.interface.eq_alloc(count as u64, None);
+        eq.and_then(|eq| self.interface.eq_watch(eq)).map_err(|e| error("PtlEQAlloc", e))
     }
 
-    fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
-        self.interface.eq_free(eq).map_err(|e| error("PtlEQFree", e))
+    fn eq_free(&self, eq: EqWatch) -> Result<(), Error> {
+        self.interface.eq_free(eq.eq()).map_err(|e| error("PtlEQFree", e))
     }
 
-    // Inlined, so that the event is never put together in memory.
-    #[inline(always)]
-    fn eq_get(&self, eq: EqHandle) -> Result<Fetched, Error> {
-        let Some(e) = self.interface.eq_next(eq).map_err(|e| error("PtlEQGet", e))? else {
+    fn eq_get(&self, eq: EqWatch) -> Result<Fetched, Error> {
+        // SAFETY: handles are used with the interface that gave them.
+        let Some(e) = (unsafe { self.interface.eq_next(eq) }) else {
             return Ok(Fetched::Empty);
         };
         if e.ni_fail != NiFail::Ok {
@@ -199,8 +199,32 @@ impl Portals for Emulation {
     }
 
     #[inline(always)]
-    fn eq_is_quiet(&self, eq: EqHandle) -> bool {
-        self.interface.eq_is_quiet(eq)
+    fn progress(&self) {
+        self.interface.progress();
+    }
+
+    #[inline(always)]
+    fn eq_next(&self, eq: EqWatch) -> Next {
+        // SAFETY: as above.
+        match unsafe { self.interface.eq_next_arrival(eq) } {
+            portals3::Next::Nothing => Next::Nothing,
+            portals3::Next::Other => Next::Other,
+            portals3::Next::Arrival(e) => Next::Arrival(Event {
+                kind: EventKind::PutEnd,
+                user: e.user_ptr.addr(),
+                match_bits: e.match_bits,
+                hdr_data: e.hdr_data,
+                start: e.start.cast(),
+                offset: e.offset as usize,
+                mlength: e.mlength as usize,
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn eqs_are_quiet<const N: usize>(&self, eqs: [EqWatch; N]) -> bool {
+        // SAFETY: as above.
+        unsafe { self.interface.eqs_are_quiet(eqs) }
     }
 
     fn me_attach(
@@ -227,7 +251,7 @@ impl Portals for Emulation {
         self.interface.me_unlink(me).map_err(|e| error("PtlMEUnlink", e))
     }
 
-    unsafe fn md_attach(&self, me: MeHandle, spec: &MdSpec<EqHandle>, auto: bool) -> Result<MdHandle, Error> {
+    unsafe fn md_attach(&self, me: MeHandle, spec: &MdSpec<EqWatch>, auto: bool) -> Result<MdHandle, Error> {
         // What peers target completes without our help.
         assert!(
             spec.length == 0 || self.interface.is_shared(spec.start, spec.length as u64),
@@ -239,7 +263,7 @@ impl Portals for Emulation {
         unsafe { self.interface.md_attach(me, &md(spec), unlink(auto)) }.map_err(|e| error("PtlMDAttach", e))
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<EqHandle>) -> Result<MdHandle, Error> {
+    unsafe fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, Error> {
         // SAFETY: as the caller vouches.
         unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }.map_err(|e| error("PtlMDBind", e))
     }
@@ -288,7 +312,7 @@ impl Portals for Emulation {
             .map_err(|e| error("PtlGetRegion", e))
     }
 
-    #[inline]
+    #[inline(always)]
     unsafe fn put_at_once<const N: usize>(
         &self,
         from: [(*const u8, usize); N],

@@ -122,6 +122,17 @@ pub enum Fetched {
     AfterLoss(Event),
 }
 
+/// What an event queue has next, where that can be told cheaply.
+#[derive(Clone, Copy, Debug)]
+pub enum Next {
+    /// `PTL_EQ_EMPTY`.
+    Nothing,
+    /// A put of somebody has arrived, and that is all: this event, of kind [`EventKind::PutEnd`].
+    Arrival(Event),
+    /// Whatever [`Portals::eq_get`] gives.
+    Other,
+}
+
 /// Why a Portals call failed: the call and the specification's name of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
@@ -157,7 +168,7 @@ impl core::fmt::Display for Error {
 
 /// One Portals 3.3 network interface.
 ///
-/// All calls may be made from several threads at once.
+/// All calls may be made from several threads at once. Handles are used with the interface that gave them, queues until they are freed.
 pub trait Portals: Send + Sync + 'static {
     /// `ptl_handle_eq_t`
     type Eq: Copy + Send + Sync + core::fmt::Debug;
@@ -173,12 +184,21 @@ pub trait Portals: Send + Sync + 'static {
     fn eq_alloc(&self, count: usize) -> Result<Self::Eq, Error>;
     /// `PtlEQFree`
     fn eq_free(&self, eq: Self::Eq) -> Result<(), Error>;
-    /// `PtlEQGet`
+    /// `PtlEQGet`. Of one queue, no two threads take at a time.
     fn eq_get(&self, eq: Self::Eq) -> Result<Fetched, Error>;
-    /// Whether [`Portals::eq_get`] would find nothing, where that can be told for less than the call costs.
+    /// What [`Portals::eq_get`] may do before it looks, for the two calls below, which do not.
     #[inline(always)]
-    fn eq_is_quiet(&self, eq: Self::Eq) -> bool {
+    fn progress(&self) {}
+    /// [`Portals::eq_get`] for the most frequent event alone.
+    #[inline(always)]
+    fn eq_next(&self, eq: Self::Eq) -> Next {
         let _ = eq;
+        Next::Other
+    }
+    /// Whether [`Portals::eq_get`] would find nothing in any of these queues, where that can be told for less than the calls cost.
+    #[inline(always)]
+    fn eqs_are_quiet<const N: usize>(&self, eqs: [Self::Eq; N]) -> bool {
+        let _ = eqs;
         false
     }
 

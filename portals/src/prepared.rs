@@ -1,0 +1,171 @@
+//! Puts and gets at once by a note alone: a delivery without a walk, all of whose steps that are the same from one message to the
+//! next were done when the note was made (see [`crate::shortcut`]).
+//!
+//! It is the delivery of [`crate::deliver`], in the same order and with the same words: the hazard is published, the list's
+//! version looked at once more, a place claimed, the bytes move, END is posted, the claim given back, the hazard cleared. What
+//! does not go this way (no note, another version, no room) has done nothing, and takes the long one.
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::arena::MdCell;
+use crate::deliver::{Matched, OpKind};
+use crate::eq::Slots;
+use crate::fault;
+use crate::hazard::Word;
+use crate::md::{self, Accepted, state};
+use crate::memory;
+use crate::ni::{Interface, Peer};
+use crate::ops::{Address, order};
+use crate::shortcut::{self, Way};
+use crate::types::*;
+
+impl Interface {
+    /// Puts or gets `length` bytes, those of the pieces; false, and nothing done, if no note serves.
+    ///
+    /// # Safety
+    /// The pieces are readable by a put and writable by a get.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    pub(crate) unsafe fn by_note<const N: usize>(
+        &self,
+        kind: OpKind,
+        near: &[MdIovec; N],
+        length: Size,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> bool {
+        let pid = target.pid;
+        // Acquire pairs with the Release in `open_peer`. There is none for ourselves.
+        let peer = self.peers.get(pid as usize).map_or(core::ptr::null_mut(), |p| p.load(Ordering::Acquire));
+        // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
+        let Some(peer) = (unsafe { peer.as_ref() }) else { return false };
+        if target.nid != self.nid || self.framed_before.load(Ordering::Relaxed) && self.wire.busy(pid) {
+            return false;
+        }
+        let mut copy = MaybeUninit::uninit();
+        let key = shortcut::key(kind, pt_index, ac_index);
+        let note = peer.shortcuts.of(kind, pt_index, match_bits);
+        let Some(way) = note.read(self.single, &mut copy, key, match_bits) else { return false };
+        let p = &way.prepared;
+        if p.near.is_null() {
+            return false;
+        }
+        fault::point("put.matched");
+        // SAFETY: null, or one of the rings of the peer, which stay.
+        let ring = unsafe { p.ring.as_ref() }.map(|ring| {
+            // SAFETY: what `View::ring` gave when the note was made.
+            let slots = unsafe { Slots::new(p.slots, p.mask) };
+            (ring, slots)
+        });
+        if ring.is_some_and(|(ring, _)| !ring.is(p.eq_key)) {
+            return false;
+        }
+        let hold = self.hold(Word::from_bits(p.hazard));
+        fault::point("put.held");
+        // SAFETY: words of the peer's arena, which stays mapped.
+        let (pt, ac, cell) = unsafe { (&*p.pt, &*p.ac, &*p.cell) };
+        let offset = match self.claim_by_note(way, pt, ac, cell, length, remote_offset) {
+            Some(offset) => offset,
+            None => {
+                hold.clear(false);
+                return false;
+            }
+        };
+        fault::point("put.claimed");
+        self.count(&hold, kind, length);
+        let mut far = p.near.wrapping_add(offset as usize);
+        for piece in near {
+            let (n, near) = (piece.len as usize, piece.base.cast::<u8>());
+            let (from, to) = if kind == OpKind::Put { (near, far) } else { (far, near) };
+            // SAFETY: `near` is the caller's; `far` lies in the descriptor, which was mapped here in full when the note was made
+            // and has been the same since, and has room for all pieces.
+            unsafe { memory::copy(from, to, n) };
+            far = far.wrapping_add(n);
+        }
+        fault::point("put.copied");
+        order(kind);
+        let mut sequence = 0;
+        if let Some((ring, slots)) = ring {
+            // SAFETY: a queue of the peer's arena, which stays mapped.
+            let eq = unsafe { &*p.eq };
+            let link = u64::from(THRESH_INF as u32);
+            let words = [p.what, match_bits, hdr_data, length, length, offset, link];
+            sequence = ring.post_words(slots, eq, self.index, words).unwrap_or(0) as Seq;
+        }
+        fault::point("put.ended");
+        if p.cursor_mask != 0 && md::give_back_counted(cell) {
+            let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+            self.last_by_note(peer, kind, way, cell, length, offset, &to, sequence);
+        }
+        self.finish(hold, Some(peer), ring.is_some(), false);
+        true
+    }
+
+    /// Claims a place: its offset. The hazard has been published.
+    #[inline(always)]
+    fn claim_by_note(
+        &self,
+        way: &Way,
+        pt: &AtomicU64,
+        ac: &AtomicU64,
+        cell: &MdCell,
+        length: Size,
+        remote_offset: Size,
+    ) -> Option<Size> {
+        // SeqCst: the second half of Dekker's argument (see `crate::hazard`).
+        if pt.load(Ordering::SeqCst) != way.version || ac.load(Ordering::Acquire) != way.ac_version {
+            return None;
+        }
+        let mask = way.prepared.cursor_mask;
+        if mask == 0 {
+            let room = way.length.checked_sub(remote_offset)?;
+            return (length <= room).then_some(remote_offset);
+        }
+        let mut now = cell.state.0.load(Ordering::Relaxed);
+        loop {
+            let offset = now & mask;
+            let left = way.length.checked_sub(offset)?.checked_sub(length)?;
+            if now & state::INACTIVE != 0 || now & state::FLIGHTS == state::FLIGHTS {
+                return None;
+            }
+            let full = way.traits.has(md_options::MAX_SIZE) && left < way.max_size;
+            let next = (now + length + state::FLIGHT) | if full { state::INACTIVE } else { 0 };
+            // AcqRel: as in `md::claim`.
+            match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+                Ok(_) => return Some(offset),
+                Err(other) => now = other,
+            }
+        }
+    }
+
+    /// This was the last delivery of a descriptor that has unlinked itself.
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
+    fn last_by_note(
+        &self,
+        peer: &Peer,
+        kind: OpKind,
+        way: &Way,
+        cell: &MdCell,
+        length: Size,
+        offset: Size,
+        to: &Address,
+        link: Seq,
+    ) {
+        let matched = Matched {
+            md: way.md as u32,
+            cell,
+            traits: way.traits,
+            generation: cell.generation.load(Ordering::Relaxed),
+            eq_key: way.prepared.eq_key,
+            accepted: Accepted { offset, mlength: length, threshold: THRESH_INF },
+        };
+        self.post_unlink(peer, &matched, &self.header(kind, to, length), link);
+    }
+}
