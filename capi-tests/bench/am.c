@@ -1,6 +1,6 @@
 /* am: active messages. Round trips of Short, Medium and Long by size between process 0 and the last process; floods of
  * requests whose handlers reply, the same with at most so many unanswered, and floods of requests without a reply; round
- * trips and floods between all pairs.
+ * trips and floods between all pairs. Messages with a payload are measured warm.
  *
  * usage: am [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
@@ -167,9 +167,27 @@ static void way_long(size_t n, long times) {
     all_counted(times);
 }
 
+/* Everybody gets so many bytes of requests from the others, and of replies, before messages with a payload are measured: until then
+ * a system may touch its buffers for the first time. */
+static void warm_up(void) {
+    static int warm;
+    const size_t n = 512, all = (size_t)8 << 20;
+    long t, times;
+    int i;
+    if (warm++ || bench_nodes == 1) return;
+    times = (long)(all / n) / (bench_nodes - 1);
+    back = 0;
+    for (t = 0; t < times; t++)
+        for (i = 1; i < bench_nodes; i++)
+            gasnet_AMRequestMedium0((gasnet_node_t)((bench_me + i) % bench_nodes), H_MEDIUM, local, n);
+    GASNET_BLOCKUNTIL(back == times * (bench_nodes - 1));
+    bench_barrier();
+}
+
 static void sizes(const char *name, const char *unit, void (*run)(size_t, long), size_t max, int rate) {
     size_t n;
     if (!bench_wants(name, unit)) return;
+    warm_up();
     for (n = bench_min; n <= bench_max && n <= max; n *= 2) {
         double ns = bench_alone(run, n);
         bench_row(n, rate ? 1e9 / ns : ns / 1000);
