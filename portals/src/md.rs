@@ -269,17 +269,21 @@ pub(crate) fn give_back_counted(cell: &MdCell) -> bool {
     (last || before & state::FLIGHTS == 0) && gave_back_last(cell, last)
 }
 
-/// Nothing is in flight any more, and nothing will be: `last` says whose doing it was. Otherwise there never was anything: a peer
-/// wrote nonsense, which is left as it was.
+/// Nothing is in flight any more, and nothing will be: `last` says whose doing it was. True unless an update has revived the
+/// descriptor since, or somebody else was last once more. Otherwise there never was anything: a peer wrote nonsense, which is left
+/// as it was.
 #[cold]
 #[inline(never)]
 fn gave_back_last(cell: &MdCell, last: bool) -> bool {
-    if last {
-        cell.state.0.fetch_or(state::UNLINKED, Ordering::AcqRel);
-    } else {
+    if !last {
         cell.state.0.fetch_add(state::FLIGHT, Ordering::Relaxed);
+        return false;
     }
-    last
+    let through = |now| {
+        let same = now & (state::FLIGHTS | state::INACTIVE | state::UNLINKED) == state::INACTIVE;
+        same.then_some(now | state::UNLINKED)
+    };
+    cell.state.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, through).is_ok()
 }
 
 /// The threshold that a state word tells.
@@ -1042,4 +1046,28 @@ fn add_length(sum: u64, length: u64) -> Option<u64> {
 fn check_range(start: *mut c_void, length: u64) -> Result<(), Error> {
     let wraps = length >= 1 << 62 || (start as usize).checked_add(length as usize).is_none();
     if wraps || (start.is_null() && length > 0) { Err(Error::MdIllegal) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between the two steps of whoever gives the last claim back, an update may revive the descriptor.
+    #[test]
+    fn who_was_last_unlinks_only_what_is_still_through() {
+        let ni = Interface::loopback(None).unwrap();
+        let state = &ni.own_cell(0).state.0;
+        let through = state::INACTIVE;
+        for (now, unlinks) in [
+            (through, true),
+            (through | state::UNLINKED, false),
+            (through | state::FLIGHT, false),
+            (5, false),
+        ] {
+            state.store(now, Ordering::Relaxed);
+            assert_eq!(gave_back_last(ni.own_cell(0), true), unlinks);
+            let after = if unlinks { now | state::UNLINKED } else { now };
+            assert_eq!(state.load(Ordering::Relaxed), after);
+        }
+    }
 }

@@ -134,10 +134,11 @@ unsafe impl Send for Shortcut {}
 // SAFETY: as above.
 unsafe impl Sync for Shortcut {}
 
-/// Which entries and which operation a note is for; never 0.
+/// Which entries and which operation a note is for; never 0. No two are the same of which one has a note: access control entries
+/// have numbers far below the cut.
 #[inline(always)]
 pub(crate) fn key(kind: OpKind, pt_index: PtIndex, ac_index: AcIndex) -> u64 {
-    u64::from(pt_index) | u64::from(ac_index) << 24 | (kind as u64 + 1) << 48
+    u64::from(pt_index) | u64::from(ac_index.min(0x3fff_ffff)) << 32 | (kind as u64 + 1) << 62
 }
 
 impl Shortcuts {

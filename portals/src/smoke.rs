@@ -166,6 +166,15 @@ fn at_once() {
     let counters = a.counters();
     assert_eq!((counters.puts, counters.gets), (3, 2));
 
+    // A note serves its own entries only, however large a number is that another message names.
+    b.ac_entry(1, ProcessId::ANY, b.uid(), b.jid(), PT_INDEX_ANY).unwrap();
+    for (pt, ac, goes) in [(4, 1, true), (4, 1, true), (4 | 1 << 24, 0, false), (4, 1 | 1 << 30, false)] {
+        // SAFETY: no pieces.
+        let done = unsafe { a.put_at_once([], b.id(), pt, ac, 2, 0, 0) };
+        assert_eq!(done, Ok(goes), "{pt:#x} {ac:#x}");
+    }
+    assert_eq!(kinds(b, eq), [EventKind::PutEnd; 2]);
+
     // Ourselves, memory that is not shared, no match, no process.
     assert_eq!(put(b"x", a.id(), 1, 0), Ok(false));
     assert_eq!((put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)), (Ok(false), Ok(false)));
@@ -173,7 +182,7 @@ fn at_once() {
     assert_eq!(put(b"x", ProcessId { nid: 7, pid: 2 }, 1, 0), Err(Error::ProcessInvalid));
     assert_eq!((private, kinds(b, eq)), ([7u8; 8], vec![]));
     let after = a.counters();
-    assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (3, 2, 0));
+    assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (5, 2, 0));
 
     // Behind frames that are on their way nothing overtakes.
     // SAFETY: the array outlives the interfaces' use of it.
