@@ -9,7 +9,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
-use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, OP_GET, OP_PUT};
+use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};
 use portals3::nal::PeerState;
 use portals3::{
     AckReq, EqHandle, Error, EventKind, InsPos, Interface, Md, MdHandle, MeHandle, ProcessId, Unlink,
@@ -33,6 +33,19 @@ enum Work {
     GetPut,
     /// Puts to descriptors that unlink themselves after one.
     LastPut,
+    /// Puts at once.
+    PutAtOnce,
+    /// Gets at once.
+    GetAtOnce,
+    /// Puts at once, of which the fifth fills a descriptor that then unlinks itself.
+    FillAtOnce,
+}
+
+impl Work {
+    /// Which passage of a point pauses. What is done at once is done without a walk from the second time on.
+    fn passage(self) -> u32 {
+        if self == Work::FillAtOnce { 1 } else { 3 }
+    }
 }
 
 struct Scene {
@@ -57,6 +70,12 @@ impl Scene {
             for _ in 0..COUNT {
                 attach(node, eq, 1, Unlink::Unlink);
             }
+        }
+        if work == Work::FillAtOnce {
+            let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
+            let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
+            let wanted = Md { max_size: 1, ..md(node.memory(40), options, eq) };
+            node.md_attach(me.expect("PtlMEAttach"), wanted, Unlink::Unlink).expect("PtlMDAttach");
         }
         let (_, md, _) = attach(node, eq, portals3::THRESH_INF, Unlink::Retain);
         Scene { rig, eq, md }
@@ -86,11 +105,12 @@ impl Scene {
     fn call(&self, node: &Node, other: &Node, work: Work) -> Call {
         let (from, to) = (node.memory(8), self.to(other));
         let put = node.md_bind(md(from, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+        let at_once = matches!(work, Work::PutAtOnce | Work::GetAtOnce | Work::FillAtOnce).then_some(from);
         match work {
-            Work::Put | Work::LastPut => {
-                Call::PutMany { md: put, ack: AckReq::NoAck, to, hdr: 0, count: COUNT }
+            Work::Put | Work::LastPut | Work::PutAtOnce | Work::FillAtOnce => {
+                Call::PutMany { md: put, at_once, ack: AckReq::NoAck, to, hdr: 0, count: COUNT }
             }
-            Work::Get => Call::GetMany { md: put, to, count: COUNT },
+            Work::Get | Work::GetAtOnce => Call::GetMany { md: put, at_once, to, count: COUNT },
             Work::GetPut => {
                 let (eq, into) = (node.eq_alloc(64).expect("PtlEQAlloc"), node.memory(8));
                 let get = node.md_bind(md(into, 0, eq), Unlink::Retain).expect("PtlMDBind");
@@ -172,7 +192,7 @@ fn holds_the_queue(point: &str) -> bool {
 
 fn stopped(kind: Kind, point: &str, work: Work) {
     let _watchdog = watch("stopped", point, kind);
-    let scene = Scene::new(kind, &format!("{point}:stop:3"), work);
+    let scene = Scene::new(kind, &format!("{point}:stop:{}", work.passage()), work);
     let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
     scene.await_victim(libc::WSTOPPED);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
@@ -208,13 +228,13 @@ fn finish(scene: &Scene, running: Running<'_>) -> Result<Answer, Error> {
 
 fn killed(kind: Kind, point: &str, work: Work) {
     let _watchdog = watch("killed", point, kind);
-    let scene = Scene::new(kind, &format!("{point}:kill:3"), work);
+    let scene = Scene::new(kind, &format!("{point}:kill:{}", work.passage()), work);
     let _running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
     scene.await_victim(libc::WEXITED);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Dead);
     scene.bystander_goes_on();
     let (victim, holder) = scene.take();
-    assert!(victim <= 3);
+    assert!(victim <= if work == Work::FillAtOnce { 5 } else { 3 });
     assert!(!holds_the_queue(point) || holder == Some(VICTIM));
     if point == "getput.locked" {
         // The lock went with its holder; who wants it is not kept waiting for ever.
@@ -241,7 +261,8 @@ fn owner(kind: Kind, point: &str, signal: &str) {
     scene.await_victim(if signal == "stop" { libc::WSTOPPED } else { libc::WEXITED });
     let from = node.md_bind(md(node.memory(8), 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
     let to = scene.to(victim);
-    let putting = node.begin(Call::PutMany { md: from, ack: AckReq::NoAck, to, hdr: 0, count: COUNT });
+    let putting =
+        node.begin(Call::PutMany { md: from, at_once: None, ack: AckReq::NoAck, to, hdr: 0, count: COUNT });
     if signal == "stop" {
         // The puts wait for the owner, and say so, or found a list that was whole.
         while !putting.is_over() && ni.blocked_by() != Some(VICTIM) {
@@ -304,6 +325,17 @@ points! {
     get_claimed = "get.claimed", Get on ShmMapped ShmAttach;
     getput_locked = "getput.locked", GetPut on ShmMapped ShmAttach;
     frame_reserved = "frame.reserved", Put on ShmDenied;
+    at_once_matched = "put.matched", PutAtOnce on ShmMapped;
+    at_once_held = "put.held", PutAtOnce on ShmMapped;
+    at_once_claimed = "put.claimed", PutAtOnce on ShmMapped;
+    at_once_copied = "put.copied", PutAtOnce on ShmMapped;
+    at_once_reserved = "event.reserved", PutAtOnce on ShmMapped;
+    at_once_published = "event.published", PutAtOnce on ShmMapped;
+    at_once_ended = "put.ended", PutAtOnce on ShmMapped;
+    at_once_cleared = "put.cleared", PutAtOnce on ShmMapped;
+    got_at_once_claimed = "put.claimed", GetAtOnce on ShmMapped;
+    got_at_once_ended = "put.ended", GetAtOnce on ShmMapped;
+    filled_at_once_unlinked = "put.unlinked", FillAtOnce on ShmMapped;
 }
 
 const OTHER_POINTS: &[&str] = &["list.odd", "unlink.closing", "doorbell.changed"];

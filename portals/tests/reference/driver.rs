@@ -94,6 +94,16 @@ pub(crate) enum Op {
         offset: usize,
         hdr: u64,
     },
+    AtOnce {
+        at: usize,
+        to: usize,
+        get: bool,
+        length: usize,
+        pt: u32,
+        bits: u64,
+        offset: usize,
+        times: usize,
+    },
     EqGet {
         at: usize,
         eq: usize,
@@ -169,6 +179,25 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
         });
     let get = (at.clone(), at.clone(), 0..9_usize, part, pt.clone(), bits.clone(), offset.clone())
         .prop_map(|(at, to, md, part, pt, bits, offset)| Op::Get { at, to, md, part, pt, bits, offset });
+    let at_once = (
+        at.clone(),
+        at.clone(),
+        any::<bool>(),
+        0..40_usize,
+        pt.clone(),
+        (bits.clone(), offset.clone()),
+        1..5_usize,
+    )
+        .prop_map(|(at, to, get, length, pt, (bits, offset), times)| Op::AtOnce {
+            at,
+            to,
+            get,
+            length,
+            pt,
+            bits,
+            offset,
+            times,
+        });
     let get_put = (at.clone(), at.clone(), 0..9_usize, 0..9_usize, pt, bits, offset, any::<u64>()).prop_map(
         |(at, to, get, put, pt, bits, offset, hdr)| Op::GetPut { at, to, get, put, pt, bits, offset, hdr },
     );
@@ -184,9 +213,51 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
         12 => put,
         6 => get,
         3 => get_put,
+        8 => at_once,
         4 => (at, 0..QUEUES, 0..20_usize).prop_map(|(at, eq, count)| Op::EqGet { at, eq, count }),
     ];
     prop::collection::vec(op, 1..90)
+}
+
+/// Strategy for a list of operations of which most go the same few ways at once, from one process to the other, whose lists and
+/// descriptors change meanwhile.
+pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
+    let md = || {
+        (md_draw(), prop::bool::weighted(0.8)).prop_map(|(mut md, quiet)| {
+            if quiet {
+                md.options |= EVENT_START_DISABLE;
+                md.options &= !EVENT_END_DISABLE;
+                md.threshold = -1;
+            }
+            md
+        })
+    };
+    let attach = (0..2_u64, 0..2_u64, any::<(bool, bool)>()).prop_map(|(bits, ignore, (unlink, before))| {
+        Op::Attach { at: 1, pt: 0, id: 0, bits, ignore, unlink, before, base: None }
+    });
+    let at_once = (any::<bool>(), 0..9_usize, 0..2_u64, 0..12_usize, 1..4_usize).prop_map(
+        |(get, length, bits, offset, times)| Op::AtOnce {
+            at: 0,
+            to: 1,
+            get,
+            length,
+            pt: 0,
+            bits,
+            offset,
+            times,
+        },
+    );
+    let op = prop_oneof![
+        2 => attach,
+        4 => (0..9_usize, md()).prop_map(|(me, md)| Op::MdAttach { at: 1, me, md }),
+        1 => (0..9_usize).prop_map(|me| Op::MeUnlink { at: 1, me }),
+        2 => (0..9_usize).prop_map(|md| Op::MdUnlink { at: 1, md }),
+        2 => (0..9_usize, prop::option::weighted(0.9, md()), prop::option::of(0..QUEUES))
+            .prop_map(|(md, new, test)| Op::MdUpdate { at: 1, md, new, test }),
+        16 => at_once,
+        2 => (0..QUEUES, 0..20_usize).prop_map(|(eq, count)| Op::EqGet { at: 1, eq, count }),
+    ];
+    prop::collection::vec(op, 1..120)
 }
 
 /// What the library calls what the model counts.
@@ -376,6 +447,7 @@ impl Driver<'_> {
                     hdr,
                     source: Some(md),
                     sink: None,
+                    plain: None,
                 };
                 let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
                 let (local_offset, length) = (local_offset as u64, length as u64);
@@ -400,6 +472,7 @@ impl Driver<'_> {
                     hdr: 0,
                     source: None,
                     sink: Some(md),
+                    plain: None,
                 };
                 let (node, md) = (&self.rig.nodes()[at], self.names[at].mds[md].0);
                 let result = node.get_region(md, local_offset as u64, length as u64, self.to(&message));
@@ -429,11 +502,58 @@ impl Driver<'_> {
                     hdr,
                     source: Some(put),
                     sink: Some(get),
+                    plain: None,
                 };
                 let (into, from) = (self.names[at].mds[get].0, self.names[at].mds[put].0);
                 let result = self.rig.nodes()[at].get_put(into, from, self.to(&message), hdr);
                 prop_assert_eq!(result, Ok(()));
                 self.model.run(&message);
+            }
+            Op::AtOnce { at, to, get, length, pt, bits, offset, times } => {
+                let (at, to) = (self.at(at), self.at(to));
+                for _ in 0..times {
+                    self.make_room()?;
+                    self.fresh += 1;
+                    let mut plain = pattern(self.fresh, length);
+                    let message = Message {
+                        kind: if get { model::Kind::Get } else { model::Kind::Put { ack: false } },
+                        from: at,
+                        to,
+                        pt,
+                        bits,
+                        remote_offset: offset,
+                        local_offset: 0,
+                        length,
+                        hdr: if get { 0 } else { self.fresh },
+                        source: None,
+                        sink: None,
+                        plain: (!get).then(|| plain.clone()),
+                    };
+                    let ni = self.rig.nodes()[at].interface().expect("all nodes are here");
+                    let To { id, pt, ac, bits, offset } = self.to(&message);
+                    // SAFETY: an array of so many bytes.
+                    let result = unsafe {
+                        if get {
+                            let into = plain.as_mut_ptr();
+                            ni.get_at_once(into, length as u64, id, pt, ac, bits, offset)
+                        } else {
+                            // Pieces of any length, none included.
+                            let (first, rest) = plain.split_at_mut(length / 3);
+                            let pieces = [first, &mut [], rest].map(|piece| portals3::MdIovec {
+                                base: piece.as_mut_ptr().cast(),
+                                len: piece.len() as u64,
+                            });
+                            ni.put_at_once(pieces, id, pt, ac, bits, offset, message.hdr)
+                        }
+                    };
+                    // What would be dropped is not done, nor what no mapping reaches.
+                    let mapped = self.rig.kind == crate::rig::Kind::ShmOneProcess && at != to;
+                    prop_assert_eq!(result, Ok(mapped && !self.model.drops(&message)));
+                    if result == Ok(true) {
+                        let answer = self.model.run(&message);
+                        prop_assert!(!get || plain.starts_with(&answer), "other bytes were got");
+                    }
+                }
             }
             Op::EqGet { at, eq, count } => {
                 let at = self.at(at);

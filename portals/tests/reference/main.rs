@@ -14,16 +14,21 @@ mod model;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use driver::{Op, ops, play};
+use driver::{Op, ops, ops_at_once, play};
 use rig::Kind;
 use rig::watchdog::Watchdog;
 
 /// Checks `cases` lists of operations, or as many as `PROPTEST_CASES` says.
 fn check(kind: Kind, cases: u32) {
+    check_those(kind, cases, ops());
+}
+
+/// The same of these.
+fn check_those(kind: Kind, cases: u32, ops: impl Strategy<Value = Vec<Op>>) {
     let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
     let _watchdog = Watchdog::new(format!("random operations on {kind:?}"), 300 + u64::from(cases));
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
-    let strategy = (any::<u64>(), ops());
+    let strategy = (any::<u64>(), ops);
     let run = |(seed, ops): (u64, Vec<Op>)| play(&kind.rig_seeded(seed), &ops);
     if let Err(failure) = TestRunner::new(config).run(&strategy, run) {
         panic!("{kind:?}: {failure}");
@@ -38,6 +43,11 @@ fn random_operations_on_a_loopback_do_what_the_model_does() {
 #[test]
 fn random_operations_on_shared_memory_do_what_the_model_does() {
     check(Kind::ShmOneProcess, 100);
+}
+
+#[test]
+fn random_operations_at_once_do_what_the_model_does() {
+    check_those(Kind::ShmOneProcess, 300, ops_at_once());
 }
 
 #[test]

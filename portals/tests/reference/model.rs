@@ -108,6 +108,8 @@ pub(crate) struct Message {
     pub(crate) local_offset: usize,
     pub(crate) length: usize,
     pub(crate) hdr: u64,
+    /// Bytes that come from no descriptor.
+    pub(crate) plain: Option<Vec<u8>>,
     /// Descriptor that the bytes come from (put, get-put).
     pub(crate) source: Option<usize>,
     /// Descriptor that the reply goes to (get, get-put).
@@ -229,14 +231,20 @@ impl Model {
         }
     }
 
-    /// Does one operation from beginning to end.
-    pub(crate) fn run(&mut self, message: &Message) {
+    /// Whether a message would be dropped.
+    pub(crate) fn drops(&self, message: &Message) -> bool {
+        self.choose(message).is_none()
+    }
+
+    /// Does one operation from beginning to end. Tells the bytes that were where it went.
+    pub(crate) fn run(&mut self, message: &Message) -> Vec<u8> {
         self.operations += 1;
         let chosen = self.choose(message);
-        let sent = message.source.map(|md| {
+        let of_source = message.source.map(|md| {
             let md = self.processes[message.from].mds[md].as_ref().expect("a source");
             md.bytes[message.local_offset..message.local_offset + message.length].to_vec()
         });
+        let sent = message.plain.clone().or(of_source);
         let mut answer = Vec::new();
         let mut acknowledge = false;
         let blank = Due {
@@ -305,5 +313,6 @@ impl Model {
                 _ => unreachable!("the driver gets into active descriptors only"),
             }
         }
+        answer
     }
 }

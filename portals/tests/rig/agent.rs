@@ -6,10 +6,10 @@ use std::sync::Mutex;
 
 use portals3::{
     AcIndex, AckReq, EqHandle, Error, Event, EventKind, Fetched, HdrData, InsPos, Interface, Jid, Limits,
-    MatchBits, Md, MdHandle, MeHandle, ProcessId, PtIndex, Size, StatusRegister, Uid, Unlink,
+    MatchBits, Md, MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister, Uid, Unlink,
 };
 
-use super::To;
+use super::{Buffer, To};
 
 /// Most queues that one `PtlEQPoll` of a test names.
 pub const MAX_POLL: usize = 4;
@@ -124,6 +124,8 @@ pub enum Call {
     },
     PutMany {
         md: MdHandle,
+        /// The bytes of the descriptor, to be put at once where that is possible.
+        at_once: Option<Buffer>,
         ack: AckReq,
         to: To,
         hdr: HdrData,
@@ -136,6 +138,7 @@ pub enum Call {
     },
     GetMany {
         md: MdHandle,
+        at_once: Option<Buffer>,
         to: To,
         count: u64,
     },
@@ -286,15 +289,20 @@ impl Agent {
             Call::GetPut { get, put, to, hdr } => {
                 Answer::Unit(ni.get_put(get, put, to.id, to.pt, to.ac, to.bits, to.offset, hdr)?)
             }
-            Call::PutMany { md, ack, to, hdr, count } => {
-                for next in 0..count {
-                    put(ni, md, None, ack, to, hdr + next)?;
+            Call::PutMany { md, at_once, ack, to, hdr, count } => {
+                for hdr in hdr..hdr + count {
+                    let done = at_once.map_or(Ok(false), |from| put_at_once(ni, from, to, hdr))?;
+                    if !done {
+                        put(ni, md, None, ack, to, hdr)?;
+                    }
                 }
                 Answer::Number(count)
             }
-            Call::GetMany { md, to, count } => {
+            Call::GetMany { md, at_once, to, count } => {
                 for _ in 0..count {
-                    ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?;
+                    if !at_once.map_or(Ok(false), |into| get_at_once(ni, into, to))? {
+                        ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?;
+                    }
                 }
                 Answer::Number(count)
             }
@@ -334,6 +342,18 @@ fn put(
             ni.put_region(md, offset, length, ack, to.id, to.pt, to.ac, to.bits, to.offset, hdr)
         }
     }
+}
+
+fn put_at_once(ni: &Interface, from: Buffer, to: To, hdr: HdrData) -> Result<bool, Error> {
+    let piece = MdIovec { base: from.start(), len: from.len as Size };
+    // SAFETY: a buffer of this node, which lives as long as its agent.
+    unsafe { ni.put_at_once([piece], to.id, to.pt, to.ac, to.bits, to.offset, hdr) }
+}
+
+fn get_at_once(ni: &Interface, into: Buffer, to: To) -> Result<bool, Error> {
+    let (first, length) = (into.start().cast(), into.len as Size);
+    // SAFETY: as above; who reads it waits for the call.
+    unsafe { ni.get_at_once(first, length, to.id, to.pt, to.ac, to.bits, to.offset) }
 }
 
 fn swap_many(ni: &Interface, swap: Swap, first: u64, count: u64) -> Result<u64, Error> {

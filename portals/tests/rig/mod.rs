@@ -355,7 +355,7 @@ calls! {
     get_put(get: MdHandle, put: MdHandle, to: To, hdr: HdrData) -> Unit(()) = Call::GetPut { get, put, to, hdr };
     /// Many puts of one descriptor in a row, with `hdr` counting up; tells how many succeeded.
     put_many(md: MdHandle, ack: AckReq, to: To, hdr: HdrData, count: u64) -> Number(u64)
-        = Call::PutMany { md, ack, to, hdr, count };
+        = Call::PutMany { md, at_once: None, ack, to, hdr, count };
     /// Many 8-byte swaps in a row: each writes the next value from `first` into the put buffer, swaps, waits for the
     /// reply on `eq` and adds what came back to a sum, which it returns (wrapping).
     swap_many(swap: agent::Swap, first: u64, count: u64) -> Number(u64) = Call::SwapMany { swap, first, count };

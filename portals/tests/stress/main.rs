@@ -6,7 +6,7 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
-use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, OP_PUT};
+use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_PUT};
 use portals3::{
     AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Interface, Md, MdHandle, ProcessId, Unlink,
 };
@@ -17,10 +17,11 @@ use rig::{Buffer, Kind, Node, Rig, Running, To, md};
 
 const PT: u32 = 4;
 
-/// Node 0 is the owner of what is fired at; the others fire. On a loopback its own threads do.
+/// Node 0 is the owner of what is fired at; the others fire. On a loopback its own threads do. Every other sender puts at once what
+/// can be put at once.
 struct Fire<'a> {
     rig: &'a Rig,
-    sources: Vec<(&'a Node, MdHandle)>,
+    sources: Vec<(&'a Node, MdHandle, Option<Buffer>)>,
 }
 
 impl<'a> Fire<'a> {
@@ -31,7 +32,8 @@ impl<'a> Fire<'a> {
                 let node = nodes.get(1 + number % nodes.len().max(2).saturating_sub(1)).unwrap_or(&nodes[0]);
                 let value = (number as u64 + 1) << 32;
                 let buffer = node.filled(&value.to_ne_bytes());
-                (node, node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind"))
+                let md = node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+                (node, md, (number % 2 == 1).then_some(buffer))
             })
             .collect();
         Fire { rig, sources }
@@ -43,9 +45,10 @@ impl<'a> Fire<'a> {
 
     /// Starts `count` puts of every sender, whose header data count from `first` with the sender above bit 32.
     fn open(&self, first: u64, count: u64) -> Vec<Running<'a>> {
-        let start = |(number, (node, md)): (usize, &(&'a Node, MdHandle))| {
-            let hdr = (number as u64) << 32 | first;
-            node.begin(Call::PutMany { md: *md, ack: AckReq::NoAck, to: self.to(), hdr, count })
+        let start = |(number, &(node, md, at_once))| {
+            let node: &'a Node = node;
+            let (to, hdr) = (self.to(), (number as u64) << 32 | first);
+            node.begin(Call::PutMany { md, at_once, ack: AckReq::NoAck, to, hdr, count })
         };
         self.sources.iter().enumerate().map(start).collect()
     }
@@ -224,6 +227,15 @@ fn unlink_under_fire(kind: Kind) {
 }
 
 fn auto_unlink_under_fire(kind: Kind) {
+    used_up_under_fire(kind, |md, times| Md { threshold: times, ..md });
+}
+
+fn full_under_fire(kind: Kind) {
+    used_up_under_fire(kind, |md, _| Md { max_size: 8, options: md.options | MAX_SIZE, ..md });
+}
+
+/// Descriptors of room for seven puts, which `bounded` makes unlink themselves after so many.
+fn used_up_under_fire(kind: Kind, bounded: fn(Md, i32) -> Md) {
     let _watchdog = watch("auto-unlink under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
@@ -234,7 +246,7 @@ fn auto_unlink_under_fire(kind: Kind) {
     let attach = || {
         let me =
             node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After).expect("PtlMEAttach");
-        let wanted = Md { threshold, ..md(buffer, OP_PUT | EVENT_START_DISABLE, eq) };
+        let wanted = bounded(md(buffer, OP_PUT | EVENT_START_DISABLE, eq), threshold);
         node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach")
     };
     // A few at once, each used up and replaced; the number in use is as its UNLINK events say.
@@ -357,5 +369,6 @@ instantiate! {
     overflow_under_fire_is_always_told
     unlink_under_fire
     auto_unlink_under_fire
+    full_under_fire
     update_under_fire
 }
