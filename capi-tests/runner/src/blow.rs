@@ -41,6 +41,8 @@ pub(crate) struct Striker {
     then: Option<(Duration, Step)>,
     /// The process that was hit.
     pub(crate) hit: String,
+    /// Whether it belongs to a launcher of others.
+    pub(crate) hit_theirs: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -71,7 +73,13 @@ impl Striker {
             Deed::HangUp | Deed::Interrupts(_) => Some(give_terminal(command)?),
             _ => None,
         };
-        Ok(Striker { blow, terminal, then: Some((blow.after, Step::Strike)), hit: String::new() })
+        Ok(Striker {
+            blow,
+            terminal,
+            then: Some((blow.after, Step::Strike)),
+            hit: String::new(),
+            hit_theirs: false,
+        })
     }
 
     /// Does what is due; true if this was the blow. `processes` are those of the job, the launcher among them.
@@ -119,6 +127,7 @@ impl Striker {
         }
         if let Some((pid, name)) = victim {
             self.hit = format!("process {pid} ({name})");
+            self.hit_theirs = is_theirs(name);
         }
         match (self.blow.deed, victim) {
             (Deed::Signal(signal, _), Some(&(pid, _))) => send(pid, signal),

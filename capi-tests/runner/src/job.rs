@@ -211,8 +211,10 @@ pub struct Ended {
     /// How long it lived on after [`Job::kill`] had struck, or the process of [`Job::death`] had died; after
     /// [`Job::blow`], until the last of its processes was gone.
     pub after_kill: Option<Duration>,
-    /// The process that [`Job::blow`] hit.
+    /// The process that [`Job::blow`] hit, and whether it belongs to a launcher of others.
     pub hit: String,
+    /// See there.
+    pub hit_theirs: bool,
     /// What its processes told when they left, if they were asked to.
     pub farewells: Farewells,
     /// The watchdog found no process of ours, but the launcher of others still there; how long after the blow the last of ours was
@@ -484,7 +486,7 @@ impl Job {
         for file in temporary.filter(|f| !f.file_name().to_string_lossy().starts_with("ompi.")) {
             left.push(format!("file {} in the temporary directory", file.file_name().to_string_lossy()));
         }
-        let hit = striker.map(|s| s.hit).unwrap_or_default();
+        let (hit, hit_theirs) = striker.map(|s| (s.hit, s.hit_theirs)).unwrap_or_default();
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
         let counters = counters(&self.dir.join("counters"));
         let mut files: Vec<(String, String)> = fs::read_dir(self.dir.join("work"))
@@ -500,6 +502,7 @@ impl Job {
             time,
             after_kill,
             hit,
+            hit_theirs,
             launcher_hangs,
             farewells,
             left,

@@ -207,7 +207,11 @@ impl Run {
             return if ended.code == Some(0) { (Outcome::Right, none()) } else { (Outcome::Wrong, none()) };
         }
         // What a launcher of others returns when it is interrupted itself is its own business.
-        let told = self.launcher.is_foreign() && !matches!(self.blow.deed, Deed::Signal(..));
+        let told = self.launcher.is_foreign()
+            && match self.blow.deed {
+                Deed::Signal(signal, _) => ended.hit_theirs && matches!(signal, libc::SIGINT | libc::SIGTERM),
+                _ => true,
+            };
         if ended.code == Some(0) && !told {
             return if passed { (Outcome::Missed, none()) } else { (Outcome::Wrong, "success".into()) };
         }
