@@ -34,12 +34,14 @@ fn too_many_args(function: &str, n: c_int) -> ! {
     )
 }
 
-/// Ends the job unless `n` bytes at `dest` lie in the segment of `node`.
+/// Ends the job unless `n` bytes at `dest` lie in the segment of `node`; where they are mapped here, null if they are not.
 #[inline]
-fn check_dest(c: Ctx, function: &str, node: Node, dest: *mut c_void, n: usize) {
+fn check_dest(c: Ctx, function: &str, node: Node, dest: *mut c_void, n: usize) -> *mut u8 {
     let s = &c.job.segments()[node];
-    if n != 0 && s.offset(dest.cast(), n).is_none() {
-        super::outside_segment(function, c, node, dest, n);
+    match s.offset(dest.cast(), n) {
+        Some(offset) if !s.local.is_null() => s.local.wrapping_add(offset),
+        None if n != 0 => super::outside_segment(function, c, node, dest, n),
+        _ => core::ptr::null_mut(),
     }
 }
 
@@ -92,6 +94,7 @@ fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> 
         src: core::ptr::null(),
         nbytes: 0,
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: there is no payload.
@@ -126,6 +129,7 @@ unsafe fn request_medium(
         src: src.cast(),
         nbytes: n,
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: the caller's promise.
@@ -156,7 +160,7 @@ unsafe fn request_long(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongRequest");
     }
-    check_dest(c, function, node, dest, n);
+    let near = check_dest(c, function, node, dest, n);
     let m = Outgoing {
         category: Category::Long,
         handler,
@@ -164,6 +168,7 @@ unsafe fn request_long(
         src: src.cast(),
         nbytes: n,
         dest: dest.cast(),
+        near,
         source_stays,
     };
     // SAFETY: the caller's promise; `check_dest` has seen to the destination.
@@ -183,6 +188,7 @@ fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[A
         src: core::ptr::null(),
         nbytes: 0,
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: there is no payload.
@@ -216,6 +222,7 @@ unsafe fn reply_medium(
         src: src.cast(),
         nbytes: n,
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: the caller's promise.
@@ -243,9 +250,8 @@ unsafe fn reply_long(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongReply");
     }
-    if let Some(t) = c.token(token) {
-        check_dest(c, function, t.source, dest, n);
-    }
+    let to = c.token(token);
+    let near = to.map_or(core::ptr::null_mut(), |t| check_dest(c, function, t.source, dest, n));
     let m = Outgoing {
         category: Category::Long,
         handler,
@@ -253,6 +259,7 @@ unsafe fn reply_long(
         src: src.cast(),
         nbytes: n,
         dest: dest.cast(),
+        near,
         source_stays: false,
     };
     // SAFETY: the caller's promise; `check_dest` has seen to the destination.

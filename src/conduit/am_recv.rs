@@ -415,6 +415,7 @@ const NOTHING: Outgoing<'static> = Outgoing {
     src: core::ptr::null(),
     nbytes: 0,
     dest: core::ptr::null_mut(),
+    near: core::ptr::null_mut(),
     source_stays: true,
 };
 

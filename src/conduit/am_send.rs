@@ -71,15 +71,24 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// How a message travels, its payload being on its way, and the bytes of its header message. Where a put is complete when its
-    /// call returns, the payload of a Long is put to its place at once, if that is less work than copying it twice.
+    /// call returns, the payload of a Long is put to its place at once, if that is less work than copying it twice: between processes
+    /// that map each other's segments by a plain copy, as any put is.
     ///
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(always)]
     unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> (Form, usize) {
         if m.category == Category::Long && (PLACED..1 << 24).contains(&m.nbytes) {
-            // SAFETY: as the caller vouches.
-            if unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) } {
+            let placed = if !m.near.is_null() && self.config.at_once {
+                // SAFETY: as the caller vouches, the source is readable, and the destination lies in a segment. The message that
+                // tells of the bytes is published after them.
+                unsafe { core::ptr::copy(m.src, m.near, m.nbytes) };
+                true
+            } else {
+                // SAFETY: as the caller vouches.
+                unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
+            };
+            if placed {
                 return (Form::Placed, args_bytes(m.args.len()) + ADDRESS);
             }
         }

@@ -123,6 +123,8 @@ pub struct Outgoing<'a> {
     pub nbytes: usize,
     /// Long: address in the target's segment (checked by the caller).
     pub dest: *mut u8,
+    /// Long: the same address as mapped here; null if it is not, or plain memory operations must not be used.
+    pub near: *mut u8,
     /// Long: the source need not be reusable when the call returns (`LongAsync`).
     pub source_stays: bool,
 }

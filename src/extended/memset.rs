@@ -62,6 +62,7 @@ fn short(handler: u8, args: &[i32]) -> Outgoing<'_> {
         src: core::ptr::null(),
         nbytes: 0,
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: false,
     }
 }

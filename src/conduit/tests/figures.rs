@@ -78,6 +78,7 @@ fn longs_up_to_the_limit_are_one_message() {
             src: world.ranks[0].segment,
             nbytes,
             dest: world.ranks[1].segment,
+            near: core::ptr::null_mut(),
             source_stays: true,
         };
         // SAFETY: the source is a segment, which is never freed.

@@ -28,6 +28,7 @@ fn long<P: Portals>(world: &World<P>, node: u32, src: *const u8) -> Outgoing<'_>
         src,
         nbytes: BYTES,
         dest: world.ranks[node as usize].segment,
+        near: core::ptr::null_mut(),
         source_stays: true,
     }
 }

@@ -22,6 +22,7 @@ fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<
         src: core::ptr::null(),
         nbytes: 0,
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: true,
     };
     // SAFETY: no payload.
@@ -98,6 +99,7 @@ fn latency() {
                             src: core::ptr::null(),
                             nbytes: 0,
                             dest: core::ptr::null_mut(),
+                            near: core::ptr::null_mut(),
                             source_stays: true,
                         };
                         expected += 1;

@@ -17,6 +17,7 @@ pub(super) unsafe fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: 
         src: payload.as_ptr(),
         nbytes: payload.len(),
         dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: a live payload.
@@ -161,6 +162,7 @@ fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dic
         src,
         nbytes,
         dest: long_place(up.world, node, up.rank, up.thread, turn, false),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: the payload is alive, the destination ours.
@@ -213,6 +215,7 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
         src: src.as_ptr(),
         nbytes,
         dest: long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true),
+        near: core::ptr::null_mut(),
         source_stays: false,
     };
     // SAFETY: the payload is alive, the destination free until its requester sends SLOTS more.

@@ -193,6 +193,7 @@ impl Net for Messenger<'_> {
             src: core::ptr::null(),
             nbytes: 0,
             dest: core::ptr::null_mut(),
+            near: core::ptr::null_mut(),
             source_stays: false,
         };
         // SAFETY: a Short has no payload.

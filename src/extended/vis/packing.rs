@@ -68,7 +68,16 @@ fn gets(ctx: Ctx) -> &'static Gets {
 }
 
 fn message(category: Category, handler: u8, args: &[i32], src: *const u8, nbytes: usize) -> Outgoing<'_> {
-    Outgoing { category, handler, args, src, nbytes, dest: core::ptr::null_mut(), source_stays: false }
+    Outgoing {
+        category,
+        handler,
+        args,
+        src,
+        nbytes,
+        dest: core::ptr::null_mut(),
+        near: core::ptr::null_mut(),
+        source_stays: false,
+    }
 }
 
 /// Packs the pieces of a put.
