@@ -154,7 +154,9 @@ fn ends_early(launcher: Launcher) {
             let mark = new_mark();
             let mut c = foreign(launcher, 3);
             c.args(["sh", "-c", &script]).arg(probe()).env("PROBE_MARK", &mark);
-            let o = spawn(c, mark, format!("{launcher:?} {one}")).finish();
+            let mut job = spawn(c, mark, format!("{launcher:?} {one}"));
+            job.hasty = true;
+            let o = job.finish();
             assert_ne!(o.code, 0, "{o:#?}");
             assert_eq!(o.left, [0u32; 0], "{o:#?}");
             o.never_says("rank 0 runs");
@@ -174,7 +176,8 @@ fn ends_while_joining(launcher: Launcher) {
             let mark = new_mark();
             let mut c = foreign(launcher, 6);
             c.arg(probe()).args(["nobody", "-", "barrier"]).env("PROBE_MARK", &mark);
-            let job = spawn(c, mark.clone(), format!("{launcher:?} joining {victim}"));
+            let mut job = spawn(c, mark.clone(), format!("{launcher:?} joining {victim}"));
+            job.hasty = true;
             let deadline = Instant::now() + SOON * 30;
             let supervised = |all: &[u32]| all.iter().any(|&pid| process::name_of(pid) == "gasnet-job");
             let mut all = Vec::new();

@@ -60,6 +60,8 @@ pub struct Job {
     pub mark: String,
     began: Instant,
     what: String,
+    /// Whether its launcher may end a little before its last processes, as srun does where it ends a step by force.
+    pub hasty: bool,
 }
 
 /// A job that has ended.
@@ -110,7 +112,7 @@ pub fn spawn(mut c: Command, mark: String, what: String) -> Job {
     let began = Instant::now();
     let child =
         c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starting a job");
-    Job { child, mark, began, what }
+    Job { child, mark, began, what, hasty: false }
 }
 
 /// Processes, zombies aside, that carry this mark in their environment.
@@ -179,7 +181,7 @@ impl Job {
         // The kernel needs a moment to take away what was killed together with its supervisor.
         let mut left = marked(&self.mark);
         for _ in 0..100 {
-            if left.is_empty() || status.signal().is_none() {
+            if left.is_empty() || (status.signal().is_none() && !self.hasty) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(20));
