@@ -242,10 +242,13 @@ impl Interface {
         ac_version: u64,
         found: &Found<'_>,
     ) {
+        if header.initiator != self.index {
+            return;
+        }
         let &Found { md, traits, length, max_size, pt, version, .. } = found;
         let prepared = self.prepare(peer, header, ac, found).unwrap_or(Prepared::NOT);
         // What was read belongs together.
-        if header.initiator == self.index && pt_unchanged(pt, version) {
+        if pt_unchanged(pt, version) {
             peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(&Way {
                 key: shortcut::key(header.kind, header.pt_index, header.ac_index),
                 care,

@@ -87,16 +87,7 @@ fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> 
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
-    let m = Outgoing {
-        category: Category::Short,
-        handler,
-        args,
-        src: core::ptr::null(),
-        nbytes: 0,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
-    };
+    let m = Outgoing::short(handler, args);
     // SAFETY: there is no payload.
     unsafe { c.request(function, node, &m) };
     OK
@@ -122,16 +113,7 @@ unsafe fn request_medium(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
     }
-    let m = Outgoing {
-        category: Category::Medium,
-        handler,
-        args,
-        src: src.cast(),
-        nbytes: n,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
-    };
+    let m = Outgoing::medium(handler, args, src.cast(), n);
     // SAFETY: the caller's promise.
     unsafe { c.request(function, node, &m) };
     OK
@@ -181,16 +163,7 @@ fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[A
     watch!(A "gasnet_AMReplyShort", message(asker(function, token), handler, core::ptr::null(), 0, args), reply_short(function, token, handler, args));
     let c = ctx(function);
     check_handler(function, handler);
-    let m = Outgoing {
-        category: Category::Short,
-        handler,
-        args,
-        src: core::ptr::null(),
-        nbytes: 0,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
-    };
+    let m = Outgoing::short(handler, args);
     // SAFETY: there is no payload.
     unsafe { c.reply(function, token, &m) };
     OK
@@ -215,16 +188,7 @@ unsafe fn reply_medium(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
     }
-    let m = Outgoing {
-        category: Category::Medium,
-        handler,
-        args,
-        src: src.cast(),
-        nbytes: n,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
-    };
+    let m = Outgoing::medium(handler, args, src.cast(), n);
     // SAFETY: the caller's promise.
     unsafe { c.reply(function, token, &m) };
     OK

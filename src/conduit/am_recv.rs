@@ -10,7 +10,7 @@ use super::match_bits::{Am, Form};
 use super::portals::{Event, EventKind, Next, Portals};
 use super::sync::Guard;
 use super::user::Descriptor;
-use super::{Category, Conduit, MAX_ARGS, Message, Outgoing, ReplyToken, Upcall};
+use super::{Conduit, MAX_ARGS, Message, Outgoing, ReplyToken, Upcall};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -408,16 +408,7 @@ impl<P: Portals> Conduit<P> {
 }
 
 /// The reply of a handler that sent none.
-const NOTHING: Outgoing<'static> = Outgoing {
-    category: Category::Short,
-    handler: 0,
-    args: &[],
-    src: core::ptr::null(),
-    nbytes: 0,
-    dest: core::ptr::null_mut(),
-    near: core::ptr::null_mut(),
-    source_stays: true,
-};
+const NOTHING: Outgoing<'static> = Outgoing { source_stays: true, ..Outgoing::short(0, &[]) };
 
 /// Copies a message out of its buffer.
 ///

@@ -129,6 +129,29 @@ pub struct Outgoing<'a> {
     pub source_stays: bool,
 }
 
+impl<'a> Outgoing<'a> {
+    /// A Short.
+    #[inline(always)]
+    pub const fn short(handler: u8, args: &'a [i32]) -> Outgoing<'a> {
+        Outgoing { category: Category::Short, ..Outgoing::medium(handler, args, core::ptr::null(), 0) }
+    }
+
+    /// A Medium.
+    #[inline(always)]
+    pub const fn medium(handler: u8, args: &'a [i32], src: *const u8, nbytes: usize) -> Outgoing<'a> {
+        Outgoing {
+            category: Category::Medium,
+            handler,
+            args,
+            src,
+            nbytes,
+            dest: core::ptr::null_mut(),
+            near: core::ptr::null_mut(),
+            source_stays: false,
+        }
+    }
+}
+
 /// What a sender waits for, in the words of a report.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {

@@ -131,9 +131,8 @@ pub fn attach(
     let word = |b: &[u8], i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
     let longest = boot.exchange(&len.to_ne_bytes()).iter().map(|b| word(b, 0)).max().unwrap_or(0);
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
-    let stride =
-        (longest as usize).next_multiple_of(if huge { memory::HUGE_PAGE } else { memory::page_size() });
-    let stride = stride.max(memory::page_size());
+    let page = if huge { memory::HUGE_PAGE } else { memory::page_size() };
+    let stride = (longest as usize).max(1).next_multiple_of(page);
     let bytes = host.local_size as usize * stride;
     memory::set_len(host.segments.as_fd(), bytes as u64)?;
     let file = host.segments.as_fd();

@@ -15,7 +15,7 @@ use super::doing::What;
 use super::job::Job;
 use super::threads::{self, Ctx};
 use crate::{fault, os, report};
-use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 /// A condition is looked at again at least this often, even if nothing arrives.
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
@@ -205,6 +205,18 @@ impl Ctx {
                 round = round.saturating_add(1);
             }
         }
+    }
+
+    /// This process has written one of the words that others wait for: wakes those who sleep if that was the last (`complete`). The fence makes
+    /// sure that of two who come at once, at least one sees it (store, fence, load on both sides). True if it was.
+    #[inline]
+    pub fn wrote_words(self, complete: impl FnOnce() -> bool) -> bool {
+        fence(Ordering::SeqCst);
+        let complete = complete();
+        if let (true, Some(extension)) = (complete, self.job.conduit.extension()) {
+            extension.ring_peers();
+        }
+        complete
     }
 
     /// As [`Ctx::wait_until`], for words that others write and no message brings: looks at them for a while before the first poll. Not

@@ -6,7 +6,7 @@
 
 use super::rma::Remote;
 use super::{MEMSET_REPLY, MEMSET_REQUEST};
-use crate::conduit::{Category, Message, OpId, Outgoing};
+use crate::conduit::{Message, OpId, Outgoing};
 use crate::core::am::Token;
 use crate::core::ops::{Handle, Implicit};
 use crate::core::{Ctx, Job};
@@ -50,20 +50,7 @@ fn by_messages(ctx: Ctx, function: &str, dst: Remote, value: u8, op: OpId) {
         let n = PIECE.min(dst.n - offset);
         let args = [(addr >> 32) as i32, addr as i32, n as i32, i32::from(value), op.0 as i32];
         // SAFETY: a Short has no payload.
-        unsafe { ctx.request(function, dst.node, &short(MEMSET_REQUEST, &args)) };
-    }
-}
-
-fn short(handler: u8, args: &[i32]) -> Outgoing<'_> {
-    Outgoing {
-        category: Category::Short,
-        handler,
-        args,
-        src: core::ptr::null(),
-        nbytes: 0,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
+        unsafe { ctx.request(function, dst.node, &Outgoing::short(MEMSET_REQUEST, &args)) };
     }
 }
 
@@ -77,7 +64,9 @@ pub(super) fn on_request(ctx: Ctx, token: &Token, m: &Message<'_>) {
     // SAFETY: the range was just checked to lie in our own segment.
     unsafe { mine.add(offset).write_bytes(value as u8, n) };
     // SAFETY: a Short has no payload.
-    unsafe { ctx.reply("gasnet_memset", core::ptr::from_ref(token).cast(), &short(MEMSET_REPLY, &[op])) };
+    unsafe {
+        ctx.reply("gasnet_memset", core::ptr::from_ref(token).cast(), &Outgoing::short(MEMSET_REPLY, &[op]))
+    };
 }
 
 /// The handler of the answer, at the initiator.

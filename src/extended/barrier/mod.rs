@@ -10,12 +10,12 @@ mod shared;
 mod value;
 
 use super::{BARRIER_ARRIVAL, Extended, coll};
-use crate::conduit::{Category, Message, Outgoing};
+use crate::conduit::{Message, Outgoing};
 use crate::core::am::Token;
 use crate::core::{Ctx, Error, Job, Result};
 use crate::{fault, report};
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use messages::{Arrival, Dissemination, Net};
 pub(super) use shared::BYTES as SHARED_BYTES;
 use shared::Board;
@@ -115,14 +115,7 @@ impl Barrier {
             match &self.way {
                 Way::Shared(board) => {
                     board.notify(epoch, value);
-                    // Whoever comes last wakes those who sleep. The fence makes sure that of two who come at once, at least
-                    // one sees that all have arrived (store, fence, load on both sides).
-                    fence(Ordering::SeqCst);
-                    if board.arrived(epoch).is_some() {
-                        if let Some(extension) = ctx.job.conduit.extension() {
-                            extension.ring_peers();
-                        }
-                    }
+                    ctx.wrote_words(|| board.arrived(epoch).is_some());
                 }
                 Way::Messages(d) => d.notify(epoch, value, self.messenger(ctx, function)),
             }
@@ -186,18 +179,9 @@ impl Net for Messenger<'_> {
     fn send(&self, to: u32, arrival: Arrival) {
         let [epoch, round, kind, name] = arrival.to_args();
         let (to, id) = self.team.map_or((to, 0), |t| (t.members[to as usize], t.id));
-        let m = Outgoing {
-            category: Category::Short,
-            handler: BARRIER_ARRIVAL,
-            args: &[epoch, round, kind, name, id as i32],
-            src: core::ptr::null(),
-            nbytes: 0,
-            dest: core::ptr::null_mut(),
-            near: core::ptr::null_mut(),
-            source_stays: false,
-        };
+        let args = [epoch, round, kind, name, id as i32];
         // SAFETY: a Short has no payload.
-        unsafe { self.ctx.request(self.function, to, &m) };
+        unsafe { self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args)) };
     }
 
     fn want_progress(&self, wanted: bool) {

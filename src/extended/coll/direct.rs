@@ -15,7 +15,7 @@ use crate::extended::barrier;
 use crate::report;
 use alloc::boxed::Box;
 use core::ptr;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Jobs up to this size: everybody reads the lines of all others.
 const MOST: usize = 8;
@@ -107,15 +107,9 @@ impl Direct {
         // Acquire pairs with the Release below: what the others wrote, or have read, before they came.
         let arrived = || self.posts.iter().all(|post| word(post).load(Ordering::Acquire) == number);
         word(self.posts[self.me]).store(number, Ordering::Release);
-        // As in `Barrier::enter`: of two who come at once, at least one sees that all are here, and wakes those who sleep.
-        fence(Ordering::SeqCst);
-        if arrived() {
-            if let Some(extension) = ctx.job.conduit.extension() {
-                extension.ring_peers();
-            }
-            return;
+        if !ctx.wrote_words(arrived) {
+            ctx.wait_for_words(&"a collective", arrived);
         }
-        ctx.wait_for_words(&"a collective", arrived);
     }
 }
 

@@ -340,16 +340,7 @@ impl Op {
                 return;
             }
         }
-        let m = Outgoing {
-            category,
-            handler,
-            args,
-            src,
-            nbytes,
-            dest,
-            near: core::ptr::null_mut(),
-            source_stays: false,
-        };
+        let m = Outgoing { category, dest, ..Outgoing::medium(handler, args, src, nbytes) };
         // SAFETY: the payload is memory that the client lends, or scratch memory of the plan.
         unsafe { ctx.request(self.function, node, &m) };
     }

@@ -7,7 +7,7 @@
 
 use super::pieces::{Piece, Row, Rows, Run};
 use super::{Issue, copy};
-use crate::conduit::{CHUNK, Category, Message, OpId, Outgoing};
+use crate::conduit::{CHUNK, Message, OpId, Outgoing};
 use crate::core::Ctx;
 use crate::core::am::Token;
 use crate::extended::{Extended, VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST};
@@ -67,19 +67,6 @@ fn gets(ctx: Ctx) -> &'static Gets {
     &ctx.job.upper.get::<Extended>().vis.gets
 }
 
-fn message(category: Category, handler: u8, args: &[i32], src: *const u8, nbytes: usize) -> Outgoing<'_> {
-    Outgoing {
-        category,
-        handler,
-        args,
-        src,
-        nbytes,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
-    }
-}
-
 /// Packs the pieces of a put.
 pub struct PutPacker<'a> {
     issue: &'a Issue,
@@ -120,7 +107,7 @@ impl<'a> PutPacker<'a> {
         unsafe { core::ptr::copy_nonoverlapping(rows, self.data.as_mut_ptr().add(self.used), n) };
         let op = self.issue.count(1);
         let args = [op.0 as i32, self.used as i32];
-        let m = message(Category::Medium, VIS_PUT_REQUEST, &args, self.data.as_ptr(), self.used + n);
+        let m = Outgoing::medium(VIS_PUT_REQUEST, &args, self.data.as_ptr(), self.used + n);
         // SAFETY: the payload is in our buffer; a Medium is not read after the call.
         unsafe { self.issue.ctx.request(self.issue.function, self.issue.node, &m) };
         self.used = 0;
@@ -173,7 +160,7 @@ impl<'a> GetPacker<'a> {
         };
         let args = [gets(ctx).keep(get) as i32, self.bytes as i32];
         let (rows, n) = (self.remote.0.as_ptr().cast(), self.remote.bytes());
-        let m = message(Category::Medium, VIS_GET_REQUEST, &args, rows, n);
+        let m = Outgoing::medium(VIS_GET_REQUEST, &args, rows, n);
         // SAFETY: the payload is in our list; a Medium is not read after the call.
         unsafe { ctx.request(self.issue.function, node, &m) };
         self.bytes = 0;
@@ -219,7 +206,7 @@ pub fn on_put(ctx: Ctx, token: &Token, m: &Message<'_>) {
             from = from.add(n);
         }
     });
-    let reply = message(Category::Short, VIS_PUT_REPLY, core::slice::from_ref(&op), core::ptr::null(), 0);
+    let reply = Outgoing::short(VIS_PUT_REPLY, core::slice::from_ref(&op));
     // SAFETY: a Short has no payload.
     unsafe { ctx.reply("gasnet_puts", core::ptr::from_ref(token).cast(), &reply) };
 }
@@ -247,7 +234,7 @@ pub fn on_get(ctx: Ctx, token: &Token, m: &Message<'_>) {
         }
     });
     let args = [number];
-    let reply = message(Category::Medium, VIS_GET_REPLY, &args, data.as_ptr(), total);
+    let reply = Outgoing::medium(VIS_GET_REPLY, &args, data.as_ptr(), total);
     // SAFETY: the payload is on our stack; a Medium is not read after the call.
     unsafe { ctx.reply("gasnet_gets", core::ptr::from_ref(token).cast(), &reply) };
 }
