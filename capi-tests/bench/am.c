@@ -1,6 +1,6 @@
 /* am: active messages. Round trips of Short, Medium and Long by size between process 0 and the last process; floods of
  * requests whose handlers reply, the same with at most so many unanswered, and floods of requests without a reply; round
- * trips and floods between all pairs. Messages with a payload are measured warm.
+ * trips and floods between all pairs. All are measured warm.
  *
  * usage: am [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
@@ -167,8 +167,8 @@ static void way_long(size_t n, long times) {
     all_counted(times);
 }
 
-/* Everybody gets so many bytes of requests from the others, and of replies, before messages with a payload are measured: until then
- * a system may touch its buffers for the first time. */
+/* Everybody gets so many bytes of requests from the others, and of replies, before anything is measured: until then a system may
+ * touch its buffers for the first time. */
 static void warm_up(void) {
     static int warm;
     const size_t n = 512, all = (size_t)8 << 20;
@@ -197,6 +197,7 @@ static void sizes(const char *name, const char *unit, void (*run)(size_t, long),
 static void once(const char *name, const char *unit, void (*run)(size_t, long), int rate) {
     double ns;
     if (!bench_wants(name, unit)) return;
+    warm_up();
     ns = bench_alone(run, 0);
     bench_row(0, rate ? 1e9 / ns : ns / 1000);
 }
@@ -232,10 +233,14 @@ int main(int argc, char **argv) {
     once("short_one_way", "Requests/s", way_short, 1);
     sizes("medium_one_way", "Requests/s", way_medium, medium, 1);
     sizes("long_one_way", "Requests/s", way_long, longest, 1);
-    if (bench_nodes > 1 && bench_wants("pairs_trip", "Round trip (us)"))
+    if (bench_nodes > 1 && bench_wants("pairs_trip", "Round trip (us)")) {
+        warm_up();
         bench_row(0, bench_together(trip_pairs, 0) / 1000 / (double)(bench_nodes - 1));
-    if (bench_nodes > 1 && bench_wants("pairs_flood", "Requests/s"))
+    }
+    if (bench_nodes > 1 && bench_wants("pairs_flood", "Requests/s")) {
+        warm_up();
         bench_row(64, 1e9 * (double)(bench_nodes - 1) / bench_together(flood_pairs, 64));
+    }
     bench_end();
     return 0;
 }

@@ -472,7 +472,7 @@ impl Interface {
             && let Some(ring) = peer.rings.get(eq as usize)
             && ring.is(found.cell.eq_key.load(Ordering::Relaxed))
         {
-            ring.prefetch();
+            ring.prefetch(ring.slots());
         }
     }
 

@@ -106,7 +106,7 @@ impl Ring {
 
     /// The ring's slots. It must have been set up (`is`).
     #[inline(always)]
-    fn slots(&self) -> Slots<'_> {
+    pub(crate) fn slots(&self) -> Slots<'_> {
         let tagged = self.slots.load(Ordering::Relaxed);
         let size = 1u64 << (tagged.addr() & (LINE - 1));
         let first = tagged.map_addr(|address| address & !(LINE - 1)).cast_const();
@@ -121,17 +121,23 @@ impl Ring {
         says(slots.at(ticket).control.load(Ordering::Acquire), ticket, slots.size, PUBLISHED)
     }
 
-    /// Asks for the line of the next slot, which the consumer may be looking at, so that it is on its way to
-    /// us while we do other things.
+    /// Asks for the line of the next slot, to write to it, so that it is on its way to us while we do other things. A hint; nothing on
+    /// processors that do not know it.
     #[inline(always)]
-    pub(crate) fn prefetch(&self) {
+    pub(crate) fn prefetch(&self, slots: Slots<'_>) {
+        let slot = &raw const *slots.at(self.memo.hint());
         #[cfg(target_arch = "x86_64")]
-        {
-            use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-            let slot = &raw const *self.slots().at(self.memo.hint());
-            // SAFETY: a hint, for any address whatever.
-            unsafe { _mm_prefetch::<_MM_HINT_ET0>(slot.cast()) };
+        // SAFETY: a hint touches no memory. The intrinsic would be a plain prefetch where the target may lack this one.
+        unsafe {
+            core::arch::asm!("prefetchw [{}]", in(reg) slot, options(nostack, preserves_flags, readonly));
         }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a hint touches no memory.
+        unsafe {
+            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) slot, options(nostack, preserves_flags, readonly));
+        }
+        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        let _ = slot;
     }
 
     /// Posts an event: its ticket, or `None` if there was no room.
@@ -408,7 +414,19 @@ impl Interface {
     pub unsafe fn eqs_are_quiet<const N: usize>(&self, watches: [EqWatch; N]) -> bool {
         // SAFETY: records live as long as the interface.
         let quiet = |watch: EqWatch| unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none();
-        watches.into_iter().all(quiet)
+        let quiet = watches.into_iter().all(quiet);
+        if quiet {
+            self.looked_in_vain();
+        }
+        quiet
+    }
+
+    /// Nothing is in our queues: what we send next stands for itself.
+    #[inline(always)]
+    fn looked_in_vain(&self) {
+        if self.in_a_row.load(Ordering::Relaxed) {
+            self.in_a_row.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Whether there is such a queue.
@@ -588,6 +606,9 @@ impl Interface {
         self.progress();
         let record = |taken: &Taken| self.mds.get((taken.md().0 & 0xffff) as usize);
         let taken = self.take(index, |taken| read(taken, record(taken)));
+        if taken.is_none() {
+            self.looked_in_vain();
+        }
         Ok(taken.map(|(taken, read)| (index, taken, read)))
     }
 

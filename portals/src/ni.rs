@@ -120,6 +120,8 @@ pub struct Interface {
     pub(crate) framed_before: AtomicBool,
     /// Even messages to ourselves need no frames.
     own_mapped: bool,
+    /// We have posted an event to a peer, and no look at our queues has been in vain since. A hint.
+    pub(crate) in_a_row: AtomicBool,
     pub(crate) own: Peer,
     pub(crate) mds: Zeroed<MdRecord>,
     pub(crate) eqs: Box<[EqRecord]>,
@@ -210,6 +212,7 @@ impl Interface {
             jid: nal.jid(),
             single: false,
             framed_before: AtomicBool::new(false),
+            in_a_row: AtomicBool::new(false),
             own_mapped: nal.route(index) != Route::Wire,
             own: Peer::new(index, view),
             mds: Zeroed::new(limits.max_mds as usize),

@@ -96,6 +96,12 @@ impl Interface {
             let link = u64::from(THRESH_INF as u32);
             let words = [p.what, match_bits, hdr_data, length, length, offset, link];
             sequence = ring.post_words(slots, eq, self.index, words).unwrap_or(0) as Seq;
+            // Whoever posts without waiting for anything posts again. Else the line is better left to the peer, who looks at it.
+            if self.in_a_row.load(Ordering::Relaxed) {
+                ring.prefetch(slots);
+            } else {
+                self.in_a_row.store(true, Ordering::Relaxed);
+            }
         }
         fault::point("put.ended");
         if p.cursor_mask != 0 && md::give_back_counted(cell) {

@@ -1,19 +1,26 @@
-//! Where the body of the next message is expected. An idle poll asks for its lines, so that they come over while the sender
-//! is still posting the event that tells of them, not after we have read it: two trips between cores at once rather than
-//! one after the other. A wrong guess costs nothing but the asking.
+//! Asking for the lines of a message's body before they are read.
+//!
+//! Arguments, and all of a Long in one message, are read as soon as the event is: an idle poll asks for them where the next body is expected, so
+//! that they come over while the sender is still posting the event, two trips between cores at once rather than one after the other. A
+//! wrong guess costs nothing but the asking. The payload of a Medium is asked for when its event has come: earlier, its lines would come, and go back
+//! to the sender, while it is still writing them.
 
+use super::am_recv::Body;
+use super::am_send::args_bytes;
+use super::match_bits::{Am, Form};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes of a line.
 const LINE: usize = 64;
-/// Longer bodies are not asked for: the lines would come, and go back to the sender, while it is still writing them.
+/// More of a body is not asked for at once: what is read in order the processor asks for itself.
 const MOST: usize = 512;
 
 /// A guess; threads may overwrite each other's.
 #[derive(Debug)]
 pub(super) struct Ahead {
     at: AtomicPtr<u8>,
+    /// Bytes of it that will be read at once.
     bytes: AtomicUsize,
 }
 
@@ -29,25 +36,36 @@ impl Ahead {
         self.at.store(at, Ordering::Relaxed);
     }
 
-    /// A body of so many bytes has come; the next will be as long.
+    /// A message has come; the next will be like it. Asks for the lines of its payload, if a handler will read that.
     #[inline(always)]
-    pub(super) fn as_long_as(&self, bytes: usize) {
-        self.bytes.store(if bytes > MOST { 0 } else { bytes }, Ordering::Relaxed);
+    pub(super) fn has_come(&self, am: &Am, body: Body) {
+        let soon = match am.form {
+            Form::Medium => {
+                fetch_lines(body.at, body.len);
+                args_bytes(am.numargs.into())
+            }
+            _ => body.len,
+        };
+        self.bytes.store(soon, Ordering::Relaxed);
     }
 
-    /// Asks for the lines of the next body.
+    /// Asks for the lines of the next body that will be read at once.
     #[inline(always)]
     pub(super) fn fetch(&self) {
         let bytes = self.bytes.load(Ordering::Relaxed);
-        if bytes == 0 {
-            return;
+        if bytes != 0 {
+            fetch_lines(self.at.load(Ordering::Relaxed), bytes);
         }
-        let at = self.at.load(Ordering::Relaxed);
-        let mut line = 0;
-        while line < bytes {
-            fetch(at.wrapping_add(line));
-            line += LINE;
-        }
+    }
+}
+
+/// Asks for the lines of so many bytes.
+#[inline(always)]
+fn fetch_lines(at: *const u8, bytes: usize) {
+    let mut line = 0;
+    while line < bytes.min(MOST) {
+        fetch(at.wrapping_add(line));
+        line += LINE;
     }
 }
 

@@ -213,7 +213,7 @@ impl<P: Portals> Conduit<P> {
             malformed(e.match_bits, e.hdr_data);
         }
         self.request_ahead.here(body.at.wrapping_add(body.len));
-        self.request_ahead.as_long_as(body.len);
+        self.request_ahead.has_come(&am, body);
         self.credits.request_arrived(am.source, am.credit);
         (am, body)
     }
@@ -296,7 +296,10 @@ impl<P: Portals> Conduit<P> {
         if let Some(buffer) = buffer {
             self.reqrb.release(&self.portals, buffer);
         }
-        if !token.replied {
+        if !am.may_wait {
+            self.send_replies_to(am.source);
+        }
+        if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
             // SAFETY: a message without payload.
             unsafe { self.reply(up, &mut token, &NOTHING) };
         }

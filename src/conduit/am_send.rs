@@ -36,6 +36,12 @@ pub(super) const fn args_bytes(numargs: usize) -> usize {
 /// Bytes of the address that a packed or placed Long carries.
 pub(super) const ADDRESS: usize = size_of::<u64>();
 
+/// Bytes in front of the payload: the arguments, and where the payload of a Long goes.
+#[inline(always)]
+pub(super) const fn head_bytes(form: Form, numargs: usize) -> usize {
+    args_bytes(numargs) + if matches!(form, Form::Packed | Form::Placed) { ADDRESS } else { 0 }
+}
+
 impl<P: Portals> Conduit<P> {
     /// Largest Medium payload in bytes.
     pub fn max_medium(&self) -> usize {
@@ -60,7 +66,7 @@ impl<P: Portals> Conduit<P> {
             Category::Short => (Form::Short, args),
             Category::Medium => (Form::Medium, args + m.nbytes),
             Category::Long => {
-                let packed = args + ADDRESS + m.nbytes;
+                let packed = head_bytes(Form::Packed, m.args.len()) + m.nbytes;
                 if m.nbytes == 0 || (m.nbytes <= self.config.packed_limit && packed <= CHUNK) {
                     (Form::Packed, packed)
                 } else {
@@ -89,7 +95,7 @@ impl<P: Portals> Conduit<P> {
                 unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
             };
             if placed {
-                return (Form::Placed, args_bytes(m.args.len()) + ADDRESS);
+                return (Form::Placed, head_bytes(Form::Placed, m.args.len()));
             }
         }
         self.form(m)
@@ -110,7 +116,9 @@ impl<P: Portals> Conduit<P> {
         let (form, len) = unsafe { self.place(node, m) };
         match self.credits.take(node, credits_for(form, len)) {
             // SAFETY: as the caller vouches.
-            Some(taken) => unsafe { self.send_request(up, node, m, form, len, taken.byte(0)) },
+            Some(taken) => unsafe {
+                self.send_request(up, node, m, form, len, taken.byte(0), self.implicit.may_wait(taken.left()))
+            },
             // SAFETY: as above.
             None => unsafe { self.request_later(up, node, &{ *m }, form, len) },
         }
@@ -138,14 +146,15 @@ impl<P: Portals> Conduit<P> {
             self.credits.take(node, fewer).map(|taken| (Form::Unpacked, args, taken))
         });
         // SAFETY: as the caller vouches.
-        unsafe { self.send_request(up, node, m, form, len, taken.byte(short)) };
+        unsafe { self.send_request(up, node, m, form, len, taken.byte(short), false) };
     }
 
-    /// Sends a request that has its credits, which the byte tells of.
+    /// Sends a request that has its credits, which the byte tells of, and whose implicit reply may wait or not.
     ///
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(always)]
+    #[allow(clippy::too_many_arguments)]
     unsafe fn send_request<U: Upcall>(
         &self,
         up: U,
@@ -154,6 +163,7 @@ impl<P: Portals> Conduit<P> {
         form: Form,
         len: usize,
         credit: u8,
+        may_wait: bool,
     ) {
         let chunk = self.reqsb.take().unwrap_or_else(|| self.wait_chunk(up));
         let offset = chunk * CHUNK as u32;
@@ -167,6 +177,7 @@ impl<P: Portals> Conduit<P> {
         let header = Am {
             form,
             request: true,
+            may_wait,
             handler: m.handler,
             numargs: m.args.len() as u8,
             chunk: offset,
@@ -204,7 +215,7 @@ impl<P: Portals> Conduit<P> {
     /// # Safety
     /// The payload is readable.
     #[inline(always)]
-    unsafe fn send_at_once(
+    pub(super) unsafe fn send_at_once(
         &self,
         form: Form,
         m: &Outgoing<'_>,
@@ -217,10 +228,9 @@ impl<P: Portals> Conduit<P> {
             return false;
         }
         let mut words = [MaybeUninit::<u64>::uninit(); MAX_ARGS / 2 + 1];
-        let address = if matches!(form, Form::Packed | Form::Placed) { ADDRESS } else { 0 };
         // SAFETY: there is room for the most arguments and an address.
         unsafe { write_body(words.as_mut_ptr().cast(), form, &Outgoing { nbytes: 0, ..*m }) };
-        let head = (words.as_ptr().cast(), args_bytes(m.args.len()) + address);
+        let head = (words.as_ptr().cast(), head_bytes(form, m.args.len()));
         let pt = self.config.pt_am;
         if !matches!(form, Form::Medium | Form::Packed) || m.nbytes == 0 {
             // SAFETY: an array of ours, so many words of which have been written.
@@ -351,6 +361,7 @@ impl<P: Portals> Conduit<P> {
         let header = Am {
             form,
             request: false,
+            may_wait: false,
             handler: m.handler,
             numargs: m.args.len() as u8,
             chunk: chunk * CHUNK as u32,

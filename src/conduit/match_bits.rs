@@ -112,6 +112,7 @@ pub(super) fn am_data(target: Target, local: Option<u8>) -> u64 {
 
 /// Beside the number of the form, in the flags of an active message.
 const REQUEST: u64 = 8;
+const MAY_WAIT: u64 = 16;
 
 /// How an active message travels.
 #[repr(u8)]
@@ -145,6 +146,8 @@ impl Form {
 pub(super) struct Am {
     pub(super) form: Form,
     pub(super) request: bool,
+    /// Of a request: its implicit reply may wait, see [`super::implicit`].
+    pub(super) may_wait: bool,
     /// 0 is the reply of a handler that sent none.
     pub(super) handler: u8,
     /// Arguments, at most 16.
@@ -164,9 +167,10 @@ impl Am {
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
         let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
+        let may_wait = if self.may_wait { MAY_WAIT } else { 0 };
         let bits = target as u64
             | AM
-            | (self.form as u64 | request) << 8
+            | (self.form as u64 | request | may_wait) << 8
             | u64::from(self.handler) << 16
             | u64::from(self.numargs) << 24
             | u64::from(self.chunk) << 32;
@@ -193,6 +197,7 @@ impl Am {
         Some(Am {
             form,
             request: flags & REQUEST != 0,
+            may_wait: flags & MAY_WAIT != 0,
             handler: (bits >> 16) as u8,
             numargs,
             chunk: (bits >> 32) as u32,
@@ -252,6 +257,7 @@ mod tests {
                 let m = Am {
                     form,
                     request,
+                    may_wait: request,
                     handler: 255,
                     numargs: 16,
                     chunk: REPLY_LID - 2048,

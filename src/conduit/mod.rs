@@ -10,6 +10,7 @@
 //! | `put`, `get`, `am_send` | what leaves |
 //! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
 //! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
+//! | `implicit` | replies of handlers that sent none |
 //! | `wait` | waiting for resources |
 //! | `ahead` | where the next message is expected |
 //! | `networks` | which networks there are, for people |
@@ -32,6 +33,7 @@ mod am_send;
 mod config;
 pub mod credits;
 mod get;
+mod implicit;
 mod lid_cache;
 mod match_bits;
 mod memory;
@@ -265,6 +267,7 @@ pub struct Conduit<P: Portals> {
     tmpmd: tmpmd::TmpMd<P>,
     request_lids: lid_cache::LidCache<am_recv::Request>,
     reply_lids: lid_cache::LidCache<reply::Reply>,
+    implicit: implicit::Implicit,
     rar: OnceBox<rar::Rar<P>>,
     stats: StatCounters,
 }
@@ -301,6 +304,7 @@ impl<P: Portals> Conduit<P> {
             threads: (0..config.threads).map(|_| CachePadded::new(wait::Thread::new())).collect(),
             request_lids: lid_cache::LidCache::new(par),
             reply_lids: lid_cache::LidCache::new(par),
+            implicit: implicit::Implicit::new(&config),
             rar: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),

@@ -42,7 +42,7 @@ impl<P: Portals> Conduit<P> {
         if am.source >= self.config.nodes || am.request {
             malformed(e.match_bits, e.hdr_data);
         }
-        self.reply_ahead.as_long_as(e.mlength);
+        self.reply_ahead.has_come(&am, Body { at: self.reqsb.at(chunk), len: e.mlength });
         self.credits.reply_arrived(am.source, am.credit);
         let thread = &self.threads[up.thread()];
         if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
@@ -104,6 +104,8 @@ impl<P: Portals> Conduit<P> {
             // SAFETY: the chunk is ours until we give it back below.
             up.run_reply(unsafe { self.message(am, body, data, &mut wrong) });
             thread.in_handler.store(false, Ordering::Relaxed);
+        } else if am.numargs != 0 {
+            self.give_back_others(am, Body { at: self.reqsb.at(chunk), len: len.min(CHUNK) });
         }
         self.reqsb.give(chunk);
     }

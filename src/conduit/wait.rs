@@ -28,12 +28,12 @@ impl Thread {
 
 impl<P: Portals> Conduit<P> {
     /// Serves all queues; runs handlers. True if anything was there. Inside a handler it is [`Conduit::poll_safe`].
-    #[inline]
+    #[inline(always)]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
         // Mostly there is nothing: three looks and no call.
         self.portals.progress();
         let quiet = self.portals.eqs_are_quiet([self.sys.queue.eq, self.safe.eq, self.am.eq]);
-        if !quiet || self.waiting.load(Ordering::Relaxed) != 0 {
+        if !quiet || self.waiting.load(Ordering::Relaxed) != 0 || self.keeps_replies() {
             return self.serve(up);
         }
         self.request_ahead.fetch();
@@ -44,6 +44,7 @@ impl<P: Portals> Conduit<P> {
     /// Serves the queues that may have something.
     #[inline(never)]
     fn serve<U: Upcall>(&self, up: U) -> bool {
+        self.replies_age();
         if self.in_handler(up) {
             return self.poll_safe(up);
         }

@@ -298,7 +298,7 @@ impl World {
                         let (to, n) = pattern.step(me, count, node.sent, requests, &mut roll);
                         (to, n, 0)
                     });
-                    let Some(epoch) = policy.take(to, n) else {
+                    let Some((epoch, _)) = policy.take(to, n) else {
                         let short = if short == 0 { policy.stall(to, n) } else { short };
                         node.waiting = Some((to, n, short));
                         blocked = true;

@@ -27,6 +27,9 @@ pub const MIN_CREDITS: u32 = (super::CHUNK / CREDIT_BYTES) as u32;
 /// Bytes of state that a process keeps for each peer.
 pub const STATE_BYTES: usize = store::RECORD_BYTES;
 
+/// Most credits that a request or reply can tell of.
+pub(super) const MOST_USED: u32 = 15;
+
 /// Credits that a request of `len` bytes uses.
 #[inline]
 pub(super) fn needed(len: usize) -> u32 {
@@ -36,17 +39,24 @@ pub(super) fn needed(len: usize) -> u32 {
 /// Credits that the request used which carried this byte.
 #[inline]
 pub(super) fn used(byte: u8) -> u32 {
-    u32::from(byte & 0xf)
+    u32::from(byte) & MOST_USED
 }
 
-/// Credits taken for a request, and whether it says that an epoch of ours has ended.
+/// Credits taken for a request, whether it says that an epoch of ours has ended, and how many are left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     used: u32,
     epoch: bool,
+    left: u16,
 }
 
 impl Taken {
+    /// Credits that are left to us; as many as there can be without flow control.
+    #[inline]
+    pub(super) fn left(self) -> u16 {
+        self.left
+    }
+
     /// The credit byte of the request, which lacked `short` credits at first.
     #[inline]
     pub(super) fn byte(self, short: u32) -> u8 {
@@ -82,8 +92,8 @@ impl Credits {
     #[inline(always)]
     pub(super) fn take(&self, node: u32, n: u32) -> Option<Taken> {
         match &self.0 {
-            Some(policy) => policy.take(node, n as u16).map(|epoch| Taken { used: n, epoch }),
-            None => Some(Taken { used: n, epoch: false }),
+            Some(policy) => policy.take(node, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left }),
+            None => Some(Taken { used: n, epoch: false, left: u16::MAX }),
         }
     }
 

@@ -296,11 +296,12 @@ pub struct Policy<S> {
 }
 
 impl<S: Store> Policy<S> {
-    /// Takes `n` credits for a request to this peer, or none: whether the request says that an epoch of ours has ended.
+    /// Takes `n` credits for a request to this peer, or none: whether the request says that an epoch of ours has ended, and how many
+    /// credits are left.
     #[inline(always)]
-    pub fn take(&self, node: u32, n: u16) -> Option<bool> {
+    pub fn take(&self, node: u32, n: u16) -> Option<(bool, u16)> {
         let epoch = self.store.epoch();
-        self.store.peer(node, |p| p.take(n).then(|| p.tell_epoch(epoch)))
+        self.store.peer(node, |p| p.take(n).then(|| (p.tell_epoch(epoch), p.send_credits - p.send_inuse)))
     }
 
     /// A request that needs `n` credits could not take them: how many it lacks. Called once for each such request.

@@ -8,8 +8,8 @@ use core::cell::{Cell, RefCell};
 #[test]
 fn bytes() {
     assert_eq!((needed(0), needed(256), needed(257), needed(2048)), (1, 1, 2, 8));
-    assert_eq!(Taken { used: 8, epoch: false }.byte(100), 0x78);
-    assert_eq!(Taken { used: 1, epoch: true }.byte(2), 0xa1);
+    assert_eq!(Taken { used: 8, epoch: false, left: 0 }.byte(100), 0x78);
+    assert_eq!(Taken { used: 1, epoch: true, left: 0 }.byte(2), 0xa1);
     assert_eq!(used(0xf5), 5);
     let b = Byte(0xd3);
     assert_eq!((b.epoch(), b.extra(), b.used()), (true, 5, 3));
@@ -74,7 +74,7 @@ fn process(nodes: usize, each: u16, bank: u32, limits: Limits) -> Policy<Plain> 
 fn a_stall_is_answered_with_a_loan() {
     let limits = Limits::new(8, 20, 1024);
     let (x, y) = (process(2, 8, 100, limits), process(2, 8, 100, limits));
-    assert_eq!((x.take(1, 8), x.take(1, 1)), (Some(false), None));
+    assert_eq!((x.take(1, 8), x.take(1, 1)), (Some((false, 0)), None));
     assert_eq!(x.stall(1, 3), 3);
     // The stalled request leaves when the first has come back.
     let first = Byte::new(false, 0, 8);
@@ -82,7 +82,7 @@ fn a_stall_is_answered_with_a_loan() {
     let (back, low) = y.reply_byte(0, first);
     assert_eq!((back, low), (Byte(8), false));
     x.reply_arrived(1, back);
-    assert_eq!(x.take(1, 3), Some(false));
+    assert_eq!(x.take(1, 3), Some((false, 5)));
     let (back, low) = y.reply_byte(0, Byte::new(false, 3, 3));
     assert_eq!((back.extra(), back.used(), low), (3, 3, false));
     x.reply_arrived(1, back);
@@ -247,7 +247,7 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                 (to, 1 + roll(8) as u16, 0)
             });
             wants[me] = match all[me].take(to as u32, n) {
-                Some(epoch) => {
+                Some((epoch, _)) => {
                     wire.push((me, to, Wire::Request(Byte::new(epoch, short, n))));
                     None
                 }

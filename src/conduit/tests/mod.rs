@@ -7,6 +7,7 @@
 pub(super) mod fake;
 mod figures;
 mod halves;
+mod implicit;
 mod latency;
 mod traffic;
 
