@@ -15,9 +15,9 @@
 /*
  What the inline paths read.
 
- Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `window[rank] + offset`, where `offset`
- is `addr - base[rank]`, if `offset < starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if the first
- holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
+ Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `addr + distance[rank]`, if
+ `offset`, which is `addr - base[rank]`, is below `starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if
+ the first holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
 
  Arrays of one word each rather than an array of records: an entry is then found by its rank and the scale of an addressing mode.
  */
@@ -44,9 +44,9 @@ typedef struct {
    */
   uintptr_t starts[GASNETI_NEAR];
   /*
-   Where the first byte is mapped here.
+   How far from there the first byte is mapped here.
    */
-  uintptr_t window[GASNETI_NEAR];
+  uintptr_t distance[GASNETI_NEAR];
 } gasneti_abi_t;
 
 #ifdef __cplusplus

@@ -26,8 +26,8 @@ GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, s
   if (GASNETT_PREDICT_FALSE(rank >= GASNETI_NEAR)) return 0;
   offset = (uintptr_t)addr - gasneti_abi.base[rank];
   starts = gasneti_abi.starts[rank];
-  *here = (void *)(gasneti_abi.window[rank] + offset);
   if (GASNETT_PREDICT_FALSE(offset >= starts)) return 0;
+  *here = (void *)((uintptr_t)addr + gasneti_abi.distance[rank]);
   return (gasnett_constant_p(n) && n <= 8) || GASNETT_PREDICT_TRUE(n <= starts - offset + 7);
 }
 

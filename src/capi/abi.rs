@@ -24,9 +24,9 @@ pub const GASNETI_NEAR: usize = 256;
 
 /// What the inline paths read.
 ///
-/// Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `window[rank] + offset`, where `offset`
-/// is `addr - base[rank]`, if `offset < starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if the first
-/// holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
+/// Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `addr + distance[rank]`, if
+/// `offset`, which is `addr - base[rank]`, is below `starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if
+/// the first holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
 ///
 /// Arrays of one word each rather than an array of records: an entry is then found by its rank and the scale of an addressing mode.
 #[repr(C)]
@@ -43,8 +43,8 @@ pub struct gasneti_abi_t {
     pub base: [usize; GASNETI_NEAR],
     /// At so many places from there 8 bytes start that are in the segment; 0 where the inline path is closed.
     pub starts: [usize; GASNETI_NEAR],
-    /// Where the first byte is mapped here.
-    pub window: [usize; GASNETI_NEAR],
+    /// How far from there the first byte is mapped here.
+    pub distance: [usize; GASNETI_NEAR],
 }
 
 /// The one record of this process; written by `gasnet_init` and `gasnet_attach`.
@@ -55,7 +55,7 @@ pub static mut gasneti_abi: gasneti_abi_t = gasneti_abi_t {
     reserved: [0; 6],
     base: [0; GASNETI_NEAR],
     starts: [0; GASNETI_NEAR],
-    window: [0; GASNETI_NEAR],
+    distance: [0; GASNETI_NEAR],
 };
 
 #[cfg(target_pointer_width = "64")]
@@ -64,6 +64,6 @@ const _: () = {
     assert!(offset_of!(gasneti_abi_t, watched) == 8);
     assert!(offset_of!(gasneti_abi_t, base) == 64);
     assert!(offset_of!(gasneti_abi_t, starts) == 64 + 2048);
-    assert!(offset_of!(gasneti_abi_t, window) == 64 + 4096);
+    assert!(offset_of!(gasneti_abi_t, distance) == 64 + 4096);
     assert!(size_of::<gasneti_abi_t>() == 64 + 6144);
 };

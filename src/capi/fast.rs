@@ -13,7 +13,7 @@ use crate::{fault, trace};
 fn open_one(record: &mut gasneti_abi_t, rank: usize, s: &Segment) {
     if rank < GASNETI_NEAR && !s.local.is_null() {
         record.base[rank] = s.base as usize;
-        record.window[rank] = s.local as usize;
+        record.distance[rank] = (s.local as usize).wrapping_sub(record.base[rank]);
         record.starts[rank] = s.len.saturating_sub(7);
     }
 }
@@ -63,12 +63,13 @@ mod tests {
             reserved: [0; 6],
             base: none,
             starts: none,
-            window: none,
+            distance: none,
         };
         let base = ptr::without_provenance_mut(0x7000_0000);
         let s = Segment { base, len: 0x1000, local: ptr::without_provenance_mut(0x1000_0000) };
         open_one(&mut record, 3, &s);
-        assert_eq!((record.base[3], record.window[3], record.starts[3]), (0x7000_0000, 0x1000_0000, 0x0ff9));
+        assert_eq!((record.base[3], record.starts[3]), (0x7000_0000, 0x0ff9));
+        assert_eq!(record.base[3].wrapping_add(record.distance[3]), 0x1000_0000);
         open_one(&mut record, 4, &Segment { len: 7, ..s });
         open_one(&mut record, 5, &Segment { local: ptr::null_mut(), ..s });
         open_one(&mut record, GASNETI_NEAR, &s);
