@@ -37,6 +37,12 @@ pub mod wire;
 use crate::env;
 use control::JobControl;
 
+/// Nanoseconds.
+const MS: u64 = 1_000_000;
+/// When some processes have come to `gasnet_init` and others have not, this is told after so many nanoseconds, and again each time twice
+/// as long has gone by.
+const LATE: u64 = 10_000 * MS;
+
 /// What a spawner gives to a process of the job.
 pub trait Bootstrap: Send + Sync + core::fmt::Debug {
     /// Rank of this process, from 0.

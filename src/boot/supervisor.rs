@@ -25,6 +25,7 @@ use super::rank::Seat;
 use super::streams::Stream;
 use super::ward::{self, Ward};
 use super::wire::{self, Head, Kind};
+use super::{LATE, MS};
 use crate::os::memory::{self, MemFd};
 use crate::os::process::{Ended, Forked, Liveness};
 use crate::os::signal::{Action, Arrived, Queue, Set};
@@ -34,7 +35,6 @@ use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 
-const MS: u64 = 1_000_000;
 /// Grace after an exit with code 0, which usually means that the others are about to finish as well.
 const GRACE_GOOD: u64 = 1000 * MS;
 /// Grace after an exit with another code.
@@ -44,9 +44,6 @@ const MORE: u64 = 100 * MS;
 const MOST: u64 = 1000 * MS;
 /// How long a killed process may take to vanish.
 const KILLED: u64 = 5000 * MS;
-/// When some ranks have called `gasnet_init` and others have not, this is told after so long, and again each time
-/// twice as long has gone by.
-const LATE: u64 = 10_000 * MS;
 /// How long a connection may take to say who it is.
 const INTRODUCTION: u64 = 5000 * MS;
 

@@ -11,16 +11,14 @@
 //! A process that does nothing but wait for its turn is no trouble: it lives. Nobody has to live for another to notice.
 
 use super::{Error, offers};
+use super::{LATE, MS};
 use crate::os::clock;
 use crate::os::process::{self, Identity, Liveness};
 use crate::{env, report};
 
-const MS: u64 = 1_000_000;
 /// How long one waits before a look, and how much longer for each process that is looked at.
 const PAUSE: u32 = 100;
 const EACH: u32 = 4;
-/// After so long it is told that the job has not begun, and again each time twice as long has gone by.
-const LATE: u64 = 10_000 * MS;
 
 /// A launcher, as far as it matters here.
 #[derive(Debug)]
