@@ -119,7 +119,7 @@ pub fn an_epoch_is_told_once() {
         policy.request_arrived(0, Byte::new(false, 0, 1));
         let shared = in_threads((policy, AtomicU32::new(0)), 2, |(policy, told), i| {
             let epoch = match i {
-                0 => policy.take(0, 1) == Some(true),
+                0 => policy.take(0, 1).is_some_and(|(epoch, _)| epoch),
                 _ => policy.reply_byte(0, Byte::new(false, 0, 1)).0.epoch(),
             };
             told.fetch_add(epoch.into(), Ordering::Relaxed);
