@@ -60,6 +60,10 @@ impl Interface {
         let ring = unsafe { p.ring.as_ref() }.map(|ring| {
             // SAFETY: what `View::ring` gave when the note was made.
             let slots = unsafe { Slots::new(p.slots, p.mask) };
+            // Whoever looks at the slot takes the line back while bytes are still being copied.
+            if length == 0 {
+                ring.prefetch(slots);
+            }
             (ring, slots)
         });
         if ring.is_some_and(|(ring, _)| !ring.is(p.eq_key)) {
