@@ -4,8 +4,11 @@
 //! So a request that leaves its sender enough credits for a largest one says that its implicit reply may wait ([`Am::may_wait`]).
 //! The receiver keeps it, and sends those of the same requester as one message, whose arguments name the further chunks: when the
 //! message is full, when a reply to somebody else is to be kept, when a request of the requester comes that may not wait, and at the
-//! latest at the [`PATIENCE`]th poll. Whoever is short of credits has said so with his last request; chunks he has, because requests
-//! only say that they may wait where all that can be kept everywhere is no more than half of them ([`Implicit::may_wait`]).
+//! latest at the [`PATIENCE`]th poll.
+//!
+//! Nobody waits for a reply that is kept. Credits: when the last request was sent that may wait, those of a largest one were left, and no
+//! CREDIT_REVOKE takes them; so whoever is short has an unanswered request that may not wait. Chunks: requests only say that they may wait where all
+//! that can be kept everywhere is no more than half of them ([`Implicit::may_wait`]).
 //!
 //! Called by `am_send` (what a request says), `am_recv` (whose handler sent no reply), `reply` (what such a message gives back) and
 //! `wait` (polls). Invariant: each request whose handler sent no reply is named by one message, and its credits by one.
@@ -23,7 +26,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 const MOST: usize = credits::MOST_USED as usize;
 
 /// Polls during which a reply is kept at most.
-const PATIENCE: u32 = 32;
+pub(super) const PATIENCE: u32 = 32;
 
 /// The replies that are kept, all to one process.
 #[derive(Default)]

@@ -143,13 +143,13 @@ impl Peer {
         self.send_revoked = decayed(self.send_revoked, 1);
     }
 
-    /// Credits that may go back to the peer, which keeps `min` at least: none if we lacked some in this or the last of
-    /// its epochs, and nothing that we used lately.
+    /// Credits that may go back to the peer: none if we lacked some in this or the last of its epochs, nothing that we used lately, and
+    /// `min` stay beside those in use, which may all be those of replies that wait because we had as many left.
     fn spare(&self, min: u16) -> u16 {
         if self.send_stalls != 0 || self.flags & STALLED_LAST != 0 {
             return 0;
         }
-        self.send_credits.saturating_sub(self.send_max.max(min))
+        self.send_credits.saturating_sub(self.send_max.max(self.send_inuse.saturating_add(min)))
     }
 
     /// Our epochs that have ended since the record was looked at.

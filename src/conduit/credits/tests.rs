@@ -183,14 +183,14 @@ fn what_is_given_back() {
     let x = process(2, 100, 0, limits);
     let give = |epoch| x.revoke_arrived(1, epoch).credits;
     (0..5).for_each(|_| assert!(x.take(1, 8).is_some()));
-    // 40 in use, 60 to spare, 32 of them in an epoch.
+    // 40 in use and room for a largest request, 52 to spare, 32 of them in an epoch.
     assert_eq!((give(false), give(false)), (32, 0));
-    // Revoked counts 8 now, so 24 more; what is in use stays.
-    assert_eq!((give(true), give(true), give(true)), (24, 4, 0));
-    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (40, 40));
+    // Revoked counts 8 now, so 24 more; what is in use stays, and the room.
+    assert_eq!((give(true), give(true), give(true)), (20, 0, 0));
+    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (48, 40));
     (0..5).for_each(|_| x.reply_arrived(1, Byte(8)));
     // What was used in this epoch counts in full, in the next one a quarter; then the least stays.
-    assert_eq!(give(false), 0);
+    assert_eq!((give(false), give(false)), (8, 0));
     assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
     assert_eq!(x.store.peer(1, |p| p.send_credits), 8);
     // Whoever was short lately gives nothing.

@@ -138,3 +138,203 @@ fn elsewhere_none_waits() {
         assert_eq!(sent(&world) - before, messages, "{chunks} chunks");
     }
 }
+
+/// Sends a Medium of so many bytes whose handler replies, or not.
+fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
+    let payload = [3; 2000];
+    let args = [reply.into()];
+    // SAFETY: a live payload.
+    unsafe { up.conduit().request(up, node, &Outgoing::medium(200, &args, payload.as_ptr(), bytes)) };
+}
+
+/// Replies if the request asks for it.
+fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    if let (Some(token), 1) = (token, m.args[0]) {
+        // SAFETY: a message without payload.
+        unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[2, 3, 4])) };
+    }
+}
+
+fn total<P: Portals>(world: &World<P>, of: impl Fn(&Rank<P>) -> u64) -> u64 {
+    world.ranks.iter().map(of).sum()
+}
+
+/// A request takes all but the credits of a largest one, whose replies are kept. The lender asks for what can be spared meanwhile.
+#[test]
+fn what_is_given_back_leaves_credits_for_a_largest_request() {
+    let world = world(2, 40);
+    for i in 1..=12 {
+        send(&world, 1, 8);
+        handle(&world, i);
+    }
+    let left = || {
+        let p = world.ranks[1].conduit.credits.peers()[0];
+        (p.send_credits, p.send_inuse)
+    };
+    assert_eq!(left(), (40, 12));
+    world.ranks[0].conduit.scavenge();
+    while world.ranks[1].conduit.poll(up(&world, 1)) {}
+    assert_eq!(left(), (20, 12));
+    // So it can be sent, and says that it may not wait.
+    send(&world, 1, 1900);
+    handle(&world, 13);
+    assert_eq!((held(&world, 1), left()), ((0, 0), (20, 0)));
+}
+
+/// One thread lets several processes send, poll and ask for credits in any order, so that nobody may ever wait. Whoever has had answers to
+/// what may not be kept has credits for a largest request of everybody, and half of his chunks.
+fn any_order<P: Portals>(world: &World<P>, seed: u64) {
+    let n = world.ranks.len();
+    let mut dice = Dice::new(seed);
+    let up = |rank: usize| Up { world, rank: rank as u32, thread: 0, handler: answer };
+    let poll = |rank: usize| world.ranks[rank].conduit.poll(up(rank));
+    let before = total(world, |r| r.conduit.counters().puts);
+    let (mut asked, mut silent, mut revokes) = (0, 0, 0);
+    for _ in 0..300 {
+        let (x, y) = (dice.roll(n), dice.roll(n));
+        let c = &world.ranks[x].conduit;
+        for _ in 0..dice.roll(16) {
+            let p = c.credits.peers()[y];
+            let free = u32::from(p.send_credits - p.send_inuse).min(MIN_CREDITS);
+            if free == 0 || c.reqsb.left() == 0 {
+                break;
+            }
+            let bytes = if dice.roll(3) == 0 { dice.roll(free as usize * 240) } else { 8 };
+            let reply = dice.roll(8) == 0;
+            ask(up(x), y as u32, bytes, reply);
+            asked += 1;
+            silent += u64::from(!reply);
+        }
+        if dice.roll(12) == 0 {
+            let before = c.counters().puts;
+            c.scavenge();
+            revokes += c.counters().puts - before;
+        }
+        if dice.roll(3) == 0 {
+            // As if a request of x had asked for more, without the request.
+            let (byte, _) = world.ranks[y].conduit.credits.reply_byte(x as u32, 0x70);
+            c.credits.reply_arrived(y as u32, byte);
+        }
+        for _ in 0..dice.roll(4) {
+            poll(dice.roll(n));
+        }
+        if dice.roll(2) == 0 {
+            while poll(y) {}
+            while poll(x) {}
+            let p = c.credits.peers()[y];
+            assert!(p.send_credits >= p.send_inuse + MIN_CREDITS as u16, "{x} at {y}: {p:?}");
+        }
+        if dice.roll(8) == 0 {
+            while (0..n).any(poll) {}
+            assert!(world.ranks.iter().all(|r| 2 * r.conduit.reqsb.left() >= r.conduit.config.sb_chunks));
+        }
+    }
+    while (0..n).any(poll) {}
+    for _ in 0..super::super::implicit::PATIENCE {
+        (0..n).for_each(|rank| _ = poll(rank));
+    }
+    while (0..n).any(poll) {}
+    assert!(world.is_quiet(), "{:?}", world.ranks.iter().map(|r| r.conduit.left()).collect::<Vec<_>>());
+    world.check_credits();
+    assert_eq!(total(world, |r| r.requests.load(Ordering::Relaxed)), asked);
+    assert_eq!(total(world, |r| r.replies.load(Ordering::Relaxed)), asked - silent);
+    assert!(asked > 300 && silent > 200 && revokes != 0, "{asked} {silent} {revokes}");
+    // Each CREDIT_REVOKE has its CREDIT_RETURN.
+    let implicit =
+        total(world, |r| r.conduit.counters().puts) - before - asked - (asked - silent) - 2 * revokes;
+    if world.ranks[0].conduit.extension().is_some() {
+        assert!((silent / 15..silent).contains(&implicit), "{implicit} messages for {silent}");
+    } else {
+        assert_eq!(implicit, silent);
+    }
+}
+
+/// Just so many chunks that replies may wait, few credits, epochs that end often.
+fn scarce(ranks: u32, threads: usize, each: u32) -> Config {
+    let mut config = usual(tiny(ranks, threads));
+    (config.sb_chunks, config.max_cred_per_node, config.epoch_duration) = (30 * ranks, each as u16, 7);
+    config.share_credits(Some(each), Some(0), None);
+    config
+}
+
+#[test]
+fn nobody_runs_short_by_what_is_kept() {
+    for seed in 0..60 {
+        let mut config = scarce(3, 1, [18, 24, 100][seed as usize % 3]);
+        config.am_limit = 1 + seed as u32 % 5;
+        any_order(&World::open(emulation(3, &config), &config), seed);
+        any_order(&World::open(fake::net(3, 0, seed), &config), seed);
+    }
+}
+
+/// Threads of several processes send requests with and without replies to all, as they like: all chunks and credits come back
+/// ([`World::run`]), every message arrives, and without CREDIT_REVOKEs there are no others.
+fn threads<P: Portals>(world: &World<P>, seed: u64) {
+    let n = world.ranks.len();
+    let turns = 300;
+    let before = total(world, |r| r.conduit.counters().puts);
+    let silent = AtomicU64::new(0);
+    world.run(answer, |up| {
+        let mut dice = Dice::new(seed * 100 + (up.rank as usize * world.threads + up.thread) as u64 + 1);
+        // Long runs to one process, and turns to all.
+        let mut favourite = 0;
+        for _ in 0..turns {
+            if dice.roll(20) == 0 {
+                favourite = dice.roll(n);
+            }
+            let node = if dice.roll(4) == 0 { dice.roll(n) } else { favourite };
+            let bytes = if dice.roll(6) == 0 { dice.roll(1900) } else { 8 };
+            let reply = dice.roll(6) == 0;
+            silent.fetch_add(u64::from(!reply), Ordering::Relaxed);
+            ask(up, node as u32, bytes, reply);
+            for _ in 0..[0, 1, 40][dice.roll(3)] {
+                up.conduit().poll(up);
+            }
+            if dice.roll(8) == 0 {
+                std::thread::yield_now();
+            }
+        }
+    });
+    let (asked, silent) = ((n * world.threads * turns) as u64, silent.into_inner());
+    assert_eq!(total(world, |r| r.requests.load(Ordering::Relaxed)), asked);
+    assert_eq!(total(world, |r| r.replies.load(Ordering::Relaxed)), asked - silent);
+    let config = world.ranks[0].conduit.config();
+    if config.dynamic_credits && config.flow_control {
+        return;
+    }
+    let implicit = total(world, |r| r.conduit.counters().puts) - before - asked - (asked - silent);
+    if world.ranks[0].conduit.extension().is_some() {
+        assert!((silent / 15..silent).contains(&implicit), "{implicit} messages for {silent}");
+    } else {
+        assert_eq!(implicit, silent);
+    }
+}
+
+/// Each number of credits over each network.
+fn threads_over_all(ranks: u32, each: usize, dynamic: bool) {
+    for seed in 0..4 {
+        let mut config = scarce(ranks, each, [17, 40][seed as usize % 2]);
+        if !dynamic {
+            config.dynamic_credits = false;
+            config.share_credits(Some(40), None, None);
+        }
+        threads(&World::open(emulation(ranks, &config), &config), seed);
+        threads(&World::open(fake::net(ranks as usize, seed % 2 * 3, seed), &config), seed);
+    }
+}
+
+#[test]
+fn threads_with_credits_that_move() {
+    threads_over_all(3, 3, true);
+}
+
+#[test]
+fn threads_with_credits_that_stay() {
+    threads_over_all(2, 4, false);
+}
+
+#[test]
+fn a_thread_each() {
+    threads_over_all(4, 1, true);
+    threads_over_all(3, 1, false);
+}
