@@ -1,4 +1,4 @@
-//! Implicit replies that are kept: how many messages they make, and when they leave.
+//! Implicit replies that are kept: how many messages they make, when they leave, and that nobody waits for them.
 
 use super::*;
 
@@ -337,4 +337,60 @@ fn threads_with_credits_that_stay() {
 fn a_thread_each() {
     threads_over_all(4, 1, true);
     threads_over_all(3, 1, false);
+}
+
+/// What no library of ours sends ends the job: fewer bytes than arguments, a chunk that begins nowhere, one that is not there.
+#[test]
+fn what_makes_no_sense_is_fatal() {
+    for case in 0..4 {
+        let run = std::process::Command::new(std::env::current_exe().expect("exe"))
+            .args([
+                "--ignored",
+                "--exact",
+                "conduit::tests::implicit::case",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env("GASNET_TEST_CASE", case.to_string())
+            .output()
+            .expect("run");
+        let text = String::from_utf8_lossy(&run.stderr);
+        let right = case == 0;
+        assert_eq!(run.status.code(), Some(if right { 0 } else { 1 }), "case {case}: {text}");
+        assert_eq!(text.contains("makes no sense"), !right, "case {case}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "ends the process; run by what_makes_no_sense_is_fatal"]
+fn case() {
+    let case: usize = std::env::var("GASNET_TEST_CASE").expect("a case").parse().expect("a number");
+    let world = world(2, 100);
+    let (asks, c) = (&world.ranks[1].conduit, &world.ranks[0].conduit);
+    // Two chunks of two requests.
+    let held = [asks.reqsb.take(), asks.reqsb.take()].map(|chunk| chunk.expect("free") * CHUNK as u32);
+    let (args, bytes) = [
+        ([held[1], 0], 8),
+        ([held[1], 0], 0),
+        ([held[1] + 8, 0], 8),
+        ([asks.config.sb_chunks * CHUNK as u32, 0], 8),
+    ][case];
+    let (bits, data) = match_bits::Am {
+        form: match_bits::Form::Short,
+        request: false,
+        may_wait: false,
+        handler: 0,
+        numargs: 1,
+        chunk: 0,
+        source: 0,
+        length: 0,
+        credit: 0,
+    }
+    .pack();
+    let body = (args.as_ptr().cast(), bytes);
+    // SAFETY: a live array.
+    let sent =
+        unsafe { c.portals.put_at_once([body], c.peers[1], c.config.pt_am, bits, held[0] as usize, data) };
+    assert!(sent && asks.poll(up(&world, 1)));
+    assert_eq!(asks.reqsb.left(), asks.config.sb_chunks);
 }
