@@ -26,8 +26,10 @@ const SHORTEST_SLEEP_NS: u64 = 100_000;
 const DEAF_PART: u64 = 16;
 /// A yield that took so long has given the CPU to somebody who computes: a time slice is some milliseconds.
 const LONG_YIELD_NS: u64 = 500_000;
-/// So many times as long as a long yield took nobody yields.
-const DEAR_FOR: u64 = 20;
+/// So many times as long as a long yield took nobody yields: at first, since who computed may be through; twice as long as the last time
+/// where yields take long again soon after; and at most.
+const DEAR_AT_FIRST: u64 = 2;
+const DEAR_AT_MOST: u64 = 20;
 /// A thread that has waited within this time counts as one that waits.
 const RECENTLY_NS: u64 = 20_000_000;
 /// In so many rounds of a wait is looked once who else waits.
@@ -65,8 +67,9 @@ pub struct Waiting {
     threads_crowd: AtomicBool,
     /// A yield takes long.
     dear: AtomicBool,
-    /// The time until which that counts.
+    /// The time until which that counts, and for how long it does.
     dear_until: AtomicU64,
+    dear_for: AtomicU64,
     /// So many rounds of a wait only poll.
     eager: u32,
 }
@@ -92,6 +95,7 @@ impl Waiting {
             threads_crowd: AtomicBool::new(false),
             dear: AtomicBool::new(false),
             dear_until: AtomicU64::new(0),
+            dear_for: AtomicU64::new(0),
             eager: if crowded { 1 } else { EAGER_ROUNDS },
         }
     }
@@ -135,7 +139,12 @@ impl Waiting {
     fn yielded(&self, now: u64, after: u64) {
         let took = after.saturating_sub(now);
         if took > LONG_YIELD_NS {
-            self.dear_until.store(after + DEAR_FOR * took, Ordering::Relaxed);
+            let last = self.dear_for.load(Ordering::Relaxed);
+            let again = now < self.dear_until.load(Ordering::Relaxed) + last;
+            let (least, most) = (DEAR_AT_FIRST * took, DEAR_AT_MOST * took);
+            let this = if again { (2 * last).clamp(least, most) } else { least };
+            self.dear_for.store(this, Ordering::Relaxed);
+            self.dear_until.store(after + this, Ordering::Relaxed);
             self.dear.store(true, Ordering::Relaxed);
         }
     }
@@ -352,12 +361,23 @@ mod tests {
         let w = Waiting::new(Some(Mode::SpinBlock), 1, 1);
         w.yielded(1000, 1000 + LONG_YIELD_NS);
         assert!(w.plan().then_yield > 0);
-        let after = 1000 + 2 * LONG_YIELD_NS;
-        w.yielded(1000, after);
+        // Each of these yields, as soon as one may be tried again, takes as long: 2, 4, 8, 16, 20, 20 times as long nobody yields.
+        const TOOK: u64 = 2 * LONG_YIELD_NS;
+        let mut now = 1_000_000 * TOOK;
+        for times in [2, 4, 8, 16, 20, 20] {
+            w.yielded(now, now + TOOK);
+            now += TOOK + times * TOOK;
+            w.look(now - 1, 1);
+            assert_eq!(w.plan().then_yield, 0, "{times}");
+            w.look(now, 1);
+            assert!(w.plan().then_yield > 0, "{times}");
+        }
+        // After as long a time without, it begins anew.
+        now += 20 * TOOK;
+        w.yielded(now, now + TOOK);
+        w.look(now + 3 * TOOK - 1, 1);
         assert_eq!(w.plan().then_yield, 0);
-        w.look(after + 1, 1);
-        assert_eq!(w.plan().then_yield, 0);
-        w.look(after + DEAR_FOR * 2 * LONG_YIELD_NS, 1);
+        w.look(now + 3 * TOOK, 1);
         assert!(w.plan().then_yield > 0);
     }
 }
