@@ -366,16 +366,16 @@ impl<P: Portals> Conduit<P> {
         let (payload, nbytes) = match am.form {
             Form::Short => (core::ptr::null_mut(), 0),
             Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
-            Form::Packed if at + ADDRESS + n <= body.len => {
-                // SAFETY: the address follows the arguments, 8-byte aligned, inside the body.
-                let dest = unsafe { body.at.add(at).cast::<u64>().read() } as *mut u8;
+            Form::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
+                // SAFETY: the address follows the payload, 8-byte aligned, inside the body.
+                let dest = unsafe { body.at.add(at + n.next_multiple_of(8)).cast::<u64>().read() } as *mut u8;
                 if n != 0 {
                     if self.rar().local(dest, n).is_none() {
                         bad_message(am.source);
                     }
                     // SAFETY: the source lies in the body and the destination in our segment, which the sender was
                     // told to write to.
-                    unsafe { core::ptr::copy(body.at.add(at + ADDRESS), dest, n) };
+                    unsafe { core::ptr::copy(body.at.add(at), dest, n) };
                 }
                 (dest, n)
             }

@@ -8,8 +8,8 @@
 //! Only what has to say when it has left has an event at its sender: the data of a Long, and a reply that leaves a RplSB chunk, unless
 //! the network sends it within the call. A request's reply says as much of the request, and a reply without arguments is all header.
 //!
-//! Layout of a message: arguments, padding to 8 bytes, destination address (a Long whose payload is packed, or placed already),
-//! payload. Requests are padded to 8 bytes, so that the next one in the receive buffer is aligned.
+//! Layout of a message: arguments, payload, destination address (a Long whose payload is packed, or placed already), each padded to 8
+//! bytes. So a payload is as much aligned as its message, and the next request in a receive buffer is aligned.
 
 use super::credits;
 use super::match_bits::{self, Am, Form, REPLY_LID, Target};
@@ -36,9 +36,9 @@ pub(super) const fn args_bytes(numargs: usize) -> usize {
 /// Bytes of the address that a packed or placed Long carries.
 pub(super) const ADDRESS: usize = size_of::<u64>();
 
-/// Bytes in front of the payload: the arguments, and where the payload of a Long goes.
+/// Bytes beside the payload: the arguments, and where the payload of a Long goes.
 #[inline(always)]
-pub(super) const fn head_bytes(form: Form, numargs: usize) -> usize {
+pub(super) const fn bytes_beside(form: Form, numargs: usize) -> usize {
     args_bytes(numargs) + if matches!(form, Form::Packed | Form::Placed) { ADDRESS } else { 0 }
 }
 
@@ -66,7 +66,7 @@ impl<P: Portals> Conduit<P> {
             Category::Short => (Form::Short, args),
             Category::Medium => (Form::Medium, args + m.nbytes),
             Category::Long => {
-                let packed = head_bytes(Form::Packed, m.args.len()) + m.nbytes;
+                let packed = bytes_beside(Form::Packed, m.args.len()) + m.nbytes.next_multiple_of(8);
                 if m.nbytes == 0 || (m.nbytes <= self.config.packed_limit && packed <= CHUNK) {
                     (Form::Packed, packed)
                 } else {
@@ -95,7 +95,7 @@ impl<P: Portals> Conduit<P> {
                 unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
             };
             if placed {
-                return (Form::Placed, head_bytes(Form::Placed, m.args.len()));
+                return (Form::Placed, bytes_beside(Form::Placed, m.args.len()));
             }
         }
         self.form(m)
@@ -230,19 +230,27 @@ impl<P: Portals> Conduit<P> {
         let mut words = [MaybeUninit::<u64>::uninit(); MAX_ARGS / 2 + 1];
         // SAFETY: there is room for the most arguments and an address.
         unsafe { write_body(words.as_mut_ptr().cast(), form, &Outgoing { nbytes: 0, ..*m }) };
-        let head = (words.as_ptr().cast(), head_bytes(form, m.args.len()));
+        let packed = form == Form::Packed && m.nbytes != 0;
+        let head = if packed { args_bytes(m.args.len()) } else { bytes_beside(form, m.args.len()) };
+        let head = (words.as_ptr().cast(), head);
         let pt = self.config.pt_am;
         if !matches!(form, Form::Medium | Form::Packed) || m.nbytes == 0 {
             // SAFETY: an array of ours, so many words of which have been written.
             return unsafe { self.portals.put_at_once([head], to, pt, bits, at, data) };
         }
         let (whole, rest) = (m.nbytes & !7, m.nbytes & 7);
-        let mut last = 0u64;
+        let mut last = [0u64; 2];
+        let mut filled = 0;
         if rest != 0 {
             // SAFETY: the bytes of the payload behind its last whole word.
-            unsafe { core::ptr::copy_nonoverlapping(m.src.add(whole), (&raw mut last).cast(), rest) };
+            unsafe { core::ptr::copy_nonoverlapping(m.src.add(whole), last.as_mut_ptr().cast(), rest) };
+            filled = 1;
         }
-        let last = ((&raw const last).cast(), rest.next_multiple_of(8));
+        if packed {
+            last[filled] = m.dest as u64;
+            filled += 1;
+        }
+        let last = (last.as_ptr().cast(), filled * size_of::<u64>());
         // SAFETY: as above, and the payload.
         unsafe { self.portals.put_at_once([head, (m.src, whole), last], to, pt, bits, at, data) }
     }
@@ -459,13 +467,13 @@ unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
             to.cast::<[i32; 2]>().write_volatile([pair[0], if pair.len() == 2 { pair[1] } else { 0 }]);
             to = to.add(size_of::<[i32; 2]>());
         }
-        if matches!(form, Form::Packed | Form::Placed) {
-            to.cast::<u64>().write(m.dest as u64);
-            to = to.add(ADDRESS);
-        }
         if matches!(form, Form::Medium | Form::Packed) && m.nbytes != 0 {
             to.add((m.nbytes - 1) & !7).cast::<u64>().write(0);
             core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
+            to = to.add(m.nbytes.next_multiple_of(8));
+        }
+        if matches!(form, Form::Packed | Form::Placed) {
+            to.cast::<u64>().write(m.dest as u64);
         }
     }
 }
