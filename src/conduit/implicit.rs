@@ -18,7 +18,7 @@ use super::am_send::args_bytes;
 use super::match_bits::{Am, Form};
 use super::portals::Portals;
 use super::queue::broken;
-use super::sync::{Guard, Lock};
+use super::sync::Lock;
 use super::{Conduit, Config, Outgoing, ReplyToken, credits};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -94,10 +94,10 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub(super) fn send_replies_to(&self, node: u32) {
         if self.keeps_replies()
-            && let Some(kept) = self.implicit.kept.try_lock()
+            && let Some(mut kept) = self.implicit.kept.try_lock()
             && kept.to == node
         {
-            self.send_those(kept);
+            self.send_kept(&mut kept);
         }
     }
 
@@ -116,16 +116,10 @@ impl<P: Portals> Conduit<P> {
         }
         self.implicit.age.store(age + 1, Ordering::Relaxed);
         if age >= PATIENCE
-            && let Some(kept) = self.implicit.kept.try_lock()
+            && let Some(mut kept) = self.implicit.kept.try_lock()
         {
-            self.send_those(kept);
+            self.send_kept(&mut kept);
         }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn send_those(&self, mut kept: Guard<'_, Kept>) {
-        self.send_kept(&mut kept);
     }
 
     /// Sends the replies that are kept, if there are any, as one message if the network takes it within the call.

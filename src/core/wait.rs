@@ -8,8 +8,8 @@
 //!
 //! To yield is cheap while the others that want the CPU only look and yield in their turn. Where one of them computes, each
 //! yield gives away a time slice, and dozens of waiters that do so starve their job. So after a yield that took
-//! `LONG_YIELD_NS` the host counts as crowded, and the threads of this process sleep rather than yield, for many times as
-//! long as that one took.
+//! `LONG_YIELD_NS` the host counts as crowded, and the threads of this process sleep rather than yield, for twice as long as it took, and
+//! for longer each time that it is so again.
 
 use super::doing::What;
 use super::job::Job;

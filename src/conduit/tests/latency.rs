@@ -15,16 +15,7 @@ fn pin(cpu: usize) {
 
 fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
     let Some(token) = token else { return };
-    let reply = Outgoing {
-        category: Category::Short,
-        handler: 129,
-        args: m.args,
-        src: core::ptr::null(),
-        nbytes: 0,
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: true,
-    };
+    let reply = Outgoing::short(129, m.args);
     // SAFETY: no payload.
     unsafe { up.conduit().reply(up, token, &reply) };
 }
@@ -92,16 +83,8 @@ fn latency() {
             let mut round_trip = |node| {
                 best(50, |n| {
                     for i in 0..n {
-                        let m = Outgoing {
-                            category: Category::Short,
-                            handler: 128,
-                            args: &[i as i32],
-                            src: core::ptr::null(),
-                            nbytes: 0,
-                            dest: core::ptr::null_mut(),
-                            near: core::ptr::null_mut(),
-                            source_stays: true,
-                        };
+                        let args = [i as i32];
+                        let m = Outgoing::short(128, &args);
                         expected += 1;
                         // SAFETY: no payload.
                         unsafe { up.conduit().request(up, node, &m) };

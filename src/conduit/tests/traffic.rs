@@ -10,16 +10,7 @@ pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: M
 /// # Safety
 /// Any client thread may call it, outside of handlers.
 pub(super) unsafe fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
-    let m = Outgoing {
-        category: Category::Medium,
-        handler: 200,
-        args: &[7],
-        src: payload.as_ptr(),
-        nbytes: payload.len(),
-        dest: core::ptr::null_mut(),
-        near: core::ptr::null_mut(),
-        source_stays: false,
-    };
+    let m = Outgoing::medium(200, &[7], payload.as_ptr(), payload.len());
     // SAFETY: a live payload.
     unsafe { up.conduit().request(up, node, &m) };
 }
