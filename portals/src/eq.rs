@@ -166,34 +166,44 @@ impl Ring {
         own_index: u32,
         words: [u64; 7],
     ) -> Option<u64> {
-        let control_of = |ticket| &slots.at(ticket).control;
-        let ticket = match ring::claim(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
-            Ok(ticket) => ticket,
-            Err(ticket) => {
-                lose(cell, ticket);
-                return None;
-            }
-        };
+        let ticket = self.memo.hint();
         let slot = slots.at(ticket);
-        crate::fault::point("event.reserved");
-        let [what, match_bits, hdr_data, rlength, mlength, offset, link] = words;
-        let relaxed = Ordering::Relaxed;
-        slot.what.store(what, relaxed);
-        slot.match_bits.store(match_bits, relaxed);
-        slot.hdr_data.store(hdr_data, relaxed);
-        slot.rlength.store(rlength, relaxed);
-        slot.mlength.store(mlength, relaxed);
-        slot.offset.store(offset, relaxed);
-        slot.link.store(link, relaxed);
-        slot.control.store(control(ticket, slots.size, own_index, PUBLISHED), Ordering::Release);
-        crate::fault::point("event.published");
-        Some(ticket)
+        match ring::claim_hinted(&slot.control, ticket, slots.size, &self.memo, own_index) {
+            Some(reserved) => {
+                fill(slot, &words, ring::filled(reserved));
+                Some(ticket)
+            }
+            None => self.post_elsewhere(slots, cell, own_index, words),
+        }
     }
 
-    /// A ticket that no event that was posted before this call has reached.
-    pub(crate) fn tail(&self) -> u64 {
+    /// [`Ring::post_words`], wherever there is a free slot.
+    #[cold]
+    #[inline(never)]
+    fn post_elsewhere(
+        &self,
+        slots: Slots<'_>,
+        cell: &EqCell,
+        own_index: u32,
+        words: [u64; 7],
+    ) -> Option<u64> {
+        let control_of = |ticket| &slots.at(ticket).control;
+        match ring::claim(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
+            Ok(ticket) => {
+                fill(slots.at(ticket), &words, control(ticket, slots.size, own_index, PUBLISHED));
+                Some(ticket)
+            }
+            Err(ticket) => {
+                lose(cell, ticket);
+                None
+            }
+        }
+    }
+
+    /// A ticket that no event that was posted before this call has reached; all before `from` are claimed.
+    fn tail(&self, from: u64) -> u64 {
         let slots = self.slots();
-        ring::tail(|ticket| &slots.at(ticket).control, slots.size, &self.memo)
+        ring::tail(|ticket| &slots.at(ticket).control, slots.size, from)
     }
 }
 
@@ -221,6 +231,23 @@ impl<'a> Slots<'a> {
         // as long as the interface; slots consist of atomics.
         unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
     }
+}
+
+/// Fills a slot that its producer, this process, has reserved, and publishes it.
+#[inline(always)]
+fn fill(slot: &Slot, words: &[u64; 7], published: u64) {
+    crate::fault::point("event.reserved");
+    let &[what, match_bits, hdr_data, rlength, mlength, offset, link] = words;
+    let relaxed = Ordering::Relaxed;
+    slot.what.store(what, relaxed);
+    slot.match_bits.store(match_bits, relaxed);
+    slot.hdr_data.store(hdr_data, relaxed);
+    slot.rlength.store(rlength, relaxed);
+    slot.mlength.store(mlength, relaxed);
+    slot.offset.store(offset, relaxed);
+    slot.link.store(link, relaxed);
+    slot.control.store(published, Ordering::Release);
+    crate::fault::point("event.published");
 }
 
 #[cold]
@@ -318,7 +345,7 @@ impl EqRecord {
     }
 }
 
-/// A live queue of an interface, for [`Interface::eqs_are_quiet`] and [`Interface::eq_next`].
+/// A live queue of an interface, for [`Interface::eq_is_quiet`] and [`Interface::eq_next`].
 #[derive(Clone, Copy, Debug)]
 pub struct EqWatch {
     eq: EqHandle,
@@ -405,25 +432,20 @@ impl Interface {
         })
     }
 
-    /// Whether nothing is in any of these queues, by one look at the slot of the next event of each. What has come in frames is not
-    /// there before [`Interface::progress`].
+    /// Whether nothing is in this queue, by one look at the slot of its next event. What has come in frames is not there before
+    /// [`Interface::progress`].
     ///
     /// # Safety
-    /// The watches are of this interface.
+    /// The watch is of this interface.
     #[inline(always)]
-    pub unsafe fn eqs_are_quiet<const N: usize>(&self, watches: [EqWatch; N]) -> bool {
+    pub unsafe fn eq_is_quiet(&self, watch: EqWatch) -> bool {
         // SAFETY: records live as long as the interface.
-        let quiet = |watch: EqWatch| unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none();
-        let quiet = watches.into_iter().all(quiet);
-        if quiet {
-            self.looked_in_vain();
-        }
-        quiet
+        unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none()
     }
 
-    /// Nothing is in our queues: what we send next stands for itself.
+    /// To be called by whoever looks for events: what it sends next is no part of a burst that it sent before.
     #[inline(always)]
-    fn looked_in_vain(&self) {
+    pub fn burst_ends(&self) {
         if self.in_a_row.load(Ordering::Relaxed) {
             self.in_a_row.store(false, Ordering::Relaxed);
         }
@@ -537,9 +559,10 @@ impl Interface {
         owner.free_eqs.push(index);
     }
 
-    /// See [`Ring::tail`].
+    /// A ticket of one of our queues that no event that was posted before this call has reached.
     pub(crate) fn eq_tail(&self, index: u32) -> u64 {
-        self.own.rings[index as usize].tail()
+        // All that we have come past are claimed.
+        self.own.rings[index as usize].tail(self.eqs[index as usize].next.load(Ordering::Acquire))
     }
 
     /// Whether all events with tickets below `ticket` have been consumed, or the queue is gone.
@@ -607,7 +630,7 @@ impl Interface {
         let record = |taken: &Taken| self.mds.get((taken.md().0 & 0xffff) as usize);
         let taken = self.take(index, |taken| read(taken, record(taken)));
         if taken.is_none() {
-            self.looked_in_vain();
+            self.burst_ends();
         }
         Ok(taken.map(|(taken, read)| (index, taken, read)))
     }

@@ -97,6 +97,36 @@ impl Memo {
     }
 }
 
+/// What the control of a slot that its producer has reserved will say when he has filled it.
+#[inline(always)]
+pub(crate) fn filled(reserved: u64) -> u64 {
+    reserved ^ RESERVED ^ PUBLISHED
+}
+
+/// Claims the ticket of the hint, if it is the first free one and the ring had room for it when we last looked: what the control of
+/// its slot, `word`, says from now on. Mostly it does: the ticket is the one after our last, and the consumer was not far behind.
+#[inline(always)]
+pub(crate) fn claim_hinted(
+    word: &AtomicU64,
+    ticket: u64,
+    size: u64,
+    memo: &Memo,
+    producer: u32,
+) -> Option<u64> {
+    let now = word.load(Ordering::Relaxed);
+    // Acquire: see the table above.
+    if !says(now, ticket.wrapping_sub(size), size, PUBLISHED)
+        || (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64
+    {
+        return None;
+    }
+    let mine = control(ticket, size, producer, RESERVED);
+    // Acquire keeps the filling of the slot after the claim.
+    word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).ok()?;
+    memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+    Some(mine)
+}
+
 /// Claims the first free ticket; `Err` tells which one it would have been if the ring is full. `control_of`
 /// gives the control of a ticket's slot; `size` is a power of two; `head` is the consumer's.
 #[inline(always)]
@@ -108,21 +138,10 @@ pub(crate) fn claim<'a>(
     producer: u32,
 ) -> Result<u64, u64> {
     let ticket = memo.hint();
-    let word = control_of(ticket);
-    let now = word.load(Ordering::Relaxed);
-    // Mostly the first free ticket is the one after our last, and the consumer was not far behind when we looked.
-    // Acquire: see the table above.
-    if says(now, ticket.wrapping_sub(size), size, PUBLISHED)
-        && (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) < size as i64
-    {
-        let mine = control(ticket, size, producer, RESERVED);
-        // Acquire keeps the filling of the slot after the claim.
-        if word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-            memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
-            return Ok(ticket);
-        }
+    match claim_hinted(control_of(ticket), ticket, size, memo, producer) {
+        Some(_) => Ok(ticket),
+        None => search(control_of, size, memo, head, producer),
     }
-    search(control_of, size, memo, head, producer)
 }
 
 /// [`claim`], wherever the first free ticket is.
@@ -197,9 +216,9 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
     low
 }
 
-/// A ticket that nothing that was claimed before this call has reached.
-pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, memo: &Memo) -> u64 {
-    let mut ticket = memo.hint();
+/// A ticket that nothing that was claimed before this call has reached; all before `from` are claimed.
+pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, from: u64) -> u64 {
+    let mut ticket = from;
     // So many steps are only taken if a peer wrote nonsense.
     for _ in 0..1 << 20 {
         let lead = ahead(control_of(ticket).load(Ordering::Acquire), ticket, size);
@@ -232,7 +251,8 @@ mod tests {
                     // The consumer lags by half a ring.
                     head.store((ticket + 1 - size / 2).max(size), Ordering::Release);
                 }
-                assert_eq!(tail(of, size, &ours), size + others);
+                let consumed = head.load(Ordering::Relaxed);
+                assert_eq!(tail(of, size, consumed), size + others);
                 assert_eq!(claim(of, size, &ours, &head, 2), Ok(size + others), "{size} {others}");
             }
         }

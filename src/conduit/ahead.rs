@@ -9,7 +9,7 @@ use super::am_recv::Body;
 use super::am_send::args_bytes;
 use super::match_bits::{Am, Form};
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes of a line.
 const LINE: usize = 64;
@@ -22,12 +22,18 @@ pub(super) struct Ahead {
     at: AtomicPtr<u8>,
     /// Bytes of it that will be read at once.
     bytes: AtomicUsize,
+    /// Whether the last handler answered at once, by a message without bytes.
+    answered: AtomicBool,
 }
 
 impl Ahead {
     /// Nothing is expected.
     pub(super) fn new() -> Ahead {
-        Ahead { at: AtomicPtr::new(ptr::null_mut()), bytes: AtomicUsize::new(0) }
+        Ahead {
+            at: AtomicPtr::new(ptr::null_mut()),
+            bytes: AtomicUsize::new(0),
+            answered: AtomicBool::new(false),
+        }
     }
 
     /// The next body will be here.
@@ -49,6 +55,18 @@ impl Ahead {
         self.bytes.store(soon, Ordering::Relaxed);
     }
 
+    /// Whether the message that has come will probably be answered at once, by one without bytes: as the last one was.
+    #[inline(always)]
+    pub(super) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether it was.
+    #[inline(always)]
+    pub(super) fn was_answered(&self, at_once: bool) {
+        self.answered.store(at_once, Ordering::Relaxed);
+    }
+
     /// Asks for the lines of the next body that will be read at once.
     #[inline(always)]
     pub(super) fn fetch(&self) {
@@ -59,9 +77,9 @@ impl Ahead {
     }
 }
 
-/// Asks for the lines of so many bytes.
+/// Asks for the lines of so many bytes, wherever they are.
 #[inline(always)]
-fn fetch_lines(at: *const u8, bytes: usize) {
+pub(super) fn fetch_lines(at: *const u8, bytes: usize) {
     let mut line = 0;
     while line < bytes.min(MOST) {
         fetch(at.wrapping_add(line));

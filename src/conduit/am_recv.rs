@@ -4,9 +4,10 @@
 //! whoever takes events off the queue; a handler takes it over and what its reply leaves goes back. Handlers run with
 //! no lock held and never inside another handler of the same thread.
 
+use super::ahead::fetch_lines;
 use super::am_send::{ADDRESS, args_bytes};
 use super::credits;
-use super::match_bits::{Am, Form};
+use super::match_bits::{Am, Form, Target};
 use super::portals::{Event, EventKind, Next, Portals};
 use super::sync::Guard;
 use super::user::Descriptor;
@@ -75,9 +76,12 @@ pub(super) struct Taker {
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Serves AM_EQ; this thread is not inside a handler.
-    #[inline]
+    /// Serves AM_EQ, unless this thread is inside a handler.
+    #[inline(never)]
     pub(super) fn serve_am<U: Upcall>(&self, up: U) -> bool {
+        if self.in_handler(up) {
+            return false;
+        }
         let mut served = 0;
         loop {
             if !self.serve_one(up) {
@@ -140,10 +144,13 @@ impl<P: Portals> Conduit<P> {
             return self.seldom(up, taker, Some(e));
         };
         let (am, body) = self.request_arrived(&e);
+        if self.request_ahead.is_answered() {
+            self.about_to_send(am.source, Target::ReqSb);
+        }
         let used = credits::used(am.credit);
         let start = self.reqrb.saw(buffer, e.mlength, used);
         if !start || am.form == Form::Unpacked {
-            self.arrived_in_part(up, taker, am, buffer, body, start);
+            self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
             return true;
         }
         let kit = self.take_kit(&mut taker);
@@ -161,7 +168,7 @@ impl<P: Portals> Conduit<P> {
             (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
                 let (am, body) = self.request_arrived(&e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
-                self.arrived_in_part(up, taker, am, buffer, body, start);
+                self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
             }
             (Descriptor::ReqRb(buffer), EventKind::Unlink) => self.reqrb.unlinked(&self.portals, buffer),
             (Descriptor::RarAm, EventKind::PutEnd) => {
@@ -207,28 +214,40 @@ impl<P: Portals> Conduit<P> {
     /// The header of a request has arrived: what it says, and where its body is.
     #[inline(always)]
     fn request_arrived(&self, e: &Event) -> (Am, Body) {
-        let Some(am) = Am::unpack(e.match_bits, e.hdr_data) else { malformed(e.match_bits, e.hdr_data) };
+        let am = header(e.match_bits, e.hdr_data);
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
             malformed(e.match_bits, e.hdr_data);
         }
         self.request_ahead.here(body.at.wrapping_add(body.len));
         self.request_ahead.has_come(&am, body);
+        self.placed_has_come(&am);
         self.credits.request_arrived(am.source, am.credit);
         (am, body)
     }
 
+    /// Asks for the payload that has been put to its place, if there is one.
+    #[inline(always)]
+    pub(super) fn placed_has_come(&self, am: &Am) {
+        if am.form == Form::Placed {
+            fetch_lines(self.rar().near(am.place as usize), am.length as usize);
+        }
+    }
+
     /// A request whose data may not be here yet, or that may not be started (not `start`): it waits, or is run.
     #[inline(never)]
+    #[allow(clippy::too_many_arguments)]
     fn arrived_in_part<U: Upcall>(
         &self,
         up: U,
         mut taker: Guard<'_, Taker>,
-        am: Am,
+        bits: u64,
+        data: u64,
         buffer: u32,
         body: Body,
         start: bool,
     ) {
+        let am = header(bits, data);
         let used = credits::used(am.credit);
         let mut request = Request { am, place: Place::Buffer(buffer, body), data: None };
         if am.form == Form::Unpacked {
@@ -299,12 +318,15 @@ impl<P: Portals> Conduit<P> {
         if !am.may_wait {
             self.send_replies_to(am.source);
         }
+        if !token.replied {
+            self.request_ahead.was_answered(false);
+        }
         if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
             // SAFETY: a message without payload.
             unsafe { self.reply(up, &mut token, &NOTHING) };
         }
         thread.in_handler.store(false, Ordering::Relaxed);
-        self.put_back(token.kit);
+        self.put_back(&token.kit);
         self.run_put_off(up);
     }
 
@@ -317,7 +339,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Keeps what is left of a kit for the next request, unless another thread has begun to fill one.
     #[inline(always)]
-    fn put_back(&self, kit: Kit) {
+    fn put_back(&self, kit: &Kit) {
         let par = self.config.par();
         if !par && kit.is_complete() {
             return;
@@ -325,7 +347,7 @@ impl<P: Portals> Conduit<P> {
         if let Some(mut taker) = self.am.taker.try_lock()
             && (!par || taker.kit.is_empty())
         {
-            taker.kit = kit;
+            taker.kit = *kit;
             return;
         }
         self.give_away(kit);
@@ -333,7 +355,7 @@ impl<P: Portals> Conduit<P> {
 
     #[cold]
     #[inline(never)]
-    fn give_away(&self, kit: Kit) {
+    fn give_away(&self, kit: &Kit) {
         if kit.tickets != 0 {
             self.tickets.give(kit.tickets);
         }
@@ -379,16 +401,12 @@ impl<P: Portals> Conduit<P> {
                 }
                 (dest, n)
             }
-            Form::Placed if at + ADDRESS <= body.len => {
-                // SAFETY: as above.
-                let dest = unsafe { body.at.add(at).cast::<u64>().read() } as *mut u8;
-                if self.rar().local(dest, n).is_none() {
-                    bad_message(am.source);
-                }
-                (dest, n)
-            }
+            Form::Placed => match self.rar().at(am.place as usize, n) {
+                Some(dest) => (dest, n),
+                None => bad_message(am.source),
+            },
             Form::Unpacked => data.unwrap_or_else(|| bad_message(am.source)),
-            Form::Medium | Form::Packed | Form::Placed => bad_message(am.source),
+            Form::Medium | Form::Packed => bad_message(am.source),
         };
         if fault::on("flip_arg") && numargs != 0 {
             wrong[..numargs].copy_from_slice(args);
@@ -428,13 +446,22 @@ unsafe fn copy(body: Body) -> Box<[u64]> {
 /// A message that reached the catch basin: its body is lost.
 #[cold]
 fn overflow(hdr_data: u64) -> ! {
-    let source = (hdr_data >> 32) as u32;
+    let source = Am::source(hdr_data);
     report::fatal(
         format_args!(
             "flow-control failure: an active message request of process {source} found no room in the request receive buffers"
         ),
         format_args!("Leave GASNET_PORTAL_FLOW_CONTROL on, or raise GASNET_PORTAL_AMRECV_SPACE."),
     )
+}
+
+/// What the header of a message says.
+#[inline(always)]
+pub(super) fn header(bits: u64, data: u64) -> Am {
+    match Am::unpack(bits, data) {
+        Some(am) => am,
+        None => malformed(bits, data),
+    }
 }
 
 /// A message that this library does not send.

@@ -8,11 +8,11 @@
 //! Only what has to say when it has left has an event at its sender: the data of a Long, and a reply that leaves a RplSB chunk, unless
 //! the network sends it within the call. A request's reply says as much of the request, and a reply without arguments is all header.
 //!
-//! Layout of a message: arguments, payload, destination address (a Long whose payload is packed, or placed already), each padded to 8
+//! Layout of a message: arguments, payload, destination address (a Long whose payload is packed), each padded to 8
 //! bytes. So a payload is as much aligned as its message, and the next request in a receive buffer is aligned.
 
 use super::credits;
-use super::match_bits::{self, Am, Form, REPLY_LID, Target};
+use super::match_bits::{self, Am, Form, PLACES, REPLY_LID, Target};
 use super::portals::{Portals, ProcessId};
 use super::queue::broken;
 use super::rar::Rar;
@@ -24,8 +24,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// Largest Medium: what a chunk holds beside the most arguments.
 const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
 
-/// The least payload of a Long, in bytes, for which a put of its own costs less than to copy it out of a receive buffer.
-const PLACED: usize = 256;
+/// The least payload of a Long, in bytes, for which a put of its own through Portals costs less than to copy it out of a receive buffer.
+const PUT_APART: usize = 256;
 
 /// Bytes of the arguments, padded.
 #[inline]
@@ -33,13 +33,17 @@ pub(super) const fn args_bytes(numargs: usize) -> usize {
     (numargs * size_of::<i32>()).next_multiple_of(8)
 }
 
-/// Bytes of the address that a packed or placed Long carries.
+/// Bytes of the address that a packed Long carries.
 pub(super) const ADDRESS: usize = size_of::<u64>();
 
-/// Bytes beside the payload: the arguments, and where the payload of a Long goes.
-#[inline(always)]
-pub(super) const fn bytes_beside(form: Form, numargs: usize) -> usize {
-    args_bytes(numargs) + if matches!(form, Form::Packed | Form::Placed) { ADDRESS } else { 0 }
+/// How a message travels.
+#[derive(Clone, Copy)]
+struct Way {
+    form: Form,
+    /// Bytes of its header message.
+    len: usize,
+    /// [`Am::place`]
+    place: u64,
 }
 
 impl<P: Portals> Conduit<P> {
@@ -58,47 +62,67 @@ impl<P: Portals> Conduit<P> {
         self.config.max_transfer
     }
 
-    /// How a message travels, and the bytes of its header message. A Long without payload has nothing to send apart.
+    /// How a message travels whose payload is not at its place. A Long without payload has nothing to send apart.
     #[inline(always)]
-    fn form(&self, m: &Outgoing<'_>) -> (Form, usize) {
+    fn way(&self, m: &Outgoing<'_>) -> Way {
         let args = args_bytes(m.args.len());
-        match m.category {
+        let (form, len) = match m.category {
             Category::Short => (Form::Short, args),
             Category::Medium => (Form::Medium, args + m.nbytes),
             Category::Long => {
-                let packed = bytes_beside(Form::Packed, m.args.len()) + m.nbytes.next_multiple_of(8);
+                let packed = args + m.nbytes.next_multiple_of(8) + ADDRESS;
                 if m.nbytes == 0 || (m.nbytes <= self.config.packed_limit && packed <= CHUNK) {
                     (Form::Packed, packed)
                 } else {
                     (Form::Unpacked, args)
                 }
             }
-        }
+        };
+        Way { form, len, place: 0 }
     }
 
-    /// How a message travels, its payload being on its way, and the bytes of its header message. Where a put is complete when its
-    /// call returns, the payload of a Long is put to its place at once, if that is less work than copying it twice: between processes
-    /// that map each other's segments by a plain copy, as any put is.
+    /// How a message travels, its payload being on its way. Where a put is complete when its call returns, the payload of a Long is put to
+    /// its place at once, and its header says where that is: between processes that map each other's segments by a plain copy, as any put
+    /// is.
     ///
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(always)]
-    unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> (Form, usize) {
-        if m.category == Category::Long && (PLACED..1 << 24).contains(&m.nbytes) {
-            let placed = if !m.near.is_null() && self.config.at_once {
-                // SAFETY: as the caller vouches, the source is readable, and the destination lies in a segment. The message that
-                // tells of the bytes is published after them.
-                unsafe { core::ptr::copy(m.src, m.near, m.nbytes) };
-                true
-            } else {
-                // SAFETY: as the caller vouches.
-                unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
-            };
-            if placed {
-                return (Form::Placed, bytes_beside(Form::Placed, m.args.len()));
+    unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> Way {
+        if m.category == Category::Long && self.config.at_once {
+            let near = !m.near.is_null();
+            let least = if near { 1 } else { PUT_APART };
+            if (least..1 << 24).contains(&m.nbytes) {
+                let place = self.rar().remote(node, m.dest, m.nbytes) as u64;
+                // SAFETY: as the caller vouches, the source is readable, and the destination lies in a segment. The message that tells
+                // of the bytes is published after them.
+                if place < PLACES && unsafe { self.put_to_place(near, node, m) } {
+                    return Way { form: Form::Placed, len: args_bytes(m.args.len()), place };
+                }
             }
         }
-        self.form(m)
+        self.way(m)
+    }
+
+    /// Puts the payload of a Long to its place, by a plain copy if that is `near`; false, and nothing done, if there is no such way.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline(always)]
+    unsafe fn put_to_place(&self, near: bool, node: u32, m: &Outgoing<'_>) -> bool {
+        if near {
+            // SAFETY: as the caller vouches.
+            unsafe { core::ptr::copy(m.src, m.near, m.nbytes) };
+            return true;
+        }
+        // SAFETY: as above.
+        unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
+    }
+
+    /// A message without bytes is about to leave.
+    #[inline(always)]
+    pub(super) fn about_to_send(&self, node: u32, target: Target) {
+        self.portals.about_to_put(self.peers[node as usize], self.config.pt_am, target as u64);
     }
 
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a
@@ -112,15 +136,18 @@ impl<P: Portals> Conduit<P> {
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
+        if is_header(m) {
+            self.about_to_send(node, Target::ReqRb);
+        }
         // SAFETY: as the caller vouches.
-        let (form, len) = unsafe { self.place(node, m) };
-        match self.credits.take(node, credits_for(form, len)) {
+        let way = unsafe { self.place(node, m) };
+        match self.credits.take(node, credits_for(way.form, way.len)) {
             // SAFETY: as the caller vouches.
             Some(taken) => unsafe {
-                self.send_request(up, node, m, form, len, taken.byte(0), self.implicit.may_wait(taken.left()))
+                self.send_request(up, node, m, way, taken.byte(0), self.implicit.may_wait(taken.left()))
             },
             // SAFETY: as above.
-            None => unsafe { self.request_later(up, node, &{ *m }, form, len) },
+            None => unsafe { self.request_later(up, node, &{ *m }, way) },
         }
     }
 
@@ -130,23 +157,25 @@ impl<P: Portals> Conduit<P> {
     /// As [`Conduit::request`].
     #[cold]
     #[inline(never)]
-    unsafe fn request_later<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, form: Form, len: usize) {
-        let short = self.credits.stall(node, credits_for(form, len));
+    unsafe fn request_later<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, way: Way) {
+        let credits = credits_for(way.form, way.len);
+        let short = self.credits.stall(node, credits);
         self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
         let args = args_bytes(m.args.len());
         let need = Need { what: &"a request for credits", peer: Some(node) };
-        let (form, len, taken) = self.wait_full(up, need, || {
-            if let Some(taken) = self.credits.take(node, credits_for(form, len)) {
-                return Some((form, len, taken));
+        let (way, taken) = self.wait_full(up, need, || {
+            if let Some(taken) = self.credits.take(node, credits) {
+                return Some((way, taken));
             }
             let fewer = credits_for(Form::Unpacked, args);
-            if form != Form::Packed || m.nbytes == 0 || fewer >= credits_for(form, len) {
+            if way.form != Form::Packed || m.nbytes == 0 || fewer >= credits {
                 return None;
             }
-            self.credits.take(node, fewer).map(|taken| (Form::Unpacked, args, taken))
+            let apart = Way { form: Form::Unpacked, len: args, place: 0 };
+            self.credits.take(node, fewer).map(|taken| (apart, taken))
         });
         // SAFETY: as the caller vouches.
-        unsafe { self.send_request(up, node, m, form, len, taken.byte(short), false) };
+        unsafe { self.send_request(up, node, m, way, taken.byte(short), false) };
     }
 
     /// Sends a request that has its credits, which the byte tells of, and whose implicit reply may wait or not.
@@ -154,14 +183,12 @@ impl<P: Portals> Conduit<P> {
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(always)]
-    #[allow(clippy::too_many_arguments)]
     unsafe fn send_request<U: Upcall>(
         &self,
         up: U,
         node: u32,
         m: &Outgoing<'_>,
-        form: Form,
-        len: usize,
+        Way { form, len, place }: Way,
         credit: u8,
         may_wait: bool,
     ) {
@@ -184,6 +211,7 @@ impl<P: Portals> Conduit<P> {
             source: self.me,
             length,
             credit,
+            place,
         };
         let (bits, data) = header.pack();
         self.reply_ahead.here(self.reqsb.at(chunk));
@@ -230,9 +258,10 @@ impl<P: Portals> Conduit<P> {
         let mut words = [MaybeUninit::<u64>::uninit(); MAX_ARGS / 2 + 1];
         // SAFETY: there is room for the most arguments and an address.
         unsafe { write_body(words.as_mut_ptr().cast(), form, &Outgoing { nbytes: 0, ..*m }) };
-        let packed = form == Form::Packed && m.nbytes != 0;
-        let head = if packed { args_bytes(m.args.len()) } else { bytes_beside(form, m.args.len()) };
-        let head = (words.as_ptr().cast(), head);
+        // A packed address stands behind the payload; where there is none, behind the arguments.
+        let packed = form == Form::Packed;
+        let address = if packed && m.nbytes == 0 { ADDRESS } else { 0 };
+        let head = (words.as_ptr().cast(), args_bytes(m.args.len()) + address);
         let pt = self.config.pt_am;
         if !matches!(form, Form::Medium | Form::Packed) || m.nbytes == 0 {
             // SAFETY: an array of ours, so many words of which have been written.
@@ -357,7 +386,7 @@ impl<P: Portals> Conduit<P> {
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
         // SAFETY: as the caller vouches.
-        let (form, len) = unsafe { self.place(token.source, m) };
+        let Way { form, len, place } = unsafe { self.place(token.source, m) };
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
         let length = if form == Form::Unpacked {
             // SAFETY: as the caller vouches.
@@ -365,6 +394,7 @@ impl<P: Portals> Conduit<P> {
         } else {
             m.nbytes as u32
         };
+        self.request_ahead.was_answered(is_header(m));
         let (credit, low) = self.credits.reply_byte(token.source, token.credit);
         let header = Am {
             form,
@@ -376,6 +406,7 @@ impl<P: Portals> Conduit<P> {
             source: self.me,
             length,
             credit,
+            place,
         };
         let (bits, data) = header.pack();
         let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
@@ -442,6 +473,12 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
+/// Whether a message has no bytes: its event is all that is written, at once and soon.
+#[inline(always)]
+fn is_header(m: &Outgoing<'_>) -> bool {
+    m.category == Category::Short && m.args.is_empty()
+}
+
 /// Credits that a request uses: its header's, and one for the event of a Long's data.
 #[inline(always)]
 fn credits_for(form: Form, len: usize) -> u32 {
@@ -472,7 +509,7 @@ unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
             core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
             to = to.add(m.nbytes.next_multiple_of(8));
         }
-        if matches!(form, Form::Packed | Form::Placed) {
+        if form == Form::Packed {
             to.cast::<u64>().write(m.dest as u64);
         }
     }

@@ -141,6 +141,7 @@ impl<P: Portals> Conduit<P> {
                 source: self.me,
                 length: 0,
                 credit,
+                place: 0,
             }
             .pack()
         };
@@ -161,15 +162,15 @@ impl<P: Portals> Conduit<P> {
     /// Implicit replies have arrived together: gives back the chunks that the first of them names, whose own the caller has.
     #[cold]
     #[inline(never)]
-    pub(super) fn give_back_others(&self, am: &Am, body: Body) {
-        if args_bytes(am.numargs.into()) > body.len {
-            malformed(u64::from(am.numargs), u64::from(am.source));
+    pub(super) fn give_back_others(&self, source: u32, numargs: u8, body: Body) {
+        if args_bytes(numargs.into()) > body.len {
+            malformed(numargs.into(), source.into());
         }
         // SAFETY: the body, which is aligned and ours, holds so many arguments.
-        let chunks = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), am.numargs.into()) };
+        let chunks = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs.into()) };
         for &chunk in chunks {
             let Some(chunk) = self.reqsb.chunk_at(chunk as u32 as usize) else {
-                malformed(chunk as u64, u64::from(am.source))
+                malformed(chunk as u64, source.into())
             };
             self.reqsb.give(chunk);
         }

@@ -11,12 +11,13 @@
 //! | 15:8 | thread | flags | thread | id |
 //! | 16 | tell the thread when sent | handler (23:16) | tell the thread when sent | sender (31:16) |
 //! | 31:20 | chunk | arguments (31:24) | - | |
-//! | 63:32 | operation id | offset of the sender's chunk | - | word 0 |
+//! | 63:32 | operation id | place (63:44), sender's chunk (43:32) | - | word 0 |
 //!
-//! Immediate data: of an active message, sender (63:32), bytes of payload or long id (31:8), credit byte (7:0); of the
-//! data of a Long, sender (63:32) and long id; of a system message, words 1 and 2.
+//! Immediate data: of an active message, place (63:48), sender (47:32), bytes of payload or long id (31:8), credit byte
+//! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The place of a Long whose payload is
+//! there already is where in the receiver's segment: the lower 20 bits in the match bits, 16 more in the data.
 
-use super::{Category, OpId, SystemMessage};
+use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
 
 /// Match entries compare the low four bits only.
 pub(super) const IGNORE: u64 = !0xf;
@@ -122,11 +123,11 @@ pub(super) enum Form {
     Short = 1,
     /// Arguments, payload.
     Medium,
-    /// Arguments, destination, payload.
+    /// Arguments, payload, destination.
     Packed,
     /// Arguments; the payload is a message of its own.
     Unpacked,
-    /// Arguments, destination; the payload is there already.
+    /// Arguments; the payload is at its place already.
     Placed,
 }
 
@@ -152,7 +153,7 @@ pub(super) struct Am {
     pub(super) handler: u8,
     /// Arguments, at most 16.
     pub(super) numargs: u8,
-    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply).
+    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply), a multiple of [`CHUNK`].
     pub(super) chunk: u32,
     /// Rank of the sender.
     pub(super) source: u32,
@@ -160,7 +161,19 @@ pub(super) struct Am {
     pub(super) length: u32,
     /// EXXXNNNN, see [`super::credits`].
     pub(super) credit: u8,
+    /// Of [`Form::Placed`]: where the payload is in the receiver's segment, below [`PLACES`]; 0 otherwise.
+    pub(super) place: u64,
 }
+
+/// A header tells of places below this.
+pub(super) const PLACES: u64 = 1 << (PLACE_BITS + 16);
+/// Bits of a place that are in the match bits.
+const PLACE_BITS: u32 = 20;
+/// Where a chunk's offset is in the match bits: its number is at bit 32.
+const CHUNK_SHIFT: u32 = 32 - CHUNK.trailing_zeros();
+/// All bits of a chunk's number.
+const CHUNK_NUMBERS: u32 = (1 << (32 - PLACE_BITS)) - 1;
+const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
 
 impl Am {
     /// Match bits and immediate data.
@@ -173,8 +186,12 @@ impl Am {
             | (self.form as u64 | request | may_wait) << 8
             | u64::from(self.handler) << 16
             | u64::from(self.numargs) << 24
-            | u64::from(self.chunk) << 32;
-        let data = u64::from(self.source) << 32 | u64::from(self.length) << 8 | u64::from(self.credit);
+            | u64::from(self.chunk) << CHUNK_SHIFT
+            | self.place << (64 - PLACE_BITS);
+        let data = self.place >> PLACE_BITS << 48
+            | u64::from(self.source) << 32
+            | u64::from(self.length) << 8
+            | u64::from(self.credit);
         (bits, data)
     }
 
@@ -200,17 +217,24 @@ impl Am {
             may_wait: flags & MAY_WAIT != 0,
             handler: (bits >> 16) as u8,
             numargs,
-            chunk: (bits >> 32) as u32,
-            source: (data >> 32) as u32,
+            chunk: Am::chunk(bits),
+            source: Am::source(data),
             length: (data >> 8) as u32 & 0xff_ffff,
             credit: data as u8,
+            place: data >> 48 << PLACE_BITS | bits >> (64 - PLACE_BITS),
         })
     }
 
     /// Offset of the sender's chunk; his own events need no more.
     #[inline]
     pub(super) fn chunk(bits: u64) -> u32 {
-        (bits >> 32) as u32
+        (bits >> CHUNK_SHIFT) as u32 & (CHUNK_NUMBERS * CHUNK as u32)
+    }
+
+    /// Rank of the sender.
+    #[inline]
+    pub(super) fn source(data: u64) -> u32 {
+        (data >> 32) as u32 & 0xffff
     }
 }
 
@@ -264,6 +288,7 @@ mod tests {
                     source: 65534,
                     length: 0xff_ffff,
                     credit: 0xff,
+                    place: if form == Form::Placed { PLACES - 8 } else { 0 },
                 };
                 let (bits, data) = m.pack();
                 assert_eq!(Am::unpack(bits, data), Some(m));

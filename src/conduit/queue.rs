@@ -29,7 +29,7 @@ impl<P: Portals, S> Queue<P, S> {
     /// Whether there is nothing in it, if that can be told cheaply.
     #[inline(always)]
     pub(super) fn is_quiet(&self, portals: &P) -> bool {
-        portals.eqs_are_quiet([self.eq])
+        portals.eq_is_quiet(self.eq)
     }
 
     /// The next event; the caller holds [`Queue::taker`].

@@ -53,6 +53,18 @@ impl<P: Portals> Rar<P> {
         (offset <= self.len && n <= self.len - offset).then_some(offset)
     }
 
+    /// An address as far behind the begin of our segment, whether it is inside or not.
+    #[inline]
+    pub(super) fn near(&self, offset: usize) -> *const u8 {
+        core::ptr::without_provenance(self.base.wrapping_add(offset))
+    }
+
+    /// Where `n` bytes of our segment are from this offset on, if they are in it.
+    #[inline]
+    pub(super) fn at(&self, offset: usize, n: usize) -> Option<*mut u8> {
+        (offset <= self.len && n <= self.len - offset).then(|| (self.base + offset) as *mut u8)
+    }
+
     /// Where in the segment of `node` these `n` bytes lie. Ends the job if they do not: the callers have checked.
     #[inline]
     pub(super) fn remote(&self, node: u32, p: *const u8, n: usize) -> usize {

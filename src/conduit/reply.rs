@@ -6,7 +6,7 @@
 //! TMPMD were at hand before it was started, and the departure of data is an event of its own. So it cannot deadlock,
 //! and a handler that holds a lock never meets, on its own stack, another one that wants it.
 
-use super::am_recv::{Body, malformed};
+use super::am_recv::{Body, header, malformed};
 use super::match_bits::{Am, Form};
 use super::portals::{Event, Portals};
 use super::wait::Thread;
@@ -35,18 +35,18 @@ impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived.
     #[inline(always)]
     pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
-        let (Some(am), Some(chunk)) = (Am::unpack(e.match_bits, e.hdr_data), self.reqsb.chunk_at(e.offset))
-        else {
-            malformed(e.match_bits, e.hdr_data)
-        };
+        let (bits, data) = (e.match_bits, e.hdr_data);
+        let am = header(bits, data);
+        let Some(chunk) = self.reqsb.chunk_at(e.offset) else { malformed(bits, data) };
         if am.source >= self.config.nodes || am.request {
-            malformed(e.match_bits, e.hdr_data);
+            malformed(bits, data);
         }
         self.reply_ahead.has_come(&am, Body { at: self.reqsb.at(chunk), len: e.mlength });
+        self.placed_has_come(&am);
         self.credits.reply_arrived(am.source, am.credit);
         let thread = &self.threads[up.thread()];
         if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
-            return self.reply_in_part(up, Reply { am, chunk, len: e.mlength, data: None });
+            return self.reply_in_part(up, bits, data, chunk, e.mlength);
         }
         self.take_reply(up, thread, &am, chunk, e.mlength, None);
     }
@@ -54,7 +54,8 @@ impl<P: Portals> Conduit<P> {
     /// The header of a reply Long in two messages has arrived, or one of any reply inside a handler.
     #[cold]
     #[inline(never)]
-    fn reply_in_part<U: Upcall>(&self, up: U, reply: Reply) {
+    fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: usize) {
+        let reply = Reply { am: header(bits, data), chunk, len, data: None };
         let mut data = None;
         if reply.am.form == Form::Unpacked {
             data = self.reply_lids.header(reply.am.source, reply.am.length, || reply);
@@ -105,7 +106,8 @@ impl<P: Portals> Conduit<P> {
             up.run_reply(unsafe { self.message(am, body, data, &mut wrong) });
             thread.in_handler.store(false, Ordering::Relaxed);
         } else if am.numargs != 0 {
-            self.give_back_others(am, Body { at: self.reqsb.at(chunk), len: len.min(CHUNK) });
+            let body = Body { at: self.reqsb.at(chunk), len: len.min(CHUNK) };
+            self.give_back_others(am.source, am.numargs, body);
         }
         self.reqsb.give(chunk);
     }

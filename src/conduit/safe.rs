@@ -21,12 +21,6 @@ impl<P: Portals> Conduit<P> {
     /// [`Conduit::poll_safe`] of a queue that may have something.
     #[inline(never)]
     pub(super) fn serve_safe<U: Upcall>(&self, up: U) -> bool {
-        self.serve_safe_here(up)
-    }
-
-    /// The same for the one place from which it is called most.
-    #[inline(always)]
-    pub(super) fn serve_safe_here<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         loop {
             match self.safe.next(&self.portals) {

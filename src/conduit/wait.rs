@@ -30,26 +30,37 @@ impl<P: Portals> Conduit<P> {
     /// Serves all queues; runs handlers. True if anything was there. Inside a handler it is [`Conduit::poll_safe`].
     #[inline(always)]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
-        // Mostly there is nothing: three looks and no call.
+        // Mostly there is nothing: three looks and no call. Else mostly one queue alone has something.
         self.portals.progress();
-        let quiet = self.portals.eqs_are_quiet([self.sys.queue.eq, self.safe.eq, self.am.eq]);
-        if !quiet || self.waiting.load(Ordering::Relaxed) != 0 || self.keeps_replies() {
+        self.portals.burst_ends();
+        if !self.sys.queue.is_quiet(&self.portals)
+            || self.waiting.load(Ordering::Relaxed) != 0
+            || self.keeps_replies()
+        {
             return self.serve(up);
         }
-        self.request_ahead.fetch();
-        self.reply_ahead.fetch();
-        false
+        let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
+            (true, true) => {
+                self.request_ahead.fetch();
+                self.reply_ahead.fetch();
+                return false;
+            }
+            (false, true) => self.serve_safe(up),
+            (true, false) => self.serve_am(up),
+            (false, false) => return self.serve(up),
+        };
+        if served {
+            self.wake_threads();
+        }
+        served
     }
 
-    /// Serves the queues that may have something.
+    /// Serves the queues that may have something, and looks after what waits.
     #[inline(never)]
     fn serve<U: Upcall>(&self, up: U) -> bool {
         self.replies_age();
-        if self.in_handler(up) {
-            return self.poll_safe(up);
-        }
-        let sys = !self.sys.queue.is_quiet(&self.portals) && self.serve_sys(up);
-        let safe = !self.safe.is_quiet(&self.portals) && self.serve_safe_here(up);
+        let sys = !self.in_handler(up) && !self.sys.queue.is_quiet(&self.portals) && self.serve_sys(up);
+        let safe = !self.safe.is_quiet(&self.portals) && self.serve_safe(up);
         let served = (self.am_may_have() && self.serve_am(up)) | safe | sys;
         if served {
             self.wake_threads();

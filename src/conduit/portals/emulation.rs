@@ -222,9 +222,14 @@ impl Portals for Emulation {
     }
 
     #[inline(always)]
-    fn eqs_are_quiet<const N: usize>(&self, eqs: [EqWatch; N]) -> bool {
+    fn eq_is_quiet(&self, eq: EqWatch) -> bool {
         // SAFETY: as above.
-        unsafe { self.interface.eqs_are_quiet(eqs) }
+        unsafe { self.interface.eq_is_quiet(eq) }
+    }
+
+    #[inline(always)]
+    fn burst_ends(&self) {
+        self.interface.burst_ends();
     }
 
     fn me_attach(
@@ -310,6 +315,11 @@ impl Portals for Emulation {
         self.interface
             .get_region(md, to, n, peer(target), pt_index, 0, match_bits, from)
             .map_err(|e| error("PtlGetRegion", e))
+    }
+
+    #[inline(always)]
+    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64) {
+        self.interface.about_to_put(peer(target), pt_index, match_bits);
     }
 
     #[inline(always)]

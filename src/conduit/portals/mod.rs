@@ -123,7 +123,9 @@ pub enum Fetched {
 }
 
 /// What an event queue has next, where that can be told cheaply.
+// With a tag of its own, not in a gap of the event: then compilers see which way it takes.
 #[derive(Clone, Copy, Debug)]
+#[repr(u8)]
 pub enum Next {
     /// `PTL_EQ_EMPTY`.
     Nothing,
@@ -186,7 +188,7 @@ pub trait Portals: Send + Sync + 'static {
     fn eq_free(&self, eq: Self::Eq) -> Result<(), Error>;
     /// `PtlEQGet`. Of one queue, no two threads take at a time.
     fn eq_get(&self, eq: Self::Eq) -> Result<Fetched, Error>;
-    /// What [`Portals::eq_get`] may do before it looks, for the two calls below, which do not.
+    /// What [`Portals::eq_get`] may do before it looks, for the two calls that follow, which do not.
     #[inline(always)]
     fn progress(&self) {}
     /// [`Portals::eq_get`] for the most frequent event alone.
@@ -195,12 +197,15 @@ pub trait Portals: Send + Sync + 'static {
         let _ = eq;
         Next::Other
     }
-    /// Whether [`Portals::eq_get`] would find nothing in any of these queues, where that can be told for less than the calls cost.
+    /// Whether [`Portals::eq_get`] would find nothing in this queue, where that can be told for less than the call costs.
     #[inline(always)]
-    fn eqs_are_quiet<const N: usize>(&self, eqs: [Self::Eq; N]) -> bool {
-        let _ = eqs;
+    fn eq_is_quiet(&self, eq: Self::Eq) -> bool {
+        let _ = eq;
         false
     }
+    /// A hint: what is sent next is no part of a burst that was sent before. Who polls waits for something, or answers.
+    #[inline(always)]
+    fn burst_ends(&self) {}
 
     /// `PtlMEAttach` or `PtlMEInsert` for messages of any process; `PTL_UNLINK` if `unlink`.
     fn me_attach(
@@ -271,6 +276,12 @@ pub trait Portals: Send + Sync + 'static {
     ) -> bool {
         let _ = (from, target, pt_index, match_bits, remote_offset, hdr_data);
         false
+    }
+
+    /// A hint: a put without bytes to this process, with such match bits, will follow soon.
+    #[inline(always)]
+    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64) {
+        let _ = (target, pt_index, match_bits);
     }
 
     /// A get to plain memory, as [`Portals::put_at_once`].

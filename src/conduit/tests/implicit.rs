@@ -343,20 +343,9 @@ fn a_thread_each() {
 #[test]
 fn what_makes_no_sense_is_fatal() {
     for case in 0..4 {
-        let run = std::process::Command::new(std::env::current_exe().expect("exe"))
-            .args([
-                "--ignored",
-                "--exact",
-                "conduit::tests::implicit::case",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .env("GASNET_TEST_CASE", case.to_string())
-            .output()
-            .expect("run");
-        let text = String::from_utf8_lossy(&run.stderr);
+        let (code, text) = run_case("conduit::tests::implicit::case", case);
         let right = case == 0;
-        assert_eq!(run.status.code(), Some(if right { 0 } else { 1 }), "case {case}: {text}");
+        assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
         assert_eq!(text.contains("makes no sense"), !right, "case {case}: {text}");
     }
 }
@@ -364,7 +353,7 @@ fn what_makes_no_sense_is_fatal() {
 #[test]
 #[ignore = "ends the process; run by what_makes_no_sense_is_fatal"]
 fn case() {
-    let case: usize = std::env::var("GASNET_TEST_CASE").expect("a case").parse().expect("a number");
+    let case = this_case();
     let world = world(2, 100);
     let (asks, c) = (&world.ranks[1].conduit, &world.ranks[0].conduit);
     // Two chunks of two requests.
@@ -385,6 +374,7 @@ fn case() {
         source: 0,
         length: 0,
         credit: 0,
+        place: 0,
     }
     .pack();
     let body = (args.as_ptr().cast(), bytes);

@@ -9,6 +9,7 @@ mod figures;
 mod halves;
 mod implicit;
 mod latency;
+mod placed;
 mod traffic;
 
 use super::config::tests::tiny;
@@ -125,6 +126,15 @@ impl<P: Portals> Upcall for Up<'_, P> {
 impl<P: Portals> World<P> {
     /// Opens a job over these interfaces, one for each rank.
     fn open(portals: Vec<P>, config: &Config) -> World<P> {
+        World::open_with(portals, config, |_, _| {})
+    }
+
+    /// The same, where `view` may change what a rank believes of the segments.
+    fn open_with(
+        portals: Vec<P>,
+        config: &Config,
+        view: impl Fn(usize, &mut Vec<(*mut u8, usize)>),
+    ) -> World<P> {
         let peers: Vec<ProcessId> = portals.iter().map(Portals::id).collect();
         let ranks: Vec<Rank<P>> = portals
             .into_iter()
@@ -141,12 +151,14 @@ impl<P: Portals> World<P> {
             .collect();
         let segments: Vec<_> = ranks.iter().map(|r| (r.segment, SEGMENT)).collect();
         let mapped: Vec<_> = segments.iter().map(|s| s.0).collect();
-        for r in &ranks {
+        for (me, r) in ranks.iter().enumerate() {
             if let Some(x) = r.conduit.extension() {
                 // SAFETY: segments are never freed.
                 unsafe { x.expose_segments(r.segment, SEGMENT, &mapped, &vec![SEGMENT; mapped.len()]) };
             }
-            r.conduit.attach_segments(&segments).expect("attach");
+            let mut believed = segments.clone();
+            view(me, &mut believed);
+            r.conduit.attach_segments(&believed).expect("attach");
         }
         World { ranks, threads: config.threads, arrived: AtomicU32::new(0) }
     }
@@ -299,6 +311,21 @@ fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
         .collect()
 }
 
+/// Runs a test that may end its process, in one of its own that knows the case: exit code and what it said.
+fn run_case(test: &str, case: usize) -> (Option<i32>, String) {
+    let run = std::process::Command::new(std::env::current_exe().expect("exe"))
+        .args(["--ignored", "--exact", test, "--nocapture", "--test-threads=1"])
+        .env("GASNET_TEST_CASE", case.to_string())
+        .output()
+        .expect("run");
+    (run.status.code(), String::from_utf8_lossy(&run.stderr).into_owned())
+}
+
+/// The case of a test that [`run_case`] runs.
+fn this_case() -> usize {
+    std::env::var("GASNET_TEST_CASE").expect("a case").parse().expect("a number")
+}
+
 /// Instantiates a test for the networks: `fn(portals, config)` with so many ranks and threads.
 macro_rules! over_all {
     ($($name:ident($ranks:expr, $threads:expr) $config:expr;)*) => {
@@ -398,12 +425,8 @@ over_all! {
 /// Without flow control a flood overflows the receive buffers: that is found, and fatal.
 #[test]
 fn overflow_is_fatal() {
-    let run = std::process::Command::new(std::env::current_exe().expect("exe"))
-        .args(["--ignored", "--exact", "conduit::tests::overflow", "--nocapture", "--test-threads=1"])
-        .output()
-        .expect("run");
-    let text = String::from_utf8_lossy(&run.stderr);
-    assert_eq!(run.status.code(), Some(1), "{text}");
+    let (code, text) = run_case("conduit::tests::overflow", 0);
+    assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("flow-control failure") && text.contains("GASNET_PORTAL_FLOW_CONTROL"), "{text}");
 }
 

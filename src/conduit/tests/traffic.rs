@@ -146,20 +146,26 @@ fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dic
         outside.as_mut_ptr()
     };
     fill(seed, src, nbytes);
+    let dest = long_place(up.world, node, up.rank, up.thread, turn, false);
     let m = Outgoing {
         category,
         handler: 128 + category as u8,
         args: &args[..numargs],
         src,
         nbytes,
-        dest: long_place(up.world, node, up.rank, up.thread, turn, false),
-        near: core::ptr::null_mut(),
+        dest,
+        near: mapped(dest, dice),
         source_stays: false,
     };
     // SAFETY: the payload is alive, the destination ours.
     unsafe { up.conduit().request(up, node, &m) };
     // It may be reused now.
     fill(0, src, nbytes);
+}
+
+/// Where a destination is mapped for its sender: all segments are in this process, but half of the time that is not told.
+fn mapped(dest: *mut u8, dice: &mut Dice) -> *mut u8 {
+    if dice.roll(2) == 0 { dest } else { core::ptr::null_mut() }
 }
 
 fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>) -> bool {
@@ -199,14 +205,15 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     (4..16).for_each(|i| args[i] = (seed + i) as i32);
     let mut src = vec![0; nbytes];
     fill(seed, src.as_mut_ptr(), nbytes);
+    let dest = long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true);
     let reply = Outgoing {
         category,
         handler: 128 + category as u8,
         args: &args[..4 + dice.roll(13)],
         src: src.as_ptr(),
         nbytes,
-        dest: long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true),
-        near: core::ptr::null_mut(),
+        dest,
+        near: mapped(dest, &mut dice),
         source_stays: false,
     };
     // SAFETY: the payload is alive, the destination free until its requester sends SLOTS more.
