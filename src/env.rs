@@ -258,7 +258,8 @@ pub const TABLE: &[Var] = &[
         Kind::Mem(0, 2048),
         "2KB",
         "largest payload of a Long that is sent as one message; 0 sends those with a payload as two. Where a put ends within the \
-         call (GASNET_PORTAL_AT_ONCE), payloads of 256 B and more are put to their place and not packed",
+         call (GASNET_PORTAL_AT_ONCE), payloads of 256 B and more, and all between processes that map each other's segments, are put to \
+         their place and not packed",
     ),
     var(
         "GASNET_PORTAL_FLOW_CONTROL",

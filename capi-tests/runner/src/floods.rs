@@ -158,13 +158,18 @@ impl Flood {
 
     /// Requests of each thread: some thousands for the process that gets most.
     fn requests(self) -> u32 {
-        // It takes some 4000 to fill a receive buffer.
+        // It takes some 2000 Mediums to fill a receive buffer, and most requests are Mediums then (`kinds`).
         let most = if self.manner == Manner::Slow && self.limits != Limits::Full { 3000 } else { 8000 };
         match self.pattern {
             Pattern::OneToEvery => most / 2,
             Pattern::Pairs => most / 4,
             Pattern::EveryToOne | Pattern::Random => (most / (self.nodes * self.threads())).max(100),
         }
+    }
+
+    /// What kinds of requests, where not all alike. Most Longs leave nothing in a receive buffer.
+    fn kinds(self) -> &'static [&'static str] {
+        if self.limits == Limits::Full { &["-k", "MMMMMSLA"] } else { &[] }
     }
 
     fn job(self, more: &[&str]) -> Result<Job, Trouble> {
@@ -176,7 +181,7 @@ impl Flood {
             .chain(&["-x", &self.seed.to_string()])
             .map(ToString::to_string)
             .collect();
-        args.extend(self.manner.args().iter().chain(more).map(ToString::to_string));
+        args.extend(self.manner.args().iter().chain(self.kinds()).chain(more).map(ToString::to_string));
         args.push(self.pattern.name().to_string());
         let mut job = Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, self.nodes)
             .watchdog(Duration::from_secs(400));
