@@ -188,7 +188,7 @@ impl Ring {
         words: [u64; 7],
     ) -> Option<u64> {
         let control_of = |ticket| &slots.at(ticket).control;
-        match ring::claim(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
+        match ring::search(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
             Ok(ticket) => {
                 fill(slots.at(ticket), &words, control(ticket, slots.size, own_index, PUBLISHED));
                 Some(ticket)

@@ -83,7 +83,7 @@ impl<P: Portals> Conduit<P> {
 
     /// How a message travels, its payload being on its way. Where a put is complete when its call returns, the payload of a Long is put to
     /// its place at once, and its header says where that is: between processes that map each other's segments by a plain copy, as any put
-    /// is.
+    /// is. Payloads of 16 MB and more, and places from 64 GB on, no header tells of.
     ///
     /// # Safety
     /// As [`Conduit::request`].

@@ -171,14 +171,17 @@ pub(super) const PLACES: u64 = 1 << (PLACE_BITS + 16);
 const PLACE_BITS: u32 = 20;
 /// Where a chunk's offset is in the match bits: its number is at bit 32.
 const CHUNK_SHIFT: u32 = 32 - CHUNK.trailing_zeros();
-/// All bits of a chunk's number.
+/// All bits of a chunk's number: there are no more chunks.
 const CHUNK_NUMBERS: u32 = (1 << (32 - PLACE_BITS)) - 1;
 const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
+const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
 
 impl Am {
     /// Match bits and immediate data.
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
+        debug_assert!(self.chunk % CHUNK as u32 == 0 && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS);
+        debug_assert!(self.source < MAX_NODES && self.length < 1 << 24 && self.place < PLACES);
         let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
         let may_wait = if self.may_wait { MAY_WAIT } else { 0 };
         let bits = target as u64
@@ -291,7 +294,7 @@ mod tests {
                     place: if form == Form::Placed { PLACES - 8 } else { 0 },
                 };
                 let (bits, data) = m.pack();
-                assert_eq!(Am::unpack(bits, data), Some(m));
+                assert_eq!((Am::unpack(bits, data), Am::source(data)), (Some(m), m.source));
                 assert_eq!((kind(bits), Am::chunk(bits)), (Some(Kind::Am), m.chunk));
                 assert_eq!(bits & 0xf, if request { 3 } else { 4 });
             }
@@ -299,6 +302,17 @@ mod tests {
         let m = SystemMessage { id: 3, args: [1, u32::MAX, 7] };
         let (bits, data) = system(65535, m);
         assert_eq!((unpack_system(bits, data), bits & 0xf), ((65535, m), 5));
+    }
+
+    /// What the environment allows has numbers in a header.
+    #[test]
+    fn all_chunks_have_numbers() {
+        for name in ["GASNET_PORTAL_SB_CHUNKS", "GASNET_PORTAL_RPL_CHUNKS"] {
+            let row = crate::env::TABLE.iter().find(|v| v.name == name).expect("a variable");
+            assert!(
+                matches!(row.kind, crate::env::Kind::Int(_, most) if most <= i64::from(CHUNK_NUMBERS) + 1)
+            );
+        }
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod halves;
 mod implicit;
 mod latency;
 mod placed;
+mod polls;
 mod traffic;
 
 use super::config::tests::tiny;
@@ -126,13 +127,14 @@ impl<P: Portals> Upcall for Up<'_, P> {
 impl<P: Portals> World<P> {
     /// Opens a job over these interfaces, one for each rank.
     fn open(portals: Vec<P>, config: &Config) -> World<P> {
-        World::open_with(portals, config, |_, _| {})
+        World::open_with(portals, config, SEGMENT, |_, _| {})
     }
 
-    /// The same, where `view` may change what a rank believes of the segments.
+    /// The same with segments of so many bytes, and where `view` may change what a rank believes of them.
     fn open_with(
         portals: Vec<P>,
         config: &Config,
+        bytes: usize,
         view: impl Fn(usize, &mut Vec<(*mut u8, usize)>),
     ) -> World<P> {
         let peers: Vec<ProcessId> = portals.iter().map(Portals::id).collect();
@@ -141,7 +143,7 @@ impl<P: Portals> World<P> {
             .enumerate()
             .map(|(me, p)| Rank {
                 conduit: Conduit::open(p, config.clone(), me as u32, peers.clone()).expect("open"),
-                segment: memory::private(SEGMENT).expect("memory"),
+                segment: memory::private(bytes).expect("memory"),
                 ops: (0..64).map(|_| AtomicU32::new(0)).collect(),
                 requests: AtomicU64::new(0),
                 replies: AtomicU64::new(0),
@@ -149,12 +151,12 @@ impl<P: Portals> World<P> {
                 errors: AtomicU64::new(0),
             })
             .collect();
-        let segments: Vec<_> = ranks.iter().map(|r| (r.segment, SEGMENT)).collect();
+        let segments: Vec<_> = ranks.iter().map(|r| (r.segment, bytes)).collect();
         let mapped: Vec<_> = segments.iter().map(|s| s.0).collect();
         for (me, r) in ranks.iter().enumerate() {
             if let Some(x) = r.conduit.extension() {
                 // SAFETY: segments are never freed.
-                unsafe { x.expose_segments(r.segment, SEGMENT, &mapped, &vec![SEGMENT; mapped.len()]) };
+                unsafe { x.expose_segments(r.segment, bytes, &mapped, &vec![bytes; mapped.len()]) };
             }
             let mut believed = segments.clone();
             view(me, &mut believed);
@@ -311,14 +313,19 @@ fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
         .collect()
 }
 
-/// Runs a test that may end its process, in one of its own that knows the case: exit code and what it said.
-fn run_case(test: &str, case: usize) -> (Option<i32>, String) {
+/// Runs a test that may end its process, in one of its own with this environment: exit code and what it said.
+fn run_alone(test: &str, settings: &[(&str, &str)]) -> (Option<i32>, String) {
     let run = std::process::Command::new(std::env::current_exe().expect("exe"))
         .args(["--ignored", "--exact", test, "--nocapture", "--test-threads=1"])
-        .env("GASNET_TEST_CASE", case.to_string())
+        .envs(settings.iter().copied())
         .output()
         .expect("run");
     (run.status.code(), String::from_utf8_lossy(&run.stderr).into_owned())
+}
+
+/// The same for one of several cases, which the test asks [`this_case`] for.
+fn run_case(test: &str, case: usize) -> (Option<i32>, String) {
+    run_alone(test, &[("GASNET_TEST_CASE", &case.to_string())])
 }
 
 /// The case of a test that [`run_case`] runs.
@@ -425,7 +432,7 @@ over_all! {
 /// Without flow control a flood overflows the receive buffers: that is found, and fatal.
 #[test]
 fn overflow_is_fatal() {
-    let (code, text) = run_case("conduit::tests::overflow", 0);
+    let (code, text) = run_alone("conduit::tests::overflow", &[]);
     assert_eq!(code, Some(1), "{text}");
     assert!(text.contains("flow-control failure") && text.contains("GASNET_PORTAL_FLOW_CONTROL"), "{text}");
 }
@@ -491,20 +498,7 @@ fn a_stopped_peer_overflows_nobody() {
 fn variables_at_their_extremes() {
     use crate::env::{Kind, TABLE};
     let ours = |name: &str| name.starts_with("GASNET_PORTAL_") || name == "GASNET_PACKEDLONG_LIMIT";
-    let run = |settings: &[(&str, &str)]| {
-        let out = std::process::Command::new(std::env::current_exe().expect("exe"))
-            .args([
-                "--ignored",
-                "--exact",
-                "conduit::tests::from_environment",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .envs(settings.iter().copied())
-            .output()
-            .expect("run");
-        (out.status.code(), String::from_utf8_lossy(&out.stderr).into_owned())
-    };
+    let run = |settings: &[(&str, &str)]| run_alone("conduit::tests::from_environment", settings);
     let works = |settings: &[(&str, &str)]| {
         let (code, text) = run(settings);
         assert_eq!(code, Some(0), "{settings:?}: {text}");

@@ -1,6 +1,6 @@
 //! Longs whose payload is at its place before their message is: what their headers say, and what no header can say.
 
-use super::match_bits::{Am, Form, PLACES};
+use super::match_bits::{Am, Form, PLACES, Target};
 use super::*;
 
 /// Accepts a Long that came whole to the begin of our segment.
@@ -12,10 +12,41 @@ fn check<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: Message<'_>) 
     }
 }
 
+fn long(src: *const u8, nbytes: usize, dest: *mut u8, near: bool) -> Outgoing<'static> {
+    let near = if near { dest } else { core::ptr::null_mut() };
+    Outgoing {
+        category: Category::Long,
+        handler: 200,
+        args: &[],
+        src,
+        nbytes,
+        dest,
+        near,
+        source_stays: false,
+    }
+}
+
+/// Sends a Long from rank 0 and has its handler run: the bytes that it took through Portals.
+fn send(world: &World<Emulation>, node: u32, m: &Outgoing<'_>, handler: traffic::Handler<Emulation>) -> u64 {
+    let up = |rank| Up { world, rank, thread: 0, handler };
+    let handled = || world.ranks[node as usize].requests.load(Ordering::Relaxed);
+    let (before, bytes) = (handled(), world.ranks[0].conduit.counters().bytes);
+    // SAFETY: the payload is alive, the destination ours.
+    unsafe { up(0).conduit().request(up(0), node, m) };
+    let bytes = world.ranks[0].conduit.counters().bytes - bytes;
+    for _ in 0..100 {
+        up(1).conduit().poll(up(1));
+        up(0).conduit().poll(up(0));
+    }
+    assert_eq!(handled(), before + 1);
+    assert_eq!(world.ranks[node as usize].errors.load(Ordering::Relaxed), 0);
+    bytes
+}
+
 /// Two processes; for rank 0 the segment of rank 1 begins so many bytes earlier.
-fn world(earlier: u64) -> World<Emulation> {
-    let config = usual(tiny(2, 1));
-    World::open_with(emulation(2, &config), &config, |me, segments| {
+fn world(earlier: u64, at_once: bool) -> World<Emulation> {
+    let config = Config { at_once, ..usual(tiny(2, 1)) };
+    World::open_with(emulation(2, &config), &config, SEGMENT, |me, segments| {
         if me == 0 {
             let (at, bytes) = segments[1];
             segments[1] = (at.wrapping_sub(earlier as usize), bytes + earlier as usize);
@@ -23,56 +54,77 @@ fn world(earlier: u64) -> World<Emulation> {
     })
 }
 
-/// A place that the header has no room for is told of in the body.
+/// A place that the header has no room for is told of in the body, and so is any where puts are not complete at once.
 #[test]
-fn places_that_no_header_can_tell_of() {
-    for (earlier, form) in [(0, Form::Placed), (PLACES, Form::Packed), (PLACES + 8, Form::Packed)] {
-        let world = world(earlier);
-        let up = |rank| Up { world: &world, rank, thread: 0, handler: check };
+fn what_goes_to_its_place_and_what_in_a_message() {
+    for (earlier, at_once) in [(0, true), (PLACES, true), (PLACES + 8, true), (0, false)] {
+        let world = world(earlier, at_once);
         let dest = world.ranks[1].segment;
-        for (turn, (nbytes, near)) in [(1, true), (300, true), (300, false)].into_iter().enumerate() {
-            let m = Outgoing {
-                category: Category::Long,
-                handler: 200,
-                args: &[],
-                src: [7u8; 300].as_ptr(),
-                nbytes,
-                dest,
-                near: if near { dest } else { core::ptr::null_mut() },
-                source_stays: false,
+        for (nbytes, near) in [(1, true), (300, true), (300, false)] {
+            let bytes = send(&world, 1, &long([7u8; 300].as_ptr(), nbytes, dest, near), check);
+            let expected = match earlier == 0 && at_once {
+                true => nbytes * usize::from(!near),
+                false => nbytes.next_multiple_of(8) + 8,
             };
-            let before = world.ranks[0].conduit.counters().bytes;
-            // SAFETY: the payload is alive, the destination ours.
-            unsafe { up(0).conduit().request(up(0), 1, &m) };
-            let sent = world.ranks[0].conduit.counters().bytes - before;
-            let body = if form == Form::Packed { nbytes.next_multiple_of(8) + 8 } else { 0 };
-            let put = if form == Form::Placed && !near { nbytes } else { 0 };
-            assert_eq!(sent, (body + put) as u64, "{earlier} {nbytes} {near}");
-            for _ in 0..100 {
-                up(1).conduit().poll(up(1));
-                up(0).conduit().poll(up(0));
-            }
-            assert_eq!(world.ranks[1].requests.load(Ordering::Relaxed), turn as u64 + 1);
-            assert_eq!(world.ranks[1].errors.load(Ordering::Relaxed), 0);
+            assert_eq!(bytes, expected as u64, "{earlier} {at_once} {nbytes} {near}");
             // SAFETY: nobody else writes there now.
             unsafe { dest.write_bytes(0, nbytes) };
         }
     }
 }
 
-/// A header that tells of a place outside our segment ends the job.
+/// The longest payload that a header tells of, and those beside it.
+#[test]
+fn the_longest() {
+    const LONGEST: usize = 1 << 24;
+    let config = Config { max_transfer: 2 * LONGEST, ..usual(tiny(2, 1)) };
+    let world = World::open_with(emulation(2, &config), &config, 2 * LONGEST, |_, _| {});
+    let payload = vec![7u8; LONGEST + 1];
+    for nbytes in [LONGEST - 1, LONGEST, LONGEST + 1] {
+        fn check_all<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+            assert!(m.nbytes >= LONGEST - 1);
+            check(up, token, m);
+        }
+        send(&world, 1, &long(payload.as_ptr(), nbytes, world.ranks[1].segment, true), check_all);
+        // SAFETY: nobody else writes there now.
+        unsafe { world.ranks[1].segment.write_bytes(0, nbytes) };
+    }
+}
+
+/// Source and destination of a Long to oneself may overlap.
+#[test]
+fn a_long_to_oneself_may_overlap() {
+    fn check_row<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: Message<'_>) {
+        // SAFETY: our own segment.
+        let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
+        if came.iter().enumerate().any(|(i, &b)| b != i as u8) {
+            up.error(format_args!("wrong bytes: {m:?}"));
+        }
+    }
+    let world = world(0, true);
+    for (from, to) in [(0, 100), (100, 0), (0, 1), (1, 0), (5, 5)] {
+        let segment = world.ranks[0].segment;
+        for i in 0..1000 {
+            // SAFETY: our own segment.
+            unsafe { segment.add(from + i).write(i as u8) };
+        }
+        send(&world, 0, &long(segment.wrapping_add(from), 1000, segment.wrapping_add(to), true), check_row);
+    }
+}
+
+/// A header that tells of a place outside our segment ends the job, that of a request as that of a reply.
 #[test]
 fn a_place_outside_the_segment_is_fatal() {
-    for case in 0..PLACES_TOLD.len() {
+    for case in 0..2 * TOLD.len() {
         let (code, text) = run_case("conduit::tests::placed::case", case);
-        let right = case < 2;
+        let right = case % TOLD.len() < 2;
         assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
         assert_eq!(text.contains("aims outside our segment"), !right, "case {case}: {text}");
     }
 }
 
 /// Places and lengths; the first two are inside.
-const PLACES_TOLD: [(u64, u32); 6] = [
+const TOLD: [(u64, u32); 6] = [
     (SEGMENT as u64 - 8, 8),
     (0, SEGMENT as u32),
     (SEGMENT as u64 - 7, 8),
@@ -84,31 +136,29 @@ const PLACES_TOLD: [(u64, u32); 6] = [
 #[test]
 #[ignore = "ends the process; run by a_place_outside_the_segment_is_fatal"]
 fn case() {
-    let (place, length) = PLACES_TOLD[this_case()];
-    let world = world(0);
-    let c = &world.ranks[0].conduit;
+    let case = this_case();
+    let (request, (place, length)) = (case < TOLD.len(), TOLD[case % TOLD.len()]);
+    let world = world(0, true);
+    let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
+    // The chunk of the request that a reply answers.
+    let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
     let (bits, data) = Am {
         form: Form::Placed,
-        request: true,
+        request,
         may_wait: false,
         handler: 200,
         numargs: 0,
         chunk: 0,
         source: 0,
         length,
-        credit: 1,
+        credit: u8::from(request),
         place,
     }
     .pack();
-    let nothing = (core::ptr::null(), 0);
+    assert_eq!(bits & !match_bits::IGNORE, if request { Target::ReqRb } else { Target::ReqSb } as u64);
+    let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.
-    let sent = unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, 0, data) };
-    assert!(
-        sent && world.ranks[1].conduit.poll(Up {
-            world: &world,
-            rank: 1,
-            thread: 0,
-            handler: traffic::nothing
-        })
-    );
+    let sent = unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
+    let up = Up { world: &world, rank: 1, thread: 0, handler: traffic::nothing };
+    assert!(sent && gets.poll(up));
 }
