@@ -24,6 +24,7 @@ use crate::doorbell;
 use crate::md::MdRecord;
 use crate::nal::os;
 use crate::ni::{Interface, Owner};
+use crate::prefetch;
 use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
 use crate::types::*;
 
@@ -121,23 +122,10 @@ impl Ring {
         says(slots.at(ticket).control.load(Ordering::Acquire), ticket, slots.size, PUBLISHED)
     }
 
-    /// Asks for the line of the next slot, to write to it, so that it is on its way to us while we do other things. A hint; nothing on
-    /// processors that do not know it.
+    /// Asks for the line of the next slot, to write to it.
     #[inline(always)]
     pub(crate) fn prefetch(&self, slots: Slots<'_>) {
-        let slot = &raw const *slots.at(self.memo.hint());
-        #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint touches no memory. The intrinsic would be a plain prefetch where the target may lack this one.
-        unsafe {
-            core::arch::asm!("prefetchw [{}]", in(reg) slot, options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(target_arch = "aarch64")]
-        // SAFETY: a hint touches no memory.
-        unsafe {
-            core::arch::asm!("prfm pstl1keep, [{}]", in(reg) slot, options(nostack, preserves_flags, readonly));
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        let _ = slot;
+        prefetch::line_to_write((&raw const *slots.at(self.memo.hint())).cast());
     }
 
     /// Posts an event: its ticket, or `None` if there was no room.

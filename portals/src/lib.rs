@@ -38,6 +38,7 @@ mod memory;
 pub mod nal;
 mod ni;
 mod ops;
+mod prefetch;
 mod prepared;
 mod pt;
 mod ring;

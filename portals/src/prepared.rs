@@ -17,6 +17,7 @@ use crate::md::{self, Accepted, state};
 use crate::memory;
 use crate::ni::{Interface, Peer};
 use crate::ops::{Address, order};
+use crate::prefetch;
 use crate::shortcut::{self, Way};
 use crate::types::*;
 
@@ -44,16 +45,24 @@ impl Interface {
         Some((peer, way))
     }
 
-    /// A hint: a put without bytes to this entry will follow soon. Asks for the line of the event that it will post, if a note tells which.
-    /// Earlier than [`Interface::by_note`] can, which saves it half of the way of that line. Where bytes are to be written first the line
-    /// would be gone again before the event is, to the peer who looks at it.
+    /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that it will write first, if a note tells which:
+    /// those that the bytes go to, where the target says where; without bytes that of the event, which so saves half of its way. An event
+    /// that bytes go before is not asked for: its line would be gone again, to the peer who looks at it.
     #[inline(always)]
-    pub fn about_to_put(&self, target: ProcessId, pt_index: PtIndex, match_bits: MatchBits) {
+    pub fn about_to_put(&self, target: ProcessId, pt_index: PtIndex, match_bits: MatchBits, bytes: Size) {
         let mut copy = MaybeUninit::uninit();
         let Some((_, way)) = self.noted(OpKind::Put, target, pt_index, 0, match_bits, &mut copy) else {
             return;
         };
         let p = &way.prepared;
+        if bytes != 0 {
+            if p.cursor_mask != 0 && !p.near.is_null() {
+                // SAFETY: a descriptor of the peer's arena, which stays mapped.
+                let cursor = unsafe { &*p.cell }.state.0.load(Ordering::Relaxed) & p.cursor_mask;
+                prefetch::to_write(p.near.wrapping_add(cursor as usize), bytes as usize);
+            }
+            return;
+        }
         // SAFETY: null, or one of the rings of the peer, which stay.
         if let Some(ring) = unsafe { p.ring.as_ref() } {
             // SAFETY: what `View::ring` gave when the note was made.

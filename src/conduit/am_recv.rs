@@ -145,7 +145,7 @@ impl<P: Portals> Conduit<P> {
         };
         let (am, body) = self.request_arrived(&e);
         if self.request_ahead.is_answered() {
-            self.about_to_send(am.source, Target::ReqSb);
+            self.about_to_send(am.source, Target::ReqSb, 0);
         }
         let used = credits::used(am.credit);
         let start = self.reqrb.saw(buffer, e.mlength, used);

@@ -119,10 +119,10 @@ impl<P: Portals> Conduit<P> {
         unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
     }
 
-    /// A message without bytes is about to leave.
+    /// A message of so many bytes is about to leave.
     #[inline(always)]
-    pub(super) fn about_to_send(&self, node: u32, target: Target) {
-        self.portals.about_to_put(self.peers[node as usize], self.config.pt_am, target as u64);
+    pub(super) fn about_to_send(&self, node: u32, target: Target, bytes: usize) {
+        self.portals.about_to_put(self.peers[node as usize], self.config.pt_am, target as u64, bytes);
     }
 
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a
@@ -136,8 +136,10 @@ impl<P: Portals> Conduit<P> {
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
-        if is_header(m) {
-            self.about_to_send(node, Target::ReqRb);
+        let bytes = args_bytes(m.args.len()) + m.nbytes;
+        // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
+        if is_header(m) || m.category == Category::Medium {
+            self.about_to_send(node, Target::ReqRb, bytes);
         }
         // SAFETY: as the caller vouches.
         let way = unsafe { self.place(node, m) };

@@ -318,8 +318,8 @@ impl Portals for Emulation {
     }
 
     #[inline(always)]
-    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64) {
-        self.interface.about_to_put(peer(target), pt_index, match_bits);
+    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64, bytes: usize) {
+        self.interface.about_to_put(peer(target), pt_index, match_bits, bytes as u64);
     }
 
     #[inline(always)]

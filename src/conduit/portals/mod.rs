@@ -278,10 +278,10 @@ pub trait Portals: Send + Sync + 'static {
         false
     }
 
-    /// A hint: a put without bytes to this process, with such match bits, will follow soon.
+    /// A hint: a put of so many bytes to this process, with such match bits, will follow soon.
     #[inline(always)]
-    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64) {
-        let _ = (target, pt_index, match_bits);
+    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64, bytes: usize) {
+        let _ = (target, pt_index, match_bits, bytes);
     }
 
     /// A get to plain memory, as [`Portals::put_at_once`].
