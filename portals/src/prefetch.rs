@@ -1,8 +1,7 @@
 //! Asking for lines before they are written to, so that they are on their way to us while we do other things. Hints; nothing on processors
 //! that do not know them.
 
-/// Bytes of a line.
-const LINE: usize = 64;
+use crate::arena::LINE;
 
 /// Asks for the lines of so many bytes from here on, whatever is there.
 #[inline(always)]

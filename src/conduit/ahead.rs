@@ -2,14 +2,14 @@
 //!
 //! Arguments, and all of a Long in one message, are read as soon as the event is: an idle poll asks for them where the next body is expected, so
 //! that they come over while the sender is still posting the event, two trips between cores at once rather than one after the other. A
-//! wrong guess costs nothing but the asking. The payload of a Medium is asked for when its event has come: earlier, its lines would come, and go back
-//! to the sender, while it is still writing them.
+//! wrong guess costs nothing but the asking. The payload of a Medium, or of a Long that is at its place, is asked for when its event has come
+//! (`Conduit::ask_for_payload`): earlier, its lines would come, and go back to the sender, while he is still writing them.
 
 use super::am_recv::Body;
 use super::am_send::args_bytes;
 use super::match_bits::{Am, Form};
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes of a line.
 const LINE: usize = 64;
@@ -22,18 +22,12 @@ pub(super) struct Ahead {
     at: AtomicPtr<u8>,
     /// Bytes of it that will be read at once.
     bytes: AtomicUsize,
-    /// Whether the last handler answered at once, by a message without bytes.
-    answered: AtomicBool,
 }
 
 impl Ahead {
     /// Nothing is expected.
     pub(super) fn new() -> Ahead {
-        Ahead {
-            at: AtomicPtr::new(ptr::null_mut()),
-            bytes: AtomicUsize::new(0),
-            answered: AtomicBool::new(false),
-        }
+        Ahead { at: AtomicPtr::new(ptr::null_mut()), bytes: AtomicUsize::new(0) }
     }
 
     /// The next body will be here.
@@ -42,29 +36,14 @@ impl Ahead {
         self.at.store(at, Ordering::Relaxed);
     }
 
-    /// A message has come; the next will be like it. Asks for the lines of its payload, if a handler will read that.
+    /// A message has come; the next will be like it.
     #[inline(always)]
     pub(super) fn has_come(&self, am: &Am, body: Body) {
         let soon = match am.form {
-            Form::Medium => {
-                fetch_lines(body.at, body.len);
-                args_bytes(am.numargs.into())
-            }
+            Form::Medium => args_bytes(am.numargs.into()),
             _ => body.len,
         };
         self.bytes.store(soon, Ordering::Relaxed);
-    }
-
-    /// Whether the message that has come will probably be answered at once, by one without bytes: as the last one was.
-    #[inline(always)]
-    pub(super) fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::Relaxed)
-    }
-
-    /// Notes whether it was.
-    #[inline(always)]
-    pub(super) fn was_answered(&self, at_once: bool) {
-        self.answered.store(at_once, Ordering::Relaxed);
     }
 
     /// Asks for the lines of the next body that will be read at once.

@@ -144,7 +144,7 @@ impl<P: Portals> Conduit<P> {
             return self.seldom(up, taker, Some(e));
         };
         let (am, body) = self.request_arrived(&e);
-        if self.request_ahead.is_answered() {
+        if self.answered.load(Ordering::Relaxed) {
             self.about_to_send(am.source, Target::ReqSb, 0);
         }
         let used = credits::used(am.credit);
@@ -221,16 +221,18 @@ impl<P: Portals> Conduit<P> {
         }
         self.request_ahead.here(body.at.wrapping_add(body.len));
         self.request_ahead.has_come(&am, body);
-        self.placed_has_come(&am);
+        self.ask_for_payload(&am, body);
         self.credits.request_arrived(am.source, am.credit);
         (am, body)
     }
 
-    /// Asks for the payload that has been put to its place, if there is one.
+    /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
     #[inline(always)]
-    pub(super) fn placed_has_come(&self, am: &Am) {
-        if am.form == Form::Placed {
-            fetch_lines(self.rar().near(am.place as usize), am.length as usize);
+    pub(super) fn ask_for_payload(&self, am: &Am, body: Body) {
+        match am.form {
+            Form::Medium => fetch_lines(body.at, body.len),
+            Form::Placed => fetch_lines(self.rar().near(am.place as usize), am.length as usize),
+            _ => {}
         }
     }
 
@@ -317,9 +319,6 @@ impl<P: Portals> Conduit<P> {
         }
         if !am.may_wait {
             self.send_replies_to(am.source);
-        }
-        if !token.replied {
-            self.request_ahead.was_answered(false);
         }
         if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
             // SAFETY: a message without payload.

@@ -12,7 +12,7 @@
 //! bytes. So a payload is as much aligned as its message, and the next request in a receive buffer is aligned.
 
 use super::credits;
-use super::match_bits::{self, Am, Form, PLACES, REPLY_LID, Target};
+use super::match_bits::{self, Am, Form, LENGTHS, PLACES, REPLY_LID, Target};
 use super::portals::{Portals, ProcessId};
 use super::queue::broken;
 use super::rar::Rar;
@@ -92,7 +92,7 @@ impl<P: Portals> Conduit<P> {
         if m.category == Category::Long && self.config.at_once {
             let near = !m.near.is_null();
             let least = if near { 1 } else { PUT_APART };
-            if (least..1 << 24).contains(&m.nbytes) {
+            if (least..LENGTHS).contains(&m.nbytes) {
                 let place = self.rar().remote(node, m.dest, m.nbytes) as u64;
                 // SAFETY: as the caller vouches, the source is readable, and the destination lies in a segment. The message that tells
                 // of the bytes is published after them.
@@ -396,7 +396,7 @@ impl<P: Portals> Conduit<P> {
         } else {
             m.nbytes as u32
         };
-        self.request_ahead.was_answered(is_header(m));
+        self.answered.store(is_header(m), Ordering::Relaxed);
         let (credit, low) = self.credits.reply_byte(token.source, token.credit);
         let header = Am {
             form,

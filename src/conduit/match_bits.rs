@@ -165,6 +165,8 @@ pub(super) struct Am {
     pub(super) place: u64,
 }
 
+/// A header tells of payloads below this many bytes.
+pub(super) const LENGTHS: usize = 1 << 24;
 /// A header tells of places below this.
 pub(super) const PLACES: u64 = 1 << (PLACE_BITS + 16);
 /// Bits of a place that are in the match bits.
@@ -181,7 +183,7 @@ impl Am {
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
         debug_assert!(self.chunk % CHUNK as u32 == 0 && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS);
-        debug_assert!(self.source < MAX_NODES && self.length < 1 << 24 && self.place < PLACES);
+        debug_assert!(self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES);
         let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
         let may_wait = if self.may_wait { MAY_WAIT } else { 0 };
         let bits = target as u64
@@ -222,7 +224,7 @@ impl Am {
             numargs,
             chunk: Am::chunk(bits),
             source: Am::source(data),
-            length: (data >> 8) as u32 & 0xff_ffff,
+            length: (data >> 8) as u32 & (LENGTHS as u32 - 1),
             credit: data as u8,
             place: data >> 48 << PLACE_BITS | bits >> (64 - PLACE_BITS),
         })

@@ -50,7 +50,7 @@ impl<P: Portals> Rar<P> {
     #[inline]
     pub(super) fn local(&self, p: *const u8, n: usize) -> Option<usize> {
         let offset = (p as usize).wrapping_sub(self.base);
-        (offset <= self.len && n <= self.len - offset).then_some(offset)
+        inside(offset, n, self.len).then_some(offset)
     }
 
     /// An address as far behind the begin of our segment, whether it is inside or not.
@@ -62,7 +62,7 @@ impl<P: Portals> Rar<P> {
     /// Where `n` bytes of our segment are from this offset on, if they are in it.
     #[inline]
     pub(super) fn at(&self, offset: usize, n: usize) -> Option<*mut u8> {
-        (offset <= self.len && n <= self.len - offset).then(|| (self.base + offset) as *mut u8)
+        inside(offset, n, self.len).then(|| (self.base + offset) as *mut u8)
     }
 
     /// Where in the segment of `node` these `n` bytes lie. Ends the job if they do not: the callers have checked.
@@ -70,11 +70,17 @@ impl<P: Portals> Rar<P> {
     pub(super) fn remote(&self, node: u32, p: *const u8, n: usize) -> usize {
         let (base, len) = self.segments[node as usize];
         let offset = (p as usize).wrapping_sub(base);
-        if offset > len || n > len - offset {
+        if !inside(offset, n, len) {
             outside(node, p as usize, n, base, len);
         }
         offset
     }
+}
+
+/// Whether `n` bytes from this offset on are in a segment of `len` bytes.
+#[inline]
+fn inside(offset: usize, n: usize, len: usize) -> bool {
+    offset <= len && n <= len - offset
 }
 
 #[cold]

@@ -41,8 +41,9 @@ impl<P: Portals> Conduit<P> {
         if am.source >= self.config.nodes || am.request {
             malformed(bits, data);
         }
-        self.reply_ahead.has_come(&am, Body { at: self.reqsb.at(chunk), len: e.mlength });
-        self.placed_has_come(&am);
+        let body = Body { at: self.reqsb.at(chunk), len: e.mlength };
+        self.reply_ahead.has_come(&am, body);
+        self.ask_for_payload(&am, body);
         self.credits.reply_arrived(am.source, am.credit);
         let thread = &self.threads[up.thread()];
         if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {

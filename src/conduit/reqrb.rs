@@ -128,17 +128,17 @@ impl<P: Portals> ReqRb<P> {
     /// [`ReqRb::release`]. True if its handler may be started at once, which `credits` are then given back for.
     #[inline]
     pub(super) fn saw(&self, i: u32, bytes: usize, credits: u32) -> bool {
-        let (b, par) = (&self.buffers[i as usize], self.par);
-        sync::count(par, &b.refs, 1);
+        let b = &self.buffers[i as usize];
+        sync::count(self.par, &b.refs, 1);
         let room = b.room.load(Ordering::Relaxed);
         let used = room.min(bytes as i64);
         b.room.store(room - used, Ordering::Relaxed);
         if !self.flow_control || self.slack.load(Ordering::Relaxed) >= used {
             // Only takers lower the slack, and there is one at a time.
-            sync::add(par, &self.slack, -used);
+            sync::add(self.par, &self.slack, -used);
             return true;
         }
-        sync::add(par, &self.slack, credit_bytes(credits) - used);
+        sync::add(self.par, &self.slack, credit_bytes(credits) - used);
         false
     }
 
