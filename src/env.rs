@@ -297,6 +297,12 @@ pub const TABLE: &[Var] = &[
         "2048",
         "chunks of 2 KiB for requests and bounce buffers",
     ),
+    var(
+        "GASNET_PORTAL_OUTBOX_AREAS",
+        Kind::Int(0, 4096),
+        "64",
+        "areas of 2 KiB in which payloads of Medium requests wait for processes of this host, which read them there",
+    ),
     var("GASNET_PORTAL_RPL_CHUNKS", Kind::Int(2, 4096), "256", "chunks of 2 KiB for replies"),
     var(
         "GASNET_PORTAL_SAFE_LIMIT",

@@ -483,6 +483,12 @@ impl Interface {
         self.own.view.range(offset, bytes as u64)
     }
 
+    /// Where the arena of an open interface of this host, of which [`Interface::alloc`] gives, is mapped here: first byte, bytes.
+    pub fn arena_of(&self, process: ProcessId) -> Option<(NonNull<u8>, usize)> {
+        let view = &self.peer(self.index_of(process).ok()?).ok()??.view;
+        Some((view.base(), view.bytes()))
+    }
+
     /// Tells that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of
     /// process `i` are mapped here (null: nowhere), `lens[i]` their length. Descriptors made later inside of
     /// it are reached without our help.

@@ -231,6 +231,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn ask_for_payload(&self, am: &Am, body: Body) {
         match am.form {
             Form::Medium => fetch_lines(body.at, body.len),
+            Form::Outbox => fetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize),
             Form::Placed => fetch_lines(self.rar().near(am.place as usize), am.length as usize),
             _ => {}
         }
@@ -311,6 +312,7 @@ impl<P: Portals> Conduit<P> {
         let thread = &self.threads[up.thread()];
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
+        let data = if am.form == Form::Outbox { self.fetch_payload(thread, &am) } else { data };
         // SAFETY: as the caller vouches.
         let message = unsafe { self.message(&am, body, data, &mut wrong) };
         up.run_request(&mut token, message);
@@ -366,7 +368,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Unpacks a message for its handler. A packed Long's payload goes to its destination. `wrong` is where a planted fault has room.
+    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. A packed Long's payload goes to its destination. `wrong` is where a planted fault has room.
     ///
     /// # Safety
     /// The message is in `body`, which stays ours as long as what this returns is used.
@@ -404,7 +406,7 @@ impl<P: Portals> Conduit<P> {
                 Some(dest) => (dest, n),
                 None => bad_message(am.source),
             },
-            Form::Unpacked => data.unwrap_or_else(|| bad_message(am.source)),
+            Form::Unpacked | Form::Outbox => data.unwrap_or_else(|| bad_message(am.source)),
             Form::Medium | Form::Packed => bad_message(am.source),
         };
         if fault::on("flip_arg") && numargs != 0 {
@@ -478,7 +480,7 @@ pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
 fn bad_message(source: u32) -> ! {
     report::fatal(
         format_args!(
-            "an active message of process {source} is longer than its buffer, or aims outside our segment"
+            "an active message of process {source} is longer than its buffer, or aims outside our segment or its own memory"
         ),
         format_args!("Make sure that all processes run the same version of this library."),
     )

@@ -136,13 +136,20 @@ impl<P: Portals> Conduit<P> {
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
-        let bytes = args_bytes(m.args.len()) + m.nbytes;
-        // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-        if is_header(m) || m.category == Category::Medium {
-            self.about_to_send(node, Target::ReqRb, bytes);
-        }
+        let args = args_bytes(m.args.len());
         // SAFETY: as the caller vouches.
-        let way = unsafe { self.place(node, m) };
+        let left = if m.category == Category::Medium { unsafe { self.leave(node, m.src, m.nbytes) } } else { None };
+        let way = match left {
+            Some(place) => Way { form: Form::Outbox, len: args, place },
+            None => {
+                // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
+                if is_header(m) || m.category == Category::Medium {
+                    self.about_to_send(node, Target::ReqRb, args + m.nbytes);
+                }
+                // SAFETY: as the caller vouches.
+                unsafe { self.place(node, m) }
+            }
+        };
         match self.credits.take(node, credits_for(way.form, way.len)) {
             // SAFETY: as the caller vouches.
             Some(taken) => unsafe {
@@ -203,10 +210,14 @@ impl<P: Portals> Conduit<P> {
         } else {
             m.nbytes as u32
         };
+        if let (Form::Outbox, Some(outbox)) = (form, &self.outbox) {
+            outbox.note(chunk, place);
+        }
         let header = Am {
             form,
             request: true,
             may_wait,
+            copy: form == Form::Outbox && self.config.par(),
             handler: m.handler,
             numargs: m.args.len() as u8,
             chunk: offset,
@@ -402,6 +413,7 @@ impl<P: Portals> Conduit<P> {
             form,
             request: false,
             may_wait: false,
+            copy: false,
             handler: m.handler,
             numargs: m.args.len() as u8,
             chunk: chunk * CHUNK as u32,

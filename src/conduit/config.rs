@@ -35,6 +35,8 @@ pub struct Config {
     pub max_cred_per_node: u16,
     /// Chunks for requests and bounce buffers.
     pub sb_chunks: u32,
+    /// Areas of the outbox.
+    pub outbox_areas: u32,
     /// Chunks for replies.
     pub rpl_chunks: u32,
     /// Events of SAFE_EQ per poll, 0 for all.
@@ -104,6 +106,7 @@ impl Config {
             epoch_duration: must("GASNET_PORTAL_EPOCH_DURATION"),
             max_cred_per_node: must("GASNET_PORTAL_MAX_CRED_PER_NODE") as u16,
             sb_chunks: must("GASNET_PORTAL_SB_CHUNKS"),
+            outbox_areas: must("GASNET_PORTAL_OUTBOX_AREAS"),
             rpl_chunks: must("GASNET_PORTAL_RPL_CHUNKS"),
             safe_limit: must("GASNET_PORTAL_SAFE_LIMIT"),
             am_limit: must("GASNET_PORTAL_AM_LIMIT"),
@@ -234,6 +237,7 @@ impl Config {
     pub fn library_bytes(&self) -> usize {
         let page = super::PAGE;
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
+            + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }
 
@@ -268,6 +272,7 @@ pub(super) mod tests {
             epoch_duration: 16,
             max_cred_per_node: 400,
             sb_chunks: 2,
+            outbox_areas: 0,
             rpl_chunks: 2,
             safe_limit: 12,
             am_limit: 8,

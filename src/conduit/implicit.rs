@@ -136,6 +136,7 @@ impl<P: Portals> Conduit<P> {
                 form: Form::Short,
                 request: false,
                 may_wait: false,
+                copy: false,
                 handler: 0,
                 numargs: args.len() as u8,
                 chunk: 0,
@@ -173,6 +174,9 @@ impl<P: Portals> Conduit<P> {
             let Some(chunk) = self.reqsb.chunk_at(chunk as u32 as usize) else {
                 malformed(chunk as u64, source.into())
             };
+            if let Some(outbox) = &self.outbox {
+                outbox.handled(chunk);
+            }
             self.reqsb.give(chunk);
         }
     }

@@ -114,6 +114,7 @@ pub(super) fn am_data(target: Target, local: Option<u8>) -> u64 {
 /// Beside the number of the form, in the flags of an active message.
 const REQUEST: u64 = 8;
 const MAY_WAIT: u64 = 16;
+const COPY: u64 = 32;
 
 /// How an active message travels.
 #[repr(u8)]
@@ -129,6 +130,8 @@ pub(super) enum Form {
     Unpacked,
     /// Arguments; the payload is at its place already.
     Placed,
+    /// Arguments; the payload is in the sender's [`super::outbox`].
+    Outbox,
 }
 
 impl Form {
@@ -136,7 +139,7 @@ impl Form {
     pub(super) fn category(self) -> Category {
         match self {
             Form::Short => Category::Short,
-            Form::Medium => Category::Medium,
+            Form::Medium | Form::Outbox => Category::Medium,
             Form::Packed | Form::Unpacked | Form::Placed => Category::Long,
         }
     }
@@ -149,6 +152,8 @@ pub(super) struct Am {
     pub(super) request: bool,
     /// Of a request: its implicit reply may wait, see [`super::implicit`].
     pub(super) may_wait: bool,
+    /// Of [`Form::Outbox`]: the payload stays only until the reply, see [`super::outbox`].
+    pub(super) copy: bool,
     /// 0 is the reply of a handler that sent none.
     pub(super) handler: u8,
     /// Arguments, at most 16.
@@ -161,7 +166,8 @@ pub(super) struct Am {
     pub(super) length: u32,
     /// EXXXNNNN, see [`super::credits`].
     pub(super) credit: u8,
-    /// Of [`Form::Placed`]: where the payload is in the receiver's segment, below [`PLACES`]; 0 otherwise.
+    /// Of [`Form::Placed`]: where the payload is in the receiver's segment; of [`Form::Outbox`]: in the sender's library memory; below
+    /// [`PLACES`]. 0 otherwise.
     pub(super) place: u64,
 }
 
@@ -186,9 +192,10 @@ impl Am {
         debug_assert!(self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES);
         let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
         let may_wait = if self.may_wait { MAY_WAIT } else { 0 };
+        let copy = if self.copy { COPY } else { 0 };
         let bits = target as u64
             | AM
-            | (self.form as u64 | request | may_wait) << 8
+            | (self.form as u64 | request | may_wait | copy) << 8
             | u64::from(self.handler) << 16
             | u64::from(self.numargs) << 24
             | u64::from(self.chunk) << CHUNK_SHIFT
@@ -210,6 +217,7 @@ impl Am {
             3 => Form::Packed,
             4 => Form::Unpacked,
             5 => Form::Placed,
+            6 => Form::Outbox,
             _ => return None,
         };
         let numargs = (bits >> 24) as u8;
@@ -220,6 +228,7 @@ impl Am {
             form,
             request: flags & REQUEST != 0,
             may_wait: flags & MAY_WAIT != 0,
+            copy: flags & COPY != 0,
             handler: (bits >> 16) as u8,
             numargs,
             chunk: Am::chunk(bits),
@@ -281,19 +290,21 @@ mod tests {
             let bits = am_data(Target::RarSrc, local);
             assert_eq!((super::local(bits), kind(bits), bits & 0xf), (local, Some(Kind::AmData), 2));
         }
-        for form in [Form::Short, Form::Medium, Form::Packed, Form::Unpacked, Form::Placed] {
+        let forms = [Form::Short, Form::Medium, Form::Packed, Form::Unpacked, Form::Placed, Form::Outbox];
+        for form in forms {
             for request in [true, false] {
                 let m = Am {
                     form,
                     request,
                     may_wait: request,
+                    copy: !request,
                     handler: 255,
                     numargs: 16,
                     chunk: REPLY_LID - 2048,
                     source: 65534,
                     length: 0xff_ffff,
                     credit: 0xff,
-                    place: if form == Form::Placed { PLACES - 8 } else { 0 },
+                    place: if matches!(form, Form::Placed | Form::Outbox) { PLACES - 8 } else { 0 },
                 };
                 let (bits, data) = m.pack();
                 assert_eq!((Am::unpack(bits, data), Am::source(data)), (Some(m), m.source));
@@ -320,7 +331,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         assert_eq!(Am::unpack(0, 0), None);
-        assert_eq!(Am::unpack(6 << 8, 0), None);
+        assert_eq!(Am::unpack(7 << 8, 0), None);
         assert_eq!(Am::unpack((Form::Short as u64) << 8 | 17 << 24, 0), None);
         assert_eq!(kind(0), None);
     }

@@ -40,6 +40,7 @@ mod memory;
 pub mod network;
 pub mod networks;
 pub mod portals;
+mod outbox;
 mod primitive;
 mod put;
 mod queue;
@@ -263,6 +264,7 @@ pub struct Conduit<P: Portals> {
     /// The last request was answered at once, by a message without bytes: the next one probably will be. A hint.
     answered: AtomicBool,
     sys: sys::Sys<P>,
+    outbox: Option<outbox::Outbox>,
     reqsb: reqsb::ReqSb<P>,
     rplsb: rplsb::RplSb<P>,
     reqrb: reqrb::ReqRb<P>,
@@ -299,6 +301,7 @@ impl<P: Portals> Conduit<P> {
         let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;
         let reqrb = reqrb::ReqRb::open(&portals, &config, am.eq)?;
         let sys = sys::Sys::open(&portals, pt, par, sys_events)?;
+        let outbox = outbox::Outbox::open(&portals, &config, me)?;
         Ok(Conduit {
             tickets: tickets::Tickets::new(par, config.msg_limit),
             credits: credits::Credits::new(&config, me),
@@ -320,6 +323,7 @@ impl<P: Portals> Conduit<P> {
             safe,
             am,
             sys,
+            outbox,
             reqsb,
             rplsb,
             reqrb,

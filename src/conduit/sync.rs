@@ -200,6 +200,11 @@ impl FreeList {
 
 #[cfg(test)]
 impl FreeList {
+    /// How many there are.
+    pub(super) fn count(&self) -> u32 {
+        self.next.len() as u32
+    }
+
     /// How many are free; nobody takes or gives meanwhile, or the answer is a guess.
     pub(super) fn left(&self) -> u32 {
         let mut index = self.head.load(Ordering::Acquire) as u32;

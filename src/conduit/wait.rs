@@ -4,8 +4,11 @@
 use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
-use super::{Conduit, Need, Upcall};
+use super::{CHUNK, Conduit, Need, Upcall};
+use alloc::boxed::Box;
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use once_cell::race::OnceBox;
 
 /// Most polls of SAFE_EQ after a wait. While they run the peer works off what it still has of ours, so they are not many.
 const CATCH_UP_POLLS: u32 = 8;
@@ -18,11 +21,31 @@ pub(super) struct Thread {
     pub(super) in_handler: AtomicBool,
     /// The last reply that it put off, [`NONE`] if there is none. Only this thread touches it.
     pub(super) put_off: AtomicU32,
+    /// Room for the payload of the request whose handler it runs.
+    payload: OnceBox<Payload>,
 }
+
+struct Payload(UnsafeCell<[u64; CHUNK / 8]>);
+
+// SAFETY: only touched by the thread that it belongs to.
+unsafe impl Sync for Payload {}
+// SAFETY: numbers.
+unsafe impl Send for Payload {}
 
 impl Thread {
     pub(super) fn new() -> Self {
-        Thread { local: AtomicU32::new(0), in_handler: AtomicBool::new(false), put_off: AtomicU32::new(NONE) }
+        Thread {
+            local: AtomicU32::new(0),
+            in_handler: AtomicBool::new(false),
+            put_off: AtomicU32::new(NONE),
+            payload: OnceBox::new(),
+        }
+    }
+
+    /// [`CHUNK`] bytes, aligned to 8, for this thread alone.
+    pub(super) fn payload(&self) -> *mut u8 {
+        let new = || Box::new(Payload(UnsafeCell::new([0; CHUNK / 8])));
+        self.payload.get_or_init(new).0.get().cast()
     }
 }
 

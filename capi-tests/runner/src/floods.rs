@@ -42,7 +42,7 @@ enum Limits {
     Fixed,
     /// The least for each, and a bank so small that what is lent is asked back all the time; by events too.
     Lending,
-    /// All that one receive buffer is good for, lent to all, and one buffer spare.
+    /// All that one receive buffer is good for, lent to all, and one buffer spare; no payload stays at its sender.
     Full,
     /// What users have.
     Default,
@@ -89,7 +89,7 @@ impl Limits {
                 ("NUM_TMPMD", "2"),
                 ("AT_ONCE", "0"),
             ],
-            Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("AMRECV_SPACE", "4M")],
+            Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("AMRECV_SPACE", "4M"), ("OUTBOX_AREAS", "0")],
             Limits::Default => &[],
         };
         set.iter().map(|(name, value)| (*name, value.to_string())).collect()

@@ -34,6 +34,7 @@ const RANGES: &[Range] = &[
     range("GASNET_PORTAL_CREDIT_STATS", 0, 1),
     range("GASNET_PORTAL_EPOCH_DURATION", 1, 1 << 30),
     range("GASNET_PORTAL_SB_CHUNKS", 2, 4096),
+    range("GASNET_PORTAL_OUTBOX_AREAS", 0, 4096),
     range("GASNET_PORTAL_RPL_CHUNKS", 2, 4096),
     range("GASNET_PORTAL_SAFE_LIMIT", 0, 65535),
     range("GASNET_PORTAL_AM_LIMIT", 0, 65535),

@@ -369,6 +369,10 @@ impl Extension for Emulation {
         self.interface.alloc(bytes, align).map(|p| p.as_ptr())
     }
 
+    fn library_memory(&self, of: ProcessId) -> Option<(*mut u8, usize)> {
+        self.interface.arena_of(peer(of)).map(|(base, bytes)| (base.as_ptr(), bytes))
+    }
+
     unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
         // SAFETY: as the caller vouches.
         unsafe { self.interface.expose(base, len, peers, lens) };

@@ -210,6 +210,7 @@ fn figures_from_variables() {
         ("GASNET_PORTAL_EPOCH_DURATION", "55", "epoch_duration: 55,"),
         ("GASNET_PORTAL_CREDIT_STATS", "1", "credit_stats: true,"),
         ("GASNET_PORTAL_SB_CHUNKS", "13", "sb_chunks: 13,"),
+        ("GASNET_PORTAL_OUTBOX_AREAS", "7", "outbox_areas: 7,"),
         ("GASNET_PORTAL_RPL_CHUNKS", "5", "rpl_chunks: 5,"),
         ("GASNET_PORTAL_SAFE_LIMIT", "21", "safe_limit: 21,"),
         ("GASNET_PORTAL_AM_LIMIT", "22", "am_limit: 22,"),

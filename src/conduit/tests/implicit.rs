@@ -368,6 +368,7 @@ fn case() {
         form: match_bits::Form::Short,
         request: false,
         may_wait: false,
+        copy: false,
         handler: 0,
         numargs: 1,
         chunk: 0,

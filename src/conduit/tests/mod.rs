@@ -254,6 +254,7 @@ impl<P: Portals> Conduit<P> {
     fn is_quiet(&self) -> bool {
         self.tickets.left() + 2 >= self.config.msg_limit
             && self.reqsb.left() == self.config.sb_chunks
+            && self.outbox.as_ref().is_none_or(|outbox| outbox.all_back(self.config.nodes))
             && self.rplsb.left() + 1 >= self.config.rpl_chunks
             && self.tmpmd.left() + 1 >= self.config.num_tmpmd
             && self.credits.peers().iter().all(|p| p.send_inuse == 0 && !p.is_revoking())
@@ -374,6 +375,11 @@ fn usual(mut c: Config) -> Config {
     c
 }
 
+/// As [`usual`], with an outbox that is often empty.
+fn boxed(c: Config) -> Config {
+    Config { outbox_areas: 3, ..usual(c) }
+}
+
 /// Everything small, but Longs always travel as two messages.
 fn unpacked(c: Config) -> Config {
     Config { packed_limit: 0, at_once: false, ..c }
@@ -408,9 +414,12 @@ over_all! {
     alone(1, 1) |c| c;
     messages(2, 1) |c| c;
     messages_unpacked(2, 1) super::unpacked;
+    messages_boxed(3, 1) super::boxed;
     flood(3, 1) |c| c;
     flood_unpacked(2, 1) super::unpacked;
     flood_usual(4, 1) super::usual;
+    flood_boxed(4, 1) super::boxed;
+    flood_boxed_threads(2, 4) super::boxed;
     flood_threads(2, 3) |c| c;
     flood_threads_usual(2, 4) super::usual;
     all_to_one(4, 1) |c| c;

@@ -146,6 +146,7 @@ fn case() {
         form: Form::Placed,
         request,
         may_wait: false,
+        copy: false,
         handler: 200,
         numargs: 0,
         chunk: 0,

@@ -219,6 +219,13 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     // SAFETY: the payload is alive, the destination free until its requester sends SLOTS more.
     unsafe { up.conduit().reply(up, token, &reply) };
     assert!(token.replied());
+    if m.category == Category::Medium {
+        // It stays until this handler returns, though the requester may have the reply by now, and more to send.
+        if dice.roll(8) == 0 {
+            std::thread::yield_now();
+        }
+        check(up, &m);
+    }
     fill(0, src.as_mut_ptr(), nbytes);
 }
 
@@ -282,6 +289,18 @@ pub(super) fn flood<P: Portals>(world: World<P>) {
 }
 
 pub(super) fn flood_unpacked<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn messages_boxed<P: Portals>(world: World<P>) {
+    messages(world);
+}
+
+pub(super) fn flood_boxed<P: Portals>(world: World<P>) {
+    flood(world);
+}
+
+pub(super) fn flood_boxed_threads<P: Portals>(world: World<P>) {
     flood(world);
 }
 

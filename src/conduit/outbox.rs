@@ -1,0 +1,222 @@
+//! The outbox: payloads of Medium requests that wait at their sender, where the receiver's handler reads them.
+//!
+//! Between processes that map each other's library memory, a payload that takes several lines is not put into a receive buffer, through
+//! which messages move on and on, so that its lines are in nobody's cache when they are written to and again when they are read. It
+//! stays in an area here that was used a moment ago; the header says where that is. A request for which no area is free, or whose
+//! target is elsewhere, takes its payload along.
+//!
+//! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but a handler may read on after it has
+//! replied. So where one thread calls, an area is free when the reply *after* that of its own has come from the same process: that
+//! process runs one handler at a time, and has sent it after the handler. This takes replies in the order in which they were sent: it
+//! is done when they come off the queue. Where several threads call, an area is free with its chunk, and the header asks for a copy of the
+//! payload before the handler runs. A process whose own handlers run at the same time makes one in any case.
+//!
+//! Areas are only written by their holder, and are read by whoever has a request that names them. A process that dies leaves them as they are.
+
+use super::match_bits::{Am, PLACES};
+use super::memory;
+use super::portals::{Error, Portals};
+use super::sync::FreeList;
+use super::wait::Thread;
+use super::{CHUNK, Conduit, Config};
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The least payload, in bytes, for which an area pays: a shorter one comes with little more than the lines of its event.
+const LEAST: usize = 320;
+/// The same where the receiver makes a copy.
+const LEAST_COPIED: usize = 512;
+
+/// No area.
+const NONE: u32 = u32::MAX;
+/// The memory of a process that is not mapped here, in [`Outbox::mapped`].
+const NOWHERE: *mut u8 = core::ptr::dangling_mut();
+
+pub(super) struct Outbox {
+    /// Several threads call.
+    par: bool,
+    least: usize,
+    /// The first area, as a place in the library memory of this process.
+    first: u64,
+    /// Where our library memory is, and its bytes, which are as many in all processes.
+    base: *mut u8,
+    bytes: usize,
+    free: FreeList,
+    /// Areas that are not free, counted where one thread calls.
+    in_use: AtomicU32,
+    /// The area that goes with each chunk of ReqSB; only the holder of the chunk touches it.
+    of_chunk: Box<[AtomicU32]>,
+    /// The area of the last reply of each process that had one, which its handler may still be reading.
+    read_last: Box<[AtomicU32]>,
+    /// Where the library memory of each process is mapped here; null: not looked up yet.
+    mapped: Box<[AtomicPtr<u8>]>,
+}
+
+// SAFETY: areas are only written by their holder, of whom there is one at a time; what else the pointer leads to is not touched here.
+unsafe impl Send for Outbox {}
+// SAFETY: as above.
+unsafe impl Sync for Outbox {}
+
+impl Outbox {
+    /// The outbox of the process with rank `me`; `None` where no process can read another one's.
+    pub(super) fn open<P: Portals>(portals: &P, config: &Config, me: u32) -> Result<Option<Outbox>, Error> {
+        let own = portals.extension().and_then(|x| x.library_memory(portals.id()));
+        let Some((base, bytes)) = own.filter(|&(_, bytes)| bytes as u64 <= PLACES) else { return Ok(None) };
+        let areas = if config.at_once { config.outbox_areas } else { 0 };
+        let first = memory::targeted(portals, areas as usize * CHUNK)?.addr() - base.addr();
+        let par = config.par();
+        let none = |count: u32| (0..count).map(|_| AtomicU32::new(NONE)).collect();
+        // A message to ourselves needs no area: its payload is in our caches anyway.
+        let mapped = |node| AtomicPtr::new(if node == me { NOWHERE } else { core::ptr::null_mut() });
+        Ok(Some(Outbox {
+            par,
+            least: if par { LEAST_COPIED } else { LEAST },
+            first: first as u64,
+            base,
+            bytes,
+            free: FreeList::new(par, areas),
+            in_use: AtomicU32::new(0),
+            of_chunk: none(config.sb_chunks),
+            read_last: none(config.nodes),
+            mapped: (0..config.nodes).map(mapped).collect(),
+        }))
+    }
+
+
+    /// Notes which area goes with this chunk; the caller has just taken both.
+    #[inline(always)]
+    pub(super) fn note(&self, chunk: u32, place: u64) {
+        let area = (place - self.first) / CHUNK as u64;
+        self.of_chunk[chunk as usize].store(area as u32, Ordering::Relaxed);
+    }
+
+    /// A reply of process `source` to the request with this chunk has come off the queue; the order of calls is that of the replies.
+    #[inline(always)]
+    pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
+        if self.par {
+            return self.handled(chunk);
+        }
+        if self.in_use.load(Ordering::Relaxed) != 0 {
+            self.one_more_reply(source, chunk);
+        }
+    }
+
+    #[inline(never)]
+    fn one_more_reply(&self, source: u32, chunk: u32) {
+        let relaxed = Ordering::Relaxed;
+        let area = self.of_chunk[chunk as usize].swap(NONE, relaxed);
+        let read = self.read_last[source as usize].swap(area, relaxed);
+        if read != NONE {
+            self.give(read);
+        }
+    }
+
+    /// The handler of the request with this chunk has returned, or has a copy.
+    #[inline(always)]
+    pub(super) fn handled(&self, chunk: u32) {
+        let of_chunk = &self.of_chunk[chunk as usize];
+        let area = of_chunk.load(Ordering::Relaxed);
+        if area != NONE {
+            of_chunk.store(NONE, Ordering::Relaxed);
+            self.give(area);
+        }
+    }
+
+    #[inline(always)]
+    fn take(&self) -> Option<u32> {
+        let area = self.free.take()?;
+        if !self.par {
+            self.in_use.store(self.in_use.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        }
+        Some(area)
+    }
+
+    #[inline(always)]
+    fn give(&self, area: u32) {
+        if !self.par {
+            self.in_use.store(self.in_use.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+        }
+        self.free.give(area);
+    }
+}
+
+#[cfg(test)]
+impl Outbox {
+    /// Areas that are free.
+    pub(super) fn left(&self) -> u32 {
+        self.free.left()
+    }
+
+    /// Whether all areas are free but those that were read last, of which each of so many processes can have one.
+    pub(super) fn all_back(&self, nodes: u32) -> bool {
+        let relaxed = Ordering::Relaxed;
+        let with = |areas: &[AtomicU32]| areas.iter().filter(|area| area.load(relaxed) != NONE).count() as u32;
+        let read = with(&self.read_last);
+        with(&self.of_chunk) == 0 && read <= nodes && self.left() + read == self.free.count()
+    }
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Where the library memory of another process is mapped here, if it is.
+    #[inline(always)]
+    fn library_memory(&self, outbox: &Outbox, node: u32) -> Option<*mut u8> {
+        // Acquire pairs with the Release in `look_up`.
+        let base = match outbox.mapped[node as usize].load(Ordering::Acquire) {
+            base if base.is_null() => self.look_up(outbox, node),
+            base => base,
+        };
+        (base != NOWHERE).then_some(base)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up(&self, outbox: &Outbox, node: u32) -> *mut u8 {
+        let theirs = self.portals.extension().and_then(|x| x.library_memory(self.peers[node as usize]));
+        let base = theirs.filter(|&(_, bytes)| bytes == outbox.bytes).map_or(NOWHERE, |(base, _)| base);
+        outbox.mapped[node as usize].store(base, Ordering::Release);
+        base
+    }
+
+    /// Puts the payload of a request to this process into the outbox: its place, which goes into the header. `None`, and nothing done,
+    /// if it is better taken along.
+    ///
+    /// # Safety
+    /// `n` bytes at `src` are readable, at most [`CHUNK`].
+    #[inline(always)]
+    pub(super) unsafe fn leave(&self, node: u32, src: *const u8, n: usize) -> Option<u64> {
+        let outbox = self.outbox.as_ref()?;
+        if n < outbox.least {
+            return None;
+        }
+        self.library_memory(outbox, node)?;
+        let area = outbox.take()?;
+        let place = outbox.first + u64::from(area) * CHUNK as u64;
+        // SAFETY: the area is ours, and has room for what the caller says is readable; payloads lie in no area of ours.
+        unsafe { core::ptr::copy_nonoverlapping(src, outbox.base.add(place as usize), n) };
+        Some(place)
+    }
+
+    /// Where the payload of a request is that its sender has in his outbox; `None` if it cannot be there.
+    #[inline(always)]
+    pub(super) fn in_outbox(&self, am: &Am) -> Option<*mut u8> {
+        let outbox = self.outbox.as_ref()?;
+        let base = self.library_memory(outbox, am.source)?;
+        let (place, n) = (am.place as usize, am.length as usize);
+        // Places are below 2^36, lengths below 2^24.
+        (n <= CHUNK && place + n <= outbox.bytes).then(|| base.wrapping_add(place))
+    }
+
+    /// The payload of a request in its sender's outbox, for the handler that this thread is about to run; `None` if it cannot be there.
+    #[inline(always)]
+    pub(super) fn fetch_payload(&self, thread: &Thread, am: &Am) -> Option<(*mut u8, usize)> {
+        let (at, n) = (self.in_outbox(am)?, am.length as usize);
+        if !am.copy && !self.config.par() {
+            return Some((at, n));
+        }
+        let copy = thread.payload();
+        // SAFETY: the bytes lie in the sender's library memory, which stays mapped, and are no more than the copy has room for; only
+        // this thread has it, until its handler returns.
+        unsafe { core::ptr::copy_nonoverlapping(at, copy, n) };
+        Some((copy, n))
+    }
+}
