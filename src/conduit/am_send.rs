@@ -137,8 +137,11 @@ impl<P: Portals> Conduit<P> {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         let args = args_bytes(m.args.len());
-        // SAFETY: as the caller vouches.
-        let left = if m.category == Category::Medium { unsafe { self.leave(node, m.src, m.nbytes) } } else { None };
+        let left = match m.category {
+            // SAFETY: as the caller vouches.
+            Category::Medium => unsafe { self.leave(node, m.src, m.nbytes) },
+            _ => None,
+        };
         let way = match left {
             Some(place) => Way { form: Form::Outbox, len: args, place },
             None => {

@@ -11,6 +11,7 @@
 //! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
 //! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
 //! | `implicit` | replies of handlers that sent none |
+//! | `outbox` | payloads that wait at their sender |
 //! | `wait` | waiting for resources |
 //! | `ahead` | where the next message is expected |
 //! | `networks` | which networks there are, for people |
@@ -39,8 +40,8 @@ mod match_bits;
 mod memory;
 pub mod network;
 pub mod networks;
-pub mod portals;
 mod outbox;
+pub mod portals;
 mod primitive;
 mod put;
 mod queue;

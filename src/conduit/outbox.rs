@@ -82,7 +82,6 @@ impl Outbox {
         }))
     }
 
-
     /// Notes which area goes with this chunk; the caller has just taken both.
     #[inline(always)]
     pub(super) fn note(&self, chunk: u32, place: u64) {
@@ -150,7 +149,8 @@ impl Outbox {
     /// Whether all areas are free but those that were read last, of which each of so many processes can have one.
     pub(super) fn all_back(&self, nodes: u32) -> bool {
         let relaxed = Ordering::Relaxed;
-        let with = |areas: &[AtomicU32]| areas.iter().filter(|area| area.load(relaxed) != NONE).count() as u32;
+        let with =
+            |areas: &[AtomicU32]| areas.iter().filter(|area| area.load(relaxed) != NONE).count() as u32;
         let read = with(&self.read_last);
         with(&self.of_chunk) == 0 && read <= nodes && self.left() + read == self.free.count()
     }

@@ -89,7 +89,12 @@ impl Limits {
                 ("NUM_TMPMD", "2"),
                 ("AT_ONCE", "0"),
             ],
-            Limits::Full => &[("CRED_PER_NODE", &all), ("MAX_CRED_PER_NODE", &all), ("AMRECV_SPACE", "4M"), ("OUTBOX_AREAS", "0")],
+            Limits::Full => &[
+                ("CRED_PER_NODE", &all),
+                ("MAX_CRED_PER_NODE", &all),
+                ("AMRECV_SPACE", "4M"),
+                ("OUTBOX_AREAS", "0"),
+            ],
             Limits::Default => &[],
         };
         set.iter().map(|(name, value)| (*name, value.to_string())).collect()

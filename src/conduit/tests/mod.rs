@@ -9,6 +9,7 @@ mod figures;
 mod halves;
 mod implicit;
 mod latency;
+mod outbox;
 mod placed;
 mod polls;
 mod traffic;
@@ -127,13 +128,14 @@ impl<P: Portals> Upcall for Up<'_, P> {
 impl<P: Portals> World<P> {
     /// Opens a job over these interfaces, one for each rank.
     fn open(portals: Vec<P>, config: &Config) -> World<P> {
-        World::open_with(portals, config, SEGMENT, |_, _| {})
+        World::open_with(portals, &[config], SEGMENT, |_, _| {})
     }
 
-    /// The same with segments of so many bytes, and where `view` may change what a rank believes of them.
+    /// The same with segments of so many bytes, and where `view` may change what a rank believes of them; the ranks take the
+    /// configurations in turn, of which the first says how many threads call.
     fn open_with(
         portals: Vec<P>,
-        config: &Config,
+        configs: &[&Config],
         bytes: usize,
         view: impl Fn(usize, &mut Vec<(*mut u8, usize)>),
     ) -> World<P> {
@@ -142,7 +144,8 @@ impl<P: Portals> World<P> {
             .into_iter()
             .enumerate()
             .map(|(me, p)| Rank {
-                conduit: Conduit::open(p, config.clone(), me as u32, peers.clone()).expect("open"),
+                conduit: Conduit::open(p, configs[me % configs.len()].clone(), me as u32, peers.clone())
+                    .expect("open"),
                 segment: memory::private(bytes).expect("memory"),
                 ops: (0..64).map(|_| AtomicU32::new(0)).collect(),
                 requests: AtomicU64::new(0),
@@ -162,7 +165,7 @@ impl<P: Portals> World<P> {
             view(me, &mut believed);
             r.conduit.attach_segments(&believed).expect("attach");
         }
-        World { ranks, threads: config.threads, arrived: AtomicU32::new(0) }
+        World { ranks, threads: configs[0].threads, arrived: AtomicU32::new(0) }
     }
 
     /// Runs `client` in every thread of every rank, polls until all are through, and checks that everything that the

@@ -46,7 +46,7 @@ fn send(world: &World<Emulation>, node: u32, m: &Outgoing<'_>, handler: traffic:
 /// Two processes; for rank 0 the segment of rank 1 begins so many bytes earlier.
 fn world(earlier: u64, at_once: bool) -> World<Emulation> {
     let config = Config { at_once, ..usual(tiny(2, 1)) };
-    World::open_with(emulation(2, &config), &config, SEGMENT, |me, segments| {
+    World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
         if me == 0 {
             let (at, bytes) = segments[1];
             segments[1] = (at.wrapping_sub(earlier as usize), bytes + earlier as usize);
@@ -78,7 +78,7 @@ fn what_goes_to_its_place_and_what_in_a_message() {
 fn the_longest() {
     const LONGEST: usize = 1 << 24;
     let config = Config { max_transfer: 2 * LONGEST, ..usual(tiny(2, 1)) };
-    let world = World::open_with(emulation(2, &config), &config, 2 * LONGEST, |_, _| {});
+    let world = World::open_with(emulation(2, &config), &[&config], 2 * LONGEST, |_, _| {});
     let payload = vec![7u8; LONGEST + 1];
     for nbytes in [LONGEST - 1, LONGEST, LONGEST + 1] {
         fn check_all<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {

@@ -1,0 +1,230 @@
+//! Payloads that wait at their sender: which ones do, for how long, and what no header may say of them.
+
+use super::match_bits::{Am, Form};
+use super::*;
+
+/// A payload that stays at its sender.
+const LARGE: usize = 1000;
+
+fn config(ranks: u32, threads: usize, areas: u32) -> Config {
+    Config { outbox_areas: areas, am_limit: 1, ..usual(tiny(ranks, threads)) }
+}
+
+/// Rank 0 and others over the emulation, with so many areas each.
+fn world(ranks: u32, threads: usize, areas: u32) -> World<Emulation> {
+    let config = config(ranks, threads, areas);
+    World::open(emulation(ranks, &config), &config)
+}
+
+fn up(world: &World<Emulation>, rank: u32, handler: traffic::Handler<Emulation>) -> Up<'_, Emulation> {
+    Up { world, rank, thread: 0, handler }
+}
+
+/// Sends so many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through Portals.
+fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
+    let up = up(world, 0, traffic::nothing);
+    let before = up.conduit().counters().bytes;
+    let payload = vec![byte; nbytes];
+    let args = [byte.into(), 0];
+    let m = Outgoing::medium(200, &args, payload.as_ptr(), nbytes);
+    // SAFETY: a live payload.
+    unsafe { up.conduit().request(up, node, &m) };
+    up.conduit().counters().bytes - before
+}
+
+/// What a request says comes first in its arguments and all over its payload.
+fn check(up: Up<'_, Emulation>, m: &Message<'_>) {
+    // SAFETY: the payload of a handler that runs.
+    let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
+    if came.iter().any(|&b| i32::from(b) != m.args[0]) {
+        up.error(format_args!("wrong bytes: {:?}", m.args));
+    }
+}
+
+fn check_only(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    if token.is_some() {
+        check(up, &m);
+    }
+}
+
+fn check_and_reply(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    let Some(token) = token else { return };
+    check(up, &m);
+    // SAFETY: no payload.
+    unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+}
+
+/// Areas of rank 0 that are free.
+fn left(world: &World<Emulation>) -> u32 {
+    world.ranks[0].conduit.outbox.as_ref().expect("an outbox").left()
+}
+
+/// This rank serves all that has come.
+fn serve(world: &World<Emulation>, rank: u32, handler: traffic::Handler<Emulation>) {
+    let up = up(world, rank, handler);
+    while up.conduit().poll(up) {}
+}
+
+fn no_errors(world: &World<Emulation>) {
+    assert!(world.ranks.iter().all(|r| r.errors.load(Ordering::Relaxed) == 0));
+}
+
+#[test]
+fn which_stay_and_which_go_along() {
+    let world = world(2, 1, 1);
+    // To a peer, below the least size and from it on; to ourselves; and when no area is free.
+    for (node, nbytes, along) in
+        [(1, 0, 0), (1, 319, 320), (1, 320, 0), (1, 1984, 0), (0, 1984, 1984), (1, 320, 320)]
+    {
+        assert_eq!(send(&world, node, 5, nbytes), along + 8, "{nbytes} to {node}");
+        if (nbytes, along) == (320, 0) {
+            serve(&world, 1, check_and_reply);
+            serve(&world, 0, traffic::nothing);
+            // That of the last reply is kept: the next reply frees it.
+            assert_eq!(left(&world), 0);
+            send(&world, 1, 5, 0);
+            serve(&world, 1, check_and_reply);
+            serve(&world, 0, traffic::nothing);
+            assert_eq!(left(&world), 1);
+        }
+    }
+    serve(&world, 1, check_only);
+    serve(&world, 0, check_only);
+    no_errors(&world);
+}
+
+#[test]
+fn nothing_stays_where_memory_must_not_be_used() {
+    let config = Config { outbox_areas: 4, at_once: false, ..usual(tiny(2, 1)) };
+    let world = World::open(emulation(2, &config), &config);
+    assert_eq!(send(&world, 1, 5, LARGE), LARGE as u64 + 8);
+}
+
+/// A handler that has replied still reads its payload, whatever its requester does with the reply.
+#[test]
+fn a_payload_stays_until_its_handler_returns() {
+    fn reply_and_read(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+        let Some(token) = token else { return };
+        check(up, &m);
+        // SAFETY: no payload.
+        unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+        let world = up.world;
+        IN_HANDLER.set(false);
+        serve(world, 0, traffic::nothing);
+        if up.conduit().config().threads > 1 {
+            // Meanwhile another thread answers another request.
+            send(world, up.rank, 50, LARGE);
+            let other = Up { thread: 1, handler: check_and_reply, ..up };
+            assert!(other.conduit().poll(other));
+            IN_HANDLER.set(false);
+            serve(world, 0, traffic::nothing);
+        }
+        (0..5).for_each(|i| _ = send(world, up.rank, 100 + i, LARGE));
+        IN_HANDLER.set(true);
+        check(up, &m);
+    }
+    // Threads of the requester, and of the handler's side: several free an area sooner, and get a copy.
+    for (asking, serving) in [(1, 1), (2, 2), (1, 2), (2, 1)] {
+        let [asks, serves] = [asking, serving].map(|threads| config(2, threads, 3));
+        let world = World::open_with(emulation(2, &asks), &[&asks, &serves], SEGMENT, |_, _| {});
+        send(&world, 1, 1, LARGE);
+        let up = up(&world, 1, reply_and_read);
+        assert!(up.conduit().poll(up));
+        no_errors(&world);
+        for _ in 0..40 {
+            serve(&world, 1, check_only);
+            serve(&world, 0, traffic::nothing);
+        }
+        assert_eq!(world.ranks[1].requests.load(Ordering::Relaxed), 5 + serving as u64);
+        no_errors(&world);
+        assert!(left(&world) >= 2);
+    }
+}
+
+/// Replies of other processes say nothing of this one's handler.
+#[test]
+fn only_the_next_reply_of_the_same_process_frees_an_area() {
+    let world = world(3, 1, 2);
+    send(&world, 1, 1, LARGE);
+    serve(&world, 1, check_and_reply);
+    serve(&world, 0, traffic::nothing);
+    for turn in 0..3 {
+        send(&world, 2, 2, 8);
+        serve(&world, 2, check_and_reply);
+        serve(&world, 0, traffic::nothing);
+        assert_eq!(left(&world), 1, "turn {turn}");
+    }
+    send(&world, 1, 1, 8);
+    serve(&world, 1, check_and_reply);
+    serve(&world, 0, traffic::nothing);
+    assert_eq!(left(&world), 2);
+    no_errors(&world);
+}
+
+/// Where several threads call, an area is free with its chunk; and replies of handlers that sent none, many in one message, free those of
+/// all that they name.
+#[test]
+fn what_frees_areas_at_once() {
+    for (threads, handler) in
+        [(2, check_and_reply as traffic::Handler<Emulation>), (2, check_only), (1, check_only)]
+    {
+        let world = world(2, threads, 4);
+        (0..4).for_each(|i| assert_eq!(send(&world, 1, i, LARGE), 8));
+        assert_eq!((left(&world), send(&world, 1, 4, LARGE)), (0, LARGE as u64 + 8));
+        for _ in 0..40 {
+            serve(&world, 1, handler);
+            let up = up(&world, 1, handler);
+            up.conduit().poll(up);
+        }
+        serve(&world, 0, traffic::nothing);
+        assert!(left(&world) + u32::from(threads == 1) >= 4, "{threads}: {}", left(&world));
+        no_errors(&world);
+    }
+}
+
+/// A header that tells of a payload where none can be ends the job, and so does a reply that says that it has one there.
+#[test]
+fn a_place_outside_the_senders_memory_is_fatal() {
+    for case in 0..5 {
+        let (code, text) = run_case("conduit::tests::outbox::case", case);
+        let right = case < 2;
+        assert_eq!(code, Some(if right { 0 } else { 1 }), "case {case}: {text}");
+        assert_eq!(text.contains("or its own memory"), !right, "case {case}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "ends the process; run by a_place_outside_the_senders_memory_is_fatal"]
+fn case() {
+    let case = this_case();
+    let world = world(2, 1, 1);
+    let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
+    let (_, bytes) = c.extension().and_then(|x| x.library_memory(c.portals.id())).expect("the emulation");
+    let (place, length, request) = [
+        (bytes as u64 - 8, 8, true),
+        (bytes as u64 - CHUNK as u64, CHUNK as u32, true),
+        (bytes as u64 - 7, 8, true),
+        (0, CHUNK as u32 + 1, true),
+        (0, 8, false),
+    ][case];
+    let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
+    let (bits, data) = Am {
+        form: Form::Outbox,
+        request,
+        may_wait: false,
+        copy: false,
+        handler: 200,
+        numargs: 0,
+        chunk: 0,
+        source: 0,
+        length,
+        credit: u8::from(request),
+        place,
+    }
+    .pack();
+    let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
+    // SAFETY: no bytes.
+    let sent = unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
+    let up = up(&world, 1, traffic::nothing);
+    assert!(sent && gets.poll(up));
+}
