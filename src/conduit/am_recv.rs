@@ -140,33 +140,43 @@ impl<P: Portals> Conduit<P> {
             Next::Nothing => return false,
             Next::Other => return self.seldom(up, taker, None),
         };
-        let Descriptor::ReqRb(buffer) = Descriptor::unpack(e.user) else {
-            return self.seldom(up, taker, Some(e));
+        let buffer = match Descriptor::unpack(e.user) {
+            Descriptor::ReqHdr => None,
+            Descriptor::ReqRb(buffer) => Some(buffer),
+            _ => return self.seldom(up, taker, Some(e)),
         };
-        let (am, body) = self.request_arrived(&e);
+        let (am, body) = self.request_arrived(&e, buffer);
         if self.answered.load(Ordering::Relaxed) {
             self.about_to_send(am.source, Target::ReqSb, 0);
         }
-        let used = credits::used(am.credit);
-        let start = self.reqrb.saw(buffer, e.mlength, used);
-        if !start || am.form == Form::Unpacked {
-            self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
-            return true;
+        if let Some(buffer) = buffer {
+            let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
+            if !start || am.form == Form::Unpacked {
+                self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
+                return true;
+            }
         }
         let kit = self.take_kit(&mut taker);
         drop(taker);
-        // SAFETY: the message is in the buffer, which it holds until it is released.
-        unsafe { self.run_request(up, am, body, None, kit, Some(buffer)) };
+        // SAFETY: the message is in the buffer, which it holds until it is released, or has no bytes.
+        unsafe { self.run_request(up, am, body, None, kit, buffer) };
         true
     }
 
-    /// An event of AM_EQ that probably tells of no request in a receive buffer; `None`: the next one. False if there is none.
+    /// An event of AM_EQ that probably tells of no request that may be started; `None`: the next one. False if there is none.
     #[inline(never)]
     fn seldom<U: Upcall>(&self, up: U, mut taker: Guard<'_, Taker>, e: Option<Event>) -> bool {
         let Some(e) = e.or_else(|| self.am.get(&self.portals)) else { return false };
         match (Descriptor::unpack(e.user), e.kind) {
+            (Descriptor::ReqHdr, EventKind::PutEnd) => {
+                let (am, body) = self.request_arrived(&e, None);
+                let kit = self.take_kit(&mut taker);
+                drop(taker);
+                // SAFETY: a message without bytes.
+                unsafe { self.run_request(up, am, body, None, kit, None) };
+            }
             (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
-                let (am, body) = self.request_arrived(&e);
+                let (am, body) = self.request_arrived(&e, Some(buffer));
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
             }
@@ -211,16 +221,18 @@ impl<P: Portals> Conduit<P> {
         first
     }
 
-    /// The header of a request has arrived: what it says, and where its body is.
+    /// The header of a request has arrived, with a body if it is in a buffer: what it says, and where that is.
     #[inline(always)]
-    fn request_arrived(&self, e: &Event) -> (Am, Body) {
+    fn request_arrived(&self, e: &Event, buffer: Option<u32>) -> (Am, Body) {
         let am = header(e.match_bits, e.hdr_data);
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
             malformed(e.match_bits, e.hdr_data);
         }
-        self.request_ahead.here(body.at.wrapping_add(body.len));
-        self.request_ahead.has_come(&am, body);
+        if buffer.is_some() {
+            self.request_ahead.here(body.at.wrapping_add(body.len));
+            self.request_ahead.has_come(&am, body);
+        }
         self.ask_for_payload(&am, body);
         self.credits.request_arrived(am.source, am.credit);
         (am, body)

@@ -146,7 +146,9 @@ impl<P: Portals> Conduit<P> {
             Some(place) => Way { form: Form::Outbox, len: args, place },
             None => {
                 // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-                if is_header(m) || m.category == Category::Medium {
+                if is_header(m) {
+                    self.about_to_send(node, Target::ReqHdr, 0);
+                } else if m.category == Category::Medium {
                     self.about_to_send(node, Target::ReqRb, args + m.nbytes);
                 }
                 // SAFETY: as the caller vouches.

@@ -237,13 +237,14 @@ impl Config {
     pub fn library_bytes(&self) -> usize {
         let page = super::PAGE;
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
+            + page
             + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }
 
-    /// Match entries that the conduit attaches: three of the segment, ReqSB, catch basin, SYS, receive buffers.
+    /// Match entries that the conduit attaches: three of the segment, ReqSB, ReqHdr, catch basin, SYS, receive buffers.
     pub fn match_entries(&self) -> usize {
-        6 + self.reqrb_buffers as usize
+        7 + self.reqrb_buffers as usize
     }
 
     /// Memory descriptors that the conduit has at once: those of the match entries, RplSB, those that requests and system

@@ -38,6 +38,8 @@ pub(super) enum Target {
     ReqSb = 4,
     /// The system queue.
     Sys = 5,
+    /// Requests that are all header.
+    ReqHdr = 6,
 }
 
 /// What a message is.
@@ -185,12 +187,22 @@ const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
 const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
 
 impl Am {
+    /// Whether there is nothing but this header: no bytes travel with it.
+    #[inline]
+    fn is_all(&self) -> bool {
+        self.numargs == 0 && matches!(self.form, Form::Short | Form::Placed | Form::Outbox)
+    }
+
     /// Match bits and immediate data.
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
         debug_assert!(self.chunk % CHUNK as u32 == 0 && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS);
         debug_assert!(self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES);
-        let (target, request) = if self.request { (Target::ReqRb, REQUEST) } else { (Target::ReqSb, 0) };
+        let (target, request) = match (self.request, self.is_all()) {
+            (true, true) => (Target::ReqHdr, REQUEST),
+            (true, false) => (Target::ReqRb, REQUEST),
+            (false, _) => (Target::ReqSb, 0),
+        };
         let may_wait = if self.may_wait { MAY_WAIT } else { 0 };
         let copy = if self.copy { COPY } else { 0 };
         let bits = target as u64

@@ -296,7 +296,7 @@ impl<P: Portals> Conduit<P> {
         let [safe_events, am_events, sys_events] = config.event_counts();
         let safe = queue::Queue::open(&portals, par, "SAFE_EQ", safe_events, ())?;
         let am = queue::Queue::open(&portals, par, "AM_EQ", am_events, am_recv::Taker::default())?;
-        // Order on the list of this portal table entry, most frequent first: ReqSB (replies), ReqRB, catch basin, SYS. ReqRB puts itself
+        // Order on the list of this portal table entry, most frequent first: ReqSB (replies), ReqHdr, ReqRB, catch basin, SYS. ReqRB puts itself
         // before the catch basin.
         let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, safe.eq)?;
         let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;

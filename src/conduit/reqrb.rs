@@ -1,4 +1,5 @@
-//! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin behind them.
+//! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin behind them; and ReqHdr, a descriptor without
+//! bytes for requests that are all header, which need no room.
 //!
 //! Each buffer is a locally managed descriptor with events on AM_EQ that goes out of use, with an UNLINK event, when
 //! less than a chunk is left of it. Once that event has been taken and the last of its messages dealt with, it is
@@ -16,7 +17,6 @@
 //!
 //! Called by `am_recv` only. `saw`, `unlinked` and the decision to start a handler happen under AM_EQ's lock.
 
-use super::CHUNK;
 use super::config::Config;
 use super::credits::CREDIT_BYTES;
 use super::match_bits::{IGNORE, Target};
@@ -25,6 +25,7 @@ use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
 use super::queue::broken;
 use super::sync;
 use super::user::Descriptor;
+use super::{CHUNK, PAGE};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -59,6 +60,7 @@ unsafe impl<P: Portals> Sync for ReqRb<P> {}
 
 impl<P: Portals> ReqRb<P> {
     pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, Error> {
+        attach_req_hdr(portals, config.pt_am, eq)?;
         let bits = Target::ReqRb as u64;
         let catch_basin = portals.me_attach(Place::Tail(config.pt_am), bits, IGNORE, false)?;
         let nothing = MdSpec {
@@ -182,6 +184,28 @@ impl<P: Portals> ReqRb<P> {
     pub(super) fn refreshes(&self) -> u64 {
         self.refreshes.load(Ordering::Relaxed)
     }
+}
+
+/// Attaches ReqHdr. It begins in memory that peers reach, as whatever they target does.
+fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), Error> {
+    let entry = portals.me_attach(Place::Tail(pt), Target::ReqHdr as u64, IGNORE, false)?;
+    let spec = MdSpec {
+        start: memory::targeted(portals, PAGE)?,
+        length: 0,
+        max_size: None,
+        flags: MdFlags {
+            op_put: true,
+            manage_remote: true,
+            ack_disable: true,
+            event_start_disable: true,
+            ..MdFlags::default()
+        },
+        user: Descriptor::ReqHdr.pack(),
+        eq: Some(eq),
+    };
+    // SAFETY: a descriptor without bytes.
+    unsafe { portals.md_attach(entry, &spec, false) }?;
+    Ok(())
 }
 
 fn credit_bytes(credits: u32) -> i64 {

@@ -19,6 +19,8 @@ pub(super) enum Descriptor {
     TmpMd(u32),
     /// System messages.
     Sys,
+    /// Requests that are all header.
+    ReqHdr,
 }
 
 impl Descriptor {
@@ -33,6 +35,7 @@ impl Descriptor {
             Descriptor::CatchBasin => 5,
             Descriptor::TmpMd(i) => 6 | (i as usize) << 4,
             Descriptor::Sys => 7,
+            Descriptor::ReqHdr => 8,
         }
     }
 
@@ -47,7 +50,8 @@ impl Descriptor {
             4 => Descriptor::ReqRb(i),
             5 => Descriptor::CatchBasin,
             6 => Descriptor::TmpMd(i),
-            _ => Descriptor::Sys,
+            7 => Descriptor::Sys,
+            _ => Descriptor::ReqHdr,
         }
     }
 }
@@ -58,7 +62,7 @@ mod tests {
 
     #[test]
     fn what_is_packed_is_unpacked() {
-        for d in [RarAm, RarSrc, ReqSb, RplSb, ReqRb(77), CatchBasin, TmpMd(32767), Sys] {
+        for d in [RarAm, RarSrc, ReqSb, RplSb, ReqRb(77), CatchBasin, TmpMd(32767), Sys, ReqHdr] {
             assert_eq!(Descriptor::unpack(d.pack()), d);
         }
     }

@@ -156,7 +156,7 @@ fn case() {
         place,
     }
     .pack();
-    assert_eq!(bits & !match_bits::IGNORE, if request { Target::ReqRb } else { Target::ReqSb } as u64);
+    assert_eq!(bits & !match_bits::IGNORE, if request { Target::ReqHdr } else { Target::ReqSb } as u64);
     let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.
     let sent = unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
