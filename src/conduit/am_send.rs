@@ -136,25 +136,54 @@ impl<P: Portals> Conduit<P> {
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
-        let args = args_bytes(m.args.len());
-        let left = match m.category {
+        if m.category == Category::Medium && m.nbytes >= self.outbox.least {
             // SAFETY: as the caller vouches.
-            Category::Medium => unsafe { self.leave(node, m.src, m.nbytes) },
-            _ => None,
-        };
-        let way = match left {
-            Some(place) => Way { form: Form::Outbox, len: args, place },
-            None => {
-                // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-                if is_header(m) {
-                    self.about_to_send(node, Target::ReqHdr, 0);
-                } else if m.category == Category::Medium {
-                    self.about_to_send(node, Target::ReqRb, args + m.nbytes);
-                }
+            return unsafe { self.request_large(up, node, &{ *m }) };
+        }
+        // SAFETY: as the caller vouches.
+        unsafe { self.request_along(up, node, m) }
+    }
+
+    /// Sends a request whose payload stays in the outbox if it can.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline(never)]
+    unsafe fn request_large<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+        // SAFETY: as the caller vouches.
+        match unsafe { self.leave(node, m.src, m.nbytes) } {
+            Some(place) => {
+                let way = Way { form: Form::Outbox, len: args_bytes(m.args.len()), place };
                 // SAFETY: as the caller vouches.
-                unsafe { self.place(node, m) }
+                unsafe { self.request_this_way(up, node, m, way) }
             }
-        };
+            // SAFETY: as the caller vouches.
+            None => unsafe { self.request_along(up, node, m) },
+        }
+    }
+
+    /// Sends a request, the payload of a Medium with it.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline(always)]
+    unsafe fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+        // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
+        if is_header(m) {
+            self.about_to_send(node, Target::ReqHdr, 0);
+        } else if m.category == Category::Medium {
+            self.about_to_send(node, Target::ReqRb, args_bytes(m.args.len()) + m.nbytes);
+        }
+        // SAFETY: as the caller vouches.
+        unsafe { self.request_this_way(up, node, m, self.place(node, m)) }
+    }
+
+    /// Sends a request.
+    ///
+    /// # Safety
+    /// As [`Conduit::request`].
+    #[inline(always)]
+    unsafe fn request_this_way<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, way: Way) {
         match self.credits.take(node, credits_for(way.form, way.len)) {
             // SAFETY: as the caller vouches.
             Some(taken) => unsafe {
@@ -215,8 +244,8 @@ impl<P: Portals> Conduit<P> {
         } else {
             m.nbytes as u32
         };
-        if let (Form::Outbox, Some(outbox)) = (form, &self.outbox) {
-            outbox.note(chunk, place);
+        if form == Form::Outbox {
+            self.outbox.note(chunk, place);
         }
         let header = Am {
             form,

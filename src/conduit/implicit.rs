@@ -174,9 +174,7 @@ impl<P: Portals> Conduit<P> {
             let Some(chunk) = self.reqsb.chunk_at(chunk as u32 as usize) else {
                 malformed(chunk as u64, source.into())
             };
-            if let Some(outbox) = &self.outbox {
-                outbox.handled(chunk);
-            }
+            self.outbox.handled(chunk);
             self.reqsb.give(chunk);
         }
     }

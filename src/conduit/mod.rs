@@ -265,7 +265,7 @@ pub struct Conduit<P: Portals> {
     /// The last request was answered at once, by a message without bytes: the next one probably will be. A hint.
     answered: AtomicBool,
     sys: sys::Sys<P>,
-    outbox: Option<outbox::Outbox>,
+    outbox: outbox::Outbox,
     reqsb: reqsb::ReqSb<P>,
     rplsb: rplsb::RplSb<P>,
     reqrb: reqrb::ReqRb<P>,

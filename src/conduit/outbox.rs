@@ -33,17 +33,18 @@ const NONE: u32 = u32::MAX;
 const NOWHERE: *mut u8 = core::ptr::dangling_mut();
 
 pub(super) struct Outbox {
+    /// Areas that are not free, counted where one thread calls; where several do, not 0 if there are any.
+    in_use: AtomicU32,
+    /// The least payload, in bytes, that is left in an area.
+    pub(super) least: usize,
     /// Several threads call.
     par: bool,
-    least: usize,
+    free: FreeList,
     /// The first area, as a place in the library memory of this process.
     first: u64,
     /// Where our library memory is, and its bytes, which are as many in all processes.
     base: *mut u8,
     bytes: usize,
-    free: FreeList,
-    /// Areas that are not free, counted where one thread calls.
-    in_use: AtomicU32,
     /// The area that goes with each chunk of ReqSB; only the holder of the chunk touches it.
     of_chunk: Box<[AtomicU32]>,
     /// The area of the last reply of each process that had one, which its handler may still be reading.
@@ -58,28 +59,39 @@ unsafe impl Send for Outbox {}
 unsafe impl Sync for Outbox {}
 
 impl Outbox {
-    /// The outbox of the process with rank `me`; `None` where no process can read another one's.
-    pub(super) fn open<P: Portals>(portals: &P, config: &Config, me: u32) -> Result<Option<Outbox>, Error> {
+    /// The outbox of the process with rank `me`. It has no areas where plain memory must not be used.
+    pub(super) fn open<P: Portals>(portals: &P, config: &Config, me: u32) -> Result<Outbox, Error> {
         let own = portals.extension().and_then(|x| x.library_memory(portals.id()));
-        let Some((base, bytes)) = own.filter(|&(_, bytes)| bytes as u64 <= PLACES) else { return Ok(None) };
-        let areas = if config.at_once { config.outbox_areas } else { 0 };
-        let first = memory::targeted(portals, areas as usize * CHUNK)?.addr() - base.addr();
+        let own = own.filter(|&(_, bytes)| bytes as u64 <= PLACES);
+        let (base, bytes) = own.unwrap_or((core::ptr::null_mut(), 0));
+        let areas = if config.at_once && own.is_some() { config.outbox_areas } else { 0 };
+        let first = match areas {
+            0 => 0,
+            _ => memory::targeted(portals, areas as usize * CHUNK)?.addr() - base.addr(),
+        };
         let par = config.par();
         let none = |count: u32| (0..count).map(|_| AtomicU32::new(NONE)).collect();
         // A message to ourselves needs no area: its payload is in our caches anyway.
-        let mapped = |node| AtomicPtr::new(if node == me { NOWHERE } else { core::ptr::null_mut() });
-        Ok(Some(Outbox {
+        let mapped = |node| match own {
+            Some(_) if node != me => AtomicPtr::default(),
+            _ => AtomicPtr::new(NOWHERE),
+        };
+        Ok(Outbox {
+            in_use: AtomicU32::new(u32::from(par && areas != 0)),
+            least: match (areas, par) {
+                (0, _) => usize::MAX,
+                (_, false) => LEAST,
+                (_, true) => LEAST_COPIED,
+            },
             par,
-            least: if par { LEAST_COPIED } else { LEAST },
+            free: FreeList::new(par, areas),
             first: first as u64,
             base,
             bytes,
-            free: FreeList::new(par, areas),
-            in_use: AtomicU32::new(0),
             of_chunk: none(config.sb_chunks),
             read_last: none(config.nodes),
             mapped: (0..config.nodes).map(mapped).collect(),
-        }))
+        })
     }
 
     /// Notes which area goes with this chunk; the caller has just taken both.
@@ -92,9 +104,6 @@ impl Outbox {
     /// A reply of process `source` to the request with this chunk has come off the queue; the order of calls is that of the replies.
     #[inline(always)]
     pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
-        if self.par {
-            return self.handled(chunk);
-        }
         if self.in_use.load(Ordering::Relaxed) != 0 {
             self.one_more_reply(source, chunk);
         }
@@ -102,9 +111,14 @@ impl Outbox {
 
     #[inline(never)]
     fn one_more_reply(&self, source: u32, chunk: u32) {
+        if self.par {
+            return self.handled(chunk);
+        }
         let relaxed = Ordering::Relaxed;
-        let area = self.of_chunk[chunk as usize].swap(NONE, relaxed);
-        let read = self.read_last[source as usize].swap(area, relaxed);
+        let area = self.of_chunk[chunk as usize].load(relaxed);
+        let read = self.read_last[source as usize].load(relaxed);
+        self.of_chunk[chunk as usize].store(NONE, relaxed);
+        self.read_last[source as usize].store(area, relaxed);
         if read != NONE {
             self.give(read);
         }
@@ -159,10 +173,10 @@ impl Outbox {
 impl<P: Portals> Conduit<P> {
     /// Where the library memory of another process is mapped here, if it is.
     #[inline(always)]
-    fn library_memory(&self, outbox: &Outbox, node: u32) -> Option<*mut u8> {
+    fn library_memory(&self, node: u32) -> Option<*mut u8> {
         // Acquire pairs with the Release in `look_up`.
-        let base = match outbox.mapped[node as usize].load(Ordering::Acquire) {
-            base if base.is_null() => self.look_up(outbox, node),
+        let base = match self.outbox.mapped[node as usize].load(Ordering::Acquire) {
+            base if base.is_null() => self.look_up(node),
             base => base,
         };
         (base != NOWHERE).then_some(base)
@@ -170,7 +184,8 @@ impl<P: Portals> Conduit<P> {
 
     #[cold]
     #[inline(never)]
-    fn look_up(&self, outbox: &Outbox, node: u32) -> *mut u8 {
+    fn look_up(&self, node: u32) -> *mut u8 {
+        let outbox = &self.outbox;
         let theirs = self.portals.extension().and_then(|x| x.library_memory(self.peers[node as usize]));
         let base = theirs.filter(|&(_, bytes)| bytes == outbox.bytes).map_or(NOWHERE, |(base, _)| base);
         outbox.mapped[node as usize].store(base, Ordering::Release);
@@ -178,17 +193,14 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// Puts the payload of a request to this process into the outbox: its place, which goes into the header. `None`, and nothing done,
-    /// if it is better taken along.
+    /// if the process cannot read it there, or no area is free.
     ///
     /// # Safety
     /// `n` bytes at `src` are readable, at most [`CHUNK`].
     #[inline(always)]
     pub(super) unsafe fn leave(&self, node: u32, src: *const u8, n: usize) -> Option<u64> {
-        let outbox = self.outbox.as_ref()?;
-        if n < outbox.least {
-            return None;
-        }
-        self.library_memory(outbox, node)?;
+        let outbox = &self.outbox;
+        self.library_memory(node)?;
         let area = outbox.take()?;
         let place = outbox.first + u64::from(area) * CHUNK as u64;
         // SAFETY: the area is ours, and has room for what the caller says is readable; payloads lie in no area of ours.
@@ -199,11 +211,10 @@ impl<P: Portals> Conduit<P> {
     /// Where the payload of a request is that its sender has in his outbox; `None` if it cannot be there.
     #[inline(always)]
     pub(super) fn in_outbox(&self, am: &Am) -> Option<*mut u8> {
-        let outbox = self.outbox.as_ref()?;
-        let base = self.library_memory(outbox, am.source)?;
+        let base = self.library_memory(am.source)?;
         let (place, n) = (am.place as usize, am.length as usize);
         // Places are below 2^36, lengths below 2^24.
-        (n <= CHUNK && place + n <= outbox.bytes).then(|| base.wrapping_add(place))
+        (n <= CHUNK && place + n <= self.outbox.bytes).then(|| base.wrapping_add(place))
     }
 
     /// The payload of a request in its sender's outbox, for the handler that this thread is about to run; `None` if it cannot be there.

@@ -45,9 +45,7 @@ impl<P: Portals> Conduit<P> {
         self.reply_ahead.has_come(&am, body);
         self.ask_for_payload(&am, body);
         self.credits.reply_arrived(am.source, am.credit);
-        if let Some(outbox) = &self.outbox {
-            outbox.reply_arrived(am.source, chunk);
-        }
+        self.outbox.reply_arrived(am.source, chunk);
         let thread = &self.threads[up.thread()];
         if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
             return self.reply_in_part(up, bits, data, chunk, e.mlength);

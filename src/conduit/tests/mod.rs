@@ -257,7 +257,7 @@ impl<P: Portals> Conduit<P> {
     fn is_quiet(&self) -> bool {
         self.tickets.left() + 2 >= self.config.msg_limit
             && self.reqsb.left() == self.config.sb_chunks
-            && self.outbox.as_ref().is_none_or(|outbox| outbox.all_back(self.config.nodes))
+            && self.outbox.all_back(self.config.nodes)
             && self.rplsb.left() + 1 >= self.config.rpl_chunks
             && self.tmpmd.left() + 1 >= self.config.num_tmpmd
             && self.credits.peers().iter().all(|p| p.send_inuse == 0 && !p.is_revoking())
