@@ -13,7 +13,8 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Bytes of a line.
 const LINE: usize = 64;
-/// More of a body is not asked for at once: what is read in order the processor asks for itself.
+/// Of more than this only the first line is asked for: what is read in order the processor asks for itself, and has no room for so many
+/// requests of ours beside.
 const MOST: usize = 512;
 
 /// A guess; threads may overwrite each other's.
@@ -59,8 +60,9 @@ impl Ahead {
 /// Asks for the lines of so many bytes, wherever they are.
 #[inline(always)]
 pub(super) fn fetch_lines(at: *const u8, bytes: usize) {
+    let bytes = if bytes <= MOST { bytes } else { 1 };
     let mut line = 0;
-    while line < bytes.min(MOST) {
+    while line < bytes {
         fetch(at.wrapping_add(line));
         line += LINE;
     }
