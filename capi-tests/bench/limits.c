@@ -1,5 +1,6 @@
-/* limits: what the machine itself can do, without any library: the round trip of a cache line between two CPUs, and memcpy
- * by size, within the memory of a process and into memory that it shares with another one (touched there first).
+/* limits: what the machine itself can do, without any library: the round trip of a cache line between two CPUs, and that of a
+ * payload, which each side copies to the other; memcpy by size, within the memory of a process and into memory that it shares
+ * with another one (touched there first); and how long it takes until each of the processes that share a CPU has run once.
  *
  * usage: limits [options] [measurement ...]      options: see figures.h */
 #include "figures.h"
@@ -9,6 +10,12 @@
 
 #define LINE 64
 #define TRIPS 20000
+/* Payloads go round less often, and up to this size. */
+#define COPY_TRIPS 4000
+#define LONGEST 65536
+/* Processes that share the CPUs, and how often each gives its CPU away. */
+#define CROWD 8
+#define YIELDS 5000
 
 struct lines {
     volatile uint64_t ask;
@@ -19,6 +26,7 @@ struct lines {
 
 static struct lines *lines;
 static char *shared, *own, *source, *target;
+static char *there, *back; /* where payloads go, and where they come back to, shared */
 /* Called through a pointer, with a length that the compiler does not know, as a library would. */
 static void *(*volatile copy_function)(void *, const void *, size_t) = memcpy;
 
@@ -36,34 +44,91 @@ static void table(const char *latency, const char *bandwidth, char *to) {
         for (n = bench_min; n <= bench_max; n *= 2) bench_row(n, (double)n * 1000 / bench_alone(copy, n));
 }
 
-/* The other process: touches the shared memory and answers. */
+/* The other process: touches the shared memory and answers, first without payloads, then with those of each size. */
 static void answer(void) {
-    uint64_t i;
+    uint64_t i = 1, end = (uint64_t)TRIPS * BENCH_BLOCKS;
+    size_t n = 0;
     if (bench_pinned) bench_pin(1);
     memset(shared, 3, bench_max);
-    for (i = 1; i <= (uint64_t)TRIPS * BENCH_BLOCKS; i++) {
-        while (lines->ask != i) {}
-        __atomic_store_n(&lines->answer, i, __ATOMIC_RELEASE);
+    for (;;) {
+        for (; i <= end; i++) {
+            while (lines->ask != i) {}
+            if (n > 0) copy_function(back, there, n);
+            __atomic_store_n(&lines->answer, i, __ATOMIC_RELEASE);
+        }
+        n = n > 0 ? 2 * n : bench_min;
+        if (n > bench_max || n > LONGEST) _exit(0);
+        end += (uint64_t)COPY_TRIPS * BENCH_BLOCKS;
     }
-    _exit(0);
+}
+
+/* The round trip of a payload of n bytes, if n is not 0, and a word; i is the number of the next. In microseconds. */
+static double trip(size_t n, uint64_t *i) {
+    const int times = n > 0 ? COPY_TRIPS : TRIPS;
+    double block[BENCH_BLOCKS];
+    int b, t;
+    for (b = 0; b < BENCH_BLOCKS; b++) {
+        double began = 0;
+        for (t = 0; t < times; t++, ++*i) {
+            if (n > 0) copy_function(there, source, n);
+            __atomic_store_n(&lines->ask, *i, __ATOMIC_RELEASE);
+            while (lines->answer != *i) {}
+            if (began == 0) began = bench_now(); /* the first answer also waits for the child to start */
+        }
+        block[b] = (bench_now() - began) / (times - 1);
+    }
+    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
+    return block[BENCH_BLOCKS / 2] / 1000;
+}
+
+/* Processes that do nothing but give their CPU away: how long each waits until it has it again. In microseconds. */
+static double yield_round(void) {
+    double *took = (double *)shared;
+    volatile uint64_t *here = &lines->ask, *through = &lines->answer;
+    int me, t;
+    lines->ask = lines->answer = 0;
+    for (me = 0; me < CROWD; me++) {
+        pid_t child = fork();
+        if (child < 0) {
+            perror("limits: fork");
+            exit(1);
+        }
+        if (child > 0) continue;
+        double began;
+        if (bench_pinned) bench_pin(me);
+        __atomic_add_fetch(here, 1, __ATOMIC_ACQ_REL);
+        while (*here != CROWD) sched_yield();
+        began = bench_now();
+        for (t = 0; t < YIELDS; t++) sched_yield();
+        took[me] = (bench_now() - began) / YIELDS / 1000;
+        __atomic_add_fetch(through, 1, __ATOMIC_ACQ_REL);
+        while (*through != CROWD) sched_yield(); /* until then the others have company */
+        _exit(0);
+    }
+    for (me = 0; me < CROWD; me++) wait(NULL);
+    qsort(took, CROWD, sizeof *took, bench_by_value);
+    return took[CROWD / 2];
 }
 
 int main(int argc, char **argv) {
-    double block[BENCH_BLOCKS];
+    double line_trip, copy_trip[64];
     uint64_t i = 1;
     pid_t child;
-    int b;
+    size_t n;
+    int k;
 
     bench_max = (size_t)8 << 20;
     if (!bench_options(argc, argv)) return 2;
-    lines = (struct lines *)mmap(NULL, 4096 + bench_max, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    lines = (struct lines *)mmap(NULL, 4096 + bench_max + 2 * LONGEST, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     own = (char *)malloc(bench_max);
     source = (char *)malloc(bench_max);
     if (lines == MAP_FAILED || !own || !source) {
         perror("limits: memory");
         return 1;
     }
-    shared = (char *)lines + 4096;
+    there = (char *)lines + 4096;
+    back = there + LONGEST;
+    shared = back + LONGEST;
     memset(own, 1, bench_max);
     memset(source, 2, bench_max);
     child = fork();
@@ -73,22 +138,17 @@ int main(int argc, char **argv) {
     }
     if (child == 0) answer();
     if (bench_pinned) bench_pin(0);
-    for (b = 0; b < BENCH_BLOCKS; b++) {
-        double began = 0;
-        uint64_t end = i + TRIPS;
-        for (; i < end; i++) {
-            __atomic_store_n(&lines->ask, i, __ATOMIC_RELEASE);
-            while (lines->answer != i) {}
-            if (began == 0) began = bench_now(); /* the first answer also waits for the child to start */
-        }
-        block[b] = (bench_now() - began) / (TRIPS - 1);
-    }
+    line_trip = trip(0, &i);
+    for (n = bench_min, k = 0; n <= bench_max && n <= LONGEST; n *= 2, k++) copy_trip[k] = trip(n, &i);
     waitpid(child, NULL, 0);
-    qsort(block, BENCH_BLOCKS, sizeof *block, bench_by_value);
     bench_nodes = 2;
-    if (bench_wants("line_trip", "Round trip (us)")) bench_row(0, block[BENCH_BLOCKS / 2] / 1000);
+    if (bench_wants("line_trip", "Round trip (us)")) bench_row(0, line_trip);
+    if (bench_wants("copy_trip", "Round trip (us)"))
+        for (n = bench_min, k = 0; n <= bench_max && n <= LONGEST; n *= 2, k++) bench_row(n, copy_trip[k]);
     bench_nodes = 1;
     table("memcpy_latency", "memcpy_bandwidth", own);
     table("memcpy_shared_latency", "memcpy_shared_bandwidth", shared);
+    bench_nodes = CROWD;
+    if (bench_wants("yield_round", "Time (us)")) bench_row(0, yield_round());
     return 0;
 }

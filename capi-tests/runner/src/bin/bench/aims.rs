@@ -7,6 +7,8 @@ pub(crate) enum Aim {
     AtMost(f64),
     /// Rates and bandwidths.
     AtLeast(f64),
+    /// Nothing: the row tells what bounds the others.
+    Nothing,
 }
 
 /// One figure to reach.
@@ -56,16 +58,22 @@ const fn against(
     Row { ours: (ours, name, 2), other: (other.0, other.1, 2), sizes, aim }
 }
 
-/// A limit of the machine: the name of its measurement, and its processes.
+/// A limit of the machine, for two processes: the name of its measurement, and its processes.
 const fn limit(name: &'static str, sizes: Sizes, of: (&'static str, u32), aim: Aim) -> Row {
     Row { ours: (CROSS, name, 2), other: ("machine", of.0, of.1), sizes, aim }
+}
+
+/// What the machine itself takes for the same: no figure is asked for.
+const fn bound(name: &'static str, n: u32, size: u64, of: &'static str, limit_size: u64) -> Row {
+    let other = ("machine", of, n);
+    Row { ours: (CROSS, name, n), other, sizes: One(size, limit_size), aim: Nothing }
 }
 
 const fn at(size: u64) -> Sizes {
     One(size, size)
 }
 
-use Aim::{AtLeast, AtMost};
+use Aim::{AtLeast, AtMost, Nothing};
 use Sizes::{Each, One};
 
 /// All of them.
@@ -115,4 +123,10 @@ pub(crate) const ROWS: &[Row] = &[
     peer(CROSS, "launch", 64, at(0), "openmpi", AtMost(0.25)),
     peer(CROSS, "pairs_trip", 8, at(0), "smp", AtMost(0.2)),
     peer(CROSS, "barrier_anonymous", 8, at(8), "smp", AtMost(0.2)),
+    bound("medium_trip", 2, 8, "copy_trip", 8),
+    bound("medium_trip", 2, 1024, "copy_trip", 1024),
+    bound("long_trip", 2, 8, "copy_trip", 8),
+    bound("long_trip", 2, 1024, "copy_trip", 1024),
+    bound("pairs_trip", 8, 0, "yield_round", 0),
+    bound("barrier_anonymous", 8, 8, "yield_round", 0),
 ];

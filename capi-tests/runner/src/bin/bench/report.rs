@@ -85,9 +85,14 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
         let [low, median, high] = m.quartiles;
         let units = side(names, path, rounds).and_then(|s| s.first().map(|f| &f.units));
         let unit = units.and_then(|u| u.get(name)).map_or("", |u| u);
-        let (sign, bound, reached) = match row.aim {
-            Aim::AtMost(x) => ("<=", x, median <= x || parity(x) && median <= 1.05 * x && low <= x),
-            Aim::AtLeast(x) => (">=", x, median >= x || parity(x) && 1.05 * median >= x && high >= x),
+        let (aim, reached) = match row.aim {
+            Aim::AtMost(x) => {
+                (format!("<= {x}"), Some(median <= x || parity(x) && median <= 1.05 * x && low <= x))
+            }
+            Aim::AtLeast(x) => {
+                (format!(">= {x}"), Some(median >= x || parity(x) && 1.05 * median >= x && high >= x))
+            }
+            Aim::Nothing => (String::new(), None),
         };
         let size = match row.sizes {
             Sizes::One(size, _) => size.to_string(),
@@ -100,10 +105,14 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
         };
         let _ = writeln!(
             text,
-            "| {name}, {unit} | {n} | {size} | {path} | {against} | {:.4} | {:.4} | {median:.2} | {low:.2} to {high:.2} | {sign} {bound} | {} |",
+            "| {name}, {unit} | {n} | {size} | {path} | {against} | {:.4} | {:.4} | {median:.2} | {low:.2} to {high:.2} | {aim} | {} |",
             m.ours,
             m.theirs,
-            if reached { "reached" } else { "not reached" }
+            match reached {
+                Some(true) => "reached",
+                Some(false) => "not reached",
+                None => "",
+            }
         );
     }
     text
@@ -115,7 +124,7 @@ pub(crate) fn page(table: &str, rounds: usize, ms: f64) -> String {
         "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and the drawings beside it. Two processes are \
          pinned to a CPU each; where there are more processes than CPUs they share them. {rounds} rounds, in each of which all \
          systems run in turn, {ms} ms for each figure; a ratio is the median over the rounds of ours to the other of the same \
-         round, with its quartiles; where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`).\n\n{}\n{table}\n\
+         round, with its quartiles; where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without a figure to reach tell how near to that we are.\n\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
          ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n![start and end of a job](startup.svg)\n",
         machine()
