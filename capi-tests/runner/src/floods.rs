@@ -38,11 +38,11 @@ enum Limits {
     /// Those of a largest request and no bank, two chunks, the shortest queues, one event a poll, an epoch for each request; all
     /// ends are told by events.
     Least,
-    /// The same credits, which never move.
+    /// The same credits, which never move, and no payload stays at its sender.
     Fixed,
     /// The least for each, and a bank so small that what is lent is asked back all the time; by events too.
     Lending,
-    /// All that one receive buffer is good for, lent to all, and one buffer spare; no payload stays at its sender.
+    /// All that one receive buffer is good for, lent to all, and one buffer spare, with no payload at its sender either.
     Full,
     /// What users have.
     Default,
@@ -78,9 +78,13 @@ impl Limits {
                 ("EPOCH_DURATION", "1"),
                 ("AT_ONCE", "0"),
             ],
-            Limits::Fixed => {
-                &[("CRED_PER_NODE", "8"), ("DYNAMIC_CREDITS", "0"), ("MSG_LIMIT", "12"), ("RPL_CHUNKS", "2")]
-            }
+            Limits::Fixed => &[
+                ("CRED_PER_NODE", "8"),
+                ("DYNAMIC_CREDITS", "0"),
+                ("MSG_LIMIT", "12"),
+                ("RPL_CHUNKS", "2"),
+                ("OUTBOX_AREAS", "0"),
+            ],
             Limits::Lending => &[
                 ("CRED_PER_NODE", "8"),
                 ("BANKED_CREDITS", "40"),
