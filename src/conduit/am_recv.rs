@@ -380,7 +380,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. A packed Long's payload goes to its destination. `wrong` is where a planted fault has room.
+    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. A packed Long's payload goes to its destination. `wrong`
+    /// is where a planted fault has room.
     ///
     /// # Safety
     /// The message is in `body`, which stays ours as long as what this returns is used.
