@@ -301,7 +301,7 @@ pub const TABLE: &[Var] = &[
         "GASNET_PORTAL_OUTBOX_AREAS",
         Kind::Int(0, 4096),
         "64",
-        "areas of 2 KiB in which payloads of Medium requests wait for processes of this host, which read them there",
+        "areas of 2 KiB in which payloads of Medium requests of 320 bytes and more (512 with threads) wait for processes of this host, which read them there; more than there are such processes; 0 for none",
     ),
     var("GASNET_PORTAL_RPL_CHUNKS", Kind::Int(2, 4096), "256", "chunks of 2 KiB for replies"),
     var(

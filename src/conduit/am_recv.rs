@@ -51,7 +51,7 @@ pub(super) struct Body {
 enum Place {
     /// In a request receive buffer, which it holds.
     Buffer(u32, Body),
-    /// Copied out, because it has to wait.
+    /// Copied out, because it has to wait; or there is nothing of it.
     Copy(Box<[u64]>),
 }
 
@@ -169,11 +169,8 @@ impl<P: Portals> Conduit<P> {
         let Some(e) = e.or_else(|| self.am.get(&self.portals)) else { return false };
         match (Descriptor::unpack(e.user), e.kind) {
             (Descriptor::ReqHdr, EventKind::PutEnd) => {
-                let (am, body) = self.request_arrived(&e, None);
-                let kit = self.take_kit(&mut taker);
-                drop(taker);
-                // SAFETY: a message without bytes.
-                unsafe { self.run_request(up, am, body, None, kit, None) };
+                let (am, _) = self.request_arrived(&e, None);
+                self.run_any(up, taker, Request { am, place: Place::Copy(Box::default()), data: None });
             }
             (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
                 let (am, body) = self.request_arrived(&e, Some(buffer));
@@ -428,7 +425,7 @@ impl<P: Portals> Conduit<P> {
             args = &wrong[..numargs];
         }
         if fault::on("flip_am") && nbytes != 0 {
-            // SAFETY: the payload is in our buffer or our segment.
+            // SAFETY: the payload is in our buffer, in our segment, or in an area of its sender's that is the handler's now.
             unsafe { *payload.add(nbytes / 2) ^= 1 };
         }
         Message {

@@ -261,6 +261,7 @@ impl<P: Portals> Conduit<P> {
             place,
         };
         let (bits, data) = header.pack();
+        debug_assert!(len == 0 || bits & !match_bits::IGNORE != Target::ReqHdr as u64);
         self.reply_ahead.here(self.reqsb.at(chunk));
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.peers[node as usize];

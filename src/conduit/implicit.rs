@@ -11,7 +11,7 @@
 //! that can be kept everywhere is no more than half of them ([`Implicit::may_wait`]).
 //!
 //! Called by `am_send` (what a request says), `am_recv` (whose handler sent no reply), `reply` (what such a message gives back) and
-//! `wait` (polls). Invariant: each request whose handler sent no reply is named by one message, and its credits by one.
+//! `wait` (polls). Nothing that is kept leaves while a handler runs, which `outbox` relies on. Invariant: each request whose handler sent no reply is named by one message, and its credits by one.
 
 use super::am_recv::{Body, malformed};
 use super::am_send::args_bytes;

@@ -15,7 +15,8 @@
 //!
 //! Immediate data: of an active message, place (63:48), sender (47:32), bytes of payload or long id (31:8), credit byte
 //! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The place of a Long whose payload is
-//! there already is where in the receiver's segment: the lower 20 bits in the match bits, 16 more in the data.
+//! there already is where in the receiver's segment, that of a Medium whose payload is in the outbox where in the sender's library memory: the
+//! lower 20 bits in the match bits, 16 more in the data.
 
 use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
 
@@ -187,7 +188,8 @@ const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
 const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
 
 impl Am {
-    /// Whether there is nothing but this header: no bytes travel with it.
+    /// Whether no bytes travel with it, and none come apart: it is all that the receiver waits for. (A Medium is told by its length, which is
+    /// seldom 0.)
     #[inline]
     fn is_all(&self) -> bool {
         self.numargs == 0 && matches!(self.form, Form::Short | Form::Placed | Form::Outbox)

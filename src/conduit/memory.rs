@@ -25,7 +25,7 @@ pub(super) fn targeted<P: Portals>(portals: &P, bytes: usize) -> Result<*mut u8,
     match portals.extension() {
         Some(x) => x
             .alloc_library_memory(bytes, PAGE)
-            .ok_or(Error { call: "allocation of receive buffers", code: "PTL_NO_SPACE" }),
+            .ok_or(Error { call: "allocation of shared buffers", code: "PTL_NO_SPACE" }),
         None => private(bytes),
     }
 }

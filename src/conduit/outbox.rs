@@ -11,7 +11,8 @@
 //! is done when they come off the queue. Where several threads call, an area is free with its chunk, and the header asks for a copy of the
 //! payload before the handler runs. A process whose own handlers run at the same time makes one in any case.
 //!
-//! Areas are only written by their holder, and are read by whoever has a request that names them. A process that dies leaves them as they are.
+//! Areas are only written by their holder, or by the handler that has one, and are read by whoever has a request that names them. A process that
+//! dies leaves them as they are.
 
 use super::match_bits::{Am, PLACES};
 use super::memory;
@@ -173,7 +174,7 @@ impl Outbox {
 impl<P: Portals> Conduit<P> {
     /// Where the library memory of another process is mapped here, if it is.
     #[inline(always)]
-    fn library_memory(&self, node: u32) -> Option<*mut u8> {
+    fn memory_of(&self, node: u32) -> Option<*mut u8> {
         // Acquire pairs with the Release in `look_up`.
         let base = match self.outbox.mapped[node as usize].load(Ordering::Acquire) {
             base if base.is_null() => self.look_up(node),
@@ -185,10 +186,9 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn look_up(&self, node: u32) -> *mut u8 {
-        let outbox = &self.outbox;
         let theirs = self.portals.extension().and_then(|x| x.library_memory(self.peers[node as usize]));
-        let base = theirs.filter(|&(_, bytes)| bytes == outbox.bytes).map_or(NOWHERE, |(base, _)| base);
-        outbox.mapped[node as usize].store(base, Ordering::Release);
+        let base = theirs.map_or(NOWHERE, |(base, _)| base);
+        self.outbox.mapped[node as usize].store(base, Ordering::Release);
         base
     }
 
@@ -200,7 +200,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub(super) unsafe fn leave(&self, node: u32, src: *const u8, n: usize) -> Option<u64> {
         let outbox = &self.outbox;
-        self.library_memory(node)?;
+        self.memory_of(node)?;
         let area = outbox.take()?;
         let place = outbox.first + u64::from(area) * CHUNK as u64;
         // SAFETY: the area is ours, and has room for what the caller says is readable; payloads lie in no area of ours.
@@ -211,10 +211,10 @@ impl<P: Portals> Conduit<P> {
     /// Where the payload of a request is that its sender has in his outbox; `None` if it cannot be there.
     #[inline(always)]
     pub(super) fn in_outbox(&self, am: &Am) -> Option<*mut u8> {
-        let base = self.library_memory(am.source)?;
+        let base = self.memory_of(am.source)?;
         let (place, n) = (am.place as usize, am.length as usize);
         // Places are below 2^36, lengths below 2^24.
-        (n <= CHUNK && place + n <= self.outbox.bytes).then(|| base.wrapping_add(place))
+        (place % 8 == 0 && n <= CHUNK && place + n <= self.outbox.bytes).then(|| base.wrapping_add(place))
     }
 
     /// The payload of a request in its sender's outbox, for the handler that this thread is about to run; `None` if it cannot be there.

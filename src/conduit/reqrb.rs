@@ -11,7 +11,8 @@
 //! them that no handler has been started for; `slack` = F - (T - M). Messages that were delivered but not yet taken
 //! lower F and the credits of their senders alike. Starting a handler gives its credits back (it may reply at any
 //! moment), so M falls; it is only started while `slack` stays at zero or above. A message that must wait is copied
-//! out (by `am_recv`), so that it does not keep its own buffer from being refreshed, which raises F again. With one
+//! out (by `am_recv`), so that it does not keep its own buffer from being refreshed, which raises F again. A request that is all header uses
+//! credits and no room, so it changes none of these. With one
 //! thread and one buffer more than the credits fill nothing ever waits, except behind a peer that was stopped in the
 //! middle of a delivery.
 //!

@@ -81,7 +81,9 @@ impl<P: Portals> Conduit<P> {
     /// Serves the queues that may have something, and looks after what waits.
     #[inline(never)]
     fn serve<U: Upcall>(&self, up: U) -> bool {
-        self.replies_age();
+        if !self.in_handler(up) {
+            self.replies_age();
+        }
         let sys = !self.in_handler(up) && !self.sys.queue.is_quiet(&self.portals) && self.serve_sys(up);
         let safe = !self.safe.is_quiet(&self.portals) && self.serve_safe(up);
         let served = (self.am_may_have() && self.serve_am(up)) | safe | sys;

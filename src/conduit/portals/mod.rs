@@ -328,7 +328,7 @@ pub trait Extension: Send + Sync {
     fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<*mut u8>;
 
     /// Where the memory of which [`Extension::alloc_library_memory`] gives is mapped here, of a process that is open: first byte, and
-    /// bytes. `None` where it is not.
+    /// bytes, which are as many in all processes. `None` where it is not.
     fn library_memory(&self, of: ProcessId) -> Option<(*mut u8, usize)>;
 
     /// Tells that `len` bytes from `base` are shared with the processes of this host; `peers[pid]` is where the

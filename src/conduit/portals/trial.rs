@@ -50,6 +50,8 @@ enum User {
     Silent,
     /// Has no queue.
     Queueless,
+    /// Has no bytes.
+    Empty,
 }
 
 /// The low match bits of the descriptors.
@@ -57,6 +59,7 @@ const LIMITED: u64 = 0xe;
 const ONE_WAY: u64 = 0xd;
 const SILENT: u64 = 0xb;
 const QUEUELESS: u64 = 0x7;
+const EMPTY: u64 = 0x6;
 
 /// Puts a few bytes to ourselves and fetches them back, over this portal table entry.
 ///
@@ -120,6 +123,8 @@ impl<'a, P: Portals> Trial<'a, P> {
         this.attach(Place::Head(pt), SILENT, User::Silent, &spec(User::Silent, silent), false)?;
         let queueless = MdSpec { eq: None, ..spec(User::Queueless, MdFlags { op_put: true, ..remote }) };
         this.attach(Place::Head(pt), QUEUELESS, User::Queueless, &queueless, false)?;
+        let empty = spec(User::Empty, MdFlags { op_put: true, ack_disable: true, ..remote });
+        this.attach(Place::Tail(pt), EMPTY, User::Empty, &MdSpec { length: 0, ..empty }, false)?;
         Ok(this)
     }
 
@@ -168,6 +173,15 @@ impl<'a, P: Portals> Trial<'a, P> {
             self.put(bits, 1, true, [SendEnd, Ack]).map_err(with(what))?;
             self.same(self.target(user), TARGET_WORD, "put").map_err(with(what))?;
         }
+
+        let empty = "a descriptor without bytes";
+        self.portals
+            .put(self.source.md, 0, 0, false, self.portals.id(), self.pt, BITS | EMPTY, 0, HDR_DATA)
+            .map_err(|e| with(empty)(format!("{e}")))?;
+        let [_, arrived] = self.events([SendEnd, PutEnd], None).map_err(with(empty))?;
+        self.came_of(&arrived, User::Empty, EMPTY).map_err(with(empty))?;
+        wants(&arrived, "hdr_data", arrived.hdr_data, HDR_DATA).map_err(with(empty))?;
+        wants(&arrived, "mlength", arrived.mlength as u64, 0).map_err(with(empty))?;
 
         let gets = "PTL_MD_OP_GET";
         let (from, me) = (self.source.md, self.portals.id());

@@ -425,6 +425,9 @@ over_all! {
     flood_boxed_threads(2, 4) super::boxed;
     flood_threads(2, 3) |c| c;
     flood_threads_usual(2, 4) super::usual;
+    headers(3, 1) |c| c;
+    headers_lending(3, 1) super::lending_least;
+    headers_threads(2, 3) super::boxed;
     all_to_one(4, 1) |c| c;
     system(3, 1) |c| c;
     flood_lending(3, 1) super::lending;

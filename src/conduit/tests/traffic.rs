@@ -316,6 +316,41 @@ pub(super) fn flood_threads_usual<P: Portals>(world: World<P>) {
     flood(world);
 }
 
+/// Requests that are all header to all ranks, every fifth a Medium; the handlers of two thirds reply.
+pub(super) fn headers<P: Portals>(world: World<P>) {
+    fn reply_often<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: Message<'_>) {
+        let Some(token) = token else { return };
+        if up.rank().requests.load(Ordering::Relaxed) % 3 != 0 {
+            // SAFETY: no payload.
+            unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+        }
+    }
+    const TURNS: u32 = 1000;
+    let ranks = world.ranks.len() as u32;
+    world.run(reply_often, |up| {
+        for turn in 0..TURNS {
+            let node = (up.rank + turn) % ranks;
+            // SAFETY: outside of handlers; the payload is alive.
+            unsafe {
+                match turn % 5 {
+                    0 => send_medium(up, node, &[7; 1900]),
+                    _ => up.conduit().request(up, node, &Outgoing::short(200, &[])),
+                }
+            }
+        }
+    });
+    let all: u64 = world.ranks.iter().map(|r| r.requests.load(Ordering::Relaxed)).sum();
+    assert_eq!(all, u64::from(TURNS) * (world.ranks.len() * world.threads) as u64);
+}
+
+pub(super) fn headers_lending<P: Portals>(world: World<P>) {
+    headers(world);
+}
+
+pub(super) fn headers_threads<P: Portals>(world: World<P>) {
+    headers(world);
+}
+
 /// All ranks send Mediums to rank 0, without a pause.
 pub(super) fn all_to_one<P: Portals>(world: World<P>) {
     let payload = [5u8; 1984];
