@@ -122,6 +122,8 @@ fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Trouble> {
         .job(&traffic()?, &args, Launcher::Gasnetrun, NODES)?
         .env("GASNET_SUPERNODE_MAXSIZE", "1")
         .env("GASNET_PORTAL_AT_ONCE", if at_once { "1" } else { "0" })
+        // Payloads go through receive buffers, so that one is full at last.
+        .env("GASNET_PORTAL_OUTBOX_AREAS", "0")
         // Who waits sleeps, so that doorbells are rung.
         .env("GASNET_WAITMODE", "BLOCK")
         .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
