@@ -266,6 +266,26 @@ impl Am {
     }
 }
 
+#[cfg(test)]
+impl Am {
+    /// Of process 0, to handler 200, with no arguments and nothing else that can be left out.
+    pub(super) fn plain(form: Form, request: bool) -> Am {
+        Am {
+            form,
+            request,
+            may_wait: false,
+            copy: false,
+            handler: 200,
+            numargs: 0,
+            chunk: 0,
+            source: 0,
+            length: 0,
+            credit: u8::from(request),
+            place: 0,
+        }
+    }
+}
+
 /// Tells the long id of a reply from that of a request, which is an offset in the requester's ReqSB below this.
 pub(super) const REPLY_LID: u32 = 1 << 23;
 

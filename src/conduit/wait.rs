@@ -81,10 +81,11 @@ impl<P: Portals> Conduit<P> {
     /// Serves the queues that may have something, and looks after what waits.
     #[inline(never)]
     fn serve<U: Upcall>(&self, up: U) -> bool {
-        if !self.in_handler(up) {
+        let outside = !self.in_handler(up);
+        if outside {
             self.replies_age();
         }
-        let sys = !self.in_handler(up) && !self.sys.queue.is_quiet(&self.portals) && self.serve_sys(up);
+        let sys = outside && !self.sys.queue.is_quiet(&self.portals) && self.serve_sys(up);
         let safe = !self.safe.is_quiet(&self.portals) && self.serve_safe(up);
         let served = (self.am_may_have() && self.serve_am(up)) | safe | sys;
         if served {

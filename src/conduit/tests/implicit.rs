@@ -1,5 +1,6 @@
 //! Implicit replies that are kept: how many messages they make, when they leave, and that nobody waits for them.
 
+use super::match_bits::{Am, Form};
 use super::*;
 
 /// Two processes or more over the emulation, with chunks enough that replies may wait.
@@ -364,20 +365,8 @@ fn case() {
         ([held[1] + 8, 0], 8),
         ([asks.config.sb_chunks * CHUNK as u32, 0], 8),
     ][case];
-    let (bits, data) = match_bits::Am {
-        form: match_bits::Form::Short,
-        request: false,
-        may_wait: false,
-        copy: false,
-        handler: 0,
-        numargs: 1,
-        chunk: 0,
-        source: 0,
-        length: 0,
-        credit: 0,
-        place: 0,
-    }
-    .pack();
+    let plain = Am::plain(Form::Short, false);
+    let (bits, data) = Am { handler: 0, numargs: 1, ..plain }.pack();
     let body = (args.as_ptr().cast(), bytes);
     // SAFETY: a live array.
     let sent =

@@ -247,19 +247,7 @@ fn case() {
         (0, 8, true),
     ][case];
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let am = Am {
-        form: Form::Outbox,
-        request,
-        may_wait: false,
-        copy: false,
-        handler: 200,
-        numargs: 0,
-        chunk: 0,
-        source: 0,
-        length,
-        credit: u8::from(request),
-        place,
-    };
+    let am = Am { length, place, ..Am::plain(Form::Outbox, request) };
     let (mut bits, data) = am.pack();
     if case == 6 {
         bits |= Am { numargs: 1, ..am }.pack().0 & match_bits::IGNORE;

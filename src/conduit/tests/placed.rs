@@ -142,20 +142,7 @@ fn case() {
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
     // The chunk of the request that a reply answers.
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let (bits, data) = Am {
-        form: Form::Placed,
-        request,
-        may_wait: false,
-        copy: false,
-        handler: 200,
-        numargs: 0,
-        chunk: 0,
-        source: 0,
-        length,
-        credit: u8::from(request),
-        place,
-    }
-    .pack();
+    let (bits, data) = Am { length, place, ..Am::plain(Form::Placed, request) }.pack();
     assert_eq!(bits & !match_bits::IGNORE, if request { Target::ReqHdr } else { Target::ReqSb } as u64);
     let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.
