@@ -25,7 +25,7 @@ use crate::md::MdRecord;
 use crate::nal::os;
 use crate::ni::{Interface, Owner};
 use crate::prefetch;
-use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
+use crate::ring::{self, Memo, published, reserved_by};
 use crate::types::*;
 
 /// A ring as a producer of this process sees it: ours or a peer's.
@@ -119,7 +119,7 @@ impl Ring {
     fn holds(&self, ticket: u64) -> bool {
         let slots = self.slots();
         // Acquire: see `ring`.
-        says(slots.at(ticket).control.load(Ordering::Acquire), ticket, slots.size, PUBLISHED)
+        slots.at(ticket).control.load(Ordering::Acquire) == published(ticket, slots.size)
     }
 
     /// Asks for the line of the next slot, to write to it.
@@ -156,13 +156,11 @@ impl Ring {
     ) -> Option<u64> {
         let ticket = self.memo.hint();
         let slot = slots.at(ticket);
-        match ring::claim_hinted(&slot.control, ticket, slots.size, &self.memo, own_index) {
-            Some(reserved) => {
-                fill(slot, &words, ring::filled(reserved));
-                Some(ticket)
-            }
-            None => self.post_elsewhere(slots, cell, own_index, words),
+        if !ring::claim_hinted(&slot.control, ticket, slots.size, &self.memo, own_index) {
+            return self.post_elsewhere(slots, cell, own_index, words);
         }
+        fill(slot, &words, published(ticket, slots.size));
+        Some(ticket)
     }
 
     /// [`Ring::post_words`], wherever there is a free slot.
@@ -178,7 +176,7 @@ impl Ring {
         let control_of = |ticket| &slots.at(ticket).control;
         match ring::search(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
             Ok(ticket) => {
-                fill(slots.at(ticket), &words, control(ticket, slots.size, own_index, PUBLISHED));
+                fill(slots.at(ticket), &words, published(ticket, slots.size));
                 Some(ticket)
             }
             Err(ticket) => {
@@ -282,7 +280,7 @@ impl EqRecord {
         // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it became so; slots stay mapped as
         // long as the interface, and consist of atomics.
         let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
-        (ring::of_anybody(slot.control.load(order)) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
+        (slot.control.load(order) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
     }
 
     #[inline(always)]
@@ -303,7 +301,7 @@ impl EqRecord {
             return;
         }
         self.look_at.store(slots.at(ticket) as *const Slot as *mut Slot, Ordering::Relaxed);
-        self.look_for.store(ring::published(ticket, slots.size), Ordering::Relaxed);
+        self.look_for.store(published(ticket, slots.size), Ordering::Relaxed);
         // Release pairs with the Acquire in `eq_passed`.
         self.next.store(ticket, Ordering::Release);
     }
@@ -575,7 +573,7 @@ impl Interface {
             let ticket = record.next.load(Ordering::Relaxed);
             let slots = ring.slots();
             let now = slots.at(ticket).control.load(Ordering::Relaxed);
-            says(now, ticket, slots.size, RESERVED).then(|| ring::producer(now))
+            reserved_by(now, ticket, slots.size)
         })
     }
 
@@ -852,7 +850,7 @@ mod tests {
         let index = ni.eq_index(eq).unwrap();
         let (record, ring) = (&ni.eqs[index as usize], &ni.own.rings[index as usize]);
         for ticket in [4, 5] {
-            ring.slots().at(ticket).control.store(control(ticket, 4, 0, PUBLISHED), Ordering::Release);
+            ring.slots().at(ticket).control.store(published(ticket, 4), Ordering::Release);
         }
         record.consuming.store(true, Ordering::Relaxed);
         let seen = ni.doorbell();
@@ -880,16 +878,16 @@ mod tests {
         let ni = &nodes[0];
         let eq = ni.eq_alloc(4, None).unwrap();
         let slot = ni.own.rings[ni.eq_index(eq).unwrap() as usize].slots().at(4);
-        slot.control.store(control(4, 4, 1, RESERVED), Ordering::Release);
+        slot.control.store(ring::reserved(4, 4, 1), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
         assert_eq!(ni.blocked_by(), Some(1));
-        slot.control.store(control(4, 4, 0xfffff, RESERVED), Ordering::Release);
+        slot.control.store(ring::reserved(4, 4, 0xfffff), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
         assert_eq!(ni.blocked_by(), None);
         assert_eq!(ni.peer_state(0xfffff), crate::nal::PeerState::Dead);
-        slot.control.store(control(4, 4, 1, RESERVED), Ordering::Release);
+        slot.control.store(ring::reserved(4, 4, 1), Ordering::Release);
         assert!(ni.eq_get(eq).unwrap().is_none());
-        slot.control.store(control(4, 4, 1, PUBLISHED), Ordering::Release);
+        slot.control.store(published(4, 4), Ordering::Release);
         assert_eq!(ni.blocked_by(), None);
     }
 }

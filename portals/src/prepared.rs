@@ -45,9 +45,8 @@ impl Interface {
         Some((peer, way))
     }
 
-    /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that it will write first, if a note tells which:
-    /// those that the bytes go to, where the target says where; without bytes that of the event, which so saves half of its way. An event
-    /// that bytes go before is not asked for: its line would be gone again, to the peer who looks at it.
+    /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that they will go to, if a note tells which and the
+    /// target says where. The line of the event is not asked for: it would be gone again before it is written, to the peer who looks at it.
     #[inline(always)]
     pub fn about_to_put(&self, target: ProcessId, pt_index: PtIndex, match_bits: MatchBits, bytes: Size) {
         let mut copy = MaybeUninit::uninit();
@@ -55,18 +54,10 @@ impl Interface {
             return;
         };
         let p = &way.prepared;
-        if bytes != 0 {
-            if p.cursor_mask != 0 && !p.near.is_null() {
-                // SAFETY: a descriptor of the peer's arena, which stays mapped.
-                let cursor = unsafe { &*p.cell }.state.0.load(Ordering::Relaxed) & p.cursor_mask;
-                prefetch::to_write(p.near.wrapping_add(cursor as usize), bytes as usize);
-            }
-            return;
-        }
-        // SAFETY: null, or one of the rings of the peer, which stay.
-        if let Some(ring) = unsafe { p.ring.as_ref() } {
-            // SAFETY: what `View::ring` gave when the note was made.
-            ring.prefetch(unsafe { Slots::new(p.slots, p.mask) });
+        if p.cursor_mask != 0 && !p.near.is_null() {
+            // SAFETY: a descriptor of the peer's arena, which stays mapped.
+            let cursor = unsafe { &*p.cell }.state.0.load(Ordering::Relaxed) & p.cursor_mask;
+            prefetch::to_write(p.near.wrapping_add(cursor as usize), bytes as usize);
         }
     }
 
@@ -103,12 +94,7 @@ impl Interface {
         // SAFETY: null, or one of the rings of the peer, which stay.
         let ring = unsafe { p.ring.as_ref() }.map(|ring| {
             // SAFETY: what `View::ring` gave when the note was made.
-            let slots = unsafe { Slots::new(p.slots, p.mask) };
-            // Whoever looks at the slot takes the line back while bytes are still being copied.
-            if length == 0 {
-                ring.prefetch(slots);
-            }
-            (ring, slots)
+            (ring, unsafe { Slots::new(p.slots, p.mask) })
         });
         if ring.is_some_and(|(ring, _)| !ring.is(p.eq_key)) {
             return false;

@@ -3,14 +3,19 @@
 //!
 //! What goes into a slot is numbered by a ticket. Ticket `t` lives in slot `t mod size`, so that a slot's first
 //! word, its control, need only tell the lap, that of the ticket of its first slot: `t - t mod size`, mod 2^40,
-//! is in bits 24-63, the producer's index in 4-23 and a phase in 0-3. The first ticket is `size`, and memory of
-//! zeros says of each slot "published `t - size`", and it counts as consumed: a new ring is not written to.
+//! is in bits 24-63, a phase in 0-3, and, while the slot is reserved, the producer's index in 4-23. The first ticket
+//! is `size`, and memory of zeros says of each slot "published `t - size`", and it counts as consumed: a new ring is
+//! not written to.
 //!
 //! A producer finds the first free ticket: it starts from a private hint (a ticket below which all are
 //! claimed), and moves up while it sees slots claimed. It may claim `t` if the consumer has passed `t - size`
 //! and the control still says "published `t - size`": one compare-and-swap to "reserved `t` by me". It fills
 //! the slot and publishes with a Release store. So tickets are claimed without gaps, a producer dirties
 //! nothing but its slot, and the consumer writes nothing that producers write: only its own head.
+//!
+//! What a free slot says follows from its ticket, so that the compare-and-swap can be the first thing that a producer does with the
+//! line of the slot, which was read elsewhere last. A load before it would fetch that line to be read, and the compare-and-swap
+//! would fetch it once more, to be written.
 //!
 //! | access | pairs with |
 //! |---|---|
@@ -28,8 +33,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) const PUBLISHED: u64 = 0;
-pub(crate) const RESERVED: u64 = 1;
+const PUBLISHED: u64 = 0;
+const RESERVED: u64 = 1;
 
 /// The lap of a ticket, in its place in a control. The shift drops what is beyond 2^40.
 #[inline(always)]
@@ -37,34 +42,23 @@ fn lap(ticket: u64, size: u64) -> u64 {
     (ticket & size.wrapping_neg()) << 24
 }
 
-/// A control word. `size` is a power of two, here and below.
-#[inline(always)]
-pub(crate) fn control(ticket: u64, size: u64, producer: u32, phase: u64) -> u64 {
-    lap(ticket, size) | u64::from(producer & 0xfffff) << 4 | phase
-}
-
-/// A control without the producer.
-#[inline(always)]
-pub(crate) fn of_anybody(control: u64) -> u64 {
-    control & !0xff_fff0
-}
-
-/// What the control of a ticket's slot says, [`of_anybody`], when it is published.
+/// What the control of a ticket's slot says when the slot is published. `size` is a power of two, here and below.
 #[inline(always)]
 pub(crate) fn published(ticket: u64, size: u64) -> u64 {
     lap(ticket, size) | PUBLISHED
 }
 
-/// Whether the control of a ticket's slot says this of it, whoever the producer is.
+/// What the control of a ticket's slot says when this producer has reserved it.
 #[inline(always)]
-pub(crate) fn says(control: u64, ticket: u64, size: u64, phase: u64) -> bool {
-    of_anybody(control) == lap(ticket, size) | phase
+pub(crate) fn reserved(ticket: u64, size: u64, producer: u32) -> u64 {
+    lap(ticket, size) | u64::from(producer & 0xfffff) << 4 | RESERVED
 }
 
-/// The producer's index.
+/// The producer that has reserved a ticket's slot, if its control says so.
 #[inline(always)]
-pub(crate) fn producer(control: u64) -> u32 {
-    (control >> 4 & 0xfffff) as u32
+pub(crate) fn reserved_by(control: u64, ticket: u64, size: u64) -> Option<u32> {
+    let producer = (control >> 4 & 0xfffff) as u32;
+    (control == reserved(ticket, size, producer)).then_some(producer)
 }
 
 /// How far the ticket that the control of a ticket's slot tells of is ahead of it.
@@ -97,34 +91,21 @@ impl Memo {
     }
 }
 
-/// What the control of a slot that its producer has reserved will say when he has filled it.
+/// Claims the ticket of the hint, if it is the first free one and the ring had room for it when we last looked; `word` is the control of
+/// its slot. Mostly it is: the ticket is the one after our last, and the consumer was not far behind.
 #[inline(always)]
-pub(crate) fn filled(reserved: u64) -> u64 {
-    reserved ^ RESERVED ^ PUBLISHED
-}
-
-/// Claims the ticket of the hint, if it is the first free one and the ring had room for it when we last looked: what the control of
-/// its slot, `word`, says from now on. Mostly it does: the ticket is the one after our last, and the consumer was not far behind.
-#[inline(always)]
-pub(crate) fn claim_hinted(
-    word: &AtomicU64,
-    ticket: u64,
-    size: u64,
-    memo: &Memo,
-    producer: u32,
-) -> Option<u64> {
-    let now = word.load(Ordering::Relaxed);
+pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u32) -> bool {
     // Acquire: see the table above.
-    if !says(now, ticket.wrapping_sub(size), size, PUBLISHED)
-        || (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64
-    {
-        return None;
+    if (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64 {
+        return false;
     }
-    let mine = control(ticket, size, producer, RESERVED);
+    let (free, mine) = (published(ticket.wrapping_sub(size), size), reserved(ticket, size, producer));
     // Acquire keeps the filling of the slot after the claim.
-    word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).ok()?;
-    memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
-    Some(mine)
+    let claimed = word.compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed).is_ok();
+    if claimed {
+        memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+    }
+    claimed
 }
 
 /// Claims the first free ticket; `Err` tells which one it would have been if the ring is full. `control_of`
@@ -139,8 +120,8 @@ pub(crate) fn claim<'a>(
 ) -> Result<u64, u64> {
     let ticket = memo.hint();
     match claim_hinted(control_of(ticket), ticket, size, memo, producer) {
-        Some(_) => Ok(ticket),
-        None => search(control_of, size, memo, head, producer),
+        true => Ok(ticket),
+        false => search(control_of, size, memo, head, producer),
     }
 }
 
@@ -159,7 +140,7 @@ pub(crate) fn search<'a>(
     loop {
         let word = control_of(ticket);
         let now = word.load(Ordering::Relaxed);
-        if says(now, ticket.wrapping_sub(size), size, PUBLISHED) {
+        if now == published(ticket.wrapping_sub(size), size) {
             // Acquire, both: see the table above.
             if ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
                 let head = head.load(Ordering::Acquire);
@@ -168,7 +149,7 @@ pub(crate) fn search<'a>(
                     return Err(ticket);
                 }
             }
-            let mine = control(ticket, size, producer, RESERVED);
+            let mine = reserved(ticket, size, producer);
             // Acquire keeps the filling of the slot after the claim.
             if word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
@@ -247,7 +228,7 @@ mod tests {
                 for n in 0..others {
                     let ticket = claim(of, size, &theirs, &head, 1).unwrap();
                     assert_eq!((ticket, theirs.hint()), (size + n, size + n + 1));
-                    of(ticket).store(control(ticket, size, 1, PUBLISHED), Ordering::Release);
+                    of(ticket).store(published(ticket, size), Ordering::Release);
                     // The consumer lags by half a ring.
                     head.store((ticket + 1 - size / 2).max(size), Ordering::Release);
                 }
@@ -258,6 +239,24 @@ mod tests {
         }
     }
 
+    /// The producer is named while the slot is reserved, and only by the control of that ticket.
+    #[test]
+    fn a_reserved_slot_names_its_producer() {
+        let (word, memo) = (AtomicU64::new(0), Memo::default());
+        memo.restart(4);
+        assert_eq!(reserved_by(0, 4, 4), None);
+        assert!(claim_hinted(&word, 4, 4, &memo, 0xfffff));
+        let now = word.load(Ordering::Relaxed);
+        assert_eq!((reserved_by(now, 4, 4), reserved_by(now, 8, 4)), (Some(0xfffff), None));
+        assert!(!claim_hinted(&word, 4, 4, &memo, 1) && !claim_hinted(&word, 8, 4, &memo, 1));
+        word.store(published(4, 4), Ordering::Release);
+        assert_eq!(reserved_by(published(4, 4), 4, 4), None);
+        // A lap later the slot is free, but the ring has room only when the consumer has passed it.
+        assert!(!claim_hinted(&word, 8, 4, &memo, 1));
+        memo.restart(5);
+        assert!(claim_hinted(&word, 8, 4, &memo, 1));
+    }
+
     /// Tickets are compared rightly when their 40 bits wrap.
     #[test]
     fn tickets_wrap() {
@@ -266,14 +265,14 @@ mod tests {
         let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
         let of = |t: u64| &slots[(t & (size - 1)) as usize];
         for t in first - size..first {
-            of(t).store(control(t, size, 0, PUBLISHED), Ordering::Relaxed);
+            of(t).store(published(t, size), Ordering::Relaxed);
         }
         let (head, memo, stale) = (AtomicU64::new(first), Memo::default(), Memo::default());
         memo.restart(first);
         stale.restart(first);
         for n in 0..10 {
             assert_eq!(claim(of, size, &memo, &head, 1), Ok(first + n));
-            of(first + n).store(control(first + n, size, 1, PUBLISHED), Ordering::Release);
+            of(first + n).store(published(first + n, size), Ordering::Release);
             head.store(first + n + 1, Ordering::Release);
         }
         assert_eq!(claim(of, size, &stale, &head, 1), Ok(first + 10));

@@ -7,7 +7,7 @@
 use super::ahead::fetch_lines;
 use super::am_send::{ADDRESS, args_bytes};
 use super::credits;
-use super::match_bits::{Am, Form, Target};
+use super::match_bits::{Am, Form};
 use super::portals::{Event, EventKind, Next, Portals};
 use super::sync::Guard;
 use super::user::Descriptor;
@@ -146,9 +146,6 @@ impl<P: Portals> Conduit<P> {
             _ => return self.seldom(up, taker, Some(e)),
         };
         let (am, body) = self.request_arrived(&e, buffer);
-        if self.answered.load(Ordering::Relaxed) {
-            self.about_to_send(am.source, Target::ReqSb, 0);
-        }
         if let Some(buffer) = buffer {
             let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
             if !start || am.form == Form::Unpacked {

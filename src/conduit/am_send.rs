@@ -119,12 +119,6 @@ impl<P: Portals> Conduit<P> {
         unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
     }
 
-    /// A message of so many bytes is about to leave.
-    #[inline(always)]
-    pub(super) fn about_to_send(&self, node: u32, target: Target, bytes: usize) {
-        self.portals.about_to_put(self.peers[node as usize], self.config.pt_am, target as u64, bytes);
-    }
-
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a
     /// handler.
     ///
@@ -169,10 +163,14 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-        if is_header(m) {
-            self.about_to_send(node, Target::ReqHdr, 0);
-        } else if m.category == Category::Medium {
-            self.about_to_send(node, Target::ReqRb, args_bytes(m.args.len()) + m.nbytes);
+        if m.category == Category::Medium {
+            let bytes = args_bytes(m.args.len()) + m.nbytes;
+            self.portals.about_to_put(
+                self.peers[node as usize],
+                self.config.pt_am,
+                Target::ReqRb as u64,
+                bytes,
+            );
         }
         // SAFETY: as the caller vouches.
         unsafe { self.request_this_way(up, node, m, self.place(node, m)) }
@@ -442,7 +440,6 @@ impl<P: Portals> Conduit<P> {
         } else {
             m.nbytes as u32
         };
-        self.answered.store(is_header(m), Ordering::Relaxed);
         let (credit, low) = self.credits.reply_byte(token.source, token.credit);
         let header = Am {
             form,
@@ -520,12 +517,6 @@ impl<P: Portals> Conduit<P> {
             .put(md, from, len, false, to, self.config.pt_am, bits, at, data)
             .unwrap_or_else(|e| broken(e));
     }
-}
-
-/// Whether a message has no bytes: its event is all that is written, at once and soon.
-#[inline(always)]
-fn is_header(m: &Outgoing<'_>) -> bool {
-    m.category == Category::Short && m.args.is_empty()
 }
 
 /// Credits that a request uses: its header's, and one for the event of a Long's data.

@@ -84,7 +84,6 @@ impl<P: Portals> Conduit<P> {
         kept.count = count + 1;
         kept.credits += used;
         token.replied = true;
-        self.answered.store(false, Ordering::Relaxed);
         if kept.count == MOST {
             self.send_kept(&mut kept);
         }

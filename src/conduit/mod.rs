@@ -65,7 +65,7 @@ pub use credits::MIN_CREDITS;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::race::OnceBox;
 use portals::{Error, Extension, Portals, ProcessId};
@@ -262,8 +262,6 @@ pub struct Conduit<P: Portals> {
     waiting: AtomicU32,
     request_ahead: ahead::Ahead,
     reply_ahead: ahead::Ahead,
-    /// The last request was answered at once, by a message without bytes: the next one probably will be. A hint.
-    answered: AtomicBool,
     sys: sys::Sys<P>,
     outbox: outbox::Outbox,
     reqsb: reqsb::ReqSb<P>,
@@ -316,7 +314,6 @@ impl<P: Portals> Conduit<P> {
             waiting: AtomicU32::new(0),
             request_ahead: ahead::Ahead::new(),
             reply_ahead: ahead::Ahead::new(),
-            answered: AtomicBool::new(false),
             peers: peers.into_boxed_slice(),
             portals,
             config,

@@ -16,7 +16,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{Nal, PeerState, Route};
 use crate::arena::{Alone, Header, MAGIC};
-use crate::ring::{self, Memo, PUBLISHED, RESERVED, control, says};
+use crate::ring::{self, Memo, published, reserved_by};
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
@@ -27,8 +27,9 @@ const FRAME: usize = 4096 - 64;
 #[repr(C, align(64))]
 struct Slot {
     control: AtomicU64,
-    /// Bytes of the frame.
-    length: AtomicU64,
+    /// Who sent the frame, and its bytes.
+    sender: AtomicU32,
+    length: AtomicU32,
     bytes: Alone<[u8; FRAME]>,
 }
 
@@ -199,7 +200,12 @@ impl Fabric {
         unsafe { &(*self.slot(index, ticket)).control }
     }
 
-    fn length_of(&self, index: u32, ticket: u64) -> &AtomicU64 {
+    fn sender_of(&self, index: u32, ticket: u64) -> &AtomicU32 {
+        // SAFETY: as above.
+        unsafe { &(*self.slot(index, ticket)).sender }
+    }
+
+    fn length_of(&self, index: u32, ticket: u64) -> &AtomicU32 {
         // SAFETY: as above.
         unsafe { &(*self.slot(index, ticket)).length }
     }
@@ -261,7 +267,7 @@ unsafe impl Nal for Fabric {
     fn blocked_by(&self) -> Option<u32> {
         let next = self.next.load(Ordering::Relaxed);
         let now = self.control_of(self.index, next).load(Ordering::Relaxed);
-        says(now, next, FRAMES, RESERVED).then(|| ring::producer(now))
+        reserved_by(now, next, FRAMES)
     }
 
     fn max_frame(&self) -> usize {
@@ -277,11 +283,11 @@ unsafe impl Nal for Fabric {
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
         let Ok(ticket) = ring::claim(control_of, FRAMES, memo, head, self.index) else { return false };
         crate::fault::point("frame.reserved");
-        self.length_of(peer, ticket).store(frame.len() as u64, Ordering::Relaxed);
+        self.sender_of(peer, ticket).store(self.index, Ordering::Relaxed);
+        self.length_of(peer, ticket).store(frame.len() as u32, Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
         unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len()) };
-        self.control_of(peer, ticket)
-            .store(control(ticket, FRAMES, self.index, PUBLISHED), Ordering::Release);
+        self.control_of(peer, ticket).store(published(ticket, FRAMES), Ordering::Release);
         // Release: who sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
         true
@@ -304,14 +310,14 @@ unsafe impl Nal for Fabric {
             let next = self.next.load(Ordering::Relaxed);
             // Acquire: see `ring`.
             let now = self.control_of(self.index, next).load(Ordering::Acquire);
-            let sender = ring::producer(now);
-            if !says(now, next, FRAMES, PUBLISHED) {
-                if says(now, next, FRAMES, RESERVED) {
+            if now != published(next, FRAMES) {
+                if reserved_by(now, next, FRAMES).is_some() {
                     // Frames behind it may have raised the flag that we have just lowered.
                     self.flag_of(self.index).store(1, Ordering::Relaxed);
                 }
                 return;
             }
+            let sender = self.sender_of(self.index, next).load(Ordering::Relaxed);
             let length = (self.length_of(self.index, next).load(Ordering::Relaxed) as usize).min(FRAME);
             // SAFETY: the bytes of a slot of our inbox, and a buffer as long.
             unsafe { ptr::copy_nonoverlapping(self.bytes_of(self.index, next), copy.as_mut_ptr(), length) };
@@ -354,12 +360,12 @@ mod tests {
         let (owner, sender) = (join(0), join(1));
         owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
         let slow = owner.control_of(0, FRAMES);
-        slow.store(control(FRAMES, FRAMES, 1, RESERVED), Ordering::Release);
+        slow.store(ring::reserved(FRAMES, FRAMES, 1), Ordering::Release);
         assert!(sender.send(0, b"fast"));
         assert!(owner.has_frames());
         owner.receive(9, &mut |_, _| panic!("the first frame is not there yet"));
         assert_eq!(owner.blocked_by(), Some(1));
-        slow.store(control(FRAMES, FRAMES, 1, PUBLISHED), Ordering::Release);
+        slow.store(published(FRAMES, FRAMES), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
         owner.receive(9, &mut |_, _| taken += 1);
