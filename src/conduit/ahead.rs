@@ -47,14 +47,26 @@ impl Ahead {
         self.bytes.store(soon, Ordering::Relaxed);
     }
 
-    /// Asks for the lines of the next body that will be read at once.
+    /// Asks for the lines of the next body that will be read at once; false if there will be none.
     #[inline(always)]
-    pub(super) fn fetch(&self) {
+    pub(super) fn fetch(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
         if bytes != 0 {
             fetch_lines(self.at.load(Ordering::Relaxed), bytes);
         }
+        bytes != 0
     }
+}
+
+/// Waits until what was looked at before has been read. The processor would begin the looks of the next polls meanwhile, which ask for a
+/// line again that a peer is just about to write.
+#[inline(always)]
+pub(super) fn look_once() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: x86-64 has it; it touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence()
+    };
 }
 
 /// Asks for the lines of so many bytes, wherever they are.

@@ -1,6 +1,7 @@
 //! Waiting for what sending needs. Two kinds: with SAFE polls, for what our own events bring back; with full polls,
 //! for what replies bring back. And what each thread has of its own.
 
+use super::ahead::look_once;
 use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
@@ -64,8 +65,9 @@ impl<P: Portals> Conduit<P> {
         }
         let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
             (true, true) => {
-                self.request_ahead.fetch();
-                self.reply_ahead.fetch();
+                if !(self.request_ahead.fetch() | self.reply_ahead.fetch()) {
+                    look_once();
+                }
                 return false;
             }
             (false, true) => self.serve_safe(up),
