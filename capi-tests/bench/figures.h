@@ -82,11 +82,16 @@ static inline int bench_options(int argc, char **argv) {
     return 1;
 }
 
-/* Whether a measurement was asked for; if so, its head is printed. */
+/* Whether a measurement was asked for. */
+static inline int bench_asked(const char *name) {
+    int i, asked = bench_named == 0;
+    for (i = 0; i < bench_named; i++) asked |= !strcmp(bench_names[i], name);
+    return asked;
+}
+
+/* The same; if so, its head is printed. */
 static inline int bench_wants(const char *name, const char *unit) {
-    int i, wanted = bench_named == 0;
-    for (i = 0; i < bench_named; i++) wanted |= !strcmp(bench_names[i], name);
-    if (!wanted) return 0;
+    if (!bench_asked(name)) return 0;
     bench_now_named = name;
     bench_now_unit = unit;
     if (bench_me == 0 && !bench_json) {

@@ -57,7 +57,7 @@ static void answer(void) {
             __atomic_store_n(&lines->answer, i, __ATOMIC_RELEASE);
         }
         n = n > 0 ? 2 * n : bench_min;
-        if (n > bench_max || n > LONGEST) _exit(0);
+        if (n > bench_max || n > LONGEST || !bench_asked("copy_trip")) _exit(0);
         end += (uint64_t)COPY_TRIPS * BENCH_BLOCKS;
     }
 }
@@ -112,11 +112,10 @@ static double yield_round(void) {
 }
 
 int main(int argc, char **argv) {
-    double crowd, line_trip, copy_trip[64];
+    double crowd = 0, line_trip;
     uint64_t i = 1;
     pid_t child;
     size_t n;
-    int k;
 
     bench_max = (size_t)8 << 20;
     if (!bench_options(argc, argv)) return 2;
@@ -132,7 +131,7 @@ int main(int argc, char **argv) {
     shared = back + LONGEST;
     memset(own, 1, bench_max);
     memset(source, 2, bench_max);
-    crowd = yield_round();
+    if (bench_asked("yield_round")) crowd = yield_round();
     child = fork();
     if (child < 0) {
         perror("limits: fork");
@@ -140,13 +139,12 @@ int main(int argc, char **argv) {
     }
     if (child == 0) answer();
     if (bench_pinned) bench_pin(0);
-    line_trip = trip(0, &i);
-    for (n = bench_min, k = 0; n <= bench_max && n <= LONGEST; n *= 2, k++) copy_trip[k] = trip(n, &i);
-    waitpid(child, NULL, 0);
     bench_nodes = 2;
+    line_trip = trip(0, &i);
     if (bench_wants("line_trip", "Round trip (us)")) bench_row(0, line_trip);
     if (bench_wants("copy_trip", "Round trip (us)"))
-        for (n = bench_min, k = 0; n <= bench_max && n <= LONGEST; n *= 2, k++) bench_row(n, copy_trip[k]);
+        for (n = bench_min; n <= bench_max && n <= LONGEST; n *= 2) bench_row(n, trip(n, &i));
+    waitpid(child, NULL, 0);
     bench_nodes = 1;
     table("memcpy_latency", "memcpy_bandwidth", own);
     table("memcpy_shared_latency", "memcpy_shared_bandwidth", shared);

@@ -50,6 +50,16 @@ impl Figures {
         if rows == 0 { Err(format!("no figures in what was printed:\n{output}")) } else { Ok(()) }
     }
 
+    pub(crate) fn put(&mut self, name: &str, processes: u32, size: u64, value: f64) {
+        self.values.insert(Key { name: name.to_string(), processes, size }, value);
+    }
+
+    /// Adds what was measured later.
+    pub(crate) fn add(&mut self, later: Figures) {
+        self.values.extend(later.values);
+        self.units.extend(later.units);
+    }
+
     pub(crate) fn get(&self, name: &str, processes: u32, size: u64) -> Option<f64> {
         self.values.get(&Key { name: name.to_string(), processes, size }).copied()
     }

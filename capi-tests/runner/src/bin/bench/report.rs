@@ -2,6 +2,7 @@
 
 use crate::aims::{Aim, ROWS, Row, Sizes};
 use crate::columns::Figures;
+use crate::system::LINE;
 use std::fmt::Write;
 use std::fs;
 
@@ -9,6 +10,11 @@ use std::fs;
 fn side<'a>(names: &[&str], name: &str, rounds: &'a [Vec<Figures>]) -> Option<Vec<&'a Figures>> {
     let at = names.iter().position(|n| *n == name)?;
     Some(rounds.iter().map(|r| &r[at]).collect())
+}
+
+/// The name of a limit of the machine that was measured in the turn of another measurement.
+pub(crate) fn at(limit: &str, name: &str) -> String {
+    format!("{limit} at {name}")
 }
 
 /// Lower quartile, median and upper quartile.
@@ -44,7 +50,10 @@ fn measured(
         let all = side(names, who, rounds)?;
         all.iter().map(|f| f.get(name, n, size)).collect::<Option<Vec<f64>>>()
     };
-    let (mut ours, mut theirs) = (values(row.ours, size)?, values(row.other, other_size)?);
+    let (who, name, n) = row.other;
+    let line = at(LINE, row.ours.1);
+    let theirs = if name == LINE { (who, line.as_str(), n) } else { row.other };
+    let (mut ours, mut theirs) = (values(row.ours, size)?, values(theirs, other_size)?);
     let mut ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(a, b)| a / b).collect();
     Some(Measured {
         size,
@@ -119,12 +128,13 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
 }
 
 /// The page of docs/bench.
-pub(crate) fn page(table: &str, rounds: usize, ms: f64) -> String {
+pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String {
     format!(
         "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and the drawings beside it. Two processes are \
          pinned to a CPU each; where there are more processes than CPUs they share them. {rounds} rounds, in each of which all \
-         systems run in turn, {ms} ms for each figure; a ratio is the median over the rounds of ours to the other of the same \
-         round, with its quartiles; where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without a figure to reach tell how near to that we are.\n\n{}\n{table}\n\
+         systems do the same in turn, {ms} ms for each figure; a ratio is the median over the rounds of ours to the other of the same \
+         turn, with its quartiles. Between the systems the round trip of a line is measured, and a turn of two processes in which the host moved the CPUs, so that it \
+         changed by more than a quarter, was tried up to five times; {moved} remained. Where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without a figure to reach tell how near to that we are.\n\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
          ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n![start and end of a job](startup.svg)\n",
         machine()

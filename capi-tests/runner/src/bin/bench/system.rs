@@ -1,7 +1,7 @@
 //! What is measured: an installation of GASNet (ours, on one of its paths, or another's), an MPI or OpenSHMEM library, or the
 //! machine itself; how the programs are built against it, and how they are started.
 
-use crate::columns::{Figures, Key};
+use crate::columns::Figures;
 use capi_tests::layout;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,40 +17,67 @@ const WATCHDOG: Duration = Duration::from_secs(600);
 const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
 /// Processes of the jobs whose start and end by a launcher is timed.
 const LAUNCHES: &[u32] = &[2, 64];
-/// Processes of the jobs whose barrier is timed.
-const BARRIERS: &[u32] = &[2, 4, 8];
-
 /// A program, its processes, and its arguments besides time and sizes.
 type Run = (&'static str, u32, &'static [&'static str]);
+
+/// The round trip of a line between the CPUs, among the machine's own limits.
+pub(crate) const LINE: &str = "line_trip";
+
+/// What all systems do one after the other.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Turn {
+    /// Each GASNet runs this, and the machine's limits are measured that have these names.
+    Run(Run, &'static [&'static str]),
+    /// The other libraries run what they have.
+    Others,
+    /// Jobs start and end.
+    Starts,
+}
+
+impl Turn {
+    /// Whether it is bound by how near the two CPUs are to each other, which the host may change at any time.
+    pub(crate) fn of_lines(self) -> bool {
+        matches!(self, Turn::Run((_, 2, _), _))
+    }
+}
 
 /// What is built against a GASNet.
 const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "startup"];
 
-const RUNS: &[Run] = &[
-    ("rma", 2, &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"]),
-    ("rma", 2, &["put_bandwidth", "get_bandwidth", "put_bibandwidth", "put_rate", "memset"]),
-    (
-        "am",
-        2,
-        &[
-            "short_trip",
-            "medium_trip",
-            "long_trip",
-            "short_flood",
-            "medium_flood",
-            "short_one_way",
-            "medium_one_way",
-        ],
+/// A round. Turns are short, so that the host seldom moves the CPUs within one.
+pub(crate) const TURNS: &[Turn] = &[
+    Turn::Run(
+        ("rma", 2, &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"]),
+        &["memcpy_latency", "memcpy_shared_latency"],
     ),
-    ("am", 8, &["pairs_trip"]),
-    ("coll", 2, &[]),
-    ("coll", 8, &[]),
-    ("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]),
+    Turn::Run(
+        ("rma", 2, &["put_bandwidth", "get_bandwidth", "put_bibandwidth", "put_rate", "memset"]),
+        &["memcpy_bandwidth", "memcpy_shared_bandwidth"],
+    ),
+    Turn::Run(("am", 2, &["short_trip"]), &[]),
+    Turn::Run(("am", 2, &["medium_trip"]), &["copy_trip"]),
+    Turn::Run(("am", 2, &["long_trip"]), &[]),
+    Turn::Run(("am", 2, &["short_flood", "short_one_way"]), &[]),
+    Turn::Run(("am", 2, &["medium_flood", "medium_one_way"]), &[]),
+    Turn::Run(("barrier", 2, &[]), &[]),
+    Turn::Run(("coll", 2, &[]), &[]),
+    Turn::Run(("vis", 2, &["vis_strided_put", "vis_strided_get", "vis_indexed_put"]), &[]),
+    Turn::Run(("barrier", 4, &[]), &[]),
+    Turn::Run(("barrier", 8, &[]), &["yield_round"]),
+    Turn::Run(("am", 8, &["pairs_trip"]), &[]),
+    Turn::Run(("coll", 8, &[]), &[]),
+    Turn::Others,
+    Turn::Starts,
 ];
 
-const LIMITS: &[Run] = &[("limits", 1, &[])];
-const MPI: &[Run] = &[("mpi", 2, &[])];
-const SHMEM: &[Run] = &[("shmem", 2, &[])];
+/// What a system is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Machine,
+    Gasnet,
+    /// Another library, which runs this program with two processes.
+    Other(&'static str),
+}
 
 /// How a program becomes a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,9 +96,7 @@ pub(crate) struct System {
     environment: Vec<(String, String)>,
     /// Where its programs are.
     programs: PathBuf,
-    runs: &'static [Run],
-    /// Whether barriers and starts are timed too.
-    gasnet: bool,
+    kind: Kind,
     /// The launcher whose starts are timed, and a job that only starts and ends.
     launch: Option<(Start, &'static str)>,
 }
@@ -86,23 +111,19 @@ impl System {
             start: Start::Fork,
             environment: Vec::new(),
             programs,
-            runs: LIMITS,
-            gasnet: false,
+            kind: Kind::Machine,
             launch: None,
         })
     }
 
     /// `openmpi`, `mpich` or `shmem`, as Debian's packages name their commands.
     pub(crate) fn foreign(name: &str) -> Result<System, String> {
-        let (compiler, program, launcher, runs) = match name {
-            "openmpi" => (
-                "mpicc.openmpi",
-                "mpi",
-                "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none",
-                MPI,
-            ),
-            "mpich" => ("mpicc.mpich", "mpi", "mpiexec.mpich", MPI),
-            "shmem" => ("oshcc", "shmem", "oshrun --allow-run-as-root --oversubscribe --bind-to none", SHMEM),
+        let (compiler, program, launcher) = match name {
+            "openmpi" => {
+                ("mpicc.openmpi", "mpi", "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none")
+            }
+            "mpich" => ("mpicc.mpich", "mpi", "mpiexec.mpich"),
+            "shmem" => ("oshcc", "shmem", "oshrun --allow-run-as-root --oversubscribe --bind-to none"),
             _ => return Err(format!("{name} is none of openmpi, mpich, shmem")),
         };
         let programs = layout::build().join("bench").join(name);
@@ -113,7 +134,8 @@ impl System {
             compile(compiler, program, &programs, &[])?;
         }
         let environment = Vec::new();
-        Ok(System { name: name.to_string(), start, environment, programs, runs, gasnet: false, launch })
+        let kind = Kind::Other(program);
+        Ok(System { name: name.to_string(), start, environment, programs, kind, launch })
     }
 
     /// This library, with these variables.
@@ -130,8 +152,7 @@ impl System {
             start: Start::Fork,
             environment,
             programs,
-            runs: RUNS,
-            gasnet: true,
+            kind: Kind::Gasnet,
             launch: Some((Start::Launcher(vec![launcher]), "startup")),
         })
     }
@@ -159,41 +180,53 @@ impl System {
             start,
             environment: environment.to_vec(),
             programs,
-            runs: RUNS,
-            gasnet: true,
+            kind: Kind::Gasnet,
             launch: None,
         })
     }
 
-    /// One round of all programs.
-    pub(crate) fn measure(&self, ms: f64, largest: usize) -> Result<Figures, String> {
+    /// What this system does in a turn, if anything.
+    pub(crate) fn measure(&self, turn: Turn, ms: f64, largest: usize) -> Result<Figures, String> {
         let mut figures = Figures::default();
+        let run = match (turn, self.kind) {
+            (Turn::Run(run, _), Kind::Gasnet) => run,
+            (Turn::Run(_, limits), Kind::Machine) if !limits.is_empty() => ("limits", 1, limits),
+            (Turn::Others, Kind::Other(program)) => (program, 2, &[][..]),
+            (Turn::Starts, _) => {
+                if let Some((start, program)) = &self.launch {
+                    self.time_starts(&mut figures, "launch", start, LAUNCHES, program)?;
+                }
+                if self.kind == Kind::Gasnet {
+                    self.time_starts(&mut figures, "startup", &self.start, STARTS, "startup")?;
+                }
+                return Ok(figures);
+            }
+            _ => return Ok(figures),
+        };
+        let (program, processes, measurements) = run;
         let time = ms.to_string();
-        for &(program, processes, measurements) in self.runs {
-            let mut args = vec!["-t", &time];
-            let sizes = format!("8:{largest}");
-            if matches!(program, "rma" | "mpi" | "shmem") {
-                args.extend(["-s", &sizes]);
+        let mut args = vec!["-t", &time];
+        let sizes = format!("8:{largest}");
+        if matches!(program, "rma" | "mpi" | "shmem") {
+            args.extend(["-s", &sizes]);
+        }
+        args.extend(measurements);
+        match self.run(program, processes, &args) {
+            Ok(printed) => figures.read(&printed)?,
+            // What others cannot do is left out.
+            Err(e) if self.kind == Kind::Gasnet && self.launch.is_none() => {
+                eprintln!("bench: left out: {e}");
             }
-            args.extend(measurements);
-            match self.run(program, processes, &args) {
-                Ok(printed) => figures.read(&printed)?,
-                // What others cannot do is left out.
-                Err(e) if self.gasnet && self.launch.is_none() => eprintln!("bench: left out: {e}"),
-                Err(e) => return Err(e),
-            }
+            Err(e) => return Err(e),
         }
-        if let Some((start, program)) = &self.launch {
-            self.time_starts(&mut figures, "launch", start, LAUNCHES, program)?;
-        }
-        if !self.gasnet {
-            return Ok(figures);
-        }
-        for &n in BARRIERS {
-            figures.read(&self.run("barrier", n, &["-t", &time])?)?;
-        }
-        self.time_starts(&mut figures, "startup", &self.start, STARTS, "startup")?;
         Ok(figures)
+    }
+
+    /// The round trip of a line now, in microseconds, if this is the machine.
+    pub(crate) fn line_trip(&self) -> Result<f64, String> {
+        let mut figures = Figures::default();
+        figures.read(&self.run("limits", 1, &[LINE])?)?;
+        figures.get(LINE, 2, 0).ok_or(format!("{}: no {LINE}", self.name))
     }
 
     /// The time that a job takes from outside which only starts and ends.
@@ -210,7 +243,7 @@ impl System {
             let began = Instant::now();
             self.run_by(start, program, processes, &[])?;
             let time = began.elapsed().as_secs_f64() * 1000.0;
-            figures.values.insert(Key { name: name.to_string(), processes, size: 0 }, time);
+            figures.put(name, processes, 0, time);
         }
         Ok(())
     }
