@@ -594,8 +594,11 @@ impl Interface {
         matches!(self.place(start, length).0, Kind::Arena | Kind::Segment)
     }
 
-    /// Which memory this is, and where in it.
+    /// Which memory this is, and where in it. No bytes are in reach of everybody, wherever they begin.
     fn place(&self, start: *mut u8, length: u64) -> (Kind, u64) {
+        if length == 0 {
+            return (Kind::Arena, 0);
+        }
         let inside = |base: *mut u8, size: u64| {
             let offset = (start as usize).checked_sub(base as usize)? as u64;
             (!base.is_null() && offset.checked_add(length)? <= size).then_some(offset)

@@ -175,6 +175,15 @@ fn at_once() {
     }
     assert_eq!(kinds(b, eq), [EventKind::PutEnd; 2]);
 
+    // A descriptor without bytes is in reach wherever it begins.
+    attach(5, &md(&mut [], options | MANAGE_REMOTE, eq));
+    attach(6, &Md { start: private.as_mut_ptr().cast(), ..md(&mut [], options | MANAGE_REMOTE, eq) });
+    for bits in [5, 5, 6, 6] {
+        assert_eq!(put(&[], b.id(), bits, 0), Ok(true), "{bits}");
+    }
+    assert_eq!(kinds(b, eq), [EventKind::PutEnd; 4]);
+    assert_eq!((a.counters().puts, a.counters().framed), (9, 0));
+
     // Ourselves, memory that is not shared, no match, no process.
     assert_eq!(put(b"x", a.id(), 1, 0), Ok(false));
     assert_eq!((put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)), (Ok(false), Ok(false)));
@@ -182,7 +191,7 @@ fn at_once() {
     assert_eq!(put(b"x", ProcessId { nid: 7, pid: 2 }, 1, 0), Err(Error::ProcessInvalid));
     assert_eq!((private, kinds(b, eq)), ([7u8; 8], vec![]));
     let after = a.counters();
-    assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (5, 2, 0));
+    assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (9, 2, 0));
 
     // Behind frames that are on their way nothing overtakes.
     // SAFETY: the array outlives the interfaces' use of it.

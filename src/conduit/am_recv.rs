@@ -47,6 +47,11 @@ pub(super) struct Body {
     pub(super) len: usize,
 }
 
+impl Body {
+    /// That of a message without bytes.
+    const NONE: Body = Body { at: core::ptr::dangling_mut::<u64>().cast(), len: 0 };
+}
+
 /// Where a request is until its handler has run.
 enum Place {
     /// In a request receive buffer, which it holds.
@@ -219,7 +224,10 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     fn request_arrived(&self, e: &Event, buffer: Option<u32>) -> (Am, Body) {
         let am = header(e.match_bits, e.hdr_data);
-        let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
+        let body = match buffer {
+            Some(_) => Body { at: e.start.wrapping_add(e.offset), len: e.mlength },
+            None => Body::NONE,
+        };
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
             malformed(e.match_bits, e.hdr_data);
         }

@@ -237,7 +237,6 @@ impl Config {
     pub fn library_bytes(&self) -> usize {
         let page = super::PAGE;
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
-            + page
             + (self.outbox_areas as usize * CHUNK).next_multiple_of(page)
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }

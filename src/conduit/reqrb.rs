@@ -18,6 +18,7 @@
 //!
 //! Called by `am_recv` only. `saw`, `unlinked` and the decision to start a handler happen under AM_EQ's lock.
 
+use super::CHUNK;
 use super::config::Config;
 use super::credits::CREDIT_BYTES;
 use super::match_bits::{IGNORE, Target};
@@ -26,7 +27,6 @@ use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
 use super::queue::broken;
 use super::sync;
 use super::user::Descriptor;
-use super::{CHUNK, PAGE};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
@@ -187,11 +187,11 @@ impl<P: Portals> ReqRb<P> {
     }
 }
 
-/// Attaches ReqHdr. It begins in memory that peers reach, as whatever they target does.
+/// Attaches ReqHdr.
 fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), Error> {
     let entry = portals.me_attach(Place::Tail(pt), Target::ReqHdr as u64, IGNORE, false)?;
     let spec = MdSpec {
-        start: memory::targeted(portals, PAGE)?,
+        start: core::ptr::null_mut(),
         length: 0,
         max_size: None,
         flags: MdFlags {
