@@ -589,7 +589,8 @@ impl Interface {
         Ok(offset)
     }
 
-    /// Whether peers on this host reach this memory without help of ours: the arena, or the segment that was exposed.
+    /// Whether peers on this host reach this memory without help of ours: the arena, or the segment that was exposed. No bytes are,
+    /// wherever they begin.
     pub fn is_shared(&self, start: *mut u8, length: u64) -> bool {
         matches!(self.place(start, length).0, Kind::Arena | Kind::Segment)
     }

@@ -24,14 +24,15 @@
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
 //! A stale hint is harmless: a control with a later ticket for the same slot says how far the ring has come,
-//! and by the absence of gaps all tickets before it are claimed. The control holds the lap, so that a
-//! compare-and-swap with an old value cannot succeed a lap later (it would have to sleep through 2^40
-//! tickets).
+//! and by the absence of gaps all tickets before it are claimed; one that is so old that it seems to lie ahead begins anew at the consumer's
+//! head. Where others post as well, hints are always stale, and the control is read before the compare-and-swap after all, which would take the line
+//! from its reader for nothing. The control holds the lap, so that a compare-and-swap with an old value cannot succeed a lap later (its
+//! producer would have to stand still through 2^40 tickets).
 //!
 //! A producer that dies or stops between claim and publication leaves a slot that names it. Before the claim
 //! or after the publication nothing is held.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PUBLISHED: u64 = 0;
 const RESERVED: u64 = 1;
@@ -75,6 +76,8 @@ pub(crate) struct Memo {
     hint: AtomicU64,
     /// The consumer had come at least so far.
     head: AtomicU64,
+    /// Others had claimed tickets since our last.
+    others: AtomicBool,
 }
 
 impl Memo {
@@ -100,10 +103,17 @@ pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo
         return false;
     }
     let (free, mine) = (published(ticket.wrapping_sub(size), size), reserved(ticket, size, producer));
+    let others = memo.others.load(Ordering::Relaxed);
+    if others && word.load(Ordering::Relaxed) != free {
+        return false;
+    }
     // Acquire keeps the filling of the slot after the claim.
     let claimed = word.compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed).is_ok();
     if claimed {
         memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+        if others {
+            memo.others.store(false, Ordering::Relaxed);
+        }
     }
     claimed
 }
@@ -153,15 +163,23 @@ pub(crate) fn search<'a>(
             // Acquire keeps the filling of the slot after the claim.
             if word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
                 memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+                memo.others.store(moves != 0, Ordering::Relaxed);
                 return Ok(ticket);
             }
             continue;
         }
         let lead = ahead(now, ticket, size);
-        // Behind: reserved a lap ago and not published yet, so the ring is full (or a peer wrote nonsense, as
-        // it must have to make us move on so often).
+        // Behind: reserved a lap ago and not published yet, so the ring is full, unless we are behind by half of all that a control can tell
+        // (or a peer wrote nonsense, as it must have to make us move on so often).
         if lead < 0 || moves > 1 << 20 {
-            return Err(ticket);
+            // Acquire: see the table above.
+            let head = head.load(Ordering::Acquire);
+            if moves > 1 << 20 || head.wrapping_sub(ticket) as i64 <= 0 {
+                return Err(ticket);
+            }
+            ticket = head;
+            moves += 1;
+            continue;
         }
         // Claimed, by somebody in this lap or in a later one: so are all before it.
         ticket = ticket.wrapping_add(lead as u64 + 1);
@@ -237,6 +255,47 @@ mod tests {
                 assert_eq!(claim(of, size, &ours, &head, 2), Ok(size + others), "{size} {others}");
             }
         }
+    }
+
+    /// A producer that has stood still for most of the tickets that a control can tell apart finds the first free one.
+    #[test]
+    fn very_old_hints_find_it_too() {
+        let size = 4u64;
+        for passed in [1u64 << 38, (1 << 39) - 8, (1 << 39) + 8, (1 << 40) - 8] {
+            let first = passed + size;
+            let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
+            let of = |t: u64| &slots[(t & (size - 1)) as usize];
+            for t in first - size..first {
+                of(t).store(published(t, size), Ordering::Relaxed);
+            }
+            let (head, memo) = (AtomicU64::new(first), Memo::default());
+            memo.restart(size);
+            for n in 0..6 {
+                assert_eq!(claim(of, size, &memo, &head, 1), Ok(first + n), "{passed:#x}");
+                of(first + n).store(published(first + n, size), Ordering::Release);
+                head.store(first + n + 1, Ordering::Release);
+            }
+        }
+    }
+
+    /// Where others post too, a slot that they have claimed is read and not fought for.
+    #[test]
+    fn who_is_not_alone_looks_first() {
+        let size = 8u64;
+        let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
+        let of = |t: u64| &slots[(t & (size - 1)) as usize];
+        let (head, ours, theirs) = (AtomicU64::new(size), Memo::default(), Memo::default());
+        ours.restart(size);
+        theirs.restart(size);
+        assert_eq!(claim(of, size, &ours, &head, 1), Ok(8));
+        assert!(!ours.others.load(Ordering::Relaxed));
+        assert_eq!(claim(of, size, &theirs, &head, 2), Ok(9));
+        assert!(theirs.others.load(Ordering::Relaxed));
+        assert_eq!(claim(of, size, &ours, &head, 1), Ok(10));
+        assert!(ours.others.load(Ordering::Relaxed));
+        // The next is free, and is the one of the hint: alone again.
+        assert_eq!(claim(of, size, &ours, &head, 1), Ok(11));
+        assert!(!ours.others.load(Ordering::Relaxed));
     }
 
     /// The producer is named while the slot is reserved, and only by the control of that ticket.

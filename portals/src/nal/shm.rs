@@ -368,7 +368,12 @@ mod tests {
         slow.store(published(FRAMES, FRAMES), Ordering::Release);
         assert!(owner.has_frames());
         let mut taken = 0;
-        owner.receive(9, &mut |_, _| taken += 1);
+        let mut last = Vec::new();
+        owner.receive(9, &mut |sender, bytes| {
+            taken += 1;
+            last = vec![(sender, bytes.to_vec())];
+        });
         assert_eq!((taken, owner.has_frames()), (2, false));
+        assert_eq!(last, [(1, b"fast".to_vec())]);
     }
 }

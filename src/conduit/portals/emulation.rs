@@ -259,7 +259,7 @@ impl Portals for Emulation {
     unsafe fn md_attach(&self, me: MeHandle, spec: &MdSpec<EqWatch>, auto: bool) -> Result<MdHandle, Error> {
         // What peers target completes without our help.
         assert!(
-            spec.length == 0 || self.interface.is_shared(spec.start, spec.length as u64),
+            self.interface.is_shared(spec.start, spec.length as u64),
             "{} bytes at {:p} that peers target are neither arena nor segment",
             spec.length,
             spec.start

@@ -43,7 +43,7 @@ const DRAWINGS: &[Drawing] = &[
         file: "medium_trip",
         title: "AM Medium, 2 processes",
         name: "medium_trip",
-        limit: Some("line_trip"),
+        limit: Some("copy_trip"),
         by_processes: false,
         most: u64::MAX,
     },
@@ -87,10 +87,6 @@ pub(crate) fn all(dir: &Path, names: &[&str], rounds: &[Vec<Figures>]) -> Result
                 if *system != "machine" {
                     unit = round[at].units.get(wanted).cloned().unwrap_or(unit);
                 }
-            }
-            // A limit that has no size is a level over the sizes of the figure.
-            if let (Some("line_trip"), 1, Some(level)) = (d.limit, points.len(), points.get(&0).cloned()) {
-                points = BTreeMap::from([(8, level.clone()), (65536, level)]);
             }
             if points.is_empty() {
                 continue;

@@ -147,7 +147,9 @@ fn take(turn: Turn, systems: &[System], options: &Options) -> Result<(Vec<Figure
         look()?;
         for system in systems {
             figures.push(system.measure(turn, options.ms, options.largest)?);
-            look()?;
+            if figures.last().is_some_and(|these| !these.values.is_empty()) {
+                look()?;
+            }
         }
         lines.sort_by(f64::total_cmp);
         let steady = lines.first().zip(lines.last()).is_none_or(|(&low, &high)| high <= STEADY * low);

@@ -133,7 +133,7 @@ pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String 
         "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and the drawings beside it. Two processes are \
          pinned to a CPU each; where there are more processes than CPUs they share them. {rounds} rounds, in each of which all \
          systems do the same in turn, {ms} ms for each figure; a ratio is the median over the rounds of ours to the other of the same \
-         turn, with its quartiles. Between the systems the round trip of a line is measured, and a turn of two processes in which the host moved the CPUs, so that it \
+         turn (against other libraries than GASNet of the same round), with its quartiles. Between the systems the round trip of a line is measured, and a turn of two processes in which the host moved the CPUs, so that it \
          changed by more than a quarter, was tried up to five times; {moved} remained. Where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without a figure to reach tell how near to that we are.\n\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
          ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n![start and end of a job](startup.svg)\n",
