@@ -28,6 +28,9 @@ pub mod core;
 pub mod env;
 pub mod extended;
 pub mod fault;
+/// The same file as in `portals3`, without which the library may be built.
+#[path = "../portals/src/hint.rs"]
+pub(crate) mod hint;
 pub mod os;
 pub mod report;
 pub mod tools;

@@ -6,6 +6,9 @@
 
 extern crate alloc;
 
+#[path = "../../portals/src/hint.rs"]
+pub mod hint;
+
 pub mod os {
     pub mod clock {
         pub fn now_ns() -> u64 {

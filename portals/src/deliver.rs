@@ -293,6 +293,9 @@ impl Interface {
         out.mask = size - 1;
         out.eq = eq_cell;
         out.eq_key = cell.eq_key.load(relaxed);
+        if out.eq_key == 0 {
+            return None;
+        }
         out.what = Posting::what(
             Half::Arrival(header.kind).end(),
             false,

@@ -10,6 +10,7 @@
 //! A poster that dies after it has changed the word and before it has woken leaves sleepers asleep until
 //! their timeout, or until the death ends the job.
 
+use crate::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::arena::Header;
@@ -30,6 +31,7 @@ pub(crate) fn someone_asleep(header: &Header) -> bool {
 pub(crate) fn ring(header: &Header) {
     let word = &header.doorbell.0;
     if word.load(Ordering::SeqCst) & ASLEEP != 0 {
+        cold_path();
         wake(word);
     }
 }

@@ -21,6 +21,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 
 use crate::arena::{EqCell, LINE, Slot};
 use crate::doorbell;
+use crate::hint::cold_path;
 use crate::md::MdRecord;
 use crate::nal::os;
 use crate::ni::{Interface, Owner};
@@ -102,7 +103,13 @@ impl Ring {
     /// Whether this is the ring of the queue with `key`, a word of a peer's: 0 is no queue's.
     #[inline(always)]
     pub(crate) fn is(&self, key: u64) -> bool {
-        self.key.load(Ordering::Acquire) == key && key != 0
+        self.is_still(key) && key != 0
+    }
+
+    /// [`Ring::is`], for a key that is not 0.
+    #[inline(always)]
+    pub(crate) fn is_still(&self, key: u64) -> bool {
+        self.key.load(Ordering::Acquire) == key
     }
 
     /// The ring's slots. It must have been set up (`is`).
@@ -294,14 +301,12 @@ impl EqRecord {
     #[inline(always)]
     fn go_on(&self, ticket: u64) {
         let slots = self.slots();
-        // The lap is another one only where the ring begins anew.
-        if ticket & (slots.size - 1) != 0 {
-            self.look_at.store(slots.at(ticket) as *const Slot as *mut Slot, Ordering::Relaxed);
-            self.next.store(ticket, Ordering::Release);
-            return;
-        }
         self.look_at.store(slots.at(ticket) as *const Slot as *mut Slot, Ordering::Relaxed);
-        self.look_for.store(published(ticket, slots.size), Ordering::Relaxed);
+        // The lap is another one only where the ring begins anew.
+        if ticket & (slots.size - 1) == 0 {
+            cold_path();
+            self.look_for.store(published(ticket, slots.size), Ordering::Relaxed);
+        }
         // Release pairs with the Acquire in `eq_passed`.
         self.next.store(ticket, Ordering::Release);
     }
@@ -677,6 +682,7 @@ impl Interface {
         let lost = cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
             || record.report_at.load(relaxed) != u64::MAX;
         if what & 0x3f != EventKind::PutEnd as u64 || lost {
+            cold_path();
             return Next::Other;
         }
         let Some(md) = self.mds.get((what >> 32 & 0xffff) as usize) else { return Next::Other };

@@ -13,6 +13,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{HAZARDS, Hazards};
+use crate::hint::cold_path;
 use crate::nal::os;
 use crate::ni::Interface;
 
@@ -20,6 +21,9 @@ use crate::ni::Interface;
 pub(crate) const NOBODY: u32 = 0x7fff;
 /// Stands for no descriptor.
 pub(crate) const NOTHING: u32 = 0xffff;
+
+/// The slot of the only thread.
+const ONLY: usize = 0;
 
 /// What a slot says, if it is not 0: bit 63 set; process 48-62 and its descriptor 32-47; two descriptors of
 /// the initiator itself 16-31 and 0-15.
@@ -127,14 +131,25 @@ impl Interface {
     pub(crate) fn hold(&self, word: Word) -> Hold<'_> {
         let hazards = &self.own.view.header().hazards;
         // Threads have stacks of their own, so the address of a local tells them apart well enough.
-        let number = if self.single { 0 } else { slot_of_thread() };
+        let number = if self.single {
+            ONLY
+        } else {
+            cold_path();
+            slot_of_thread()
+        };
         let slot = &hazards.slots[number].0;
-        if hazards.used.0.load(Ordering::Acquire) >> number & 1 == 1
+        if (self.single || hazards.used.0.load(Ordering::Acquire) >> number & 1 == 1)
             && slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
             return Hold { slot, number };
         }
         self.hold_another(word, number)
+    }
+
+    /// Where only one thread calls, its slot is in use from the start.
+    pub(crate) fn use_only_slot(&self) {
+        // SeqCst: as in `hold_another`.
+        self.own.view.header().hazards.used.0.fetch_or(1 << ONLY, Ordering::SeqCst);
     }
 
     #[cold]

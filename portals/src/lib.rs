@@ -19,6 +19,7 @@
 //! | `wire` | messages cut into frames, for peers whose memory cannot be reached |
 //! | `nal` | how the processes reach each other: heap, shared memory, frames; the operating system |
 //! | `lock` | a lock between threads of this process |
+//! | `hint` | which way is seldom taken, for the compiler |
 //! | `zeroed` | tables that cost nothing before they are used |
 //! | `fault` | pause points for tests |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
@@ -31,6 +32,7 @@ mod doorbell;
 mod eq;
 mod fault;
 mod hazard;
+mod hint;
 mod lock;
 mod md;
 mod me;

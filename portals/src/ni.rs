@@ -3,6 +3,7 @@
 //!
 //! The other calls of the specification are in the files of the objects that they are about.
 
+use crate::hint::cold_path;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -264,6 +265,7 @@ impl Interface {
     /// The promise must be kept for as long as the interface lives.
     pub unsafe fn set_single_threaded(&mut self) {
         self.single = true;
+        self.use_only_slot();
     }
 
     /// The limits that were granted.
@@ -383,6 +385,7 @@ impl Interface {
     #[inline(always)]
     pub fn progress(&self) {
         if self.is_framing() {
+            cold_path();
             self.wire.progress(self);
         }
     }
@@ -393,7 +396,10 @@ impl Interface {
         let come = match self.frames_flag {
             // SAFETY: a word of the NAL, which lives as long as the interface and stays in its place.
             Some(flag) => unsafe { flag.as_ref() }.load(Ordering::Relaxed) != 0,
-            None => self.nal.has_frames(),
+            None => {
+                cold_path();
+                self.nal.has_frames()
+            }
         };
         come || self.wire.is_waiting()
     }

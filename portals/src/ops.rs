@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::arena::IOVECS;
+use crate::arena::{HAZARDS, IOVECS};
 use crate::deliver::{Find, Half, Header, Matched, OpKind, Seized, Transfer};
 use crate::doorbell;
 use crate::fault;
@@ -167,7 +167,7 @@ impl Interface {
     /// The slot of the hold is ours alone, and so are the counters that go with it.
     #[inline(always)]
     pub(crate) fn count(&self, hold: &Hold<'_>, kind: OpKind, bytes: Size) {
-        let counts = &self.counts[hold.number];
+        let counts = &self.counts[hold.number % HAZARDS];
         let add = |counter: &AtomicU64, n: u64| {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
         };

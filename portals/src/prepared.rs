@@ -13,6 +13,7 @@ use crate::deliver::{Matched, OpKind};
 use crate::eq::Slots;
 use crate::fault;
 use crate::hazard::Word;
+use crate::hint::cold_path;
 use crate::md::{self, Accepted, state};
 use crate::memory;
 use crate::ni::{Interface, Peer};
@@ -38,6 +39,7 @@ impl Interface {
         // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
         let peer = unsafe { peer.as_ref() }?;
         if target.nid != self.nid {
+            cold_path();
             return None;
         }
         let note = peer.shortcuts.of(kind, pt_index, match_bits);
@@ -83,32 +85,32 @@ impl Interface {
         let Some((peer, way)) = self.noted(kind, target, pt_index, ac_index, match_bits, &mut copy) else {
             return false;
         };
-        if self.framed_before.load(Ordering::Relaxed) && self.wire.busy(target.pid) {
-            return false;
+        if self.framed_before.load(Ordering::Relaxed) {
+            cold_path();
+            if self.wire.busy(target.pid) {
+                return false;
+            }
         }
         let p = &way.prepared;
         if p.near.is_null() {
+            cold_path();
             return false;
         }
         fault::point("put.matched");
-        // SAFETY: null, or one of the rings of the peer, which stay.
-        let ring = unsafe { p.ring.as_ref() }.map(|ring| {
-            // SAFETY: what `View::ring` gave when the note was made.
-            (ring, unsafe { Slots::new(p.slots, p.mask) })
-        });
-        if ring.is_some_and(|(ring, _)| !ring.is(p.eq_key)) {
-            return false;
-        }
         let hold = self.hold(Word::from_bits(p.hazard));
         fault::point("put.held");
+        // SAFETY: null, or one of the rings of the peer, which stay.
+        let ring = unsafe { p.ring.as_ref() };
         // SAFETY: words of the peer's arena, which stays mapped.
         let (pt, ac, cell) = unsafe { (&*p.pt, &*p.ac, &*p.cell) };
-        let offset = match self.claim_by_note(way, pt, ac, cell, length, remote_offset) {
-            Some(offset) => offset,
-            None => {
-                hold.clear(false);
-                return false;
-            }
+        let offset = match ring.is_none_or(|ring| ring.is_still(p.eq_key)) {
+            true => self.claim_by_note(way, pt, ac, cell, length, remote_offset),
+            false => None,
+        };
+        let Some(offset) = offset else {
+            cold_path();
+            hold.clear(false);
+            return false;
         };
         fault::point("put.claimed");
         let mut far = p.near.wrapping_add(offset as usize);
@@ -122,13 +124,13 @@ impl Interface {
         }
         fault::point("put.copied");
         order(kind);
-        let mut sequence = 0;
-        if let Some((ring, slots)) = ring {
-            // SAFETY: a queue of the peer's arena, which stays mapped.
-            let eq = unsafe { &*p.eq };
+        let mut posted = None;
+        if let Some(ring) = ring {
+            // SAFETY: what `View::ring` gave when the note was made, and a queue of the peer's arena, which stays mapped.
+            let (slots, eq) = unsafe { (Slots::new(p.slots, p.mask), &*p.eq) };
             let link = u64::from(THRESH_INF as u32);
             let words = [p.what, match_bits, hdr_data, length, length, offset, link];
-            sequence = ring.post_words(slots, eq, self.index, words).unwrap_or(0) as Seq;
+            posted = ring.post_words(slots, eq, self.index, words);
             // Whoever posts without waiting for anything posts again. Else the line is better left to the peer, who looks at it.
             if self.in_a_row.load(Ordering::Relaxed) {
                 ring.prefetch(slots);
@@ -139,8 +141,9 @@ impl Interface {
         fault::point("put.ended");
         self.count(&hold, kind, length);
         if p.cursor_mask != 0 && md::give_back_counted(cell) {
+            cold_path();
             let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
-            self.last_by_note(peer, kind, way, cell, length, offset, &to, sequence);
+            self.last_by_note(peer, kind, way, cell, length, offset, &to, posted.unwrap_or(0) as Seq);
         }
         self.finish(hold, Some(peer), ring.is_some(), false);
         true
@@ -159,6 +162,7 @@ impl Interface {
     ) -> Option<Size> {
         // SeqCst: the second half of Dekker's argument (see `crate::hazard`).
         if pt.load(Ordering::SeqCst) != way.version || ac.load(Ordering::Acquire) != way.ac_version {
+            cold_path();
             return None;
         }
         let mask = way.prepared.cursor_mask;

@@ -32,6 +32,7 @@
 //! A producer that dies or stops between claim and publication leaves a slot that names it. Before the claim
 //! or after the publication nothing is held.
 
+use crate::hint::cold_path;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PUBLISHED: u64 = 0;
@@ -47,6 +48,12 @@ fn lap(ticket: u64, size: u64) -> u64 {
 #[inline(always)]
 pub(crate) fn published(ticket: u64, size: u64) -> u64 {
     lap(ticket, size) | PUBLISHED
+}
+
+/// What the control of a ticket's slot says when it is free for that ticket, and not for an earlier one: "published `ticket - size`".
+#[inline(always)]
+fn free(ticket: u64, size: u64) -> u64 {
+    (lap(ticket, size) | PUBLISHED).wrapping_sub(size << 24)
 }
 
 /// What the control of a ticket's slot says when this producer has reserved it.
@@ -102,18 +109,28 @@ pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo
     if (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64 {
         return false;
     }
-    let (free, mine) = (published(ticket.wrapping_sub(size), size), reserved(ticket, size, producer));
     let others = memo.others.load(Ordering::Relaxed);
-    if others && word.load(Ordering::Relaxed) != free {
-        return false;
+    if others {
+        cold_path();
+        if word.load(Ordering::Relaxed) != free(ticket, size) {
+            return false;
+        }
     }
+    let claimed = try_claim(word, ticket, size, memo, producer);
+    if claimed && others {
+        memo.others.store(false, Ordering::Relaxed);
+    }
+    claimed
+}
+
+/// Claims this ticket, if its slot is free and nobody is faster.
+#[inline(always)]
+fn try_claim(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u32) -> bool {
+    let (free, mine) = (free(ticket, size), reserved(ticket, size, producer));
     // Acquire keeps the filling of the slot after the claim.
     let claimed = word.compare_exchange(free, mine, Ordering::Acquire, Ordering::Relaxed).is_ok();
     if claimed {
         memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
-        if others {
-            memo.others.store(false, Ordering::Relaxed);
-        }
     }
     claimed
 }
@@ -150,7 +167,7 @@ pub(crate) fn search<'a>(
     loop {
         let word = control_of(ticket);
         let now = word.load(Ordering::Relaxed);
-        if now == published(ticket.wrapping_sub(size), size) {
+        if now == free(ticket, size) {
             // Acquire, both: see the table above.
             if ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
                 let head = head.load(Ordering::Acquire);
@@ -159,22 +176,22 @@ pub(crate) fn search<'a>(
                     return Err(ticket);
                 }
             }
-            let mine = reserved(ticket, size, producer);
-            // Acquire keeps the filling of the slot after the claim.
-            if word.compare_exchange(now, mine, Ordering::Acquire, Ordering::Relaxed).is_ok() {
-                memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+            if try_claim(word, ticket, size, memo, producer) {
                 memo.others.store(moves != 0, Ordering::Relaxed);
                 return Ok(ticket);
             }
             continue;
         }
+        // A peer wrote nonsense, as it must have to make us move on so often.
+        if moves > 1 << 20 {
+            return Err(ticket);
+        }
         let lead = ahead(now, ticket, size);
-        // Behind: reserved a lap ago and not published yet, so the ring is full, unless we are behind by half of all that a control can tell
-        // (or a peer wrote nonsense, as it must have to make us move on so often).
-        if lead < 0 || moves > 1 << 20 {
+        // Behind: reserved a lap ago and not published yet, so the ring is full, unless we are behind by half of all that a control can tell.
+        if lead < 0 {
             // Acquire: see the table above.
             let head = head.load(Ordering::Acquire);
-            if moves > 1 << 20 || head.wrapping_sub(ticket) as i64 <= 0 {
+            if head.wrapping_sub(ticket) as i64 <= 0 {
                 return Err(ticket);
             }
             ticket = head;

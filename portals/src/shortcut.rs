@@ -19,6 +19,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::arena::{EqCell, MdCell, Slot};
 use crate::deliver::OpKind;
 use crate::eq::Ring;
+use crate::hint::cold_path;
 use crate::md::Traits;
 use crate::types::*;
 
@@ -165,9 +166,14 @@ impl Shortcut {
             // SAFETY: only this thread touches it, and it does not write it as long as it has the reference.
             unsafe { &*self.way.get() }
         } else {
+            cold_path();
             self.copy(copy)?
         };
-        (way.key == key && match_bits & way.care == way.bits).then_some(way)
+        if way.key == key && match_bits & way.care == way.bits {
+            return Some(way);
+        }
+        cold_path();
+        None
     }
 
     #[inline(always)]

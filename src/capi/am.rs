@@ -81,9 +81,10 @@ fn asker(function: &str, token: *const c_void) -> Node {
     ctx(function).token(token).map_or(Node::MAX, |t| t.source)
 }
 
-#[inline]
-fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
-    watch!(A "gasnet_AMRequestShort", message(node, handler, core::ptr::null(), 0, args), request_short(function, node, handler, args));
+#[inline(never)]
+fn request_short<const ANY: bool>(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
+    let args = if ANY { args } else { &[] };
+    watch!(A "gasnet_AMRequestShort", message(node, handler, core::ptr::null(), 0, args), request_short::<ANY>(function, node, handler, args));
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
@@ -95,8 +96,8 @@ fn request_short(function: &str, node: Node, handler: Handler, args: &[Arg]) -> 
 
 /// # Safety
 /// `n` bytes at `src` must be readable.
-#[inline]
-unsafe fn request_medium(
+#[inline(never)]
+unsafe fn request_medium<const ANY: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -104,8 +105,9 @@ unsafe fn request_medium(
     n: usize,
     args: &[Arg],
 ) -> c_int {
+    let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMRequestMedium", message(node, handler, src, n, args), unsafe { request_medium(function, node, handler, src, n, args) });
+    watch!(A "gasnet_AMRequestMedium", message(node, handler, src, n, args), unsafe { request_medium::<ANY>(function, node, handler, src, n, args) });
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
@@ -121,9 +123,9 @@ unsafe fn request_medium(
 
 /// # Safety
 /// `n` bytes at `src` must be readable, with `source_stays` until the reply handler runs.
-#[inline]
+#[inline(never)]
 #[allow(clippy::too_many_arguments)]
-unsafe fn request_long(
+unsafe fn request_long<const ANY: bool>(
     function: &str,
     node: Node,
     handler: Handler,
@@ -133,8 +135,9 @@ unsafe fn request_long(
     source_stays: bool,
     args: &[Arg],
 ) -> c_int {
+    let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMRequestLong", message(node, handler, src, n, args), unsafe { request_long(function, node, handler, src, n, dest, source_stays, args) });
+    watch!(A "gasnet_AMRequestLong", message(node, handler, src, n, args), unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) });
     let c = ctx(function);
     check_node(c, function, node);
     check_handler(function, handler);
@@ -158,9 +161,15 @@ unsafe fn request_long(
     OK
 }
 
-#[inline]
-fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[Arg]) -> c_int {
-    watch!(A "gasnet_AMReplyShort", message(asker(function, token), handler, core::ptr::null(), 0, args), reply_short(function, token, handler, args));
+#[inline(never)]
+fn reply_short<const ANY: bool>(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    watch!(A "gasnet_AMReplyShort", message(asker(function, token), handler, core::ptr::null(), 0, args), reply_short::<ANY>(function, token, handler, args));
     let c = ctx(function);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
@@ -171,8 +180,8 @@ fn reply_short(function: &str, token: *const c_void, handler: Handler, args: &[A
 
 /// # Safety
 /// `n` bytes at `src` must be readable.
-#[inline]
-unsafe fn reply_medium(
+#[inline(never)]
+unsafe fn reply_medium<const ANY: bool>(
     function: &str,
     token: *const c_void,
     handler: Handler,
@@ -180,8 +189,9 @@ unsafe fn reply_medium(
     n: usize,
     args: &[Arg],
 ) -> c_int {
+    let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMReplyMedium", message(asker(function, token), handler, src, n, args), unsafe { reply_medium(function, token, handler, src, n, args) });
+    watch!(A "gasnet_AMReplyMedium", message(asker(function, token), handler, src, n, args), unsafe { reply_medium::<ANY>(function, token, handler, src, n, args) });
     let c = ctx(function);
     check_handler(function, handler);
     let max = c.job.conduit.max_medium();
@@ -196,8 +206,8 @@ unsafe fn reply_medium(
 
 /// # Safety
 /// `n` bytes at `src` must be readable.
-#[inline]
-unsafe fn reply_long(
+#[inline(never)]
+unsafe fn reply_long<const ANY: bool>(
     function: &str,
     token: *const c_void,
     handler: Handler,
@@ -206,8 +216,9 @@ unsafe fn reply_long(
     dest: *mut c_void,
     args: &[Arg],
 ) -> c_int {
+    let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMReplyLong", message(asker(function, token), handler, src, n, args), unsafe { reply_long(function, token, handler, src, n, dest, args) });
+    watch!(A "gasnet_AMReplyLong", message(asker(function, token), handler, src, n, args), unsafe { reply_long::<ANY>(function, token, handler, src, n, dest, args) });
     let c = ctx(function);
     check_handler(function, handler);
     let max = c.job.conduit.max_long_reply();
@@ -231,13 +242,18 @@ unsafe fn reply_long(
     OK
 }
 
+/// Whether a function with these arguments has any. Those without have the code of a message without arguments; the others share one.
+const fn any(args: &[&str]) -> bool {
+    !args.is_empty()
+}
+
 /// The seven families for one number of arguments.
 macro_rules! families {
     ($($rs:ident $rm:ident $rl:ident $ra:ident $ps:ident $pm:ident $pl:ident ($($a:ident)*);)*) => {$(
         /// `gasnet_AMRequestShort` with this many arguments.
         #[unsafe(no_mangle)]
         pub extern "C" fn $rs(dest: Node, handler: Handler, $($a: Arg),*) -> c_int {
-            request_short(stringify!($rs), dest, handler, &[$($a),*])
+            request_short::<{ any(&[$(stringify!($a)),*]) }>(stringify!($rs), dest, handler, &[$($a),*])
         }
 
         /// `gasnet_AMRequestMedium` with this many arguments.
@@ -249,7 +265,7 @@ macro_rules! families {
             dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, $($a: Arg),*
         ) -> c_int {
             // SAFETY: the caller's promise.
-            unsafe { request_medium(stringify!($rm), dest, handler, source_addr, nbytes, &[$($a),*]) }
+            unsafe { request_medium::<{ any(&[$(stringify!($a)),*]) }>(stringify!($rm), dest, handler, source_addr, nbytes, &[$($a),*]) }
         }
 
         /// `gasnet_AMRequestLong` with this many arguments.
@@ -262,7 +278,7 @@ macro_rules! families {
             $($a: Arg),*
         ) -> c_int {
             // SAFETY: the caller's promise.
-            unsafe { request_long(stringify!($rl), dest, handler, source_addr, nbytes, dest_addr, false, &[$($a),*]) }
+            unsafe { request_long::<{ any(&[$(stringify!($a)),*]) }>(stringify!($rl), dest, handler, source_addr, nbytes, dest_addr, false, &[$($a),*]) }
         }
 
         /// `gasnet_AMRequestLongAsync` with this many arguments.
@@ -275,13 +291,13 @@ macro_rules! families {
             $($a: Arg),*
         ) -> c_int {
             // SAFETY: the caller's promise.
-            unsafe { request_long(stringify!($ra), dest, handler, source_addr, nbytes, dest_addr, true, &[$($a),*]) }
+            unsafe { request_long::<{ any(&[$(stringify!($a)),*]) }>(stringify!($ra), dest, handler, source_addr, nbytes, dest_addr, true, &[$($a),*]) }
         }
 
         /// `gasnet_AMReplyShort` with this many arguments.
         #[unsafe(no_mangle)]
         pub extern "C" fn $ps(token: *mut c_void, handler: Handler, $($a: Arg),*) -> c_int {
-            reply_short(stringify!($ps), token, handler, &[$($a),*])
+            reply_short::<{ any(&[$(stringify!($a)),*]) }>(stringify!($ps), token, handler, &[$($a),*])
         }
 
         /// `gasnet_AMReplyMedium` with this many arguments.
@@ -293,7 +309,7 @@ macro_rules! families {
             token: *mut c_void, handler: Handler, source_addr: *const c_void, nbytes: usize, $($a: Arg),*
         ) -> c_int {
             // SAFETY: the caller's promise.
-            unsafe { reply_medium(stringify!($pm), token, handler, source_addr, nbytes, &[$($a),*]) }
+            unsafe { reply_medium::<{ any(&[$(stringify!($a)),*]) }>(stringify!($pm), token, handler, source_addr, nbytes, &[$($a),*]) }
         }
 
         /// `gasnet_AMReplyLong` with this many arguments.
@@ -306,7 +322,7 @@ macro_rules! families {
             $($a: Arg),*
         ) -> c_int {
             // SAFETY: the caller's promise.
-            unsafe { reply_long(stringify!($pl), token, handler, source_addr, nbytes, dest_addr, &[$($a),*]) }
+            unsafe { reply_long::<{ any(&[$(stringify!($a)),*]) }>(stringify!($pl), token, handler, source_addr, nbytes, dest_addr, &[$($a),*]) }
         }
     )*};
 }
@@ -357,7 +373,7 @@ pub unsafe extern "C" fn gasneti_AMRequestShortV(
 ) -> c_int {
     let f = "gasnet_AMRequestShort";
     // SAFETY: the caller's promise.
-    request_short(f, dest, handler, unsafe { array(f, numargs, args) })
+    request_short::<true>(f, dest, handler, unsafe { array(f, numargs, args) })
 }
 
 /// The variadic `gasnet_AMRequestMedium`.
@@ -375,7 +391,7 @@ pub unsafe extern "C" fn gasneti_AMRequestMediumV(
 ) -> c_int {
     let f = "gasnet_AMRequestMedium";
     // SAFETY: the caller's promise.
-    unsafe { request_medium(f, dest, handler, source_addr, nbytes, array(f, numargs, args)) }
+    unsafe { request_medium::<true>(f, dest, handler, source_addr, nbytes, array(f, numargs, args)) }
 }
 
 /// The variadic `gasnet_AMRequestLong`.
@@ -394,7 +410,9 @@ pub unsafe extern "C" fn gasneti_AMRequestLongV(
 ) -> c_int {
     let f = "gasnet_AMRequestLong";
     // SAFETY: the caller's promise.
-    unsafe { request_long(f, dest, handler, source_addr, nbytes, dest_addr, false, array(f, numargs, args)) }
+    unsafe {
+        request_long::<true>(f, dest, handler, source_addr, nbytes, dest_addr, false, array(f, numargs, args))
+    }
 }
 
 /// The variadic `gasnet_AMRequestLongAsync`.
@@ -414,7 +432,9 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
 ) -> c_int {
     let f = "gasnet_AMRequestLongAsync";
     // SAFETY: the caller's promise.
-    unsafe { request_long(f, dest, handler, source_addr, nbytes, dest_addr, true, array(f, numargs, args)) }
+    unsafe {
+        request_long::<true>(f, dest, handler, source_addr, nbytes, dest_addr, true, array(f, numargs, args))
+    }
 }
 
 /// The variadic `gasnet_AMReplyShort`.
@@ -430,7 +450,7 @@ pub unsafe extern "C" fn gasneti_AMReplyShortV(
 ) -> c_int {
     let f = "gasnet_AMReplyShort";
     // SAFETY: the caller's promise.
-    reply_short(f, token, handler, unsafe { array(f, numargs, args) })
+    reply_short::<true>(f, token, handler, unsafe { array(f, numargs, args) })
 }
 
 /// The variadic `gasnet_AMReplyMedium`.
@@ -448,7 +468,7 @@ pub unsafe extern "C" fn gasneti_AMReplyMediumV(
 ) -> c_int {
     let f = "gasnet_AMReplyMedium";
     // SAFETY: the caller's promise.
-    unsafe { reply_medium(f, token, handler, source_addr, nbytes, array(f, numargs, args)) }
+    unsafe { reply_medium::<true>(f, token, handler, source_addr, nbytes, array(f, numargs, args)) }
 }
 
 /// The variadic `gasnet_AMReplyLong`.
@@ -467,7 +487,7 @@ pub unsafe extern "C" fn gasneti_AMReplyLongV(
 ) -> c_int {
     let f = "gasnet_AMReplyLong";
     // SAFETY: the caller's promise.
-    unsafe { reply_long(f, token, handler, source_addr, nbytes, dest_addr, array(f, numargs, args)) }
+    unsafe { reply_long::<true>(f, token, handler, source_addr, nbytes, dest_addr, array(f, numargs, args)) }
 }
 
 /// `gasnet_AMMaxArgs`: most arguments of a message.

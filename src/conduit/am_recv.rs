@@ -12,6 +12,7 @@ use super::portals::{Event, EventKind, Next, Portals};
 use super::sync::Guard;
 use super::user::Descriptor;
 use super::{Conduit, MAX_ARGS, Message, Outgoing, ReplyToken, Upcall};
+use crate::hint::cold_path;
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -109,7 +110,11 @@ impl<P: Portals> Conduit<P> {
     /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken last, see `tickets`.
     #[inline(always)]
     fn fill(&self, kit: &mut Kit) -> bool {
-        kit.is_complete() || self.fill_up(kit)
+        if kit.is_complete() {
+            return true;
+        }
+        cold_path();
+        self.fill_up(kit)
     }
 
     #[inline(never)]
@@ -132,6 +137,7 @@ impl<P: Portals> Conduit<P> {
     fn serve_one<U: Upcall>(&self, up: U) -> bool {
         let Some(mut taker) = self.am.taker.try_lock() else { return false };
         if !self.fill(&mut taker.kit) {
+            cold_path();
             return false;
         }
         if !taker.waiting.is_empty()
@@ -143,17 +149,24 @@ impl<P: Portals> Conduit<P> {
         let e = match self.portals.eq_next(self.am.eq) {
             Next::Arrival(e) => e,
             Next::Nothing => return false,
-            Next::Other => return self.seldom(up, taker, None),
+            Next::Other => {
+                cold_path();
+                return self.seldom(up, taker, None);
+            }
         };
         let buffer = match Descriptor::unpack(e.user) {
             Descriptor::ReqHdr => None,
             Descriptor::ReqRb(buffer) => Some(buffer),
-            _ => return self.seldom(up, taker, Some(e)),
+            _ => {
+                cold_path();
+                return self.seldom(up, taker, Some(e));
+            }
         };
         let (am, body) = self.request_arrived(&e, buffer);
         if let Some(buffer) = buffer {
             let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
             if !start || am.form == Form::Unpacked {
+                cold_path();
                 self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
                 return true;
             }
@@ -243,6 +256,10 @@ impl<P: Portals> Conduit<P> {
     /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
     #[inline(always)]
     pub(super) fn ask_for_payload(&self, am: &Am, body: Body) {
+        // Most have none, and are not sent through the rest.
+        if am.form == Form::Short {
+            return;
+        }
         match am.form {
             Form::Medium => fetch_lines(body.at, body.len),
             Form::Outbox => fetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize),
@@ -326,7 +343,12 @@ impl<P: Portals> Conduit<P> {
         let thread = &self.threads[up.thread()];
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
-        let data = if am.form == Form::Outbox { self.fetch_payload(thread, &am) } else { data };
+        let data = if am.form == Form::Outbox {
+            cold_path();
+            self.fetch_payload(thread, &am)
+        } else {
+            data
+        };
         // SAFETY: as the caller vouches.
         let message = unsafe { self.message(&am, body, data, &mut wrong) };
         up.run_request(&mut token, message);
@@ -349,7 +371,11 @@ impl<P: Portals> Conduit<P> {
     /// keeps what it says.
     #[inline(always)]
     fn take_kit(&self, taker: &mut Taker) -> Kit {
-        if self.config.par() { core::mem::take(&mut taker.kit) } else { taker.kit }
+        if !self.config.par() {
+            return taker.kit;
+        }
+        cold_path();
+        core::mem::take(&mut taker.kit)
     }
 
     /// Keeps what is left of a kit for the next request, unless another thread has begun to fill one.
@@ -359,6 +385,7 @@ impl<P: Portals> Conduit<P> {
         if !par && kit.is_complete() {
             return;
         }
+        cold_path();
         if let Some(mut taker) = self.am.taker.try_lock()
             && (!par || taker.kit.is_empty())
         {
@@ -400,9 +427,45 @@ impl<P: Portals> Conduit<P> {
         // SAFETY: arguments come first in the body, which is aligned; its length has been checked to hold them by the
         // receiver of requests, and a reply's chunk has room for the most.
         let mut args = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs) };
-        let n = am.length as usize;
+        // Most have none, and are not sent through a table of jumps.
         let (payload, nbytes) = match am.form {
             Form::Short => (core::ptr::null_mut(), 0),
+            // SAFETY: as the caller vouches.
+            _ => unsafe { self.payload(am, body, at, data) },
+        };
+        if fault::on("flip_arg") && numargs != 0 {
+            wrong[..numargs].copy_from_slice(args);
+            wrong[numargs / 2] ^= 1;
+            args = &wrong[..numargs];
+        }
+        if fault::on("flip_am") && nbytes != 0 {
+            // SAFETY: the payload is in our buffer, in our segment, or in an area of its sender's that is the handler's now.
+            unsafe { *payload.add(nbytes / 2) ^= 1 };
+        }
+        Message {
+            source: am.source,
+            category: am.form.category(),
+            handler: am.handler,
+            args,
+            payload,
+            nbytes,
+        }
+    }
+
+    /// Where the payload of a message is that is no Short, and how many bytes; `at` is how many of the body come before it.
+    ///
+    /// # Safety
+    /// As [`Conduit::message`].
+    #[inline(always)]
+    unsafe fn payload(
+        &self,
+        am: &Am,
+        body: Body,
+        at: usize,
+        data: Option<(*mut u8, usize)>,
+    ) -> (*mut u8, usize) {
+        let n = am.length as usize;
+        match am.form {
             Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
             Form::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
                 // SAFETY: the address follows the payload, 8-byte aligned, inside the body.
@@ -422,24 +485,7 @@ impl<P: Portals> Conduit<P> {
                 None => bad_message(am.source),
             },
             Form::Unpacked | Form::Outbox => data.unwrap_or_else(|| bad_message(am.source)),
-            Form::Medium | Form::Packed => bad_message(am.source),
-        };
-        if fault::on("flip_arg") && numargs != 0 {
-            wrong[..numargs].copy_from_slice(args);
-            wrong[numargs / 2] ^= 1;
-            args = &wrong[..numargs];
-        }
-        if fault::on("flip_am") && nbytes != 0 {
-            // SAFETY: the payload is in our buffer, in our segment, or in an area of its sender's that is the handler's now.
-            unsafe { *payload.add(nbytes / 2) ^= 1 };
-        }
-        Message {
-            source: am.source,
-            category: am.form.category(),
-            handler: am.handler,
-            args,
-            payload,
-            nbytes,
+            Form::Short | Form::Medium | Form::Packed => bad_message(am.source),
         }
     }
 }

@@ -18,6 +18,7 @@ use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Need, Outgoing, ReplyToken, Upcall};
 use crate::fault;
+use crate::hint::cold_path;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -236,6 +237,7 @@ impl<P: Portals> Conduit<P> {
         let chunk = self.reqsb.take().unwrap_or_else(|| self.wait_chunk(up));
         let offset = chunk * CHUNK as u32;
         let length = if form == Form::Unpacked {
+            cold_path();
             // SAFETY: as the caller vouches.
             unsafe { self.data_of_request(up, node, &{ *m }, offset) };
             offset
@@ -299,6 +301,7 @@ impl<P: Portals> Conduit<P> {
         data: u64,
     ) -> bool {
         if !self.config.at_once {
+            cold_path();
             return false;
         }
         let mut words = [MaybeUninit::<u64>::uninit(); MAX_ARGS / 2 + 1];
@@ -435,6 +438,7 @@ impl<P: Portals> Conduit<P> {
         let Way { form, len, place } = unsafe { self.place(token.source, m) };
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
         let length = if form == Form::Unpacked {
+            cold_path();
             // SAFETY: as the caller vouches.
             unsafe { self.data_of_reply(up, token, &{ *m }) }
         } else {
@@ -462,6 +466,7 @@ impl<P: Portals> Conduit<P> {
             unsafe { self.reply_from_chunk(form, len, &{ *m }, token, chunk, bits, data) };
         }
         if low {
+            cold_path();
             self.scavenge();
         }
         if form == Form::Unpacked && !m.source_stays {

@@ -20,6 +20,7 @@ use super::portals::{Error, Portals};
 use super::sync::FreeList;
 use super::wait::Thread;
 use super::{CHUNK, Conduit, Config};
+use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -106,6 +107,7 @@ impl Outbox {
     #[inline(always)]
     pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
         if self.in_use.load(Ordering::Relaxed) != 0 {
+            cold_path();
             self.one_more_reply(source, chunk);
         }
     }

@@ -7,6 +7,7 @@ use super::portals::{Event, EventKind, Next, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::fault;
+use crate::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 impl<P: Portals> Conduit<P> {
@@ -28,8 +29,12 @@ impl<P: Portals> Conduit<P> {
                     self.reply_arrived(up, &e)
                 }
                 Next::Arrival(e) => self.safe_event(up, e),
-                Next::Nothing => break,
+                Next::Nothing => {
+                    cold_path();
+                    break;
+                }
                 Next::Other => {
+                    cold_path();
                     let Some(e) = self.safe.take(&self.portals) else { break };
                     self.safe_event(up, e);
                 }

@@ -5,6 +5,7 @@
 //! the client has promised that no two threads are inside the library at once (`GASNET_SEQ`).
 
 use super::primitive::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Backoff, Ordering};
+use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -33,9 +34,11 @@ impl<T> Lock<T> {
     #[inline]
     pub(super) fn try_lock(&self) -> Option<Guard<'_, T>> {
         if self.held.load(Ordering::Relaxed) {
+            cold_path();
             return None;
         }
         if self.par {
+            cold_path();
             // Acquire pairs with the Release in `Guard::drop`.
             if self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
                 return None;
@@ -165,6 +168,7 @@ impl FreeList {
         loop {
             let index = head as u32;
             if index == NONE {
+                cold_path();
                 return None;
             }
             let next = u64::from(self.next[index as usize].load(Ordering::Relaxed));
@@ -172,6 +176,7 @@ impl FreeList {
                 self.head.store(next, Ordering::Relaxed);
                 return Some(index);
             }
+            cold_path();
             let new = (head >> 32).wrapping_add(1) << 32 | next;
             match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire) {
                 Ok(_) => return Some(index),
@@ -189,6 +194,7 @@ impl FreeList {
                 self.head.store(u64::from(index), Ordering::Relaxed);
                 return;
             }
+            cold_path();
             let new = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
             match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
                 Ok(_) => return,

@@ -6,6 +6,7 @@ use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
 use super::{CHUNK, Conduit, Need, Upcall};
+use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -61,6 +62,7 @@ impl<P: Portals> Conduit<P> {
             || self.waiting.load(Ordering::Relaxed) != 0
             || self.keeps_replies()
         {
+            cold_path();
             return self.serve(up);
         }
         let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
@@ -72,7 +74,10 @@ impl<P: Portals> Conduit<P> {
             }
             (false, true) => self.serve_safe(up),
             (true, false) => self.serve_am(up),
-            (false, false) => return self.serve(up),
+            (false, false) => {
+                cold_path();
+                return self.serve(up);
+            }
         };
         if served {
             self.wake_threads();
@@ -100,6 +105,7 @@ impl<P: Portals> Conduit<P> {
     #[inline]
     fn wake_threads(&self) {
         if self.config.par() {
+            cold_path();
             if let Some(extension) = self.portals.extension() {
                 extension.ring_self();
             }

@@ -7,6 +7,7 @@
 use super::threads::Ctx;
 use super::{Error, Result};
 use crate::conduit::{Category, Message, Need, OpId, Outgoing, ReplyToken, Upcall};
+use crate::hint::cold_path;
 use crate::report;
 use crate::trace::{self, Letter, Probe, What};
 use core::cell::Cell;
@@ -233,7 +234,8 @@ impl Ctx {
 
     #[inline(always)]
     fn run(self, token: &Token, m: &Message<'_>) {
-        if trace::on() && self.run_watched(token, m) {
+        // What goes out of line takes a copy of the message: so the message itself is never put together in memory.
+        if trace::on() && self.run_watched(token, &{ *m }) {
             return;
         }
         let f = self.job.handlers.0[m.handler as usize].load(Ordering::Acquire);
@@ -243,12 +245,16 @@ impl Ctx {
         let slot = self.slot();
         let outer = slot.token.replace(token);
         if m.handler < CLIENT_BASE {
+            cold_path();
             // SAFETY: entries below CLIENT_BASE are only stored by `register_internal`, from this very type.
             let f: InternalHandler = unsafe { core::mem::transmute(f) };
-            f(self, token, m);
+            f(self, token, &{ *m });
         } else {
             let t: *const c_void = core::ptr::from_ref(token).cast();
-            if m.category == Category::Short {
+            if m.category == Category::Short && m.args.is_empty() {
+                // Not by the table below.
+                call!(@one f, m.args, (t => *const c_void),);
+            } else if m.category == Category::Short {
                 call!(f, m.args, (t => *const c_void));
             } else {
                 call!(f, m.args, (t => *const c_void, m.payload => *mut u8, m.nbytes => usize));

@@ -14,6 +14,7 @@ use crate::boot::{self, Bootstrap};
 use crate::conduit;
 use crate::conduit::network::{Interface, Network};
 use crate::conduit::portals::{Extension, ProcessId};
+use crate::hint::cold_path;
 use crate::os::process::Liveness;
 use crate::{env, os, report, trace};
 use alloc::boxed::Box;
@@ -220,7 +221,10 @@ impl Job {
     pub fn ctx(&'static self) -> Ctx {
         let thread = match self.threads {
             ThreadMode::Seq => 0,
-            _ => self.thread_index(),
+            _ => {
+                cold_path();
+                self.thread_index()
+            }
         };
         Ctx { job: self, thread }
     }

@@ -5,6 +5,7 @@
 //! may call.
 
 use super::threads::Ctx;
+use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt::Debug;
@@ -54,6 +55,7 @@ impl UpperSlot {
     #[inline]
     pub fn progress(&self, ctx: Ctx) {
         if self.wanted.load(Ordering::Acquire) != 0 {
+            cold_path();
             if let Some(upper) = self.upper.get() {
                 upper.progress(ctx);
             }

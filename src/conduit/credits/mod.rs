@@ -17,6 +17,7 @@ mod tests;
 pub use sizing::CREDIT_BYTES;
 
 use super::Config;
+use crate::hint::cold_path;
 use policy::{Byte, Limits, Policy, Return};
 
 use stats::Stats;
@@ -93,7 +94,10 @@ impl Credits {
     pub(super) fn take(&self, node: u32, n: u32) -> Option<Taken> {
         match &self.0 {
             Some(policy) => policy.take(node, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left }),
-            None => Some(Taken { used: n, epoch: false, left: u16::MAX }),
+            None => {
+                cold_path();
+                Some(Taken { used: n, epoch: false, left: u16::MAX })
+            }
         }
     }
 
@@ -119,7 +123,10 @@ impl Credits {
                 let (byte, low) = policy.reply_byte(node, Byte(byte));
                 (byte.0, low)
             }
-            None => (byte & 0xf, false),
+            None => {
+                cold_path();
+                (byte & 0xf, false)
+            }
         }
     }
 

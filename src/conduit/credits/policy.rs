@@ -11,6 +11,8 @@
 //! (granted in a reply, or given back in a CREDIT_RETURN). What X has lent to all and what it has in its bank make a
 //! constant sum.
 
+use crate::hint::cold_path;
+
 /// The figures of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -127,6 +129,7 @@ impl Peer {
         }
         self.send_inuse = inuse;
         if inuse > self.send_max {
+            cold_path();
             self.send_max = inuse;
         }
         self.flags &= !WAITING;
@@ -175,6 +178,7 @@ impl Peer {
         self.catch_up(epoch);
         let told = self.flags & REACHED_EPOCH != 0;
         if told {
+            cold_path();
             self.flags &= !REACHED_EPOCH;
         }
         told
@@ -322,6 +326,7 @@ impl<S: Store> Policy<S> {
         if self.limits.dynamic {
             self.store.count_request(self.limits.epoch);
             if byte.epoch() {
+                cold_path();
                 self.store.peer(node, Peer::decay_send);
             }
         }

@@ -8,6 +8,7 @@ use super::policy::{Bank, Change, PEER_LIMIT, Peer, Store};
 use super::stats::Stats;
 use crate::conduit::primitive::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
 use crate::conduit::sync::Lock;
+use crate::hint::cold_path;
 use crate::os::clock;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
@@ -115,6 +116,7 @@ impl Store for Table {
     fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
         let record = &self.records[node as usize];
         if self.par {
+            cold_path();
             let _held = Held::take(&record.held);
             // SAFETY: the lock makes this the only reference.
             return f(unsafe { &mut *record.peer.get() });
@@ -165,6 +167,7 @@ impl Store for Table {
         if n < length {
             self.received.store(n, Ordering::Relaxed);
         } else {
+            cold_path();
             self.received.store(0, Ordering::Relaxed);
             self.epoch.store(self.epoch.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
