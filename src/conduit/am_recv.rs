@@ -154,27 +154,33 @@ impl<P: Portals> Conduit<P> {
                 return self.seldom(up, taker, None);
             }
         };
-        let buffer = match Descriptor::unpack(e.user) {
-            Descriptor::ReqHdr => None,
-            Descriptor::ReqRb(buffer) => Some(buffer),
+        match Descriptor::unpack(e.user) {
+            Descriptor::ReqHdr => {
+                let (am, body) = self.request_arrived(&e, None);
+                let kit = self.take_kit(&mut taker);
+                drop(taker);
+                // What has no bytes has no arguments: told once more, to the compiler, which makes code of its own for this.
+                // SAFETY: the message has no bytes.
+                unsafe { self.run_request(up, Am { numargs: 0, ..am }, body, None, kit, None) };
+            }
+            Descriptor::ReqRb(buffer) => {
+                let (am, body) = self.request_arrived(&e, Some(buffer));
+                let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
+                if !start || am.form == Form::Unpacked {
+                    cold_path();
+                    self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
+                    return true;
+                }
+                let kit = self.take_kit(&mut taker);
+                drop(taker);
+                // SAFETY: the message is in the buffer, which it holds until it is released.
+                unsafe { self.run_request(up, am, body, None, kit, Some(buffer)) };
+            }
             _ => {
                 cold_path();
                 return self.seldom(up, taker, Some(e));
             }
-        };
-        let (am, body) = self.request_arrived(&e, buffer);
-        if let Some(buffer) = buffer {
-            let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
-            if !start || am.form == Form::Unpacked {
-                cold_path();
-                self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
-                return true;
-            }
         }
-        let kit = self.take_kit(&mut taker);
-        drop(taker);
-        // SAFETY: the message is in the buffer, which it holds until it is released, or has no bytes.
-        unsafe { self.run_request(up, am, body, None, kit, buffer) };
         true
     }
 
