@@ -11,6 +11,7 @@ use super::match_bits::{Am, Form};
 use super::portals::{Event, Portals};
 use super::wait::Thread;
 use super::{CHUNK, Conduit, MAX_ARGS, Upcall};
+use crate::hint::cold_path;
 use core::sync::atomic::Ordering;
 
 /// A reply that has arrived.
@@ -35,8 +36,19 @@ impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived.
     #[inline(always)]
     pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
+        let am = header(e.match_bits, e.hdr_data);
+        // Told once more, to the compiler, which makes code of its own for what is all header.
+        if am.form == Form::Short && am.numargs == 0 {
+            self.reply_has_come(up, e, Am { form: Form::Short, numargs: 0, ..am });
+        } else {
+            self.reply_has_come(up, e, am);
+        }
+    }
+
+    /// A reply with this header has arrived.
+    #[inline(always)]
+    fn reply_has_come<U: Upcall>(&self, up: U, e: &Event, am: Am) {
         let (bits, data) = (e.match_bits, e.hdr_data);
-        let am = header(bits, data);
         let Some(chunk) = self.reqsb.chunk_at(e.offset) else { malformed(bits, data) };
         if am.source >= self.config.nodes || am.request {
             malformed(bits, data);
@@ -48,6 +60,7 @@ impl<P: Portals> Conduit<P> {
         self.outbox.reply_arrived(am.source, chunk);
         let thread = &self.threads[up.thread()];
         if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
+            cold_path();
             return self.reply_in_part(up, bits, data, chunk, e.mlength);
         }
         self.take_reply(up, thread, &am, chunk, e.mlength, None);
@@ -108,6 +121,7 @@ impl<P: Portals> Conduit<P> {
             up.run_reply(unsafe { self.message(am, body, data, &mut wrong) });
             thread.in_handler.store(false, Ordering::Relaxed);
         } else if am.numargs != 0 {
+            cold_path();
             let body = Body { at: self.reqsb.at(chunk), len: len.min(CHUNK) };
             self.give_back_others(am.source, am.numargs, body);
         }

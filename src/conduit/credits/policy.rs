@@ -383,24 +383,24 @@ impl<S: Store> Policy<S> {
     /// A reply of this peer with this credit byte has been received.
     #[inline]
     pub fn reply_arrived(&self, node: u32, byte: Byte) {
-        self.store.peer(node, |p| {
-            p.send_inuse -= byte.used();
-            // E or XXX.
-            if byte.0 & 0xf0 != 0 {
-                self.more_of_reply(node, p, byte);
-            }
-        });
+        self.store.peer(node, |p| p.send_inuse -= byte.used());
+        // E or XXX.
+        if byte.0 & 0xf0 != 0 {
+            self.more_of_reply(node, byte);
+        }
     }
 
     #[cold]
-    fn more_of_reply(&self, node: u32, p: &mut Peer, byte: Byte) {
-        if byte.epoch() {
-            p.decay_send();
-        }
-        if byte.extra() != 0 {
-            p.send_credits += byte.extra();
-            self.store.changed(node, p, Change::Borrowed(byte.extra()));
-        }
+    fn more_of_reply(&self, node: u32, byte: Byte) {
+        self.store.peer(node, |p| {
+            if byte.epoch() {
+                p.decay_send();
+            }
+            if byte.extra() != 0 {
+                p.send_credits += byte.extra();
+                self.store.changed(node, p, Change::Borrowed(byte.extra()));
+            }
+        });
     }
 
     /// The bank is low: picks the peers that may have credits to spare, and has `revoke` send each of them a
