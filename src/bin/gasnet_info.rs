@@ -3,7 +3,7 @@
 
 use gasnet::conduit::networks::networks;
 use gasnet::env;
-use gasnet::os::{cpu, memory, process};
+use gasnet::os::{cpu, memory, process, signal};
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
@@ -246,6 +246,8 @@ fn show(title: &str, item: &Item) {
 }
 
 fn main() {
+    // Whoever reads no more ends this program, quietly.
+    signal::set_default(libc::SIGPIPE);
     let mut sections = Vec::new();
     let mut json = false;
     let mut parser = Parser::from_env();

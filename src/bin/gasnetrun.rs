@@ -6,6 +6,7 @@
 
 use gasnet::boot::MOST_RANKS;
 use gasnet::boot::gasnetrun::{Bind, Plan, run};
+use gasnet::os::signal;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -55,6 +56,13 @@ struct Options {
     fixed_addresses: bool,
     program: Option<OsString>,
     args: Vec<OsString>,
+}
+
+/// Tells what was asked for, and ends; quietly if nobody reads it.
+fn tell(text: &str) -> ! {
+    signal::set_default(libc::SIGPIPE);
+    print!("{text}");
+    exit(0)
 }
 
 /// Tells what is wrong and what to do, and ends with the code for wrong usage.
@@ -159,14 +167,8 @@ fn parse() -> Result<Options, lexopt::Error> {
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
             Arg::Short('h') if word != "-h" => unknown(&word),
-            Arg::Short('h') | Arg::Long("help") => {
-                print!("{USAGE}");
-                exit(0)
-            }
-            Arg::Long("version") => {
-                println!("gasnetrun {}", env!("CARGO_PKG_VERSION"));
-                exit(0)
-            }
+            Arg::Short('h') | Arg::Long("help") => tell(USAGE),
+            Arg::Long("version") => tell(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n")),
             Arg::Value(program) => {
                 o.program = Some(program);
                 o.args = parser.raw_args()?.collect();

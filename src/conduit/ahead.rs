@@ -58,17 +58,6 @@ impl Ahead {
     }
 }
 
-/// Waits until what was looked at before has been read. The processor would begin the looks of the next polls meanwhile, which ask for a
-/// line again that a peer is just about to write.
-#[inline(always)]
-pub(super) fn look_once() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: x86-64 has it; it touches no memory.
-    unsafe {
-        core::arch::x86_64::_mm_lfence()
-    };
-}
-
 /// Asks for the lines of so many bytes, wherever they are.
 #[inline(always)]
 pub(super) fn fetch_lines(at: *const u8, bytes: usize) {

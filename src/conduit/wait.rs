@@ -1,7 +1,6 @@
 //! Waiting for what sending needs. Two kinds: with SAFE polls, for what our own events bring back; with full polls,
 //! for what replies bring back. And what each thread has of its own.
 
-use super::ahead::look_once;
 use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
@@ -205,4 +204,15 @@ impl<P: Portals> Conduit<P> {
             (local.load(Ordering::Acquire) == 0).then_some(())
         });
     }
+}
+
+/// Waits until what was looked at before has been read. The processor would begin the looks of the next polls meanwhile, which ask for a
+/// line again that a peer is just about to write.
+#[inline(always)]
+fn look_once() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: x86-64 has it; it touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence()
+    };
 }

@@ -6,8 +6,11 @@ use crate::job::{Job, Launcher};
 use crate::layout::{self, Mode, compiler, root, succeed};
 use crate::{Case, Trouble};
 use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -34,6 +37,7 @@ pub fn cases() -> Vec<Case> {
     add("staged_install", staged_install);
     add("manual_pages", manual_pages);
     add("gasnet_info", gasnet_info);
+    add("tools_end_with_their_reader", tools_end_with_their_reader);
     add("check_programs", check_programs);
     all
 }
@@ -334,6 +338,23 @@ fn gasnet_info() -> Result<(), Trouble> {
     expect(&["-c"], &[("GASNET_QUIET", "maybe")], 1, &["REFUSED: give Y, YES, 1, N, NO or 0"])?;
     expect(&["--nosuch"], &[], 2, &[])?;
     expect(&["--json", "-c"], &[("GASNET_X", "\"\\\n")], 0, &["\"value\":\"\\\"\\\\\\u000a\""])
+}
+
+/// A tool whose reader has gone away ends by SIGPIPE, and says nothing about it.
+fn tools_end_with_their_reader() -> Result<(), Trouble> {
+    for (tool, option) in [("gasnet_info", "-v"), ("gasnet_trace", "--help"), ("gasnetrun", "--help")] {
+        let (out, reader) = UnixStream::pair().map_err(|e| e.to_string())?;
+        drop(reader);
+        let mut command = Command::new(prefix()?.join("bin").join(tool));
+        command.arg(option).stdout(OwnedFd::from(out));
+        let ended = command.stderr(Stdio::piped()).output().map_err(|e| e.to_string())?;
+        let told = String::from_utf8_lossy(&ended.stderr);
+        // 13 is SIGPIPE on all systems that there are.
+        if ended.status.signal() != Some(13) || !told.is_empty() {
+            return Err(format!("{tool} {option}: {}: {told}", ended.status));
+        }
+    }
+    Ok(())
 }
 
 /// What --json writes is JSON.

@@ -10,6 +10,7 @@ mod world;
 use gasnet::conduit::credits::sizing::{EVENT_BYTES, Share, Wish, credit_space};
 use gasnet::conduit::credits::stats::Stats;
 use gasnet::conduit::credits::{STATE_BYTES, policy::Limits};
+use gasnet::os::signal;
 use pattern::{PATTERNS, Pattern};
 use world::{Outcome, World};
 
@@ -134,6 +135,8 @@ fn write_stats(prefix: &str, watched: &mut [u32], noted: &[Stats]) {
 }
 
 fn main() {
+    // Whoever reads no more ends this program, quietly.
+    signal::set_default(libc::SIGPIPE);
     let mut run = Run { nodes: 64, requests: 0, chunk: 2048, each: None, bank: None, seed: 1 };
     let (mut name, mut table) = ("neighbours".to_string(), false);
     let (mut stats, mut watched): (Option<String>, Vec<u32>) = (None, Vec::new());

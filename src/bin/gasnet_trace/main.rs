@@ -6,6 +6,7 @@ mod perfetto;
 mod summary;
 mod svg;
 
+use gasnet::os::signal;
 use lexopt::{Arg, Parser};
 use std::process::exit;
 
@@ -59,6 +60,8 @@ fn chosen(args: &mut Parser) -> Result<(), Failure> {
 }
 
 fn main() {
+    // Whoever reads no more ends this program, quietly.
+    signal::set_default(libc::SIGPIPE);
     match chosen(&mut Parser::from_env()) {
         Ok(()) => {}
         Err(Failure::Usage(why)) => {
