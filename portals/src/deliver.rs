@@ -293,6 +293,7 @@ impl Interface {
         out.mask = size - 1;
         out.eq = eq_cell;
         out.eq_key = cell.eq_key.load(relaxed);
+        // No queue's, but that of a ring that has not been set up: [`crate::prepared`] would take it for this one.
         if out.eq_key == 0 {
             return None;
         }

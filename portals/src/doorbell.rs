@@ -10,10 +10,10 @@
 //! A poster that dies after it has changed the word and before it has woken leaves sleepers asleep until
 //! their timeout, or until the death ends the job.
 
-use crate::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::arena::Header;
+use crate::hint::cold_path;
 use crate::nal::os;
 use crate::ni::Interface;
 

@@ -103,12 +103,13 @@ impl Ring {
     /// Whether this is the ring of the queue with `key`, a word of a peer's: 0 is no queue's.
     #[inline(always)]
     pub(crate) fn is(&self, key: u64) -> bool {
-        self.is_still(key) && key != 0
+        key != 0 && self.is_still(key)
     }
 
     /// [`Ring::is`], for a key that is not 0.
     #[inline(always)]
     pub(crate) fn is_still(&self, key: u64) -> bool {
+        debug_assert_ne!(key, 0);
         self.key.load(Ordering::Acquire) == key
     }
 

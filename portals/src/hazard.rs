@@ -138,6 +138,7 @@ impl Interface {
             slot_of_thread()
         };
         let slot = &hazards.slots[number].0;
+        // The bit of the only slot is set: see `use_only_slot`.
         if (self.single || hazards.used.0.load(Ordering::Acquire) >> number & 1 == 1)
             && slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
@@ -146,7 +147,7 @@ impl Interface {
         self.hold_another(word, number)
     }
 
-    /// Where only one thread calls, its slot is in use from the start.
+    /// Only one thread will call: its slot counts as used from now on, and [`Interface::hold`] does not look at the bit.
     pub(crate) fn use_only_slot(&self) {
         // SeqCst: as in `hold_another`.
         self.own.view.header().hazards.used.0.fetch_or(1 << ONLY, Ordering::SeqCst);

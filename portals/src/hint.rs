@@ -1,7 +1,7 @@
 //! What the compiler cannot know: which way is seldom taken.
 
-/// Says that whoever comes here comes seldom. The code for it goes out of the way of the rest, in one piece without jumps, and what it
-/// needs is not kept in registers for it. (`core::hint::cold_path` of newer compilers.)
+/// Says that this way is seldom taken, or is that of a mode (threads, events) which has dearer things to do. The compiler moves its code
+/// aside, so that the other way has no jumps, and keeps nothing in registers for it. (`core::hint::cold_path` of newer compilers.)
 #[cold]
 #[inline(always)]
 pub(crate) fn cold_path() {}

@@ -3,7 +3,6 @@
 //!
 //! The other calls of the specification are in the files of the objects that they are about.
 
-use crate::hint::cold_path;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec;
@@ -17,6 +16,7 @@ use crate::arena::{self, HAZARDS, Header, MAGIC, PROCESSES, View};
 use crate::doorbell;
 use crate::eq::{EqRecord, Ring};
 use crate::hazard;
+use crate::hint::cold_path;
 use crate::lock::Lock;
 use crate::md::{MdRecord, Pieces, Resting};
 use crate::me::MeRecord;

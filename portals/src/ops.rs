@@ -167,6 +167,7 @@ impl Interface {
     /// The slot of the hold is ours alone, and so are the counters that go with it.
     #[inline(always)]
     pub(crate) fn count(&self, hold: &Hold<'_>, kind: OpKind, bytes: Size) {
+        // The number is below HAZARDS: said again, for the compiler.
         let counts = &self.counts[hold.number % HAZARDS];
         let add = |counter: &AtomicU64, n: u64| {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);

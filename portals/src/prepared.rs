@@ -1,9 +1,9 @@
 //! Puts and gets at once by a note alone: a delivery without a walk, all of whose steps that are the same from one message to the
 //! next were done when the note was made (see [`crate::shortcut`]).
 //!
-//! It is the delivery of [`crate::deliver`], in the same order and with the same words: the hazard is published, the list's
-//! version looked at once more, a place claimed, the bytes move, END is posted, the claim given back, the hazard cleared. What
-//! does not go this way (no note, another version, no room) has done nothing, and takes the long one.
+//! It is the delivery of [`crate::deliver`], in the same order and with the same words: the hazard is published, the key of our ring and
+//! the list's version are looked at once more, a place is claimed, the bytes move, END is posted, the claim given back, the hazard
+//! cleared. What does not go this way (no note, another version, no room) has moved and posted nothing, and takes the long one.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering};

@@ -78,6 +78,7 @@ pub(crate) struct Prepared {
     /// Slots less one.
     pub(crate) mask: u64,
     pub(crate) eq: *const EqCell,
+    /// Not 0 where there is a ring: that is the key of a ring that has not been set up.
     pub(crate) eq_key: u64,
     /// What an END event says of descriptor and initiator.
     pub(crate) what: u64,

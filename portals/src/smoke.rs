@@ -3,7 +3,9 @@
 use std::ffi::c_void;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
+use std::sync::atomic::Ordering;
 
+use crate::hazard::{self, NOTHING, Word};
 use crate::md_options::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::*;
@@ -198,6 +200,41 @@ fn at_once() {
     let source = unsafe { a.md_bind(&md(&mut framed, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
     a.put(source, AckReq::NoAck, b.id(), 4, 0, 3, 0, 0).unwrap();
     assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
+}
+
+/// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
+#[test]
+fn a_queue_without_key_gets_no_event() {
+    let nis = fabric(2, AttachPolicy::Denied);
+    let (a, b) = (&nis[0], &nis[1]);
+    let eq = b.eq_alloc(16, None).unwrap();
+    let me = b.me_attach(4, ProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
+    // SAFETY: a descriptor without bytes.
+    unsafe {
+        b.md_attach(me, &md(&mut [], OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq), Unlink::Retain)
+            .unwrap()
+    };
+    for cell in (0..b.limits().max_mds).filter_map(|md| b.own.view.md(md)) {
+        cell.eq_key.store(0, Ordering::Relaxed);
+    }
+    for _ in 0..3 {
+        // SAFETY: no pieces.
+        assert_eq!(unsafe { a.put_at_once([], b.id(), 4, 0, 1, 0, 0) }, Ok(true));
+    }
+    assert_eq!(kinds(b, eq), []);
+}
+
+/// What the only thread of a process uses is seen by whoever wants to take it away.
+#[test]
+fn the_only_threads_hazard_is_seen() {
+    let mut ni = Interface::loopback(None).unwrap();
+    // SAFETY: this thread alone calls it.
+    unsafe { ni.set_single_threaded() };
+    let seen = || hazard::names(&ni.own.view.header().hazards, |word| word.names_target(3, 5));
+    let hold = ni.hold(Word::new(3, 5, NOTHING, NOTHING));
+    assert!(seen());
+    hold.clear(false);
+    assert!(!seen());
 }
 
 /// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with `max_size` 128.

@@ -67,6 +67,7 @@ fn tell(text: &str) -> ! {
 
 /// Tells what is wrong and what to do, and ends with the code for wrong usage.
 fn refuse(cause: &str, remedy: &str) -> ! {
+    signal::set_default(libc::SIGPIPE);
     eprintln!("*** gasnetrun: {cause}\n***   {remedy}");
     exit(2)
 }

@@ -81,6 +81,7 @@ fn asker(function: &str, token: *const c_void) -> Node {
     ctx(function).token(token).map_or(Node::MAX, |t| t.source)
 }
 
+// `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that handles them.
 #[inline(never)]
 fn request_short<const ANY: bool>(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
     let args = if ANY { args } else { &[] };
@@ -242,7 +243,7 @@ unsafe fn reply_long<const ANY: bool>(
     OK
 }
 
-/// Whether a function with these arguments has any. Those without have the code of a message without arguments; the others share one.
+/// Whether a function with these arguments has any.
 const fn any(args: &[&str]) -> bool {
     !args.is_empty()
 }

@@ -262,7 +262,7 @@ impl<P: Portals> Conduit<P> {
     /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
     #[inline(always)]
     pub(super) fn ask_for_payload(&self, am: &Am, body: Body) {
-        // Most have none, and are not sent through the rest.
+        // A Short has none: tested first, so that it goes by no table of jumps.
         if am.form == Form::Short {
             return;
         }
@@ -433,7 +433,7 @@ impl<P: Portals> Conduit<P> {
         // SAFETY: arguments come first in the body, which is aligned; its length has been checked to hold them by the
         // receiver of requests, and a reply's chunk has room for the most.
         let mut args = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs) };
-        // Most have none, and are not sent through a table of jumps.
+        // As above.
         let (payload, nbytes) = match am.form {
             Form::Short => (core::ptr::null_mut(), 0),
             // SAFETY: as the caller vouches.
@@ -458,7 +458,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Where the payload of a message is that is no Short, and how many bytes; `at` is how many of the body come before it.
+    /// Where the payload of a message is, and how many bytes (not asked for a Short); `at` is how many of the body come before it.
     ///
     /// # Safety
     /// As [`Conduit::message`].

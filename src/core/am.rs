@@ -252,7 +252,7 @@ impl Ctx {
         } else {
             let t: *const c_void = core::ptr::from_ref(token).cast();
             if m.category == Category::Short && m.args.is_empty() {
-                // Not by the table below.
+                // Most have none: no jump by the number of arguments.
                 call!(@one f, m.args, (t => *const c_void),);
             } else if m.category == Category::Short {
                 call!(f, m.args, (t => *const c_void));

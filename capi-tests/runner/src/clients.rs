@@ -342,16 +342,22 @@ fn gasnet_info() -> Result<(), Trouble> {
 
 /// A tool whose reader has gone away ends by SIGPIPE, and says nothing about it.
 fn tools_end_with_their_reader() -> Result<(), Trouble> {
-    for (tool, option) in [("gasnet_info", "-v"), ("gasnet_trace", "--help"), ("gasnetrun", "--help")] {
-        let (out, reader) = UnixStream::pair().map_err(|e| e.to_string())?;
+    let without_reader = || {
+        let (end, reader) = UnixStream::pair().map_err(|e| e.to_string())?;
         drop(reader);
-        let mut command = Command::new(prefix()?.join("bin").join(tool));
-        command.arg(option).stdout(OwnedFd::from(out));
-        let ended = command.stderr(Stdio::piped()).output().map_err(|e| e.to_string())?;
-        let told = String::from_utf8_lossy(&ended.stderr);
-        // 13 is SIGPIPE on all systems that there are.
-        if ended.status.signal() != Some(13) || !told.is_empty() {
-            return Err(format!("{tool} {option}: {}: {told}", ended.status));
+        Ok::<_, Trouble>(OwnedFd::from(end))
+    };
+    for (tool, good) in [("gasnet_info", "-v"), ("gasnet_trace", "--help"), ("gasnetrun", "--help")] {
+        for option in [good, "--nosuch"] {
+            let mut command = Command::new(prefix()?.join("bin").join(tool));
+            command.arg(option).stdout(without_reader()?);
+            command.stderr(if option == good { Stdio::piped() } else { without_reader()?.into() });
+            let ended = command.output().map_err(|e| e.to_string())?;
+            let told = String::from_utf8_lossy(&ended.stderr);
+            // 13 is SIGPIPE on all systems that there are.
+            if ended.status.signal() != Some(13) || !told.is_empty() {
+                return Err(format!("{tool} {option}: {}: {told}", ended.status));
+            }
         }
     }
     Ok(())

@@ -384,7 +384,7 @@ impl<S: Store> Policy<S> {
     #[inline]
     pub fn reply_arrived(&self, node: u32, byte: Byte) {
         self.store.peer(node, |p| p.send_inuse -= byte.used());
-        // E or XXX.
+        // E or XXX: seldom, so it takes the record anew. Until then the credits that come with it count as on their way.
         if byte.0 & 0xf0 != 0 {
             self.more_of_reply(node, byte);
         }

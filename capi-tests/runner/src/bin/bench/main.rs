@@ -135,17 +135,17 @@ const STEADY: f64 = 1.25;
 /// One turn: what each system has measured, and whether the CPUs stayed where they were. The first system is the machine, which has
 /// the round trip of a line for each measurement of the turn besides.
 fn take(turn: Turn, systems: &[System], options: &Options) -> Result<(Vec<Figures>, bool), String> {
-    let mut taken = try_once(turn, systems, options)?;
+    let (mut figures, mut steady) = try_once(turn, systems, options)?;
     for _ in 1..ATTEMPTS {
-        if taken.1 {
+        if steady {
             break;
         }
-        taken = try_once(turn, systems, options)?;
+        (figures, steady) = try_once(turn, systems, options)?;
     }
-    Ok(taken)
+    Ok((figures, steady))
 }
 
-/// [`take`], wherever the host moves the CPUs meanwhile.
+/// One try of [`take`], steady or not.
 fn try_once(turn: Turn, systems: &[System], options: &Options) -> Result<(Vec<Figures>, bool), String> {
     let mut lines = Vec::new();
     let mut look = || -> Result<(), String> {
