@@ -46,7 +46,7 @@ fn spin(boot: &dyn Bootstrap, polling: bool) -> ! {
             exit::follow();
         }
         // Two ranks that never yield would make a small machine wait for its time slices.
-        if rounds % (1 << 20) == 0 {
+        if rounds.is_multiple_of(1 << 20) {
             clock::yield_now();
         }
         std::hint::spin_loop();

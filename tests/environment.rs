@@ -7,7 +7,7 @@ use std::path::Path;
 
 fn size(bytes: u64) -> String {
     let units = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB")];
-    match units.iter().find(|(shift, _)| bytes >= 1 << shift && bytes % (1 << shift) == 0) {
+    match units.iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift)) {
         Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
         None => format!("{bytes}B"),
     }

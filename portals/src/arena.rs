@@ -218,7 +218,7 @@ const _: () = {
     assert!(offset_of!(MdCell, state) == LINE);
     assert!(size_of::<EqCell>() == 3 * LINE);
     assert!(size_of::<Slot>() == LINE);
-    assert!(size_of::<Header>() % LINE == 0);
+    assert!(size_of::<Header>().is_multiple_of(LINE));
     assert!(align_of::<Header>() == LINE);
 };
 
@@ -352,7 +352,7 @@ impl View {
     /// A structure inside of the arena. `offset` was checked by the caller.
     #[inline(always)]
     fn at<T>(&self, offset: usize) -> &T {
-        debug_assert!(offset + size_of::<T>() <= self.bytes && offset % align_of::<T>() == 0);
+        debug_assert!(offset + size_of::<T>() <= self.bytes && offset.is_multiple_of(align_of::<T>()));
         // SAFETY: the callers below pass offsets inside the arena (tables: index checked against the limit
         // from which the layout was computed; others: checked against `bytes`), aligned to `T`; all `T`
         // consist of atomics, for which any bit pattern is valid and which may be shared with other
@@ -398,12 +398,12 @@ impl View {
     /// The table of a scattered descriptor, at an offset that may come from a peer.
     pub(crate) fn iov(&self, offset: u64) -> Option<&IovTable> {
         let fits = self.range(offset, size_of::<IovTable>() as u64).is_some();
-        (fits && offset % LINE as u64 == 0).then(|| self.at(offset as usize))
+        (fits && offset.is_multiple_of(LINE as u64)).then(|| self.at(offset as usize))
     }
 
     /// The first of `size` slots of a ring, at an offset that may come from a peer.
     pub(crate) fn ring(&self, offset: u64, size: u64) -> Option<NonNull<Slot>> {
-        if !size.is_power_of_two() || offset % LINE as u64 != 0 {
+        if !size.is_power_of_two() || !offset.is_multiple_of(LINE as u64) {
             return None;
         }
         Some(self.range(offset, size.checked_mul(size_of::<Slot>() as u64)?)?.cast())

@@ -402,7 +402,7 @@ impl Interface {
     pub(crate) fn wait_for(&self, peer: u32, round: &mut u32) -> bool {
         *round = round.wrapping_add(1);
         os::relax(*round);
-        if *round % 1024 != 0 {
+        if !(*round).is_multiple_of(1024) {
             return true;
         }
         self.waiting_for.store(peer + 1, Ordering::Relaxed);

@@ -455,10 +455,10 @@ impl Wire {
             message.ok &= ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
             message.missing = message.missing.saturating_sub(accepted);
         }
-        if message.missing == 0 {
-            if let Some(message) = state.incoming.remove(&key) {
-                self.finish(ni, state, peer, message);
-            }
+        if message.missing == 0
+            && let Some(message) = state.incoming.remove(&key)
+        {
+            self.finish(ni, state, peer, message);
         }
     }
 
@@ -576,7 +576,7 @@ mod tests {
         }
         fn send(&self, _peer: u32, frame: &[u8]) -> bool {
             assert!(frame.len() <= MAX && Frame::decode(frame).is_some());
-            draw(&mut self.lot.lock().expect("lot")) % 4 != 0
+            !draw(&mut self.lot.lock().expect("lot")).is_multiple_of(4)
         }
         fn has_frames(&self) -> bool {
             true
@@ -587,7 +587,7 @@ mod tests {
                 let lot = &mut *self.lot.lock().expect("lot");
                 any(lot).encode(&mut bytes);
                 bytes.resize(Frame::BYTES + (draw(lot) % 160) as usize, 0xee);
-                if draw(lot) % 16 == 0 {
+                if draw(lot).is_multiple_of(16) {
                     bytes.truncate((draw(lot) % 256) as usize);
                 }
                 let sender = (draw(lot) % 4) as u32;

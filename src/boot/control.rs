@@ -346,7 +346,7 @@ impl JobControl {
         let mut rounds = 0u32;
         while (line.sent.load(Ordering::Acquire).wrapping_sub(received) as i32) < 0 {
             rounds += 1;
-            if rounds % 1024 == 0 && (self.poll_exit().is_some() || self.orphaned()) {
+            if rounds.is_multiple_of(1024) && (self.poll_exit().is_some() || self.orphaned()) {
                 return;
             }
             os::clock::yield_now();

@@ -122,10 +122,10 @@ pub unsafe extern "C" fn gasnet_coll_init(
     let coll = Coll::of(c);
     let first = coll.team(0).is_none();
     coll.init(c, &counts, mine, &functions);
-    if let (true, Some(name), Some(all)) = (first, env::text("GASNET_COLL_TUNING_FILE"), coll.team(0)) {
-        if std::path::Path::new(&name).exists() {
-            load(function, &name, all);
-        }
+    if let (true, Some(name), Some(all)) = (first, env::text("GASNET_COLL_TUNING_FILE"), coll.team(0))
+        && std::path::Path::new(&name).exists()
+    {
+        load(function, &name, all);
     }
 }
 

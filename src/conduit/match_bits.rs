@@ -198,7 +198,7 @@ impl Am {
     /// Match bits and immediate data.
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
-        debug_assert!(self.chunk % CHUNK as u32 == 0 && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS);
+        debug_assert!(self.chunk.is_multiple_of(CHUNK as u32) && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS);
         debug_assert!(self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES);
         let (target, request) = match (self.request, self.is_all()) {
             (true, true) => (Target::ReqHdr, REQUEST),

@@ -99,7 +99,8 @@ impl<P: Portals> ReqSb<P> {
     /// The chunk that starts at this offset; `None` if none does.
     #[inline]
     pub(super) fn chunk_at(&self, offset: usize) -> Option<u32> {
-        (offset % CHUNK == 0 && offset / CHUNK < self.records.len()).then_some((offset / CHUNK) as u32)
+        (offset.is_multiple_of(CHUNK) && offset / CHUNK < self.records.len())
+            .then_some((offset / CHUNK) as u32)
     }
 
     /// Notes where a bounced get goes.

@@ -153,7 +153,7 @@ impl Job {
             return Err(Error::NotInit);
         }
         let page = os::memory::page_size();
-        if len % page != 0 {
+        if !len.is_multiple_of(page) {
             report::warn(
                 format_args!(
                     "gasnet_attach(): a segment of {len} bytes is not a multiple of the page size, {page}"

@@ -275,7 +275,7 @@ impl Ctx {
         let plan = waiting.plan();
         if round < plan.spin {
             core::hint::spin_loop();
-            if first || round % 64 == 0 {
+            if first || round.is_multiple_of(64) {
                 self.job.leave_if_ending();
                 self.slot().doing.waits(first, what, peer);
             }

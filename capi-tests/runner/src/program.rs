@@ -33,7 +33,7 @@ impl Nodes {
     pub fn allow(self, n: u32) -> bool {
         match self {
             Nodes::Any => true,
-            Nodes::Even => n == 1 || n % 2 == 0,
+            Nodes::Even => n == 1 || n.is_multiple_of(2),
             Nodes::From(least) => n >= least,
             Nodes::Exactly(wanted) => n == wanted,
         }

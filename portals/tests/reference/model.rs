@@ -191,10 +191,13 @@ impl Model {
             };
             let id = (me.id.nid == portals3::NID_ANY || me.id.nid == sender.nid)
                 && (me.id.pid == portals3::PID_ANY || me.id.pid == sender.pid);
-            if id && (me.bits ^ message.bits) & !me.ignore == 0 && !md.inactive && md.has(wanted) {
-                if let Some((offset, mlength)) = md.fit(message.remote_offset, message.length) {
-                    return Some((index, offset, mlength));
-                }
+            if id
+                && (me.bits ^ message.bits) & !me.ignore == 0
+                && !md.inactive
+                && md.has(wanted)
+                && let Some((offset, mlength)) = md.fit(message.remote_offset, message.length)
+            {
+                return Some((index, offset, mlength));
             }
         }
         None

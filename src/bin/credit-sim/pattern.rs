@@ -90,8 +90,8 @@ impl Pattern {
     /// Whether a process waits for all its replies before step `k`.
     pub(crate) fn rests(self, k: u32) -> bool {
         match self {
-            Pattern::Neighbours => k % (6 * BURST) == 0,
-            Pattern::Tree => k % 3 == 0,
+            Pattern::Neighbours => k.is_multiple_of(6 * BURST),
+            Pattern::Tree => k.is_multiple_of(3),
             _ => false,
         }
     }
@@ -100,15 +100,15 @@ impl Pattern {
 /// The neighbour in this direction, 0 to 5, in a torus as near to a cube as the number of processes lets it be.
 fn neighbour(node: u32, nodes: u32, direction: u32) -> u32 {
     let side = (f64::from(nodes).cbrt().round() as u32).max(1);
-    let x = (1..=side).rev().find(|x| nodes % x == 0).unwrap_or(1);
+    let x = (1..=side).rev().find(|x| nodes.is_multiple_of(*x)).unwrap_or(1);
     let rest = nodes / x;
     let root = (f64::from(rest).sqrt() as u32).max(1);
-    let y = (1..=root).rev().find(|y| rest % y == 0).unwrap_or(1);
+    let y = (1..=root).rev().find(|y| rest.is_multiple_of(*y)).unwrap_or(1);
     let z = rest / y;
     let at = [node % x, node / x % y, node / x / y];
     let size = [x, y, z];
     let axis = (direction / 2) as usize;
     let mut to = at;
-    to[axis] = (at[axis] + if direction % 2 == 0 { 1 } else { size[axis] - 1 }) % size[axis];
+    to[axis] = (at[axis] + if direction.is_multiple_of(2) { 1 } else { size[axis] - 1 }) % size[axis];
     to[0] + x * (to[1] + y * to[2])
 }

@@ -100,7 +100,7 @@ pub(in crate::conduit) fn net(processes: usize, laziness: u64, seed: u64) -> Vec
         laziness,
     };
     let net = Arc::new(Mutex::new(net));
-    let echoes = laziness == 0 || seed % 2 == 0;
+    let echoes = laziness == 0 || seed.is_multiple_of(2);
     (0..processes).map(|me| Fake { net: net.clone(), me, echoes }).collect()
 }
 

@@ -175,7 +175,7 @@ fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>) -> bool {
     let right = m.handler == 128 + m.category as u8
         && m.nbytes == nbytes
         && (4..a.len()).all(|i| a[i] == (seed + i) as i32)
-        && (m.category != Category::Medium || m.payload as usize % 8 == 0)
+        && (m.category != Category::Medium || (m.payload as usize).is_multiple_of(8))
         && differs(seed, m.payload, nbytes).is_none();
     if !right {
         let at = differs(seed, m.payload, nbytes.min(m.nbytes));
@@ -320,7 +320,7 @@ pub(super) fn flood_threads_usual<P: Portals>(world: World<P>) {
 pub(super) fn headers<P: Portals>(world: World<P>) {
     fn reply_often<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: Message<'_>) {
         let Some(token) = token else { return };
-        if up.rank().requests.load(Ordering::Relaxed) % 3 != 0 {
+        if !up.rank().requests.load(Ordering::Relaxed).is_multiple_of(3) {
             // SAFETY: no payload.
             unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
         }

@@ -172,7 +172,7 @@ impl<'a> GetPacker<'a> {
 fn named(ctx: Ctx, m: &Message<'_>, rows: *const u8, n: usize, total: usize, mut f: impl FnMut(Piece)) {
     let segment = &ctx.job.segments()[ctx.job.mynode];
     let mut left = total;
-    if n % ROW != 0 {
+    if !n.is_multiple_of(ROW) {
         malformed(m);
     }
     for i in 0..n / ROW {

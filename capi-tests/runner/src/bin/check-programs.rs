@@ -114,10 +114,10 @@ fn row(table: &Path, name: &str) -> Option<Plan> {
 }
 
 fn plan(source: &Path, text: &str, name: &str) -> Plan {
-    if let Some(table) = std::env::var_os("ARGS").filter(|t| !t.is_empty()) {
-        if let Some(plan) = row(Path::new(&table), name) {
-            return plan;
-        }
+    if let Some(table) = std::env::var_os("ARGS").filter(|t| !t.is_empty())
+        && let Some(plan) = row(Path::new(&table), name)
+    {
+        return plan;
     }
     let told = row(&layout::root().join("capi-tests/programs.tsv"), name);
     if !text.contains("check.h") {
