@@ -28,10 +28,10 @@ set xlabel 'bytes'
 set ylabel 'Round trip (us)'
 set terminal svg size 720,480
 set output 'medium_trip.svg'
-plot 'medium_trip-cross-mapped.dat' using 1:2 with linespoints title 'cross-mapped', 'medium_trip-portals.dat' using 1:2 with linespoints title 'portals', 'medium_trip-smp.dat' using 1:2 with linespoints title 'smp', 'medium_trip-mpi.dat' using 1:2 with linespoints title 'mpi'
+plot 'medium_trip-machine.dat' using 1:2 with lines dashtype 2 title 'machine', 'medium_trip-cross-mapped.dat' using 1:2 with linespoints title 'cross-mapped', 'medium_trip-portals.dat' using 1:2 with linespoints title 'portals', 'medium_trip-smp.dat' using 1:2 with linespoints title 'smp', 'medium_trip-mpi.dat' using 1:2 with linespoints title 'mpi'
 set terminal png size 720,480
 set output 'medium_trip.png'
-plot 'medium_trip-cross-mapped.dat' using 1:2 with linespoints title 'cross-mapped', 'medium_trip-portals.dat' using 1:2 with linespoints title 'portals', 'medium_trip-smp.dat' using 1:2 with linespoints title 'smp', 'medium_trip-mpi.dat' using 1:2 with linespoints title 'mpi'
+plot 'medium_trip-machine.dat' using 1:2 with lines dashtype 2 title 'machine', 'medium_trip-cross-mapped.dat' using 1:2 with linespoints title 'cross-mapped', 'medium_trip-portals.dat' using 1:2 with linespoints title 'portals', 'medium_trip-smp.dat' using 1:2 with linespoints title 'smp', 'medium_trip-mpi.dat' using 1:2 with linespoints title 'mpi'
 
 set title 'anonymous barrier'
 set xlabel 'processes'
