@@ -259,7 +259,7 @@ pub const TABLE: &[Var] = &[
         "2KB",
         "largest payload of a Long that is sent as one message; 0 sends those with a payload as two. Where a put ends within the \
          call (GASNET_PORTAL_AT_ONCE), payloads of 256 B and more, and all between processes that map each other's segments, are put to \
-         their place and not packed",
+         their place and not packed, except those that travel in their event (up to 32 B with the arguments)",
     ),
     var(
         "GASNET_PORTAL_FLOW_CONTROL",

@@ -208,6 +208,14 @@ pub(crate) struct Slot {
     pub(crate) link: AtomicU64,
 }
 
+impl Slot {
+    /// The words in which bytes travel that are in the event itself.
+    #[inline(always)]
+    pub(crate) fn inline(&self) -> Inline {
+        [&self.rlength, &self.mlength, &self.offset, &self.link].map(|word| word.load(Ordering::Relaxed))
+    }
+}
+
 const _: () = {
     assert!(size_of::<Ident>() == LINE);
     assert!(size_of::<Alone<AtomicU64>>() == LINE);

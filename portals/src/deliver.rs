@@ -20,9 +20,9 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::acl;
-use crate::arena::{AcEntry, MdCell, PtEntry};
+use crate::arena::{AcEntry, EqCell, MdCell, PtEntry};
 use crate::doorbell;
-use crate::eq::Posting;
+use crate::eq::{Posting, Ring};
 use crate::fault;
 use crate::hazard::{Hold, NOTHING, Word};
 use crate::md::{self, Accepted, Kind, Local, Memory, Traits, state};
@@ -484,12 +484,20 @@ impl Interface {
     /// the descriptor.
     #[inline(always)]
     pub(crate) fn post(&self, peer: &Peer, eq: u32, key: u64, event: &Posting) -> Option<u64> {
-        let ring = peer.rings.get(eq as usize)?;
-        let eq_cell = peer.view.eq(eq)?;
-        if !ring.is(key) && !ring.follow(&peer.view, eq_cell, key) {
-            return None;
-        }
+        let (ring, eq_cell) = ring_of(peer, eq, key)?;
         ring.post(eq_cell, self.index, event)
+    }
+
+    /// Sets up the ring of the queue that a descriptor logs to, if its list is still as it was when it was found.
+    #[cold]
+    pub(crate) fn set_up_ring(&self, peer: &Peer, found: &Found<'_>) {
+        let hold = self.hold(Word::new(peer.index, found.md, NOTHING, NOTHING));
+        if pt_unchanged(found.pt, found.version)
+            && let Some(eq) = found.traits.eq()
+        {
+            ring_of(peer, eq, found.cell.eq_key.load(Ordering::Relaxed));
+        }
+        hold.clear(false);
     }
 
     #[inline(always)]
@@ -765,6 +773,13 @@ impl Interface {
         hold.clear(true);
         doorbell::ring(self.own.view.header());
     }
+}
+
+/// The ring of a queue of `peer`, set up, if there is such a queue. The caller's hazard names a descriptor that logs to it.
+#[inline(always)]
+fn ring_of(peer: &Peer, eq: u32, key: u64) -> Option<(&Ring, &EqCell)> {
+    let (ring, cell) = (peer.rings.get(eq as usize)?, peer.view.eq(eq)?);
+    (ring.is(key) || ring.follow(&peer.view, cell, key)).then_some((ring, cell))
 }
 
 /// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of

@@ -59,6 +59,10 @@ pub(crate) struct Posting {
     pub(crate) threshold: i32,
 }
 
+/// In the word of a slot that says what happened: in place of lengths, offset, link and threshold, which are those of an empty message
+/// at offset 0, the slot holds the bytes that travel with the event.
+pub(crate) const INLINE: u64 = 1 << 6;
+
 impl Posting {
     /// The word of a slot that says what happened.
     #[inline(always)]
@@ -666,13 +670,13 @@ impl Interface {
         Some(event)
     }
 
-    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays. Without
-    /// [`Interface::progress`].
+    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays. Bytes that travelled in it
+    /// are written to `inline`. Without [`Interface::progress`].
     ///
     /// # Safety
     /// As there.
     #[inline(always)]
-    pub unsafe fn eq_next_arrival(&self, watch: EqWatch) -> Next {
+    pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut Inline) -> Next {
         // SAFETY: records and the arena live as long as the interface.
         let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
         // Acquire: see `ring`.
@@ -682,18 +686,26 @@ impl Interface {
         // Acquire pairs with the Release in `lose`.
         let lost = cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
             || record.report_at.load(relaxed) != u64::MAX;
-        if what & 0x3f != EventKind::PutEnd as u64 || lost {
+        let kind = what & (0x3f | INLINE);
+        if kind & !INLINE != EventKind::PutEnd as u64 || lost {
             cold_path();
             return Next::Other;
         }
         let Some(md) = self.mds.get((what >> 32 & 0xffff) as usize) else { return Next::Other };
+        let (offset, mlength) = if kind & INLINE == 0 {
+            (slot.offset.load(relaxed), slot.mlength.load(relaxed))
+        } else {
+            *inline = slot.inline();
+            (0, 0)
+        };
         let arrival = Arrival {
             user_ptr: md.user_ptr.load(relaxed) as *mut _,
             start: md.start.load(relaxed) as *mut _,
             match_bits: slot.match_bits.load(relaxed),
             hdr_data: slot.hdr_data.load(relaxed),
-            offset: slot.offset.load(relaxed),
-            mlength: slot.mlength.load(relaxed),
+            offset,
+            mlength,
+            inline: kind & INLINE != 0,
         };
         pass(record, cell, record.next.load(relaxed).wrapping_add(1));
         Next::Arrival(arrival)
@@ -801,18 +813,26 @@ fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
 fn take_slot<R>(record: &EqRecord, cell: &EqCell, slot: &Slot, read: impl FnOnce(&Taken) -> R) -> (Taken, R) {
     let relaxed = Ordering::Relaxed;
     let ticket = record.next.load(relaxed);
+    let what = slot.what.load(relaxed);
+    let [rlength, mlength, offset, link] = match what & INLINE {
+        0 => slot.inline(),
+        _ => {
+            cold_path();
+            [0, 0, 0, u64::from(THRESH_INF as u32)]
+        }
+    };
     let taken = Taken {
         ticket,
         // Acquire pairs with the Release in `lose`.
         dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
             || record.report_at.load(relaxed) != u64::MAX,
-        what: slot.what.load(relaxed),
+        what,
         match_bits: slot.match_bits.load(relaxed),
         hdr_data: slot.hdr_data.load(relaxed),
-        rlength: slot.rlength.load(relaxed),
-        mlength: slot.mlength.load(relaxed),
-        offset: slot.offset.load(relaxed),
-        link: slot.link.load(relaxed),
+        rlength,
+        mlength,
+        offset,
+        link,
     };
     // As soon as the event counts as consumed, its descriptor's record may be used again (see
     // `md::rested`).

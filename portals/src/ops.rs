@@ -383,6 +383,55 @@ impl Interface {
         unsafe { self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data) }
     }
 
+    /// A put whose bytes travel in its event, as those of some networks do in the entry of a completion queue: to the target an empty put at
+    /// offset 0, of which [`Interface::eq_next_arrival`] alone tells the bytes. Complete when this returns, without events
+    /// here. With `false` nothing was done: as of [`Interface::put_at_once`], or the descriptor has no queue, or manages its offset itself.
+    #[inline(always)]
+    pub fn put_inline(
+        &self,
+        inline: &Inline,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        hdr_data: HdrData,
+    ) -> bool {
+        self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data) || {
+            let to = Address { target, pt_index, ac_index, match_bits, remote_offset: 0, hdr_data };
+            self.inline_by_walk(&{ *inline }, &to)
+        }
+    }
+
+    #[inline(always)]
+    fn inline_by_note(
+        &self,
+        inline: &Inline,
+        target: ProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        hdr_data: HdrData,
+    ) -> bool {
+        let (kind, some) = (OpKind::Put, Some(inline));
+        // SAFETY: no pieces.
+        unsafe { self.by_note(kind, &[], 0, target, pt_index, ac_index, match_bits, 0, hdr_data, some) }
+    }
+
+    /// [`Interface::put_inline`] where no note served: leaves one, if that can be, and what goes by it.
+    #[cold]
+    #[inline(never)]
+    fn inline_by_walk(&self, inline: &Inline, to: &Address) -> bool {
+        let Ok(index) = self.index_of(to.target) else { return false };
+        let peer = match self.direct(index) {
+            Ok(Some(peer)) if index != self.index => peer,
+            _ => return false,
+        };
+        let &Address { target, pt_index, ac_index, match_bits, hdr_data, .. } = to;
+        let Find::Found(found) = self.find(peer, &self.header(OpKind::Put, to, 0)) else { return false };
+        self.set_up_ring(peer, &found);
+        self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data)
+    }
+
     /// `PtlGetRegion` to plain memory, as [`Interface::put_at_once`].
     ///
     /// # Safety
@@ -422,7 +471,18 @@ impl Interface {
         let length = near.iter().map(|piece| piece.len).sum();
         // SAFETY: promised by the caller.
         let done = unsafe {
-            self.by_note(kind, &near, length, target, pt_index, ac_index, match_bits, remote_offset, hdr_data)
+            self.by_note(
+                kind,
+                &near,
+                length,
+                target,
+                pt_index,
+                ac_index,
+                match_bits,
+                remote_offset,
+                hdr_data,
+                None,
+            )
         };
         if done {
             return Ok(true);

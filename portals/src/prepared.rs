@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::MdCell;
 use crate::deliver::{Matched, OpKind};
-use crate::eq::Slots;
+use crate::eq::{INLINE, Slots};
 use crate::fault;
 use crate::hazard::Word;
 use crate::hint::cold_path;
@@ -63,7 +63,8 @@ impl Interface {
         }
     }
 
-    /// Puts or gets `length` bytes, those of the pieces; false, and nothing done, if no note serves.
+    /// Puts or gets `length` bytes, those of the pieces; false, and nothing done, if no note serves. With `inline`, an empty put at offset 0
+    /// whose event carries that.
     ///
     /// # Safety
     /// The pieces are readable by a put and writable by a get.
@@ -80,6 +81,7 @@ impl Interface {
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
+        inline: Option<&Inline>,
     ) -> bool {
         let mut copy = MaybeUninit::uninit();
         let Some((peer, way)) = self.noted(kind, target, pt_index, ac_index, match_bits, &mut copy) else {
@@ -92,7 +94,7 @@ impl Interface {
             }
         }
         let p = &way.prepared;
-        if p.near.is_null() {
+        if p.near.is_null() || inline.is_some() && (p.ring.is_null() || p.cursor_mask != 0) {
             cold_path();
             return false;
         }
@@ -129,7 +131,10 @@ impl Interface {
             // SAFETY: what `View::ring` gave when the note was made, and a queue of the peer's arena, which stays mapped.
             let (slots, eq) = unsafe { (Slots::new(p.slots, p.mask), &*p.eq) };
             let link = u64::from(THRESH_INF as u32);
-            let words = [p.what, match_bits, hdr_data, length, length, offset, link];
+            let words = match inline {
+                None => [p.what, match_bits, hdr_data, length, length, offset, link],
+                Some(&[a, b, c, d]) => [p.what | INLINE, match_bits, hdr_data, a, b, c, d],
+            };
             posted = ring.post_words(slots, eq, self.index, words);
             // Whoever posts without waiting for anything posts again. Else the line is better left to the peer, who looks at it.
             if self.in_a_row.load(Ordering::Relaxed) {
@@ -139,7 +144,7 @@ impl Interface {
             }
         }
         fault::point("put.ended");
-        self.count(&hold, kind, length);
+        self.count(&hold, kind, inline.map_or(length, |inline| size_of_val(inline) as Size));
         if p.cursor_mask != 0 && md::give_back_counted(cell) {
             cold_path();
             let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };

@@ -202,6 +202,75 @@ fn at_once() {
     assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
 }
 
+/// Bytes in an event: who knows of such gets them, anybody else is told of an empty put. What has no event, or an
+/// offset of the target's own, takes none.
+#[test]
+fn inline() {
+    let nis = fabric(2, AttachPolicy::Denied);
+    let (a, b) = (&nis[0], &nis[1]);
+    let eq = b.eq_alloc(4, None).unwrap();
+    let watch = b.eq_watch(eq).unwrap();
+    let start = b.alloc(64, 64).unwrap().as_ptr();
+    let attach = |bits, md: &Md, unlink| {
+        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+        // SAFETY: memory of the arena.
+        (me, unsafe { b.md_attach(me, md, unlink).unwrap() })
+    };
+    let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
+    let arena = Md { start: start.cast(), length: 64, options, ..md(&mut [], 0, eq) };
+    let (me, target) = attach(1, &arena, Unlink::Retain);
+    attach(2, &md(&mut [], options, eq), Unlink::Retain);
+    attach(3, &Md { options: options & !MANAGE_REMOTE, ..arena }, Unlink::Unlink);
+    attach(4, &Md { eq: EqHandle::NONE, ..arena }, Unlink::Retain);
+    attach(5, &Md { options: options & !EVENT_START_DISABLE, ..arena }, Unlink::Retain);
+    let words = [1, u64::MAX, 3 << 32, u64::MAX - 1];
+    let put = |target, pt, bits| a.put_inline(&words, target, pt, 0, bits, 99);
+
+    let mut came = [0; 4];
+    // The queue of 4 goes around; a put of another kind is told as before.
+    for _ in 0..3 {
+        assert!(put(b.id(), 4, 1) && put(b.id(), 4, 2) && put(b.id(), 4, 1));
+        // SAFETY: no pieces; the watch is of this interface.
+        let (empty, next) =
+            unsafe { (a.put_at_once([], b.id(), 4, 0, 1, 7, 98), b.eq_next_arrival(watch, &mut came)) };
+        let Next::Arrival(arrival) = next else { panic!("{next:?}") };
+        assert_eq!((std::mem::take(&mut came), empty), (words, Ok(true)));
+        assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
+        assert_eq!((arrival.offset, arrival.mlength, arrival.start), (0, 0, start.cast()));
+        // SAFETY: the watch is of this interface.
+        let brief = unsafe { b.eq_next(watch) }.unwrap();
+        assert_eq!((brief.kind, brief.ni_fail, brief.hdr_data), (EventKind::PutEnd, NiFail::Ok, 99));
+        assert_eq!((brief.match_bits, brief.offset, brief.mlength), (2, 0, 0));
+        let event = b.eq_get(eq).unwrap().unwrap().event;
+        assert_eq!((event.kind, event.initiator, event.md_handle), (EventKind::PutEnd, a.id(), target));
+        assert_eq!((event.offset, event.rlength, event.mlength, event.link), (0, 0, 0, 0));
+        assert_eq!(event.md.threshold, THRESH_INF);
+        // SAFETY: as above.
+        let plain = unsafe { b.eq_next(watch) }.unwrap();
+        assert_eq!((plain.offset, plain.hdr_data), (7, 98));
+    }
+    let counters = a.counters();
+    assert_eq!((counters.puts, counters.bytes, b.status(StatusRegister::DropCount)), (12, 9 * 32, 0));
+
+    for refused in [3, 4, 5, 6] {
+        assert!(!put(b.id(), 4, refused) && !put(b.id(), 4, refused), "{refused}");
+    }
+    assert!(!put(a.id(), 4, 1) && !put(b.id(), 5, 1) && !put(ProcessId { nid: b.id().nid, pid: 2 }, 4, 1));
+    assert!(!put(ProcessId { nid: b.id().nid + 1, ..b.id() }, 4, 1));
+    assert_eq!((kinds(b, eq), a.counters().puts), (vec![], 12));
+
+    // A list that is no longer what it was is walked anew.
+    b.me_unlink(me).unwrap();
+    assert!(!put(b.id(), 4, 1));
+    attach(1, &arena, Unlink::Retain);
+    assert!(put(b.id(), 4, 1));
+    // SAFETY: the watch is of this interface.
+    assert!(matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, Next::Arrival(e) if e.inline));
+    assert_eq!(std::mem::take(&mut came), words);
+    // SAFETY: 64 bytes of the arena.
+    assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
+}
+
 /// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
 #[test]
 fn a_queue_without_key_gets_no_event() {

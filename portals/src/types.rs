@@ -332,6 +332,9 @@ pub struct BriefEvent {
     pub mlength: Size,
 }
 
+/// Bytes that travel in the event of their put, by words.
+pub type Inline = [u64; 4];
+
 /// A put has arrived: what [`crate::Interface::eq_next_arrival`] tells of it, by the names of [`BriefEvent`].
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
@@ -342,6 +345,8 @@ pub struct Arrival {
     pub hdr_data: HdrData,
     pub offset: Size,
     pub mlength: Size,
+    /// Whether bytes travelled in the event, by [`crate::Interface::put_inline`].
+    pub inline: bool,
 }
 
 /// What a queue has next.

@@ -1,6 +1,6 @@
 //! Asking for the lines of a message's body before they are read.
 //!
-//! Arguments, and all of a Long in one message, are read as soon as the event is: an idle poll asks for them where the next body is expected, so
+//! Arguments that are more than travels in an event, and all of a Long in one message, are read as soon as the event is: an idle poll asks for them where the next body is expected, so
 //! that they come over while the sender is still posting the event, two trips between cores at once rather than one after the other. A
 //! wrong guess costs nothing but the asking. The payload of a Medium, or of a Long that is at its place, is asked for when its event has come
 //! (`Conduit::ask_for_payload`): earlier, its lines would come, and go back to the sender, while he is still writing them.
@@ -45,6 +45,12 @@ impl Ahead {
             _ => body.len,
         };
         self.bytes.store(soon, Ordering::Relaxed);
+    }
+
+    /// A message has come that had no body in a buffer; the next will be like it.
+    #[inline(always)]
+    pub(super) fn nothing(&self) {
+        self.bytes.store(0, Ordering::Relaxed);
     }
 
     /// Asks for the lines of the next body that will be read at once; false if there will be none.

@@ -8,7 +8,7 @@ use super::ahead::fetch_lines;
 use super::am_send::{ADDRESS, args_bytes};
 use super::credits;
 use super::match_bits::{Am, Form};
-use super::portals::{Event, EventKind, Next, Portals};
+use super::portals::{Event, EventKind, Inline, Next, Portals};
 use super::sync::Guard;
 use super::user::Descriptor;
 use super::{Conduit, MAX_ARGS, Message, Outgoing, ReplyToken, Upcall};
@@ -39,7 +39,7 @@ impl Kit {
     }
 }
 
-/// A message in a buffer of ours.
+/// A message in memory of ours.
 #[derive(Clone, Copy)]
 pub(super) struct Body {
     /// First byte, 8-byte aligned.
@@ -51,6 +51,12 @@ pub(super) struct Body {
 impl Body {
     /// That of a message without bytes.
     const NONE: Body = Body { at: core::ptr::dangling_mut::<u64>().cast(), len: 0 };
+
+    /// Of these words.
+    #[inline(always)]
+    fn of(words: &mut [u64]) -> Body {
+        Body { at: words.as_mut_ptr().cast(), len: size_of_val(words) }
+    }
 }
 
 /// Where a request is until its handler has run.
@@ -146,7 +152,8 @@ impl<P: Portals> Conduit<P> {
             self.run_any(up, taker, request);
             return true;
         }
-        let e = match self.portals.eq_next(self.am.eq) {
+        let mut inline = Inline::default();
+        let e = match self.portals.eq_next(self.am.eq, &mut inline) {
             Next::Arrival(e) => e,
             Next::Nothing => return false,
             Next::Other => {
@@ -155,16 +162,20 @@ impl<P: Portals> Conduit<P> {
             }
         };
         match Descriptor::unpack(e.user) {
+            Descriptor::ReqHdr if e.inline => {
+                self.inline_request(up, taker, e.match_bits, e.hdr_data, &mut inline)
+            }
             Descriptor::ReqHdr => {
-                let (am, body) = self.request_arrived(&e, None);
+                let am = self.request_arrived(e.match_bits, e.hdr_data, Body::NONE);
+                self.request_ahead.nothing();
                 let kit = self.take_kit(&mut taker);
                 drop(taker);
                 // What has no bytes has no arguments: told once more, to the compiler, which makes code of its own for this.
                 // SAFETY: the message has no bytes.
-                unsafe { self.run_request(up, Am { numargs: 0, ..am }, body, None, kit, None) };
+                unsafe { self.run_request(up, Am { numargs: 0, ..am }, Body::NONE, None, kit, None) };
             }
             Descriptor::ReqRb(buffer) => {
-                let (am, body) = self.request_arrived(&e, Some(buffer));
+                let (am, body) = self.request_in_buffer(&e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 if !start || am.form == Form::Unpacked {
                     cold_path();
@@ -184,17 +195,36 @@ impl<P: Portals> Conduit<P> {
         true
     }
 
+    /// A request has arrived with all its body: runs it.
+    #[inline(never)]
+    fn inline_request<U: Upcall>(
+        &self,
+        up: U,
+        mut taker: Guard<'_, Taker>,
+        bits: u64,
+        data: u64,
+        inline: &mut Inline,
+    ) {
+        let body = Body::of(inline);
+        let am = self.request_arrived(bits, data, body);
+        self.request_ahead.nothing();
+        let kit = self.take_kit(&mut taker);
+        drop(taker);
+        // SAFETY: the message is in the array, which is ours.
+        unsafe { self.run_request(up, am, body, None, kit, None) };
+    }
+
     /// An event of AM_EQ that probably tells of no request that may be started; `None`: the next one. False if there is none.
     #[inline(never)]
     fn seldom<U: Upcall>(&self, up: U, mut taker: Guard<'_, Taker>, e: Option<Event>) -> bool {
         let Some(e) = e.or_else(|| self.am.get(&self.portals)) else { return false };
         match (Descriptor::unpack(e.user), e.kind) {
             (Descriptor::ReqHdr, EventKind::PutEnd) => {
-                let (am, _) = self.request_arrived(&e, None);
+                let am = self.request_arrived(e.match_bits, e.hdr_data, Body::NONE);
                 self.run_any(up, taker, Request { am, place: Place::Copy(Box::default()), data: None });
             }
             (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
-                let (am, body) = self.request_arrived(&e, Some(buffer));
+                let (am, body) = self.request_in_buffer(&e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
             }
@@ -221,7 +251,7 @@ impl<P: Portals> Conduit<P> {
         let Request { am, mut place, data } = request;
         let (body, buffer) = match &mut place {
             Place::Buffer(buffer, body) => (*body, Some(*buffer)),
-            Place::Copy(words) => (Body { at: words.as_mut_ptr().cast(), len: size_of_val(&**words) }, None),
+            Place::Copy(words) => (Body::of(words), None),
         };
         // SAFETY: the message is in a copy of its own, or in the buffer that it holds until it is released.
         unsafe { self.run_request(up, am, body, data, kit, buffer) };
@@ -239,24 +269,26 @@ impl<P: Portals> Conduit<P> {
         first
     }
 
-    /// The header of a request has arrived, with a body if it is in a buffer: what it says, and where that is.
+    /// The header of a request has arrived whose body is in a receive buffer: what it says, and where that is.
     #[inline(always)]
-    fn request_arrived(&self, e: &Event, buffer: Option<u32>) -> (Am, Body) {
-        let am = header(e.match_bits, e.hdr_data);
-        let body = match buffer {
-            Some(_) => Body { at: e.start.wrapping_add(e.offset), len: e.mlength },
-            None => Body::NONE,
-        };
+    fn request_in_buffer(&self, e: &Event) -> (Am, Body) {
+        let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
+        let am = self.request_arrived(e.match_bits, e.hdr_data, body);
+        self.request_ahead.here(body.at.wrapping_add(body.len));
+        self.request_ahead.has_come(&am, body);
+        (am, body)
+    }
+
+    /// The header of a request has arrived, with this body: what it says.
+    #[inline(always)]
+    fn request_arrived(&self, bits: u64, data: u64, body: Body) -> Am {
+        let am = header(bits, data);
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
-            malformed(e.match_bits, e.hdr_data);
-        }
-        if buffer.is_some() {
-            self.request_ahead.here(body.at.wrapping_add(body.len));
-            self.request_ahead.has_come(&am, body);
+            malformed(bits, data);
         }
         self.ask_for_payload(&am, body);
         self.credits.request_arrived(am.source, am.credit);
-        (am, body)
+        am
     }
 
     /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
@@ -415,7 +447,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. A packed Long's payload goes to its destination. `wrong`
+    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. The payload of a Long that came with it goes to its destination. `wrong`
     /// is where a planted fault has room.
     ///
     /// # Safety
@@ -473,6 +505,12 @@ impl<P: Portals> Conduit<P> {
         let n = am.length as usize;
         match am.form {
             Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
+            Form::Landing if at + n <= body.len => {
+                let Some(dest) = self.rar().at(am.place as usize, n) else { bad_message(am.source) };
+                // SAFETY: the source lies in the body, and the destination in our segment; no body is there.
+                unsafe { core::ptr::copy_nonoverlapping(body.at.add(at), dest, n) };
+                (dest, n)
+            }
             Form::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
                 // SAFETY: the address follows the payload, 8-byte aligned, inside the body.
                 let dest = unsafe { body.at.add(at + n.next_multiple_of(8)).cast::<u64>().read() } as *mut u8;
@@ -491,7 +529,7 @@ impl<P: Portals> Conduit<P> {
                 None => bad_message(am.source),
             },
             Form::Unpacked | Form::Outbox => data.unwrap_or_else(|| bad_message(am.source)),
-            Form::Short | Form::Medium | Form::Packed => bad_message(am.source),
+            Form::Short | Form::Medium | Form::Packed | Form::Landing => bad_message(am.source),
         }
     }
 }

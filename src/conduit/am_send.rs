@@ -9,17 +9,19 @@
 //! the network sends it within the call. A request's reply says as much of the request, and a reply without arguments is all header.
 //!
 //! Layout of a message: arguments, payload, destination address (a Long whose payload is packed), each padded to 8
-//! bytes. So a payload is as much aligned as its message, and the next request in a receive buffer is aligned.
+//! bytes. So a payload is as much aligned as its message, and the next request in a receive buffer is aligned. Up to 32 bytes of arguments and
+//! payload travel in the message's event, where the network can do that: to ReqHdr or, a reply, to a chunk that the header names.
 
 use super::credits;
 use super::match_bits::{self, Am, Form, LENGTHS, PLACES, REPLY_LID, Target};
-use super::portals::{Portals, ProcessId};
+use super::portals::{Inline, Portals, ProcessId};
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Need, Outgoing, ReplyToken, Upcall};
 use crate::fault;
 use crate::hint::cold_path;
 use core::mem::MaybeUninit;
+use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// Largest Medium: what a chunk holds beside the most arguments.
@@ -82,8 +84,8 @@ impl<P: Portals> Conduit<P> {
         Way { form, len, place: 0 }
     }
 
-    /// How a message travels, its payload being on its way. Where a put is complete when its call returns, the payload of a Long is put to
-    /// its place at once, and its header says where that is: between processes that map each other's segments by a plain copy, as any put
+    /// How a message travels, its payload being on its way. Where a put is complete when its call returns, the header of a Long says where its
+    /// payload belongs. A short one travels in the event; any other is put to its place at once: between processes that map each other's segments by a plain copy, as any put
     /// is. Payloads of 16 MB and more, and places from 64 GB on, no header tells of.
     ///
     /// # Safety
@@ -91,6 +93,13 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> Way {
         if m.category == Category::Long && self.config.at_once {
+            if m.nbytes != 0 && m.nbytes <= self.config.packed_limit && fits_inline(Form::Landing, m) {
+                let place = self.rar().remote(node, m.dest, m.nbytes) as u64;
+                if place < PLACES {
+                    let len = args_bytes(m.args.len()) + m.nbytes;
+                    return Way { form: Form::Landing, len, place };
+                }
+            }
             let near = !m.near.is_null();
             let least = if near { 1 } else { PUT_APART };
             if (least..LENGTHS).contains(&m.nbytes) {
@@ -164,7 +173,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-        if m.category == Category::Medium {
+        if m.category == Category::Medium && !fits_inline(Form::Medium, m) {
             let bytes = args_bytes(m.args.len()) + m.nbytes;
             self.portals.about_to_put(
                 self.peers[node as usize],
@@ -266,7 +275,10 @@ impl<P: Portals> Conduit<P> {
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.peers[node as usize];
             // SAFETY: the payload is readable, as the caller vouches.
-            if !unsafe { self.send_at_once(form, m, to, bits, 0, data) } {
+            if !unsafe {
+                self.send_inline(form, m, to, Am::inline_request(bits), data)
+                    || self.send_at_once(form, m, to, bits, 0, data)
+            } {
                 // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
                 unsafe {
                     self.send_from_chunk(form, &{ *m }, to, chunk, len.next_multiple_of(8), bits, data)
@@ -282,6 +294,31 @@ impl<P: Portals> Conduit<P> {
     #[inline(never)]
     fn wait_chunk<U: Upcall>(&self, up: U) -> u32 {
         self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take())
+    }
+
+    /// Sends the body of a message in its event, if there is one that fits and the network can; false, and nothing done, otherwise.
+    ///
+    /// # Safety
+    /// The payload is readable.
+    #[inline(always)]
+    pub(super) unsafe fn send_inline(
+        &self,
+        form: Form,
+        m: &Outgoing<'_>,
+        to: ProcessId,
+        bits: u64,
+        data: u64,
+    ) -> bool {
+        if !fits_inline(form, m) {
+            return false;
+        }
+        if !self.config.at_once {
+            cold_path();
+            return false;
+        }
+        // SAFETY: it fits; the payload is readable, as the caller vouches.
+        let body = unsafe { inline_body(form, m) };
+        self.portals.put_inline(&body, to, self.config.pt_am, bits, data)
     }
 
     /// Sends the body of a message within the call, from where its parts are, if that is possible; false, and nothing done,
@@ -312,7 +349,7 @@ impl<P: Portals> Conduit<P> {
         let address = if packed && m.nbytes == 0 { ADDRESS } else { 0 };
         let head = (words.as_ptr().cast(), args_bytes(m.args.len()) + address);
         let pt = self.config.pt_am;
-        if !matches!(form, Form::Medium | Form::Packed) || m.nbytes == 0 {
+        if !has_payload(form) || m.nbytes == 0 {
             // SAFETY: an array of ours, so many words of which have been written.
             return unsafe { self.portals.put_at_once([head], to, pt, bits, at, data) };
         }
@@ -461,7 +498,10 @@ impl<P: Portals> Conduit<P> {
         let (bits, data) = header.pack();
         let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
         // SAFETY: the payload is readable, as the caller vouches.
-        if !unsafe { self.send_at_once(form, m, to, bits, at, data) } {
+        if !unsafe {
+            self.send_inline(form, m, to, Am::inline_reply(bits, token.chunk), data)
+                || self.send_at_once(form, m, to, bits, at, data)
+        } {
             // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
             unsafe { self.reply_from_chunk(form, len, &{ *m }, token, chunk, bits, data) };
         }
@@ -534,6 +574,52 @@ fn credits_for(form: Form, len: usize) -> u32 {
     }
 }
 
+/// Whether the payload travels in the body.
+#[inline(always)]
+fn has_payload(form: Form) -> bool {
+    matches!(form, Form::Medium | Form::Packed | Form::Landing)
+}
+
+/// Whether a message has a body that may travel in its event.
+#[inline(always)]
+fn fits_inline(form: Form, m: &Outgoing<'_>) -> bool {
+    let args = args_bytes(m.args.len());
+    match form {
+        Form::Short | Form::Placed | Form::Outbox => args != 0 && args <= size_of::<Inline>(),
+        Form::Medium | Form::Landing => args + m.nbytes <= size_of::<Inline>(),
+        Form::Packed | Form::Unpacked => false,
+    }
+}
+
+/// The arguments, and the payload if that travels with them, behind each other as in any body.
+///
+/// # Safety
+/// [`fits_inline`] says so; the payload is readable.
+#[inline(always)]
+unsafe fn inline_body(form: Form, m: &Outgoing<'_>) -> Inline {
+    let mut body = Inline::default();
+    let mut words = body.iter_mut();
+    for (pair, word) in m.args.chunks(2).zip(&mut words) {
+        let second = if pair.len() == 2 { pair[1] } else { 0 };
+        // SAFETY: as many bytes, of which any are a number.
+        *word = unsafe { core::mem::transmute::<[i32; 2], u64>([pair[0], second]) };
+    }
+    if has_payload(form) {
+        let (whole, rest) = (m.nbytes & !7, m.nbytes & 7);
+        for (i, word) in (0..whole).step_by(size_of::<u64>()).zip(&mut words) {
+            // SAFETY: a word of the payload.
+            *word = unsafe { m.src.add(i).cast::<u64>().read_unaligned() };
+        }
+        if rest != 0
+            && let Some(word) = words.next()
+        {
+            // SAFETY: the bytes of the payload behind its last whole word, of which there are fewer than eight.
+            unsafe { core::ptr::copy_nonoverlapping(m.src.add(whole), ptr::from_mut(word).cast(), rest) };
+        }
+    }
+    body
+}
+
 /// Writes the arguments, and what follows them in this form, at `to`; padding is zero.
 ///
 /// # Safety
@@ -549,7 +635,7 @@ unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
             to.cast::<[i32; 2]>().write_volatile([pair[0], if pair.len() == 2 { pair[1] } else { 0 }]);
             to = to.add(size_of::<[i32; 2]>());
         }
-        if matches!(form, Form::Medium | Form::Packed) && m.nbytes != 0 {
+        if has_payload(form) && m.nbytes != 0 {
             to.add((m.nbytes - 1) & !7).cast::<u64>().write(0);
             core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
             to = to.add(m.nbytes.next_multiple_of(8));

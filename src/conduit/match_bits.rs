@@ -14,8 +14,8 @@
 //! | 63:32 | operation id | place (63:44), sender's chunk (43:32) | - | word 0 |
 //!
 //! Immediate data: of an active message, place (63:48), sender (47:32), bytes of payload or long id (31:8), credit byte
-//! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The place of a Long whose payload is
-//! there already is where in the receiver's segment, that of a Medium whose payload is in the outbox where in the sender's library memory: the
+//! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The chunk of a reply whose body travels in its
+//! event is the requester's. The place of a Long whose payload is there already, or goes there, is where in the receiver's segment, that of a Medium whose payload is in the outbox where in the sender's library memory: the
 //! lower 20 bits in the match bits, 16 more in the data.
 
 use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
@@ -39,7 +39,7 @@ pub(super) enum Target {
     ReqSb = 4,
     /// The system queue.
     Sys = 5,
-    /// Requests that are all header.
+    /// Requests that need no room in a buffer: all header, or with a body in their event.
     ReqHdr = 6,
 }
 
@@ -135,15 +135,29 @@ pub(super) enum Form {
     Placed,
     /// Arguments; the payload is in the sender's [`super::outbox`].
     Outbox,
+    /// Arguments, payload, so short that it travels in the message's event; the receiver writes it to its place.
+    Landing,
 }
 
 impl Form {
+    /// The form whose number is in the low three bits of the flags.
+    #[inline]
+    fn of(flags: u64) -> Option<Form> {
+        const { assert!(Form::Short as u8 == 1 && Form::Landing as u8 == 7) };
+        match flags & 7 {
+            0 => None,
+            // A table of jumps, one for each form, is what a `match` would be compiled to.
+            // SAFETY: 1 to 7 are the numbers of the forms.
+            form => Some(unsafe { core::mem::transmute::<u8, Form>(form as u8) }),
+        }
+    }
+
     #[inline]
     pub(super) fn category(self) -> Category {
         match self {
             Form::Short => Category::Short,
             Form::Medium | Form::Outbox => Category::Medium,
-            Form::Packed | Form::Unpacked | Form::Placed => Category::Long,
+            Form::Packed | Form::Unpacked | Form::Placed | Form::Landing => Category::Long,
         }
     }
 }
@@ -169,7 +183,7 @@ pub(super) struct Am {
     pub(super) length: u32,
     /// EXXXNNNN, see [`super::credits`].
     pub(super) credit: u8,
-    /// Of [`Form::Placed`]: where the payload is in the receiver's segment; of [`Form::Outbox`]: in the sender's library memory; below
+    /// Of [`Form::Placed`] and [`Form::Landing`]: where the payload is, or goes, in the receiver's segment; of [`Form::Outbox`]: in the sender's library memory; below
     /// [`PLACES`]. 0 otherwise.
     pub(super) place: u64,
 }
@@ -221,19 +235,23 @@ impl Am {
         (bits, data)
     }
 
+    /// The match bits of a request whose body travels in its event: it needs no room.
+    #[inline]
+    pub(super) fn inline_request(bits: u64) -> u64 {
+        bits & IGNORE | Target::ReqHdr as u64
+    }
+
+    /// The match bits of a reply whose body travels in its event, to the requester's chunk at this offset.
+    #[inline]
+    pub(super) fn inline_reply(bits: u64, chunk: u32) -> u64 {
+        bits & !(u64::from(CHUNK_NUMBERS) << 32) | u64::from(chunk) << CHUNK_SHIFT
+    }
+
     /// `None` for what no [`Am::pack`] makes.
     #[inline]
     pub(super) fn unpack(bits: u64, data: u64) -> Option<Am> {
         let flags = bits >> 8;
-        let form = match flags & 7 {
-            1 => Form::Short,
-            2 => Form::Medium,
-            3 => Form::Packed,
-            4 => Form::Unpacked,
-            5 => Form::Placed,
-            6 => Form::Outbox,
-            _ => return None,
-        };
+        let form = Form::of(flags)?;
         let numargs = (bits >> 24) as u8;
         if numargs > 16 {
             return None;
@@ -324,8 +342,8 @@ mod tests {
             let bits = am_data(Target::RarSrc, local);
             assert_eq!((super::local(bits), kind(bits), bits & 0xf), (local, Some(Kind::AmData), 2));
         }
-        let forms = [Form::Short, Form::Medium, Form::Packed, Form::Unpacked, Form::Placed, Form::Outbox];
-        for form in forms {
+        use Form::*;
+        for form in [Short, Medium, Packed, Unpacked, Placed, Outbox, Landing] {
             for request in [true, false] {
                 let m = Am {
                     form,
@@ -338,7 +356,7 @@ mod tests {
                     source: 65534,
                     length: 0xff_ffff,
                     credit: 0xff,
-                    place: if matches!(form, Form::Placed | Form::Outbox) { PLACES - 8 } else { 0 },
+                    place: if matches!(form, Placed | Outbox | Landing) { PLACES - 8 } else { 0 },
                 };
                 let (bits, data) = m.pack();
                 assert_eq!((Am::unpack(bits, data), Am::source(data)), (Some(m), m.source));
@@ -365,7 +383,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         assert_eq!(Am::unpack(0, 0), None);
-        assert_eq!(Am::unpack(7 << 8, 0), None);
+        assert_eq!(Am::unpack(8 << 8, 0), None);
         assert_eq!(Am::unpack((Form::Short as u64) << 8 | 17 << 24, 0), None);
         assert_eq!(kind(0), None);
     }

@@ -4,7 +4,7 @@
 //! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
 //! event; one that finds another there goes away, since that one will see whatever there is.
 
-use super::portals::{Error, Event, Fetched, NI_FAIL, Next, Portals};
+use super::portals::{Error, Event, Fetched, Inline, NI_FAIL, Next, Portals};
 use super::sync::Lock;
 use crate::report;
 
@@ -47,11 +47,11 @@ impl<P: Portals, S> Queue<P, S> {
 }
 
 impl<P: Portals> Queue<P, ()> {
-    /// The next event, if that can be told cheaply; nothing if another thread is taking.
+    /// The next event, if that can be told cheaply; nothing if another thread is taking. Bytes that travelled in it are written to `inline`.
     #[inline(always)]
-    pub(super) fn next(&self, portals: &P) -> Next {
+    pub(super) fn next(&self, portals: &P, inline: &mut Inline) -> Next {
         match self.taker.try_lock() {
-            Some(_taker) => portals.eq_next(self.eq),
+            Some(_taker) => portals.eq_next(self.eq, inline),
             None => Next::Nothing,
         }
     }

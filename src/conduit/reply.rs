@@ -8,7 +8,7 @@
 
 use super::am_recv::{Body, header, malformed};
 use super::match_bits::{Am, Form};
-use super::portals::{Event, Portals};
+use super::portals::{Event, Inline, Portals};
 use super::wait::Thread;
 use super::{CHUNK, Conduit, MAX_ARGS, Upcall};
 use crate::hint::cold_path;
@@ -36,34 +36,58 @@ impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived.
     #[inline(always)]
     pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
-        let am = header(e.match_bits, e.hdr_data);
+        let (bits, data) = (e.match_bits, e.hdr_data);
+        let am = header(bits, data);
         // Told once more, to the compiler, which makes code of its own for what is all header.
         if am.form == Form::Short && am.numargs == 0 {
-            self.reply_has_come(up, e, Am { form: Form::Short, numargs: 0, ..am });
+            let am = Am { form: Form::Short, numargs: 0, ..am };
+            self.reply_has_come(up, bits, data, am, e.offset, e.mlength, None);
         } else {
-            self.reply_has_come(up, e, am);
+            self.reply_has_come(up, bits, data, am, e.offset, e.mlength, None);
         }
     }
 
-    /// A reply with this header has arrived.
+    /// The header of a reply has arrived, and its body with it.
+    #[inline(never)]
+    pub(super) fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &Inline) {
+        let am = header(bits, data);
+        self.reply_has_come(up, bits, data, am, am.chunk as usize, size_of::<Inline>(), Some(inline));
+    }
+
+    /// A reply with this header has arrived to the chunk at this offset, where its body is, or what is `inline` of it is written to.
     #[inline(always)]
-    fn reply_has_come<U: Upcall>(&self, up: U, e: &Event, am: Am) {
-        let (bits, data) = (e.match_bits, e.hdr_data);
-        let Some(chunk) = self.reqsb.chunk_at(e.offset) else { malformed(bits, data) };
+    #[allow(clippy::too_many_arguments)]
+    fn reply_has_come<U: Upcall>(
+        &self,
+        up: U,
+        bits: u64,
+        data: u64,
+        am: Am,
+        offset: usize,
+        len: usize,
+        inline: Option<&Inline>,
+    ) {
+        let Some(chunk) = self.reqsb.chunk_at(offset) else { malformed(bits, data) };
         if am.source >= self.config.nodes || am.request {
             malformed(bits, data);
         }
-        let body = Body { at: self.reqsb.at(chunk), len: e.mlength };
-        self.reply_ahead.has_come(&am, body);
+        let body = Body { at: self.reqsb.at(chunk), len };
+        if let Some(inline) = inline {
+            // SAFETY: the chunk, aligned and larger, is ours from now on.
+            unsafe { body.at.cast::<Inline>().write(*inline) };
+            self.reply_ahead.nothing();
+        } else {
+            self.reply_ahead.has_come(&am, body);
+        }
         self.ask_for_payload(&am, body);
         self.credits.reply_arrived(am.source, am.credit);
         self.outbox.reply_arrived(am.source, chunk);
         let thread = &self.threads[up.thread()];
         if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
             cold_path();
-            return self.reply_in_part(up, bits, data, chunk, e.mlength);
+            return self.reply_in_part(up, bits, data, chunk, len);
         }
-        self.take_reply(up, thread, &am, chunk, e.mlength, None);
+        self.take_reply(up, thread, &am, chunk, len, None);
     }
 
     /// The header of a reply Long in two messages has arrived, or one of any reply inside a handler.

@@ -1,5 +1,5 @@
 //! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin behind them; and ReqHdr, a descriptor without
-//! bytes for requests that are all header, which need no room.
+//! bytes for requests that are all header, or whose body travels in their event, which need no room.
 //!
 //! Each buffer is a locally managed descriptor with events on AM_EQ that goes out of use, with an UNLINK event, when
 //! less than a chunk is left of it. Once that event has been taken and the last of its messages dealt with, it is
@@ -11,7 +11,7 @@
 //! them that no handler has been started for; `slack` = F - (T - M). Messages that were delivered but not yet taken
 //! lower F and the credits of their senders alike. Starting a handler gives its credits back (it may reply at any
 //! moment), so M falls; it is only started while `slack` stays at zero or above. A message that must wait is copied
-//! out (by `am_recv`), so that it does not keep its own buffer from being refreshed, which raises F again. A request that is all header uses
+//! out (by `am_recv`), so that it does not keep its own buffer from being refreshed, which raises F again. A request to ReqHdr uses
 //! credits and no room, so it changes none of these. With one
 //! thread and one buffer more than the credits fill nothing ever waits, except behind a peer that was stopped in the
 //! middle of a delivery.

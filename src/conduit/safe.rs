@@ -3,7 +3,7 @@
 
 use super::get;
 use super::match_bits::{self, Am, Kind, Rma};
-use super::portals::{Event, EventKind, Next, Portals};
+use super::portals::{Event, EventKind, Inline, Next, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::fault;
@@ -24,9 +24,14 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn serve_safe<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         loop {
-            match self.safe.next(&self.portals) {
+            let mut inline = Inline::default();
+            match self.safe.next(&self.portals, &mut inline) {
                 Next::Arrival(e) if e.user == const { Descriptor::ReqSb.pack() } => {
-                    self.reply_arrived(up, &e)
+                    if e.inline {
+                        self.inline_reply_arrived(up, e.match_bits, e.hdr_data, &inline);
+                    } else {
+                        self.reply_arrived(up, &e);
+                    }
                 }
                 Next::Arrival(e) => self.safe_event(up, e),
                 Next::Nothing => {

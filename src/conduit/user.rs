@@ -19,7 +19,7 @@ pub(super) enum Descriptor {
     TmpMd(u32),
     /// System messages.
     Sys,
-    /// Requests that are all header.
+    /// Requests that need no room in a buffer.
     ReqHdr,
 }
 

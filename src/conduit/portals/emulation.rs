@@ -5,7 +5,8 @@
 //! so every method is one call.
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, Next, OpenError, Place, Portals, ProcessId,
+    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Next, OpenError, Place, Portals,
+    ProcessId,
 };
 use crate::conduit::Config;
 use crate::os::memory;
@@ -124,6 +125,20 @@ fn peer(id: ProcessId) -> portals3::ProcessId {
     portals3::ProcessId { nid: id.nid, pid: id.pid }
 }
 
+#[inline(always)]
+fn arrival(e: portals3::Arrival) -> Event {
+    Event {
+        kind: EventKind::PutEnd,
+        user: e.user_ptr.addr(),
+        match_bits: e.match_bits,
+        hdr_data: e.hdr_data,
+        start: e.start.cast(),
+        offset: e.offset as usize,
+        mlength: e.mlength as usize,
+        inline: e.inline,
+    }
+}
+
 fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
@@ -194,6 +209,7 @@ impl Portals for Emulation {
             start: e.start.cast(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
+            inline: false,
         };
         Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }
@@ -204,20 +220,12 @@ impl Portals for Emulation {
     }
 
     #[inline(always)]
-    fn eq_next(&self, eq: EqWatch) -> Next {
+    fn eq_next(&self, eq: EqWatch, inline: &mut Inline) -> Next {
         // SAFETY: as above.
-        match unsafe { self.interface.eq_next_arrival(eq) } {
+        match unsafe { self.interface.eq_next_arrival(eq, inline) } {
             portals3::Next::Nothing => Next::Nothing,
             portals3::Next::Other => Next::Other,
-            portals3::Next::Arrival(e) => Next::Arrival(Event {
-                kind: EventKind::PutEnd,
-                user: e.user_ptr.addr(),
-                match_bits: e.match_bits,
-                hdr_data: e.hdr_data,
-                start: e.start.cast(),
-                offset: e.offset as usize,
-                mlength: e.mlength as usize,
-            }),
+            portals3::Next::Arrival(e) => Next::Arrival(arrival(e)),
         }
     }
 
@@ -320,6 +328,18 @@ impl Portals for Emulation {
     #[inline(always)]
     fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64, bytes: usize) {
         self.interface.about_to_put(peer(target), pt_index, match_bits, bytes as u64);
+    }
+
+    #[inline(always)]
+    fn put_inline(
+        &self,
+        inline: &Inline,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        hdr_data: u64,
+    ) -> bool {
+        self.interface.put_inline(inline, peer(target), pt_index, 0, match_bits, hdr_data)
     }
 
     #[inline(always)]

@@ -109,7 +109,14 @@ pub struct Event {
     pub offset: usize,
     /// Bytes accepted.
     pub mlength: usize,
+    /// Whether bytes travelled in the event itself, by [`Portals::put_inline`].
+    pub inline: bool,
 }
+
+/// Bytes that travel in the event of their put, by words.
+pub type Inline = [u64; INLINE_WORDS];
+/// How many words.
+pub const INLINE_WORDS: usize = 4;
 
 /// What an event queue had.
 #[derive(Clone, Copy, Debug)]
@@ -191,10 +198,10 @@ pub trait Portals: Send + Sync + 'static {
     /// What [`Portals::eq_get`] may do before it looks, for the two calls that follow, which do not.
     #[inline(always)]
     fn progress(&self) {}
-    /// [`Portals::eq_get`] for the most frequent event alone.
+    /// [`Portals::eq_get`] for the most frequent event alone. Bytes that travelled in it are written to `inline`.
     #[inline(always)]
-    fn eq_next(&self, eq: Self::Eq) -> Next {
-        let _ = eq;
+    fn eq_next(&self, eq: Self::Eq, inline: &mut Inline) -> Next {
+        let _ = (eq, inline);
         Next::Other
     }
     /// Whether [`Portals::eq_get`] would find nothing in this queue, where that can be told for less than the call costs.
@@ -275,6 +282,22 @@ pub trait Portals: Send + Sync + 'static {
         hdr_data: u64,
     ) -> bool {
         let _ = (from, target, pt_index, match_bits, remote_offset, hdr_data);
+        false
+    }
+
+    /// A put whose bytes travel in its event, of which the target's [`Portals::eq_next`] tells: otherwise an empty put at offset 0. It is complete, without an event here, when this
+    /// returns; with `false` nothing was done. Beyond the standard: on networks of which some do the same with the entries of their
+    /// completion queues.
+    #[inline(always)]
+    fn put_inline(
+        &self,
+        inline: &Inline,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        hdr_data: u64,
+    ) -> bool {
+        let _ = (inline, target, pt_index, match_bits, hdr_data);
         false
     }
 

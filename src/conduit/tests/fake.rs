@@ -369,6 +369,7 @@ impl Portals for Fake {
             start: std::ptr::null_mut(),
             offset: 0,
             mlength: length,
+            inline: false,
         };
         net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
         let sent = Self::event(EventKind::SendEnd, &source, local_offset, length, &base);
@@ -420,6 +421,7 @@ impl Portals for Fake {
             start: std::ptr::null_mut(),
             offset: 0,
             mlength: length,
+            inline: false,
         };
         let to = (target.pid - 100) as usize;
         if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, false, length, remote_offset) {

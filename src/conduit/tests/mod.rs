@@ -8,6 +8,7 @@ pub(super) mod fake;
 mod figures;
 mod halves;
 mod implicit;
+mod inline;
 mod latency;
 mod outbox;
 mod placed;

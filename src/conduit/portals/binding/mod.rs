@@ -333,6 +333,7 @@ impl Portals for Binding {
             start: e.md.start.cast(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
+            inline: false,
         };
         Ok(if lost { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }

@@ -1,0 +1,264 @@
+//! Bodies that travel in events: which ones do, that they come whole, by every way, and what no peer may say of them.
+
+use super::match_bits::{Am, Form, PLACES, Target};
+use super::portals::Inline;
+use super::*;
+
+/// Bytes that an event carries.
+const ROOM: usize = size_of::<Inline>();
+const MOST: usize = ROOM + 9;
+
+fn world(threads: usize) -> World<Emulation> {
+    let config = usual(tiny(2, threads));
+    World::open(emulation(2, &config), &config)
+}
+
+fn up<P: Portals>(world: &World<P>, rank: u32, handler: traffic::Handler<P>) -> Up<'_, P> {
+    Up { world, rank, thread: 0, handler }
+}
+
+/// Byte `i` of every payload.
+fn byte(i: usize) -> u8 {
+    0xf1u8.wrapping_add(i as u8)
+}
+
+/// A message to `node` with so many arguments and bytes; a Long goes to an odd address.
+fn message<'a, P: Portals>(
+    world: &World<P>,
+    node: u32,
+    category: Category,
+    args: &'a [i32],
+    payload: &'a [u8],
+) -> Outgoing<'a> {
+    Outgoing {
+        category,
+        handler: 200,
+        args,
+        src: payload.as_ptr(),
+        nbytes: payload.len(),
+        dest: world.ranks[node as usize].segment.wrapping_add(9),
+        near: core::ptr::null_mut(),
+        source_stays: false,
+    }
+}
+
+const ARGS: [i32; 16] = [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12, -13, 14, -15, 16];
+
+/// Whether a message is what one of the same category would be with so many arguments and bytes.
+fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>, category: Category, numargs: usize, nbytes: usize) {
+    let place = match category {
+        Category::Short => m.nbytes == 0,
+        Category::Medium => (m.payload as usize).is_multiple_of(8),
+        Category::Long => m.payload == up.rank().segment.wrapping_add(9),
+    };
+    // SAFETY: the payload of a handler that runs.
+    let right = (0..m.nbytes).all(|i| unsafe { m.payload.add(i).read() } == byte(i));
+    if (m.category, m.args, m.nbytes) != (category, &ARGS[..numargs], nbytes) || !place || !right {
+        up.error(format_args!("{category:?} of {numargs} and {nbytes}: {m:?}"));
+    }
+    // SAFETY: a handler may write to its payload; of a Long that clears the place for the next.
+    unsafe { m.payload.write_bytes(0, m.nbytes) };
+}
+
+/// Checks a message by its own word, and answers it by the like.
+fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    let (category, numargs, nbytes) = (m.category, m.args.len(), m.nbytes);
+    check(up, &m, category, numargs, nbytes);
+    if let Some(token) = token {
+        let payload: Vec<u8> = (0..nbytes).map(byte).collect();
+        let reply = message(up.world, m.source, category, &ARGS[..numargs], &payload);
+        // SAFETY: a live payload; the destination is in a segment.
+        unsafe { up.conduit().reply(up, token, &reply) };
+    }
+}
+
+/// Sends a message from rank 0 to rank 1, which answers by the like: bytes that each took through Portals.
+fn round<P: Portals>(world: &World<P>, m: &Outgoing<'_>) -> [u64; 2] {
+    let bytes = || [0, 1].map(|rank: usize| world.ranks[rank].conduit.counters().bytes);
+    let handled = || {
+        let of = |rank: usize| &world.ranks[rank];
+        (of(1).requests.load(Ordering::Relaxed), of(0).replies.load(Ordering::Relaxed))
+    };
+    let (before, (requests, replies)) = (bytes(), handled());
+    let asks = up(world, 0, echo);
+    // SAFETY: a live payload; the destination is in a segment.
+    unsafe { asks.conduit().request(asks, 1, m) };
+    for _ in 0..100_000 {
+        let serves = up(world, 1, echo);
+        serves.conduit().poll(serves);
+        asks.conduit().poll(asks);
+        if handled() != (requests, replies) && handled().1 != replies {
+            break;
+        }
+    }
+    assert_eq!(handled(), (requests + 1, replies + 1));
+    let after = bytes();
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+/// All shapes about the room of an event, as requests and replies: they come whole, and those that fit go there.
+fn shapes<P: Portals>(world: &World<P>, expected: impl Fn(Category, usize, usize) -> Option<u64>) {
+    let payload: Vec<u8> = (0..MOST).map(byte).collect();
+    for category in [Category::Short, Category::Medium, Category::Long] {
+        for numargs in 0..=16 {
+            for nbytes in 0..=if category == Category::Short { 0 } else { MOST } {
+                let m = message(world, 1, category, &ARGS[..numargs], &payload[..nbytes]);
+                let took = round(world, &m);
+                if let Some(bytes) = expected(category, numargs, nbytes) {
+                    assert_eq!(took, [bytes; 2], "{category:?} of {numargs} and {nbytes}");
+                }
+                let errors = |rank: usize| world.ranks[rank].errors.load(Ordering::Relaxed);
+                assert_eq!((errors(0), errors(1)), (0, 0), "{category:?} of {numargs} and {nbytes}");
+            }
+        }
+    }
+    world.run(echo, |_| {});
+}
+
+#[test]
+fn what_fits_an_event_goes_there() {
+    for threads in [1, 2] {
+        shapes(&world(threads), |category, numargs, nbytes| {
+            let (args, padded) = (numargs.next_multiple_of(2) * 4, nbytes.next_multiple_of(8));
+            Some(match category {
+                Category::Short if args == 0 => 0,
+                Category::Long if nbytes == 0 => args as u64 + 8,
+                // What does not fit as a whole goes to its place first; its arguments still may fit.
+                Category::Long if args + nbytes > ROOM => {
+                    let body = if args <= ROOM && args != 0 { ROOM } else { args };
+                    (if nbytes < 256 { padded + 8 + args } else { nbytes + body }) as u64
+                }
+                _ if args + nbytes <= ROOM => ROOM as u64,
+                _ => (args + padded) as u64,
+            })
+        });
+    }
+}
+
+#[test]
+fn all_shapes_come_whole_by_every_way() {
+    // Where nothing may be used that is beyond the standard, and over a network that has nothing of the kind.
+    let config = Config { at_once: false, ..usual(tiny(2, 1)) };
+    shapes(&World::open(emulation(2, &config), &config), |_, _, _| None);
+    for seed in [0, 1] {
+        let config = usual(tiny(2, 1));
+        shapes(&World::open(fake::net(2, 3, seed), &config), |_, _, _| None);
+    }
+}
+
+/// To oneself, where no event carries anything, and to a place that no header tells of.
+#[test]
+fn where_no_event_can_carry_it() {
+    let payload: Vec<u8> = (0..8).map(byte).collect();
+    let alone = World::open(emulation(1, &usual(tiny(1, 1))), &usual(tiny(1, 1)));
+    for category in [Category::Short, Category::Medium, Category::Long] {
+        let nbytes = if category == Category::Short { 0 } else { 8 };
+        let m = message(&alone, 0, category, &ARGS[..2], &payload[..nbytes]);
+        let only = up(&alone, 0, echo);
+        // SAFETY: a live payload; the destination is in a segment.
+        unsafe { only.conduit().request(only, 0, &m) };
+        while only.conduit().poll(only) {}
+    }
+    let rank = &alone.ranks[0];
+    assert_eq!((rank.replies.load(Ordering::Relaxed), rank.errors.load(Ordering::Relaxed)), (3, 0));
+
+    for earlier in [PLACES as usize, PLACES as usize + 8] {
+        let config = usual(tiny(2, 1));
+        let world = World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
+            let (at, bytes) = &mut segments[1 - me];
+            (*at, *bytes) = (at.wrapping_sub(earlier), *bytes + earlier);
+        });
+        assert_eq!(round(&world, &message(&world, 1, Category::Long, &ARGS[..2], &payload)), [24; 2]);
+        assert_eq!(world.ranks[0].errors.load(Ordering::Relaxed), 0);
+    }
+}
+
+/// Replies that come while this thread is inside a handler wait for its end; their bodies with them.
+#[test]
+fn a_reply_that_is_put_off_keeps_its_body() {
+    fn poll_inside<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+        if up.rank == 0 && token.is_some() {
+            (0..50).for_each(|_| _ = up.conduit().poll(up));
+            assert_eq!(up.rank().replies.load(Ordering::Relaxed), 0);
+            return;
+        }
+        echo(up, token, m);
+    }
+    let world = world(1);
+    let payload: Vec<u8> = (0..24).map(byte).collect();
+    let [asks, serves] = [0, 1].map(|rank| up(&world, rank, poll_inside));
+    // Replies are on their way to rank 0, and a request, in whose handler it polls.
+    for category in [Category::Medium, Category::Short, Category::Long] {
+        let nbytes = if category == Category::Short { 0 } else { 24 };
+        let m = message(&world, 1, category, &ARGS[..2], &payload[..nbytes]);
+        // SAFETY: a live payload; the destination is in a segment.
+        unsafe { asks.conduit().request(asks, 1, &m) };
+    }
+    while serves.conduit().poll(serves) {}
+    // SAFETY: no payload.
+    unsafe { serves.conduit().request(serves, 0, &Outgoing::short(200, &ARGS[..8])) };
+    asks.conduit().serve_am(asks);
+    assert_eq!(world.ranks[0].replies.load(Ordering::Relaxed), 3);
+    assert!(world.ranks[0].conduit.stats().replies_put_off == 3);
+    assert_eq!(world.ranks[0].errors.load(Ordering::Relaxed), 0);
+}
+
+/// What a peer says in its header is not believed.
+#[test]
+fn a_header_that_cannot_be_is_fatal() {
+    let (whole, senseless, outside) = (None, Some("makes no sense"), Some("aims outside our segment"));
+    for (case, says) in [
+        whole, whole, whole, whole, senseless, outside, outside, outside, outside, senseless, senseless,
+        senseless, senseless,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (code, text) = run_case("conduit::tests::inline::case", case);
+        assert_eq!(code, Some(i32::from(says.is_some())), "case {case}: {text}");
+        assert!(says.is_none_or(|says| text.contains(says)), "case {case}: {text}");
+    }
+}
+
+#[test]
+#[ignore = "ends the process; run by a_header_that_cannot_be_is_fatal"]
+fn case() {
+    let case = this_case();
+    let world = world(1);
+    let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
+    let free = gets.reqsb.take().expect("a chunk") * CHUNK as u32;
+    let beyond = gets.config.sb_chunks * CHUNK as u32;
+    let end = SEGMENT as u64;
+    let (request, reply) = (Target::ReqHdr, Target::ReqSb);
+    let (form, numargs, length, place, target, chunk) = [
+        (Form::Short, 8, 0, 0, request, 0),
+        (Form::Medium, 0, 32, 0, request, 0),
+        (Form::Landing, 6, 8, end - 8, request, 0),
+        (Form::Landing, 6, 8, end - 8, reply, free),
+        // More arguments, and more bytes, than an event has.
+        (Form::Short, 9, 0, 0, request, 0),
+        (Form::Medium, 2, 25, 0, request, 0),
+        (Form::Landing, 6, 9, 0, request, 0),
+        (Form::Landing, 6, 8, end - 7, request, 0),
+        (Form::Landing, 6, 8, end - 7, reply, free),
+        // To a chunk that there is not, of no process of the job; a reply to where requests go, and the reverse.
+        (Form::Short, 2, 0, 0, reply, beyond),
+        (Form::Short, 3, 0, 0, request, 0),
+        (Form::Short, 4, 0, 0, reply, free),
+        (Form::Short, 5, 0, 0, request, 0),
+    ][case];
+    let am = Am {
+        numargs,
+        length,
+        place,
+        chunk,
+        source: if case == 10 { 2 } else { 0 },
+        credit: u8::from(target == request),
+        ..Am::plain(form, (target == request) != (case > 10))
+    };
+    let (bits, data) = am.pack();
+    let bits = bits & match_bits::IGNORE | target as u64;
+    assert!(c.portals.put_inline(&[7; 4], c.peers[1], c.config.pt_am, bits, data));
+    let up = up(&world, 1, traffic::nothing);
+    assert!(gets.poll(up));
+}
