@@ -111,7 +111,7 @@ fn main() {
     let watch = |eq| ni.eq_watch(eq).expect("a queue of this interface");
     let (eq_watch, am_watch) = (watch(eq), watch(am_eq));
     // SAFETY: watches of this interface.
-    let next = |watch| unsafe { ni.eq_next(watch) };
+    let next = |watch| unsafe { ni.eq_next(watch, &mut [0; 4]) };
     let message = |hdr| {
         ni.put_region(source, 0, 8, AckReq::NoAck, peer, AM, 0, 3, 0, hdr).expect("PtlPutRegion");
     };

@@ -491,10 +491,9 @@ impl Interface {
     /// Sets up the ring of the queue that a descriptor logs to, if its list is still as it was when it was found.
     #[cold]
     pub(crate) fn set_up_ring(&self, peer: &Peer, found: &Found<'_>) {
+        let Some(eq) = found.traits.eq() else { return };
         let hold = self.hold(Word::new(peer.index, found.md, NOTHING, NOTHING));
-        if pt_unchanged(found.pt, found.version)
-            && let Some(eq) = found.traits.eq()
-        {
+        if pt_unchanged(found.pt, found.version) {
             ring_of(peer, eq, found.cell.eq_key.load(Ordering::Relaxed));
         }
         hold.clear(false);

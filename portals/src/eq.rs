@@ -598,7 +598,8 @@ impl Interface {
         let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
         // Acquire: see `ring`.
         let slot = if live { record.look(Ordering::Acquire) } else { None };
-        let taken = slot.map(|slot| take_slot(record, self.eq_cell(index), slot, read));
+        let inline = &mut Inline::default();
+        let taken = slot.map(|slot| take_slot(record, self.eq_cell(index), slot, inline, read));
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
             // It may be about to sleep although there is more.
@@ -632,11 +633,12 @@ impl Interface {
     }
 
     /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
-    /// handler. For a queue from which one thread takes at a time: the caller sees to that.
+    /// handler. For a queue from which one thread takes at a time: the caller sees to that. Bytes that travelled in the event are written to
+    /// `inline`.
     ///
     /// # Safety
     /// The watch is of this interface.
-    pub unsafe fn eq_next(&self, watch: EqWatch) -> Option<BriefEvent> {
+    pub unsafe fn eq_next(&self, watch: EqWatch, inline: &mut Inline) -> Option<BriefEvent> {
         self.progress();
         // SAFETY: records and the arena live as long as the interface.
         let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
@@ -649,7 +651,7 @@ impl Interface {
             };
             (word(|record| &record.user_ptr), word(|record| &record.start))
         };
-        let (taken, (user_ptr, start)) = take_slot(record, cell, slot, places);
+        let (taken, (user_ptr, start)) = take_slot(record, cell, slot, inline, places);
         let md = taken.md();
         let event = BriefEvent {
             kind: taken.kind(),
@@ -663,6 +665,7 @@ impl Interface {
             hdr_data: taken.hdr_data,
             offset: taken.offset,
             mlength: taken.mlength,
+            inline: taken.what & INLINE != 0,
         };
         if event.kind == EventKind::Unlink {
             self.reap_handle(md);
@@ -670,8 +673,7 @@ impl Interface {
         Some(event)
     }
 
-    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays. Bytes that travelled in it
-    /// are written to `inline`. Without [`Interface::progress`].
+    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays. Without [`Interface::progress`].
     ///
     /// # Safety
     /// As there.
@@ -808,9 +810,15 @@ fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
     cell.head.0.store(ticket, Ordering::Release);
 }
 
-/// Reads an event that is published, and goes on to the next.
+/// Reads an event that is published, and the bytes that travelled in it, and goes on to the next.
 #[inline(always)]
-fn take_slot<R>(record: &EqRecord, cell: &EqCell, slot: &Slot, read: impl FnOnce(&Taken) -> R) -> (Taken, R) {
+fn take_slot<R>(
+    record: &EqRecord,
+    cell: &EqCell,
+    slot: &Slot,
+    inline: &mut Inline,
+    read: impl FnOnce(&Taken) -> R,
+) -> (Taken, R) {
     let relaxed = Ordering::Relaxed;
     let ticket = record.next.load(relaxed);
     let what = slot.what.load(relaxed);
@@ -818,6 +826,7 @@ fn take_slot<R>(record: &EqRecord, cell: &EqCell, slot: &Slot, read: impl FnOnce
         0 => slot.inline(),
         _ => {
             cold_path();
+            *inline = slot.inline();
             [0, 0, 0, u64::from(THRESH_INF as u32)]
         }
     };

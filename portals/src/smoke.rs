@@ -238,16 +238,17 @@ fn inline() {
         assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
         assert_eq!((arrival.offset, arrival.mlength, arrival.start), (0, 0, start.cast()));
         // SAFETY: the watch is of this interface.
-        let brief = unsafe { b.eq_next(watch) }.unwrap();
+        let brief = unsafe { b.eq_next(watch, &mut came) }.unwrap();
         assert_eq!((brief.kind, brief.ni_fail, brief.hdr_data), (EventKind::PutEnd, NiFail::Ok, 99));
+        assert_eq!((std::mem::take(&mut came), brief.inline), (words, true));
         assert_eq!((brief.match_bits, brief.offset, brief.mlength), (2, 0, 0));
         let event = b.eq_get(eq).unwrap().unwrap().event;
         assert_eq!((event.kind, event.initiator, event.md_handle), (EventKind::PutEnd, a.id(), target));
         assert_eq!((event.offset, event.rlength, event.mlength, event.link), (0, 0, 0, 0));
         assert_eq!(event.md.threshold, THRESH_INF);
         // SAFETY: as above.
-        let plain = unsafe { b.eq_next(watch) }.unwrap();
-        assert_eq!((plain.offset, plain.hdr_data), (7, 98));
+        let plain = unsafe { b.eq_next(watch, &mut came) }.unwrap();
+        assert_eq!((plain.offset, plain.hdr_data, plain.inline, came), (7, 98, false, [0; 4]));
     }
     let counters = a.counters();
     assert_eq!((counters.puts, counters.bytes, b.status(StatusRegister::DropCount)), (12, 9 * 32, 0));
@@ -404,7 +405,7 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
             assert_eq!(changed.len(), 3, "the data, PUT_END and GET_END");
             let watch = b.eq_watch(eq).unwrap();
             // SAFETY: a watch of this interface.
-            let fetched = [(); 2].map(|()| unsafe { b.eq_next(watch) }.unwrap().kind);
+            let fetched = [(); 2].map(|()| unsafe { b.eq_next(watch, &mut [0; 4]) }.unwrap().kind);
             assert_eq!(fetched, [EventKind::PutEnd, EventKind::GetEnd]);
         }
     }

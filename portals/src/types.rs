@@ -330,6 +330,8 @@ pub struct BriefEvent {
     pub offset: Size,
     /// Length accepted, in bytes.
     pub mlength: Size,
+    /// Whether bytes travelled in the event, by [`crate::Interface::put_inline`].
+    pub inline: bool,
 }
 
 /// Bytes that travel in the event of their put, by words.
@@ -345,7 +347,6 @@ pub struct Arrival {
     pub hdr_data: HdrData,
     pub offset: Size,
     pub mlength: Size,
-    /// Whether bytes travelled in the event, by [`crate::Interface::put_inline`].
     pub inline: bool,
 }
 

@@ -158,7 +158,7 @@ impl<P: Portals> Conduit<P> {
             Next::Nothing => return false,
             Next::Other => {
                 cold_path();
-                return self.seldom(up, taker, None);
+                return self.seldom(up, taker, None, &mut inline);
             }
         };
         match Descriptor::unpack(e.user) {
@@ -166,8 +166,7 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, &mut inline)
             }
             Descriptor::ReqHdr => {
-                let am = self.request_arrived(e.match_bits, e.hdr_data, Body::NONE);
-                self.request_ahead.nothing();
+                let am = self.request_without_room(e.match_bits, e.hdr_data, 0);
                 let kit = self.take_kit(&mut taker);
                 drop(taker);
                 // What has no bytes has no arguments: told once more, to the compiler, which makes code of its own for this.
@@ -189,7 +188,7 @@ impl<P: Portals> Conduit<P> {
             }
             _ => {
                 cold_path();
-                return self.seldom(up, taker, Some(e));
+                return self.seldom(up, taker, Some(e), &mut inline);
             }
         }
         true
@@ -206,8 +205,7 @@ impl<P: Portals> Conduit<P> {
         inline: &mut Inline,
     ) {
         let body = Body::of(inline);
-        let am = self.request_arrived(bits, data, body);
-        self.request_ahead.nothing();
+        let am = self.request_without_room(bits, data, body.len);
         let kit = self.take_kit(&mut taker);
         drop(taker);
         // SAFETY: the message is in the array, which is ours.
@@ -216,11 +214,20 @@ impl<P: Portals> Conduit<P> {
 
     /// An event of AM_EQ that probably tells of no request that may be started; `None`: the next one. False if there is none.
     #[inline(never)]
-    fn seldom<U: Upcall>(&self, up: U, mut taker: Guard<'_, Taker>, e: Option<Event>) -> bool {
-        let Some(e) = e.or_else(|| self.am.get(&self.portals)) else { return false };
+    fn seldom<U: Upcall>(
+        &self,
+        up: U,
+        mut taker: Guard<'_, Taker>,
+        e: Option<Event>,
+        inline: &mut Inline,
+    ) -> bool {
+        let Some(e) = e.or_else(|| self.am.get(&self.portals, inline)) else { return false };
         match (Descriptor::unpack(e.user), e.kind) {
+            (Descriptor::ReqHdr, EventKind::PutEnd) if e.inline => {
+                self.inline_request(up, taker, e.match_bits, e.hdr_data, inline);
+            }
             (Descriptor::ReqHdr, EventKind::PutEnd) => {
-                let am = self.request_arrived(e.match_bits, e.hdr_data, Body::NONE);
+                let am = self.request_without_room(e.match_bits, e.hdr_data, 0);
                 self.run_any(up, taker, Request { am, place: Place::Copy(Box::default()), data: None });
             }
             (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
@@ -273,20 +280,29 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     fn request_in_buffer(&self, e: &Event) -> (Am, Body) {
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
-        let am = self.request_arrived(e.match_bits, e.hdr_data, body);
+        let am = self.request_arrived(e.match_bits, e.hdr_data, body.len);
         self.request_ahead.here(body.at.wrapping_add(body.len));
         self.request_ahead.has_come(&am, body);
+        self.ask_for_payload(&am, body);
         (am, body)
     }
 
-    /// The header of a request has arrived, with this body: what it says.
+    /// The header of a request has arrived that is in no receive buffer: what it says.
     #[inline(always)]
-    fn request_arrived(&self, bits: u64, data: u64, body: Body) -> Am {
+    fn request_without_room(&self, bits: u64, data: u64, len: usize) -> Am {
+        let am = self.request_arrived(bits, data, len);
+        self.request_ahead.nothing();
+        self.ask_for_payload(&am, Body::NONE);
+        am
+    }
+
+    /// The header of a request has arrived, with a body of so many bytes: what it says.
+    #[inline(always)]
+    fn request_arrived(&self, bits: u64, data: u64, len: usize) -> Am {
         let am = header(bits, data);
-        if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > body.len {
+        if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > len {
             malformed(bits, data);
         }
-        self.ask_for_payload(&am, body);
         self.credits.request_arrived(am.source, am.credit);
         am
     }
@@ -507,7 +523,8 @@ impl<P: Portals> Conduit<P> {
             Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
             Form::Landing if at + n <= body.len => {
                 let Some(dest) = self.rar().at(am.place as usize, n) else { bad_message(am.source) };
-                // SAFETY: the source lies in the body, and the destination in our segment; no body is there.
+                // SAFETY: the source lies in the body, and the destination in our segment, where no body lies: those are on a stack, in the
+                // heap or in the library's memory.
                 unsafe { core::ptr::copy_nonoverlapping(body.at.add(at), dest, n) };
                 (dest, n)
             }

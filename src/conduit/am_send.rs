@@ -93,21 +93,22 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> Way {
         if m.category == Category::Long && self.config.at_once {
-            if m.nbytes != 0 && m.nbytes <= self.config.packed_limit && fits_inline(Form::Landing, m) {
-                let place = self.rar().remote(node, m.dest, m.nbytes) as u64;
-                if place < PLACES {
-                    let len = args_bytes(m.args.len()) + m.nbytes;
-                    return Way { form: Form::Landing, len, place };
-                }
-            }
             let near = !m.near.is_null();
-            let least = if near { 1 } else { PUT_APART };
+            let lands = m.nbytes != 0
+                && m.nbytes <= self.config.packed_limit
+                && node != self.me
+                && Self::fits_inline(Form::Landing, m);
+            let least = if near || lands { 1 } else { PUT_APART };
             if (least..LENGTHS).contains(&m.nbytes) {
-                let place = self.rar().remote(node, m.dest, m.nbytes) as u64;
+                let (args, place) =
+                    (args_bytes(m.args.len()), self.rar().remote(node, m.dest, m.nbytes) as u64);
+                if place < PLACES && lands {
+                    return Way { form: Form::Landing, len: args + m.nbytes, place };
+                }
                 // SAFETY: as the caller vouches, the source is readable, and the destination lies in a segment. The message that tells
                 // of the bytes is published after them.
                 if place < PLACES && unsafe { self.put_to_place(near, node, m) } {
-                    return Way { form: Form::Placed, len: args_bytes(m.args.len()), place };
+                    return Way { form: Form::Placed, len: args, place };
                 }
             }
         }
@@ -173,7 +174,7 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-        if m.category == Category::Medium && !fits_inline(Form::Medium, m) {
+        if m.category == Category::Medium && !Self::fits_inline(Form::Medium, m) {
             let bytes = args_bytes(m.args.len()) + m.nbytes;
             self.portals.about_to_put(
                 self.peers[node as usize],
@@ -296,6 +297,18 @@ impl<P: Portals> Conduit<P> {
         self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take())
     }
 
+    /// Whether a message has a body that may travel in its event.
+    #[inline(always)]
+    fn fits_inline(form: Form, m: &Outgoing<'_>) -> bool {
+        let (args, room) = (args_bytes(m.args.len()), size_of::<Inline>());
+        P::INLINES
+            && match form {
+                Form::Short | Form::Placed | Form::Outbox => args != 0 && args <= room,
+                Form::Medium | Form::Landing => args + m.nbytes <= room,
+                Form::Packed | Form::Unpacked => false,
+            }
+    }
+
     /// Sends the body of a message in its event, if there is one that fits and the network can; false, and nothing done, otherwise.
     ///
     /// # Safety
@@ -309,7 +322,7 @@ impl<P: Portals> Conduit<P> {
         bits: u64,
         data: u64,
     ) -> bool {
-        if !fits_inline(form, m) {
+        if !Self::fits_inline(form, m) {
             return false;
         }
         if !self.config.at_once {
@@ -580,21 +593,10 @@ fn has_payload(form: Form) -> bool {
     matches!(form, Form::Medium | Form::Packed | Form::Landing)
 }
 
-/// Whether a message has a body that may travel in its event.
-#[inline(always)]
-fn fits_inline(form: Form, m: &Outgoing<'_>) -> bool {
-    let args = args_bytes(m.args.len());
-    match form {
-        Form::Short | Form::Placed | Form::Outbox => args != 0 && args <= size_of::<Inline>(),
-        Form::Medium | Form::Landing => args + m.nbytes <= size_of::<Inline>(),
-        Form::Packed | Form::Unpacked => false,
-    }
-}
-
 /// The arguments, and the payload if that travels with them, behind each other as in any body.
 ///
 /// # Safety
-/// [`fits_inline`] says so; the payload is readable.
+/// [`Conduit::fits_inline`] says so; the payload is readable.
 #[inline(always)]
 unsafe fn inline_body(form: Form, m: &Outgoing<'_>) -> Inline {
     let mut body = Inline::default();

@@ -11,11 +11,11 @@
 //! | 15:8 | thread | flags | thread | id |
 //! | 16 | tell the thread when sent | handler (23:16) | tell the thread when sent | sender (31:16) |
 //! | 31:20 | chunk | arguments (31:24) | - | |
-//! | 63:32 | operation id | place (63:44), sender's chunk (43:32) | - | word 0 |
+//! | 63:32 | operation id | place (63:44), chunk (43:32) | - | word 0 |
 //!
 //! Immediate data: of an active message, place (63:48), sender (47:32), bytes of payload or long id (31:8), credit byte
-//! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The chunk of a reply whose body travels in its
-//! event is the requester's. The place of a Long whose payload is there already, or goes there, is where in the receiver's segment, that of a Medium whose payload is in the outbox where in the sender's library memory: the
+//! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The chunk is the sender's, but of a reply whose
+//! body travels in its event the requester's. The place of a Long whose payload is there already, or goes there, is where in the receiver's segment, that of a Medium whose payload is in the outbox where in the sender's library memory: the
 //! lower 20 bits in the match bits, 16 more in the data.
 
 use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
@@ -135,7 +135,7 @@ pub(super) enum Form {
     Placed,
     /// Arguments; the payload is in the sender's [`super::outbox`].
     Outbox,
-    /// Arguments, payload, so short that it travels in the message's event; the receiver writes it to its place.
+    /// Arguments, payload, so short that both may travel in the message's event; the receiver writes it to its place.
     Landing,
 }
 
@@ -175,7 +175,8 @@ pub(super) struct Am {
     pub(super) handler: u8,
     /// Arguments, at most 16.
     pub(super) numargs: u8,
-    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply), a multiple of [`CHUNK`].
+    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply), a multiple of [`CHUNK`]; of a reply whose body travels in
+    /// its event, of the receiver's.
     pub(super) chunk: u32,
     /// Rank of the sender.
     pub(super) source: u32,
@@ -271,7 +272,7 @@ impl Am {
         })
     }
 
-    /// Offset of the sender's chunk; his own events need no more.
+    /// [`Am::chunk`]; the sender's own events need no more.
     #[inline]
     pub(super) fn chunk(bits: u64) -> u32 {
         (bits >> CHUNK_SHIFT) as u32 & (CHUNK_NUMBERS * CHUNK as u32)

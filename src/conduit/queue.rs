@@ -32,12 +32,12 @@ impl<P: Portals, S> Queue<P, S> {
         portals.eq_is_quiet(self.eq)
     }
 
-    /// The next event; the caller holds [`Queue::taker`].
+    /// The next event, and in `inline` the bytes that travelled in it, here and below; the caller holds [`Queue::taker`].
     ///
     /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event
     /// is a lost message: fatal.
-    pub(super) fn get(&self, portals: &P) -> Option<Event> {
-        match portals.eq_get(self.eq) {
+    pub(super) fn get(&self, portals: &P, inline: &mut Inline) -> Option<Event> {
+        match portals.eq_get(self.eq, inline) {
             Ok(Fetched::Empty) => None,
             Ok(Fetched::Event(e)) => Some(e),
             Ok(Fetched::AfterLoss(_)) => overflow(self.name),
@@ -47,7 +47,7 @@ impl<P: Portals, S> Queue<P, S> {
 }
 
 impl<P: Portals> Queue<P, ()> {
-    /// The next event, if that can be told cheaply; nothing if another thread is taking. Bytes that travelled in it are written to `inline`.
+    /// The next event, if that can be told cheaply; nothing if another thread is taking.
     #[inline(always)]
     pub(super) fn next(&self, portals: &P, inline: &mut Inline) -> Next {
         match self.taker.try_lock() {
@@ -57,9 +57,9 @@ impl<P: Portals> Queue<P, ()> {
     }
 
     /// The next event, unless there is none or another thread is taking.
-    pub(super) fn take(&self, portals: &P) -> Option<Event> {
+    pub(super) fn take(&self, portals: &P, inline: &mut Inline) -> Option<Event> {
         let _taker = self.taker.try_lock()?;
-        self.get(portals)
+        self.get(portals, inline)
     }
 }
 

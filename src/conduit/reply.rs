@@ -33,10 +33,13 @@ unsafe impl Send for Reply {}
 pub(super) const NONE: u32 = u32::MAX;
 
 impl<P: Portals> Conduit<P> {
-    /// The header of a reply has arrived.
+    /// The header of a reply has arrived, perhaps with its body.
     #[inline(always)]
-    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event) {
+    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event, inline: &Inline) {
         let (bits, data) = (e.match_bits, e.hdr_data);
+        if e.inline {
+            return self.inline_reply_arrived(up, bits, data, inline);
+        }
         let am = header(bits, data);
         // Told once more, to the compiler, which makes code of its own for what is all header.
         if am.form == Form::Short && am.numargs == 0 {
@@ -49,7 +52,7 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a reply has arrived, and its body with it.
     #[inline(never)]
-    pub(super) fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &Inline) {
+    fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &Inline) {
         let am = header(bits, data);
         self.reply_has_come(up, bits, data, am, am.chunk as usize, size_of::<Inline>(), Some(inline));
     }

@@ -27,21 +27,17 @@ impl<P: Portals> Conduit<P> {
             let mut inline = Inline::default();
             match self.safe.next(&self.portals, &mut inline) {
                 Next::Arrival(e) if e.user == const { Descriptor::ReqSb.pack() } => {
-                    if e.inline {
-                        self.inline_reply_arrived(up, e.match_bits, e.hdr_data, &inline);
-                    } else {
-                        self.reply_arrived(up, &e);
-                    }
+                    self.reply_arrived(up, &e, &inline)
                 }
-                Next::Arrival(e) => self.safe_event(up, e),
+                Next::Arrival(e) => self.safe_event(up, e, &inline),
                 Next::Nothing => {
                     cold_path();
                     break;
                 }
                 Next::Other => {
                     cold_path();
-                    let Some(e) = self.safe.take(&self.portals) else { break };
-                    self.safe_event(up, e);
+                    let Some(e) = self.safe.take(&self.portals, &mut inline) else { break };
+                    self.safe_event(up, e, &inline);
                 }
             }
             served += 1;
@@ -53,7 +49,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     #[inline(never)]
-    fn safe_event<U: Upcall>(&self, up: U, e: Event) {
+    fn safe_event<U: Upcall>(&self, up: U, e: Event, inline: &Inline) {
         let descriptor = Descriptor::unpack(e.user);
         let bits = match e.kind {
             EventKind::ReplyEnd if !self.portals.echoes_match_bits() => self.tmpmd.noted(descriptor),
@@ -61,7 +57,9 @@ impl<P: Portals> Conduit<P> {
         };
         let Some(kind) = match_bits::kind(bits) else { return };
         match (e.kind, kind) {
-            (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => self.reply_arrived(up, &e),
+            (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => {
+                self.reply_arrived(up, &e, inline)
+            }
             (EventKind::PutEnd, Kind::AmData) => self.reply_data_arrived(up, e),
             (EventKind::SendEnd, Kind::Am) => {
                 self.rplsb.give(Am::chunk(bits) / super::CHUNK as u32);

@@ -12,7 +12,7 @@
 
 use super::credits::policy::Return;
 use super::match_bits::{self, IGNORE, Target};
-use super::portals::{Error, EventKind, MdFlags, MdSpec, Place, Portals, ProcessId};
+use super::portals::{Error, EventKind, Inline, MdFlags, MdSpec, Place, Portals, ProcessId};
 use super::queue::{Queue, broken};
 use super::user::Descriptor;
 use super::{Conduit, SystemMessage, Upcall};
@@ -76,7 +76,7 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     pub(super) fn serve_sys<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
-        while let Some(e) = self.sys.queue.take(&self.portals) {
+        while let Some(e) = self.sys.queue.take(&self.portals, &mut Inline::default()) {
             served += 1;
             if e.kind == EventKind::PutEnd {
                 let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);

@@ -185,9 +185,9 @@ impl Portals for Emulation {
         self.interface.eq_free(eq.eq()).map_err(|e| error("PtlEQFree", e))
     }
 
-    fn eq_get(&self, eq: EqWatch) -> Result<Fetched, Error> {
+    fn eq_get(&self, eq: EqWatch, inline: &mut Inline) -> Result<Fetched, Error> {
         // SAFETY: handles are used with the interface that gave them.
-        let Some(e) = (unsafe { self.interface.eq_next(eq) }) else {
+        let Some(e) = (unsafe { self.interface.eq_next(eq, inline) }) else {
             return Ok(Fetched::Empty);
         };
         if e.ni_fail != NiFail::Ok {
@@ -209,7 +209,7 @@ impl Portals for Emulation {
             start: e.start.cast(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
-            inline: false,
+            inline: e.inline,
         };
         Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
     }
@@ -329,6 +329,8 @@ impl Portals for Emulation {
     fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64, bytes: usize) {
         self.interface.about_to_put(peer(target), pt_index, match_bits, bytes as u64);
     }
+
+    const INLINES: bool = true;
 
     #[inline(always)]
     fn put_inline(

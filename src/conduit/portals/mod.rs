@@ -114,9 +114,7 @@ pub struct Event {
 }
 
 /// Bytes that travel in the event of their put, by words.
-pub type Inline = [u64; INLINE_WORDS];
-/// How many words.
-pub const INLINE_WORDS: usize = 4;
+pub type Inline = [u64; 4];
 
 /// What an event queue had.
 #[derive(Clone, Copy, Debug)]
@@ -193,12 +191,12 @@ pub trait Portals: Send + Sync + 'static {
     fn eq_alloc(&self, count: usize) -> Result<Self::Eq, Error>;
     /// `PtlEQFree`
     fn eq_free(&self, eq: Self::Eq) -> Result<(), Error>;
-    /// `PtlEQGet`. Of one queue, no two threads take at a time.
-    fn eq_get(&self, eq: Self::Eq) -> Result<Fetched, Error>;
+    /// `PtlEQGet`. Of one queue, no two threads take at a time. Bytes that travelled in the event are written to `inline`, here and below.
+    fn eq_get(&self, eq: Self::Eq, inline: &mut Inline) -> Result<Fetched, Error>;
     /// What [`Portals::eq_get`] may do before it looks, for the two calls that follow, which do not.
     #[inline(always)]
     fn progress(&self) {}
-    /// [`Portals::eq_get`] for the most frequent event alone. Bytes that travelled in it are written to `inline`.
+    /// [`Portals::eq_get`] for the most frequent event alone.
     #[inline(always)]
     fn eq_next(&self, eq: Self::Eq, inline: &mut Inline) -> Next {
         let _ = (eq, inline);
@@ -285,9 +283,12 @@ pub trait Portals: Send + Sync + 'static {
         false
     }
 
-    /// A put whose bytes travel in its event, of which the target's [`Portals::eq_next`] tells: otherwise an empty put at offset 0. It is complete, without an event here, when this
-    /// returns; with `false` nothing was done. Beyond the standard: on networks of which some do the same with the entries of their
-    /// completion queues.
+    /// Whether [`Portals::put_inline`] may give anything but `false`.
+    const INLINES: bool = false;
+
+    /// A put whose bytes travel in its event, and otherwise an empty put at offset 0. It is complete, without an event here, when this
+    /// returns; with `false` nothing was done. Beyond the standard: some networks do the same with the entries of their completion
+    /// queues.
     #[inline(always)]
     fn put_inline(
         &self,
@@ -393,7 +394,7 @@ pub struct Counters {
     pub puts: u64,
     /// Gets that were initiated here.
     pub gets: u64,
-    /// Bytes of both.
+    /// Bytes of both; of a put whose bytes travelled in its event as many as an event has room for.
     pub bytes: u64,
     /// Messages that had to be framed for the target's own progress, as far as the library tells.
     pub framed: u64,

@@ -5,7 +5,7 @@
 //! ([`Findings`]); what the conduit cannot work with, and what tells that the loaded library is not the one of the header
 //! that it was compiled with, is refused with a line that says what is wrong.
 
-use super::{Error, Event, EventKind, Fetched, MdFlags, MdSpec, OpenError, Place, Portals};
+use super::{Error, Event, EventKind, Fetched, Inline, MdFlags, MdSpec, OpenError, Place, Portals};
 use crate::os::clock;
 use alloc::boxed::Box;
 use alloc::format;
@@ -235,7 +235,10 @@ impl<'a, P: Portals> Trial<'a, P> {
         let end = clock::now_ns() + PATIENCE_NS;
         loop {
             let missing = seen.iter().position(Option::is_none);
-            let e = match (self.portals.eq_get(self.eq).map_err(|e| format!("{e}"))?, missing) {
+            let e = match (
+                self.portals.eq_get(self.eq, &mut Inline::default()).map_err(|e| format!("{e}"))?,
+                missing,
+            ) {
                 (Fetched::Event(e), _) => e,
                 (Fetched::Empty, None) => break,
                 (Fetched::Empty, Some(_)) if clock::now_ns() < end => {

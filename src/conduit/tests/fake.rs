@@ -4,10 +4,11 @@
 //! Messages match in the order in which they were sent. After that each goes its own way: its bytes arrive, its END
 //! event is posted, its ACK and SEND events come back, all when a seeded dice says so, so that those of different
 //! messages overtake each other. Only an UNLINK event waits for the END events of its descriptor. At odd seeds REPLY
-//! events have no match bits, which the specification does not permit, but some libraries do.
+//! events have no match bits, which the specification does not permit, but some libraries do. There, events carry bytes for those
+//! who ask for it.
 
 use crate::conduit::portals::{
-    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, Place, Portals, ProcessId,
+    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Place, Portals, ProcessId,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -34,7 +35,7 @@ struct Md {
 #[derive(Default)]
 struct Eq {
     size: usize,
-    events: VecDeque<Event>,
+    events: VecDeque<(Event, Inline)>,
     lost: bool,
 }
 
@@ -62,8 +63,8 @@ enum Later {
     Read { target: usize, md: Handle, from: usize, event: Event, reply: (usize, Handle, usize, Event) },
     /// Bytes arrive where a get wants them.
     Reply { process: usize, md: Handle, to: usize, bytes: Vec<u8>, event: Event },
-    /// An event of ours.
-    Post { process: usize, md: Handle, event: Event },
+    /// An event, with what travels in it.
+    Post { process: usize, md: Handle, event: Event, inline: Inline },
 }
 
 struct Net {
@@ -140,7 +141,7 @@ impl Net {
                 unsafe { std::ptr::copy(bytes.as_ptr(), to as *mut u8, bytes.len()) };
                 self.finish(target, md, event);
                 if let Some((process, md, event)) = ack {
-                    self.later.push(Later::Post { process, md, event });
+                    self.later.push(Later::Post { process, md, event, inline: [0; 4] });
                 }
             }
             Later::Read { target, md, from, event, reply: (process, own, to, reply) } => {
@@ -154,20 +155,24 @@ impl Net {
                 unsafe { std::ptr::copy(bytes.as_ptr(), to as *mut u8, bytes.len()) };
                 self.finish(process, md, event);
             }
-            Later::Post { process, md, event } => self.finish(process, md, event),
+            Later::Post { process, md, event, inline } => self.finish_inline(process, md, event, inline),
         }
     }
 
-    /// Posts the event of an operation on a descriptor, which is then no longer pending.
     fn finish(&mut self, process: usize, md: Handle, event: Event) {
+        self.finish_inline(process, md, event, [0; 4]);
+    }
+
+    /// Posts the event of an operation on a descriptor, which is then no longer pending.
+    fn finish_inline(&mut self, process: usize, md: Handle, event: Event, inline: Inline) {
         let p = &mut self.processes[process];
         let m = p.mds.get_mut(&md).expect("a descriptor with an operation pending has not been unlinked");
         m.pending -= 1;
         if !m.spec.flags.event_end_disable {
-            post(&mut p.eqs, m.spec.eq, event);
+            post(&mut p.eqs, m.spec.eq, (event, inline));
         }
         if m.inactive && m.unlink && m.pending == 0 {
-            post(&mut p.eqs, m.spec.eq, Event { kind: EventKind::Unlink, ..event });
+            post(&mut p.eqs, m.spec.eq, (Event { kind: EventKind::Unlink, ..event }, [0; 4]));
             p.mds.remove(&md);
         }
     }
@@ -220,7 +225,7 @@ impl Net {
     }
 }
 
-fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: Event) {
+fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: (Event, Inline)) {
     let Some(eq) = eq else { return };
     let q = eqs.get_mut(&eq).expect("queues are not freed");
     if q.events.len() == q.size {
@@ -276,14 +281,17 @@ impl Portals for Fake {
         Ok(())
     }
 
-    fn eq_get(&self, eq: Handle) -> Result<Fetched, Error> {
+    fn eq_get(&self, eq: Handle, inline: &mut Inline) -> Result<Fetched, Error> {
         let mut net = self.net.lock().unwrap();
         net.step();
         let q = net.processes[self.me].eqs.get_mut(&eq).unwrap();
         Ok(match q.events.pop_front() {
             None => Fetched::Empty,
-            Some(e) if std::mem::take(&mut q.lost) => Fetched::AfterLoss(e),
-            Some(e) => Fetched::Event(e),
+            Some((e, _)) if std::mem::take(&mut q.lost) => Fetched::AfterLoss(e),
+            Some((e, bytes)) => {
+                *inline = bytes;
+                Fetched::Event(e)
+            }
         })
     }
 
@@ -395,7 +403,7 @@ impl Portals for Fake {
                 }
             }
         }
-        net.later.push(Later::Post { process: self.me, md, event: sent });
+        net.later.push(Later::Post { process: self.me, md, event: sent, inline: [0; 4] });
         net.step();
         Ok(())
     }
@@ -432,7 +440,7 @@ impl Portals for Fake {
             let reply = Event { match_bits, ..reply };
             // As on Cray, a get posts a SEND event too.
             let sent = Self::event(EventKind::SendEnd, &own, local_offset, n, &base);
-            post(&mut net.processes[self.me].eqs, own.eq, sent);
+            post(&mut net.processes[self.me].eqs, own.eq, (sent, [0; 4]));
             net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
             let into = own.start.wrapping_add(local_offset) as usize;
             let from = spec.start.wrapping_add(offset) as usize;
@@ -440,6 +448,39 @@ impl Portals for Fake {
         }
         net.step();
         Ok(())
+    }
+
+    const INLINES: bool = true;
+
+    fn put_inline(
+        &self,
+        inline: &Inline,
+        target: ProcessId,
+        pt_index: u32,
+        match_bits: u64,
+        hdr_data: u64,
+    ) -> bool {
+        let mut net = self.net.lock().unwrap();
+        let to = (target.pid - 100) as usize;
+        if self.echoes {
+            return false;
+        }
+        let Some((md, ..)) = net.accept(to, pt_index, match_bits, true, 0, 0) else { return false };
+        net.processes[self.me].puts += 1;
+        let spec = net.processes[to].mds[&md].spec;
+        let event = Event {
+            kind: EventKind::PutEnd,
+            user: spec.user,
+            match_bits,
+            hdr_data,
+            start: spec.start,
+            offset: 0,
+            mlength: 0,
+            inline: true,
+        };
+        net.later.push(Later::Post { process: to, md, event, inline: *inline });
+        net.step();
+        true
     }
 
     fn echoes_match_bits(&self) -> bool {

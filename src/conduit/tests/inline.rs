@@ -137,7 +137,8 @@ fn what_fits_an_event_goes_there() {
 
 #[test]
 fn all_shapes_come_whole_by_every_way() {
-    // Where nothing may be used that is beyond the standard, and over a network that has nothing of the kind.
+    // Where nothing may be used that is beyond the standard; over a network that has nothing of the kind, and one that tells of what travels
+    // in events as of any other.
     let config = Config { at_once: false, ..usual(tiny(2, 1)) };
     shapes(&World::open(emulation(2, &config), &config), |_, _, _| None);
     for seed in [0, 1] {
@@ -162,7 +163,8 @@ fn where_no_event_can_carry_it() {
     let rank = &alone.ranks[0];
     assert_eq!((rank.replies.load(Ordering::Relaxed), rank.errors.load(Ordering::Relaxed)), (3, 0));
 
-    for earlier in [PLACES as usize, PLACES as usize + 8] {
+    // The first of them, and another.
+    for earlier in [PLACES as usize - 9, PLACES as usize] {
         let config = usual(tiny(2, 1));
         let world = World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
             let (at, bytes) = &mut segments[1 - me];
@@ -261,4 +263,7 @@ fn case() {
     assert!(c.portals.put_inline(&[7; 4], c.peers[1], c.config.pt_am, bits, data));
     let up = up(&world, 1, traffic::nothing);
     assert!(gets.poll(up));
+    // SAFETY: the end of the segment of a process that is at rest.
+    let came = unsafe { world.ranks[1].segment.add(SEGMENT - 8).cast::<u64>().read() };
+    assert_eq!(came, if form == Form::Landing { 7 } else { 0 });
 }

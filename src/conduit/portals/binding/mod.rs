@@ -20,8 +20,8 @@ mod ranks;
 mod sys;
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, MdSpec, OpenError, Place, Portals, ProcessId,
-    trial,
+    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, OpenError, Place, Portals,
+    ProcessId, trial,
 };
 use crate::conduit::Config;
 use crate::report::Suspicion;
@@ -302,7 +302,7 @@ impl Portals for Binding {
     }
 
     #[inline]
-    fn eq_get(&self, eq: Eq) -> Result<Fetched, Error> {
+    fn eq_get(&self, eq: Eq, _: &mut Inline) -> Result<Fetched, Error> {
         let mut room = MaybeUninit::<sys::ptl_event_t>::uninit();
         // SAFETY: there is room for an event.
         let rc = unsafe { sys::PtlEQGet(eq.0, room.as_mut_ptr()) } as c_int;
