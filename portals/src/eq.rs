@@ -673,7 +673,8 @@ impl Interface {
         Some(event)
     }
 
-    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays. Without [`Interface::progress`].
+    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays.
+    /// Without [`Interface::progress`].
     ///
     /// # Safety
     /// As there.

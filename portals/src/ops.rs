@@ -384,8 +384,9 @@ impl Interface {
     }
 
     /// A put whose bytes travel in its event, as those of some networks do in the entry of a completion queue: to the target an empty put at
-    /// offset 0, of which [`Interface::eq_next`] and [`Interface::eq_next_arrival`] tell the bytes, and other calls do not. Complete when this returns, without events
-    /// here. With `false` nothing was done: as of [`Interface::put_at_once`], or the descriptor has no queue, or manages its offset itself.
+    /// offset 0, of which [`Interface::eq_next`] and [`Interface::eq_next_arrival`] tell the bytes, and other calls do not. Complete when this
+    /// returns, without events here. With `false` nothing was done: as of [`Interface::put_at_once`], or the descriptor has no queue, START
+    /// events, or an offset of its own, or nothing that can be noted leads to it.
     #[inline(always)]
     pub fn put_inline(
         &self,

@@ -202,8 +202,8 @@ fn at_once() {
     assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
 }
 
-/// Bytes in an event: who knows of such gets them, anybody else is told of an empty put. What has no event, or an
-/// offset of the target's own, takes none.
+/// Bytes in an event: who knows of such gets them, anybody else is told of an empty put. What has no event, two, or an offset of the
+/// target's own, takes none.
 #[test]
 fn inline() {
     let nis = fabric(2, AttachPolicy::Denied);
@@ -223,24 +223,31 @@ fn inline() {
     attach(3, &Md { options: options & !MANAGE_REMOTE, ..arena }, Unlink::Unlink);
     attach(4, &Md { eq: EqHandle::NONE, ..arena }, Unlink::Retain);
     attach(5, &Md { options: options & !EVENT_START_DISABLE, ..arena }, Unlink::Retain);
-    let words = [1, u64::MAX, 3 << 32, u64::MAX - 1];
-    let put = |target, pt, bits| a.put_inline(&words, target, pt, 0, bits, 99);
+    let words = |n: u64| [n, u64::MAX - n, n << 32, !n];
+    let sent = std::cell::Cell::new(0);
+    // The n-th that goes carries words(n).
+    let put = |target, pt, bits| {
+        let goes = a.put_inline(&words(sent.get() + 1), target, pt, 0, bits, 99);
+        sent.set(sent.get() + u64::from(goes));
+        goes
+    };
 
     let mut came = [0; 4];
     // The queue of 4 goes around; a put of another kind is told as before.
-    for _ in 0..3 {
+    for round in 0..3 {
+        let nth = |i: u64| words(3 * round + i);
         assert!(put(b.id(), 4, 1) && put(b.id(), 4, 2) && put(b.id(), 4, 1));
         // SAFETY: no pieces; the watch is of this interface.
         let (empty, next) =
             unsafe { (a.put_at_once([], b.id(), 4, 0, 1, 7, 98), b.eq_next_arrival(watch, &mut came)) };
         let Next::Arrival(arrival) = next else { panic!("{next:?}") };
-        assert_eq!((std::mem::take(&mut came), empty), (words, Ok(true)));
+        assert_eq!((std::mem::take(&mut came), empty), (nth(1), Ok(true)));
         assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
         assert_eq!((arrival.offset, arrival.mlength, arrival.start), (0, 0, start.cast()));
         // SAFETY: the watch is of this interface.
         let brief = unsafe { b.eq_next(watch, &mut came) }.unwrap();
         assert_eq!((brief.kind, brief.ni_fail, brief.hdr_data), (EventKind::PutEnd, NiFail::Ok, 99));
-        assert_eq!((std::mem::take(&mut came), brief.inline), (words, true));
+        assert_eq!((std::mem::take(&mut came), brief.inline), (nth(2), true));
         assert_eq!((brief.match_bits, brief.offset, brief.mlength), (2, 0, 0));
         let event = b.eq_get(eq).unwrap().unwrap().event;
         assert_eq!((event.kind, event.initiator, event.md_handle), (EventKind::PutEnd, a.id(), target));
@@ -267,7 +274,7 @@ fn inline() {
     assert!(put(b.id(), 4, 1));
     // SAFETY: the watch is of this interface.
     assert!(matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, Next::Arrival(e) if e.inline));
-    assert_eq!(std::mem::take(&mut came), words);
+    assert_eq!(came, words(10));
     // SAFETY: 64 bytes of the arena.
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
 }

@@ -50,7 +50,7 @@ pub(super) struct Body {
 
 impl Body {
     /// That of a message without bytes.
-    const NONE: Body = Body { at: core::ptr::dangling_mut::<u64>().cast(), len: 0 };
+    pub(super) const NONE: Body = Body { at: core::ptr::dangling_mut::<u64>().cast(), len: 0 };
 
     /// Of these words.
     #[inline(always)]
@@ -463,8 +463,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. The payload of a Long that came with it goes to its destination. `wrong`
-    /// is where a planted fault has room.
+    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. The payload of a Long that came with it goes to its
+    /// destination. `wrong` is where a planted fault has room.
     ///
     /// # Safety
     /// The message is in `body`, which stays ours as long as what this returns is used.

@@ -85,8 +85,8 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// How a message travels, its payload being on its way. Where a put is complete when its call returns, the header of a Long says where its
-    /// payload belongs. A short one travels in the event; any other is put to its place at once: between processes that map each other's segments by a plain copy, as any put
-    /// is. Payloads of 16 MB and more, and places from 64 GB on, no header tells of.
+    /// payload belongs. A short one travels in the event; any other is put to its place at once: between processes that map each other's
+    /// segments by a plain copy, as any put is. Payloads of 16 MB and more, and places from 64 GB on, no header tells of.
     ///
     /// # Safety
     /// As [`Conduit::request`].

@@ -7,6 +7,7 @@
 //! and a handler that holds a lock never meets, on its own stack, another one that wants it.
 
 use super::am_recv::{Body, header, malformed};
+use super::am_send::args_bytes;
 use super::match_bits::{Am, Form};
 use super::portals::{Event, Inline, Portals};
 use super::wait::Thread;
@@ -54,6 +55,9 @@ impl<P: Portals> Conduit<P> {
     #[inline(never)]
     fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &Inline) {
         let am = header(bits, data);
+        if args_bytes(am.numargs.into()) > size_of::<Inline>() {
+            malformed(bits, data);
+        }
         self.reply_has_come(up, bits, data, am, am.chunk as usize, size_of::<Inline>(), Some(inline));
     }
 
@@ -79,10 +83,11 @@ impl<P: Portals> Conduit<P> {
             // SAFETY: the chunk, aligned and larger, is ours from now on.
             unsafe { body.at.cast::<Inline>().write(*inline) };
             self.reply_ahead.nothing();
+            self.ask_for_payload(&am, Body::NONE);
         } else {
             self.reply_ahead.has_come(&am, body);
+            self.ask_for_payload(&am, body);
         }
-        self.ask_for_payload(&am, body);
         self.credits.reply_arrived(am.source, am.credit);
         self.outbox.reply_arrived(am.source, chunk);
         let thread = &self.threads[up.thread()];

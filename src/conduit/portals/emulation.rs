@@ -125,20 +125,6 @@ fn peer(id: ProcessId) -> portals3::ProcessId {
     portals3::ProcessId { nid: id.nid, pid: id.pid }
 }
 
-#[inline(always)]
-fn arrival(e: portals3::Arrival) -> Event {
-    Event {
-        kind: EventKind::PutEnd,
-        user: e.user_ptr.addr(),
-        match_bits: e.match_bits,
-        hdr_data: e.hdr_data,
-        start: e.start.cast(),
-        offset: e.offset as usize,
-        mlength: e.mlength as usize,
-        inline: e.inline,
-    }
-}
-
 fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
@@ -225,7 +211,16 @@ impl Portals for Emulation {
         match unsafe { self.interface.eq_next_arrival(eq, inline) } {
             portals3::Next::Nothing => Next::Nothing,
             portals3::Next::Other => Next::Other,
-            portals3::Next::Arrival(e) => Next::Arrival(arrival(e)),
+            portals3::Next::Arrival(e) => Next::Arrival(Event {
+                kind: EventKind::PutEnd,
+                user: e.user_ptr.addr(),
+                match_bits: e.match_bits,
+                hdr_data: e.hdr_data,
+                start: e.start.cast(),
+                offset: e.offset as usize,
+                mlength: e.mlength as usize,
+                inline: e.inline,
+            }),
         }
     }
 

@@ -4,8 +4,8 @@
 //! Messages match in the order in which they were sent. After that each goes its own way: its bytes arrive, its END
 //! event is posted, its ACK and SEND events come back, all when a seeded dice says so, so that those of different
 //! messages overtake each other. Only an UNLINK event waits for the END events of its descriptor. At odd seeds REPLY
-//! events have no match bits, which the specification does not permit, but some libraries do. There, events carry bytes for those
-//! who ask for it.
+//! events have no match bits, which the specification does not permit, but some libraries do. At odd
+//! seeds with laziness events carry bytes for those who ask for it.
 
 use crate::conduit::portals::{
     Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Place, Portals, ProcessId,
@@ -45,6 +45,8 @@ struct Process {
     mds: HashMap<Handle, Md>,
     eqs: HashMap<Handle, Eq>,
     puts: u64,
+    /// Bytes that travelled in events.
+    inline: u64,
     dropped: u64,
 }
 
@@ -287,10 +289,9 @@ impl Portals for Fake {
         let q = net.processes[self.me].eqs.get_mut(&eq).unwrap();
         Ok(match q.events.pop_front() {
             None => Fetched::Empty,
-            Some((e, _)) if std::mem::take(&mut q.lost) => Fetched::AfterLoss(e),
             Some((e, bytes)) => {
                 *inline = bytes;
-                Fetched::Event(e)
+                if std::mem::take(&mut q.lost) { Fetched::AfterLoss(e) } else { Fetched::Event(e) }
             }
         })
     }
@@ -465,9 +466,14 @@ impl Portals for Fake {
         if self.echoes {
             return false;
         }
-        let Some((md, ..)) = net.accept(to, pt_index, match_bits, true, 0, 0) else { return false };
-        net.processes[self.me].puts += 1;
+        let Some((md, ..)) = net.accept(to, pt_index, match_bits, true, 0, 0) else {
+            net.processes[to].dropped -= 1;
+            return false;
+        };
+        let process = &mut net.processes[self.me];
+        (process.puts, process.inline) = (process.puts + 1, process.inline + size_of_val(inline) as u64);
         let spec = net.processes[to].mds[&md].spec;
+        assert!(spec.flags.manage_remote && spec.eq.is_some());
         let event = Event {
             kind: EventKind::PutEnd,
             user: spec.user,
@@ -489,7 +495,7 @@ impl Portals for Fake {
 
     fn counters(&self) -> Counters {
         let p = &self.net.lock().unwrap().processes[self.me];
-        Counters { puts: p.puts, dropped: p.dropped, ..Counters::default() }
+        Counters { puts: p.puts, bytes: p.inline, dropped: p.dropped, ..Counters::default() }
     }
 
     fn extension(&self) -> Option<&dyn Extension> {
