@@ -19,21 +19,19 @@ use crate::memory;
 use crate::ni::{Interface, Peer};
 use crate::ops::{Address, order};
 use crate::prefetch;
-use crate::shortcut::{self, Way};
+use crate::shortcut::{self, Shortcut, Way};
 use crate::types::*;
 
 impl Interface {
-    /// The note that such a message goes by, and on which peer it is.
+    /// Where the note would be that such a message goes by, and of which peer.
     #[inline(always)]
-    fn noted<'a>(
-        &'a self,
+    pub(crate) fn shortcut(
+        &self,
         kind: OpKind,
         target: ProcessId,
         pt_index: PtIndex,
-        ac_index: AcIndex,
         match_bits: MatchBits,
-        copy: &'a mut MaybeUninit<Way>,
-    ) -> Option<(&'a Peer, &'a Way)> {
+    ) -> Option<(&Peer, &Shortcut)> {
         // Acquire pairs with the Release in `open_peer`. There is none for ourselves.
         let peer = self.peers.get(target.pid as usize)?.load(Ordering::Acquire);
         // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
@@ -42,24 +40,18 @@ impl Interface {
             cold_path();
             return None;
         }
-        let note = peer.shortcuts.of(kind, pt_index, match_bits);
-        let way = note.read(self.single, copy, shortcut::key(kind, pt_index, ac_index), match_bits)?;
-        Some((peer, way))
+        Some((peer, peer.shortcuts.of(kind, pt_index, match_bits)))
     }
 
     /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that they will go to, if a note tells which and the
     /// target says where. The line of the event is not asked for: it would be gone again before it is written, to the peer who looks at it.
     #[inline(always)]
     pub fn about_to_put(&self, target: ProcessId, pt_index: PtIndex, match_bits: MatchBits, bytes: Size) {
-        let mut copy = MaybeUninit::uninit();
-        let Some((_, way)) = self.noted(OpKind::Put, target, pt_index, 0, match_bits, &mut copy) else {
-            return;
-        };
-        let p = &way.prepared;
-        if p.cursor_mask != 0 && !p.near.is_null() {
-            // SAFETY: a descriptor of the peer's arena, which stays mapped.
-            let cursor = unsafe { &*p.cell }.state.0.load(Ordering::Relaxed) & p.cursor_mask;
-            prefetch::to_write(p.near.wrapping_add(cursor as usize), bytes as usize);
+        let kind = OpKind::Put;
+        if let Some((_, note)) = self.shortcut(kind, target, pt_index, match_bits)
+            && let Some(at) = note.guess(shortcut::key(kind, pt_index, 0), match_bits)
+        {
+            prefetch::to_write(at, bytes as usize);
         }
     }
 
@@ -84,9 +76,9 @@ impl Interface {
         inline: Option<&Inline>,
     ) -> bool {
         let mut copy = MaybeUninit::uninit();
-        let Some((peer, way)) = self.noted(kind, target, pt_index, ac_index, match_bits, &mut copy) else {
-            return false;
-        };
+        let Some((peer, note)) = self.shortcut(kind, target, pt_index, match_bits) else { return false };
+        let key = shortcut::key(kind, pt_index, ac_index);
+        let Some(way) = note.read(self.single, &mut copy, key, match_bits) else { return false };
         if self.framed_before.load(Ordering::Relaxed) {
             cold_path();
             if self.wire.busy(target.pid) {

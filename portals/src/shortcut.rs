@@ -12,7 +12,7 @@
 
 use core::cell::UnsafeCell;
 use core::fmt;
-use core::mem::{MaybeUninit, size_of};
+use core::mem::{MaybeUninit, offset_of, size_of};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -175,6 +175,29 @@ impl Shortcut {
         }
         cold_path();
         None
+    }
+
+    /// Where the next message with this key and these bits will go, if the note leads to a descriptor whose offset is its own; as a hint, which
+    /// another thread may be changing.
+    #[inline(always)]
+    pub(crate) fn guess(&self, key: u64, match_bits: MatchBits) -> Option<*mut u8> {
+        let number = |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed).addr() as u64;
+        let pointer = |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed);
+        let mask = number(offset_of!(Way, prepared.cursor_mask));
+        let near = pointer(offset_of!(Way, prepared.near)).cast::<u8>();
+        let cell = pointer(offset_of!(Way, prepared.cell)).cast::<MdCell>();
+        if number(offset_of!(Way, key)) != key
+            || match_bits & number(offset_of!(Way, care)) != number(offset_of!(Way, bits))
+            || mask == 0
+            || near.is_null()
+            || cell.is_null()
+        {
+            cold_path();
+            return None;
+        }
+        // SAFETY: not null, so it is a descriptor of an arena of this or another note, which stays mapped.
+        let cursor = unsafe { &*cell }.state.0.load(Ordering::Relaxed) & mask;
+        Some(near.wrapping_add(cursor as usize))
     }
 
     #[inline(always)]

@@ -5,9 +5,11 @@ use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
+use crate::deliver::OpKind;
 use crate::hazard::{self, NOTHING, Word};
 use crate::md_options::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use crate::shortcut;
 use crate::*;
 
 /// `n` interfaces of one memory file, all in this process.
@@ -277,6 +279,42 @@ fn inline() {
     assert_eq!(came, words(10));
     // SAFETY: 64 bytes of the arena.
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
+}
+
+/// Where the next message will go is guessed for those messages that a note is for, and where the target says where.
+#[test]
+fn where_the_next_message_will_go() {
+    let nis = fabric(2, AttachPolicy::Denied);
+    let (a, b) = (&nis[0], &nis[1]);
+    let eq = b.eq_alloc(16, None).unwrap();
+    let start = b.alloc(256, 64).unwrap().as_ptr();
+    let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
+    let arena = Md { start: start.cast(), length: 256, max_size: 64, options, ..md(&mut [], 0, eq) };
+    for (bits, md) in [(1, arena), (2, Md { options: options | MANAGE_REMOTE, ..arena })] {
+        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Unlink, InsPos::After).unwrap();
+        // SAFETY: memory of the arena.
+        unsafe { b.md_attach(me, &md, Unlink::Unlink).unwrap() };
+    }
+    let note = |bits| a.shortcut(OpKind::Put, b.id(), 4, bits).unwrap().1;
+    let guess = |bits| note(bits).guess(shortcut::key(OpKind::Put, 4, 0), bits);
+    let bytes = [7u8; 40];
+    let piece = [MdIovec { base: bytes.as_ptr().cast_mut().cast(), len: 40 }];
+    // SAFETY: an array.
+    let put = |bits| unsafe { a.put_at_once(piece, b.id(), 4, 0, bits, 0, 0) };
+    assert_eq!((put(2), guess(1), put(1), put(1)), (Ok(true), None, Ok(true), Ok(true)));
+    // Two messages of 40 bytes at an address of theirs, as it is mapped here.
+    let at = guess(1).unwrap();
+    // SAFETY: 80 bytes before it are the ones that were sent.
+    assert_eq!(unsafe { std::slice::from_raw_parts(at.sub(80), 80) }, [7; 80]);
+    // SAFETY: memory of the arena, which nobody else uses.
+    unsafe { at.write(9) };
+    // SAFETY: as above.
+    assert_eq!(unsafe { start.add(80).read() }, 9);
+    assert_eq!((guess(2), note(1).guess(shortcut::key(OpKind::Get, 4, 0), 1)), (None, None));
+    assert_eq!(note(1).guess(shortcut::key(OpKind::Put, 4, 0), 3), None);
+    // Whatever number is in a note that has none, nothing is guessed.
+    a.about_to_put(b.id(), 9, 5, 100);
+    a.about_to_put(ProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
 }
 
 /// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
