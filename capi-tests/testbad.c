@@ -232,14 +232,40 @@ static void long_node(void) { gasnet_AMRequestLong0(NO_NODE, H_NOTHING, buffer, 
 
 /* ---- addresses outside the segment ---- */
 
+/* Variables of one's own, which is nothing that the specification promises, but what clients do. */
+static void own_memory(void) {
+    static char mine[64];
+    char back[8];
+    const gasnet_node_t me = gasnet_mynode();
+    gasnet_memvec_t to[2] = {{check_at(me, 0), 4}, {mine + 24, 4}}, from[1] = {{(char *)"vectored", 8}};
+    size_t stride[1] = {16}, local_stride[1] = {4}, count[2] = {4, 2};
+    gasnet_put(me, mine, (char *)"putbytes", 8);
+    CHECK(!memcmp(mine, "putbytes", 8), "a put to a variable of one's own");
+    gasnet_wait_syncnb(gasnet_get_nb_bulk(back, me, mine, 8));
+    CHECK(!memcmp(back, "putbytes", 8), "a get from a variable of one's own");
+    gasnet_put_nbi_bulk(me, mine + 8, (char *)"implicit", 8);
+    gasnet_memset_nbi(me, mine + 16, 7, 8);
+    gasnet_wait_syncnbi_all();
+    CHECK(!memcmp(mine + 8, "implicit\7\7\7\7\7\7\7\7", 16), "an implicit put and memset to one's own");
+    gasnet_put_val(me, mine + 16, 0x5a, 1);
+    CHECK(gasnet_get_val(me, mine + 16, 1) == 0x5a, "a value of one's own");
+    gasnet_putv_bulk(me, 2, to, 1, from);
+    CHECK(!memcmp(check_at(me, 0), "vect", 4) && !memcmp(mine + 24, "ored", 4), "a putv to both");
+    gasnet_puts_bulk(me, mine + 32, stride, (char *)"strideds", local_stride, count, 1);
+    CHECK(!memcmp(mine + 32, "stri\0\0\0\0\0\0\0\0\0\0\0\0deds", 20), "a puts to one's own");
+}
+/* With checks the specification counts. */
+static void own_outside(void) { gasnet_put(gasnet_mynode(), buffer + 8, buffer, 8); }
+static void own_null(void) { gasnet_put_bulk(gasnet_mynode(), NULL, buffer, 8); }
+
 static void put_outside(void) { gasnet_put(0, at_end(4), buffer, 8); }
-static void put_before(void) { gasnet_put(0, check_at(0, 0) - 8, buffer, 8); }
+static void put_before(void) { gasnet_put(0, check_at(0, 0) - 8, buffer, 16); }
 static void put_wraps(void) {
     volatile size_t n = ~(size_t)0;
     gasnet_put_bulk(0, check_at(0, 0), buffer, n);
 }
 static void put_bulk_outside(void) { gasnet_put_bulk(0, at_end(8), buffer, 9); }
-static void put_nbi_outside(void) { gasnet_put_nbi(0, at_end(0), buffer, 1); }
+static void put_nbi_outside(void) { gasnet_put_nbi(1, check_at(1, check_seg[1].size), buffer, 1); }
 static void get_outside(void) { gasnet_get(buffer, 0, at_end(4), 8); }
 static void get_nb_outside(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(buffer, 0, at_end(4), 8)); }
 static void memset_outside(void) { gasnet_memset(0, at_end(4), 1, 8); }
@@ -610,6 +636,9 @@ static const struct testcase cases[] = {
     {"medium_node", "both", ATTACHED, DIES, "gasnet_AMRequestMedium0()|" NO_NODE_WORD "|{nodes}", medium_node},
     {"long_node", "both", ATTACHED, DIES, "gasnet_AMRequestLong0()|" NO_NODE_WORD "|{nodes}", long_node},
 
+    {"own_memory", "both", ATTACHED, PASSES, "", own_memory},
+    {"own_outside", "both", CHECKED, DIES, "gasnet_put()|segment|{segment}", own_outside},
+    {"own_null", "both", ATTACHED, DIES, "gasnet_put_bulk()|segment|{segment}", own_null},
     {"put_outside", "both", ATTACHED, DIES, "gasnet_put()|segment|{end-4}|{segment}", put_outside},
     {"put_before", "both", ATTACHED, DIES, "gasnet_put()|segment|{begin-8}|{segment}", put_before},
     {"put_wraps", "both", ATTACHED, DIES, "gasnet_put_bulk()|segment|{begin}|{segment}", put_wraps},

@@ -45,6 +45,32 @@ for header in include/*.h; do
     done
 done
 
+# Another library's header, such as Open MPI's mpi.h, has given some of our names other values before.
+for name in $(grep -oE '^#define PLATFORM_[A-Z]+_(VERSION|FAMILY|ID)[A-Z_]*' include/gasnet_platform.h | cut -d' ' -f2 | sort -u); do
+    printf '#define %s (-7)\n' "$name"
+done >"$work/a.c"
+printf '#include <gasnet.h>\n#if PLATFORM_COMPILER_VERSION < 0 || !PLATFORM_COMPILER_VERSION_GE(1, 0, 0)\n#error theirs\n#endif\n' >>"$work/a.c"
+# shellcheck disable=SC2086
+try gcc -std=c99 $warn -DGASNET_PAR "$work/a.c"
+
+# What the inline paths do for other sizes is not held against a program.
+cat >"$work/a.c" <<'END'
+#include <gasnet.h>
+int main(void) {
+  int from = 1, to = 2;
+  gasnet_put(0, &to, &from, sizeof from);
+  gasnet_get_bulk(&to, 0, &from, sizeof to);
+  gasnet_wait_syncnb(gasnet_get_nb(&to, 0, &from, sizeof to));
+  gasnet_memset(0, &to, 0, sizeof to);
+  return (int)gasnet_get_val(0, &to, sizeof to);
+}
+END
+for level in 0 g 1 2 3 s; do
+    # The warnings are those of code that is made.
+    # shellcheck disable=SC2086
+    try gcc -std=c99 ${warn% -fsyntax-only} -O$level -DGASNET_PAR -c "$work/a.c" -o "$work/a.o"
+done
+
 refused() { # text expected, source, flags...
     text=$1
     printf '%b' "$2" >"$work/bad.c"

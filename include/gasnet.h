@@ -5,6 +5,7 @@
    that disagree about them do not link, or end at gasnet_init with a line that names both. */
 #ifndef _GASNET_H
 #define _GASNET_H
+#define _INCLUDED_GASNET_H 1
 
 #if defined(_GASNET_TOOLS_H)
 #error gasnet.h must be included before gasnet_tools.h
@@ -294,6 +295,10 @@ int gasnet_barrier_wait(int id, int flags);
 int gasnet_barrier_try(int id, int flags);
 int gasnet_barrier(int id, int flags);
 int gasnet_barrier_result(int *id);
+
+/* A name of the tools interface that programs know by this one, without the header of the tools. */
+const char *gasnett_gethostname(void);
+#define gasneti_gethostname gasnett_gethostname
 
 GASNETI_END_EXTERNC
 

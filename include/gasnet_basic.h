@@ -93,6 +93,11 @@
 #define GASNETI_CURRENT_FUNCTION "unknown function"
 #endif
 
+/* A word of 64 bits and its halves, as programs pass pointers in two arguments of a message. */
+#define GASNETI_MAKEWORD(hi, lo) (((uint64_t)(uint32_t)(hi) << 32) | (uint32_t)(lo))
+#define GASNETI_HIWORD(word) ((uint32_t)((uint64_t)(word) >> 32))
+#define GASNETI_LOWORD(word) ((uint32_t)(uint64_t)(word))
+
 /* A string that can be found in the object file. */
 #define GASNETI_IDENT_LOCAL(name, text) static char const name[] GASNETI_ATTRIBUTE((__used__)) = text
 

@@ -72,15 +72,20 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
 }
 
 /* The same. Words of 4 and 8 bytes are most of what programs put and get: one compare makes a load and a store of them
-   where the size is known at run time only. */
+   where the size is known at run time only. A compiler that does not optimise would take that for copies of other sizes than the
+   program's, and warn. */
 GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
+#ifdef __OPTIMIZE__
   if (n == 8) return gasneti_put_sized(node, dest, src, 8);
   if (n == 4) return gasneti_put_sized(node, dest, src, 4);
+#endif
   return gasneti_put_sized(node, dest, src, n);
 }
 GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
+#ifdef __OPTIMIZE__
   if (n == 8) return gasneti_get_sized(dest, node, src, 8);
   if (n == 4) return gasneti_get_sized(dest, node, src, 4);
+#endif
   return gasneti_get_sized(dest, node, src, n);
 }
 

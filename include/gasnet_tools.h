@@ -4,6 +4,7 @@
    supplies timers and memory barriers only. */
 #ifndef _GASNET_TOOLS_H
 #define _GASNET_TOOLS_H
+#define _INCLUDED_GASNET_TOOLS_H 1
 
 #if (defined(GASNET_SEQ) || defined(GASNET_PARSYNC) || defined(GASNET_PAR)) && !defined(_GASNET_H)
 #error Include gasnet.h before gasnet_tools.h, or define none of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR

@@ -15,6 +15,8 @@ typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
 
 void gasneti_trace_printf(const char *fmt, ...);
 void gasneti_trace_printf_force(const char *fmt, ...);
+/* Nothing. Programs name it, so that their compiler does not call it unused where it is what the macros of tracing come to. */
+GASNETI_INLINE void _gasnett_trace_printf_noop(const char *fmt, ...) { (void)fmt; }
 
 #ifdef _GASNET_H
 void gasneti_trace_from(const char *file, unsigned int line);

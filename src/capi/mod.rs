@@ -151,6 +151,16 @@ pub fn bad_node(function: &str, node: u32, nodes: u32) -> ! {
     )
 }
 
+/// Whether `n` bytes at `addr` are memory of this process that no segment is asked for: `node` is our own, and none of them is in its
+/// segment. The specification leaves that undefined; other implementations copy, and clients put to variables of their own and get from
+/// them. What begins in the segment and ends outside, or the other way round, is an overrun as with any node.
+pub fn own_memory(job: &Job, node: u32, addr: *const u8, n: usize) -> bool {
+    let segment = &job.segments()[node];
+    let (first, begin) = (addr.addr(), segment.base.addr());
+    let Some(end) = first.checked_add(n) else { return false };
+    node == job.mynode && !addr.is_null() && !checks::on() && (end <= begin || first >= begin + segment.len)
+}
+
 /// Ends the job: `n` bytes at `addr` are not in the segment of `node`.
 #[cold]
 pub fn outside_segment(function: &str, c: Ctx, node: u32, addr: *const c_void, n: usize) -> ! {

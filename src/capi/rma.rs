@@ -1,7 +1,7 @@
 //! Puts, gets and memsets of the extended API.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use super::{ATTACHED, bad_node, explicit, outside_segment, watched_job};
+use super::{ATTACHED, bad_node, explicit, outside_segment, own_memory, watched_job};
 use crate::core::Job;
 use crate::core::checks::check_alignment;
 use crate::extended::memset;
@@ -21,17 +21,25 @@ pub(super) fn job(function: &str) -> &'static Job {
     }
 }
 
+/// What lies in no segment: memory of our own, or no bytes. Ends the job over anything else.
 #[cold]
 #[inline(never)]
-fn refuse(function: &str, job: &'static Job, node: gasnet_node_t, addr: *mut u8, n: usize) -> ! {
+fn elsewhere(function: &str, job: &'static Job, node: gasnet_node_t, addr: *mut u8, n: usize) -> Remote {
     if node >= job.nodes {
         bad_node(function, node, job.nodes);
     }
-    outside_segment(function, job.ctx(), node, addr.cast(), n)
+    let local = if n == 0 {
+        core::ptr::null_mut()
+    } else if own_memory(job, node, addr, n) {
+        addr
+    } else {
+        outside_segment(function, job.ctx(), node, addr.cast(), n)
+    };
+    Remote { node, addr, n, local }
 }
 
-/// The job and the `n` bytes at `addr` of `node`; ends the job unless they lie in the segment of `node`. No bytes lie
-/// anywhere.
+/// The job and the `n` bytes at `addr` of `node`; ends the job unless they lie in the segment of `node`, or are memory of our own
+/// ([`own_memory`]). No bytes lie anywhere.
 #[inline(always)]
 pub(super) fn remote(
     function: &str,
@@ -42,14 +50,11 @@ pub(super) fn remote(
     let job = job(function);
     let addr = addr.cast::<u8>();
     if node >= job.nodes {
-        refuse(function, job, node, addr, n);
+        return (job, elsewhere(function, job, node, addr, n));
     }
     let segment = &job.segments()[node];
     let Some(offset) = segment.offset(addr, n) else {
-        if n != 0 {
-            refuse(function, job, node, addr, n);
-        }
-        return (job, Remote { node, addr, n, local: core::ptr::null_mut() });
+        return (job, elsewhere(function, job, node, addr, n));
     };
     let local = if segment.local.is_null() { segment.local } else { segment.local.wrapping_add(offset) };
     (job, Remote { node, addr, n, local })

@@ -3,9 +3,8 @@
 //! The lists and arrays of a client are read before a call returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use super::{bad_node, outside_segment};
+use super::{bad_node, outside_segment, own_memory};
 use crate::core::Job;
-use crate::core::segment::Segment;
 use crate::extended::vis::indexed::{Index, Indexed};
 use crate::extended::vis::pieces::{Piece, Shape};
 use crate::extended::vis::strided::Strided;
@@ -36,28 +35,35 @@ unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
     unsafe { core::slice::from_raw_parts(list, n) }
 }
 
-/// The job and the segment of `node`.
-fn target(function: &str, node: gasnet_node_t) -> (&'static Job, &'static Segment) {
+/// The job; ends it if there is no such `node`.
+fn target(function: &str, node: gasnet_node_t) -> &'static Job {
     let job = super::rma::job(function);
     if node >= job.nodes {
         bad_node(function, node, job.nodes);
     }
-    (job, &job.segments()[node])
+    job
 }
 
-/// Ends the job unless all pieces with any bytes lie in the segment of `node`.
-fn check_inside(
+/// How far from their addresses we may touch the pieces directly, if we may. Ends the job unless all pieces with any bytes lie in the
+/// segment of `node`, or in memory of our own ([`own_memory`]).
+fn reach(
     function: &str,
     job: &'static Job,
     node: gasnet_node_t,
-    segment: &Segment,
     pieces: impl Iterator<Item = Piece>,
-) {
+) -> Option<usize> {
+    let segment = &job.segments()[node];
+    let mut delta =
+        (!segment.local.is_null()).then(|| segment.local.addr().wrapping_sub(segment.base.addr()));
     for (addr, n) in pieces {
         if n != 0 && segment.offset(addr, n).is_none() {
-            outside_segment(function, job.ctx(), node, addr.cast(), n);
+            if !own_memory(job, node, addr, n) {
+                outside_segment(function, job.ctx(), node, addr.cast(), n);
+            }
+            delta = Some(0);
         }
     }
+    delta
 }
 
 /// Ends the job unless both sides have the same number of bytes.
@@ -84,10 +90,11 @@ unsafe fn start(
     direction: Direction,
     job: &'static Job,
     node: gasnet_node_t,
+    delta: Option<usize>,
     shape: &impl Shape,
 ) -> gasnet_handle_t {
     // SAFETY: the caller's promise.
-    let handle = unsafe { vis::transfer(function, job, direction, form, node, shape) };
+    let handle = unsafe { vis::transfer(function, job, direction, form, node, delta, shape) };
     if form == Form::Explicit { super::explicit(job, handle) } else { handle.0 as gasnet_handle_t }
 }
 
@@ -102,15 +109,15 @@ unsafe fn vector(
     (local_count, local): (usize, *const MemVec),
 ) -> gasnet_handle_t {
     let function = probe.function;
-    let (job, segment) = target(function, node);
+    let job = target(function, node);
     // SAFETY: the caller's promise.
     let shape = unsafe { Vector { remote: slice(remote, remote_count), local: slice(local, local_count) } };
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
-    check_inside(function, job, node, segment, vector::pieces(shape.remote));
+    let delta = reach(function, job, node, vector::pieces(shape.remote));
     // SAFETY: nothing of the pieces is read.
     let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: vector::total(shape.remote) }) };
     // SAFETY: checked; the rest is the caller's promise.
-    unsafe { start(function, form, direction, job, node, &shape) }
+    unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
 
 /// Number of pieces, their addresses, bytes of each.
@@ -127,16 +134,16 @@ unsafe fn indexed(
     local: List,
 ) -> gasnet_handle_t {
     let function = probe.function;
-    let (job, segment) = target(function, node);
+    let job = target(function, node);
     // SAFETY: the caller's promise.
     let index = |(n, list, len): List| Index { list: unsafe { slice(list.cast(), n) }, len };
     let shape = Indexed { remote: index(remote), local: index(local) };
     check_totals(function, direction, shape.remote.total(), shape.local.total());
-    check_inside(function, job, node, segment, shape.remote.pieces());
+    let delta = reach(function, job, node, shape.remote.pieces());
     // SAFETY: nothing of the pieces is read.
     let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: shape.remote.total() }) };
     // SAFETY: checked; the rest is the caller's promise.
-    unsafe { start(function, form, direction, job, node, &shape) }
+    unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
 
 /// First byte and strides.
@@ -157,18 +164,18 @@ unsafe fn strided(
     levels: usize,
 ) -> gasnet_handle_t {
     let function = probe.function;
-    let (job, segment) = target(function, node);
+    let job = target(function, node);
     // SAFETY: the caller's promise.
     let shape = unsafe {
         let (strides, local_strides) = (slice(remote.1, levels), slice(local.1, levels));
         Strided::new(remote.0.cast(), strides, local.0.cast(), local_strides, slice(count, levels + 1))
     };
     let Some(shape) = shape else { too_large(function, levels) };
-    check_inside(function, job, node, segment, core::iter::once(shape.remote_extent()));
+    let delta = reach(function, job, node, core::iter::once(shape.remote_extent()));
     // SAFETY: nothing of the pieces is read; the counts are the caller's promise.
     let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: section(count, levels) }) };
     // SAFETY: checked; the rest is the caller's promise.
-    unsafe { start(function, form, direction, job, node, &shape) }
+    unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
 
 /// Bytes of the elements of a section.

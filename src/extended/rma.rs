@@ -12,7 +12,7 @@ use crate::fault;
 use core::ptr;
 use core::sync::atomic::{Ordering, fence};
 
-/// A range of bytes in a segment, checked to lie there.
+/// A range of bytes in a segment, checked to lie there, or in memory of our own.
 #[derive(Clone, Copy, Debug)]
 pub struct Remote {
     /// Whose segment.

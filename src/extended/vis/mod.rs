@@ -261,11 +261,11 @@ unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
     }
 }
 
-/// Puts or gets all pieces of a shape; `function` names the caller in messages. INVALID if it is complete when this
-/// returns, or implicit.
+/// Puts or gets all pieces of a shape: directly so far from their addresses at `delta`, if that is given. `function` names the caller in
+/// messages. INVALID if it is complete when this returns, or implicit.
 ///
 /// # Safety
-/// The remote side must have been checked to lie in the segment of `node`. The local side must be accessible, and
+/// The remote side must be accessible at `delta`, or have been checked to lie in the segment of `node`. The local side must be accessible, and
 /// stay as it is until the operation is synced; the pieces of the destination do not overlap.
 pub unsafe fn transfer(
     function: &'static str,
@@ -273,11 +273,10 @@ pub unsafe fn transfer(
     direction: Direction,
     form: Form,
     node: u32,
+    delta: Option<usize>,
     shape: &impl Shape,
 ) -> Handle {
-    let segment = &job.segments()[node];
-    if !segment.local.is_null() {
-        let delta = (segment.local as usize).wrapping_sub(segment.base as usize);
+    if let Some(delta) = delta {
         // SAFETY: the caller's promise.
         unsafe { directly(direction, delta, shape) };
         return Handle::INVALID;
