@@ -3,7 +3,7 @@
 
 use gasnet::conduit::networks::networks;
 use gasnet::env;
-use gasnet::os::{cpu, memory, process, signal};
+use gasnet::os::{cpu, memory, process, signal, stdout};
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
@@ -204,12 +204,13 @@ fn system() -> Item {
     ])
 }
 
-fn show(title: &str, item: &Item) {
-    println!("{title}");
+/// What is told of a section.
+fn section(title: &str, item: &Item) -> String {
+    let mut lines = vec![title.to_string()];
     match item {
         Item::Record(fields) => {
             for (name, value) in fields {
-                println!("  {name}: {}", value.line());
+                lines.push(format!("  {name}: {}", value.line()));
             }
         }
         Item::List(items) if title == "environment" => {
@@ -223,26 +224,27 @@ fn show(title: &str, item: &Item) {
                 let (name, source) = (name.unwrap_or_default(), source.unwrap_or_default());
                 let refused = field("accepted").map(|r| format!("  REFUSED: give {r}"));
                 let meant = field("did you mean").map(|m| format!("  did you mean {m}?"));
-                println!(
+                lines.push(format!(
                     "  {name} = {}  ({source}){}",
                     value.unwrap_or_else(|| "-".to_string()),
                     refused.or(meant).unwrap_or_default()
-                );
+                ));
             }
         }
         Item::List(items) => {
             for (i, item) in items.iter().enumerate() {
                 let Item::Record(fields) = item else { continue };
                 if i > 0 {
-                    println!();
+                    lines.push(String::new());
                 }
                 for (name, value) in fields {
-                    println!("  {name}: {}", value.line());
+                    lines.push(format!("  {name}: {}", value.line()));
                 }
             }
         }
-        other => println!("  {}", other.line()),
+        other => lines.push(format!("  {}", other.line())),
     }
+    lines.join("\n") + "\n"
 }
 
 fn main() {
@@ -264,7 +266,7 @@ fn main() {
             Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
             Ok(Some(Arg::Long("json"))) => json = true,
             Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
-                print!("{USAGE}");
+                stdout::write("gasnet_info", USAGE);
                 exit(0)
             }
             Ok(Some(other)) => refuse(other.unexpected().to_string()),
@@ -293,14 +295,13 @@ fn main() {
             (s, item)
         })
         .collect();
+    let mut text = String::new();
     if json {
-        let mut text = String::new();
         Item::Record(told).json(&mut text);
-        println!("{text}");
+        text += "\n";
     } else {
-        for (title, item) in &told {
-            show(title, item);
-        }
+        text = told.iter().map(|(title, item)| section(title, item)).collect();
     }
+    stdout::write("gasnet_info", &text);
     exit(i32::from(bad));
 }

@@ -6,7 +6,7 @@
 
 use gasnet::boot::MOST_RANKS;
 use gasnet::boot::gasnetrun::{Bind, Plan, run};
-use gasnet::os::signal;
+use gasnet::os::{signal, stdout};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -61,7 +61,7 @@ struct Options {
 /// Tells what was asked for, and ends; quietly if nobody reads it.
 fn tell(text: &str) -> ! {
     signal::set_default(libc::SIGPIPE);
-    print!("{text}");
+    stdout::write("gasnetrun", text);
     exit(0)
 }
 

@@ -14,6 +14,7 @@ pub mod process;
 pub mod signal;
 pub mod socket;
 pub mod stack;
+pub mod stdout;
 pub mod thread;
 
 /// Writes all of `bytes` to standard error, ignoring failures; async-signal-safe.

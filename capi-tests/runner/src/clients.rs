@@ -38,6 +38,7 @@ pub fn cases() -> Vec<Case> {
     add("manual_pages", manual_pages);
     add("gasnet_info", gasnet_info);
     add("tools_end_with_their_reader", tools_end_with_their_reader);
+    add("tools_tell_of_a_full_device", tools_tell_of_a_full_device);
     add("check_programs", check_programs);
     all
 }
@@ -358,6 +359,26 @@ fn tools_end_with_their_reader() -> Result<(), Trouble> {
             if ended.status.signal() != Some(13) || !told.is_empty() {
                 return Err(format!("{tool} {option}: {}: {told}", ended.status));
             }
+        }
+    }
+    Ok(())
+}
+
+/// A tool that cannot write what it tells says so, and does not end well.
+fn tools_tell_of_a_full_device() -> Result<(), Trouble> {
+    for (tool, option) in [
+        ("gasnet_info", "-v"),
+        ("gasnet_info", "--json"),
+        ("gasnet_trace", "--help"),
+        ("gasnetrun", "--help"),
+    ] {
+        let full = fs::File::options().write(true).open("/dev/full").map_err(|e| e.to_string())?;
+        let mut command = Command::new(prefix()?.join("bin").join(tool));
+        let ended = command.arg(option).stdout(full).output().map_err(|e| e.to_string())?;
+        let told = String::from_utf8_lossy(&ended.stderr);
+        let lines: Vec<&str> = told.lines().collect();
+        if ended.status.code() != Some(1) || lines.len() != 2 || !lines[0].contains("standard output") {
+            return Err(format!("{tool} {option}: {}: {told}", ended.status));
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ mod perfetto;
 mod summary;
 mod svg;
 
-use gasnet::os::signal;
+use gasnet::os::{signal, stdout};
 use lexopt::{Arg, Parser};
 use std::process::exit;
 
@@ -46,7 +46,7 @@ fn usage() -> String {
 fn chosen(args: &mut Parser) -> Result<(), Failure> {
     let name = match args.next()? {
         Some(Arg::Short('h') | Arg::Long("help")) => {
-            print!("{}", usage());
+            stdout::write("gasnet_trace", &usage());
             return Ok(());
         }
         Some(Arg::Value(name)) => name,

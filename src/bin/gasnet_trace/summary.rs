@@ -2,9 +2,9 @@
 
 use crate::lines::{self, Event, Statistic, Sums};
 use crate::{Failure, Subcommand};
+use gasnet::os::stdout;
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::PathBuf;
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
@@ -44,8 +44,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     }
     let account = lines::read(&files)?;
     let text = traced(&account.events, by) + &counted(&account.statistics, by);
-    // A reader that has seen enough may go.
-    let _ = std::io::stdout().write_all(text.as_bytes());
+    stdout::write("gasnet_trace", &text);
     Ok(())
 }
 
