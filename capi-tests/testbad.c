@@ -239,6 +239,7 @@ static void own_memory(void) {
     const gasnet_node_t me = gasnet_mynode();
     gasnet_memvec_t to[2] = {{check_at(me, 0), 4}, {mine + 24, 4}}, from[1] = {{(char *)"vectored", 8}};
     size_t stride[1] = {16}, local_stride[1] = {4}, count[2] = {4, 2};
+    void *into[1] = {back}, *parts[2] = {check_at(me, 0), mine + 24};
     gasnet_put(me, mine, (char *)"putbytes", 8);
     CHECK(!memcmp(mine, "putbytes", 8), "a put to a variable of one's own");
     gasnet_wait_syncnb(gasnet_get_nb_bulk(back, me, mine, 8));
@@ -253,9 +254,18 @@ static void own_memory(void) {
     CHECK(!memcmp(check_at(me, 0), "vect", 4) && !memcmp(mine + 24, "ored", 4), "a putv to both");
     gasnet_puts_bulk(me, mine + 32, stride, (char *)"strideds", local_stride, count, 1);
     CHECK(!memcmp(mine + 32, "stri\0\0\0\0\0\0\0\0\0\0\0\0deds", 20), "a puts to one's own");
+    gasnet_geti_nbi_bulk(1, into, 8, me, 2, parts, 4);
+    gasnet_wait_syncnbi_gets();
+    CHECK(!memcmp(back, "vectored", 8), "a geti from both");
 }
 /* With checks the specification counts. */
 static void own_outside(void) { gasnet_put(gasnet_mynode(), buffer + 8, buffer, 8); }
+/* A variable of one's own is not one of somebody else's. */
+static void others_memory(void) { gasnet_put_bulk(1, buffer + 8, buffer, 8); }
+static void others_putv(void) {
+    gasnet_memvec_t to[1] = {{buffer + 8, 8}}, from[1] = {{buffer, 8}};
+    gasnet_putv_bulk(1, 1, to, 1, from);
+}
 static void own_null(void) { gasnet_put_bulk(gasnet_mynode(), NULL, buffer, 8); }
 
 static void put_outside(void) { gasnet_put(0, at_end(4), buffer, 8); }
@@ -265,7 +275,7 @@ static void put_wraps(void) {
     gasnet_put_bulk(0, check_at(0, 0), buffer, n);
 }
 static void put_bulk_outside(void) { gasnet_put_bulk(0, at_end(8), buffer, 9); }
-static void put_nbi_outside(void) { gasnet_put_nbi(1, check_at(1, check_seg[1].size), buffer, 1); }
+static void put_nbi_outside(void) { gasnet_put_nbi(0, at_end(0), buffer, 1); }
 static void get_outside(void) { gasnet_get(buffer, 0, at_end(4), 8); }
 static void get_nb_outside(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(buffer, 0, at_end(4), 8)); }
 static void memset_outside(void) { gasnet_memset(0, at_end(4), 1, 8); }
@@ -637,7 +647,9 @@ static const struct testcase cases[] = {
     {"long_node", "both", ATTACHED, DIES, "gasnet_AMRequestLong0()|" NO_NODE_WORD "|{nodes}", long_node},
 
     {"own_memory", "both", ATTACHED, PASSES, "", own_memory},
-    {"own_outside", "both", CHECKED, DIES, "gasnet_put()|segment|{segment}", own_outside},
+    {"own_outside", "both", CHECKED, DIES, "gasnet_put()|segment|{segment}|without debug checks", own_outside},
+    {"others_memory", "both", ATTACHED, DIES, "gasnet_put_bulk()|segment of node 1|{segment}", others_memory},
+    {"others_putv", "both", ATTACHED, DIES, "gasnet_putv_bulk()|segment of node 1|{segment}", others_putv},
     {"own_null", "both", ATTACHED, DIES, "gasnet_put_bulk()|segment|{segment}", own_null},
     {"put_outside", "both", ATTACHED, DIES, "gasnet_put()|segment|{end-4}|{segment}", put_outside},
     {"put_before", "both", ATTACHED, DIES, "gasnet_put()|segment|{begin-8}|{segment}", put_before},

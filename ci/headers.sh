@@ -45,13 +45,39 @@ for header in include/*.h; do
     done
 done
 
-# Another library's header, such as Open MPI's mpi.h, has given some of our names other values before.
-for name in $(grep -oE '^#define PLATFORM_[A-Z]+_(VERSION|FAMILY|ID)[A-Z_]*' include/gasnet_platform.h | cut -d' ' -f2 | sort -u); do
-    printf '#define %s (-7)\n' "$name"
-done >"$work/a.c"
-printf '#include <gasnet.h>\n#if PLATFORM_COMPILER_VERSION < 0 || !PLATFORM_COMPILER_VERSION_GE(1, 0, 0)\n#error theirs\n#endif\n' >>"$work/a.c"
+# Another library's header, such as Open MPI's mpi.h, has given some of our names other values before, and taken the compiler for another.
+{
+    echo '#define PLATFORM_COMPILER_PGI 1'
+    echo '#define PLATFORM_COMPILER_PGI_C 1'
+    echo '#define PLATFORM_COMPILER_PGI_CXX 1'
+    for name in $(grep -oE '^#define PLATFORM_[A-Z]+_(VERSION|FAMILY|ID)[A-Z_]*' include/gasnet_platform.h | cut -d' ' -f2 | sort -u); do
+        echo "#define $name (-7)"
+    done
+    cat <<'END'
+#include <gasnet.h>
+#if PLATFORM_COMPILER_VERSION < 0 || !PLATFORM_COMPILER_VERSION_GE(1, 0, 0) || PLATFORM_COMPILER_PGI || PLATFORM_COMPILER_PGI_C || \
+    PLATFORM_COMPILER_PGI_CXX
+#error theirs
+#endif
+END
+} >"$work/a.c"
+grep -q 'define PLATFORM_COMPILER_VERSION (-7)' "$work/a.c"
+cp "$work/a.c" "$work/a.cc"
 # shellcheck disable=SC2086
 try gcc -std=c99 $warn -DGASNET_PAR "$work/a.c"
+# shellcheck disable=SC2086
+try g++ -std=c++98 $warn -DGASNET_PAR "$work/a.cc"
+
+# Nothing is declared twice, and words are put together without their signs.
+cat >"$work/a.c" <<'END'
+#include <gasnet.h>
+#include <gasnet_vis.h>
+#include <gasnet_tools.h>
+typedef char word[GASNETI_MAKEWORD(1, (int)-1) == 0x1ffffffffu ? 1 : -1];
+typedef char halves[GASNETI_HIWORD(0x1ffffffffu) == 1 && GASNETI_LOWORD(0x1ffffffffu) == 0xffffffffu ? 1 : -1];
+END
+# shellcheck disable=SC2086
+try gcc -std=c99 $warn -Wredundant-decls -DGASNET_PAR "$work/a.c"
 
 # What the inline paths do for other sizes is not held against a program.
 cat >"$work/a.c" <<'END'

@@ -240,7 +240,8 @@ void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
 #define GASNET_POST_THREADINFO(info) static GASNETI_ATTRIBUTE((__unused__)) int gasneti_posted = (int)sizeof(info)
 #define GASNET_BEGIN_FUNCTION() GASNET_POST_THREADINFO(GASNET_GET_THREADINFO())
 
-/* Puts and gets. nbytes counts bytes; the remote side lies in the segment of the node. */
+/* Puts and gets. nbytes counts bytes; the remote side lies in the segment of the node; if that
+   is the caller itself, it may be other memory of its own instead (not with debug checks). */
 void gasnet_put(gasnet_node_t node, void *dest, const void *src, size_t nbytes);
 void gasnet_put_bulk(gasnet_node_t node, void *dest, const void *src, size_t nbytes);
 void gasnet_get(void *dest, gasnet_node_t node, const void *src, size_t nbytes);
@@ -296,8 +297,7 @@ int gasnet_barrier_try(int id, int flags);
 int gasnet_barrier(int id, int flags);
 int gasnet_barrier_result(int *id);
 
-/* A name of the tools interface that programs know by this one, without the header of the tools. */
-const char *gasnett_gethostname(void);
+/* Of the tools interface; programs know it by this name without the header of the tools. */
 #define gasneti_gethostname gasnett_gethostname
 
 GASNETI_END_EXTERNC

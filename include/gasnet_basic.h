@@ -93,6 +93,8 @@
 #define GASNETI_CURRENT_FUNCTION "unknown function"
 #endif
 
+GASNETI_EXTERNC const char *gasnett_gethostname(void);
+
 /* A word of 64 bits and its halves, as programs pass pointers in two arguments of a message. */
 #define GASNETI_MAKEWORD(hi, lo) (((uint64_t)(uint32_t)(hi) << 32) | (uint32_t)(lo))
 #define GASNETI_HIWORD(word) ((uint32_t)((uint64_t)(word) >> 32))

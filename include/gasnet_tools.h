@@ -290,7 +290,6 @@ int gasnett_maximize_rlimits(void);
 int gasnett_maximize_rlimit(int res, const char *lim_desc);
 
 /* System */
-const char *gasnett_gethostname(void);
 int gasnett_cpu_count(void);
 uint64_t gasnett_getPhysMemSz(int failureIsFatal);
 void gasnett_set_affinity(int rank);

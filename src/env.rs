@@ -154,7 +154,7 @@ pub const TABLE: &[Var] = &[
         "GASNET_DEBUG_CHECKS",
         Kind::Bool,
         "",
-        "check each call for misuse of locks, no-interrupt sections, handlers, handles, alignment and access regions; the \
+        "check each call for misuse of locks, no-interrupt sections, handlers, handles, alignment, access regions and one's own segment; the \
          default is 1 for a program that was compiled with GASNET_DEBUG",
     ),
     var("GASNET_FREEZE", Kind::Bool, "0", "pause at start for a debugger"),

@@ -151,14 +151,14 @@ pub fn bad_node(function: &str, node: u32, nodes: u32) -> ! {
     )
 }
 
-/// Whether `n` bytes at `addr` are memory of this process that no segment is asked for: `node` is our own, and none of them is in its
-/// segment. The specification leaves that undefined; other implementations copy, and clients put to variables of their own and get from
-/// them. What begins in the segment and ends outside, or the other way round, is an overrun as with any node.
+/// Whether `n` bytes at `addr` are memory of this process that no segment is asked for: `node` is our own, none of them is in a segment of
+/// this host, and `addr` is not null. The specification leaves that undefined, and debug checks refuse it; other implementations copy, and
+/// clients put to variables of their own and get from them. Next to our segment lie those of other processes: what is near it is an overrun.
 pub fn own_memory(job: &Job, node: u32, addr: *const u8, n: usize) -> bool {
-    let segment = &job.segments()[node];
-    let (first, begin) = (addr.addr(), segment.base.addr());
+    let (base, len) = job.segments().mapped();
+    let (first, begin) = (addr.addr(), base.addr());
     let Some(end) = first.checked_add(n) else { return false };
-    node == job.mynode && !addr.is_null() && !checks::on() && (end <= begin || first >= begin + segment.len)
+    node == job.mynode && !addr.is_null() && !checks::on() && (end <= begin || first >= begin + len)
 }
 
 /// Ends the job: `n` bytes at `addr` are not in the segment of `node`.
@@ -170,6 +170,14 @@ pub fn outside_segment(function: &str, c: Ctx, node: u32, addr: *const c_void, n
             "{function}(): {n} bytes at {addr:p} are outside the segment of node {node}, which has {} bytes from {:p}",
             s.len, s.base
         ),
-        format_args!("Pass an address inside the segment that gasnet_getSegmentInfo reports for that node."),
+        if node == c.job.mynode && checks::on() {
+            format_args!(
+                "Pass an address inside the segment; without debug checks a put or get takes other memory of one's own too."
+            )
+        } else {
+            format_args!(
+                "Pass an address inside the segment that gasnet_getSegmentInfo reports for that node."
+            )
+        },
     )
 }

@@ -21,21 +21,17 @@ pub(super) fn job(function: &str) -> &'static Job {
     }
 }
 
-/// What lies in no segment: memory of our own, or no bytes. Ends the job over anything else.
+/// Where we may address what lies in no segment: memory of our own, or null for no bytes. Ends the job over anything else.
 #[cold]
 #[inline(never)]
-fn elsewhere(function: &str, job: &'static Job, node: gasnet_node_t, addr: *mut u8, n: usize) -> Remote {
-    if node >= job.nodes {
-        bad_node(function, node, job.nodes);
+fn elsewhere(function: &str, job: &'static Job, node: gasnet_node_t, addr: *mut u8, n: usize) -> *mut u8 {
+    if n == 0 {
+        return core::ptr::null_mut();
     }
-    let local = if n == 0 {
-        core::ptr::null_mut()
-    } else if own_memory(job, node, addr, n) {
-        addr
-    } else {
-        outside_segment(function, job.ctx(), node, addr.cast(), n)
-    };
-    Remote { node, addr, n, local }
+    if !own_memory(job, node, addr, n) {
+        outside_segment(function, job.ctx(), node, addr.cast(), n);
+    }
+    addr
 }
 
 /// The job and the `n` bytes at `addr` of `node`; ends the job unless they lie in the segment of `node`, or are memory of our own
@@ -50,13 +46,14 @@ pub(super) fn remote(
     let job = job(function);
     let addr = addr.cast::<u8>();
     if node >= job.nodes {
-        return (job, elsewhere(function, job, node, addr, n));
+        bad_node(function, node, job.nodes);
     }
     let segment = &job.segments()[node];
-    let Some(offset) = segment.offset(addr, n) else {
-        return (job, elsewhere(function, job, node, addr, n));
+    let local = match segment.offset(addr, n) {
+        Some(offset) if !segment.local.is_null() => segment.local.wrapping_add(offset),
+        Some(_) => core::ptr::null_mut(),
+        None => elsewhere(function, job, node, addr, n),
     };
-    let local = if segment.local.is_null() { segment.local } else { segment.local.wrapping_add(offset) };
     (job, Remote { node, addr, n, local })
 }
 

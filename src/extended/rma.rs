@@ -58,7 +58,7 @@ unsafe fn put_directly(dst: Remote, src: *const u8) -> bool {
         return false;
     }
     fence(Ordering::Release);
-    // SAFETY: `local` maps the checked range; the source is the caller's promise.
+    // SAFETY: `local` is the checked range as it is addressed here; the source is the caller's promise.
     unsafe { copy(dst.local, src, dst.n) };
     if fault::on("flip_put") {
         // SAFETY: the first of at least one byte that was just written.
@@ -80,7 +80,7 @@ unsafe fn get_directly(dst: *mut u8, src: Remote) -> bool {
     if src.local.is_null() {
         return false;
     }
-    // SAFETY: `local` maps the checked range; the destination is the caller's promise.
+    // SAFETY: `local` is the checked range as it is addressed here; the destination is the caller's promise.
     unsafe { copy(dst, src.local, src.n) };
     if fault::on("flip_get") {
         // SAFETY: the first of at least one byte that was just written.
@@ -137,7 +137,7 @@ unsafe fn implicit_get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) 
 /// Puts; the data are in place when this returns.
 ///
 /// # Safety
-/// `src` must be readable for `dst.n` bytes; `dst` must have been checked against the target's segment.
+/// `src` must be readable for `dst.n` bytes; `dst` must have been checked, as [`Remote`] says.
 #[inline(always)]
 pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
@@ -152,7 +152,7 @@ pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
 /// Gets; the data are here when this returns.
 ///
 /// # Safety
-/// `dst` must be writable for `src.n` bytes; `src` must have been checked against the target's segment.
+/// `dst` must be writable for `src.n` bytes; `src` must have been checked, as [`Remote`] says.
 #[inline(always)]
 pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.

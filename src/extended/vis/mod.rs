@@ -244,7 +244,7 @@ unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
             fence(Ordering::Release);
             shape.each(|run| {
                 let to = run.remote.wrapping_add(delta);
-                // SAFETY: the mapping of a range in the segment; the local side is the caller's promise.
+                // SAFETY: the remote range as it is addressed here; the local side is the caller's promise.
                 unsafe { copy(to, run.local, run.n) };
                 flip(to, "flip_put");
             });
