@@ -13,6 +13,8 @@
 #define H_WAKE 201
 /* Of a CPU, for each thread that waits. */
 #define MOST_USED 0.02
+/* What somebody else's machine takes meanwhile counts as this process's: the least of so many waits is judged. */
+#define WAITS 3
 /* More threads than that are not started. */
 #define MOST_THREADS 64
 
@@ -30,21 +32,34 @@ static double seconds(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What this process uses of the CPUs from now until it is woken for the nth time, checked by the caller's thread. */
-static void wait_idly(int nth, int threads, const char *how) {
+/* What this process uses of the CPUs from now until it is woken for the nth time, of one and for each thread. */
+static double wait_once(int nth, int threads) {
     double used = seconds(CLOCK_PROCESS_CPUTIME_ID), since = seconds(CLOCK_MONOTONIC);
     GASNET_BLOCKUNTIL(wakes >= nth);
     used = seconds(CLOCK_PROCESS_CPUTIME_ID) - used;
-    since = seconds(CLOCK_MONOTONIC) - since;
-    CHECK(used < MOST_USED * threads * since, "%s: %d threads that wait for %.3f s use %.1f %% of a CPU", how, threads, since,
-          100 * used / since);
+    return used / (seconds(CLOCK_MONOTONIC) - since) / threads;
 }
 
-/* Process 0 wakes all others after a while, themselves meanwhile waiting. */
+/* Waits until woken WAITS times more than `woken`; checked by the caller's thread. */
+static void wait_idly(int woken, int threads, const char *how) {
+    double least = 1;
+    int i;
+    for (i = 1; i <= WAITS; i++) {
+        double used = wait_once(woken + i, threads);
+        if (used < least) least = used;
+    }
+    CHECK(least < MOST_USED, "%s: each of %d threads that wait uses %.1f %% of a CPU, in the best of %d waits", how, threads,
+          100 * least, WAITS);
+}
+
+/* Process 0 wakes all others WAITS times, each time after a while, themselves meanwhile waiting. */
 static void wake_later(void) {
     gasnet_node_t i;
-    usleep(pause_ms * 1000);
-    for (i = 1; i < gasnet_nodes(); i++) CHECK_OK(gasnet_AMRequestShort0(i, H_WAKE));
+    int n;
+    for (n = 0; n < WAITS; n++) {
+        usleep(pause_ms * 1000);
+        for (i = 1; i < gasnet_nodes(); i++) CHECK_OK(gasnet_AMRequestShort0(i, H_WAKE));
+    }
 }
 
 #if CHECK_PAR
@@ -54,9 +69,9 @@ static pthread_barrier_t meeting;
 static void waiter(int id) {
     pthread_barrier_wait(&meeting);
     if (id == 0)
-        wait_idly(1, threads, "threads");
+        wait_idly(0, threads, "threads");
     else
-        GASNET_BLOCKUNTIL(wakes >= 1);
+        GASNET_BLOCKUNTIL(wakes >= WAITS);
 }
 
 /* Four for each CPU. */
@@ -88,10 +103,10 @@ int main(int argc, char **argv) {
             check_join(all, threads);
         }
     } else {
-        wakes = 1;
+        wakes = WAITS;
     }
 #else
-    wakes = 1;
+    wakes = WAITS;
 #endif
     check_alive("BLOCK");
     CHECK_OK(gasnet_set_waitmode(GASNET_WAIT_BLOCK));
@@ -99,7 +114,7 @@ int main(int argc, char **argv) {
     if (gasnet_mynode() == 0)
         wake_later();
     else
-        wait_idly(2, 1, "BLOCK");
+        wait_idly(WAITS, 1, "BLOCK");
     check_barrier();
     check_done();
 }
