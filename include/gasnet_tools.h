@@ -349,8 +349,8 @@ GASNETI_INLINE int gasnett_toascii(int c) { return c & 0x7F; }
 void *gasnett_mmap(uintptr_t size);
 void *gasnett_malloc_aligned(size_t align, size_t size);
 void gasnett_free_aligned(void *p);
-/* Tests of the inside of the library for programs that ask for some: there are none here, which the first call of process 0 says. No
-   handlers, and 0 failures. */
+/* Tests of the inside of the library for programs that ask for some: there are none here, which the first call of
+   process 0 says. No handlers, and 0 failures. */
 void gasnett_diagnostic_gethandlers(gasnet_handlerentry_t **table, int *numentries);
 int gasnett_run_diagnostics(int iters, int threads, const char *sections, gasnet_seginfo_t const *seginfo);
 #define GASNETT_FAST_ALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))

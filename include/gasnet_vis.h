@@ -1,10 +1,10 @@
 /* Vector, indexed and strided puts and gets of GASNet-1: many pieces of memory in one operation.
 
-   The remote side lies in the segment of the node, as that of any put or get; a piece of no bytes may be anywhere. Lists, strides and counts may be
-   reused when a call returns; the local data must stay until the operation is synced. The pieces of a destination must
-   not overlap. Lists: both sides have the same number of bytes in all, or the job ends. Sections: count[0] contiguous
-   bytes, then count[i + 1] elements that are strides[i] bytes apart, for each of stridelevels strides; any count of 0
-   makes an empty section. */
+   The remote side lies in the segment of the node, as that of any put or get; a piece of no bytes may be anywhere.
+   Lists, strides and counts may be reused when a call returns; the local data must stay until the operation is synced.
+   The pieces of a destination must not overlap. Lists: both sides have the same number of bytes in all, or the job ends.
+   Sections: count[0] contiguous bytes, then count[i + 1] elements that are strides[i] bytes apart, for each of
+   stridelevels strides; any count of 0 makes an empty section. */
 #ifndef _GASNET_VIS_H
 #define _GASNET_VIS_H
 

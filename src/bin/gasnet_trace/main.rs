@@ -65,11 +65,11 @@ fn main() {
     match chosen(&mut Parser::from_env()) {
         Ok(()) => {}
         Err(Failure::Usage(why)) => {
-            eprint!("gasnet_trace: {why}\n{}", usage());
+            eprint!("*** gasnet_trace: {why}\n{}", usage());
             exit(2)
         }
         Err(Failure::Work(what, advice)) => {
-            eprintln!("gasnet_trace: {what}\ngasnet_trace: {advice}");
+            eprintln!("*** gasnet_trace: {what}\n***   {advice}");
             exit(1)
         }
     }
