@@ -2,6 +2,7 @@
 //! only; starts no job.
 
 use gasnet::conduit::networks::networks;
+use gasnet::core::segment;
 use gasnet::env;
 use gasnet::os::{cpu, memory, process, signal, stdout};
 use lexopt::{Arg, Parser};
@@ -124,7 +125,7 @@ fn build() -> Item {
         ("target", Item::text(env!("GASNET_BUILD_TARGET"))),
         ("profile", Item::text(env!("GASNET_BUILD_PROFILE"))),
         ("planted faults", Item::Yes(cfg!(feature = "faults"))),
-        ("page size of the headers", Item::Number(number("GASNET_PAGESIZE"))),
+        ("page size of the headers", Item::Number(segment::PAGE as u64)),
         ("client threads at most", Item::Number(number("GASNETI_MAX_THREADS"))),
         (
             "this program",
@@ -188,7 +189,7 @@ fn system() -> Item {
     };
     let memory = memory::limits();
     let memory_files = memory::MemFd::create(c"gasnet_info").is_ok();
-    let page = memory::page_size() as u64;
+    let granted = memory.total() / 8 * 7;
     Item::Record(vec![
         ("host", line("/proc/sys/kernel/hostname")),
         ("system", line("/proc/sys/kernel/ostype")),
@@ -197,8 +198,8 @@ fn system() -> Item {
         ("memory in bytes", Item::Number(memory.physical)),
         ("memory available in bytes", Item::Number(memory.available)),
         ("control group limit in bytes", memory.cgroup.map_or(Item::Nothing, Item::Number)),
-        ("largest segment in bytes", Item::Number(memory.total() / 8 * 7 / page * page)),
-        ("page size", Item::Number(page)),
+        ("largest segment in bytes", Item::Number(granted - granted % segment::PAGE as u64)),
+        ("page size", Item::Number(memory::page_size() as u64)),
         ("memory files without a name", Item::Yes(memory_files)),
         ("processes may copy from each other's memory", Item::Yes(process::may_attach())),
     ])

@@ -1,6 +1,6 @@
 //! The `gasnett_*` functions: what the headers do not do inline. None of them needs a job.
 
-use crate::core::{exit, signals};
+use crate::core::{exit, segment, signals};
 use crate::os::{self, locks};
 use crate::tools::{bytes, environment, heap, number, process, stack, timer};
 use crate::{env, report};
@@ -568,10 +568,10 @@ pub extern "C" fn gasnett_performance_warning_str() -> *const c_char {
     }
 }
 
-/// `gasnett_mmap`: zeroed memory, aligned to pages; ends the job if there is none.
+/// `gasnett_mmap`: zeroed memory at a multiple of `GASNETT_PAGESIZE`; ends the job if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_mmap(size: usize) -> *mut c_void {
-    match os::memory::Mapping::anonymous(size) {
+    match os::memory::Mapping::anonymous_aligned(size, segment::PAGE) {
         Ok(m) => m.leak().as_ptr().cast(),
         Err(e) => fatal(format_args!("gasnett_mmap(): {size} bytes: {e}")),
     }

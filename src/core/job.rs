@@ -152,7 +152,7 @@ impl Job {
         if self.attached.get().is_some() {
             return Err(Error::NotInit);
         }
-        let page = os::memory::page_size();
+        let page = segment::PAGE;
         if !len.is_multiple_of(page) {
             report::warn(
                 format_args!(

@@ -11,6 +11,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use std::os::fd::AsFd;
 
+/// Bytes that the size and the first address of each segment are a multiple of: `GASNET_PAGESIZE` of
+/// include/gasnet_config.h, the largest page that Linux has on the machine.
+pub const PAGE: usize = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) { 4096 } else { 65536 };
+
 /// The segment of one process.
 #[derive(Clone, Copy, Debug)]
 pub struct Segment {
@@ -78,7 +82,7 @@ impl Limits {
         let most = [Some(memory::total()), memory::address_space_left(), limits::file_size()];
         let most = most.into_iter().flatten().min().unwrap_or(0);
         let share = most / 8 * 7 / u64::from(host.local_size.max(1));
-        let page = memory::page_size() as u64;
+        let page = PAGE as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
         let all: Vec<u64> = boot
             .exchange(&local.to_ne_bytes())
@@ -131,12 +135,15 @@ pub fn attach(
     let word = |b: &[u8], i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
     let longest = boot.exchange(&len.to_ne_bytes()).iter().map(|b| word(b, 0)).max().unwrap_or(0);
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
-    let page = if huge { memory::HUGE_PAGE } else { memory::page_size() };
-    let stride = (longest as usize).max(1).next_multiple_of(page);
+    let stride = (longest as usize).max(1).next_multiple_of(if huge { memory::HUGE_PAGE } else { PAGE });
     let bytes = host.local_size as usize * stride;
     memory::set_len(host.segments.as_fd(), bytes as u64)?;
     let file = host.segments.as_fd();
-    let mapping = if huge { Mapping::shared_huge(file, 0, bytes)? } else { Mapping::shared(file, 0, bytes)? };
+    let map = |align| Mapping::shared_aligned(file, 0, bytes, align);
+    let mapping = if huge { map(memory::HUGE_PAGE).or_else(|_| map(PAGE))? } else { map(PAGE)? };
+    if huge {
+        mapping.prefer_huge_pages();
+    }
     // SAFETY: the mapping has a stride for every process of the host.
     let here = |local_rank: u32| unsafe { mapping.as_ptr().add(local_rank as usize * stride) };
     let record = [here(host.local_rank) as u64, len as u64, u64::from(host.local_rank)];

@@ -10,7 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 
-/// Bytes of a page.
+/// Bytes of a page of this machine.
 pub fn page_size() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
     // SAFETY: plain query, which cannot fail for the page size.
@@ -193,6 +193,32 @@ impl Mapping {
         Ok(Mapping { base, len: bytes })
     }
 
+    /// As [`Mapping::map`] for reading and writing, at a multiple of `align`, a power of two.
+    fn map_aligned(fd: i32, offset: u64, bytes: usize, flags: i32, align: usize) -> io::Result<Mapping> {
+        let prot = libc::PROT_READ | libc::PROT_WRITE;
+        if align <= page_size() {
+            return Mapping::map(fd, offset, bytes, prot, flags);
+        }
+        let reserved = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let enough = bytes.next_multiple_of(page_size()).checked_add(align);
+        let enough = enough.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let mut space = Mapping::map(-1, 0, enough, libc::PROT_NONE, reserved)?;
+        let before = space.as_ptr().align_offset(align);
+        drop(space.split_off(before + bytes.next_multiple_of(page_size())));
+        let mut rest = space.split_off(before);
+        drop(space);
+        // SAFETY: it replaces exactly the range of `rest`, which nobody but us knows of.
+        let p = unsafe {
+            let flags = flags | libc::MAP_FIXED;
+            libc::mmap(rest.as_ptr().cast(), bytes, prot, flags, fd, offset as libc::off_t)
+        };
+        if p == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        rest.len = bytes;
+        Ok(rest)
+    }
+
     /// Maps a range of a memory file, shared, for reading and writing, without reserving memory for it. `offset` is
     /// a multiple of the page size; `bytes` is not 0. Touching what lies beyond the end of the file is SIGBUS.
     pub fn shared(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
@@ -200,29 +226,20 @@ impl Mapping {
         Mapping::map(file.as_raw_fd(), offset, bytes, prot, libc::MAP_SHARED | libc::MAP_NORESERVE)
     }
 
-    /// As [`Mapping::shared`], for a large range that gets huge pages where the kernel allows them to those who ask (Linux:
-    /// `shmem_enabled` of transparent huge pages): it starts at a multiple of [`HUGE_PAGE`].
-    pub fn shared_huge(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let Ok(mut space) = Mapping::map(-1, 0, bytes + HUGE_PAGE, libc::PROT_NONE, flags) else {
-            return Mapping::shared(file, offset, bytes);
-        };
-        let before = space.as_ptr().align_offset(HUGE_PAGE);
-        drop(space.split_off(before + bytes));
-        let rest = space.split_off(before);
-        drop(space);
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-        // SAFETY: it replaces exactly the range of `rest`, which nobody but us knows of; huge pages are a wish.
-        unsafe {
-            let p =
-                libc::mmap(rest.as_ptr().cast(), bytes, prot, flags, file.as_raw_fd(), offset as libc::off_t);
-            if p == libc::MAP_FAILED {
-                return Err(io::Error::last_os_error());
-            }
-            libc::madvise(p, bytes, libc::MADV_HUGEPAGE);
-        }
-        Ok(rest)
+    /// As [`Mapping::shared`], at a multiple of `align`, a power of two.
+    pub fn shared_aligned(
+        file: BorrowedFd<'_>,
+        offset: u64,
+        bytes: usize,
+        align: usize,
+    ) -> io::Result<Mapping> {
+        Mapping::map_aligned(file.as_raw_fd(), offset, bytes, libc::MAP_SHARED | libc::MAP_NORESERVE, align)
+    }
+
+    /// Wishes for huge pages where the kernel allows them to those who ask (Linux: `shmem_enabled` of transparent huge pages).
+    pub fn prefer_huge_pages(&self) {
+        // SAFETY: advice on a range that is ours; it changes nothing of what is there.
+        unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_HUGEPAGE) };
     }
 
     /// Keeps the first `at` bytes, a multiple of the page size, and returns the rest.
@@ -235,8 +252,13 @@ impl Mapping {
 
     /// Maps zeroed memory of this process alone; it takes real memory when first touched.
     pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        Mapping::map(-1, 0, bytes, prot, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE)
+        Mapping::anonymous_aligned(bytes, 1)
+    }
+
+    /// As [`Mapping::anonymous`], at a multiple of `align`, a power of two.
+    pub fn anonymous_aligned(bytes: usize, align: usize) -> io::Result<Mapping> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        Mapping::map_aligned(-1, 0, bytes, flags, align)
     }
 
     /// First byte; page-aligned.
@@ -367,10 +389,10 @@ mod tests {
     }
 
     #[test]
-    fn a_range_for_huge_pages_is_aligned_and_otherwise_like_any() {
+    fn an_aligned_range_is_otherwise_like_any() {
         let f = MemFd::create(c"test").unwrap();
         f.set_len(3 * HUGE_PAGE as u64).unwrap();
-        let a = Mapping::shared_huge(f.as_fd(), 0, 3 * HUGE_PAGE).unwrap();
+        let a = Mapping::shared_aligned(f.as_fd(), 0, 3 * HUGE_PAGE, HUGE_PAGE).unwrap();
         let b = Mapping::shared(f.as_fd(), 2 * HUGE_PAGE as u64, HUGE_PAGE).unwrap();
         assert_eq!((a.as_ptr() as usize % HUGE_PAGE, a.len()), (0, 3 * HUGE_PAGE));
         // SAFETY: both lie within the file; no reference to them exists.
@@ -378,7 +400,19 @@ mod tests {
             a.as_ptr().add(3 * HUGE_PAGE - 1).write(42);
             assert_eq!(b.as_ptr().add(HUGE_PAGE - 1).read(), 42);
         }
-        assert!(Mapping::shared_huge(f.as_fd(), 0, 1 << 50).is_err());
+        assert!(Mapping::shared_aligned(f.as_fd(), 0, 1 << 50, HUGE_PAGE).is_err());
+    }
+
+    #[test]
+    fn memory_of_its_own_may_be_aligned_and_ends_within_a_page() {
+        let m = Mapping::anonymous_aligned(HUGE_PAGE + 1, HUGE_PAGE).unwrap();
+        assert_eq!((m.as_ptr() as usize % HUGE_PAGE, m.len()), (0, HUGE_PAGE + 1));
+        // SAFETY: within the mapping, to which no reference exists.
+        unsafe {
+            assert_eq!(m.as_ptr().add(HUGE_PAGE).read(), 0);
+            m.as_ptr().add(HUGE_PAGE).write(42);
+        }
+        assert!(Mapping::anonymous_aligned(usize::MAX - HUGE_PAGE, HUGE_PAGE).is_err());
     }
 
     #[test]
