@@ -150,7 +150,9 @@ pub fn start() -> Result<Box<dyn Bootstrap>, Error> {
 
 fn join() -> Result<Box<dyn Bootstrap>, Error> {
     if let Some(seat) = gasnetrun::seat()? {
-        return Ok(Box::new(rank::Rank::join(seat)?));
+        let rank = rank::Rank::join(seat)?;
+        report_lone_mpi(&rank, "gasnetrun starts");
+        return Ok(Box::new(rank));
     }
     let foreign = |rank: Option<rank::Rank>| -> Result<Box<dyn Bootstrap>, Error> {
         Ok(match rank {
@@ -163,7 +165,11 @@ fn join() -> Result<Box<dyn Bootstrap>, Error> {
         Spawner::Pmix => foreign(foreign::by_pmix()?),
         Spawner::Fork => match env::int("GASNET_PSHM_NODES").unwrap_or(1) {
             ..=1 => Ok(Box::new(alone::Alone::new()?)),
-            n => Ok(Box::new(fork::start(n as u32)?)),
+            n => {
+                let rank = fork::start(n as u32)?;
+                report_lone_mpi(&rank, "GASNET_PSHM_NODES has gasnet_init fork");
+                Ok(Box::new(rank))
+            }
         },
         Spawner::Alone => {
             if env::word("GASNET_SPAWN_CONTROL").is_none() {
@@ -199,6 +205,18 @@ fn report_many_threads() {
                 n - 1
             ),
             format_args!("Call gasnet_init before threads are started, or start the program with gasnetrun."),
+        );
+    }
+}
+
+/// Warns of an MPI that knows no other process of the job, since it was no launcher of MPI that started them.
+fn report_lone_mpi(job: &dyn Bootstrap, how: &str) {
+    if job.rank() == 0 && job.size() > 1 && pmi::mpi() == Some(true) && !env::yes("GASNET_QUIET") {
+        crate::report::warn(
+            format_args!(
+                "MPI was initialised before gasnet_init, and knows nothing of the other processes, which {how}"
+            ),
+            format_args!("Start the program with mpiexec or mpirun if its processes communicate by MPI."),
         );
     }
 }

@@ -1,12 +1,14 @@
 //! MPI and GASNet in one process: `testmpi.c`, compiled by the compiler of an MPI and started by its launcher, with either of
-//! the two initialised first.
+//! the two initialised first; and by gasnetrun, which starts no MPI.
 
 use crate::job::{Job, Launcher};
 use crate::layout::{self, Mode};
 use crate::{Case, Trouble};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// An MPI: its name, its compiler, what is missing where that has no headers, the launchers that start its programs.
@@ -27,11 +29,17 @@ const MPIS: [Mpi; 2] = [
     ),
 ];
 
+/// What is told of MPI where gasnetrun is the launcher.
+const LONE: &str = "MPI was initialised before gasnet_init, and knows nothing of the other processes";
+
 /// MPI x launcher x which is first x mode. Those of Slurm are there where it can be used.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for mpi in MPIS {
         let missing = missing(mpi);
+        let mut case = Case::new(format!("testmpi::{}::gasnetrun::lone", mpi.0), true, move || lone(mpi));
+        case.missing = missing;
+        all.push(case);
         for launcher in mpi.3 {
             let own = !matches!(launcher, Launcher::SrunPmi2 | Launcher::SrunPmix);
             if !own && !Launcher::foreign().contains(&launcher) {
@@ -65,10 +73,16 @@ fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
 }
 
 fn compiled((name, compiler, ..): Mpi, mode: Mode) -> Result<PathBuf, Trouble> {
+    // Cases that run beside each other want the same program.
+    static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/mpi").join(mode.name());
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let program = dir.join(format!("testmpi-{name}"));
+    if compiled.contains(&program) {
+        return Ok(program);
+    }
     let lib = layout::build().join("lib");
     let mut cc = Command::new(compiler);
     cc.args(["-std=gnu99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]).args(mode.defines());
@@ -76,7 +90,20 @@ fn compiled((name, compiler, ..): Mpi, mode: Mode) -> Result<PathBuf, Trouble> {
     cc.arg(layout::root().join("capi-tests/clients/testmpi.c")).arg("-o").arg(&program);
     cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).args(["-lgasnet", "-lpthread"]);
     layout::succeed(cc)?;
+    compiled.insert(program.clone());
     Ok(program)
+}
+
+/// MPI that each process has for itself is told of once.
+fn lone(mpi: Mpi) -> Result<(), Trouble> {
+    let program = compiled(mpi, Mode::Seq)?;
+    let args = ["mpi", "0"].map(String::from);
+    let ended = Job::new(&layout::build(), &program, &args, Launcher::Gasnetrun, 3).run()?;
+    ended.tidy()?;
+    if ended.code != Some(1) || ended.output.matches(LONE).count() != 1 {
+        return Err(ended.trouble("processes that MPI cannot connect are not told of"));
+    }
+    Ok(())
 }
 
 fn together(mpi: Mpi, launcher: Launcher, first: &str, mode: Mode) -> Result<(), Trouble> {
@@ -90,7 +117,10 @@ fn together(mpi: Mpi, launcher: Launcher, first: &str, mode: Mode) -> Result<(),
             if ended.code == Some(0) || !ended.output.contains("Call MPI_Init before gasnet_init") {
                 return Err(ended.trouble("Slurm's PMI was used where MPI needs it"));
             }
-        } else if ended.code != Some(code) || !ended.output.contains("testmpi: PASS") {
+        } else if ended.code != Some(code)
+            || !ended.output.contains("testmpi: PASS")
+            || ended.output.contains(LONE)
+        {
             return Err(ended.trouble(format!("it did not pass with exit code {code}")));
         }
     }
