@@ -200,11 +200,12 @@ impl Mapping {
             return Mapping::map(fd, offset, bytes, prot, flags);
         }
         let reserved = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        let enough = bytes.next_multiple_of(page_size()).checked_add(align);
-        let enough = enough.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        let whole = bytes.checked_next_multiple_of(page_size());
+        let room = whole.and_then(|whole| Some((whole, whole.checked_add(align)?)));
+        let (whole, enough) = room.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let mut space = Mapping::map(-1, 0, enough, libc::PROT_NONE, reserved)?;
         let before = space.as_ptr().align_offset(align);
-        drop(space.split_off(before + bytes.next_multiple_of(page_size())));
+        drop(space.split_off(before + whole));
         let mut rest = space.split_off(before);
         drop(space);
         // SAFETY: it replaces exactly the range of `rest`, which nobody but us knows of.
@@ -222,8 +223,7 @@ impl Mapping {
     /// Maps a range of a memory file, shared, for reading and writing, without reserving memory for it. `offset` is
     /// a multiple of the page size; `bytes` is not 0. Touching what lies beyond the end of the file is SIGBUS.
     pub fn shared(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
-        let prot = libc::PROT_READ | libc::PROT_WRITE;
-        Mapping::map(file.as_raw_fd(), offset, bytes, prot, libc::MAP_SHARED | libc::MAP_NORESERVE)
+        Mapping::shared_aligned(file, offset, bytes, 1)
     }
 
     /// As [`Mapping::shared`], at a multiple of `align`, a power of two.
@@ -413,6 +413,7 @@ mod tests {
             m.as_ptr().add(HUGE_PAGE).write(42);
         }
         assert!(Mapping::anonymous_aligned(usize::MAX - HUGE_PAGE, HUGE_PAGE).is_err());
+        assert!(Mapping::anonymous_aligned(usize::MAX, HUGE_PAGE).is_err());
     }
 
     #[test]
