@@ -2,8 +2,9 @@
    is done on the spot. The record gasneti_abi says for each peer whether it may be; otherwise the function of the
    library is called. The macros do not hide the functions: without parentheses a name is the function.
 
-   A blocking put is ordered before whatever this thread does next, a get after whatever it did before: on x86 only the
-   compiler must be told. Included by gasnet.h. */
+   A put is ordered after what this thread has stored before and before whatever it does next, a get before whatever it does
+   next: on x86 only the compiler must be told. A get that must come after a load of the client's own, of a flag in its
+   segment for one, wants a gasnett_local_rmb() in between. Included by gasnet.h. */
 #ifndef GASNET_INLINE_H
 #define GASNET_INLINE_H
 
@@ -72,22 +73,29 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
 }
 
 /* The same. Words of 4 and 8 bytes are most of what programs put and get: one compare makes a load and a store of them
-   where the size is known at run time only. A compiler that does not optimise would take that for copies of other sizes than the
-   program's, and warn. */
-GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
+   where the size is known at run time only. Other words are the library's then, which moves each at once: memcpy may do it
+   in pieces, or twice. So is everything where the compiler does not optimise: it knows no size. */
 #ifdef __OPTIMIZE__
+/* Of which object the pointer is: a compiler that knows would take each case for a copy of that size, and warn. */
+#define GASNETI_FORGET_OBJECT(p) __asm__("" : "+r"(p))
+GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
+  if (gasnett_constant_p(n)) return gasneti_put_sized(node, dest, src, n);
+  GASNETI_FORGET_OBJECT(src);
   if (n == 8) return gasneti_put_sized(node, dest, src, 8);
   if (n == 4) return gasneti_put_sized(node, dest, src, 4);
-#endif
-  return gasneti_put_sized(node, dest, src, n);
+  return n > 2 && gasneti_put_sized(node, dest, src, n);
 }
 GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const void *src, size_t n) {
-#ifdef __OPTIMIZE__
+  if (gasnett_constant_p(n)) return gasneti_get_sized(dest, node, src, n);
+  GASNETI_FORGET_OBJECT(dest);
   if (n == 8) return gasneti_get_sized(dest, node, src, 8);
   if (n == 4) return gasneti_get_sized(dest, node, src, 4);
-#endif
-  return gasneti_get_sized(dest, node, src, n);
+  return n > 2 && gasneti_get_sized(dest, node, src, n);
 }
+#else
+#define gasneti_put_here(node, dest, src, n) 0
+#define gasneti_get_here(dest, node, src, n) 0
+#endif
 
 /* Does a memset at once; zero if the library must be called. */
 GASNETI_ALWAYS_INLINE int gasneti_memset_here(gasnet_node_t node, void *dest, int val, size_t n) {

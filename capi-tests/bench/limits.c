@@ -52,7 +52,7 @@ static void answer(void) {
     memset(shared, 3, bench_max);
     for (;;) {
         for (; i <= end; i++) {
-            while (lines->ask != i) {}
+            while (__atomic_load_n(&lines->ask, __ATOMIC_ACQUIRE) != i) {}
             if (n > 0) copy_function(back, there, n);
             __atomic_store_n(&lines->answer, i, __ATOMIC_RELEASE);
         }
@@ -72,7 +72,7 @@ static double trip(size_t n, uint64_t *i) {
         for (t = 0; t < times; t++, ++*i) {
             if (n > 0) copy_function(there, source, n);
             __atomic_store_n(&lines->ask, *i, __ATOMIC_RELEASE);
-            while (lines->answer != *i) {}
+            while (__atomic_load_n(&lines->answer, __ATOMIC_ACQUIRE) != *i) {}
             if (began == 0) began = bench_now(); /* the first answer also waits for the child to start */
         }
         block[b] = (bench_now() - began) / (times - 1);

@@ -1,4 +1,4 @@
-//! The conduit's own files over loom: every order in which threads may take their steps, and every value that a load
+//! The conduit's and the Portals' own files over loom: every order in which threads may take their steps, and every value that a load
 //! may see by the memory model, is tried (Norris and Demsky, CDSChecker, 2013). `tests/models.rs` runs [`conduit::models`].
 //!
 //! The tree is the library's as far as these files name it; what they need beside is as little as will do.
@@ -24,3 +24,4 @@ pub mod report {
 }
 
 pub mod conduit;
+pub mod portals;

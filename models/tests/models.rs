@@ -2,6 +2,7 @@
 
 use models::conduit::credits::models as of_credits;
 use models::conduit::models as plain;
+use models::portals::models as of_portals;
 
 macro_rules! models {
     ($($of:ident::$name:ident)*) => {
@@ -25,6 +26,7 @@ models! {
     of_credits::one_revoke_at_a_time
     of_credits::credits_are_taken_once
     of_credits::an_epoch_is_told_once
+    of_portals::a_ring_with_room_is_not_full
 }
 
 #[test]

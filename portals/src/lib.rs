@@ -42,6 +42,7 @@ mod ni;
 mod ops;
 mod prefetch;
 mod prepared;
+mod primitive;
 mod pt;
 mod ring;
 mod shortcut;

@@ -365,8 +365,9 @@ fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
     true
 }
 
-/// Copies bytes that may overlap and that other processes may be looking at. Eight bytes move in one piece; up to four words are
-/// not worth a call.
+/// Copies bytes that may overlap and that other processes may be looking at. 1, 2, 4 and 8 bytes are one load and one store each: who sees
+/// some of a word that comes in pieces, or in two words that are the same, may write something else before the rest comes. Up to four words
+/// are not worth a call.
 ///
 /// # Safety
 /// Both are valid for `length` bytes.
@@ -376,7 +377,6 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
     unsafe {
         match length {
             0 => {}
-            // Not as two words that are the same: who sees the first may write something else before the second comes.
             8 => to.cast::<u64>().write_unaligned(from.cast::<u64>().read_unaligned()),
             9..=16 => {
                 let last = length - 8;
@@ -392,6 +392,24 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
                 to.cast::<[u64; 2]>().write_unaligned(a);
                 to.add(last).cast::<[u64; 2]>().write_unaligned(b);
             }
+            1..8 => copy_less_than_a_word(from, to, length),
+            _ => core::ptr::copy(from, to, length),
+        }
+    }
+}
+
+/// [`copy`] of less than 8 bytes.
+///
+/// # Safety
+/// As [`copy`].
+#[inline(never)]
+unsafe fn copy_less_than_a_word(from: *const u8, to: *mut u8, length: usize) {
+    // SAFETY: promised by the caller.
+    unsafe {
+        match length {
+            4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
+            2 => to.cast::<u16>().write_unaligned(from.cast::<u16>().read_unaligned()),
+            1 => to.write(from.read()),
             _ => core::ptr::copy(from, to, length),
         }
     }
@@ -416,19 +434,22 @@ mod tests {
 
     /// Who waits for a word to come, and clears it when it has, finds it cleared.
     #[test]
-    fn eight_bytes_arrive_once() {
-        let from = 7u64;
+    fn words_arrive_once() {
+        let from = 0x0707_0707_0707_0707_u64;
         let (from, to) = (black_box((&raw const from).cast()), black_box(WORD.as_ptr().cast()));
-        let length = black_box(8);
-        // SAFETY: the handler touches atomics only, and nothing else traps in this process; the processor's trap flag is of
-        // this thread, and is cleared again; both pointers are valid for a word.
-        unsafe {
-            libc::signal(libc::SIGTRAP, take as extern "C" fn(i32) as libc::sighandler_t);
-            asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq");
-            copy(from, to, length);
-            asm!("pushfq", "and qword ptr [rsp], -257", "popfq");
-            libc::signal(libc::SIGTRAP, libc::SIG_DFL);
+        for length in [1, 2, 4, 8] {
+            let length = black_box(length);
+            // SAFETY: the handler touches atomics only, and nothing else traps in this process; the processor's trap flag is of
+            // this thread, and is cleared again; both pointers are valid for a word.
+            unsafe {
+                libc::signal(libc::SIGTRAP, take as extern "C" fn(i32) as libc::sighandler_t);
+                asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq");
+                copy(from, to, length);
+                asm!("pushfq", "and qword ptr [rsp], -257", "popfq");
+                libc::signal(libc::SIGTRAP, libc::SIG_DFL);
+            }
+            let left = WORD.load(Ordering::Relaxed);
+            assert_eq!((ARRIVALS.swap(0, Ordering::Relaxed), left), (1, 0), "{length} bytes");
         }
-        assert_eq!((ARRIVALS.load(Ordering::Relaxed), WORD.load(Ordering::Relaxed)), (1, 0));
     }
 }

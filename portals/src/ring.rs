@@ -21,6 +21,7 @@
 //! |---|---|
 //! | consumer's Acquire load of a control that says "published" | the producer's Release store: the slot is filled |
 //! | producer's Acquire load of the head | the consumer's Release store: it has read the slot and may lose it |
+//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: what made room for it is seen by whoever looks at the tickets behind it, and would else take the ring for full |
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
 //! A stale hint is harmless: a control with a later ticket for the same slot says how far the ring has come,
@@ -32,8 +33,8 @@
 //! A producer that dies or stops between claim and publication leaves a slot that names it. Before the claim
 //! or after the publication nothing is held.
 
+use super::primitive::{AtomicBool, AtomicU64, Ordering};
 use crate::hint::cold_path;
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PUBLISHED: u64 = 0;
 const RESERVED: u64 = 1;
@@ -92,12 +93,12 @@ impl Memo {
     /// A ticket below which all are claimed.
     #[inline(always)]
     pub(crate) fn hint(&self) -> u64 {
-        self.hint.load(Ordering::Relaxed)
+        self.hint.load(Ordering::Acquire)
     }
 
     /// Begins anew where the consumer is.
     pub(crate) fn restart(&self, head: u64) {
-        self.hint.store(head, Ordering::Relaxed);
+        self.hint.store(head, Ordering::Release);
         self.head.store(head, Ordering::Release);
     }
 }
@@ -113,7 +114,7 @@ pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo
     let others = memo.others.load(Ordering::Relaxed);
     if others {
         cold_path();
-        if word.load(Ordering::Relaxed) != free(ticket, size) {
+        if word.load(Ordering::Acquire) != free(ticket, size) {
             return false;
         }
     }
@@ -128,10 +129,10 @@ pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo
 #[inline(always)]
 fn try_claim(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u32) -> bool {
     let (before, mine) = (free(ticket, size), reserved(ticket, size, producer));
-    // Acquire keeps the filling of the slot after the claim.
-    let claimed = word.compare_exchange(before, mine, Ordering::Acquire, Ordering::Relaxed).is_ok();
+    // Acquire keeps the filling of the slot after the claim; for Release see the table above.
+    let claimed = word.compare_exchange(before, mine, Ordering::AcqRel, Ordering::Relaxed).is_ok();
     if claimed {
-        memo.hint.store(ticket.wrapping_add(1), Ordering::Relaxed);
+        memo.hint.store(ticket.wrapping_add(1), Ordering::Release);
     }
     claimed
 }
@@ -167,7 +168,7 @@ pub(crate) fn search<'a>(
     let mut moves = 0u32;
     loop {
         let word = control_of(ticket);
-        let now = word.load(Ordering::Relaxed);
+        let now = word.load(Ordering::Acquire);
         if now == free(ticket, size) {
             // Acquire, both: see the table above.
             if ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64 >= size as i64 {
@@ -212,7 +213,7 @@ pub(crate) fn search<'a>(
 /// hint: steps that double, then halves.
 #[inline(never)]
 fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> u64 {
-    let claimed = |t: u64| ahead(control_of(t).load(Ordering::Relaxed), t, size) >= 0;
+    let claimed = |t: u64| ahead(control_of(t).load(Ordering::Acquire), t, size) >= 0;
     // Everything below `low` is claimed.
     let mut low = ticket;
     let mut step = 1;

@@ -26,6 +26,7 @@ fn directly(dst: Remote, value: u8) -> bool {
     if dst.local.is_null() {
         return false;
     }
+    fence(Ordering::Release);
     // SAFETY: `local` maps the range, which was checked to lie in the target's segment.
     unsafe { dst.local.write_bytes(value, dst.n) };
     fence(Ordering::Release);

@@ -12,14 +12,14 @@ use loom::thread;
 /// practice (Musuvathi and Qadeer 2007), and take hours.
 const SWITCHES: usize = 3;
 
-pub(super) fn check(model: impl Fn() + Sync + Send + 'static) {
+pub(crate) fn check(model: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(SWITCHES);
     builder.check(model);
 }
 
 /// Runs `body` in so many threads, one of which is this one.
-pub(super) fn in_threads<T: Send + Sync + 'static>(
+pub(crate) fn in_threads<T: Send + Sync + 'static>(
     shared: T,
     threads: usize,
     body: impl Fn(&T, usize) + Copy + Send + 'static,

@@ -1,0 +1,11 @@
+//! The files of the Portals that processes share, as they are, over loom's primitives.
+
+pub mod models;
+
+/// Stands in for `primitive.rs` of crate `portals3`.
+mod primitive {
+    pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+}
+
+#[path = "../../../portals/src/ring.rs"]
+mod ring;

@@ -1,0 +1,69 @@
+//! What must hold of a ring, however its producers and its consumer interleave.
+
+use super::primitive::{AtomicU64, Ordering};
+use super::ring::{self, Memo};
+use crate::conduit::models::{check, in_threads};
+
+/// Slots.
+const SIZE: u64 = 2;
+
+/// The controls of a new ring, and the consumer's head.
+struct Ring {
+    controls: [AtomicU64; SIZE as usize],
+    head: AtomicU64,
+}
+
+impl Ring {
+    fn new() -> Ring {
+        Ring { controls: [AtomicU64::new(0), AtomicU64::new(0)], head: AtomicU64::new(SIZE) }
+    }
+
+    fn control(&self, ticket: u64) -> &AtomicU64 {
+        &self.controls[(ticket % SIZE) as usize]
+    }
+
+    /// Posts as `producer`; the ticket.
+    fn post(&self, memo: &Memo, producer: u32) -> u64 {
+        let claimed = ring::claim(|t| self.control(t), SIZE, memo, &self.head, producer);
+        let ticket = claimed.expect("a ring with room is told to be full");
+        self.control(ticket).store(ring::published(ticket, SIZE), Ordering::Release);
+        ticket
+    }
+
+    /// Takes what has been published from this ticket on; the first that has not.
+    fn take(&self, mut ticket: u64) -> u64 {
+        while self.control(ticket).load(Ordering::Acquire) == ring::published(ticket, SIZE) {
+            ticket += 1;
+            self.head.store(ticket, Ordering::Release);
+        }
+        ticket
+    }
+}
+
+fn memo() -> Memo {
+    let memo = Memo::default();
+    memo.restart(SIZE);
+    memo
+}
+
+/// Two producers, each with one event at a time that has not been taken, always find a slot of two. One of them is the consumer
+/// too, so that it posts again as soon as its event has been taken, and the other may see any mixture of old and new controls.
+pub fn a_ring_with_room_is_not_full() {
+    check(|| {
+        in_threads(Ring::new(), 2, |ring, thread| {
+            let memo = memo();
+            if thread == 0 {
+                ring.post(&memo, 1);
+                return;
+            }
+            let mut next = SIZE;
+            for _ in 0..3 {
+                let mine = ring.post(&memo, 2);
+                next = ring.take(next);
+                if next <= mine {
+                    break;
+                }
+            }
+        });
+    });
+}
