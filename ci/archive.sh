@@ -20,6 +20,8 @@ ${LD:-$(tool ld)} -r --force-group-allocation --gc-sections "@$work/roots" --who
 # Undefined names of what was left out.
 ${READELF:-$(tool readelf)} -Ws "$work/all.o" |
     awk '$5 == "LOCAL" && $7 == "UND" && $8 != "" { print $8 }' >"$work/unused"
+# objcopy fails for an empty list, without a word.
+[ -s "$work/unused" ] || echo gasneti_nothing >"$work/unused"
 ${OBJCOPY:-$(tool objcopy)} --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd \
     --strip-symbols="$work/unused" --keep-global-symbols="$work/names" "$work/all.o" "$work/libgasnet.o"
 rm -f "$work/libgasnet.a"

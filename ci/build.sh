@@ -9,7 +9,7 @@
 #   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX, or by pkg-config portals3
 #   both        chosen at run time by GASNET_NETWORK
 # Unset, it is both if one of these variables is set or pkg-config knows portals3, else emulation.
-# For another machine: CARGO_BUILD_TARGET is its name in Rust, CC its compiler.
+# For another machine: ci/target.sh.
 # The shared library is linked here, from the static archive: symbols of C objects are not exported from a plain cdylib,
 # and rustc has no say in the soname and the version script.
 set -eu
@@ -17,10 +17,7 @@ cd "$(dirname "$0")/.."
 tree=$1
 cargo=${CARGO:-cargo}
 cc=${CC:-cc}
-if [ -n "${CARGO_BUILD_TARGET-}" ]; then
-    linker=CARGO_TARGET_$(echo "$CARGO_BUILD_TARGET" | tr 'a-z-' 'A-Z_')_LINKER
-    printenv "$linker" >/dev/null || export "$linker=$cc"
-fi
+. ci/target.sh
 networks=${PORTALS-}
 if [ -z "$networks" ]; then
     if [ -n "${PORTALS_INCLUDE-}${PORTALS_LIBS-}${PORTALS_PREFIX-}" ] ||
@@ -96,9 +93,13 @@ both)
     exit 2
     ;;
 esac
-# Where cargo puts what it makes for another machine.
-out=$target/${CARGO_BUILD_TARGET:+$CARGO_BUILD_TARGET/}release
+out=$target/$released
 mkdir -p "$tree/lib/pkgconfig" "$tree/bin" "$target"
+# What was made for another machine is not newer or older: it goes.
+if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
+    rm -f "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a" "$tree"/bin/*
+    echo "$released" >"$tree/lib/.released"
+fi
 # shellcheck disable=SC2086 # nothing or a flag
 $cargo build --release -p gasnet --features "$features" $defaults --target-dir $target \
     --message-format=json-render-diagnostics >"$target/build.json"

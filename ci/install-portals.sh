@@ -5,8 +5,9 @@ set -eu
 cd "$(dirname "$0")/.."
 prefix=$2
 to=$1$2
+. ci/target.sh
 ${CARGO:-cargo} build --release -p portals3-c
-out=${CARGO_TARGET_DIR:-target}/release
+out=${CARGO_TARGET_DIR:-target}/$released
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 mkdir -p "$to/include/portals" "$to/lib/pkgconfig" "$to/bin" "$to/share/man/man1"
 install -m 644 portals/capi/include/portals3.h "$to/include"

@@ -2,9 +2,9 @@
    is done on the spot. The record gasneti_abi says for each peer whether it may be; otherwise the function of the
    library is called. The macros do not hide the functions: without parentheses a name is the function.
 
-   A put is ordered after what this thread has stored before and before whatever it does next, a get before whatever it does
-   next: on x86 only the compiler must be told. A get that must come after a load of the client's own, of a flag in its
-   segment for one, wants a gasnett_local_rmb() in between. Included by gasnet.h. */
+   A put is ordered after what this thread has stored before and before what it stores next, a get before what it loads
+   next: on x86 only the compiler must be told. Who loads after a put what others put wants a gasnett_local_mb() in
+   between, and who gets after a load of a flag, a gasnett_local_rmb(). Included by gasnet.h. */
 #ifndef GASNET_INLINE_H
 #define GASNET_INLINE_H
 

@@ -26,8 +26,8 @@ pub(crate) fn someone_asleep(header: &Header) -> bool {
     header.doorbell.0.load(Ordering::Relaxed) & ASLEEP != 0
 }
 
-/// To be called by a poster after a sequentially consistent exchange that comes after the publication of its events. The load is of the
-/// same kind: on a processor that reorders, the two stay in order, as the sleeper's mark and its last look do with a fence between them.
+/// To be called by a poster after a sequentially consistent fence or exchange that comes after the publication of its events. The load
+/// is of the same kind, so that it stays behind an exchange too on a processor that reorders.
 #[inline(always)]
 pub(crate) fn ring(header: &Header) {
     let word = &header.doorbell.0;

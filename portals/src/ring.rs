@@ -114,7 +114,7 @@ pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo
     let others = memo.others.load(Ordering::Relaxed);
     if others {
         cold_path();
-        if word.load(Ordering::Acquire) != free(ticket, size) {
+        if word.load(Ordering::Relaxed) != free(ticket, size) {
             return false;
         }
     }

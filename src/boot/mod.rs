@@ -155,10 +155,12 @@ fn join() -> Result<Box<dyn Bootstrap>, Error> {
         return Ok(Box::new(rank));
     }
     let foreign = |rank: Option<rank::Rank>| -> Result<Box<dyn Bootstrap>, Error> {
-        Ok(match rank {
+        let job: Box<dyn Bootstrap> = match rank {
             Some(rank) => Box::new(rank),
             None => Box::new(alone::Alone::new()?),
-        })
+        };
+        report_unforked(&*job);
+        Ok(job)
     };
     match spawner() {
         Spawner::Pmi => foreign(foreign::by_pmi()?),
@@ -209,9 +211,22 @@ fn report_many_threads() {
     }
 }
 
+/// Warns of a GASNET_PSHM_NODES that a launcher's offer outdoes, that of Open MPI to a process which has initialised it alone for one.
+fn report_unforked(job: &dyn Bootstrap) {
+    let wanted = env::int("GASNET_PSHM_NODES").unwrap_or(1);
+    if job.size() == 1 && wanted > 1 && !env::yes("GASNET_QUIET") {
+        crate::report::warn(
+            format_args!(
+                "GASNET_PSHM_NODES={wanted} is not heeded: PMI or PMIx tells that this process is a job of one"
+            ),
+            format_args!("Set GASNET_SPAWN_CONTROL=FORK, or start the program with a launcher."),
+        );
+    }
+}
+
 /// Warns of an MPI that knows no other process of the job, since it was no launcher of MPI that started them.
 fn report_lone_mpi(job: &dyn Bootstrap, how: &str) {
-    if job.rank() == 0 && job.size() > 1 && pmi::mpi() == Some(true) && !env::yes("GASNET_QUIET") {
+    if job.rank() == 0 && job.size() > 1 && pmi::mpi_in_use() && !env::yes("GASNET_QUIET") {
         crate::report::warn(
             format_args!(
                 "MPI was initialised before gasnet_init, and knows nothing of the other processes, which {how}"

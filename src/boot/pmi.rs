@@ -10,7 +10,7 @@ use super::foreign::Offer;
 use super::tasks::Tasks;
 use crate::env;
 use crate::os::{library, socket};
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -46,14 +46,23 @@ fn number(name: &str) -> Result<u32, Error> {
     value.trim().parse().map_err(|_| trouble(&format!("{name}={value} is not a number")))
 }
 
-/// How far MPI is, if this program has it.
+/// Whether MPI is initialised, if this program has it.
 pub(super) fn mpi() -> Option<bool> {
-    let f = library::function(c"MPI_Initialized")?;
-    // SAFETY: this is the type of MPI_Initialized in every MPI; it may be called at any time.
-    let initialized =
-        unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
+    mpi_says(c"MPI_Initialized")
+}
+
+/// Whether this program may call MPI.
+pub(super) fn mpi_in_use() -> bool {
+    mpi() == Some(true) && mpi_says(c"MPI_Finalized") == Some(false)
+}
+
+/// What MPI_Initialized or MPI_Finalized says, if this program has MPI.
+fn mpi_says(name: &CStr) -> Option<bool> {
+    let f = library::function(name)?;
+    // SAFETY: this is the type of both functions in every MPI; they may be called at any time.
+    let says = unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
     let mut flag = 0;
-    Some(initialized(&mut flag) == 0 && flag != 0)
+    Some(says(&mut flag) == 0 && flag != 0)
 }
 
 impl Pmi {

@@ -1,5 +1,5 @@
 //! MPI and GASNet in one process: `testmpi.c`, compiled by the compiler of an MPI and started by its launcher, with either of
-//! the two initialised first; and by gasnetrun, which starts no MPI.
+//! the two initialised first; and by us, who start no MPI.
 
 use crate::job::{Job, Launcher};
 use crate::layout::{self, Mode};
@@ -29,7 +29,7 @@ const MPIS: [Mpi; 2] = [
     ),
 ];
 
-/// What is told of MPI where gasnetrun is the launcher.
+/// What is told of MPI where we have started the processes.
 const LONE: &str = "MPI was initialised before gasnet_init, and knows nothing of the other processes";
 
 /// MPI x launcher x which is first x mode. Those of Slurm are there where it can be used.
@@ -37,9 +37,12 @@ pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for mpi in MPIS {
         let missing = missing(mpi);
-        let mut case = Case::new(format!("testmpi::{}::gasnetrun::lone", mpi.0), true, move || lone(mpi));
-        case.missing = missing;
-        all.push(case);
+        for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+            let name = format!("testmpi::{}::{}::lone", mpi.0, launcher.name());
+            let mut case = Case::new(name, true, move || lone(mpi, launcher));
+            case.missing = missing;
+            all.push(case);
+        }
         for launcher in mpi.3 {
             let own = !matches!(launcher, Launcher::SrunPmi2 | Launcher::SrunPmix);
             if !own && !Launcher::foreign().contains(&launcher) {
@@ -94,13 +97,17 @@ fn compiled((name, compiler, ..): Mpi, mode: Mode) -> Result<PathBuf, Trouble> {
     Ok(program)
 }
 
-/// MPI that each process has for itself is told of once.
-fn lone(mpi: Mpi) -> Result<(), Trouble> {
+/// MPI that each process has for itself is told of once. Open MPI, initialised without a launcher, tells PMIx that this is a job of one.
+fn lone(mpi: Mpi, launcher: Launcher) -> Result<(), Trouble> {
     let program = compiled(mpi, Mode::Seq)?;
     let args = ["mpi", "0"].map(String::from);
-    let ended = Job::new(&layout::build(), &program, &args, Launcher::Gasnetrun, 3).run()?;
+    let ended = Job::new(&layout::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
-    if ended.code != Some(1) || ended.output.matches(LONE).count() != 1 {
+    let (code, told) = match (mpi.0, launcher) {
+        ("openmpi", Launcher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 is not heeded"),
+        _ => (1, LONE),
+    };
+    if ended.code != Some(code) || ended.output.matches(told).count() != 1 {
         return Err(ended.trouble("processes that MPI cannot connect are not told of"));
     }
     Ok(())

@@ -50,20 +50,28 @@ fn memo() -> Memo {
 /// too, so that it posts again as soon as its event has been taken, and the other may see any mixture of old and new controls.
 pub fn a_ring_with_room_is_not_full() {
     check(|| {
-        in_threads(Ring::new(), 2, |ring, thread| {
-            let memo = memo();
-            if thread == 0 {
-                ring.post(&memo, 1);
-                return;
-            }
-            let mut next = SIZE;
-            for _ in 0..3 {
-                let mine = ring.post(&memo, 2);
-                next = ring.take(next);
-                if next <= mine {
-                    break;
-                }
-            }
-        });
+        in_threads(Ring::new(), 2, |ring, thread| one_event_at_a_time(ring, &memo(), thread));
     });
+}
+
+/// The same of two threads of one process, which remember the same of the ring.
+pub fn a_ring_with_room_is_not_full_for_siblings() {
+    check(|| {
+        in_threads((Ring::new(), memo()), 2, |(ring, memo), thread| one_event_at_a_time(ring, memo, thread));
+    });
+}
+
+fn one_event_at_a_time(ring: &Ring, memo: &Memo, thread: usize) {
+    if thread == 0 {
+        ring.post(memo, 1);
+        return;
+    }
+    let mut next = SIZE;
+    for _ in 0..3 {
+        let mine = ring.post(memo, 2);
+        next = ring.take(next);
+        if next <= mine {
+            break;
+        }
+    }
 }
