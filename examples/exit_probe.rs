@@ -1,5 +1,5 @@
 //! A small process of a job for tests/boot_exit.rs: joins, meets the others, prints a line, and then one rank ends in
-//! some way while the others do something else. It drives `boot` and `core::exit` without the C interface.
+//! some way while the others do something else. It drives `boot` and `runtime::exit` without the C interface.
 //!
 //! `exit_probe <rank|all> <way> <others>`
 //!
@@ -14,8 +14,8 @@
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
 
 use gasnet::boot::{self, Bootstrap};
-use gasnet::core::{exit, signals};
 use gasnet::os::{clock, process, signal};
+use gasnet::runtime::{exit, signals};
 use std::ffi::c_void;
 
 unsafe extern "C" {

@@ -7,8 +7,8 @@
 //! | room | what it owns | may call |
 //! |---|---|---|
 //! | `capi` | the exported C functions: check the arguments, call one function, translate the error | all below |
-//! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | core and below |
-//! | [`core`](mod@core) | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
+//! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | runtime and below |
+//! | [`runtime`] | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
 //! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
 //! | [`boot`] | how the processes of a job find each other, start and end | os |
 //! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | os, env |
@@ -24,7 +24,6 @@ extern crate alloc;
 pub mod boot;
 pub mod capi;
 pub mod conduit;
-pub mod core;
 pub mod env;
 pub mod extended;
 pub mod fault;
@@ -33,5 +32,6 @@ pub mod fault;
 pub(crate) mod hint;
 pub mod os;
 pub mod report;
+pub mod runtime;
 pub mod tools;
 pub mod trace;

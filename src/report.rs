@@ -3,19 +3,19 @@
 //! Messages are formatted into a buffer on the stack and written with a single `write`, so that lines of several
 //! processes do not mix and nothing is allocated when memory is the trouble.
 
-use ::core::fmt::{self, Write};
-use ::core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Rank to name in messages; `u32::MAX` before it is known.
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
 /// What ends the job after a fatal message; a `fn(i32) -> !`, null for the default.
-static EXIT: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+static EXIT: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// What leaves this process if the job turns out to be ending already; a `fn()`, null for nothing.
-static ENDING: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+static ENDING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// The text of the [`Suspicion`] that there is, else null.
-static SUSPICION: AtomicPtr<String> = AtomicPtr::new(::core::ptr::null_mut());
+static SUSPICION: AtomicPtr<String> = AtomicPtr::new(core::ptr::null_mut());
 /// What is done between a fatal message and the end; a `fn()`, null for nothing.
-static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Sets what is done between a fatal message and the end of the job: a backtrace, a pause for a debugger.
 pub fn set_after_fatal(hook: fn()) {
@@ -56,7 +56,7 @@ impl Suspicion {
 
 impl Drop for Suspicion {
     fn drop(&mut self) {
-        SUSPICION.store(::core::ptr::null_mut(), Ordering::Release);
+        SUSPICION.store(core::ptr::null_mut(), Ordering::Release);
     }
 }
 
@@ -143,7 +143,7 @@ fn call(hook: &AtomicPtr<()>) {
     let hook = hook.load(Ordering::Acquire);
     if !hook.is_null() {
         // SAFETY: ENDING and AFTER_FATAL only ever hold null or a `fn()`, stored by `set_ending` and `set_after_fatal`.
-        let hook: fn() = unsafe { ::core::mem::transmute(hook) };
+        let hook: fn() = unsafe { core::mem::transmute(hook) };
         hook();
     }
 }
@@ -164,6 +164,6 @@ pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
         crate::os::exit_now(1);
     }
     // SAFETY: EXIT only ever holds null or a `fn(i32) -> !` stored by `set_exit`.
-    let exit: fn(i32) -> ! = unsafe { ::core::mem::transmute(exit) };
+    let exit: fn(i32) -> ! = unsafe { core::mem::transmute(exit) };
     exit(1)
 }

@@ -2,9 +2,9 @@
 //! only; starts no job.
 
 use gasnet::conduit::networks::networks;
-use gasnet::core::segment;
 use gasnet::env;
 use gasnet::os::{cpu, memory, process, signal, stdout};
+use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;

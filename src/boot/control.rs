@@ -1,5 +1,5 @@
 //! The job-control memory: the exit word and one line per rank, shared by the ranks of a host and their supervisor.
-//! Called by `core::exit`, by every poll (one load), and by the supervisor.
+//! Called by `runtime::exit`, by every poll (one load), and by the supervisor.
 //!
 //! Invariants: the exit word goes from 0 to a decision once and never changes again: the first exit wins. The leave
 //! word is 0 until the supervisor copies the decision there, some grace after it was made; ranks heed only the leave
@@ -213,7 +213,7 @@ impl JobControl {
     }
 
     /// The job is over and this process is to leave: then the exit code. One relaxed load, for hot loops; whoever
-    /// gets a code calls `core::exit::follow`.
+    /// gets a code calls `runtime::exit::follow`.
     #[inline(always)]
     pub fn poll_exit(&self) -> Option<i32> {
         match self.header.leave.0.load(Ordering::Relaxed) {

@@ -1,5 +1,5 @@
 //! How the processes of a job find each other, meet before they can exchange messages, and end: one small trait, one
-//! file per spawner. Called by `core::job` and `core::exit`.
+//! file per spawner. Called by `runtime::job` and `runtime::exit`.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -141,7 +141,7 @@ fn spawner() -> Spawner {
 /// GASNET_PSHM_NODES, one of the ranks that it forks, in which case the calling process itself stays behind as their
 /// supervisor and never returns; or else a job of its own.
 ///
-/// Afterwards `core::exit::install` arms the ways out. Called once per process, before it has other threads.
+/// Afterwards `runtime::exit::install` arms the ways out. Called once per process, before it has other threads.
 pub fn start() -> Result<Box<dyn Bootstrap>, Error> {
     let started = join()?;
     offers::take();

@@ -6,8 +6,8 @@
 //! of reserved ones, and 0 in a new word means that nothing is known.
 #![allow(non_camel_case_types, non_upper_case_globals)]
 
-use ::core::ffi::c_void;
-use ::core::mem::{offset_of, size_of};
+use core::ffi::c_void;
+use core::mem::{offset_of, size_of};
 
 /// Rank of a process.
 pub type gasnet_node_t = u32;
@@ -50,7 +50,7 @@ pub struct gasneti_abi_t {
 /// The one record of this process; written by `gasnet_init` and `gasnet_attach`.
 #[unsafe(no_mangle)]
 pub static mut gasneti_abi: gasneti_abi_t = gasneti_abi_t {
-    implicit: ::core::ptr::null(),
+    implicit: core::ptr::null(),
     watched: 0,
     reserved: [0; 6],
     base: [0; GASNETI_NEAR],

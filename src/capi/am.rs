@@ -4,9 +4,9 @@
 
 use super::{OK, bad_node, ctx, early_job};
 use crate::conduit::{Category, Outgoing};
-use crate::core::am::{CLIENT_BASE, MAX_ARGS};
-use crate::core::{Ctx, Error};
 use crate::report;
+use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
+use crate::runtime::{Ctx, Error};
 use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
 

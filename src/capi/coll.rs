@@ -1,9 +1,9 @@
 //! The collectives: teams, movement, computation, sync, tuning.
 
 use super::{code, ctx};
-use crate::core::Ctx;
 use crate::extended::coll::tree::Tree;
 use crate::extended::coll::{Call, Coll, Fold, Operation, Places, RawFn, Request, Team, search};
+use crate::runtime::Ctx;
 use crate::trace::{What, span};
 use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -470,7 +470,7 @@ scan!(gasnet_coll_scan, gasnet_coll_scan_nb, *mut c_void, One);
 scan!(gasnet_coll_scanM, gasnet_coll_scanM_nb, List, Many);
 
 /// `GASNET_ERR_NOT_READY`
-const NOT_READY: c_int = crate::core::Error::NotReady as c_int;
+const NOT_READY: c_int = crate::runtime::Error::NotReady as c_int;
 
 /// `gasnet_coll_try_sync`
 #[unsafe(no_mangle)]

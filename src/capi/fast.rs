@@ -4,9 +4,9 @@
 //! mapped here and may be used directly, and only while nothing wants to see every put and get.
 
 use super::abi::{GASNETI_NEAR, gasneti_abi, gasneti_abi_t};
-use crate::core::Job;
-use crate::core::checks;
-use crate::core::segment::Segment;
+use crate::runtime::Job;
+use crate::runtime::checks;
+use crate::runtime::segment::Segment;
 use crate::{fault, trace};
 
 /// Opens the path to the process `rank`, if its segment is mapped here.

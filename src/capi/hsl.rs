@@ -3,12 +3,12 @@
 //! `gasnet_hsl_t.lock` is a POSIX mutex, so that clients may wait for a `gasnett_cond_t` with it. In `GASNET_SEQ` there
 //! is one thread and a lock is nothing. Handlers run inside calls of the library only, never as interrupts, so that a
 //! no-interrupt section needs no doing. Locks may be used before `gasnet_init`: they are real then. With debug checks on,
-//! who holds what is kept by [`crate::core::checks`]; the lock itself only says whether it is initialised and names its
+//! who holds what is kept by [`crate::runtime::checks`]; the lock itself only says whether it is initialised and names its
 //! holder for messages.
 
 use super::{OK, initialized};
-use crate::core::{Ctx, Error, ThreadMode, checks};
 use crate::os::locks;
+use crate::runtime::{Ctx, Error, ThreadMode, checks};
 use crate::trace::{What, span};
 use crate::{fault, report, trace};
 use core::ffi::c_int;

@@ -4,10 +4,10 @@ use super::rma::job;
 use super::{
     ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, hsl, initialized, refuse_forked,
 };
-use crate::core::am::HandlerEntry;
-use crate::core::job::Choice;
-use crate::core::wait::Mode;
-use crate::core::{Error, Job, ThreadMode, checks, exit};
+use crate::runtime::am::HandlerEntry;
+use crate::runtime::job::Choice;
+use crate::runtime::wait::Mode;
+use crate::runtime::{Error, Job, ThreadMode, checks, exit};
 use crate::trace::{Letter, span};
 use crate::{env, extended, fault, os, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};

@@ -3,8 +3,8 @@
 //! Only this room knows that GASNet-1 has one job for the whole process. No panic crosses the ABI: the crate is built
 //! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
 
-use crate::core::ops::Handle;
-use crate::core::{Ctx, Job, ThreadMode, checks};
+use crate::runtime::ops::Handle;
+use crate::runtime::{Ctx, Job, ThreadMode, checks};
 use crate::{os, report, trace};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
@@ -135,7 +135,7 @@ fn explicit(job: &'static Job, handle: Handle) -> abi::gasnet_handle_t {
 }
 
 /// The code of a result.
-fn code(result: crate::core::Result) -> c_int {
+fn code(result: crate::runtime::Result) -> c_int {
     match result {
         Ok(()) => OK,
         Err(e) => e as c_int,

@@ -2,10 +2,10 @@
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
 use super::{ATTACHED, bad_node, explicit, outside_segment, own_memory, watched_job};
-use crate::core::Job;
-use crate::core::checks::check_alignment;
 use crate::extended::memset;
 use crate::extended::rma::{self, Remote};
+use crate::runtime::Job;
+use crate::runtime::checks::check_alignment;
 use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
 use core::ptr::null;

@@ -2,9 +2,9 @@
 
 use super::abi::gasnet_handle_t;
 use super::{ATTACHED, OK, ctx, explicit};
-use crate::core::ops::Handle;
-use crate::core::{Ctx, Error};
 use crate::extended::sync::{Need, Which};
+use crate::runtime::ops::Handle;
+use crate::runtime::{Ctx, Error};
 use crate::trace::{self, Letter, Probe, What, watch};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;

@@ -1,7 +1,7 @@
 //! The `gasnett_*` functions: what the headers do not do inline. None of them needs a job.
 
-use crate::core::{exit, segment, signals};
 use crate::os::{self, locks};
+use crate::runtime::{exit, segment, signals};
 use crate::tools::{bytes, environment, heap, number, process, stack, timer};
 use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_void};

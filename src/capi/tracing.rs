@@ -1,7 +1,7 @@
 //! `GASNETT_TRACE_*` and `GASNETT_STATS_*`: what the macros of gasnet_trace.h call.
 
 use super::tools::gasnett_gettimeofday_us;
-use crate::core::{Job, exit};
+use crate::runtime::{Job, exit};
 use crate::trace::{self, Account, Letter, Mask, Probe, source};
 use crate::{os, report};
 use core::ffi::{CStr, c_char, c_int, c_uint};

@@ -3,12 +3,12 @@
 use super::abi::{gasnet_handle_t, gasnet_node_t, gasnet_register_value_t, gasnet_valget_handle_t};
 use super::explicit;
 use super::rma::{job, remote};
-use crate::core::Job;
-use crate::core::checks::check_alignment;
-use crate::core::ops::Handle;
 use crate::extended::rma::Remote;
 use crate::extended::value;
 use crate::report;
+use crate::runtime::Job;
+use crate::runtime::checks::check_alignment;
+use crate::runtime::ops::Handle;
 use crate::trace::{What, watch};
 use core::ffi::c_void;
 use core::ptr::null;

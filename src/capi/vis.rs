@@ -4,13 +4,13 @@
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
 use super::{bad_node, outside_segment, own_memory};
-use crate::core::Job;
 use crate::extended::vis::indexed::{Index, Indexed};
 use crate::extended::vis::pieces::{Piece, Shape};
 use crate::extended::vis::strided::Strided;
 use crate::extended::vis::vector::{self, MemVec, Vector};
 use crate::extended::vis::{self, Direction, Form};
 use crate::report;
+use crate::runtime::Job;
 use crate::tools::pieces as text;
 use crate::trace::{Letter, Probe, Span, What};
 use core::ffi::{c_char, c_void};

@@ -7,9 +7,9 @@
 use super::rma::Remote;
 use super::{MEMSET_REPLY, MEMSET_REQUEST};
 use crate::conduit::{Message, OpId, Outgoing};
-use crate::core::am::Token;
-use crate::core::ops::{Handle, Implicit};
-use crate::core::{Ctx, Job};
+use crate::runtime::am::Token;
+use crate::runtime::ops::{Handle, Implicit};
+use crate::runtime::{Ctx, Job};
 use crate::{fault, report};
 use core::sync::atomic::{Ordering, fence};
 

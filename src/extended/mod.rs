@@ -13,9 +13,9 @@ pub mod sync;
 pub mod value;
 pub mod vis;
 
-use crate::core::am::{EXTENDED_BASE, InternalHandler};
-use crate::core::upper::Upper;
-use crate::core::{Ctx, Job};
+use crate::runtime::am::{EXTENDED_BASE, InternalHandler};
+use crate::runtime::upper::Upper;
+use crate::runtime::{Ctx, Job};
 use alloc::boxed::Box;
 use core::any::Any;
 

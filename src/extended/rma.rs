@@ -2,13 +2,13 @@
 //!
 //! Called by `capi` with checked arguments, and by the value and memset forms. To a cross-mapped peer (self included)
 //! a put or get is one copy through raw pointers and complete at once; otherwise it goes through the conduit as an operation
-//! of [`crate::core::ops`]. Fences order direct copies: Release around a put, so that its data are seen after whatever
+//! of [`crate::runtime::ops`]. Fences order direct copies: Release around a put, so that its data are seen after whatever
 //! this thread stored before and before whatever it stores later; Acquire after a get, so that what it loads later is no
 //! older than the data.
 
-use crate::core::Job;
-use crate::core::ops::{Handle, Implicit};
 use crate::fault;
+use crate::runtime::Job;
+use crate::runtime::ops::{Handle, Implicit};
 use core::ptr;
 use core::sync::atomic::{Ordering, fence};
 

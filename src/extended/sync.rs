@@ -1,10 +1,10 @@
 //! Syncing: explicit handles one by one and in arrays, implicit operations, access regions.
 //!
-//! Called by `capi`; looks at [`crate::core::ops`] and polls through the context. An Acquire fence is part of each
+//! Called by `capi`; looks at [`crate::runtime::ops`] and polls through the context. An Acquire fence is part of each
 //! successful look (see `ops`), so what the operations wrote is seen afterwards.
 
-use crate::core::Ctx;
-use crate::core::ops::{Handle, Implicit};
+use crate::runtime::Ctx;
+use crate::runtime::ops::{Handle, Implicit};
 use crate::{fault, report};
 
 /// Which handles of an array a caller needs.

@@ -4,9 +4,9 @@
 //! order of this machine; a value that was fetched is zero-extended.
 
 use super::rma::{self, Remote};
-use crate::core::Job;
-use crate::core::ops::Handle;
 use crate::fault;
+use crate::runtime::Job;
+use crate::runtime::ops::Handle;
 use core::mem::size_of;
 
 /// An integer of `gasnet_register_value_t`.

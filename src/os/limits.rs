@@ -1,4 +1,4 @@
-//! Limits that the system puts on this process. Called by `tools`, and by `memory` and `core::segment`, which keep within them.
+//! Limits that the system puts on this process. Called by `tools`, and by `memory` and `runtime::segment`, which keep within them.
 
 /// The limits that are worth raising, by the kernel's number and the name that users know.
 #[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]

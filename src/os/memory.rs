@@ -1,5 +1,5 @@
 //! Memory: files without a name that processes share ([`MemFd`]), mappings ([`Mapping`]), and how much there is.
-//! Called by `core::segment`, by `boot`, and by whoever sizes the arena.
+//! Called by `runtime::segment`, by `boot`, and by whoever sizes the arena.
 //!
 //! A memory file has no name in any file system: it is gone with the last process that holds it.
 

@@ -1,5 +1,5 @@
-//! Signals: handlers, masks, names, a descriptor to read them from, and the alarm. Called by `core::signals`,
-//! `core::exit`, `boot::supervisor` and the tools. All but [`Queue`] is async-signal-safe.
+//! Signals: handlers, masks, names, a descriptor to read them from, and the alarm. Called by `runtime::signals`,
+//! `runtime::exit`, `boot::supervisor` and the tools. All but [`Queue`] is async-signal-safe.
 
 use core::ffi::c_void;
 use std::io;

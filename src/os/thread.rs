@@ -1,5 +1,5 @@
 //! One slot of thread-local storage, which holds the index of the thread in the library, and a call when the thread
-//! ends. Called by `core::threads`.
+//! ends. Called by `runtime::threads`.
 //!
 //! The slot is a constant at start and has no destructor of its own, so that reading it is one access without any
 //! registration or allocation and remains sound in signal handlers and while a thread is being torn down. The end of

@@ -1,6 +1,6 @@
 //! The types of events, one letter each, as GASNET_TRACEMASK and GASNET_STATSMASK name them, and sets of them.
 
-use ::core::fmt;
+use core::fmt;
 
 /// The type of an event.
 #[repr(u8)]

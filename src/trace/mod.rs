@@ -1,10 +1,10 @@
 //! Tracing and statistics: what clients call, how much it moves, how long it takes and from which line of their source;
 //! GASNET_TRACEFILE, GASNET_STATSFILE and what belongs to them. docs/TRACING.md describes the files.
 //!
-//! `capi` opens an event where a client's call enters (`span!`), `core` where a handler runs; it is told when the call returns. Off
+//! `capi` opens an event where a client's call enters (`span!`), `runtime` where a handler runs; it is told when the call returns. Off
 //! unless one of the files is asked of this process; then the inline paths of the headers are closed (see `capi::fast`), so that
 //! nothing is missed. Lines are put together on the stack of the caller and appended to the buffer of the process, which is
-//! written when it is full and at every way out that lets us (`core::exit`).
+//! written when it is full and at every way out that lets us (`runtime::exit`).
 
 pub mod letter;
 pub mod output;
@@ -16,8 +16,8 @@ pub use span::{Probe, Span, What, ended, tell};
 pub(crate) use span::{span, watch};
 
 use crate::{env, os, report};
-use ::core::fmt::{self, Write};
-use ::core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use once_cell::race::OnceBox;
 use output::Output;
 
@@ -33,7 +33,7 @@ static STATS: OnceBox<Output> = OnceBox::new();
 /// When it began, nanoseconds of the monotonic clock.
 static START: AtomicU64 = AtomicU64::new(0);
 /// Writes what the client adds to the statistics, a `fn()`; null for nothing.
-static CLIENT_STATISTICS: AtomicPtr<()> = AtomicPtr::new(::core::ptr::null_mut());
+static CLIENT_STATISTICS: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Whether anything is watched.
 #[inline(always)]
@@ -203,10 +203,10 @@ pub fn close() {
         for letter in letter::ALL.into_iter().filter(|l| mask.has(*l)) {
             span::statistics(letter, |text| statistic(letter, text));
         }
-        let hook = CLIENT_STATISTICS.swap(::core::ptr::null_mut(), Ordering::AcqRel);
+        let hook = CLIENT_STATISTICS.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !hook.is_null() {
             // SAFETY: CLIENT_STATISTICS only ever holds null or a `fn()` stored by `on_statistics`.
-            let hook: fn() = unsafe { ::core::mem::transmute(hook) };
+            let hook: fn() = unsafe { core::mem::transmute(hook) };
             hook();
         }
         output.finish(source::thread());

@@ -6,8 +6,8 @@
 //! to an end of its work.
 
 use crate::os;
-use ::core::cell::UnsafeCell;
-use ::core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::cell::UnsafeCell;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::ffi::CString;
 use std::io;
 

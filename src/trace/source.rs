@@ -1,10 +1,10 @@
 //! The line of the client's source that each thread is at: the one that it has set (GASNETT_TRACE_SETSOURCELINE), or else the
 //! one of its last call, which the macros of the headers tell. Written and read by the thread itself only.
 
-use ::core::cell::Cell;
-use ::core::ffi::{CStr, c_char};
-use ::core::ptr;
-use ::core::sync::atomic::{AtomicU32, Ordering};
+use core::cell::Cell;
+use core::ffi::{CStr, c_char};
+use core::ptr;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug)]

@@ -10,9 +10,9 @@ use super::letter::Letter;
 use super::source;
 use crate::os;
 use crate::report;
-use ::core::cell::Cell;
-use ::core::fmt::{self, Write};
-use ::core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::cell::Cell;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 /// Count, sum, least and most of a number.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ pub struct Probe {
 }
 
 /// The probes that have counted anything, linked by `next`; only ever added to.
-static PROBES: AtomicPtr<Probe> = AtomicPtr::new(::core::ptr::null_mut());
+static PROBES: AtomicPtr<Probe> = AtomicPtr::new(core::ptr::null_mut());
 
 impl Probe {
     /// A probe of this type for a function of the client's.
@@ -61,13 +61,13 @@ impl Probe {
             bytes: Tally::new(),
             ns: Tally::new(),
             listed: AtomicBool::new(false),
-            next: AtomicPtr::new(::core::ptr::null_mut()),
+            next: AtomicPtr::new(core::ptr::null_mut()),
         }
     }
 
     fn add(&'static self, bytes: Option<u64>, ns: u64) {
         if !self.listed.load(Ordering::Relaxed) && !self.listed.swap(true, Ordering::Relaxed) {
-            let me = ::core::ptr::from_ref(self).cast_mut();
+            let me = core::ptr::from_ref(self).cast_mut();
             let mut head = PROBES.load(Ordering::Relaxed);
             loop {
                 self.next.store(head, Ordering::Relaxed);
@@ -350,7 +350,7 @@ unsafe fn detail(probe: &'static Probe, what: &What, now: u64) {
         }
         What::Message { bytes, payload, args, nargs, .. } => {
             // SAFETY: the caller's promise.
-            let args = if nargs == 0 { &[] } else { unsafe { ::core::slice::from_raw_parts(args, nargs) } };
+            let args = if nargs == 0 { &[] } else { unsafe { core::slice::from_raw_parts(args, nargs) } };
             let n = if payload.is_null() { 0 } else { bytes };
             super::line(
                 now,
@@ -392,7 +392,7 @@ pub trait Outcome {
 
 impl Outcome for () {}
 impl Outcome for usize {}
-impl Outcome for *mut ::core::ffi::c_void {}
+impl Outcome for *mut core::ffi::c_void {}
 impl Outcome for i32 {
     fn code(&self) -> i32 {
         *self

@@ -11,8 +11,8 @@ mod value;
 
 use super::{BARRIER_ARRIVAL, Extended, coll};
 use crate::conduit::{Message, Outgoing};
-use crate::core::am::Token;
-use crate::core::{Ctx, Error, Job, Result};
+use crate::runtime::am::Token;
+use crate::runtime::{Ctx, Error, Job, Result};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};

@@ -3,8 +3,8 @@
 //! Pure functions, used by both ways of a barrier. The rules are those that testbarrierconf checks, which are newer than
 //! the text of specification 1.8: flags may differ between notify and wait.
 
-use crate::core::{Error, Result};
 use crate::fault;
+use crate::runtime::{Error, Result};
 
 /// `GASNET_BARRIERFLAG_ANONYMOUS`
 pub(super) const ANONYMOUS: i32 = 1;

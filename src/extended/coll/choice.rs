@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::team::View;
 use super::tree::Tree;
 use super::{Operation, Request, compute};
-use crate::core::Ctx;
+use crate::runtime::Ctx;
 use crate::{env, report};
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -10,9 +10,9 @@
 
 use super::engine::Places;
 use super::{Operation, Request};
-use crate::core::{Ctx, Job};
 use crate::extended::barrier;
 use crate::report;
+use crate::runtime::{Ctx, Job};
 use alloc::boxed::Box;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};

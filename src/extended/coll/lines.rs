@@ -4,14 +4,14 @@
 //! free or holds one message; who finds the next line of a row taken sends an active message instead, since the messages
 //! of collectives may come in any order. Invariant: nothing that a peer wrote is used as a length before it was checked.
 
-use crate::core::Job;
+use crate::runtime::Job;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Where the rows begin in each process's page; the barrier and `direct` have what is before.
 pub(super) const OFFSET: usize = 1024;
 /// Bytes of all rows of a page.
-const ROOM: usize = crate::core::job::SCRATCH_BYTES - OFFSET;
+const ROOM: usize = crate::runtime::job::SCRATCH_BYTES - OFFSET;
 const LINE: usize = 64;
 /// Words of a line beside the first.
 const WORDS: usize = LINE / 8 - 1;

@@ -34,10 +34,10 @@ mod tests;
 pub mod tree;
 
 use crate::conduit::Message;
-use crate::core::am::Token;
-use crate::core::threads::MAX_THREADS;
-use crate::core::{Ctx, Job};
 use crate::extended::Extended;
+use crate::runtime::am::Token;
+use crate::runtime::threads::MAX_THREADS;
+use crate::runtime::{Ctx, Job};
 use crate::{env, fault, report};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;

@@ -5,8 +5,8 @@
 
 use super::tree::Tree;
 use super::{Call, Coll, Operation, Places, Request};
-use crate::core::Ctx;
 use crate::os::clock;
+use crate::runtime::Ctx;
 use alloc::vec::Vec;
 
 /// What is tried, as [`Tree::parse`] takes it.

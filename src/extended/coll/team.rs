@@ -7,9 +7,9 @@
 use super::choice::Tuning;
 use super::engine::Status;
 use super::{Coll, Operation, Request};
-use crate::core::{Ctx, Error, Job, Result};
 use crate::extended::barrier::{Barrier, Value};
 use crate::report;
+use crate::runtime::{Ctx, Error, Job, Result};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -2,7 +2,7 @@
 //!
 //! Called by `capi` with checked arguments. Between cross-mapped processes a transfer is direct copies and complete at
 //! once. Otherwise everything is initiated before the call returns, so that lists and strides may be reused then, and
-//! collected in one operation of [`crate::core::ops`]: a put or get per run, or pieces put together, see `Plan`.
+//! collected in one operation of [`crate::runtime::ops`]: a put or get per run, or pieces put together, see `Plan`.
 
 pub mod indexed;
 pub mod packing;
@@ -12,8 +12,8 @@ pub mod vector;
 
 use super::rma::copy;
 use crate::conduit::{CHUNK, OpId};
-use crate::core::ops::{Handle, Implicit};
-use crate::core::{Ctx, Job};
+use crate::runtime::ops::{Handle, Implicit};
+use crate::runtime::{Ctx, Job};
 use crate::{env, fault};
 use core::sync::atomic::{Ordering, fence};
 use packing::{GetPacker, PutPacker, ROW};

@@ -8,10 +8,10 @@
 use super::pieces::{Piece, Row, Rows, Run};
 use super::{Issue, copy};
 use crate::conduit::{CHUNK, Message, OpId, Outgoing};
-use crate::core::Ctx;
-use crate::core::am::Token;
 use crate::extended::{Extended, VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST};
 use crate::report;
+use crate::runtime::Ctx;
+use crate::runtime::am::Token;
 use alloc::vec::Vec;
 use parking_lot::Mutex;
 

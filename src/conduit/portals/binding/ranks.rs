@@ -4,7 +4,7 @@
 //! A library that serves the processes of one host by shared memory needs a memory file and a rank map; where no launcher of
 //! its own has set them, [`tell`] does, from what our launcher gave us. [`known`] asks the system of Cray XT-class machines
 //! (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, looked up by name in the running program), then the rank map of a
-//! launcher; where there is neither the processes tell each other their addresses (`core::job`).
+//! launcher; where there is neither the processes tell each other their addresses (`runtime::job`).
 
 use super::super::{OpenError, ProcessId};
 use super::{fabric_variable, sys};

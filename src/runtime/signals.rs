@@ -1,4 +1,4 @@
-//! Fatal signals and requests to end, of the process that called `gasnet_init`. Installed by `core::job`.
+//! Fatal signals and requests to end, of the process that called `gasnet_init`. Installed by `runtime::job`.
 //!
 //! Program errors (SEGV, BUS, FPE, ILL, ABRT) are told in one line and then take their default action, so that the
 //! exit status names the signal. INT, TERM, HUP and PIPE are converted to QUIT, whose default ends the job with code

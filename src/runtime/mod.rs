@@ -1,4 +1,4 @@
-//! The core room: the job (init, attach, exit), segments, active messages, operations, threads, waiting.
+//! The runtime layer: the job (init, attach, exit), segments, active messages, operations, threads, waiting.
 //!
 //! Called by `extended` and `capi`; calls the conduit. Everything that a call needs is in its [`Ctx`].
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
@@ -37,4 +37,4 @@ pub enum Error {
 }
 
 /// The result of a call that a client may see fail.
-pub type Result<T = ()> = ::core::result::Result<T, Error>;
+pub type Result<T = ()> = core::result::Result<T, Error>;
