@@ -10,10 +10,15 @@ mod libportals;
 fn main() {
     let var = |name| std::env::var(name).unwrap_or_default();
     let rustc = Command::new(var("RUSTC")).arg("--version").output();
-    let rustc = rustc.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default();
+    let rustc =
+        rustc.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default();
     println!("cargo::rustc-env=GASNET_BUILD_RUSTC={rustc}");
     println!("cargo::rustc-env=GASNET_BUILD_TARGET={}", var("TARGET"));
-    println!("cargo::rustc-env=GASNET_BUILD_PROFILE={}, opt-level {}", var("PROFILE"), var("OPT_LEVEL"));
+    println!(
+        "cargo::rustc-env=GASNET_BUILD_PROFILE={}, opt-level {}",
+        var("PROFILE"),
+        var("OPT_LEVEL")
+    );
     println!("cargo::rerun-if-changed=src/capi/shim.c");
     println!("cargo::rerun-if-changed=include");
     println!("cargo::rerun-if-changed=build.rs");

@@ -86,14 +86,24 @@ pub const TABLE: &[Var] = &[
         "",
         "names of machines, as in GASNET_SSH_NODEFILE, with blanks or commas between; has no effect if that is set",
     ),
-    var("GASNET_NODEFILE", Kind::Text, "", "as GASNET_SSH_NODEFILE, if neither of those two is set"),
+    var(
+        "GASNET_NODEFILE",
+        Kind::Text,
+        "",
+        "as GASNET_SSH_NODEFILE, if neither of those two is set",
+    ),
     var(
         "GASNET_SUPERNODE_MAXSIZE",
         Kind::Int(0, i64::MAX),
         "0",
         "largest group of processes that map each other's segments; 1 sends everything through Portals, 0 means no limit",
     ),
-    var("GASNET_MAX_SEGSIZE", Kind::Mem(4096, 1 << 47), "", "upper bound of the segment of one process"),
+    var(
+        "GASNET_MAX_SEGSIZE",
+        Kind::Mem(4096, 1 << 47),
+        "",
+        "upper bound of the segment of one process",
+    ),
     var(
         "GASNET_USE_HUGEPAGES",
         Kind::Bool,
@@ -113,7 +123,12 @@ pub const TABLE: &[Var] = &[
         "how to wait; the default is SPIN, or SPINBLOCK where processes outnumber the CPUs. Where yielding the CPU takes long, or \
          more threads wait than there are CPUs for them, they sleep, unless SPIN is given here",
     ),
-    var("GASNET_VERBOSEENV", Kind::Text, "", "if set, process 0 prints each variable that is looked at"),
+    var(
+        "GASNET_VERBOSEENV",
+        Kind::Text,
+        "",
+        "if set, process 0 prints each variable that is looked at",
+    ),
     var("GASNET_QUIET", Kind::Bool, "0", "no warnings at start"),
     var(
         "GASNET_EXITTIMEOUT",
@@ -159,7 +174,12 @@ pub const TABLE: &[Var] = &[
     ),
     var("GASNET_FREEZE", Kind::Bool, "0", "pause at start for a debugger"),
     var("GASNET_FREEZE_ON_ERROR", Kind::Bool, "0", "pause on a fatal error for a debugger"),
-    var("GASNET_FREEZE_SIGNAL", Kind::Signals, "", "a signal at which the process pauses for a debugger"),
+    var(
+        "GASNET_FREEZE_SIGNAL",
+        Kind::Signals,
+        "",
+        "a signal at which the process pauses for a debugger",
+    ),
     var(
         "GASNET_MALLOC_INIT",
         Kind::Bool,
@@ -215,9 +235,24 @@ pub const TABLE: &[Var] = &[
         "",
         "file for a line of each call of GASNet, each % in it the rank; or stdout, stderr, -",
     ),
-    var("GASNET_TRACEMASK", Kind::Letters, "", "the types of events that are traced; the default is all"),
-    var("GASNET_TRACENODES", Kind::Ranks, "", "ranks that trace, such as 0,2-4; the default is all"),
-    var("GASNET_TRACELOCAL", Kind::Bool, "1", "trace puts and gets of a process to itself as well"),
+    var(
+        "GASNET_TRACEMASK",
+        Kind::Letters,
+        "",
+        "the types of events that are traced; the default is all",
+    ),
+    var(
+        "GASNET_TRACENODES",
+        Kind::Ranks,
+        "",
+        "ranks that trace, such as 0,2-4; the default is all",
+    ),
+    var(
+        "GASNET_TRACELOCAL",
+        Kind::Bool,
+        "1",
+        "trace puts and gets of a process to itself as well",
+    ),
     var("GASNET_TRACEFLUSH", Kind::Bool, "0", "write each line of the trace at once"),
     var(
         "GASNET_STATSFILE",
@@ -225,8 +260,18 @@ pub const TABLE: &[Var] = &[
         "",
         "file for counts, bytes and times of the calls, written at exit; named as GASNET_TRACEFILE",
     ),
-    var("GASNET_STATSMASK", Kind::Letters, "", "the types of events that are counted; the default is all"),
-    var("GASNET_STATSNODES", Kind::Ranks, "", "ranks that count, such as 0,2-4; the default is all"),
+    var(
+        "GASNET_STATSMASK",
+        Kind::Letters,
+        "",
+        "the types of events that are counted; the default is all",
+    ),
+    var(
+        "GASNET_STATSNODES",
+        Kind::Ranks,
+        "",
+        "ranks that count, such as 0,2-4; the default is all",
+    ),
     var(
         "GASNET_NETWORK",
         Kind::Word(&["EMULATION", "LIBPORTALS"]),
@@ -310,8 +355,18 @@ pub const TABLE: &[Var] = &[
         "12",
         "events of the SAFE queue per poll, 0 for all",
     ),
-    var("GASNET_PORTAL_AM_LIMIT", Kind::Int(0, 65535), "8", "events of the AM queue per poll, 0 for all"),
-    var("GASNET_PORTAL_SYS_LIMIT", Kind::Int(0, 65535), "0", "events of the SYS queue per poll, 0 for all"),
+    var(
+        "GASNET_PORTAL_AM_LIMIT",
+        Kind::Int(0, 65535),
+        "8",
+        "events of the AM queue per poll, 0 for all",
+    ),
+    var(
+        "GASNET_PORTAL_SYS_LIMIT",
+        Kind::Int(0, 65535),
+        "0",
+        "events of the SYS queue per poll, 0 for all",
+    ),
     var(
         "GASNET_PORTAL_MAX_CRED_PER_NODE",
         Kind::Int(8, 65535),
@@ -397,7 +452,12 @@ pub const TABLE: &[Var] = &[
         "",
         "tree of scatters; the default is GASNET_COLL_ROOTED_GEOM",
     ),
-    var("GASNET_COLL_GATHER_GEOM", Kind::Text, "", "tree of gathers; the default is GASNET_COLL_ROOTED_GEOM"),
+    var(
+        "GASNET_COLL_GATHER_GEOM",
+        Kind::Text,
+        "",
+        "tree of gathers; the default is GASNET_COLL_ROOTED_GEOM",
+    ),
     var(
         "GASNET_COLL_PIPE_SEG_SIZE",
         Kind::Mem(0, TB),
@@ -428,7 +488,12 @@ pub const TABLE: &[Var] = &[
         "",
         "the same, divided by the images of a process",
     ),
-    var("GASNET_COLL_EXCHANGE_DISSEM_RADIX", Kind::Int(2, 256), "2", "radix of exchange's dissemination"),
+    var(
+        "GASNET_COLL_EXCHANGE_DISSEM_RADIX",
+        Kind::Int(2, 256),
+        "2",
+        "radix of exchange's dissemination",
+    ),
     var(
         "GASNET_COLL_SCRATCH_SIZE",
         Kind::Mem(0, TB),
@@ -436,11 +501,26 @@ pub const TABLE: &[Var] = &[
         "most memory for the blocks of others in one scatter or gather; the root serves everybody itself beyond that",
     ),
     var("GASNET_COLL_OPT", Kind::Bool, "1", "collectives use trees and dissemination"),
-    var("GASNET_COLL_BROADCAST_OPT", Kind::Bool, "", "broadcasts do; the default is GASNET_COLL_OPT"),
+    var(
+        "GASNET_COLL_BROADCAST_OPT",
+        Kind::Bool,
+        "",
+        "broadcasts do; the default is GASNET_COLL_OPT",
+    ),
     var("GASNET_COLL_SCATTER_OPT", Kind::Bool, "", "scatters do; the default is GASNET_COLL_OPT"),
     var("GASNET_COLL_GATHER_OPT", Kind::Bool, "", "gathers do; the default is GASNET_COLL_OPT"),
-    var("GASNET_COLL_GATHER_ALL_OPT", Kind::Bool, "", "gather_all does; the default is GASNET_COLL_OPT"),
-    var("GASNET_COLL_EXCHANGE_OPT", Kind::Bool, "", "exchange does; the default is GASNET_COLL_OPT"),
+    var(
+        "GASNET_COLL_GATHER_ALL_OPT",
+        Kind::Bool,
+        "",
+        "gather_all does; the default is GASNET_COLL_OPT",
+    ),
+    var(
+        "GASNET_COLL_EXCHANGE_OPT",
+        Kind::Bool,
+        "",
+        "exchange does; the default is GASNET_COLL_OPT",
+    ),
     var(
         "GASNET_COLL_TUNING_FILE",
         Kind::Text,
@@ -563,7 +643,8 @@ pub fn settle_on(block: Vec<u8>) {
 
 /// The value of a variable in a block.
 fn find<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a CStr> {
-    let entries = block.split_inclusive(|&b| b == 0).filter_map(|e| CStr::from_bytes_with_nul(e).ok());
+    let entries =
+        block.split_inclusive(|&b| b == 0).filter_map(|e| CStr::from_bytes_with_nul(e).ok());
     entries.filter(|e| e.to_bytes().starts_with(name)).find_map(|e| {
         let at = name.len();
         (e.to_bytes().get(at) == Some(&b'=')).then(|| &e[at + 1..])
@@ -619,10 +700,13 @@ fn parse(kind: Kind, text: &str) -> Option<Value> {
         }
         Kind::Mem(lo, hi) => parse_mem(text).filter(|n| (lo..=hi).contains(n)).map(Value::Mem),
         Kind::Seconds => number::parse_fraction(text).filter(|s| *s >= 0.0).map(Value::Seconds),
-        Kind::Word(words) => words.iter().position(|w| w.eq_ignore_ascii_case(text.trim())).map(Value::Word),
+        Kind::Word(words) => {
+            words.iter().position(|w| w.eq_ignore_ascii_case(text.trim())).map(Value::Word)
+        }
         Kind::Ranks => text.split(',').map(str::trim).all(is_ranks).then_some(Value::Other),
         Kind::Signals => {
-            let known = |w: &str| w.is_empty() || w == "*" || crate::os::signal::parse(w).is_some();
+            let known =
+                |w: &str| w.is_empty() || w == "*" || crate::os::signal::parse(w).is_some();
             text.split(',').map(str::trim).all(known).then_some(Value::Other)
         }
         Kind::Letters => Mask::parse(text).is_ok().then_some(Value::Other),
@@ -642,7 +726,9 @@ fn is_ranks(item: &str) -> bool {
 /// Its value as text, or its default; `None` if both are empty.
 pub fn text(name: &str) -> Option<String> {
     let v = entry(name);
-    lookup(name).or_else(|| (!v.default.is_empty()).then(|| v.default.to_string())).filter(|s| !s.is_empty())
+    lookup(name)
+        .or_else(|| (!v.default.is_empty()).then(|| v.default.to_string()))
+        .filter(|s| !s.is_empty())
 }
 
 /// Its value, or its default; `None` if both are empty.
@@ -724,13 +810,18 @@ pub fn setting(v: &Var) -> Setting {
     let set = lookup(v.name);
     let raw = set.as_deref().unwrap_or(v.default);
     if raw.is_empty() {
-        return Setting { shown: set.is_some().then(String::new), set: set.is_some(), refused: None };
+        return Setting {
+            shown: set.is_some().then(String::new),
+            set: set.is_some(),
+            refused: None,
+        };
     }
     let (shown, refused) = match parse(v.kind, raw) {
         Some(Value::Bool(yes)) => (if yes { "YES" } else { "NO" }.to_string(), None),
         Some(Value::Int(n)) => (explained(raw, &n.to_string()), None),
         Some(Value::Mem(n)) => {
-            let formatted = i64::try_from(n).map_or_else(|_| n.to_string(), |n| number::format(n, true));
+            let formatted =
+                i64::try_from(n).map_or_else(|_| n.to_string(), |n| number::format(n, true));
             // A default is written in the way that users write it.
             (if set.is_some() { explained(raw, &formatted) } else { formatted }, None)
         }

@@ -83,11 +83,13 @@ fn those_about_to_finish_may() {
 fn the_clients_quit_handler_runs_only_where_due() {
     for launcher in BOTH {
         for rest in ["spin", "poll", "barrier"] {
-            let o = start(launcher, 2, &["1", "gasnet_exit:3", rest], &[("PROBE_QUIT", "1")]).finish();
+            let o =
+                start(launcher, 2, &["1", "gasnet_exit:3", rest], &[("PROBE_QUIT", "1")]).finish();
             o.gives(3);
             assert_eq!(o.err.matches("client's SIGQUIT handler").count(), 1, "{o:#?}");
         }
-        let o = start(launcher, 2, &["all", "gasnet_exit:3", "spin"], &[("PROBE_QUIT", "1")]).finish();
+        let o =
+            start(launcher, 2, &["all", "gasnet_exit:3", "spin"], &[("PROBE_QUIT", "1")]).finish();
         o.gives(3).never_says("client's SIGQUIT handler");
         start(launcher, 2, &["1", "kill:2", "spin"], &[("PROBE_QUIT", "1")])
             .finish()
@@ -100,10 +102,19 @@ fn the_clients_quit_handler_runs_only_where_due() {
 #[test]
 fn signals_of_one_rank() {
     for launcher in BOTH {
-        run(launcher, 2, &["1", "kill:9", "poll"]).gives(137).says("rank 1 (pid ").says("signal 9 (SIGKILL)");
-        run(launcher, 2, &["1", "kill:6", "spin"]).gives(134).says("fatal signal: SIGABRT(6) on node 1/2");
-        run(launcher, 2, &["0", "null", "sleep"]).gives(139).says("fatal signal: SIGSEGV(11) on node 0/2");
-        run(launcher, 2, &["0", "kill:15", "poll"]).gives(1).says("Caught a signal: SIGTERM(15) on node 0/2");
+        run(launcher, 2, &["1", "kill:9", "poll"])
+            .gives(137)
+            .says("rank 1 (pid ")
+            .says("signal 9 (SIGKILL)");
+        run(launcher, 2, &["1", "kill:6", "spin"])
+            .gives(134)
+            .says("fatal signal: SIGABRT(6) on node 1/2");
+        run(launcher, 2, &["0", "null", "sleep"])
+            .gives(139)
+            .says("fatal signal: SIGSEGV(11) on node 0/2");
+        run(launcher, 2, &["0", "kill:15", "poll"])
+            .gives(1)
+            .says("Caught a signal: SIGTERM(15) on node 0/2");
         start(launcher, 2, &["0", "kill:15", "poll"], &[("GASNET_NO_CATCH_SIGNAL", "FPE, TERM")])
             .finish()
             .gives(143)
@@ -137,7 +148,9 @@ fn a_killed_supervisor_takes_the_ranks_along() {
     // Ranks that are not children of the launcher find that it hung up.
     let mark = new_mark();
     let mut c = Command::new(gasnetrun());
-    c.args(["-n", "2", "sh", "-c", "\"$0\" none - spin; true"]).arg(probe()).env("PROBE_MARK", &mark);
+    c.args(["-n", "2", "sh", "-c", "\"$0\" none - spin; true"])
+        .arg(probe())
+        .env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "wrapped ranks".into());
     job.wait_for_ranks(4);
     gasnet::os::process::kill(job.pid(), libc::SIGKILL);
@@ -155,11 +168,15 @@ fn a_stopped_rank_is_told_of_and_killed() {
 #[test]
 fn signals_to_the_supervisor_reach_the_ranks() {
     for launcher in BOTH {
-        for (s, rest) in [(libc::SIGINT, "spin"), (libc::SIGTERM, "barrier"), (libc::SIGHUP, "poll")] {
+        for (s, rest) in
+            [(libc::SIGINT, "spin"), (libc::SIGTERM, "barrier"), (libc::SIGHUP, "poll")]
+        {
             let job = start(launcher, 2, &["none", "-", rest], &[]);
             job.wait_for_ranks(2);
             gasnet::os::process::kill(job.pid(), s);
-            job.finish().gives(1).says(&format!("Caught a signal: {}", gasnet::os::signal::name(s)));
+            job.finish()
+                .gives(1)
+                .says(&format!("Caught a signal: {}", gasnet::os::signal::name(s)));
         }
         // Ranks that hear nothing: the second request is the last.
         let job = start(launcher, 2, &["none", "-", "masked"], &[]);
@@ -176,7 +193,10 @@ fn signals_to_the_supervisor_reach_the_ranks() {
 fn a_job_that_ignores_quit_ends_on_request() {
     let mark = new_mark();
     let mut c = Command::new("sh");
-    c.args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""]).arg(gasnetrun()).args(["-n", "2"]).arg(probe());
+    c.args(["-c", "trap '' INT QUIT; exec \"$0\" \"$@\""])
+        .arg(gasnetrun())
+        .args(["-n", "2"])
+        .arg(probe());
     c.args(["none", "-", "spin"]).env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "QUIT ignored".to_string());
     job.wait_for_ranks(2);
@@ -241,14 +261,17 @@ fn programs_that_never_join() {
     assert_eq!(o.out, "a  b -n -- $HOME\n".repeat(3));
     job(2, &["--", "true"]).gives(0);
     job(2, &["false"]).gives(1).says("ended with exit code 1 before gasnet_init");
-    let script = r#"if [ "${GASNET_SPAWN_FDS%%,*}" = 1 ]; then exit 0; fi; exec "$0" all return:0 -"#;
+    let script =
+        r#"if [ "${GASNET_SPAWN_FDS%%,*}" = 1 ]; then exit 0; fi; exec "$0" all return:0 -"#;
     job(2, &["sh", "-c", script, probe().to_str().unwrap()])
         .gives(1)
         .says("rank 1 (pid ")
         .says("before gasnet_init, which other ranks have called");
     // A wrapper that stays: the rank is not the process that was started.
     let wrapped = r#""$0" 0 kill:9 spin; while :; do :; done"#;
-    job(2, &["sh", "-c", wrapped, probe().to_str().unwrap()]).gives(1).says("ended without leaving the job");
+    job(2, &["sh", "-c", wrapped, probe().to_str().unwrap()])
+        .gives(1)
+        .says("ended without leaving the job");
     let wrapped = r#""$0" all return:5 -; exit $?"#;
     job(2, &["sh", "-c", wrapped, probe().to_str().unwrap()]).gives(5);
 }
@@ -313,19 +336,28 @@ fn bad_usage_is_told() {
             "localhost,no-such-machine.invalid",
             "no-such-machine.invalid, which is not known",
         ),
-        ("GASNET_SSH_NODEFILE", plain_name, "192.0.2.1, but this library does not reach other machines"),
+        (
+            "GASNET_SSH_NODEFILE",
+            plain_name,
+            "192.0.2.1, but this library does not reach other machines",
+        ),
         ("GASNET_NODEFILE", "/no/such/file", "GASNET_NODEFILE=/no/such/file cannot be read"),
     ] {
-        let o = Command::new(gasnetrun()).args(["-n", "2", "true"]).env(name, value).output().unwrap();
+        let o =
+            Command::new(gasnetrun()).args(["-n", "2", "true"]).env(name, value).output().unwrap();
         let err = String::from_utf8_lossy(&o.stderr);
         assert_eq!(o.status.code(), Some(1), "{name}={value}");
         assert!(
-            err.contains(text) && err.lines().count() == 2 && err.contains(&format!("unset {name}")),
+            err.contains(text)
+                && err.lines().count() == 2
+                && err.contains(&format!("unset {name}")),
             "{err}"
         );
     }
-    let o =
-        Command::new(gasnetrun()).args(["-n", "2", "true"]).env("GASNET_SSH_SERVERS", "localhost").status();
+    let o = Command::new(gasnetrun())
+        .args(["-n", "2", "true"])
+        .env("GASNET_SSH_SERVERS", "localhost")
+        .status();
     assert!(o.unwrap().success());
     // A program that looks like one and is none.
     std::fs::write(&plain, "#!/no/such/interpreter\n").unwrap();
@@ -333,7 +365,10 @@ fn bad_usage_is_told() {
     let mark = new_mark();
     let mut c = Command::new(gasnetrun());
     c.args(["-n", "2"]).arg(&plain).env("PROBE_MARK", &mark);
-    spawn(c, mark, "no interpreter".into()).finish().gives(127).says("cannot be started: No such file");
+    spawn(c, mark, "no interpreter".into())
+        .finish()
+        .gives(127)
+        .says("cannot be started: No such file");
     std::fs::remove_file(&plain).unwrap();
     // A job environment without the job.
     let o = Command::new(probe())
@@ -371,15 +406,26 @@ fn options_of_gasnetrun() {
         assert!(dry(options).contains("3 processes on this machine"), "{options:?}");
     }
     assert_eq!(dry(&["-n", "2", "-spawner=mpi"]), "gasnetrun: mpirun -np 2 prog 'a b'");
-    assert!(dry(&["-n", "2", "-E", "PATH,PROBE_NOT_SET"]).starts_with("*** gasnetrun: -E PROBE_NOT_SET: "));
-    assert_eq!(dry(&["-n", "2", "-N", "1", "-spawner", "pmi"]), "gasnetrun: go 2% -m 1 prog -- 'a b'");
+    assert!(
+        dry(&["-n", "2", "-E", "PATH,PROBE_NOT_SET"])
+            .starts_with("*** gasnetrun: -E PROBE_NOT_SET: ")
+    );
+    assert_eq!(
+        dry(&["-n", "2", "-N", "1", "-spawner", "pmi"]),
+        "gasnetrun: go 2% -m 1 prog -- 'a b'"
+    );
 
     let script = r#"printf 'one\n\ntwo'; echo three >&2; exit 3"#;
     let o = with(&["-n", "2", "--prefix"], &["sh", "-c", script]);
     o.gives(3);
     for rank in 0..2 {
-        let lines: Vec<&str> = o.out.lines().filter(|l| l.starts_with(&format!("[{rank}] "))).collect();
-        assert_eq!(lines, [format!("[{rank}] one"), format!("[{rank}] "), format!("[{rank}] two")], "{o:#?}");
+        let lines: Vec<&str> =
+            o.out.lines().filter(|l| l.starts_with(&format!("[{rank}] "))).collect();
+        assert_eq!(
+            lines,
+            [format!("[{rank}] one"), format!("[{rank}] "), format!("[{rank}] two")],
+            "{o:#?}"
+        );
         o.says(&format!("[{rank}] three\n"));
     }
     // More than a pipe holds comes through whole.

@@ -78,13 +78,19 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
     let mut answers = line.try_clone().unwrap();
     for question in BufReader::new(line).lines().map_while(Result::ok) {
         let value = |name: &str| {
-            question.split(' ').find_map(|p| p.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
+            question
+                .split(' ')
+                .find_map(|p| p.strip_prefix(name)?.strip_prefix('='))
+                .unwrap_or_default()
         };
         let answer = match value("cmd") {
             "init" => "cmd=response_to_init rc=0".to_string(),
             "get_my_kvsname" => "cmd=my_kvsname kvsname=played".to_string(),
             "put" => {
-                told.lock().unwrap().words.insert(value("key").to_string(), value("value").to_string());
+                told.lock()
+                    .unwrap()
+                    .words
+                    .insert(value("key").to_string(), value("value").to_string());
                 "cmd=put_result rc=0".to_string()
             }
             "barrier_in" => {
@@ -125,11 +131,18 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
 impl Played {
     /// Starts a job of which this rank is kept waiting after the exchange, and waits until it is.
     fn start(size: u32, kept: u32, args: [&str; 3]) -> Played {
-        let told =
-            Told { words: HashMap::new(), here: 0, kept, asked: false, keep: Keep::Waiting, ended: None };
+        let told = Told {
+            words: HashMap::new(),
+            here: 0,
+            kept,
+            asked: false,
+            keep: Keep::Waiting,
+            ended: None,
+        };
         let told = Arc::new((Mutex::new(told), Condvar::new()));
         let begun = Instant::now();
-        let mut p = Played { mark: new_mark(), told, ranks: Vec::new(), output: Vec::new(), begun };
+        let mut p =
+            Played { mark: new_mark(), told, ranks: Vec::new(), output: Vec::new(), begun };
         for rank in 0..size {
             let (ours, theirs) = UnixStream::pair().unwrap();
             let mut c = Command::new(probe());
@@ -271,7 +284,11 @@ fn rank_0_killed_before_the_supervisor() {
     p.kill(0);
     let (codes, text) = p.finish();
     assert_eq!(codes, [137, 9, 9], "{text}");
-    assert_eq!(text.matches("cannot reach the process that keeps the job together").count(), 2, "{text}");
+    assert_eq!(
+        text.matches("cannot reach the process that keeps the job together").count(),
+        2,
+        "{text}"
+    );
 }
 
 /// What ends before the supervisor looks for the first time has ended all the same. Rank 0 is kept waiting, which tells the

@@ -19,7 +19,8 @@ fn all() -> bool {
 }
 
 fn codes(launcher: Launcher) {
-    let ways = [("return:2", 2), ("_exit:0", 0), ("return:0", 0), ("gasnet_exit:6", 6), ("_exit:7", 7)];
+    let ways =
+        [("return:2", 2), ("_exit:0", 0), ("return:0", 0), ("gasnet_exit:6", 6), ("_exit:7", 7)];
     for (n, ways) in [(1, &ways[..1]), (3, &ways[..]), (8, &ways[..1])] {
         for &(way, code) in ways {
             let o = run(launcher, n, &["all", way, "spin"]);
@@ -36,7 +37,8 @@ fn codes(launcher: Launcher) {
 fn one_leaves(launcher: Launcher) {
     let bare = scripted(launcher, &[], "exit 5");
     bare.gives(5);
-    let rests: &[&str] = if all() { &["barrier", "spin", "poll", "sleep"] } else { &["barrier", "spin"] };
+    let rests: &[&str] =
+        if all() { &["barrier", "spin", "poll", "sleep"] } else { &["barrier", "spin"] };
     for rest in rests {
         for (n, who) in [(2, "0"), (3, "2")] {
             let o = run(launcher, n, &[who, "gasnet_exit:5", rest]);
@@ -87,7 +89,10 @@ fn refused(launcher: Launcher, options: &[&str], script: &str) -> String {
 fn scripted(launcher: Launcher, options: &[&str], script: &str) -> jobs::Outcome {
     let mark = new_mark();
     let mut c = foreign(launcher, 2);
-    c.args(options).args(["sh", "-c", &format!("{LINGER} {script}")]).arg(probe()).env("PROBE_MARK", &mark);
+    c.args(options)
+        .args(["sh", "-c", &format!("{LINGER} {script}")])
+        .arg(probe())
+        .env("PROBE_MARK", &mark);
     spawn(c, mark, script.to_string()).finish()
 }
 
@@ -150,7 +155,8 @@ fn ends_early(launcher: Launcher) {
             ("sleep 0.7; exit 0", ";;"),
             ("(sleep 0.7; kill -9 $$) &", "sleep 1.5 ;;"),
         ] {
-            let script = format!("case ${{PMI_RANK:-$PMIX_RANK}} in 1) {one} ;; 2) {other} esac; {run}");
+            let script =
+                format!("case ${{PMI_RANK:-$PMIX_RANK}} in 1) {one} ;; 2) {other} esac; {run}");
             let mark = new_mark();
             let mut c = foreign(launcher, 3);
             c.args(["sh", "-c", &script]).arg(probe()).env("PROBE_MARK", &mark);
@@ -179,13 +185,15 @@ fn ends_while_joining(launcher: Launcher) {
             let mut job = spawn(c, mark.clone(), format!("{launcher:?} joining {victim}"));
             job.hasty = true;
             let deadline = Instant::now() + SOON * 30;
-            let supervised = |all: &[u32]| all.iter().any(|&pid| process::name_of(pid) == "gasnet-job");
+            let supervised =
+                |all: &[u32]| all.iter().any(|&pid| process::name_of(pid) == "gasnet-job");
             let mut all = Vec::new();
             while !supervised(&all) {
                 assert!(Instant::now() < deadline, "{launcher:?}: no supervisor is seen");
                 all = jobs::marked(&mark);
             }
-            let is = |pid: u32, name: &str| process::variable_of(pid, name).as_deref() == Some(victim);
+            let is =
+                |pid: u32, name: &str| process::variable_of(pid, name).as_deref() == Some(victim);
             for pid in all.into_iter().filter(|&pid| is(pid, "PMI_RANK") || is(pid, "PMIX_RANK")) {
                 if process::name_of(pid) == "exit_probe" {
                     process::kill(pid, libc::SIGKILL);

@@ -59,7 +59,8 @@ fn main() {
     // SAFETY: new descriptors and a new mapping; the words at its start are atomics in both processes.
     let (file, words) = unsafe {
         let file = OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC));
-        let (rights, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        let (rights, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         let words = libc::mmap(null_mut(), 4096, rights, kind, -1, 0).cast::<AtomicU64>();
         (file, std::slice::from_raw_parts(words, 512))
     };
@@ -88,12 +89,14 @@ fn main() {
     let silent = EVENT_START_DISABLE | EVENT_END_DISABLE;
     // SAFETY: library memory is never freed.
     let (source, quiet) = unsafe {
-        let me =
-            ni.me_attach(RAR, ProcessId::ANY, 0, !0xf, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+        let me = ni
+            .me_attach(RAR, ProcessId::ANY, 0, !0xf, Unlink::Retain, InsPos::After)
+            .expect("PtlMEAttach");
         let rar = md(memory, 4096, OP_PUT | OP_GET | MANAGE_REMOTE | silent, EqHandle::NONE);
         ni.md_attach(me, &rar, Unlink::Retain).expect("PtlMDAttach");
-        let me =
-            ni.me_attach(AM, ProcessId::ANY, 3, !0xf, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+        let me = ni
+            .me_attach(AM, ProcessId::ANY, 3, !0xf, Unlink::Retain, InsPos::After)
+            .expect("PtlMEAttach");
         let am = md(memory.add(4096), 4096, OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, am_eq);
         ni.md_attach(me, &am, Unlink::Retain).expect("PtlMDAttach");
         let source = md(memory.add(8192), 4096, EVENT_START_DISABLE, eq);
@@ -159,7 +162,8 @@ fn main() {
             }
         }));
         figures[2].push(time(ENOUGH, || {
-            ni.put_region(source, 0, 8, AckReq::Ack, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
+            ni.put_region(source, 0, 8, AckReq::Ack, peer, RAR, 0, 0, 64, 0)
+                .expect("PtlPutRegion");
             wait(eq_watch, EventKind::SendEnd);
             wait(eq_watch, EventKind::Ack);
         }));
@@ -174,11 +178,13 @@ fn main() {
         }));
         figures[7].push(time(ENOUGH, || {
             // SAFETY: library memory is never freed.
-            let md = unsafe { ni.md_bind(&md(memory, 4096, EVENT_START_DISABLE, eq), Unlink::Retain) };
+            let md =
+                unsafe { ni.md_bind(&md(memory, 4096, EVENT_START_DISABLE, eq), Unlink::Retain) };
             ni.md_unlink(md.expect("PtlMDBind")).expect("PtlMDUnlink");
         }));
         figures[6].push(time(ENOUGH, || {
-            ni.put_region(quiet, 0, 8, AckReq::NoAck, peer, RAR, 0, 0, 64, 0).expect("PtlPutRegion");
+            ni.put_region(quiet, 0, 8, AckReq::NoAck, peer, RAR, 0, 0, 64, 0)
+                .expect("PtlPutRegion");
         }));
         figures[5].push(time(ENOUGH, || {
             black_box(next(eq_watch).is_none());

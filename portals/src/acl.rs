@@ -68,6 +68,13 @@ fn fits(pattern: u32, value: u32) -> bool {
 /// Whether a process is the one that a packed id names, wild cards included.
 #[inline(always)]
 pub(crate) fn fits_id(pattern: u64, id: ProcessId) -> bool {
-    const { assert!(UID_ANY == u32::MAX && JID_ANY == u32::MAX && NID_ANY == u32::MAX && PID_ANY == u32::MAX) };
+    const {
+        assert!(
+            UID_ANY == u32::MAX
+                && JID_ANY == u32::MAX
+                && NID_ANY == u32::MAX
+                && PID_ANY == u32::MAX
+        )
+    };
     fits((pattern >> 32) as u32, id.nid) && fits(pattern as u32, id.pid)
 }

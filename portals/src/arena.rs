@@ -212,7 +212,8 @@ impl Slot {
     /// The words in which bytes travel that are in the event itself.
     #[inline(always)]
     pub(crate) fn inline(&self) -> Inline {
-        [&self.rlength, &self.mlength, &self.offset, &self.link].map(|word| word.load(Ordering::Relaxed))
+        [&self.rlength, &self.mlength, &self.offset, &self.link]
+            .map(|word| word.load(Ordering::Relaxed))
     }
 }
 
@@ -360,7 +361,9 @@ impl View {
     /// A structure inside of the arena. `offset` was checked by the caller.
     #[inline(always)]
     fn at<T>(&self, offset: usize) -> &T {
-        debug_assert!(offset + size_of::<T>() <= self.bytes && offset.is_multiple_of(align_of::<T>()));
+        debug_assert!(
+            offset + size_of::<T>() <= self.bytes && offset.is_multiple_of(align_of::<T>())
+        );
         // SAFETY: the callers below pass offsets inside the arena (tables: index checked against the limit
         // from which the layout was computed; others: checked against `bytes`), aligned to `T`; all `T`
         // consist of atomics, for which any bit pattern is valid and which may be shared with other

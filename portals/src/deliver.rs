@@ -226,8 +226,14 @@ impl Interface {
         }
         let cell = peer.view.md(way.md as u32)?;
         let now = if way.traits.counts() { cell.state.0.load(Ordering::Relaxed) } else { 0 };
-        let (accepted, _) =
-            md::accept(way.traits, way.length, way.max_size, now, header.remote_offset, header.rlength)?;
+        let (accepted, _) = md::accept(
+            way.traits,
+            way.length,
+            way.max_size,
+            now,
+            header.remote_offset,
+            header.rlength,
+        )?;
         let &Way { md, traits, length, max_size, .. } = way;
         Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
     }
@@ -265,7 +271,13 @@ impl Interface {
     }
 
     /// What can be said beforehand of deliveries to a descriptor: `None` if they need more care than [`crate::prepared`] takes.
-    fn prepare(&self, peer: &Peer, header: &Header, ac: &AcEntry, found: &Found<'_>) -> Option<Prepared> {
+    fn prepare(
+        &self,
+        peer: &Peer,
+        header: &Header,
+        ac: &AcEntry,
+        found: &Found<'_>,
+    ) -> Option<Prepared> {
         let &Found { md, cell, traits, length, pt, .. } = found;
         let relaxed = Ordering::Relaxed;
         let near = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
@@ -311,7 +323,8 @@ impl Interface {
     #[inline(never)]
     fn find_by_walk<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
         let initiator = ProcessId { nid: self.nid, pid: header.initiator };
-        let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index)) else {
+        let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index))
+        else {
             return Find::Missed;
         };
         let mut round = 0;
@@ -320,17 +333,19 @@ impl Interface {
             let version = pt.version.load(Ordering::Acquire);
             let ac_version = ac.version.load(Ordering::Acquire);
             match acl::admits(ac, header, initiator) {
-                Some(true) if version & 1 == 0 => match self.walk(peer, header, initiator, pt, version) {
-                    Walk::Chosen(found, care) => {
-                        if let Some(care) = care {
-                            self.note(peer, header, care, ac, ac_version, &found);
+                Some(true) if version & 1 == 0 => {
+                    match self.walk(peer, header, initiator, pt, version) {
+                        Walk::Chosen(found, care) => {
+                            if let Some(care) = care {
+                                self.note(peer, header, care, ac, ac_version, &found);
+                            }
+                            return Find::Found(found);
                         }
-                        return Find::Found(found);
+                        Walk::Unreachable => return Find::Unreachable,
+                        Walk::End if pt_unchanged(pt, version) => return Find::Missed,
+                        Walk::End | Walk::Again => {}
                     }
-                    Walk::Unreachable => return Find::Unreachable,
-                    Walk::End if pt_unchanged(pt, version) => return Find::Missed,
-                    Walk::End | Walk::Again => {}
-                },
+                }
                 Some(false) => return Find::Missed,
                 _ => {}
             }
@@ -380,7 +395,8 @@ impl Interface {
             let length = cell.length.load(relaxed);
             let max_size = cell.max_size.load(relaxed);
             let now = if traits.counts() { cell.state.0.load(relaxed) } else { 0 };
-            let accepted = md::accept(traits, length, max_size, now, header.remote_offset, header.rlength);
+            let accepted =
+                md::accept(traits, length, max_size, now, header.remote_offset, header.rlength);
             let Some((accepted, _)) = accepted else {
                 if now & state::INACTIVE == 0 && now & state::FLIGHTS == state::FLIGHTS {
                     return Walk::Again; // it cannot count one more just now
@@ -392,7 +408,10 @@ impl Interface {
                 return if pt_unchanged(pt, version) { Walk::Unreachable } else { Walk::Again };
             }
             let care = constant.then_some(care);
-            return Walk::Chosen(Found { md, cell, traits, length, max_size, accepted, pt, version }, care);
+            return Walk::Chosen(
+                Found { md, cell, traits, length, max_size, accepted, pt, version },
+                care,
+            );
         }
         Walk::End
     }
@@ -453,7 +472,13 @@ impl Interface {
 
     #[cold]
     #[inline(never)]
-    fn find_again<'a>(&self, peer: &'a Peer, header: &Header, hold: &Hold<'_>, near: [u32; 2]) -> Find<'a> {
+    fn find_again<'a>(
+        &self,
+        peer: &'a Peer,
+        header: &Header,
+        hold: &Hold<'_>,
+        near: [u32; 2],
+    ) -> Find<'a> {
         // While we wait for the owner, we keep our own descriptors only.
         hold.change(Word::near(near[0], near[1]));
         let find = self.find_by_walk(peer, header);
@@ -500,7 +525,12 @@ impl Interface {
     }
 
     #[inline(always)]
-    pub(crate) fn posting(&self, matched: &Matched<'_>, header: &Header, kind: EventKind) -> Posting {
+    pub(crate) fn posting(
+        &self,
+        matched: &Matched<'_>,
+        header: &Header,
+        kind: EventKind,
+    ) -> Posting {
         Posting {
             kind,
             fail: false,
@@ -520,7 +550,13 @@ impl Interface {
 
     /// Posts the START event of a matched message, if wanted: its sequence, else 0.
     #[inline(always)]
-    pub(crate) fn post_start(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, half: Half) -> Seq {
+    pub(crate) fn post_start(
+        &self,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        header: &Header,
+        half: Half,
+    ) -> Seq {
         match matched.traits.eq() {
             Some(eq) if !matched.traits.has(EVENT_START_DISABLE) => {
                 let event = self.posting(matched, header, half.start());
@@ -567,7 +603,13 @@ impl Interface {
     /// Posts UNLINK, if wanted, for whoever gave the last claim back.
     #[cold]
     #[inline(never)]
-    pub(crate) fn post_unlink(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, link: Seq) {
+    pub(crate) fn post_unlink(
+        &self,
+        peer: &Peer,
+        matched: &Matched<'_>,
+        header: &Header,
+        link: Seq,
+    ) {
         if matched.traits.logs()
             && let Some(eq) = matched.traits.eq()
         {
@@ -648,7 +690,11 @@ impl Interface {
     }
 
     /// Runs `action` with a descriptor of ours held; `None` if it is gone.
-    fn with_local<'a, R>(&'a self, md: MdHandle, action: impl FnOnce(&Local<'a>) -> Option<R>) -> Option<R> {
+    fn with_local<'a, R>(
+        &'a self,
+        md: MdHandle,
+        action: impl FnOnce(&Local<'a>) -> Option<R>,
+    ) -> Option<R> {
         loop {
             let local = self.local(md).ok()?;
             let hold = self.hold(Word::near(local.index, local.index));
@@ -664,7 +710,12 @@ impl Interface {
     }
 
     /// Turns a claimed descriptor of ours into a transfer: posts START. A hazard of the caller names it.
-    pub(crate) fn transfer_begin(&self, matched: &Matched<'_>, header: &Header, half: Half) -> Transfer {
+    pub(crate) fn transfer_begin(
+        &self,
+        matched: &Matched<'_>,
+        header: &Header,
+        half: Half,
+    ) -> Transfer {
         let link = self.post_start(&self.own, matched, header, half);
         let record = &self.mds[matched.md as usize];
         record.pending.fetch_add(1, Ordering::Relaxed);
@@ -736,9 +787,16 @@ impl Interface {
 
     /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts
     /// a drop. `header` is the put's, with `initiator` the target.
-    pub(crate) fn ack_arrived(&self, md: MdHandle, remote_offset: Size, mlength: Size, header: &Header) {
-        let post =
-            |local: &Local<'_>| self.post_ack(local, remote_offset, mlength, header, true).then_some(());
+    pub(crate) fn ack_arrived(
+        &self,
+        md: MdHandle,
+        remote_offset: Size,
+        mlength: Size,
+        header: &Header,
+    ) {
+        let post = |local: &Local<'_>| {
+            self.post_ack(local, remote_offset, mlength, header, true).then_some(())
+        };
         if self.with_local(md, post).is_none() {
             self.drop_at(&self.own);
         }
@@ -816,7 +874,15 @@ mod tests {
     fn md(ni: &Interface, threshold: i32, user: usize, eq: EqHandle) -> Md {
         let start = ni.alloc(8, 8).unwrap().as_ptr().cast();
         let user_ptr = user as *mut _;
-        Md { start, length: 8, threshold, max_size: 0, options: OP_PUT | MANAGE_REMOTE, user_ptr, eq }
+        Md {
+            start,
+            length: 8,
+            threshold,
+            max_size: 0,
+            options: OP_PUT | MANAGE_REMOTE,
+            user_ptr,
+            eq,
+        }
     }
 
     fn attach(ni: &Interface, md: &Md, unlink: Unlink) -> MdHandle {
@@ -880,7 +946,8 @@ mod tests {
         let eq = b.eq_alloc(16, None).unwrap();
         let target = attach(b, &md(b, THRESH_INF, 0, eq), Unlink::Retain);
         // SAFETY: as in `attach`.
-        let source = unsafe { a.md_bind(&md(a, THRESH_INF, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+        let source =
+            unsafe { a.md_bind(&md(a, THRESH_INF, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
         for key in [0, 1, u64::MAX] {
             b.own_cell(target.0 & 0xffff).eq_key.store(key, Ordering::Relaxed);
             a.put(source, AckReq::NoAck, b.id(), PT, 0, 0, 0, 0).unwrap();

@@ -17,7 +17,9 @@
 use core::marker::PhantomData;
 use core::mem;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
+use core::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+};
 
 use crate::arena::{EqCell, LINE, Slot};
 use crate::doorbell;
@@ -92,7 +94,9 @@ impl Ring {
     pub(crate) fn follow(&self, view: &crate::arena::View, cell: &EqCell, key: u64) -> bool {
         let shape = &cell.shape;
         let size = shape.size.load(Ordering::Relaxed);
-        let Some(slots) = view.ring(shape.ring.load(Ordering::Relaxed), size) else { return false };
+        let Some(slots) = view.ring(shape.ring.load(Ordering::Relaxed), size) else {
+            return false;
+        };
         if shape.key.load(Ordering::Acquire) != key || key == 0 {
             return false;
         }
@@ -298,7 +302,9 @@ impl EqRecord {
     #[inline(always)]
     fn slots(&self) -> Slots<'_> {
         // SAFETY: the queue is or was live: stored from its ring before it became so.
-        unsafe { Slots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed)) }
+        unsafe {
+            Slots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed))
+        }
     }
 
     /// Goes on to the event with this ticket. Whoever looks meanwhile may see half of it: before the thread that takes events
@@ -333,7 +339,9 @@ impl EqRecord {
                 // them.
                 self.missed.store(true, Ordering::SeqCst);
             }
-            if !self.consuming.load(Ordering::Relaxed) && !self.consuming.swap(true, Ordering::Acquire) {
+            if !self.consuming.load(Ordering::Relaxed)
+                && !self.consuming.swap(true, Ordering::Acquire)
+            {
                 return true;
             }
         }
@@ -413,7 +421,9 @@ impl Interface {
     pub(crate) fn eq_index(&self, eq: EqHandle) -> Result<u32, Error> {
         let index = eq.0 & 0xffff;
         match self.eqs.get(index as usize) {
-            Some(record) if record.handle.load(Ordering::Acquire) == eq.0 >> 16 << 16 | 1 => Ok(index),
+            Some(record) if record.handle.load(Ordering::Acquire) == eq.0 >> 16 << 16 | 1 => {
+                Ok(index)
+            }
             _ => Err(Error::EqInvalid),
         }
     }
@@ -548,7 +558,9 @@ impl Interface {
     /// Reuses a queue that is neither live nor logged to.
     fn eq_recycle(&self, owner: &mut Owner, index: u32) {
         let record = &self.eqs[index as usize];
-        if record.handle.load(Ordering::Relaxed) & 1 == 1 || record.descriptors.load(Ordering::Relaxed) != 0 {
+        if record.handle.load(Ordering::Relaxed) & 1 == 1
+            || record.descriptors.load(Ordering::Relaxed) != 0
+        {
             return;
         }
         owner.free_rings.push(owner.rings[index as usize]);

@@ -74,7 +74,11 @@ mod armed {
     pub(crate) fn loses_completion() -> bool {
         let mut now = DROP.load(Ordering::Relaxed);
         if now == UNKNOWN {
-            now = if variable(c"GASNET_TEST_FAULT").as_deref() == Some("drop_op") { ON } else { OFF };
+            now = if variable(c"GASNET_TEST_FAULT").as_deref() == Some("drop_op") {
+                ON
+            } else {
+                OFF
+            };
             DROP.store(now, Ordering::Relaxed);
         }
         now == ON && COMPLETIONS.fetch_add(1, Ordering::Relaxed) % 64 == 63

@@ -27,7 +27,9 @@
 
 use alloc::boxed::Box;
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
 
 use crate::arena::{Header, IOVECS, IovTable, MdCell};
 use crate::hazard;
@@ -219,7 +221,8 @@ pub(crate) fn claim(
     rlength: u64,
 ) -> Option<Accepted> {
     if !traits.counts() {
-        return accept(traits, length, max_size, 0, remote_offset, rlength).map(|(accepted, _)| accepted);
+        return accept(traits, length, max_size, 0, remote_offset, rlength)
+            .map(|(accepted, _)| accepted);
     }
     let mut now = cell.state.0.load(Ordering::Relaxed);
     loop {
@@ -417,7 +420,8 @@ impl Interface {
     #[inline(always)]
     pub(crate) fn local(&self, md: MdHandle) -> Result<Local<'_>, Error> {
         let index = md.0 & 0xffff;
-        let (Some(record), Some(cell)) = (self.mds.get(index as usize), self.own.view.md(index)) else {
+        let (Some(record), Some(cell)) = (self.mds.get(index as usize), self.own.view.md(index))
+        else {
             return Err(Error::MdInvalid);
         };
         // Acquire pairs with the Release in `publish`: the record is there.
@@ -430,7 +434,8 @@ impl Interface {
                 control = record.control.load(Ordering::Acquire);
             }
         }
-        if control & control::PHASE != control::LIVE || control::generation(control) != md.0 >> 16 {
+        if control & control::PHASE != control::LIVE || control::generation(control) != md.0 >> 16
+        {
             return Err(Error::MdInvalid);
         }
         Ok(Local { index, control, record, cell })
@@ -470,10 +475,13 @@ impl Interface {
         let mut length = md.length;
         let kind;
         if md.options & IOVEC != 0 {
-            if md.length > u64::from(self.limits.max_md_iovecs) || (md.start.is_null() && md.length > 0) {
+            if md.length > u64::from(self.limits.max_md_iovecs)
+                || (md.start.is_null() && md.length > 0)
+            {
                 return Err(Error::MdIllegal);
             }
-            let mut copy = Pieces { count: md.length as usize, list: [(core::ptr::null_mut(), 0); IOVECS] };
+            let mut copy =
+                Pieces { count: md.length as usize, list: [(core::ptr::null_mut(), 0); IOVECS] };
             length = 0;
             for (i, piece) in copy.list.iter_mut().take(md.length as usize).enumerate() {
                 // SAFETY: promised by the caller.
@@ -493,8 +501,11 @@ impl Interface {
         let local_target = md.options & MANAGE_REMOTE == 0;
         let moves = local_target && (length > 0 || md.options & MAX_SIZE != 0);
         let cursor_bits = if moves { u64::BITS - length.leading_zeros() } else { 0 };
-        let threshold_bits =
-            if md.threshold == THRESH_INF { 0 } else { (u32::BITS - md.threshold.leading_zeros()).max(1) };
+        let threshold_bits = if md.threshold == THRESH_INF {
+            0
+        } else {
+            (u32::BITS - md.threshold.leading_zeros()).max(1)
+        };
         if cursor_bits + threshold_bits > state::COUNTING_BITS {
             return Err(Error::NoSpace);
         }
@@ -519,7 +530,13 @@ impl Interface {
 
     /// Writes a checked descriptor into record and cell. The cell is not reachable, or its list's version is
     /// odd.
-    fn write(&self, owner: &mut Owner, index: u32, md: &Md, examined: Examined) -> Result<(), Error> {
+    fn write(
+        &self,
+        owner: &mut Owner,
+        index: u32,
+        md: &Md,
+        examined: Examined,
+    ) -> Result<(), Error> {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let iov = match &examined.pieces {
             Some(pieces) => self.write_iov(owner, pieces)?,
@@ -575,7 +592,9 @@ impl Interface {
     fn write_iov(&self, owner: &mut Owner, pieces: &Pieces) -> Result<u64, Error> {
         let offset = match owner.free_iovs.pop() {
             Some(offset) => offset,
-            None => self.bump(owner, size_of::<IovTable>(), crate::arena::LINE).ok_or(Error::NoSpace)?,
+            None => self
+                .bump(owner, size_of::<IovTable>(), crate::arena::LINE)
+                .ok_or(Error::NoSpace)?,
         };
         let table = self.own.view.iov(offset).ok_or(Error::NoSpace)?;
         table.count.store(pieces.count as u64, Ordering::Relaxed);
@@ -692,7 +711,8 @@ impl Interface {
     /// Makes a record live.
     fn publish(&self, index: u32, state: u64) -> MdHandle {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
-        let generation = control::generation(record.control.load(Ordering::Relaxed)).wrapping_add(1) & 0xffff;
+        let generation =
+            control::generation(record.control.load(Ordering::Relaxed)).wrapping_add(1) & 0xffff;
         cell.generation.store(generation, Ordering::Relaxed);
         cell.state.0.store(state, Ordering::Relaxed);
         record.pending.store(0, Ordering::Relaxed);
@@ -736,7 +756,12 @@ impl Interface {
     /// # Safety
     /// The memory that `md` tells of must stay readable and writable until the descriptor is gone: unlinked,
     /// or its UNLINK event read.
-    pub unsafe fn md_attach(&self, me: MeHandle, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
+    pub unsafe fn md_attach(
+        &self,
+        me: MeHandle,
+        md: &Md,
+        unlink: Unlink,
+    ) -> Result<MdHandle, Error> {
         let owner = &mut *self.owner.lock();
         // SAFETY: promised by the caller.
         let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
@@ -756,8 +781,9 @@ impl Interface {
             return Some(self.index);
         }
         let mut peers = self.peer_headers().filter(|_| anywhere);
-        let holds =
-            |header: &Header| hazard::names(&header.hazards, |word| word.names_target(self.index, index));
+        let holds = |header: &Header| {
+            hazard::names(&header.hazards, |word| word.names_target(self.index, index))
+        };
         peers.find(|(_, header)| holds(header)).map(|(peer, _)| peer)
     }
 
@@ -775,10 +801,11 @@ impl Interface {
             record.is_some_and(|r| Traits(r.traits.load(Ordering::Relaxed)).eq() == Some(eq))
         };
         let own = &self.own.view.header().hazards;
-        hazard::names(own, |word| word.near_mds().into_iter().chain(word.target_md(self.index)).any(logs))
-            || self.peer_headers().any(|(_, header)| {
-                hazard::names(&header.hazards, |word| word.target_md(self.index).is_some_and(logs))
-            })
+        hazard::names(own, |word| {
+            word.near_mds().into_iter().chain(word.target_md(self.index)).any(logs)
+        }) || self.peer_headers().any(|(_, header)| {
+            hazard::names(&header.hazards, |word| word.target_md(self.index).is_some_and(logs))
+        })
     }
 
     /// Waits a moment for operations on a descriptor to end. True if some have not.
@@ -831,12 +858,20 @@ impl Interface {
 
     /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well. With
     /// `PTL_MD_INVALID` it is gone too: it unlinked itself, and said so.
-    pub(crate) fn take_away(&self, owner: &mut Owner, local: &Local<'_>, with_me: bool) -> Result<(), Error> {
+    pub(crate) fn take_away(
+        &self,
+        owner: &mut Owner,
+        local: &Local<'_>,
+        with_me: bool,
+    ) -> Result<(), Error> {
         let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
         // Deliverers look at the version after they have published their hazard, our own threads at
         // `control`.
         let change = me.map(|me| self.pt_begin_change(owner.mes[me as usize].pt));
-        local.record.control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
+        local
+            .record
+            .control
+            .swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
         crate::fault::point("unlink.closing");
         let busy = self.busy(local.index, me.is_some());
         // A delivery that has just ended may have been its last.
@@ -861,7 +896,8 @@ impl Interface {
 
     /// Whether a delivery made it unlink itself.
     pub(crate) fn unlinked_itself(&self, local: &Local<'_>) -> bool {
-        local.traits().unlinks() && local.cell.state.0.load(Ordering::Acquire) & state::UNLINKED != 0
+        local.traits().unlinks()
+            && local.cell.state.0.load(Ordering::Acquire) & state::UNLINKED != 0
     }
 
     /// Removes what is left of a descriptor that has unlinked itself.
@@ -928,7 +964,9 @@ impl Interface {
         };
         let examined = match new {
             // SAFETY: promised by the caller.
-            Some(new) => Some(unsafe { self.examine(new, local.record.unlink.load(Ordering::Relaxed))? }),
+            Some(new) => {
+                Some(unsafe { self.examine(new, local.record.unlink.load(Ordering::Relaxed))? })
+            }
             None => None,
         };
         let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
@@ -937,13 +975,18 @@ impl Interface {
             _ => None,
         };
         if examined.is_some() {
-            local.record.control.swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
+            local
+                .record
+                .control
+                .swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
         }
         // From here on no new operation gets hold of the descriptor, if it is to be changed.
         let free = match (tested, &examined) {
             (Some(eq), Some(_)) => {
                 // First the hazards, then the queue: what let go of its hazard has posted its events.
-                !self.busy(local.index, me.is_some()) && !self.eq_about_to_fill(eq) && self.eq_is_empty(eq)
+                !self.busy(local.index, me.is_some())
+                    && !self.eq_about_to_fill(eq)
+                    && self.eq_is_empty(eq)
             }
             // Operations that are moving bytes right now are waited for: they rely on what they have read.
             // What moves in frames has its own copy.

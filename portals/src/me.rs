@@ -80,7 +80,8 @@ impl Interface {
         if list.len() >= self.limits.max_me_list as usize {
             return Err(Error::MeListTooLong);
         }
-        let position = |me: u16| list.iter().position(|&other| other == me).ok_or(Error::MeInvalid);
+        let position =
+            |me: u16| list.iter().position(|&other| other == me).ok_or(Error::MeInvalid);
         let at = match place {
             Place::Head => 0,
             Place::Tail => list.len(),
@@ -123,7 +124,15 @@ impl Interface {
             return Err(Error::PtIndexInvalid);
         }
         let place = if position == InsPos::Before { Place::Head } else { Place::Tail };
-        self.add_me(&mut self.owner.lock(), pt_index, place, match_id, match_bits, ignore_bits, unlink)
+        self.add_me(
+            &mut self.owner.lock(),
+            pt_index,
+            place,
+            match_id,
+            match_bits,
+            ignore_bits,
+            unlink,
+        )
     }
 
     /// `PtlMEAttachAny`: on a portal table entry that was never used.
@@ -172,7 +181,8 @@ impl Interface {
             return Ok(());
         };
         let control = self.mds[md as usize].control.load(Ordering::Relaxed);
-        let local = self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| Error::MeInvalid)?;
+        let local =
+            self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| Error::MeInvalid)?;
         if local.record.unlink.load(Ordering::Relaxed) {
             return match self.take_away(owner, &local, true) {
                 Err(Error::MdInUse) => Err(Error::MeInUse),

@@ -103,7 +103,13 @@ impl Interface {
     }
 
     /// Where the memory of a peer's descriptor of this kind is mapped here, if all of it is, in one piece.
-    pub(crate) fn mapped_at(&self, peer: &Peer, kind: Kind, start: u64, length: u64) -> Option<*mut u8> {
+    pub(crate) fn mapped_at(
+        &self,
+        peer: &Peer,
+        kind: Kind,
+        start: u64,
+        length: u64,
+    ) -> Option<*mut u8> {
         if peer.index == self.index || !self.shares(peer, kind) {
             return None;
         }
@@ -129,7 +135,15 @@ impl Interface {
     /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of
     /// what is shared.
     #[inline(always)]
-    fn spot(&self, peer: &Peer, kind: Kind, start: u64, address: u64, at: u64, length: u64) -> Option<Spot> {
+    fn spot(
+        &self,
+        peer: &Peer,
+        kind: Kind,
+        start: u64,
+        address: u64,
+        at: u64,
+        length: u64,
+    ) -> Option<Spot> {
         let from = start.checked_add(at)?;
         match kind {
             Kind::Arena => peer.view.range(from, length).map(|p| Spot::Near(p.as_ptr())),
@@ -141,7 +155,8 @@ impl Interface {
                     return Some(Spot::Far(address.wrapping_add(at)));
                 }
                 let base = segment.base.load(Ordering::Relaxed);
-                (from.checked_add(length)? <= size).then(|| Spot::Near(base.wrapping_add(from as usize)))
+                (from.checked_add(length)? <= size)
+                    .then(|| Spot::Near(base.wrapping_add(from as usize)))
             }
             Kind::Private | Kind::Scattered => Some(Spot::Far(address.wrapping_add(at))),
         }
@@ -156,7 +171,8 @@ impl Interface {
         }
         // SAFETY: made by `md::write`, freed only when nobody holds the descriptor.
         let pieces = unsafe { &*pieces };
-        let spots = pieces.list[..pieces.count].iter().map(|&(base, size)| (Spot::Near(base), size));
+        let spots =
+            pieces.list[..pieces.count].iter().map(|&(base, size)| (Spot::Near(base), size));
         Stretches::cut(at, length, spots)
     }
 
@@ -164,7 +180,11 @@ impl Interface {
     fn far_stretches(&self, peer: &Peer, matched: &Matched<'_>) -> Option<Stretches> {
         let Accepted { offset, mlength, .. } = matched.accepted;
         if peer.index == self.index {
-            return Some(self.near_stretches(self.mds[matched.md as usize].memory(), offset, mlength));
+            return Some(self.near_stretches(
+                self.mds[matched.md as usize].memory(),
+                offset,
+                mlength,
+            ));
         }
         let (cell, relaxed) = (matched.cell, Ordering::Relaxed);
         let kind = matched.traits.kind();
@@ -247,12 +267,19 @@ impl Interface {
     }
 
     #[inline(never)]
-    fn move_far_pieces(&self, near: &[MdIovec], peer: &Peer, matched: &Matched<'_>, to_target: bool) -> bool {
+    fn move_far_pieces(
+        &self,
+        near: &[MdIovec],
+        peer: &Peer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> bool {
         let pieces = near.iter().map(|piece| (Spot::Near(piece.base.cast()), piece.len));
         let near = Stretches::cut(0, matched.accepted.mlength, pieces);
         let Some(far) = self.far_stretches(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
-        let moved = if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
+        let moved =
+            if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
         fault::point("put.copied");
         moved
     }
@@ -269,7 +296,8 @@ impl Interface {
         let near = self.near_stretches(record.memory(), local_offset, matched.accepted.mlength);
         let Some(far) = self.far_stretches(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
-        let moved = if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
+        let moved =
+            if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
         fault::point("put.copied");
         moved
     }
@@ -304,7 +332,8 @@ impl Interface {
     /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be
     /// read.
     pub(crate) fn transfer_read(&self, transfer: &Transfer, at: Size, to: &mut [u8]) -> bool {
-        inside(transfer, at, to.len()) && self.copy_near(transfer.memory, transfer.offset + at, to, true)
+        inside(transfer, at, to.len())
+            && self.copy_near(transfer.memory, transfer.offset + at, to, true)
     }
 
     /// Copies bytes into the memory of a transfer, `at` bytes from its start.
@@ -346,7 +375,9 @@ fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
                     true
                 }
                 (Spot::Near(a), Spot::Far(b)) => os::attach_copy(pid, b, a, length as usize, true),
-                (Spot::Far(a), Spot::Near(b)) => os::attach_copy(pid, a, b, length as usize, false),
+                (Spot::Far(a), Spot::Near(b)) => {
+                    os::attach_copy(pid, a, b, length as usize, false)
+                }
                 (Spot::Far(_), Spot::Far(_)) => false,
             }
         };

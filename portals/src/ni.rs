@@ -47,7 +47,13 @@ const FAILS: u8 = 2;
 impl Peer {
     fn new(index: u32, view: View) -> Peer {
         let rings = (0..view.max_eqs).map(|_| Ring::default()).collect();
-        Peer { index, view, rings, shortcuts: Shortcuts::default(), attach: AtomicU8::new(UNTRIED) }
+        Peer {
+            index,
+            view,
+            rings,
+            shortcuts: Shortcuts::default(),
+            attach: AtomicU8::new(UNTRIED),
+        }
     }
 }
 
@@ -154,7 +160,10 @@ unsafe impl Sync for Interface {}
 
 impl fmt::Debug for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Interface").field("id", &self.id()).field("size", &self.size).finish_non_exhaustive()
+        f.debug_struct("Interface")
+            .field("id", &self.id())
+            .field("size", &self.size)
+            .finish_non_exhaustive()
     }
 }
 
@@ -183,7 +192,8 @@ impl Interface {
             return Err(Error::NoSpace);
         }
         // SAFETY: what the NAL promises.
-        let view = unsafe { View::new(nal.arena(), nal.arena_bytes(), &limits) }.ok_or(Error::NoSpace)?;
+        let view =
+            unsafe { View::new(nal.arena(), nal.arena_bytes(), &limits) }.ok_or(Error::NoSpace)?;
         let headers = (0..size)
             .map(|peer| match nal.route(peer) {
                 Route::Mapped(base) if peer != index => Some(base.cast::<Header>()),
@@ -223,7 +233,11 @@ impl Interface {
             segments: (0..size).map(|_| Segment::default()).collect(),
             counts: Box::new(
                 [const {
-                    SlotCounts { puts: AtomicU64::new(0), gets: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+                    SlotCounts {
+                        puts: AtomicU64::new(0),
+                        gets: AtomicU64::new(0),
+                        bytes: AtomicU64::new(0),
+                    }
                 }; HAZARDS],
             ),
             framed: AtomicU64::new(0),
@@ -329,7 +343,8 @@ impl Interface {
             return Ok(Some(&self.own));
         }
         // SAFETY: what the NAL promises.
-        let view = unsafe { View::of_peer(base, self.nal.arena_bytes()) }.ok_or(Error::ProcessInvalid)?;
+        let view =
+            unsafe { View::of_peer(base, self.nal.arena_bytes()) }.ok_or(Error::ProcessInvalid)?;
         let new = Box::into_raw(Box::new(Peer::new(index, view)));
         let slot = &self.peers[index as usize];
         match slot.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
@@ -370,11 +385,13 @@ impl Interface {
     #[cold]
     fn try_attach(&self, peer: &Peer) -> bool {
         let ident = &peer.view.header().ident;
-        let (pid, address) = (ident.os_pid.load(Ordering::Relaxed), ident.own_base.load(Ordering::Relaxed));
+        let (pid, address) =
+            (ident.os_pid.load(Ordering::Relaxed), ident.own_base.load(Ordering::Relaxed));
         let mut word = 0u64;
         let buffer = (&raw mut word).cast::<u8>();
         // SAFETY: the buffer is a writable word.
-        let read = self.nal.may_attach() && unsafe { os::attach_copy(pid, address, buffer, 8, false) };
+        let read =
+            self.nal.may_attach() && unsafe { os::attach_copy(pid, address, buffer, 8, false) };
         let works = read && word == MAGIC;
         peer.attach.store(if works { WORKS } else { FAILS }, Ordering::Relaxed);
         works

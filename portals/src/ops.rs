@@ -148,7 +148,12 @@ impl Interface {
 
     /// Looks for a place and publishes the hazard that names it and our own descriptors.
     #[inline(always)]
-    fn reach<'a>(&'a self, peer: Option<&'a Peer>, header: &Header, near: [u32; 2]) -> (Find<'a>, Hold<'a>) {
+    fn reach<'a>(
+        &'a self,
+        peer: Option<&'a Peer>,
+        header: &Header,
+        near: [u32; 2],
+    ) -> (Find<'a>, Hold<'a>) {
         let find = match peer {
             Some(peer) => self.find(peer, header),
             None => Find::Unreachable,
@@ -261,7 +266,8 @@ impl Interface {
                     let half = Half::Arrival(OpKind::Get);
                     let link = self.post_start(peer, &matched, &header, half);
                     let answer = Header { initiator: index, ..header };
-                    if let Some(reply) = self.claim_local(&local, offset, matched.accepted.mlength) {
+                    if let Some(reply) = self.claim_local(&local, offset, matched.accepted.mlength)
+                    {
                         let reply_link = self.post_start(&self.own, &reply, &answer, Half::Reply);
                         let ok = self.move_bytes(local.record, offset, peer, &matched, false);
                         self.post_end(peer, &matched, &header, half, link, ok);
@@ -320,19 +326,20 @@ impl Interface {
                 return Err(Error::MdInvalid);
             };
             self.count(&hold, OpKind::GetPut, length);
-            let matched = match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
-                (Some(peer), Seized::Matched(matched)) => Some((peer, matched)),
-                (Some(peer), Seized::Missed) => {
-                    self.drop_at(peer);
-                    None
-                }
-                (_, Seized::Dead) => None,
-                _ => {
-                    let source = self.transfer_begin(&send, &header, Half::Send);
-                    self.submit(hold, index, &header, Some(source), false, get_md, 0);
-                    return Ok(());
-                }
-            };
+            let matched =
+                match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
+                    (Some(peer), Seized::Matched(matched)) => Some((peer, matched)),
+                    (Some(peer), Seized::Missed) => {
+                        self.drop_at(peer);
+                        None
+                    }
+                    (_, Seized::Dead) => None,
+                    _ => {
+                        let source = self.transfer_begin(&send, &header, Half::Send);
+                        self.submit(hold, index, &header, Some(source), false, get_md, 0);
+                        return Ok(());
+                    }
+                };
             let mut bytes = [0u8; 64];
             let link = self.post_start(&self.own, &send, &header, Half::Send);
             let read = self.copy_near(put.record.memory(), 0, &mut bytes[..length as usize], true);
@@ -380,7 +387,9 @@ impl Interface {
         const { assert!(N <= IOVECS, "more pieces than a message can have") };
         let (bits, offset) = (match_bits, remote_offset);
         // SAFETY: promised by the caller; a put only reads them.
-        unsafe { self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data) }
+        unsafe {
+            self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data)
+        }
     }
 
     /// A put whose bytes travel in its event, as those of some networks do in the entry of a completion queue: to the target an empty put at
@@ -398,7 +407,8 @@ impl Interface {
         hdr_data: HdrData,
     ) -> bool {
         self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data) || {
-            let to = Address { target, pt_index, ac_index, match_bits, remote_offset: 0, hdr_data };
+            let to =
+                Address { target, pt_index, ac_index, match_bits, remote_offset: 0, hdr_data };
             self.inline_by_walk(&{ *inline }, &to)
         }
     }
@@ -415,7 +425,9 @@ impl Interface {
     ) -> bool {
         let (kind, some) = (OpKind::Put, Some(inline));
         // SAFETY: no pieces.
-        unsafe { self.by_note(kind, &[], 0, target, pt_index, ac_index, match_bits, 0, hdr_data, some) }
+        unsafe {
+            self.by_note(kind, &[], 0, target, pt_index, ac_index, match_bits, 0, hdr_data, some)
+        }
     }
 
     /// [`Interface::put_inline`] where no note served: leaves one, if that can be, and what goes by it.
@@ -428,7 +440,9 @@ impl Interface {
             _ => return false,
         };
         let &Address { target, pt_index, ac_index, match_bits, hdr_data, .. } = to;
-        let Find::Found(found) = self.find(peer, &self.header(OpKind::Put, to, 0)) else { return false };
+        let Find::Found(found) = self.find(peer, &self.header(OpKind::Put, to, 0)) else {
+            return false;
+        };
         self.set_up_ring(peer, &found);
         self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data)
     }
@@ -451,7 +465,9 @@ impl Interface {
     ) -> Result<bool, Error> {
         let to = [MdIovec { base: to.cast(), len: length }];
         // SAFETY: promised by the caller.
-        unsafe { self.at_once(OpKind::Get, to, target, pt_index, ac_index, match_bits, remote_offset, 0) }
+        unsafe {
+            self.at_once(OpKind::Get, to, target, pt_index, ac_index, match_bits, remote_offset, 0)
+        }
     }
 
     /// # Safety
@@ -489,8 +505,10 @@ impl Interface {
             return Ok(true);
         }
         // Put together here, and nowhere else, so that it is not in memory before.
-        let (near, to) =
-            ({ near }, Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data });
+        let (near, to) = (
+            { near },
+            Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
+        );
         // SAFETY: as above.
         unsafe { self.at_once_by_walk(kind, &near, length, &to) }
     }
@@ -521,7 +539,8 @@ impl Interface {
         fault::point("put.matched");
         self.prefetch(peer, &found);
         let hold = self.hold(Word::new(peer.index, found.md, NOTHING, NOTHING));
-        let Seized::Matched(matched) = self.seize(peer, &header, Find::Found(found), &hold, [NOTHING; 2])
+        let Seized::Matched(matched) =
+            self.seize(peer, &header, Find::Found(found), &hold, [NOTHING; 2])
         else {
             hold.clear(false);
             return Ok(false);
@@ -542,7 +561,13 @@ impl Interface {
 
     /// Clears the hazard and wakes who may sleep.
     #[inline(always)]
-    pub(crate) fn finish(&self, hold: Hold<'_>, peer: Option<&Peer>, rings: bool, rings_own: bool) {
+    pub(crate) fn finish(
+        &self,
+        hold: Hold<'_>,
+        peer: Option<&Peer>,
+        rings: bool,
+        rings_own: bool,
+    ) {
         let rings_own = rings_own && !self.single;
         // The fence of the doorbell.
         hold.clear(rings || rings_own);
@@ -572,7 +597,8 @@ impl Interface {
         doorbell::ring(self.own.view.header());
         self.framed.fetch_add(1, Ordering::Relaxed);
         self.framed_before.store(true, Ordering::Relaxed);
-        self.wire.submit(self, Submission { target, header: *header, source, ack, md, local_offset });
+        self.wire
+            .submit(self, Submission { target, header: *header, source, ack, md, local_offset });
     }
 }
 

@@ -46,7 +46,13 @@ impl Interface {
     /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that they will go to, if a note tells which and the
     /// target says where. The line of the event is not asked for: it would be gone again before it is written, to the peer who looks at it.
     #[inline(always)]
-    pub fn about_to_put(&self, target: ProcessId, pt_index: PtIndex, match_bits: MatchBits, bytes: Size) {
+    pub fn about_to_put(
+        &self,
+        target: ProcessId,
+        pt_index: PtIndex,
+        match_bits: MatchBits,
+        bytes: Size,
+    ) {
         let kind = OpKind::Put;
         if let Some((_, note)) = self.shortcut(kind, target, pt_index, match_bits)
             && let Some(at) = note.guess(shortcut::key(kind, pt_index, 0), match_bits)
@@ -76,7 +82,9 @@ impl Interface {
         inline: Option<&Inline>,
     ) -> bool {
         let mut copy = MaybeUninit::uninit();
-        let Some((peer, note)) = self.shortcut(kind, target, pt_index, match_bits) else { return false };
+        let Some((peer, note)) = self.shortcut(kind, target, pt_index, match_bits) else {
+            return false;
+        };
         let key = shortcut::key(kind, pt_index, ac_index);
         let Some(way) = note.read(self.single, &mut copy, key, match_bits) else { return false };
         if self.framed_before.load(Ordering::Relaxed) {
@@ -140,7 +148,16 @@ impl Interface {
         if p.cursor_mask != 0 && md::give_back_counted(cell) {
             cold_path();
             let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
-            self.last_by_note(peer, kind, way, cell, length, offset, &to, posted.unwrap_or(0) as Seq);
+            self.last_by_note(
+                peer,
+                kind,
+                way,
+                cell,
+                length,
+                offset,
+                &to,
+                posted.unwrap_or(0) as Seq,
+            );
         }
         self.finish(hold, Some(peer), ring.is_some(), false);
         true
@@ -158,7 +175,8 @@ impl Interface {
         remote_offset: Size,
     ) -> Option<Size> {
         // SeqCst: the second half of Dekker's argument (see `crate::hazard`).
-        if pt.load(Ordering::SeqCst) != way.version || ac.load(Ordering::Acquire) != way.ac_version {
+        if pt.load(Ordering::SeqCst) != way.version || ac.load(Ordering::Acquire) != way.ac_version
+        {
             cold_path();
             return None;
         }
@@ -177,7 +195,12 @@ impl Interface {
             let full = way.traits.has(md_options::MAX_SIZE) && left < way.max_size;
             let next = (now + length + state::FLIGHT) | if full { state::INACTIVE } else { 0 };
             // AcqRel: as in `md::claim`.
-            match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
+            match cell.state.0.compare_exchange_weak(
+                now,
+                next,
+                Ordering::AcqRel,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return Some(offset),
                 Err(other) => now = other,
             }

@@ -106,7 +106,13 @@ impl Memo {
 /// Claims the ticket of the hint, if it is the first free one and the ring had room for it when we last looked; `word` is the control of
 /// its slot. Mostly it is: the ticket is the one after our last, and the consumer was not far behind.
 #[inline(always)]
-pub(crate) fn claim_hinted(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u32) -> bool {
+pub(crate) fn claim_hinted(
+    word: &AtomicU64,
+    ticket: u64,
+    size: u64,
+    memo: &Memo,
+    producer: u32,
+) -> bool {
     // Acquire: see the table above.
     if (ticket.wrapping_sub(memo.head.load(Ordering::Acquire)) as i64) >= size as i64 {
         return false;
@@ -259,7 +265,8 @@ mod tests {
             for others in 0..300u64 {
                 let slots: Vec<AtomicU64> = (0..size).map(|_| AtomicU64::new(0)).collect();
                 let of = |t: u64| &slots[(t & (size - 1)) as usize];
-                let (head, theirs, ours) = (AtomicU64::new(size), Memo::default(), Memo::default());
+                let (head, theirs, ours) =
+                    (AtomicU64::new(size), Memo::default(), Memo::default());
                 theirs.restart(size);
                 ours.restart(size);
                 for n in 0..others {

@@ -181,7 +181,8 @@ impl Shortcut {
     /// another thread may be changing.
     #[inline(always)]
     pub(crate) fn guess(&self, key: u64, match_bits: MatchBits) -> Option<*mut u8> {
-        let number = |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed).addr() as u64;
+        let number =
+            |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed).addr() as u64;
         let pointer = |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed);
         let mask = number(offset_of!(Way, prepared.cursor_mask));
         let near = pointer(offset_of!(Way, prepared.near)).cast::<u8>();

@@ -15,7 +15,8 @@ use crate::*;
 /// `n` interfaces of one memory file, all in this process.
 pub(crate) fn fabric(n: u32, attach: AttachPolicy) -> Vec<Interface> {
     // SAFETY: a new descriptor.
-    let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
+    let file =
+        unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
     let join = |index| {
         let arena = file.try_clone().unwrap();
         let spec = FabricSpec { arena, index, size: n, bytes: 4 << 20, nid: 7, jid: 9, attach };
@@ -42,8 +43,8 @@ fn kinds(ni: &Interface, eq: EqHandle) -> Vec<EventKind> {
 
 fn put_and_get(a: &Interface, b: &Interface) {
     use EventKind::{
-        Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd,
-        SendStart,
+        Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart,
+        SendEnd, SendStart,
     };
     let (mut near, mut far) = (vec![0u8; 100], vec![0u8; 100]);
     near.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
@@ -141,7 +142,8 @@ fn at_once() {
     let put = |from: &[u8], target, bits, offset| {
         let (one, other) = from.split_at(from.len() / 2);
         let pieces = [one, &[], other];
-        let pieces = pieces.map(|p| MdIovec { base: p.as_ptr().cast_mut().cast(), len: p.len() as u64 });
+        let pieces =
+            pieces.map(|p| MdIovec { base: p.as_ptr().cast_mut().cast(), len: p.len() as u64 });
         // SAFETY: slices.
         unsafe { a.put_at_once(pieces, target, 4, 0, bits, offset, 99) }
     };
@@ -155,16 +157,23 @@ fn at_once() {
     // The second goes behind the first, at an offset of the target's own.
     assert_eq!((put(b"hello", b.id(), 1, 0), put(b"world", b.id(), 1, 0)), (Ok(true), Ok(true)));
     assert_eq!(&there()[..10], b"helloworld");
-    let events: Vec<Event> = std::iter::from_fn(|| b.eq_get(eq).unwrap().map(|f| f.event)).collect();
+    let events: Vec<Event> =
+        std::iter::from_fn(|| b.eq_get(eq).unwrap().map(|f| f.event)).collect();
     let told: Vec<_> =
         events.iter().map(|e| (e.kind, e.initiator, e.offset, e.mlength, e.hdr_data)).collect();
-    assert_eq!(told, [(EventKind::PutEnd, a.id(), 0, 5, 99), (EventKind::PutEnd, a.id(), 5, 5, 99)]);
+    assert_eq!(
+        told,
+        [(EventKind::PutEnd, a.id(), 0, 5, 99), (EventKind::PutEnd, a.id(), 5, 5, 99)]
+    );
 
     let mut back = [0u8; 8];
     assert_eq!(get(&mut back, b.id(), 2, 2), Ok(true));
     assert_eq!((&back, kinds(b, eq)), (b"lloworld", vec![EventKind::GetEnd]));
     // Only four bytes are accepted, and four come.
-    assert_eq!((put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)), (Ok(true), Ok(true)));
+    assert_eq!(
+        (put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)),
+        (Ok(true), Ok(true))
+    );
     assert_eq!((&there()[60..], &back), (&b"long"[..], b"longorld"));
     assert_eq!(kinds(b, eq), [EventKind::PutEnd, EventKind::GetEnd]);
     let counters = a.counters();
@@ -172,7 +181,9 @@ fn at_once() {
 
     // A note serves its own entries only, however large a number is that another message names.
     b.ac_entry(1, ProcessId::ANY, b.uid(), b.jid(), PT_INDEX_ANY).unwrap();
-    for (pt, ac, goes) in [(4, 1, true), (4, 1, true), (4 | 1 << 24, 0, false), (4, 1 | 1 << 30, false)] {
+    for (pt, ac, goes) in
+        [(4, 1, true), (4, 1, true), (4 | 1 << 24, 0, false), (4, 1 | 1 << 30, false)]
+    {
         // SAFETY: no pieces.
         let done = unsafe { a.put_at_once([], b.id(), pt, ac, 2, 0, 0) };
         assert_eq!(done, Ok(goes), "{pt:#x} {ac:#x}");
@@ -181,7 +192,10 @@ fn at_once() {
 
     // A descriptor without bytes is in reach wherever it begins.
     attach(5, &md(&mut [], options | MANAGE_REMOTE, eq));
-    attach(6, &Md { start: private.as_mut_ptr().cast(), ..md(&mut [], options | MANAGE_REMOTE, eq) });
+    attach(
+        6,
+        &Md { start: private.as_mut_ptr().cast(), ..md(&mut [], options | MANAGE_REMOTE, eq) },
+    );
     for bits in [5, 5, 6, 6] {
         assert_eq!(put(&[], b.id(), bits, 0), Ok(true), "{bits}");
     }
@@ -199,7 +213,8 @@ fn at_once() {
 
     // Behind frames that are on their way nothing overtakes.
     // SAFETY: the array outlives the interfaces' use of it.
-    let source = unsafe { a.md_bind(&md(&mut framed, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+    let source =
+        unsafe { a.md_bind(&md(&mut framed, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
     a.put(source, AckReq::NoAck, b.id(), 4, 0, 3, 0, 0).unwrap();
     assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
 }
@@ -240,19 +255,26 @@ fn inline() {
         let nth = |i: u64| words(3 * round + i);
         assert!(put(b.id(), 4, 1) && put(b.id(), 4, 2) && put(b.id(), 4, 1));
         // SAFETY: no pieces; the watch is of this interface.
-        let (empty, next) =
-            unsafe { (a.put_at_once([], b.id(), 4, 0, 1, 7, 98), b.eq_next_arrival(watch, &mut came)) };
+        let (empty, next) = unsafe {
+            (a.put_at_once([], b.id(), 4, 0, 1, 7, 98), b.eq_next_arrival(watch, &mut came))
+        };
         let Next::Arrival(arrival) = next else { panic!("{next:?}") };
         assert_eq!((std::mem::take(&mut came), empty), (nth(1), Ok(true)));
         assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
         assert_eq!((arrival.offset, arrival.mlength, arrival.start), (0, 0, start.cast()));
         // SAFETY: the watch is of this interface.
         let brief = unsafe { b.eq_next(watch, &mut came) }.unwrap();
-        assert_eq!((brief.kind, brief.ni_fail, brief.hdr_data), (EventKind::PutEnd, NiFail::Ok, 99));
+        assert_eq!(
+            (brief.kind, brief.ni_fail, brief.hdr_data),
+            (EventKind::PutEnd, NiFail::Ok, 99)
+        );
         assert_eq!((std::mem::take(&mut came), brief.inline), (nth(2), true));
         assert_eq!((brief.match_bits, brief.offset, brief.mlength), (2, 0, 0));
         let event = b.eq_get(eq).unwrap().unwrap().event;
-        assert_eq!((event.kind, event.initiator, event.md_handle), (EventKind::PutEnd, a.id(), target));
+        assert_eq!(
+            (event.kind, event.initiator, event.md_handle),
+            (EventKind::PutEnd, a.id(), target)
+        );
         assert_eq!((event.offset, event.rlength, event.mlength, event.link), (0, 0, 0, 0));
         assert_eq!(event.md.threshold, THRESH_INF);
         // SAFETY: as above.
@@ -260,12 +282,19 @@ fn inline() {
         assert_eq!((plain.offset, plain.hdr_data, plain.inline, came), (7, 98, false, [0; 4]));
     }
     let counters = a.counters();
-    assert_eq!((counters.puts, counters.bytes, b.status(StatusRegister::DropCount)), (12, 9 * 32, 0));
+    assert_eq!(
+        (counters.puts, counters.bytes, b.status(StatusRegister::DropCount)),
+        (12, 9 * 32, 0)
+    );
 
     for refused in [3, 4, 5, 6] {
         assert!(!put(b.id(), 4, refused) && !put(b.id(), 4, refused), "{refused}");
     }
-    assert!(!put(a.id(), 4, 1) && !put(b.id(), 5, 1) && !put(ProcessId { nid: b.id().nid, pid: 2 }, 4, 1));
+    assert!(
+        !put(a.id(), 4, 1)
+            && !put(b.id(), 5, 1)
+            && !put(ProcessId { nid: b.id().nid, pid: 2 }, 4, 1)
+    );
     assert!(!put(ProcessId { nid: b.id().nid + 1, ..b.id() }, 4, 1));
     assert_eq!((kinds(b, eq), a.counters().puts), (vec![], 12));
 
@@ -275,7 +304,9 @@ fn inline() {
     attach(1, &arena, Unlink::Retain);
     assert!(put(b.id(), 4, 1));
     // SAFETY: the watch is of this interface.
-    assert!(matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, Next::Arrival(e) if e.inline));
+    assert!(
+        matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, Next::Arrival(e) if e.inline)
+    );
     assert_eq!(came, words(10));
     // SAFETY: 64 bytes of the arena.
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
@@ -289,7 +320,8 @@ fn where_the_next_message_will_go() {
     let eq = b.eq_alloc(16, None).unwrap();
     let start = b.alloc(256, 64).unwrap().as_ptr();
     let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
-    let arena = Md { start: start.cast(), length: 256, max_size: 64, options, ..md(&mut [], 0, eq) };
+    let arena =
+        Md { start: start.cast(), length: 256, max_size: 64, options, ..md(&mut [], 0, eq) };
     for (bits, md) in [(1, arena), (2, Md { options: options | MANAGE_REMOTE, ..arena })] {
         let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Unlink, InsPos::After).unwrap();
         // SAFETY: memory of the arena.
@@ -326,8 +358,12 @@ fn a_queue_without_key_gets_no_event() {
     let me = b.me_attach(4, ProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
     // SAFETY: a descriptor without bytes.
     unsafe {
-        b.md_attach(me, &md(&mut [], OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq), Unlink::Retain)
-            .unwrap()
+        b.md_attach(
+            me,
+            &md(&mut [], OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq),
+            Unlink::Retain,
+        )
+        .unwrap()
     };
     for cell in (0..b.limits().max_mds).filter_map(|md| b.own.view.md(md)) {
         cell.eq_key.store(0, Ordering::Relaxed);
@@ -362,7 +398,8 @@ fn max_size_unlinks() {
     let (eq_a, eq_b) = (a.eq_alloc(16, None).unwrap(), b.eq_alloc(4, None).unwrap());
     for round in 0..10 {
         let me = b.me_attach(4, ProcessId::ANY, 5, 0, Unlink::Unlink, InsPos::After).unwrap();
-        let target = Md { max_size: 128, ..md(&mut far, OP_PUT | MAX_SIZE | EVENT_START_DISABLE, eq_b) };
+        let target =
+            Md { max_size: 128, ..md(&mut far, OP_PUT | MAX_SIZE | EVENT_START_DISABLE, eq_b) };
         // SAFETY: both buffers outlive the interfaces' use of them.
         let source = unsafe {
             b.md_attach(me, &target, Unlink::Unlink).unwrap();
@@ -386,11 +423,13 @@ fn overflow_reports_once() {
     let eq = ni.eq_alloc(3, None).unwrap();
     let mut memory = [0u8; 8];
     // SAFETY: the buffer outlives the interface's use of it.
-    let source = unsafe { ni.md_bind(&md(&mut memory, EVENT_START_DISABLE, eq), Unlink::Retain).unwrap() };
+    let source =
+        unsafe { ni.md_bind(&md(&mut memory, EVENT_START_DISABLE, eq), Unlink::Retain).unwrap() };
     let put = || ni.put(source, AckReq::NoAck, ni.id(), 9, 0, 5, 0, 0).unwrap();
     for _ in 0..20 {
         (0..7).for_each(|_| put());
-        let mut flags: Vec<bool> = std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.dropped)).collect();
+        let mut flags: Vec<bool> =
+            std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.dropped)).collect();
         assert_eq!(flags, [false; 4]);
         (0..2).for_each(|_| put());
         flags = std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.dropped)).collect();
@@ -403,7 +442,9 @@ fn changed_lines(ni: &Interface, before: &[u8]) -> Vec<usize> {
     let view = &ni.own.view;
     let now = lines_of(ni);
     assert_eq!(now.len(), view.bytes());
-    (0..now.len() / 64).filter(|line| now[line * 64..][..64] != before[line * 64..][..64]).collect()
+    (0..now.len() / 64)
+        .filter(|line| now[line * 64..][..64] != before[line * 64..][..64])
+        .collect()
 }
 
 fn lines_of(ni: &Interface) -> Vec<u8> {
@@ -420,9 +461,10 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
     let memory = b.alloc(4096, 4096).unwrap();
     let eq = b.eq_alloc(64, None).unwrap();
     let mut near = [0u8; 64];
-    for (bits, options, eq) in
-        [(1, EVENT_START_DISABLE | EVENT_END_DISABLE, EqHandle::NONE), (2, EVENT_START_DISABLE, eq)]
-    {
+    for (bits, options, eq) in [
+        (1, EVENT_START_DISABLE | EVENT_END_DISABLE, EqHandle::NONE),
+        (2, EVENT_START_DISABLE, eq),
+    ] {
         let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
         let target = Md {
             start: memory.as_ptr().cast(),
@@ -482,8 +524,9 @@ fn threads_share_an_interface() {
                 let mut near = [thread; 8];
                 for n in 0..puts {
                     // SAFETY: the buffer lives until the descriptor is unlinked.
-                    let source =
-                        unsafe { a.md_bind(&md(&mut near, EVENT_START_DISABLE, eq), Unlink::Retain) };
+                    let source = unsafe {
+                        a.md_bind(&md(&mut near, EVENT_START_DISABLE, eq), Unlink::Retain)
+                    };
                     let source = source.unwrap();
                     let offset = u64::from(thread) * 64 + n % 8;
                     a.put(source, AckReq::Ack, b.id(), 4, 0, 1, offset, n).unwrap();

@@ -128,7 +128,8 @@ impl Frame {
     /// The header of a frame and its payload; `None` if this is no frame.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Frame, &[u8])> {
         let (head, payload) = bytes.split_first_chunk::<{ Frame::BYTES }>()?;
-        let small = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        let small =
+            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let large = |at: usize| u64::from(small(at)) | u64::from(small(at + 4)) << 32;
         let role = match head[0] {
             0 => Role::Request,
@@ -336,7 +337,14 @@ impl Wire {
         }
     }
 
-    fn enqueue(&self, ni: &Interface, state: &mut State, peer: u32, mut frame: Frame, payload: Payload) {
+    fn enqueue(
+        &self,
+        ni: &Interface,
+        state: &mut State,
+        peer: u32,
+        mut frame: Frame,
+        payload: Payload,
+    ) {
         state.next_message += 1;
         frame.message = state.next_message;
         frame.at = 0;
@@ -358,8 +366,12 @@ impl Wire {
             let into = &mut state.scratch[Frame::BYTES..];
             match &message.payload {
                 Payload::None => {}
-                Payload::Memory(transfer) => message.ok &= ni.transfer_read(transfer, message.frame.at, into),
-                Payload::Bytes(bytes) => into.copy_from_slice(&bytes[message.frame.at as usize..][..piece]),
+                Payload::Memory(transfer) => {
+                    message.ok &= ni.transfer_read(transfer, message.frame.at, into)
+                }
+                Payload::Bytes(bytes) => {
+                    into.copy_from_slice(&bytes[message.frame.at as usize..][..piece])
+                }
             }
             if !ni.nal().send(peer, &state.scratch) {
                 break;
@@ -388,7 +400,8 @@ impl Wire {
             (Role::Taken, _) => {
                 // A peer that says so too often only lifts its own order of arrival.
                 let word = &self.busy[peer as usize];
-                let _ = word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
+                let _ =
+                    word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
             }
             (Role::Ack, _) => {
                 ni.ack_arrived(frame.md, frame.remote_offset, frame.mlength, &frame.header(peer));
@@ -412,7 +425,14 @@ impl Wire {
     }
 
     /// A get-put is never longer than one frame; a longer one is no message of this library and is left alone.
-    fn take_get_put(&self, ni: &Interface, state: &mut State, peer: u32, frame: &Frame, payload: &[u8]) {
+    fn take_get_put(
+        &self,
+        ni: &Interface,
+        state: &mut State,
+        peer: u32,
+        frame: &Frame,
+        payload: &[u8],
+    ) {
         if frame.at != 0 || payload.len() as Size != frame.rlength {
             return;
         }
@@ -426,7 +446,13 @@ impl Wire {
     }
 
     /// The first frame of a request is here.
-    fn match_request(&self, ni: &Interface, state: &mut State, peer: u32, frame: &Frame) -> Option<Transfer> {
+    fn match_request(
+        &self,
+        ni: &Interface,
+        state: &mut State,
+        peer: u32,
+        frame: &Frame,
+    ) -> Option<Transfer> {
         let transfer = ni.arrival_begin(&frame.header(peer));
         if frame.confirm {
             self.enqueue(ni, state, peer, Frame { role: Role::Taken, ..*frame }, Payload::None);
@@ -436,23 +462,37 @@ impl Wire {
 
     /// A frame of a put or of a reply. A frame that is not its message's first and belongs to no message under way
     /// is the rest of one that was dropped or cut.
-    fn take_bytes(&self, ni: &Interface, state: &mut State, peer: u32, frame: Frame, payload: &[u8]) {
+    fn take_bytes(
+        &self,
+        ni: &Interface,
+        state: &mut State,
+        peer: u32,
+        frame: Frame,
+        payload: &[u8],
+    ) {
         let key = (peer, frame.message);
         if frame.at == 0 && !state.incoming.contains_key(&key) {
             let transfer = match frame.role {
-                Role::Reply => {
-                    ni.reply_begin(frame.md, frame.local_offset, frame.mlength, &frame.header(peer))
+                Role::Reply => ni.reply_begin(
+                    frame.md,
+                    frame.local_offset,
+                    frame.mlength,
+                    &frame.header(peer),
+                ),
+                Role::Request | Role::Ack | Role::Taken => {
+                    self.match_request(ni, state, peer, &frame)
                 }
-                Role::Request | Role::Ack | Role::Taken => self.match_request(ni, state, peer, &frame),
             };
             let Some(transfer) = transfer else { return };
             let missing = transfer.mlength;
             state.incoming.insert(key, Incoming { transfer, frame, missing, ok: true });
         }
         let Some(message) = state.incoming.get_mut(&key) else { return };
-        let accepted = message.transfer.mlength.saturating_sub(frame.at).min(payload.len() as Size);
+        let accepted =
+            message.transfer.mlength.saturating_sub(frame.at).min(payload.len() as Size);
         if accepted != 0 {
-            message.ok &= ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
+            message.ok &=
+                ni.transfer_write(&message.transfer, frame.at, &payload[..accepted as usize]);
             message.missing = message.missing.saturating_sub(accepted);
         }
         if message.missing == 0
@@ -628,7 +668,8 @@ mod tests {
             }
             for _ in 0..100 {
                 ni.progress();
-                let _ = ni.put(handles[0], AckReq::Ack, ProcessId { nid: 0, pid: 1 }, 0, 0, 0, 0, 0);
+                let _ =
+                    ni.put(handles[0], AckReq::Ack, ProcessId { nid: 0, pid: 1 }, 0, 0, 0, 0, 0);
                 while ni.eq_get(eq).expect("the queue").is_some() {}
             }
             drop(ni);

@@ -30,11 +30,15 @@ unsafe impl<T: Zeros + Sync> Sync for Zeroed<T> {}
 impl<T: Zeros> Zeroed<T> {
     /// A table of `count` records.
     pub(crate) fn new(count: usize) -> Zeroed<T> {
-        let bytes = count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(align_of::<T>()));
-        let layout =
-            bytes.and_then(|bytes| Layout::from_size_align(bytes, 16).ok()).expect("limits are small");
+        let bytes =
+            count.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(align_of::<T>()));
+        let layout = bytes
+            .and_then(|bytes| Layout::from_size_align(bytes, 16).ok())
+            .expect("limits are small");
         // SAFETY: the layout has a size, since alignments are at least 1.
-        let Some(block) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
+        let Some(block) = NonNull::new(unsafe { alloc_zeroed(layout) }) else {
+            handle_alloc_error(layout)
+        };
         // SAFETY: the block is longer than the records by their alignment.
         let first = unsafe { block.add(block.align_offset(align_of::<T>())) }.cast();
         Zeroed { block, layout, first, count }

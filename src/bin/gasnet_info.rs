@@ -73,9 +73,11 @@ impl Item {
             Item::Yes(yes) => if *yes { "yes" } else { "no" }.to_string(),
             Item::Nothing => "-".to_string(),
             Item::List(items) => items.iter().map(Item::line).collect::<Vec<_>>().join(", "),
-            Item::Record(fields) => {
-                fields.iter().map(|(n, i)| format!("{n}: {}", i.line())).collect::<Vec<_>>().join("; ")
-            }
+            Item::Record(fields) => fields
+                .iter()
+                .map(|(n, i)| format!("{n}: {}", i.line()))
+                .collect::<Vec<_>>()
+                .join("; "),
         }
     }
 }
@@ -100,7 +102,8 @@ fn quote(text: &str, to: &mut String) {
 fn number(name: &str) -> u64 {
     let header = include_str!("../../include/gasnet_config.h");
     let mut words = header.lines().map(str::split_whitespace);
-    let line = words.find_map(|mut w| (w.next() == Some("#define") && w.next() == Some(name)).then_some(w));
+    let line = words
+        .find_map(|mut w| (w.next() == Some("#define") && w.next() == Some(name)).then_some(w));
     line.and_then(|mut w| w.next()?.parse().ok()).unwrap_or_default()
 }
 
@@ -108,7 +111,10 @@ fn version() -> Item {
     let part = |name| number(&format!("GASNET_RELEASE_VERSION_{name}"));
     Item::Record(vec![
         ("libgasnet", Item::text(env!("CARGO_PKG_VERSION"))),
-        ("GASNet release", Item::Text(format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH")))),
+        (
+            "GASNet release",
+            Item::Text(format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH"))),
+        ),
         ("GASNet specification", Item::text("1.8")),
         ("GASNet tools specification", Item::text("1.9")),
         ("interface of headers and library", Item::Number(gasnet::capi::init::ABI.into())),
@@ -218,7 +224,8 @@ fn section(title: &str, item: &Item) -> String {
             for item in items {
                 let Item::Record(fields) = item else { continue };
                 let field = |name: &str| {
-                    let found = fields.iter().find(|(n, i)| *n == name && !matches!(i, Item::Nothing));
+                    let found =
+                        fields.iter().find(|(n, i)| *n == name && !matches!(i, Item::Nothing));
                     found.map(|(_, i)| i.line())
                 };
                 let [name, value, source] = ["name", "value", "source"].map(field);

@@ -152,7 +152,9 @@ fn parse() -> Result<Options, lexopt::Error> {
             continue;
         }
         // Of several letters in one word, the first finds it.
-        if let Some(next) = parser.try_raw_args().and_then(|words| words.peek().map(OsStr::to_os_string)) {
+        if let Some(next) =
+            parser.try_raw_args().and_then(|words| words.peek().map(OsStr::to_os_string))
+        {
             word = next;
         }
         let Some(arg) = parser.next()? else { break };
@@ -229,7 +231,9 @@ fn command(variable: &str, default: &str, plan: &Plan, machines: u32) -> Vec<OsS
             "%P" => words.extend(program.cloned()),
             "%D" => words.extend(std::env::current_dir().map(OsString::from)),
             _ => {
-                let word = word.replace("%N", &plan.size.to_string()).replace("%M", &machines.to_string());
+                let word = word
+                    .replace("%N", &plan.size.to_string())
+                    .replace("%M", &machines.to_string());
                 if let Some(at) = word.find('%').filter(|_| !word.contains("%%")) {
                     refuse(
                         &format!(

@@ -14,7 +14,9 @@ pub struct Alone {
 impl Alone {
     /// Makes this process a job of its own.
     pub fn new() -> Result<Alone, Error> {
-        let file = |name| MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e));
+        let file = |name| {
+            MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e))
+        };
         Ok(Alone {
             host: HostMemory {
                 local_rank: 0,

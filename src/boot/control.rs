@@ -58,7 +58,11 @@ impl Decision {
             _ => Cause::Supervisor,
         };
         let rank = (word >> 32) & NOBODY;
-        Some(Decision { code: word as u32 as i32, cause, rank: (rank != NOBODY).then_some(rank as u32) })
+        Some(Decision {
+            code: word as u32 as i32,
+            cause,
+            rank: (rank != NOBODY).then_some(rank as u32),
+        })
     }
 }
 
@@ -155,9 +159,11 @@ impl JobControl {
     /// New job-control memory, as its supervisor sees it; `cookie` tells jobs apart.
     pub fn create(size: u32, cookie: u64) -> Result<(MemFd, &'static JobControl), Error> {
         let file = MemFd::create(c"gasnet-control");
-        let made = file
-            .and_then(|f| f.reserve(0, bytes(size) as u64).and_then(|()| Ok((f.map(0, bytes(size))?, f))));
-        let (mapping, file) = made.map_err(|e| Error::system("cannot create the job-control memory", &e))?;
+        let made = file.and_then(|f| {
+            f.reserve(0, bytes(size) as u64).and_then(|()| Ok((f.map(0, bytes(size))?, f)))
+        });
+        let (mapping, file) =
+            made.map_err(|e| Error::system("cannot create the job-control memory", &e))?;
         let c = JobControl::view(mapping, size, None, -1);
         c.header.size.store(size, Ordering::Relaxed);
         c.header.cookie.store(cookie, Ordering::Relaxed);
@@ -195,7 +201,12 @@ impl JobControl {
         {
             return Err(stale());
         }
-        match c.lines[rank as usize].pid.compare_exchange(0, c.pid, Ordering::AcqRel, Ordering::Acquire) {
+        match c.lines[rank as usize].pid.compare_exchange(
+            0,
+            c.pid,
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        ) {
             Ok(_) => Ok(c),
             Err(other) => Err(Error::new(
                 format!("rank {rank} of this job is process {other} already"),
@@ -206,7 +217,8 @@ impl JobControl {
 
     /// The job-control memory of a job of one process.
     pub fn alone() -> Result<&'static JobControl, Error> {
-        let mapping = Mapping::anonymous(bytes(1)).map_err(|e| Error::system("cannot map memory", &e))?;
+        let mapping =
+            Mapping::anonymous(bytes(1)).map_err(|e| Error::system("cannot map memory", &e))?;
         let c = JobControl::view(mapping, 1, Some(0), -1);
         c.lines[0].pid.store(c.pid, Ordering::Relaxed);
         Ok(c)
@@ -231,7 +243,12 @@ impl JobControl {
     /// Async-signal-safe.
     pub fn decide(&self, new: Decision) -> Decision {
         // AcqRel: whoever sees the decision also sees what was written before it was made.
-        let old = self.header.exit.0.compare_exchange(0, new.pack(), Ordering::AcqRel, Ordering::Acquire);
+        let old = self.header.exit.0.compare_exchange(
+            0,
+            new.pack(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
         let held = old.err().and_then(Decision::unpack).unwrap_or(new);
         if self.rank.is_some() && self.socket.load(Ordering::Relaxed) < 0 {
             self.let_leave();
@@ -250,14 +267,16 @@ impl JobControl {
         let fd = self.socket.load(Ordering::Relaxed);
         if fd >= 0 {
             // When it cannot be sent, the end of this process tells the supervisor as well.
-            let _ = socket::send(fd, &super::wire::Head::new(super::wire::Kind::Exit).bytes(), false);
+            let _ =
+                socket::send(fd, &super::wire::Head::new(super::wire::Kind::Exit).bytes(), false);
         }
     }
 
     /// Has the kernel interrupt this process by [`signal::notice`] when its supervisor sends something or is gone.
     /// The signal must have its handler by now.
     pub fn arm(&self) -> Result<(), Error> {
-        self.set_notices(true).map_err(|e| Error::system("cannot watch the control socket", &e))?;
+        self.set_notices(true)
+            .map_err(|e| Error::system("cannot watch the control socket", &e))?;
         self.armed.store(true, Ordering::Relaxed);
         if let Some(line) = self.rank.and_then(|r| self.lines.get(r as usize)) {
             line.armed.store(1, Ordering::Release);
@@ -285,8 +304,10 @@ impl JobControl {
     /// What a rank has answered to this question, if it has.
     pub fn answer_of(&self, rank: u32, question: u32) -> Option<String> {
         // Acquire pairs with the Release in `answer`: the answer is complete, and stays until the next question.
-        let line =
-            self.lines.get(rank as usize).filter(|l| l.answered.load(Ordering::Acquire) == question)?;
+        let line = self
+            .lines
+            .get(rank as usize)
+            .filter(|l| l.answered.load(Ordering::Acquire) == question)?;
         let bytes: Vec<u8> =
             line.answer.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
         let length = (line.length.load(Ordering::Relaxed) as usize).min(ANSWER);
@@ -460,7 +481,8 @@ mod tests {
     fn answers_belong_to_their_question() {
         let (file, supervisor) = JobControl::create(2, 7).unwrap();
         let rank = JobControl::join(file.as_fd(), 2, 1, 7, -1).unwrap();
-        let write = |line: &mut crate::report::Line| core::fmt::Write::write_str(line, "busy\n").unwrap();
+        let write =
+            |line: &mut crate::report::Line| core::fmt::Write::write_str(line, "busy\n").unwrap();
         assert!(!supervisor.can_be_asked(1));
         rank.arm().unwrap();
         assert!(supervisor.can_be_asked(1) && !supervisor.can_be_asked(0));

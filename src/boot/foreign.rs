@@ -85,8 +85,8 @@ fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
     }
     let mut listener = None;
     if rank == 0 {
-        let l =
-            Listener::new(size).map_err(|e| Error::system("cannot listen for the other processes", &e))?;
+        let l = Listener::new(size)
+            .map_err(|e| Error::system("cannot listen for the other processes", &e))?;
         offer.put(KEY, &l.word())?;
         listener = Some(l);
     }
@@ -133,8 +133,9 @@ impl Member {
     fn read(word: &str) -> Option<Member> {
         let mut parts = word.split('.');
         (parts.next()? == numbering()).then_some(())?;
-        let mut identity =
-            || Some(Identity { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? });
+        let mut identity = || {
+            Some(Identity { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? })
+        };
         let (process, launcher) = (identity()?, identity()?);
         Some(Member { process, launcher: (launcher.pid > 0).then_some(launcher) })
     }
@@ -175,7 +176,9 @@ impl Listener {
         // SAFETY: the child is to become the supervisor, which needs nothing that other threads of this process may
         // hold but the allocator, which the C library keeps usable in a forked child.
         match unsafe { process::fork() } {
-            Err(e) => Err(Error::system("cannot start the process that keeps the job together", &e)),
+            Err(e) => {
+                Err(Error::system("cannot start the process that keeps the job together", &e))
+            }
             Ok(Forked::Parent(child)) => match process::await_child(child) {
                 Ended::Exited(0) => Ok(()),
                 _ => Err(Error::new(
@@ -219,7 +222,9 @@ fn connect(rank: u32, size: u32, word: &str) -> Result<Seat, Error> {
     };
     if host != machine() {
         return Err(Error::new(
-            format!("process {rank} runs on another machine than process 0, or in another container"),
+            format!(
+                "process {rank} runs on another machine than process 0, or in another container"
+            ),
             "Start all processes of the job on one machine: this library does not reach further yet.",
         ));
     }
@@ -239,7 +244,8 @@ fn connect(rank: u32, size: u32, word: &str) -> Result<Seat, Error> {
             r => break r.map_err(|e| no_seat(&e.to_string()))?,
         }
     };
-    let seated = Head::parse(&answer[..n]).is_some_and(|(h, _)| h.kind == Kind::Seat && h.a == size);
+    let seated =
+        Head::parse(&answer[..n]).is_some_and(|(h, _)| h.kind == Kind::Seat && h.a == size);
     let Ok([control, arena, segments, scratch]) = <[OwnedFd; 4]>::try_from(files) else {
         return Err(no_seat("it hung up"));
     };

@@ -24,7 +24,9 @@ pub(super) fn seat() -> Result<Option<Seat>, Error> {
     let Some(text) = env::lookup(SPAWN_FDS) else { return Ok(None) };
     let bad = || {
         Error::new(
-            format!("{SPAWN_FDS}={text} is not what gasnetrun sets, or its descriptors are closed"),
+            format!(
+                "{SPAWN_FDS}={text} is not what gasnetrun sets, or its descriptors are closed"
+            ),
             format!(
                 "Unset {SPAWN_FDS}; start ranks only by gasnetrun, and close no inherited descriptor before gasnet_init."
             ),
@@ -32,7 +34,9 @@ pub(super) fn seat() -> Result<Option<Seat>, Error> {
     };
     let numbers: Option<Vec<u64>> = text.split(',').map(|n| n.parse().ok()).collect();
     let Some([rank, size, cookie, fds @ ..]) = numbers.as_deref() else { return Err(bad()) };
-    let (Ok(rank), Ok(size)) = (u32::try_from(*rank), u32::try_from(*size)) else { return Err(bad()) };
+    let (Ok(rank), Ok(size)) = (u32::try_from(*rank), u32::try_from(*size)) else {
+        return Err(bad());
+    };
     let mut fds = fds.iter().map(|&n| {
         // SAFETY: the launcher opened these descriptors for this purpose; before gasnet_init nobody else uses them.
         i32::try_from(n).ok().and_then(|n| unsafe { socket::inherited(n) }).ok_or_else(bad)
@@ -95,7 +99,8 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     env::check_all();
     hosts::check()?;
     let text = |s: &OsString| {
-        CString::new(s.as_bytes()).map_err(|_| Error::new("an argument contains a zero byte", "Remove it."))
+        CString::new(s.as_bytes())
+            .map_err(|_| Error::new("an argument contains a zero byte", "Remove it."))
     };
     let name = text(&plan.program)?;
     let mut argv = vec![name.clone()];
@@ -156,7 +161,8 @@ fn places(plan: &Plan) -> Vec<Mask> {
             let each = (plan.cores as usize).min(cores.len());
             (0..plan.size as usize)
                 .map(|rank| {
-                    (0..each).fold(Mask::of([]), |m, i| m.or(&cores[(rank * each + i) % cores.len()]))
+                    (0..each)
+                        .fold(Mask::of([]), |m, i| m.or(&cores[(rank * each + i) % cores.len()]))
                 })
                 .collect()
         }
@@ -195,12 +201,14 @@ fn check(program: &OsString) -> Result<(), Error> {
     let runnable = |m: &std::fs::Metadata| m.is_file() && m.permissions().mode() & 0o111 != 0;
     if program.as_bytes().contains(&b'/') {
         return match std::fs::metadata(program) {
-            Err(e) => {
-                Err(Error::new(format!("{shown} cannot be run: {e}"), "Check the path of the program."))
-            }
-            Ok(m) if m.is_dir() => {
-                Err(Error::new(format!("{shown} cannot be run: it is a directory"), "Name a program."))
-            }
+            Err(e) => Err(Error::new(
+                format!("{shown} cannot be run: {e}"),
+                "Check the path of the program.",
+            )),
+            Ok(m) if m.is_dir() => Err(Error::new(
+                format!("{shown} cannot be run: it is a directory"),
+                "Name a program.",
+            )),
             Ok(m) if !runnable(&m) => Err(Error::new(
                 format!("{shown} cannot be run: it is not executable"),
                 format!("Make it executable: chmod +x {shown}"),

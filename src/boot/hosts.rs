@@ -11,12 +11,16 @@ const VARIABLES: [(&str, bool); 3] =
 
 /// Refuses a machine that is not this one.
 pub(super) fn check() -> Result<(), Error> {
-    let named = VARIABLES.into_iter().find_map(|(name, file)| Some((name, file, env::text(name)?)));
+    let named =
+        VARIABLES.into_iter().find_map(|(name, file)| Some((name, file, env::text(name)?)));
     let Some((name, file, value)) = named else { return Ok(()) };
     let unset = format!("or unset {name}: all processes are started on this machine.");
     let machines = if file {
         let text = std::fs::read_to_string(&value).map_err(|e| {
-            Error::new(format!("{name}={value} cannot be read: {e}"), format!("Correct the path, {unset}"))
+            Error::new(
+                format!("{name}={value} cannot be read: {e}"),
+                format!("Correct the path, {unset}"),
+            )
         })?;
         text.lines().filter_map(in_line).map(String::from).collect()
     } else {

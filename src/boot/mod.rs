@@ -192,7 +192,8 @@ pub fn finish() {
 fn exit_seconds(size: u32) -> f64 {
     let part = |name| env::seconds(name).unwrap_or_default();
     env::seconds("GASNET_EXITTIMEOUT").unwrap_or_else(|| {
-        let grown = part("GASNET_EXITTIMEOUT_MIN") + f64::from(size) * part("GASNET_EXITTIMEOUT_FACTOR");
+        let grown =
+            part("GASNET_EXITTIMEOUT_MIN") + f64::from(size) * part("GASNET_EXITTIMEOUT_FACTOR");
         grown.min(part("GASNET_EXITTIMEOUT_MAX"))
     })
 }
@@ -206,7 +207,9 @@ fn report_many_threads() {
                 "gasnet_init forks the processes of GASNET_PSHM_NODES, but {} other threads are running already and stay behind",
                 n - 1
             ),
-            format_args!("Call gasnet_init before threads are started, or start the program with gasnetrun."),
+            format_args!(
+                "Call gasnet_init before threads are started, or start the program with gasnetrun."
+            ),
         );
     }
 }
@@ -231,7 +234,9 @@ fn report_lone_mpi(job: &dyn Bootstrap, how: &str) {
             format_args!(
                 "MPI was initialised before gasnet_init, and knows nothing of the other processes, which {how}"
             ),
-            format_args!("Start the program with mpiexec or mpirun if its processes communicate by MPI."),
+            format_args!(
+                "Start the program with mpiexec or mpirun if its processes communicate by MPI."
+            ),
         );
     }
 }

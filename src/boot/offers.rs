@@ -61,7 +61,9 @@ pub(super) fn take() {
 
 /// How many processes a launcher says that it has started, the variable that says so, and the launcher.
 pub(super) fn expected() -> Option<(u32, &'static str, &'static str)> {
-    SIZES.iter().find_map(|&(name, launcher)| Some((env::lookup(name)?.trim().parse().ok()?, name, launcher)))
+    SIZES.iter().find_map(|&(name, launcher)| {
+        Some((env::lookup(name)?.trim().parse().ok()?, name, launcher))
+    })
 }
 
 /// Refuses to be a job of one where a launcher has started several processes, which would each be one.

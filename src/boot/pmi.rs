@@ -60,7 +60,8 @@ pub(super) fn mpi_in_use() -> bool {
 fn mpi_says(name: &CStr) -> Option<bool> {
     let f = library::function(name)?;
     // SAFETY: this is the type of both functions in every MPI; they may be called at any time.
-    let says = unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
+    let says =
+        unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
     let mut flag = 0;
     Some(says(&mut flag) == 0 && flag != 0)
 }
@@ -72,7 +73,8 @@ impl Pmi {
             return Err(trouble(&format!("descriptor {fd} of PMI_FD is closed")));
         }
         let mpi = mpi();
-        let slurm = env::lookup("SLURM_STEP_ID").is_some() && env::lookup("MPI_LOCALNRANKS").is_none();
+        let slurm =
+            env::lookup("SLURM_STEP_ID").is_some() && env::lookup("MPI_LOCALNRANKS").is_none();
         if mpi == Some(false) && slurm && env::word("GASNET_SPAWN_CONTROL").is_none() {
             return Err(Error::new(
                 "the program has MPI, which could not be initialised any more: Slurm's PMI can be used once",
@@ -92,7 +94,8 @@ impl Pmi {
             p.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
         }
         let answer = p.ask("cmd=get_my_kvsname\n", "my_kvsname")?;
-        p.space = value(&answer, "kvsname").ok_or_else(|| trouble("it tells no name"))?.to_string();
+        p.space =
+            value(&answer, "kvsname").ok_or_else(|| trouble("it tells no name"))?.to_string();
         Ok(p)
     }
 
@@ -100,7 +103,8 @@ impl Pmi {
     fn ask(&mut self, question: &str, kind: &str) -> Result<String, Error> {
         self.send(question.as_bytes()).map_err(|e| trouble(&e.to_string()))?;
         let answer = self.line()?;
-        let good = value(&answer, "cmd") == Some(kind) && value(&answer, "rc").is_none_or(|rc| rc == "0");
+        let good =
+            value(&answer, "cmd") == Some(kind) && value(&answer, "rc").is_none_or(|rc| rc == "0");
         if good {
             Ok(answer)
         } else {
@@ -159,7 +163,8 @@ impl Offer for Pmi {
     }
 
     fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
-        let question = format!("cmd=put kvsname={} key={key}-{} value={value}\n", self.space, self.rank);
+        let question =
+            format!("cmd=put kvsname={} key={key}-{} value={value}\n", self.space, self.rank);
         self.ask(&question, "put_result").map(drop)
     }
 

@@ -63,10 +63,17 @@ type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 type Put = unsafe extern "C" fn(u8, *const c_char, *mut Value) -> c_int;
 type Commit = unsafe extern "C" fn() -> c_int;
 type OnEnd = extern "C" fn(c_int, *mut c_void);
-type Fence = unsafe extern "C" fn(*const Process, usize, *const c_void, usize, OnEnd, *mut c_void) -> c_int;
+type Fence =
+    unsafe extern "C" fn(*const Process, usize, *const c_void, usize, OnEnd, *mut c_void) -> c_int;
 type OnValue = extern "C" fn(c_int, *const Value, *mut c_void);
-type Get =
-    unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, OnValue, *mut c_void) -> c_int;
+type Get = unsafe extern "C" fn(
+    *const Process,
+    *const c_char,
+    *const c_void,
+    usize,
+    OnValue,
+    *mut c_void,
+) -> c_int;
 
 /// The functions of libpmix that we need.
 struct Functions {
@@ -152,7 +159,9 @@ impl Functions {
     fn load() -> Result<Functions, Error> {
         let library = Library::load(c"libpmix.so.2").map_err(|e| trouble(&e))?;
         let find = |name: &CStr| {
-            library.function(name).ok_or_else(|| trouble(&format!("it has no {}", name.to_string_lossy())))
+            library
+                .function(name)
+                .ok_or_else(|| trouble(&format!("it has no {}", name.to_string_lossy())))
         };
         let [init, finalize, put, commit, fence, get] = [
             find(c"PMIx_Init")?,

@@ -120,7 +120,8 @@ pub struct Supervisor {
 impl Supervisor {
     /// Prepares a job of `size` ranks, and takes over the signals of this process.
     pub fn new(size: u32) -> Result<Supervisor, Error> {
-        let cookie = process::random().map_err(|e| Error::system("cannot get a random number", &e))?;
+        let cookie =
+            process::random().map_err(|e| Error::system("cannot get a random number", &e))?;
         Supervisor::with(size, cookie, true)
     }
 
@@ -130,10 +131,15 @@ impl Supervisor {
         let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
         process::maximize_descriptors();
         let (file, control) = JobControl::create(size, cookie)?;
-        let file_of =
-            |name| MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e));
-        let files =
-            [file, file_of(c"gasnet-arena")?, file_of(c"gasnet-segments")?, file_of(c"gasnet-scratch")?];
+        let file_of = |name| {
+            MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e))
+        };
+        let files = [
+            file,
+            file_of(c"gasnet-arena")?,
+            file_of(c"gasnet-segments")?,
+            file_of(c"gasnet-scratch")?,
+        ];
         let mut ours = vec![libc::SIGCHLD];
         if requests {
             // Ignored signals stay ignored, as nohup and its like want it.
@@ -153,8 +159,8 @@ impl Supervisor {
         signal::set_default(libc::SIGCHLD);
         signal::ignore(libc::SIGPIPE);
         let old_mask = signal::block(&ours);
-        let signals =
-            Queue::new(&ours).map_err(|e| Error::system("cannot create a descriptor for signals", &e))?;
+        let signals = Queue::new(&ours)
+            .map_err(|e| Error::system("cannot create a descriptor for signals", &e))?;
         Ok(Supervisor {
             control,
             cookie,
@@ -282,7 +288,16 @@ impl Supervisor {
             process::null_stdin();
         }
         let [control, arena, segments, scratch] = self.files.map(OwnedFd::from);
-        Seat { rank, size: self.size, cookie: self.cookie, control, arena, segments, scratch, socket }
+        Seat {
+            rank,
+            size: self.size,
+            cookie: self.cookie,
+            control,
+            arena,
+            segments,
+            scratch,
+            socket,
+        }
     }
 
     fn give_up(&mut self, rank: u32, e: &std::io::Error) -> Error {
@@ -301,7 +316,8 @@ impl Supervisor {
         loop {
             let now = clock::now_ns();
             self.advance(now);
-            if self.wards.iter().all(Ward::gone) && (self.listener.is_none() || self.stage != Stage::Running)
+            if self.wards.iter().all(Ward::gone)
+                && (self.listener.is_none() || self.stage != Stage::Running)
             {
                 break;
             }
@@ -336,7 +352,11 @@ impl Supervisor {
             revents: 0,
         };
         polled.clear();
-        polled.push(libc::pollfd { fd: self.signals.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        polled.push(libc::pollfd {
+            fd: self.signals.as_fd().as_raw_fd(),
+            events: libc::POLLIN,
+            revents: 0,
+        });
         for w in &self.wards {
             let more = if w.outgoing.is_empty() { 0 } else { libc::POLLOUT };
             polled.push(entry(w.socket.as_ref(), more));
@@ -350,7 +370,9 @@ impl Supervisor {
         polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd(), 0)));
         let stage = match self.stage {
             Stage::Running => None,
-            Stage::Grace(t) | Stage::Leaving(t) | Stage::Starving(t, _) | Stage::Killed(t) => Some(t),
+            Stage::Grace(t) | Stage::Leaving(t) | Stage::Starving(t, _) | Stage::Killed(t) => {
+                Some(t)
+            }
         };
         let settle = match self.stage {
             Stage::Running => {
@@ -441,7 +463,10 @@ impl Supervisor {
 
     fn abandon(&self) {
         for (rank, w) in self.wards.iter().enumerate().filter(|(_, w)| !w.gone()) {
-            say(&format!("rank {rank} (pid {}) was killed but does not vanish; it is left behind", w.pid()));
+            say(&format!(
+                "rank {rank} (pid {}) was killed but does not vanish; it is left behind",
+                w.pid()
+            ));
         }
     }
 
@@ -449,7 +474,9 @@ impl Supervisor {
     fn settle(&mut self, now: u64) {
         for i in 0..self.wards.len() {
             let w = &self.wards[i];
-            let Some(t) = w.rank_gone.filter(|_| self.control.decision().is_none()) else { continue };
+            let Some(t) = w.rank_gone.filter(|_| self.control.decision().is_none()) else {
+                continue;
+            };
             match w.foreign_end().filter(|_| !w.ours) {
                 Some(Ended::Exited(code)) if w.rank_pid.is_none() => self.early(i, code),
                 Some(Ended::Exited(code)) => self.decide(i, code, Cause::Vanished),
@@ -499,7 +526,12 @@ impl Supervisor {
         let who = || {
             let named: Vec<String> = late.iter().take(8).map(|w| late_rank(w)).collect();
             let more = if late.len() > 8 { ", ..." } else { "" };
-            format!("{} of {} processes: rank {}{more}", late.len(), self.size, named.join(", rank "))
+            format!(
+                "{} of {} processes: rank {}{more}",
+                late.len(),
+                self.size,
+                named.join(", rank ")
+            )
         };
         if self.patience.is_some_and(|p| now >= first + p) {
             say(&format!(
@@ -512,7 +544,10 @@ impl Supervisor {
             return self.fail(1);
         }
         if now >= next {
-            say(&format!("{seconds} s after the first, gasnet_init has not been called by {}", who()));
+            say(&format!(
+                "{seconds} s after the first, gasnet_init has not been called by {}",
+                who()
+            ));
             self.begun = Some((first, now + 2 * (now - first)));
         }
     }
@@ -522,7 +557,10 @@ impl Supervisor {
         while let Some(Ok(new)) = self.listener.as_ref().map(|l| socket::accept(l.as_fd())) {
             match socket::peer(new.as_fd()) {
                 Ok(peer) if peer.uid != process::user() => {
-                    say(&format!("process {} of user {} tried to join this job", peer.pid, peer.uid));
+                    say(&format!(
+                        "process {} of user {} tried to join this job",
+                        peer.pid, peer.uid
+                    ));
                 }
                 Ok(_) => self.visitors.push((new, now + INTRODUCTION)),
                 Err(_) => {}
@@ -551,7 +589,12 @@ impl Supervisor {
         let cookie = self.cookie.to_ne_bytes();
         let rank = match said.ok().and_then(|n| Head::parse(&buffer[..n])) {
             Some((Head { kind: Kind::Join, a, .. }, data)) if data == cookie => a,
-            _ => return say(&format!("process {} tried to join this job without its cookie", peer.pid)),
+            _ => {
+                return say(&format!(
+                    "process {} tried to join this job without its cookie",
+                    peer.pid
+                ));
+            }
         };
         let Some(w) = self.wards.get_mut(rank as usize).filter(|w| w.socket.is_none()) else {
             return say(&format!(
@@ -579,7 +622,9 @@ impl Supervisor {
         if w.launcher.is_none() {
             // Process 1 takes over whose parent has ended before we looked.
             w.launcher = process::parent_of(peer.pid).filter(|&p| p > 1);
-            if let Some(pid) = w.launcher.filter(|pid| self.launchers.iter().all(|(known, _)| known != pid)) {
+            if let Some(pid) =
+                w.launcher.filter(|pid| self.launchers.iter().all(|(known, _)| known != pid))
+            {
                 self.launchers.extend(process::pidfd(pid).ok().map(|watch| (pid, watch)));
             }
         }
@@ -704,7 +749,9 @@ impl Supervisor {
             Ended::Exited(code) if joined => self.decide(i, code, Cause::Vanished),
             Ended::Exited(0) => self.missing(),
             Ended::Exited(code) => {
-                say(&format!("rank {i} (pid {pid}) ended with exit code {code} before gasnet_init"));
+                say(&format!(
+                    "rank {i} (pid {pid}) ended with exit code {code} before gasnet_init"
+                ));
                 self.decide(i, code, Cause::Vanished);
             }
         }
@@ -745,7 +792,8 @@ impl Supervisor {
 
     /// Ends a job of which some ranks wait for one that ended before it called `gasnet_init`.
     fn missing(&self) {
-        let Some(i) = self.wards.iter().position(|w| w.ended.is_some() && w.rank_pid.is_none()) else {
+        let Some(i) = self.wards.iter().position(|w| w.ended.is_some() && w.rank_pid.is_none())
+        else {
             return;
         };
         if self.wards.iter().any(|w| w.rank_pid.is_some()) && self.control.decision().is_none() {
@@ -776,7 +824,10 @@ impl Supervisor {
     }
 
     fn nonsense(&self, i: usize) {
-        say(&format!("rank {i} (pid {}) sent what cannot be understood; the job ends", self.wards[i].pid()));
+        say(&format!(
+            "rank {i} (pid {}) sent what cannot be understood; the job ends",
+            self.wards[i].pid()
+        ));
         self.fail(1);
     }
 

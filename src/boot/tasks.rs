@@ -35,7 +35,13 @@ struct Kind {
     looks: u32,
 }
 static KINDS: [Kind; 3] = [
-    Kind { launcher: "srun", daemons: &["slurmstepd"], local: "SLURM_GTIDS", rank: "SLURM_PROCID", looks: 2 },
+    Kind {
+        launcher: "srun",
+        daemons: &["slurmstepd"],
+        local: "SLURM_GTIDS",
+        rank: "SLURM_PROCID",
+        looks: 2,
+    },
     Kind {
         launcher: "mpiexec",
         daemons: &["hydra_pmi_proxy"],
@@ -125,7 +131,8 @@ impl Daemon {
             _ => None,
         };
         let wanted = wanted.unwrap_or_default();
-        let ended = there.map(|there| wanted.into_iter().filter(|r| !there.contains(r)).collect::<Vec<_>>());
+        let ended = there
+            .map(|there| wanted.into_iter().filter(|r| !there.contains(r)).collect::<Vec<_>>());
         let who = match &ended.unwrap_or_default()[..] {
             [] => format!("{} of the {} processes", self.expected - left.len(), self.expected),
             [one] => format!("rank {one}"),
@@ -135,7 +142,9 @@ impl Daemon {
             }
         };
         Error::new(
-            format!("{who} of the job ended before the processes had found each other, so there is no job"),
+            format!(
+                "{who} of the job ended before the processes had found each other, so there is no job"
+            ),
             format!(
                 "See what {launcher} or that process itself says of its end; each must live until gasnet_init has returned in all."
             ),
@@ -193,8 +202,10 @@ impl Tasks {
         }
         if rank == 0 && waited >= self.tell {
             self.tell = 2 * waited;
-            let stopped = left.into_iter().find(|&pid| process::liveness(pid) == Liveness::Stopped);
-            let stopped = stopped.map_or(String::new(), |pid| format!("; process {pid} is stopped"));
+            let stopped =
+                left.into_iter().find(|&pid| process::liveness(pid) == Liveness::Stopped);
+            let stopped =
+                stopped.map_or(String::new(), |pid| format!("; process {pid} is stopped"));
             report::line(format_args!(
                 "{seconds} s after rank 0, gasnet_init has not been called by all processes{stopped}"
             ));

@@ -46,7 +46,12 @@ pub(super) struct Ward {
 
 impl Ward {
     /// A rank whose process is a child of the supervisor.
-    pub(super) fn of_child(rank: u32, control: &'static JobControl, child: u32, socket: OwnedFd) -> Ward {
+    pub(super) fn of_child(
+        rank: u32,
+        control: &'static JobControl,
+        child: u32,
+        socket: OwnedFd,
+    ) -> Ward {
         Ward { child, ours: true, socket: Some(socket), ..Ward::expected(rank, control) }
     }
 
@@ -131,6 +136,9 @@ impl Ward {
 
     /// How a process that is not our child ended, as far as the system tells.
     pub(super) fn foreign_end(&self) -> Option<Ended> {
-        self.watch.as_ref().filter(|_| self.rank_gone.is_some()).and_then(|w| process::ended(w, self.pid()))
+        self.watch
+            .as_ref()
+            .filter(|_| self.rank_gone.is_some())
+            .and_then(|w| process::ended(w, self.pid()))
     }
 }

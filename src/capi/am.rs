@@ -29,7 +29,9 @@ fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
 #[cold]
 fn too_many_args(function: &str, n: c_int) -> ! {
     report::fatal(
-        format_args!("{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"),
+        format_args!(
+            "{function}(): {n} arguments are out of range; a message has 0 to {MAX_ARGS}"
+        ),
         format_args!("Send the rest in the payload."),
     )
 }
@@ -73,7 +75,14 @@ fn check_handler(function: &str, handler: Handler) {
 
 /// What is told of a message.
 fn message(node: Node, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> What {
-    What::Message { node, handler, bytes: n, payload: src.cast(), args: args.as_ptr(), nargs: args.len() }
+    What::Message {
+        node,
+        handler,
+        bytes: n,
+        payload: src.cast(),
+        args: args.as_ptr(),
+        nargs: args.len(),
+    }
 }
 
 /// The rank that a reply goes to; none for a token that cannot be.
@@ -83,7 +92,12 @@ fn asker(function: &str, token: *const c_void) -> Node {
 
 // `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that handles them.
 #[inline(never)]
-fn request_short<const ANY: bool>(function: &str, node: Node, handler: Handler, args: &[Arg]) -> c_int {
+fn request_short<const ANY: bool>(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    args: &[Arg],
+) -> c_int {
     let args = if ANY { args } else { &[] };
     watch!(A "gasnet_AMRequestShort", message(node, handler, core::ptr::null(), 0, args), request_short::<ANY>(function, node, handler, args));
     let c = ctx(function);
@@ -392,7 +406,9 @@ pub unsafe extern "C" fn gasneti_AMRequestMediumV(
 ) -> c_int {
     let f = "gasnet_AMRequestMedium";
     // SAFETY: the caller's promise.
-    unsafe { request_medium::<true>(f, dest, handler, source_addr, nbytes, array(f, numargs, args)) }
+    unsafe {
+        request_medium::<true>(f, dest, handler, source_addr, nbytes, array(f, numargs, args))
+    }
 }
 
 /// The variadic `gasnet_AMRequestLong`.
@@ -412,7 +428,16 @@ pub unsafe extern "C" fn gasneti_AMRequestLongV(
     let f = "gasnet_AMRequestLong";
     // SAFETY: the caller's promise.
     unsafe {
-        request_long::<true>(f, dest, handler, source_addr, nbytes, dest_addr, false, array(f, numargs, args))
+        request_long::<true>(
+            f,
+            dest,
+            handler,
+            source_addr,
+            nbytes,
+            dest_addr,
+            false,
+            array(f, numargs, args),
+        )
     }
 }
 
@@ -434,7 +459,16 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
     let f = "gasnet_AMRequestLongAsync";
     // SAFETY: the caller's promise.
     unsafe {
-        request_long::<true>(f, dest, handler, source_addr, nbytes, dest_addr, true, array(f, numargs, args))
+        request_long::<true>(
+            f,
+            dest,
+            handler,
+            source_addr,
+            nbytes,
+            dest_addr,
+            true,
+            array(f, numargs, args),
+        )
     }
 }
 
@@ -469,7 +503,9 @@ pub unsafe extern "C" fn gasneti_AMReplyMediumV(
 ) -> c_int {
     let f = "gasnet_AMReplyMedium";
     // SAFETY: the caller's promise.
-    unsafe { reply_medium::<true>(f, token, handler, source_addr, nbytes, array(f, numargs, args)) }
+    unsafe {
+        reply_medium::<true>(f, token, handler, source_addr, nbytes, array(f, numargs, args))
+    }
 }
 
 /// The variadic `gasnet_AMReplyLong`.
@@ -488,7 +524,17 @@ pub unsafe extern "C" fn gasneti_AMReplyLongV(
 ) -> c_int {
     let f = "gasnet_AMReplyLong";
     // SAFETY: the caller's promise.
-    unsafe { reply_long::<true>(f, token, handler, source_addr, nbytes, dest_addr, array(f, numargs, args)) }
+    unsafe {
+        reply_long::<true>(
+            f,
+            token,
+            handler,
+            source_addr,
+            nbytes,
+            dest_addr,
+            array(f, numargs, args),
+        )
+    }
 }
 
 /// `gasnet_AMMaxArgs`: most arguments of a message.

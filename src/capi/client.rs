@@ -17,9 +17,14 @@ const _: () = {
     assert!(offset_of!(Client, max_segsize) == 16);
 };
 
-const THREADS: [&str; 4] = ["an unknown thread mode", "GASNET_SEQ", "GASNET_PARSYNC", "GASNET_PAR"];
-const SEGMENTS: [&str; 4] =
-    ["an unknown segment mode", "GASNET_SEGMENT_FAST", "GASNET_SEGMENT_LARGE", "GASNET_SEGMENT_EVERYTHING"];
+const THREADS: [&str; 4] =
+    ["an unknown thread mode", "GASNET_SEQ", "GASNET_PARSYNC", "GASNET_PAR"];
+const SEGMENTS: [&str; 4] = [
+    "an unknown segment mode",
+    "GASNET_SEGMENT_FAST",
+    "GASNET_SEGMENT_LARGE",
+    "GASNET_SEGMENT_EVERYTHING",
+];
 
 /// Thread and segment mode as one number from 0 to 15.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -90,7 +95,8 @@ pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
     }
     // SAFETY: the interface is ours, so the record is.
     let modes = Modes::of(unsafe { &*client });
-    let _ = FIRST[modes.0].compare_exchange(0, client as usize, Ordering::AcqRel, Ordering::Relaxed);
+    let _ =
+        FIRST[modes.0].compare_exchange(0, client as usize, Ordering::AcqRel, Ordering::Relaxed);
     match CHOSEN.load(Ordering::Acquire) {
         0 => (),
         chosen if chosen == modes.0 => (),

@@ -57,7 +57,8 @@ pub struct CollArgs {
     func_arg: c_int,
 }
 
-const _: () = assert!(size_of::<CollArgs>() == 72 && core::mem::offset_of!(CollArgs, nbytes) == 48);
+const _: () =
+    assert!(size_of::<CollArgs>() == 72 && core::mem::offset_of!(CollArgs, nbytes) == 48);
 
 fn team(c: Ctx, function: &str, handle: TeamHandle) -> &'static Team {
     let number = (handle as usize).wrapping_sub(1);
@@ -122,7 +123,8 @@ pub unsafe extern "C" fn gasnet_coll_init(
     let coll = Coll::of(c);
     let first = coll.team(0).is_none();
     coll.init(c, &counts, mine, &functions);
-    if let (true, Some(name), Some(all)) = (first, env::text("GASNET_COLL_TUNING_FILE"), coll.team(0))
+    if let (true, Some(name), Some(all)) =
+        (first, env::text("GASNET_COLL_TUNING_FILE"), coll.team(0))
         && std::path::Path::new(&name).exists()
     {
         load(function, &name, all);
@@ -140,7 +142,8 @@ pub extern "C" fn gasnet_coll_team_split(
     let _span = span!(W "gasnet_coll_team_split");
     let function = "gasnet_coll_team_split";
     let c = ctx(function);
-    (team(c, function, parent_team).split(c, function, color, relrank).id() as usize + 1) as TeamHandle
+    (team(c, function, parent_team).split(c, function, color, relrank).id() as usize + 1)
+        as TeamHandle
 }
 
 /// `gasnet_coll_team_size`
@@ -157,7 +160,10 @@ pub extern "C" fn gasnet_coll_team_rank2node(handle: TeamHandle, rank: c_int) ->
     let team = team(ctx(function), function, handle);
     team.node(rank as u32).unwrap_or_else(|| {
         report::fatal(
-            format_args!("{function}(): rank {rank} is out of range; this team has {}, from 0", team.size()),
+            format_args!(
+                "{function}(): rank {rank} is out of range; this team has {}, from 0",
+                team.size()
+            ),
             format_args!("Pass a rank below gasnet_coll_team_size()."),
         )
     })
@@ -190,7 +196,13 @@ pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags:
     let mut span = span!(B "gasnet_coll_barrier_wait", What::Barrier { id, flags });
     let function = "gasnet_coll_barrier_wait";
     let c = ctx(function);
-    span.result(code(team(c, function, handle).wait(c, function, id, flags, flags & BARRIER_IMAGES != 0)))
+    span.result(code(team(c, function, handle).wait(
+        c,
+        function,
+        id,
+        flags,
+        flags & BARRIER_IMAGES != 0,
+    )))
 }
 
 /// `gasnet_coll_barrier_try`: `GASNET_OK`, `GASNET_ERR_NOT_READY` or `GASNET_ERR_BARRIER_MISMATCH`.
@@ -199,7 +211,13 @@ pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: 
     let mut span = span!(B "gasnet_coll_barrier_try", What::Barrier { id, flags });
     let function = "gasnet_coll_barrier_try";
     let c = ctx(function);
-    span.result(code(team(c, function, handle).try_wait(c, function, id, flags, flags & BARRIER_IMAGES != 0)))
+    span.result(code(team(c, function, handle).try_wait(
+        c,
+        function,
+        id,
+        flags,
+        flags & BARRIER_IMAGES != 0,
+    )))
 }
 
 /// `gasnet_coll_barrier`: notify and wait in one.
@@ -282,7 +300,9 @@ impl Elements {
     fn fold(self, function: &str, c: Ctx) -> Fold {
         if self.layout != 0 {
             report::fatal(
-                format_args!("{function}(): block sizes and offsets other than 0 are not supported"),
+                format_args!(
+                    "{function}(): block sizes and offsets other than 0 are not supported"
+                ),
                 format_args!("Pass 0: every image has elem_count elements from its address on."),
             );
         }
@@ -505,7 +525,9 @@ unsafe fn sync_list(c: Ctx, list: *mut CollHandle, n: usize, some: bool) -> bool
     }
     let (mut before, mut done) = (0, 0);
     // SAFETY: the caller's promise.
-    for handle in unsafe { core::slice::from_raw_parts_mut(list, n) }.iter_mut().filter(|h| **h != 0) {
+    for handle in
+        unsafe { core::slice::from_raw_parts_mut(list, n) }.iter_mut().filter(|h| **h != 0)
+    {
         before += 1;
         if Coll::of(c).sync(*handle) {
             *handle = 0;
@@ -520,12 +542,19 @@ unsafe fn sync_list(c: Ctx, list: *mut CollHandle, n: usize, some: bool) -> bool
 /// # Safety
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_coll_try_sync_some(phandle: *mut CollHandle, numhandles: usize) -> c_int {
+pub unsafe extern "C" fn gasnet_coll_try_sync_some(
+    phandle: *mut CollHandle,
+    numhandles: usize,
+) -> c_int {
     let mut span = span!(W "gasnet_coll_try_sync_some", What::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_some");
     c.poll();
     // SAFETY: the caller's promise.
-    span.result(if unsafe { sync_list(c, phandle, numhandles, true) } { super::OK } else { NOT_READY })
+    span.result(if unsafe { sync_list(c, phandle, numhandles, true) } {
+        super::OK
+    } else {
+        NOT_READY
+    })
 }
 
 /// `gasnet_coll_try_sync_all`
@@ -533,12 +562,19 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_some(phandle: *mut CollHandle, num
 /// # Safety
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_coll_try_sync_all(phandle: *mut CollHandle, numhandles: usize) -> c_int {
+pub unsafe extern "C" fn gasnet_coll_try_sync_all(
+    phandle: *mut CollHandle,
+    numhandles: usize,
+) -> c_int {
     let mut span = span!(W "gasnet_coll_try_sync_all", What::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_all");
     c.poll();
     // SAFETY: the caller's promise.
-    span.result(if unsafe { sync_list(c, phandle, numhandles, false) } { super::OK } else { NOT_READY })
+    span.result(if unsafe { sync_list(c, phandle, numhandles, false) } {
+        super::OK
+    } else {
+        NOT_READY
+    })
 }
 
 /// `gasnet_coll_wait_sync_some`
@@ -550,7 +586,9 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, nu
     let _span = span!(W "gasnet_coll_wait_sync_some", What::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_some");
     // SAFETY: the caller's promise.
-    c.wait_until(&"gasnet_coll_wait_sync_some", || unsafe { sync_list(c, phandle, numhandles, true) });
+    c.wait_until(&"gasnet_coll_wait_sync_some", || unsafe {
+        sync_list(c, phandle, numhandles, true)
+    });
 }
 
 /// `gasnet_coll_wait_sync_all`
@@ -562,7 +600,9 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_all(phandle: *mut CollHandle, num
     let _span = span!(W "gasnet_coll_wait_sync_all", What::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_all");
     // SAFETY: the caller's promise.
-    c.wait_until(&"gasnet_coll_wait_sync_all", || unsafe { sync_list(c, phandle, numhandles, false) });
+    c.wait_until(&"gasnet_coll_wait_sync_all", || unsafe {
+        sync_list(c, phandle, numhandles, false)
+    });
 }
 
 /// The operation of a `gasnet_coll_optype_t`, whose odd numbers are the M forms.
@@ -593,7 +633,9 @@ unsafe fn file_name(name: *const c_char) -> Option<String> {
 fn unusable(function: &str, name: &str, why: &dyn core::fmt::Display) -> ! {
     report::fatal(
         format_args!("{function}(): {name}: {why}"),
-        format_args!("Pass the name of a file that gasnet_coll_dumpTuningState wrote, or may write."),
+        format_args!(
+            "Pass the name of a file that gasnet_coll_dumpTuningState wrote, or may write."
+        ),
     )
 }
 
@@ -679,8 +721,12 @@ pub extern "C" fn gasnet_coll_set_tree_kind(
     let tree = Tree::new(tree_type as u32, usize::try_from(fanout).unwrap_or(0));
     if tree.is_none() {
         report::fatal(
-            format_args!("{function}(): there is no tree of kind {tree_type} and fan-out {fanout}"),
-            format_args!("Kinds are 0 (flat), 1 (n-ary, fan-out from 1) and 2 (k-nomial, fan-out from 2)."),
+            format_args!(
+                "{function}(): there is no tree of kind {tree_type} and fan-out {fanout}"
+            ),
+            format_args!(
+                "Kinds are 0 (flat), 1 (n-ary, fan-out from 1) and 2 (k-nomial, fan-out from 2)."
+            ),
         );
     }
     team.tuning().lock().set_tree(operation(function, optype), tree);
@@ -688,7 +734,11 @@ pub extern "C" fn gasnet_coll_set_tree_kind(
 
 /// `gasnet_coll_set_dissem_limit`
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_coll_set_dissem_limit(handle: TeamHandle, dissemlimit: usize, optype: c_uint) {
+pub extern "C" fn gasnet_coll_set_dissem_limit(
+    handle: TeamHandle,
+    dissemlimit: usize,
+    optype: c_uint,
+) {
     let function = "gasnet_coll_set_dissem_limit";
     let team = team(ctx(function), function, handle);
     team.tuning().lock().set_limit(operation(function, optype), dissemlimit);
@@ -737,12 +787,16 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
         arg: coll_args.func_arg,
         layout: 0,
     });
-    let root =
-        if matches!(operation, Operation::GatherAll | Operation::Exchange) { 0 } else { coll_args.rootimg };
+    let root = if matches!(operation, Operation::GatherAll | Operation::Exchange) {
+        0
+    } else {
+        coll_args.rootimg
+    };
     let flags = flags & !AGGREGATE;
     // SAFETY: the caller's promise, here and below.
     let best = unsafe {
-        let (c, call) = call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags);
+        let (c, call) =
+            call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags);
         let iterations = |name: &str| env::int(name).map_or(0, |n| n as u64);
         let warm = iterations("GASNET_COLL_AUTOTUNE_WARM_ITERS");
         let times = iterations("GASNET_COLL_AUTOTUNE_PERF_ITERS");

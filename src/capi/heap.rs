@@ -33,7 +33,11 @@ pub unsafe extern "C" fn gasneti_debug_malloc(size: usize, place: *const c_char)
 /// # Safety
 /// `place` must be null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_debug_calloc(n: usize, size: usize, place: *const c_char) -> *mut c_void {
+pub unsafe extern "C" fn gasneti_debug_calloc(
+    n: usize,
+    size: usize,
+    place: *const c_char,
+) -> *mut c_void {
     heap::plan_first_report();
     // SAFETY: the caller's promise.
     heap::calloc(n, size, "gasnett_debug_calloc", &unsafe { text(place) })
@@ -68,7 +72,12 @@ pub unsafe extern "C" fn gasneti_debug_free(p: *mut c_void, place: *const c_char
 ///
 /// # Safety
 /// `string` must be NUL-terminated or have `most` bytes; `place` null or NUL-terminated.
-unsafe fn copy(string: *const c_char, most: usize, function: &str, place: *const c_char) -> *mut c_char {
+unsafe fn copy(
+    string: *const c_char,
+    most: usize,
+    function: &str,
+    place: *const c_char,
+) -> *mut c_char {
     heap::plan_first_report();
     // SAFETY: the caller's promise; at most so many bytes are read.
     let n = unsafe { libc::strnlen(string, most) };
@@ -87,7 +96,10 @@ unsafe fn copy(string: *const c_char, most: usize, function: &str, place: *const
 /// # Safety
 /// `string` must be NUL-terminated, `place` null or NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasneti_debug_strdup(string: *const c_char, place: *const c_char) -> *mut c_char {
+pub unsafe extern "C" fn gasneti_debug_strdup(
+    string: *const c_char,
+    place: *const c_char,
+) -> *mut c_char {
     // SAFETY: the caller's promise.
     unsafe { copy(string, usize::MAX, "gasnett_debug_strdup", place) }
 }

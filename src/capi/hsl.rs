@@ -83,7 +83,9 @@ fn failed(function: &str, error: c_int) -> ! {
     let e = std::io::Error::from_raw_os_error(error);
     report::fatal(
         format_args!("{function}(): {e}"),
-        format_args!("Initialise the lock, and let the thread that holds it, and nobody else, unlock it."),
+        format_args!(
+            "Initialise the lock, and let the thread that holds it, and nobody else, unlock it."
+        ),
     )
 }
 
@@ -257,7 +259,9 @@ impl Hsl {
             // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
             Some(c) => unsafe { (*hsl).try_checked(c) },
             // SAFETY: the caller's promise.
-            None if unwatched() == REAL => tried(unsafe { locks::mutex_trylock(&raw mut (*hsl).lock) }),
+            None if unwatched() == REAL => {
+                tried(unsafe { locks::mutex_trylock(&raw mut (*hsl).lock) })
+            }
             None => OK,
         };
         span.result(code)

@@ -2,7 +2,8 @@
 
 use super::rma::job;
 use super::{
-    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, hsl, initialized, refuse_forked,
+    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, hsl, initialized,
+    refuse_forked,
 };
 use crate::runtime::am::HandlerEntry;
 use crate::runtime::job::Choice;
@@ -82,7 +83,9 @@ pub unsafe extern "C" fn gasneti_init(
     super::client::check(&client);
     if initialized().is_some() {
         report::warn(
-            format_args!("gasnet_init(): this process has called it before; the second call changes nothing"),
+            format_args!(
+                "gasnet_init(): this process has called it before; the second call changes nothing"
+            ),
             format_args!("Call it once, or heed the code that it returns, GASNET_ERR_NOT_INIT."),
         );
         return Error::NotInit as c_int;
@@ -91,7 +94,8 @@ pub unsafe extern "C" fn gasneti_init(
     std::panic::set_hook(Box::new(|p| {
         let payload = p.payload();
         let text = payload.downcast_ref::<&str>().copied();
-        let text = text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a bug");
+        let text =
+            text.or(payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a bug");
         let (file, line) = p.location().map_or(("?", 0), |l| (l.file(), l.line()));
         report::fatal(
             format_args!("libgasnet failed at {file}:{line}: {text}"),

@@ -146,7 +146,9 @@ fn code(result: crate::runtime::Result) -> c_int {
 #[cold]
 pub fn bad_node(function: &str, node: u32, nodes: u32) -> ! {
     report::fatal(
-        format_args!("{function}(): node {node} is out of range; this job has {nodes}, numbered from 0"),
+        format_args!(
+            "{function}(): node {node} is out of range; this job has {nodes}, numbered from 0"
+        ),
         format_args!("Pass a node below gasnet_nodes()."),
     )
 }
@@ -158,7 +160,10 @@ pub fn own_memory(job: &Job, node: u32, addr: *const u8, n: usize) -> bool {
     let (base, len) = job.segments().mapped();
     let (first, begin) = (addr.addr(), base.addr());
     let Some(end) = first.checked_add(n) else { return false };
-    node == job.mynode && !addr.is_null() && !checks::on() && (end <= begin || first >= begin + len)
+    node == job.mynode
+        && !addr.is_null()
+        && !checks::on()
+        && (end <= begin || first >= begin + len)
 }
 
 /// Ends the job: `n` bytes at `addr` are not in the segment of `node`.

@@ -24,7 +24,13 @@ pub(super) fn job(function: &str) -> &'static Job {
 /// Where we may address what lies in no segment: memory of our own, or null for no bytes. Ends the job over anything else.
 #[cold]
 #[inline(never)]
-fn elsewhere(function: &str, job: &'static Job, node: gasnet_node_t, addr: *mut u8, n: usize) -> *mut u8 {
+fn elsewhere(
+    function: &str,
+    job: &'static Job,
+    node: gasnet_node_t,
+    addr: *mut u8,
+    n: usize,
+) -> *mut u8 {
     if n == 0 {
         return core::ptr::null_mut();
     }
@@ -62,7 +68,12 @@ pub(super) fn remote(
 /// # Safety
 /// `src` must be readable for `nbytes` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_put(node: gasnet_node_t, dest: *mut c_void, src: *mut c_void, nbytes: usize) {
+pub unsafe extern "C" fn gasnet_put(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    src: *mut c_void,
+    nbytes: usize,
+) {
     // SAFETY: the same call again.
     watch!(P "gasnet_put", What::moved(node, nbytes, dest, src), unsafe { gasnet_put(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
@@ -94,7 +105,12 @@ pub unsafe extern "C" fn gasnet_put_bulk(
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_get(dest: *mut c_void, node: gasnet_node_t, src: *mut c_void, nbytes: usize) {
+pub unsafe extern "C" fn gasnet_get(
+    dest: *mut c_void,
+    node: gasnet_node_t,
+    src: *mut c_void,
+    nbytes: usize,
+) {
     // SAFETY: the same call again.
     watch!(G "gasnet_get", What::moved(node, nbytes, src, dest), unsafe { gasnet_get(dest, node, src, nbytes) });
     let (job, src) = remote("gasnet_get", node, src, nbytes);
@@ -271,7 +287,12 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
 
 /// `gasnet_memset`: `val` is converted to `unsigned char`, as in C.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_memset(node: gasnet_node_t, dest: *mut c_void, val: c_int, nbytes: usize) {
+pub extern "C" fn gasnet_memset(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    val: c_int,
+    nbytes: usize,
+) {
     watch!(P "gasnet_memset", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset", node, dest, nbytes);
     memset::memset(job, dst, val as u8);
@@ -292,7 +313,12 @@ pub extern "C" fn gasnet_memset_nb(
 
 /// `gasnet_memset_nbi`: counts as a put.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_memset_nbi(node: gasnet_node_t, dest: *mut c_void, val: c_int, nbytes: usize) {
+pub extern "C" fn gasnet_memset_nbi(
+    node: gasnet_node_t,
+    dest: *mut c_void,
+    val: c_int,
+    nbytes: usize,
+) {
     watch!(P "gasnet_memset_nbi", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nbi(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes);
     memset::memset_nbi(job, dst, val as u8);

@@ -120,7 +120,10 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
 /// # Safety
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(handles: *mut gasnet_handle_t, n: usize) -> c_int {
+pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(
+    handles: *mut gasnet_handle_t,
+    n: usize,
+) -> c_int {
     // SAFETY: the same call again.
     watch!(S "gasnet_try_syncnb_some_nopoll", What::Sync(n), unsafe { gasnet_try_syncnb_some_nopoll(handles, n) });
     // SAFETY: the caller's promise.
@@ -134,7 +137,10 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(handles: *mut gasnet_hand
 /// # Safety
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(handles: *mut gasnet_handle_t, n: usize) -> c_int {
+pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
+    handles: *mut gasnet_handle_t,
+    n: usize,
+) -> c_int {
     // SAFETY: the same call again.
     watch!(S "gasnet_try_syncnb_all_nopoll", What::Sync(n), unsafe { gasnet_try_syncnb_all_nopoll(handles, n) });
     // SAFETY: the caller's promise.
@@ -163,7 +169,9 @@ fn wait_implicit(probe: &'static Probe, which: Which) {
 fn watched_wait(probe: &'static Probe, which: Which) -> Option<Ctx> {
     if trace::on() {
         // SAFETY: there is nothing to read.
-        if unsafe { trace::tell(probe, || What::Nothing, || wait_implicit(probe, which)) }.is_some() {
+        if unsafe { trace::tell(probe, || What::Nothing, || wait_implicit(probe, which)) }
+            .is_some()
+        {
             return None;
         }
     }

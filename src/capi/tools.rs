@@ -157,7 +157,10 @@ pub unsafe extern "C" fn gasnett_getenv(key: *const c_char) -> *mut c_char {
 /// # Safety
 /// Both must be NUL-terminated; `dflt` may be null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_getenv_withdefault(key: *const c_char, dflt: *const c_char) -> *mut c_char {
+pub unsafe extern "C" fn gasnett_getenv_withdefault(
+    key: *const c_char,
+    dflt: *const c_char,
+) -> *mut c_char {
     // SAFETY: the caller's promise.
     let (set, k) = unsafe { (env::raw(CStr::from_ptr(key)), text(key)) };
     let value = if set.is_null() { dflt.cast_mut() } else { set };
@@ -172,7 +175,10 @@ pub unsafe extern "C" fn gasnett_getenv_withdefault(key: *const c_char, dflt: *c
 /// # Safety
 /// `key` must be NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_getenv_yesno_withdefault(key: *const c_char, dflt: c_int) -> c_int {
+pub unsafe extern "C" fn gasnett_getenv_yesno_withdefault(
+    key: *const c_char,
+    dflt: c_int,
+) -> c_int {
     // SAFETY: the caller's promise.
     c_int::from(environment::yes(&unsafe { text(key) }, dflt != 0))
 }
@@ -182,7 +188,11 @@ pub unsafe extern "C" fn gasnett_getenv_yesno_withdefault(key: *const c_char, df
 /// # Safety
 /// `key` must be NUL-terminated.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_getenv_int_withdefault(key: *const c_char, dflt: i64, mult: u64) -> i64 {
+pub unsafe extern "C" fn gasnett_getenv_int_withdefault(
+    key: *const c_char,
+    dflt: i64,
+    mult: u64,
+) -> i64 {
     // SAFETY: the caller's promise.
     environment::int(&unsafe { text(key) }, dflt, mult)
 }
@@ -215,7 +225,11 @@ pub unsafe extern "C" fn gasnett_envint_display(
     is_mem: c_int,
 ) {
     // SAFETY: the caller's promise.
-    environment::display(&unsafe { text(key) }, Some(&number::format(value, is_mem != 0)), is_dflt != 0);
+    environment::display(
+        &unsafe { text(key) },
+        Some(&number::format(value, is_mem != 0)),
+        is_dflt != 0,
+    );
 }
 
 /// `gasnett_envstr_display`.
@@ -223,7 +237,11 @@ pub unsafe extern "C" fn gasnett_envint_display(
 /// # Safety
 /// Both must be NUL-terminated; `value` may be null.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_envstr_display(key: *const c_char, value: *const c_char, is_dflt: c_int) {
+pub unsafe extern "C" fn gasnett_envstr_display(
+    key: *const c_char,
+    value: *const c_char,
+    is_dflt: c_int,
+) {
     // SAFETY: the caller's promise.
     let (key, shown) = unsafe { (text(key), (!value.is_null()).then(|| text(value))) };
     environment::display(&key, shown.as_deref(), is_dflt != 0);
@@ -356,7 +374,10 @@ pub(super) fn open() {
 
 extern "C" fn on_backtrace_signal(s: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
     let errno = os::errno();
-    report::note(format_args!("stack at signal {} (GASNET_BACKTRACE_SIGNAL):", os::signal::name(s)));
+    report::note(format_args!(
+        "stack at signal {} (GASNET_BACKTRACE_SIGNAL):",
+        os::signal::name(s)
+    ));
     print_by_plan();
     os::set_errno(errno);
 }
@@ -369,7 +390,9 @@ extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void
 
 /// Has the signal that this variable names call `handler`.
 fn handle_named(variable: &str, handler: os::signal::Handler) {
-    for s in env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(os::signal::parse) {
+    for s in
+        env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(os::signal::parse)
+    {
         if matches!(s, libc::SIGKILL | libc::SIGSTOP) {
             report::fatal(
                 format_args!("{variable}={}: this signal cannot be handled", os::signal::name(s)),
@@ -437,9 +460,9 @@ pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> us
 pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
     match usize::try_from(signal).ok().and_then(|i| NAMES.get(i)) {
-        Some(slot) => {
-            slot.get_or_init(|| CString::new(os::signal::name(signal)).unwrap_or_default()).as_ptr()
-        }
+        Some(slot) => slot
+            .get_or_init(|| CString::new(os::signal::name(signal)).unwrap_or_default())
+            .as_ptr(),
         None => c"*unknown*".as_ptr(),
     }
 }
@@ -461,7 +484,10 @@ pub extern "C" fn gasnett_maximize_rlimit(resource: c_int, _description: *const 
 /// # Safety
 /// Both must be writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_diagnostic_gethandlers(table: *mut *mut c_void, numentries: *mut c_int) {
+pub unsafe extern "C" fn gasnett_diagnostic_gethandlers(
+    table: *mut *mut c_void,
+    numentries: *mut c_int,
+) {
     // SAFETY: the caller's promise.
     unsafe {
         table.write(core::ptr::null_mut());
@@ -504,7 +530,9 @@ pub extern "C" fn gasnett_cpu_count() -> c_int {
 pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
     let n = os::memory::limits().physical;
     if n == 0 && failure_is_fatal != 0 {
-        fatal(format_args!("gasnett_getPhysMemSz(): the system does not tell how much memory there is"));
+        fatal(format_args!(
+            "gasnett_getPhysMemSz(): the system does not tell how much memory there is"
+        ));
     }
     n
 }
@@ -548,7 +576,11 @@ pub unsafe extern "C" fn gasnett_count0s(src: *const c_void, nbytes: usize) -> u
 /// # Safety
 /// `nbytes` bytes at `src` must be readable, at `dst` writable, and the two must not overlap.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_count0s_copy(dst: *mut c_void, src: *const c_void, nbytes: usize) -> usize {
+pub unsafe extern "C" fn gasnett_count0s_copy(
+    dst: *mut c_void,
+    src: *const c_void,
+    nbytes: usize,
+) -> usize {
     // SAFETY: the caller's promise.
     let from = unsafe { memory(src, nbytes) };
     // SAFETY: as above.

@@ -192,7 +192,8 @@ pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
         CALLBACK.store(f as *mut (), Ordering::Release);
         trace::on_statistics(|| {
             // SAFETY: stored above, from this very type.
-            let f: StatsCallback = unsafe { core::mem::transmute(CALLBACK.load(Ordering::Acquire)) };
+            let f: StatsCallback =
+                unsafe { core::mem::transmute(CALLBACK.load(Ordering::Acquire)) };
             // SAFETY: the client's function is made to be called so.
             unsafe { f(gasneti_stats_printf) };
         });

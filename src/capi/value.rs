@@ -1,6 +1,8 @@
 //! The value forms of the extended API.
 
-use super::abi::{gasnet_handle_t, gasnet_node_t, gasnet_register_value_t, gasnet_valget_handle_t};
+use super::abi::{
+    gasnet_handle_t, gasnet_node_t, gasnet_register_value_t, gasnet_valget_handle_t,
+};
 use super::explicit;
 use super::rma::{job, remote};
 use crate::extended::rma::Remote;
@@ -15,7 +17,12 @@ use core::ptr::null;
 
 /// As [`remote`], and ends the job if `n` bytes are more than a value has.
 #[inline(always)]
-fn remote_value(function: &str, node: gasnet_node_t, addr: *mut c_void, n: usize) -> (&'static Job, Remote) {
+fn remote_value(
+    function: &str,
+    node: gasnet_node_t,
+    addr: *mut c_void,
+    n: usize,
+) -> (&'static Job, Remote) {
     if n == 0 || n > value::MAX_BYTES {
         no_width(function, n);
     }
@@ -27,7 +34,9 @@ fn remote_value(function: &str, node: gasnet_node_t, addr: *mut c_void, n: usize
 fn no_width(function: &str, n: usize) -> ! {
     report::fatal(
         format_args!("{function}(): a value has 1 to {} bytes, not {n}", value::MAX_BYTES),
-        format_args!("Move 1 to SIZEOF_GASNET_REGISTER_VALUE_T bytes, or use gasnet_put() and gasnet_get()."),
+        format_args!(
+            "Move 1 to SIZEOF_GASNET_REGISTER_VALUE_T bytes, or use gasnet_put() and gasnet_get()."
+        ),
     )
 }
 
@@ -96,7 +105,9 @@ pub extern "C" fn gasnet_get_nb_val(
 
 /// `gasnet_wait_syncnb_valget`: the value, zero-extended.
 #[unsafe(no_mangle)]
-pub extern "C" fn gasnet_wait_syncnb_valget(handle: gasnet_valget_handle_t) -> gasnet_register_value_t {
+pub extern "C" fn gasnet_wait_syncnb_valget(
+    handle: gasnet_valget_handle_t,
+) -> gasnet_register_value_t {
     watch!(S "gasnet_wait_syncnb_valget", What::Sync(1), gasnet_wait_syncnb_valget(handle));
     let (job, handle) = (job("gasnet_wait_syncnb_valget"), Handle(handle as usize));
     job.ctx().check_handles("gasnet_wait_syncnb_valget", &[handle]);

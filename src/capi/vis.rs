@@ -69,7 +69,8 @@ fn reach(
 /// Ends the job unless both sides have the same number of bytes.
 fn check_totals(function: &str, direction: Direction, remote: usize, local: usize) {
     if remote != local {
-        let (dst, src) = if direction == Direction::Put { (remote, local) } else { (local, remote) };
+        let (dst, src) =
+            if direction == Direction::Put { (remote, local) } else { (local, remote) };
         unequal(function, dst, src);
     }
 }
@@ -111,11 +112,14 @@ unsafe fn vector(
     let function = probe.function;
     let job = target(function, node);
     // SAFETY: the caller's promise.
-    let shape = unsafe { Vector { remote: slice(remote, remote_count), local: slice(local, local_count) } };
+    let shape = unsafe {
+        Vector { remote: slice(remote, remote_count), local: slice(local, local_count) }
+    };
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
     let delta = reach(function, job, node, vector::pieces(shape.remote));
     // SAFETY: nothing of the pieces is read.
-    let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: vector::total(shape.remote) }) };
+    let _span =
+        unsafe { Span::new(probe, || What::Pieces { node, bytes: vector::total(shape.remote) }) };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -168,12 +172,19 @@ unsafe fn strided(
     // SAFETY: the caller's promise.
     let shape = unsafe {
         let (strides, local_strides) = (slice(remote.1, levels), slice(local.1, levels));
-        Strided::new(remote.0.cast(), strides, local.0.cast(), local_strides, slice(count, levels + 1))
+        Strided::new(
+            remote.0.cast(),
+            strides,
+            local.0.cast(),
+            local_strides,
+            slice(count, levels + 1),
+        )
     };
     let Some(shape) = shape else { too_large(function, levels) };
     let delta = reach(function, job, node, core::iter::once(shape.remote_extent()));
     // SAFETY: nothing of the pieces is read; the counts are the caller's promise.
-    let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: section(count, levels) }) };
+    let _span =
+        unsafe { Span::new(probe, || What::Pieces { node, bytes: section(count, levels) }) };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -190,8 +201,12 @@ unsafe fn section(count: *const usize, levels: usize) -> usize {
 #[cold]
 fn too_large(function: &str, levels: usize) -> ! {
     report::fatal(
-        format_args!("{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"),
-        format_args!("Pass the number of bytes first, then a count for each stride; strides count bytes."),
+        format_args!(
+            "{function}(): the counts and strides of {levels} levels make a section beyond 64 bits"
+        ),
+        format_args!(
+            "Pass the number of bytes first, then a count for each stride; strides count bytes."
+        ),
     )
 }
 
@@ -200,7 +215,10 @@ macro_rules! probe {
     ($name:ident) => {{
         static PROBE: Probe = {
             let name = stringify!($name);
-            Probe::new(if name.as_bytes()["gasnet_".len()] == b'p' { Letter::P } else { Letter::G }, name)
+            Probe::new(
+                if name.as_bytes()["gasnet_".len()] == b'p' { Letter::P } else { Letter::G },
+                name,
+            )
         };
         &PROBE
     }};
@@ -365,7 +383,8 @@ pub unsafe extern "C" fn gasnett_format_putvgetv(
     // SAFETY: the caller's promise, here and below.
     let (dst, src) = unsafe { (slice(dstlist, dstcount), slice(srclist, srccount)) };
     // SAFETY: as above.
-    let mut buffer = unsafe { text::Buffer::new(buf, gasnett_format_putvgetv_bufsz(dstcount, srccount)) };
+    let mut buffer =
+        unsafe { text::Buffer::new(buf, gasnett_format_putvgetv_bufsz(dstcount, srccount)) };
     buffer.both(node, vector::pieces(dst), vector::pieces(src))
 }
 
@@ -420,7 +439,8 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     // SAFETY: as above.
     let src = Index { list: unsafe { slice(srclist.cast(), srccount) }, len: srclen };
     // SAFETY: as above.
-    let mut buffer = unsafe { text::Buffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };
+    let mut buffer =
+        unsafe { text::Buffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };
     buffer.both(node, dst.pieces(), src.pieces())
 }
 
@@ -435,7 +455,11 @@ pub extern "C" fn gasnett_format_strides_bufsz(count: usize) -> usize {
 /// # Safety
 /// `count` elements of `list` must be readable, and [`gasnett_format_strides_bufsz`] bytes at `buf` writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_format_strides(buf: *mut c_char, count: usize, list: *const usize) {
+pub unsafe extern "C" fn gasnett_format_strides(
+    buf: *mut c_char,
+    count: usize,
+    list: *const usize,
+) {
     // SAFETY: the caller's promise.
     unsafe { text::Buffer::new(buf, text::room(count)).numbers(slice(list, count)) };
 }
@@ -465,9 +489,14 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
 ) -> usize {
     // SAFETY: the caller's promise, here and below.
     let (dst, src, count) = unsafe {
-        (slice(dststrides, stridelevels), slice(srcstrides, stridelevels), slice(count, stridelevels + 1))
+        (
+            slice(dststrides, stridelevels),
+            slice(srcstrides, stridelevels),
+            slice(count, stridelevels + 1),
+        )
     };
     // SAFETY: as above.
-    let mut buffer = unsafe { text::Buffer::new(buf, gasnett_format_putsgets_bufsz(stridelevels)) };
+    let mut buffer =
+        unsafe { text::Buffer::new(buf, gasnett_format_putsgets_bufsz(stridelevels)) };
     buffer.section(node, (dstaddr as usize, dst), (srcaddr as usize, src), count)
 }

@@ -171,7 +171,9 @@ impl<P: Portals> Conduit<P> {
                 drop(taker);
                 // What has no bytes has no arguments: told once more, to the compiler, which makes code of its own for this.
                 // SAFETY: the message has no bytes.
-                unsafe { self.run_request(up, Am { numargs: 0, ..am }, Body::NONE, None, kit, None) };
+                unsafe {
+                    self.run_request(up, Am { numargs: 0, ..am }, Body::NONE, None, kit, None)
+                };
             }
             Descriptor::ReqRb(buffer) => {
                 let (am, body) = self.request_in_buffer(&e);
@@ -228,14 +230,20 @@ impl<P: Portals> Conduit<P> {
             }
             (Descriptor::ReqHdr, EventKind::PutEnd) => {
                 let am = self.request_without_room(e.match_bits, e.hdr_data, 0);
-                self.run_any(up, taker, Request { am, place: Place::Copy(Box::default()), data: None });
+                self.run_any(
+                    up,
+                    taker,
+                    Request { am, place: Place::Copy(Box::default()), data: None },
+                );
             }
             (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
                 let (am, body) = self.request_in_buffer(&e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
             }
-            (Descriptor::ReqRb(buffer), EventKind::Unlink) => self.reqrb.unlinked(&self.portals, buffer),
+            (Descriptor::ReqRb(buffer), EventKind::Unlink) => {
+                self.reqrb.unlinked(&self.portals, buffer)
+            }
             (Descriptor::RarAm, EventKind::PutEnd) => {
                 if let Some(request) = self.request_data_arrived(&mut taker, e) {
                     self.run_any(up, taker, request);
@@ -392,8 +400,13 @@ impl<P: Portals> Conduit<P> {
         kit: Kit,
         buffer: Option<u32>,
     ) {
-        let mut token =
-            ReplyToken { source: am.source, chunk: am.chunk, credit: am.credit, replied: false, kit };
+        let mut token = ReplyToken {
+            source: am.source,
+            chunk: am.chunk,
+            credit: am.credit,
+            replied: false,
+            kit,
+        };
         let thread = &self.threads[up.thread()];
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
@@ -522,7 +535,9 @@ impl<P: Portals> Conduit<P> {
         match am.form {
             Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
             Form::Landing if at + n <= body.len => {
-                let Some(dest) = self.rar().at(am.place as usize, n) else { bad_message(am.source) };
+                let Some(dest) = self.rar().at(am.place as usize, n) else {
+                    bad_message(am.source)
+                };
                 // SAFETY: the source lies in the body, and the destination in our segment, where no body lies: those are on a stack, in the
                 // heap or in the library's memory.
                 unsafe { core::ptr::copy_nonoverlapping(body.at.add(at), dest, n) };
@@ -530,7 +545,8 @@ impl<P: Portals> Conduit<P> {
             }
             Form::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
                 // SAFETY: the address follows the payload, 8-byte aligned, inside the body.
-                let dest = unsafe { body.at.add(at + n.next_multiple_of(8)).cast::<u64>().read() } as *mut u8;
+                let dest = unsafe { body.at.add(at + n.next_multiple_of(8)).cast::<u64>().read() }
+                    as *mut u8;
                 if n != 0 {
                     if self.rar().local(dest, n).is_none() {
                         bad_message(am.source);

@@ -139,7 +139,9 @@ impl<P: Portals> Conduit<P> {
     // What goes out of line takes a copy of the message: so the message itself is never put together in memory.
     #[inline(always)]
     pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
-        debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
+        debug_assert!(
+            m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM)
+        );
         debug_assert!(!self.in_handler(up), "a request from inside a handler");
         if m.category == Category::Medium && m.nbytes >= self.outbox.least {
             // SAFETY: as the caller vouches.
@@ -196,7 +198,14 @@ impl<P: Portals> Conduit<P> {
         match self.credits.take(node, credits_for(way.form, way.len)) {
             // SAFETY: as the caller vouches.
             Some(taken) => unsafe {
-                self.send_request(up, node, m, way, taken.byte(0), self.implicit.may_wait(taken.left()))
+                self.send_request(
+                    up,
+                    node,
+                    m,
+                    way,
+                    taken.byte(0),
+                    self.implicit.may_wait(taken.left()),
+                )
             },
             // SAFETY: as above.
             None => unsafe { self.request_later(up, node, &{ *m }, way) },
@@ -282,7 +291,15 @@ impl<P: Portals> Conduit<P> {
             } {
                 // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
                 unsafe {
-                    self.send_from_chunk(form, &{ *m }, to, chunk, len.next_multiple_of(8), bits, data)
+                    self.send_from_chunk(
+                        form,
+                        &{ *m },
+                        to,
+                        chunk,
+                        len.next_multiple_of(8),
+                        bits,
+                        data,
+                    )
                 };
             }
         }
@@ -371,7 +388,9 @@ impl<P: Portals> Conduit<P> {
         let mut filled = 0;
         if rest != 0 {
             // SAFETY: the bytes of the payload behind its last whole word.
-            unsafe { core::ptr::copy_nonoverlapping(m.src.add(whole), last.as_mut_ptr().cast(), rest) };
+            unsafe {
+                core::ptr::copy_nonoverlapping(m.src.add(whole), last.as_mut_ptr().cast(), rest)
+            };
             filled = 1;
         }
         if packed {
@@ -418,7 +437,9 @@ impl<P: Portals> Conduit<P> {
         let slot = match rar.local(m.src, m.nbytes) {
             Some(_) => None,
             None => {
-                Some(self.wait_safe(up, Need::of(&"a request for a memory descriptor"), || self.tmpmd.take()))
+                Some(self.wait_safe(up, Need::of(&"a request for a memory descriptor"), || {
+                    self.tmpmd.take()
+                }))
             }
         };
         self.wait_safe(up, Need::of(&"a request for a send ticket"), || self.tickets.take(1));
@@ -447,7 +468,9 @@ impl<P: Portals> Conduit<P> {
         }
         let (md, offset) = match slot {
             // SAFETY: the source stays until the SEND event, the only one of this descriptor, which is only a source.
-            Some(s) => (unsafe { self.tmpmd.bind(&self.portals, s, m.src.cast_mut(), m.nbytes, 1) }, 0),
+            Some(s) => {
+                (unsafe { self.tmpmd.bind(&self.portals, s, m.src.cast_mut(), m.nbytes, 1) }, 0)
+            }
             None => (rar.src, rar.remote(self.me, m.src, m.nbytes)),
         };
         let remote = rar.remote(node, m.dest, m.nbytes);
@@ -481,7 +504,9 @@ impl<P: Portals> Conduit<P> {
     /// The second time with the same token.
     #[inline(always)]
     pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
-        debug_assert!(m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM));
+        debug_assert!(
+            m.args.len() <= MAX_ARGS && (m.category != Category::Medium || m.nbytes <= MAX_MEDIUM)
+        );
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
         // SAFETY: as the caller vouches.
@@ -534,10 +559,16 @@ impl<P: Portals> Conduit<P> {
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(never)]
-    unsafe fn data_of_reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) -> u32 {
+    unsafe fn data_of_reply<U: Upcall>(
+        &self,
+        up: U,
+        token: &mut ReplyToken,
+        m: &Outgoing<'_>,
+    ) -> u32 {
         let rar = self.rar();
         let lid = token.chunk | REPLY_LID;
-        let slot = if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
+        let slot =
+            if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
         token.kit.tickets -= 1;
         // SAFETY: as the caller vouches.
         unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
@@ -617,7 +648,9 @@ unsafe fn inline_body(form: Form, m: &Outgoing<'_>) -> Inline {
             && let Some(word) = words.next()
         {
             // SAFETY: the bytes of the payload behind its last whole word, of which there are fewer than eight.
-            unsafe { core::ptr::copy_nonoverlapping(m.src.add(whole), ptr::from_mut(word).cast(), rest) };
+            unsafe {
+                core::ptr::copy_nonoverlapping(m.src.add(whole), ptr::from_mut(word).cast(), rest)
+            };
         }
     }
     body
@@ -635,7 +668,8 @@ unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
         let mut to = to;
         for pair in m.args.chunks(2) {
             // Volatile, or else it is a call of memcpy, which costs more than so few words.
-            to.cast::<[i32; 2]>().write_volatile([pair[0], if pair.len() == 2 { pair[1] } else { 0 }]);
+            to.cast::<[i32; 2]>()
+                .write_volatile([pair[0], if pair.len() == 2 { pair[1] } else { 0 }]);
             to = to.add(size_of::<[i32; 2]>());
         }
         if has_payload(form) && m.nbytes != 0 {

@@ -77,8 +77,10 @@ impl Config {
     /// Ends the process with a line that says why if they cannot work.
     pub fn from_env(nodes: u32, threads: usize) -> Config {
         let int = |name| env::int(name).and_then(|n| u32::try_from(n).ok());
-        let must = |name| int(name).unwrap_or_else(|| unreachable!("{name} has a default and bounds"));
-        let bytes = |name| env::mem(name).unwrap_or_else(|| unreachable!("{name} has a default")) as usize;
+        let must =
+            |name| int(name).unwrap_or_else(|| unreachable!("{name} has a default and bounds"));
+        let bytes =
+            |name| env::mem(name).unwrap_or_else(|| unreachable!("{name} has a default")) as usize;
         if nodes > MAX_NODES {
             report::fatal(
                 format_args!("a job of {nodes} processes is too large"),

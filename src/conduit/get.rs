@@ -24,14 +24,31 @@ impl<P: Portals> Conduit<P> {
         }
         let (from, remote) = (self.peers[node as usize], self.rar().remote(node, src, n));
         // SAFETY: as the caller vouches.
-        unsafe { self.portals.get_at_once(dest, n, from, self.config.pt_rar, NOBODY.pack(Kind::Get), remote) }
+        unsafe {
+            self.portals.get_at_once(
+                dest,
+                n,
+                from,
+                self.config.pt_rar,
+                NOBODY.pack(Kind::Get),
+                remote,
+            )
+        }
     }
 
     /// Gets `n` bytes from the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
     ///
     /// # Safety
     /// `dest` must be writable for `n` bytes until then, and `src` must lie in the segment of `node`.
-    pub unsafe fn get<U: Upcall>(&self, up: U, dest: *mut u8, node: u32, src: *const u8, n: usize, op: OpId) {
+    pub unsafe fn get<U: Upcall>(
+        &self,
+        up: U,
+        dest: *mut u8,
+        node: u32,
+        src: *const u8,
+        n: usize,
+        op: OpId,
+    ) {
         let rar = self.rar();
         let remote = rar.remote(node, src, n);
         let mut at = 0;
@@ -61,7 +78,8 @@ impl<P: Portals> Conduit<P> {
     ) {
         let mut rma = Rma { op, local: None, chunk: 0 };
         let echoes = self.portals.echoes_match_bits();
-        let bounce = || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
+        let bounce =
+            || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
         let (md, offset, slot) = if let (true, Some(offset)) = (echoes, rar.local(dest, n)) {
             (rar.src, offset, None)
         } else if let Some(chunk) = bounce() {
@@ -70,7 +88,8 @@ impl<P: Portals> Conduit<P> {
             rma.chunk = chunk;
             (self.reqsb.md, chunk as usize * CHUNK, None)
         } else {
-            let slot = self.wait_safe(up, Need::of(&"a get for a memory descriptor"), || self.tmpmd.take());
+            let slot = self
+                .wait_safe(up, Need::of(&"a get for a memory descriptor"), || self.tmpmd.take());
             if !echoes {
                 self.tmpmd.note(slot, rma.pack(Kind::Get));
             }
@@ -79,7 +98,15 @@ impl<P: Portals> Conduit<P> {
         };
         self.wait_safe(up, Need::of(&"a get for a send ticket"), || self.tickets.take(1));
         self.portals
-            .get(md, offset, n, self.peers[node as usize], self.config.pt_rar, rma.pack(Kind::Get), remote)
+            .get(
+                md,
+                offset,
+                n,
+                self.peers[node as usize],
+                self.config.pt_rar,
+                rma.pack(Kind::Get),
+                remote,
+            )
             .unwrap_or_else(|e| broken(e));
         if let Some(slot) = slot {
             self.tmpmd.done(&self.portals, slot);

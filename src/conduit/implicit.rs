@@ -72,7 +72,8 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn keep_reply(&self, token: &mut ReplyToken) -> bool {
         let Some(mut kept) = self.implicit.kept.try_lock() else { return false };
         let used = credits::used(token.credit);
-        if kept.count != 0 && (kept.to != token.source || kept.credits + used > credits::MOST_USED) {
+        if kept.count != 0 && (kept.to != token.source || kept.credits + used > credits::MOST_USED)
+        {
             self.send_kept(&mut kept);
         }
         if kept.count == 0 {
@@ -155,7 +156,17 @@ impl<P: Portals> Conduit<P> {
         for (i, &chunk) in kept.chunks[..count].iter().enumerate() {
             let (bits, data) = header(&[], if i == 0 { credit } else { 0 });
             self.portals
-                .put(self.reqsb.silent, 0, 0, false, to, self.config.pt_am, bits, chunk as u32 as usize, data)
+                .put(
+                    self.reqsb.silent,
+                    0,
+                    0,
+                    false,
+                    to,
+                    self.config.pt_am,
+                    bits,
+                    chunk as u32 as usize,
+                    data,
+                )
                 .unwrap_or_else(|e| broken(e));
         }
     }

@@ -93,7 +93,11 @@ impl Rma {
 
     #[inline]
     pub(super) fn unpack(bits: u64) -> Rma {
-        Rma { op: OpId((bits >> 32) as u32), local: local(bits), chunk: (bits >> 20) as u32 & 0xfff }
+        Rma {
+            op: OpId((bits >> 32) as u32),
+            local: local(bits),
+            chunk: (bits >> 20) as u32 & 0xfff,
+        }
     }
 }
 
@@ -213,8 +217,12 @@ impl Am {
     /// Match bits and immediate data.
     #[inline]
     pub(super) fn pack(&self) -> (u64, u64) {
-        debug_assert!(self.chunk.is_multiple_of(CHUNK as u32) && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS);
-        debug_assert!(self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES);
+        debug_assert!(
+            self.chunk.is_multiple_of(CHUNK as u32) && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS
+        );
+        debug_assert!(
+            self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES
+        );
         let (target, request) = match (self.request, self.is_all()) {
             (true, true) => (Target::ReqHdr, REQUEST),
             (true, false) => (Target::ReqRb, REQUEST),
@@ -341,7 +349,10 @@ mod tests {
                 assert_eq!((Rma::unpack(bits), kind(bits), bits & 0xf), (r, Some(k), 0));
             }
             let bits = am_data(Target::RarSrc, local);
-            assert_eq!((super::local(bits), kind(bits), bits & 0xf), (local, Some(Kind::AmData), 2));
+            assert_eq!(
+                (super::local(bits), kind(bits), bits & 0xf),
+                (local, Some(Kind::AmData), 2)
+            );
         }
         use Form::*;
         for form in [Short, Medium, Packed, Unpacked, Placed, Outbox, Landing] {

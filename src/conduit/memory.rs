@@ -12,8 +12,10 @@ use alloc::alloc::{Layout, alloc_zeroed};
 pub(super) fn private(bytes: usize) -> Result<*mut u8, Error> {
     let none = Error { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
     // Aligned by us, since an allocator that must align to more than 16 bytes touches all of it to clear it.
-    let layout =
-        bytes.checked_add(PAGE).and_then(|room| Layout::from_size_align(room, 16).ok()).ok_or(none)?;
+    let layout = bytes
+        .checked_add(PAGE)
+        .and_then(|room| Layout::from_size_align(room, 16).ok())
+        .ok_or(none)?;
     // SAFETY: the layout has a size.
     let p = unsafe { alloc_zeroed(layout) };
     // SAFETY: the block is a page longer than what is used of it.

@@ -137,12 +137,20 @@ impl<'a> Outgoing<'a> {
     /// A Short.
     #[inline(always)]
     pub const fn short(handler: u8, args: &'a [i32]) -> Outgoing<'a> {
-        Outgoing { category: Category::Short, ..Outgoing::medium(handler, args, core::ptr::null(), 0) }
+        Outgoing {
+            category: Category::Short,
+            ..Outgoing::medium(handler, args, core::ptr::null(), 0)
+        }
     }
 
     /// A Medium.
     #[inline(always)]
-    pub const fn medium(handler: u8, args: &'a [i32], src: *const u8, nbytes: usize) -> Outgoing<'a> {
+    pub const fn medium(
+        handler: u8,
+        args: &'a [i32],
+        src: *const u8,
+        nbytes: usize,
+    ) -> Outgoing<'a> {
         Outgoing {
             category: Category::Medium,
             handler,
@@ -277,7 +285,10 @@ pub struct Conduit<P: Portals> {
 
 impl<P: Portals> core::fmt::Debug for Conduit<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Conduit").field("me", &self.me).field("config", &self.config).finish_non_exhaustive()
+        f.debug_struct("Conduit")
+            .field("me", &self.me)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
     }
 }
 
@@ -287,7 +298,12 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Errors
     /// The Portals call that failed; `PTL_NO_SPACE` mostly.
-    pub fn open(portals: P, config: Config, me: u32, peers: Vec<ProcessId>) -> Result<Self, Error> {
+    pub fn open(
+        portals: P,
+        config: Config,
+        me: u32,
+        peers: Vec<ProcessId>,
+    ) -> Result<Self, Error> {
         let mut config = config;
         config.max_transfer = config.max_transfer.min(portals.max_transfer());
         let (par, pt) = (config.par(), config.pt_am);
@@ -337,8 +353,14 @@ impl<P: Portals> Conduit<P> {
     /// # Panics
     /// The second time.
     pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
-        let rar =
-            rar::Rar::attach(&self.portals, self.config.pt_rar, self.me, segments, self.safe.eq, self.am.eq)?;
+        let rar = rar::Rar::attach(
+            &self.portals,
+            self.config.pt_rar,
+            self.me,
+            segments,
+            self.safe.eq,
+            self.am.eq,
+        )?;
         assert!(self.rar.set(Box::new(rar)).is_ok(), "segments are attached once");
         Ok(())
     }

@@ -16,7 +16,9 @@ use crate::{boot, env, report};
 use alloc::vec::Vec;
 
 #[cfg(not(any(feature = "emulation", feature = "libportals")))]
-compile_error!("a build needs a network: feature `emulation`, or feature `libportals` and a libportals");
+compile_error!(
+    "a build needs a network: feature `emulation`, or feature `libportals` and a libportals"
+);
 
 /// A Portals that the library was built with; the numbers travel between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,8 @@ pub enum Kind {
 
 impl Kind {
     /// The one that is used if the user names none.
-    pub const DEFAULT: Kind = if cfg!(feature = "libportals") { Kind::Libportals } else { Kind::Emulation };
+    pub const DEFAULT: Kind =
+        if cfg!(feature = "libportals") { Kind::Libportals } else { Kind::Emulation };
 
     /// Its value of `GASNET_NETWORK`, in lower case.
     pub fn name(self) -> &'static str {
@@ -64,7 +67,9 @@ pub fn chosen() -> Kind {
         None => Kind::DEFAULT,
     };
     let (built, remedy) = match kind {
-        Kind::Emulation => (cfg!(feature = "emulation"), "Unset it; this library has libportals alone."),
+        Kind::Emulation => {
+            (cfg!(feature = "emulation"), "Unset it; this library has libportals alone.")
+        }
         Kind::Libportals => (
             cfg!(feature = "libportals"),
             "Unset it, or build the library with a libportals: make PORTALS_PREFIX=/where/it/is",
@@ -72,7 +77,10 @@ pub fn chosen() -> Kind {
     };
     if !built {
         report::fatal(
-            format_args!("GASNET_NETWORK={}: this library was built without that network", kind.name()),
+            format_args!(
+                "GASNET_NETWORK={}: this library was built without that network",
+                kind.name()
+            ),
             format_args!("{remedy}"),
         );
     }
@@ -98,13 +106,15 @@ impl Interface {
     /// # Errors
     /// What is missing or wrong with the network.
     pub fn open(boot: &dyn boot::Bootstrap, config: &Config) -> Result<Interface, OpenError> {
-        let cannot = |e: std::io::Error| OpenError(alloc::format!("no memory file for Portals: {e}"));
+        let cannot =
+            |e: std::io::Error| OpenError(alloc::format!("no memory file for Portals: {e}"));
         let arena = boot.host().arena.try_clone().map_err(cannot)?;
         match chosen() {
             #[cfg(feature = "emulation")]
             Kind::Emulation => {
                 let host = boot.host();
-                Emulation::open(arena, host.local_rank, host.local_size, config).map(Interface::Emulation)
+                Emulation::open(arena, host.local_rank, host.local_size, config)
+                    .map(Interface::Emulation)
             }
             #[cfg(feature = "libportals")]
             Kind::Libportals => {
@@ -226,7 +236,15 @@ impl Network {
     /// # Safety
     /// As there.
     #[inline]
-    pub unsafe fn get<U: Upcall>(&self, up: U, dest: *mut u8, node: u32, src: *const u8, n: usize, op: OpId) {
+    pub unsafe fn get<U: Upcall>(
+        &self,
+        up: U,
+        dest: *mut u8,
+        node: u32,
+        src: *const u8,
+        n: usize,
+        op: OpId,
+    ) {
         // SAFETY: the caller's promise.
         over!(self, c => unsafe { c.get(up, dest, node, src, n, op) })
     }

@@ -62,7 +62,11 @@ unsafe impl Sync for Outbox {}
 
 impl Outbox {
     /// The outbox of the process with rank `me`. It has no areas where plain memory must not be used.
-    pub(super) fn open<P: Portals>(portals: &P, config: &Config, me: u32) -> Result<Outbox, Error> {
+    pub(super) fn open<P: Portals>(
+        portals: &P,
+        config: &Config,
+        me: u32,
+    ) -> Result<Outbox, Error> {
         let own = portals.extension().and_then(|x| x.library_memory(portals.id()));
         let own = own.filter(|&(_, bytes)| bytes as u64 <= PLACES);
         let (base, bytes) = own.unwrap_or((core::ptr::null_mut(), 0));
@@ -166,8 +170,9 @@ impl Outbox {
     /// Whether all areas are free but those that were read last, of which each of so many processes can have one.
     pub(super) fn all_back(&self, nodes: u32) -> bool {
         let relaxed = Ordering::Relaxed;
-        let with =
-            |areas: &[AtomicU32]| areas.iter().filter(|area| area.load(relaxed) != NONE).count() as u32;
+        let with = |areas: &[AtomicU32]| {
+            areas.iter().filter(|area| area.load(relaxed) != NONE).count() as u32
+        };
         let read = with(&self.read_last);
         with(&self.of_chunk) == 0 && read <= nodes && self.left() + read == self.free.count()
     }
@@ -188,7 +193,8 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn look_up(&self, node: u32) -> *mut u8 {
-        let theirs = self.portals.extension().and_then(|x| x.library_memory(self.peers[node as usize]));
+        let theirs =
+            self.portals.extension().and_then(|x| x.library_memory(self.peers[node as usize]));
         let base = theirs.map_or(NOWHERE, |(base, _)| base);
         self.outbox.mapped[node as usize].store(base, Ordering::Release);
         base
@@ -216,7 +222,8 @@ impl<P: Portals> Conduit<P> {
         let base = self.memory_of(am.source)?;
         let (place, n) = (am.place as usize, am.length as usize);
         // Places are below 2^36, lengths below 2^24.
-        (place % 8 == 0 && n <= CHUNK && place + n <= self.outbox.bytes).then(|| base.wrapping_add(place))
+        (place % 8 == 0 && n <= CHUNK && place + n <= self.outbox.bytes)
+            .then(|| base.wrapping_add(place))
     }
 
     /// The payload of a request in its sender's outbox, for the handler that this thread is about to run; `None` if it cannot be there.

@@ -36,7 +36,14 @@ impl<P: Portals> Conduit<P> {
         let (to, remote) = (self.peers[node as usize], self.rar().remote(node, dest, n));
         // SAFETY: as the caller vouches.
         unsafe {
-            self.portals.put_at_once([(src, n)], to, self.config.pt_rar, NOBODY.pack(Kind::Put), remote, 0)
+            self.portals.put_at_once(
+                [(src, n)],
+                to,
+                self.config.pt_rar,
+                NOBODY.pack(Kind::Put),
+                remote,
+                0,
+            )
         }
     }
 
@@ -95,24 +102,30 @@ impl<P: Portals> Conduit<P> {
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
         let mut rma = Rma { op, local: None, chunk: 0 };
-        let (md, offset, slot) =
-            if let (true, Some(chunk)) = (bounce, bounce.then(|| self.reqsb.take()).flatten()) {
-                // SAFETY: a chunk is larger than any bounced put, we hold this one, and the source is readable.
-                unsafe { core::ptr::copy_nonoverlapping(src, self.reqsb.at(chunk), n) };
-                rma.chunk = chunk;
-                (self.reqsb.md, chunk as usize * CHUNK, None)
+        let (md, offset, slot) = if let (true, Some(chunk)) =
+            (bounce, bounce.then(|| self.reqsb.take()).flatten())
+        {
+            // SAFETY: a chunk is larger than any bounced put, we hold this one, and the source is readable.
+            unsafe { core::ptr::copy_nonoverlapping(src, self.reqsb.at(chunk), n) };
+            rma.chunk = chunk;
+            (self.reqsb.md, chunk as usize * CHUNK, None)
+        } else {
+            rma.local = (!bulk).then(|| up.thread() as u8);
+            if let Some(offset) = local {
+                (rar.src, offset, None)
             } else {
-                rma.local = (!bulk).then(|| up.thread() as u8);
-                if let Some(offset) = local {
-                    (rar.src, offset, None)
-                } else {
-                    let slot =
-                        self.wait_safe(up, Need::of(&"a put for a memory descriptor"), || self.tmpmd.take());
-                    // SAFETY: the caller keeps the source until the ACK; this descriptor is only a source. Its events are
-                    // SEND and ACK.
-                    (unsafe { self.tmpmd.bind(&self.portals, slot, src.cast_mut(), n, 2) }, 0, Some(slot))
-                }
-            };
+                let slot = self.wait_safe(up, Need::of(&"a put for a memory descriptor"), || {
+                    self.tmpmd.take()
+                });
+                // SAFETY: the caller keeps the source until the ACK; this descriptor is only a source. Its events are
+                // SEND and ACK.
+                (
+                    unsafe { self.tmpmd.bind(&self.portals, slot, src.cast_mut(), n, 2) },
+                    0,
+                    Some(slot),
+                )
+            }
+        };
         self.wait_safe(up, Need::of(&"a put for a send ticket"), || self.tickets.take(1));
         if rma.local.is_some() {
             self.expect_local(up);

@@ -79,7 +79,9 @@ pub(super) fn broken(e: Error) -> ! {
         if e.code == NI_FAIL {
             format_args!("A process of the job, or its way to this one, is gone.")
         } else {
-            format_args!("GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what is asked of it.")
+            format_args!(
+                "GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what is asked of it."
+            )
         },
     )
 }

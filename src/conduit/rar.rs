@@ -32,12 +32,17 @@ impl<P: Portals> Rar<P> {
         let (base, len) = segments[me as usize];
         let attach = |target: Target, user: Descriptor, flags: MdFlags, eq: Option<P::Eq>| {
             let entry = portals.me_attach(Place::Tail(pt), target as u64, IGNORE, false)?;
-            let spec = MdSpec { start: base, length: len, max_size: None, flags, user: user.pack(), eq };
+            let spec =
+                MdSpec { start: base, length: len, max_size: None, flags, user: user.pack(), eq };
             // SAFETY: the segment stays mapped until the process ends, and peers may write it: that is what it is for.
             unsafe { portals.md_attach(entry, &spec, false) }
         };
-        let put =
-            MdFlags { op_put: true, manage_remote: true, event_start_disable: true, ..MdFlags::default() };
+        let put = MdFlags {
+            op_put: true,
+            manage_remote: true,
+            event_start_disable: true,
+            ..MdFlags::default()
+        };
         let rma = MdFlags { op_get: true, event_end_disable: true, ..put };
         attach(Target::Rar, Descriptor::RarSrc, rma, None)?;
         attach(Target::RarAm, Descriptor::RarAm, put, Some(am))?;
@@ -89,6 +94,8 @@ fn outside(node: u32, p: usize, n: usize, base: usize, len: usize) -> ! {
         format_args!(
             "{n} bytes at {p:#x} are not in the segment of process {node}, {len} bytes at {base:#x}"
         ),
-        format_args!("Remote addresses must lie in the segment that gasnet_getSegmentInfo tells of."),
+        format_args!(
+            "Remote addresses must lie in the segment that gasnet_getSegmentInfo tells of."
+        ),
     )
 }

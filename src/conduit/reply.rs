@@ -58,7 +58,15 @@ impl<P: Portals> Conduit<P> {
         if args_bytes(am.numargs.into()) > size_of::<Inline>() {
             malformed(bits, data);
         }
-        self.reply_has_come(up, bits, data, am, am.chunk as usize, size_of::<Inline>(), Some(inline));
+        self.reply_has_come(
+            up,
+            bits,
+            data,
+            am,
+            am.chunk as usize,
+            size_of::<Inline>(),
+            Some(inline),
+        );
     }
 
     /// A reply with this header has arrived to the chunk at this offset, where its body is, or what is `inline` of it is written to.

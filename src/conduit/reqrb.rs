@@ -112,7 +112,12 @@ impl<P: Portals> ReqRb<P> {
         let usable = (self.bytes - CHUNK) as i64;
         b.refs.store(1, Ordering::Relaxed);
         b.room.store(usable, Ordering::Relaxed);
-        let me = portals.me_attach(Place::Before(self.catch_basin), Target::ReqRb as u64, IGNORE, true)?;
+        let me = portals.me_attach(
+            Place::Before(self.catch_basin),
+            Target::ReqRb as u64,
+            IGNORE,
+            true,
+        )?;
         let spec = MdSpec {
             start: b.base,
             length: self.bytes,

@@ -45,7 +45,13 @@ unsafe impl<P: Portals> Send for ReqSb<P> {}
 unsafe impl<P: Portals> Sync for ReqSb<P> {}
 
 impl<P: Portals> ReqSb<P> {
-    pub(super) fn open(portals: &P, pt: u32, par: bool, chunks: u32, eq: P::Eq) -> Result<Self, Error> {
+    pub(super) fn open(
+        portals: &P,
+        pt: u32,
+        par: bool,
+        chunks: u32,
+        eq: P::Eq,
+    ) -> Result<Self, Error> {
         let bytes = chunks as usize * CHUNK;
         let base = memory::targeted(portals, bytes)?;
         let me = portals.me_attach(Place::Tail(pt), Target::ReqSb as u64, IGNORE, false)?;

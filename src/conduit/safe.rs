@@ -52,7 +52,9 @@ impl<P: Portals> Conduit<P> {
     fn safe_event<U: Upcall>(&self, up: U, e: Event, inline: &Inline) {
         let descriptor = Descriptor::unpack(e.user);
         let bits = match e.kind {
-            EventKind::ReplyEnd if !self.portals.echoes_match_bits() => self.tmpmd.noted(descriptor),
+            EventKind::ReplyEnd if !self.portals.echoes_match_bits() => {
+                self.tmpmd.noted(descriptor)
+            }
             _ => e.match_bits,
         };
         let Some(kind) = match_bits::kind(bits) else { return };

@@ -40,7 +40,11 @@ impl<T> Lock<T> {
         if self.par {
             cold_path();
             // Acquire pairs with the Release in `Guard::drop`.
-            if self.held.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            if self
+                .held
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_err()
+            {
                 return None;
             }
         } else {
@@ -156,7 +160,8 @@ pub(super) struct FreeList {
 impl FreeList {
     /// All of `0..count` are free; 0 is taken first.
     pub(super) fn new(par: bool, count: u32) -> Self {
-        let next = (1..=count).map(|i| AtomicU32::new(if i == count { NONE } else { i })).collect();
+        let next =
+            (1..=count).map(|i| AtomicU32::new(if i == count { NONE } else { i })).collect();
         let first = if count == 0 { NONE } else { 0 };
         FreeList { par, head: CachePadded::new(AtomicU64::new(u64::from(first))), next }
     }
@@ -178,7 +183,8 @@ impl FreeList {
             }
             cold_path();
             let new = (head >> 32).wrapping_add(1) << 32 | next;
-            match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire) {
+            match self.head.compare_exchange_weak(head, new, Ordering::Acquire, Ordering::Acquire)
+            {
                 Ok(_) => return Some(index),
                 Err(h) => head = h,
             }
@@ -196,7 +202,8 @@ impl FreeList {
             }
             cold_path();
             let new = (head >> 32).wrapping_add(1) << 32 | u64::from(index);
-            match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed) {
+            match self.head.compare_exchange_weak(head, new, Ordering::Release, Ordering::Relaxed)
+            {
                 Ok(_) => return,
                 Err(h) => head = h,
             }

@@ -47,7 +47,8 @@ impl<P: Portals> Sys<P> {
             user: Descriptor::Sys.pack(),
             eq: Some(queue.eq),
         };
-        let flags = MdFlags { event_start_disable: true, event_end_disable: true, ..MdFlags::default() };
+        let flags =
+            MdFlags { event_start_disable: true, event_end_disable: true, ..MdFlags::default() };
         // SAFETY: descriptors without bytes.
         let source = unsafe {
             portals.md_attach(me, &nothing, false)?;
@@ -58,7 +59,9 @@ impl<P: Portals> Sys<P> {
 
     fn send(&self, portals: &P, me: u32, to: ProcessId, m: SystemMessage) {
         let (bits, data) = match_bits::system(me as u16, m);
-        portals.put(self.source, 0, 0, false, to, self.pt, bits, 0, data).unwrap_or_else(|e| broken(e));
+        portals
+            .put(self.source, 0, 0, false, to, self.pt, bits, 0, data)
+            .unwrap_or_else(|e| broken(e));
     }
 }
 

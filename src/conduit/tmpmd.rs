@@ -35,7 +35,11 @@ unsafe impl<P: Portals> Sync for TmpMd<P> {}
 
 impl<P: Portals> TmpMd<P> {
     pub(super) fn new(par: bool, count: u32, eq: P::Eq) -> Self {
-        let slot = || Slot { md: UnsafeCell::new(None), holds: AtomicU32::new(0), note: AtomicU64::new(0) };
+        let slot = || Slot {
+            md: UnsafeCell::new(None),
+            holds: AtomicU32::new(0),
+            note: AtomicU64::new(0),
+        };
         let slots = (0..count).map(|_| slot()).collect();
         TmpMd { par, eq, free: FreeList::new(par, count), slots }
     }
@@ -61,7 +65,14 @@ impl<P: Portals> TmpMd<P> {
     ///
     /// # Safety
     /// The memory must stay valid until the last event; it is written if the descriptor is used for a get.
-    pub(super) unsafe fn bind(&self, portals: &P, slot: u32, start: *mut u8, n: usize, events: u32) -> P::Md {
+    pub(super) unsafe fn bind(
+        &self,
+        portals: &P,
+        slot: u32,
+        start: *mut u8,
+        n: usize,
+        events: u32,
+    ) -> P::Md {
         let s = &self.slots[slot as usize];
         s.holds.store(events + 1, Ordering::Relaxed);
         let spec = MdSpec {

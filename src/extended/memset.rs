@@ -66,7 +66,11 @@ pub(super) fn on_request(ctx: Ctx, token: &Token, m: &Message<'_>) {
     unsafe { mine.add(offset).write_bytes(value as u8, n) };
     // SAFETY: a Short has no payload.
     unsafe {
-        ctx.reply("gasnet_memset", core::ptr::from_ref(token).cast(), &Outgoing::short(MEMSET_REPLY, &[op]))
+        ctx.reply(
+            "gasnet_memset",
+            core::ptr::from_ref(token).cast(),
+            &Outgoing::short(MEMSET_REPLY, &[op]),
+        )
     };
 }
 

@@ -141,7 +141,8 @@ unsafe fn implicit_get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) 
 #[inline(always)]
 pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
-    if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) } {
+    if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) }
+    {
         return;
     }
     // SAFETY: as above.
@@ -156,7 +157,8 @@ pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
 #[inline(always)]
 pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
-    if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) } {
+    if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) }
+    {
         return;
     }
     // SAFETY: as above.
@@ -171,7 +173,8 @@ pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
 #[inline(always)]
 pub unsafe fn put_nb(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) -> Handle {
     // SAFETY: the caller's promise.
-    if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) } {
+    if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) }
+    {
         return Handle::INVALID;
     }
     // SAFETY: the caller's promise.
@@ -185,7 +188,8 @@ pub unsafe fn put_nb(job: &'static Job, dst: Remote, src: *const u8, bulk: bool)
 #[inline(always)]
 pub unsafe fn get_nb(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
     // SAFETY: the caller's promise.
-    if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) } {
+    if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) }
+    {
         return Handle::INVALID;
     }
     // SAFETY: the caller's promise.
@@ -199,7 +203,8 @@ pub unsafe fn get_nb(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
 #[inline(always)]
 pub unsafe fn put_nbi(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) {
     // SAFETY: the caller's promise.
-    if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) } {
+    if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) }
+    {
         return;
     }
     // SAFETY: the caller's promise.
@@ -213,7 +218,8 @@ pub unsafe fn put_nbi(job: &'static Job, dst: Remote, src: *const u8, bulk: bool
 #[inline(always)]
 pub unsafe fn get_nbi(job: &'static Job, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise.
-    if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) } {
+    if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) }
+    {
         return;
     }
     // SAFETY: the caller's promise.

@@ -91,7 +91,9 @@ impl Ctx {
         if self.job.ops.in_region(self.thread) {
             report::fatal(
                 format_args!("{function}(): an access region of this thread is open"),
-                format_args!("Call gasnet_end_nbi_accessregion() first and sync the handle that it returns."),
+                format_args!(
+                    "Call gasnet_end_nbi_accessregion() first and sync the handle that it returns."
+                ),
             );
         }
     }
@@ -103,7 +105,9 @@ impl Ctx {
                 format_args!(
                     "gasnet_begin_nbi_accessregion(): an access region of this thread is open already"
                 ),
-                format_args!("Access regions cannot be nested; end the first one before the next begins."),
+                format_args!(
+                    "Access regions cannot be nested; end the first one before the next begins."
+                ),
             );
         }
     }
@@ -112,7 +116,9 @@ impl Ctx {
     pub fn end_region(self) -> Handle {
         self.job.ops.close_region(self.thread).unwrap_or_else(|| {
             report::fatal(
-                format_args!("gasnet_end_nbi_accessregion(): this thread has no access region open"),
+                format_args!(
+                    "gasnet_end_nbi_accessregion(): this thread has no access region open"
+                ),
                 format_args!("Call gasnet_begin_nbi_accessregion() first, from the same thread."),
             )
         })

@@ -22,7 +22,9 @@ pub fn tick() -> u64 {
     {
         let t: u64;
         // SAFETY: the virtual counter is readable in user mode on Linux; nothing else changes.
-        unsafe { core::arch::asm!("mrs {t}, cntvct_el0", t = out(reg) t, options(nomem, nostack)) };
+        unsafe {
+            core::arch::asm!("mrs {t}, cntvct_el0", t = out(reg) t, options(nomem, nostack))
+        };
         t
     }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]

@@ -26,7 +26,9 @@ impl Mask {
     pub fn of_thread() -> Option<Mask> {
         let mut m = Mask([0; WORDS]);
         // SAFETY: the mask is a live buffer of the stated size.
-        let r = unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&m.0), m.0.as_mut_ptr()) };
+        let r = unsafe {
+            libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&m.0), m.0.as_mut_ptr())
+        };
         (r > 0 && m.count() > 0).then_some(m)
     }
 
@@ -62,7 +64,10 @@ impl Mask {
     /// Binds the calling thread, and what it will start, to these; false if the system refuses.
     pub fn bind(&self) -> bool {
         // SAFETY: the mask is a live buffer of the stated size.
-        unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&self.0), self.0.as_ptr()) == 0 }
+        unsafe {
+            libc::syscall(libc::SYS_sched_setaffinity, 0, size_of_val(&self.0), self.0.as_ptr())
+                == 0
+        }
     }
 
     /// As bytes, for a message.
@@ -104,7 +109,10 @@ pub fn pin(nth: usize) -> bool {
 pub fn too_few(masks: &[Mask]) -> bool {
     let all = masks.iter().fold(Mask::of([]), |a, m| a.or(m));
     // Those confined to a set must not outnumber it; the sets that matter are the masks themselves and the whole.
-    masks.iter().chain([&all]).any(|set| masks.iter().filter(|m| m.and(set) == **m).count() > set.count())
+    masks
+        .iter()
+        .chain([&all])
+        .any(|set| masks.iter().filter(|m| m.and(set) == **m).count() > set.count())
 }
 
 /// The cores among these CPUs: CPUs of one core (hyper-threads) together.
@@ -166,8 +174,11 @@ fn find_quota() -> Option<f64> {
         .filter_map(|f| parse_cpu_max(&std::fs::read_to_string(f).ok()?));
     let v1 = cgroup_files("cpu", "cpu.cfs_quota_us").into_iter().filter_map(|f| {
         let quota: f64 = std::fs::read_to_string(&f).ok()?.trim().parse().ok()?;
-        let period: f64 =
-            std::fs::read_to_string(f.with_file_name("cpu.cfs_period_us")).ok()?.trim().parse().ok()?;
+        let period: f64 = std::fs::read_to_string(f.with_file_name("cpu.cfs_period_us"))
+            .ok()?
+            .trim()
+            .parse()
+            .ok()?;
         (quota > 0.0 && period > 0.0).then(|| quota / period)
     });
     v2.chain(v1).reduce(f64::min)
@@ -184,7 +195,9 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
 pub(crate) fn cgroup_files(controller: &str, file: &str) -> Vec<PathBuf> {
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
-    let Some(path) = own.lines().find_map(|line| group_path(line, controller)) else { return Vec::new() };
+    let Some(path) = own.lines().find_map(|line| group_path(line, controller)) else {
+        return Vec::new();
+    };
     let roots: &[&str] = match controller {
         "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
         "cpu" => &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"],

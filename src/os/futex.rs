@@ -25,7 +25,8 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> Woken {
     });
     let t = t.as_ref().map_or(core::ptr::null(), |t| t as *const libc::timespec);
     // SAFETY: the word is a live, aligned 32-bit integer and the timeout null or a live timespec.
-    let r = unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, t) };
+    let r =
+        unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, t) };
     if r == 0 {
         return Woken::Maybe;
     }

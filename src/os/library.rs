@@ -44,7 +44,9 @@ mod tests {
     fn found_or_not() {
         let m = Library::load(c"libm.so.6").unwrap();
         assert!(m.function(c"cos").is_some() && m.function(c"no_such_function").is_none());
-        assert!(Library::load(c"libno-such-library.so.9").unwrap_err().contains("no-such-library"));
+        assert!(
+            Library::load(c"libno-such-library.so.9").unwrap_err().contains("no-such-library")
+        );
         assert!(function(c"printf").is_some());
     }
 }

@@ -136,7 +136,9 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
     may_be_long(offset + bytes)?;
     loop {
         // SAFETY: a live descriptor.
-        let r = unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t) };
+        let r = unsafe {
+            libc::fallocate(file.as_raw_fd(), 0, offset as libc::off_t, bytes as libc::off_t)
+        };
         if r == 0 {
             return Ok(());
         }
@@ -185,16 +187,25 @@ unsafe impl Sync for Mapping {}
 impl Mapping {
     fn map(fd: i32, offset: u64, bytes: usize, prot: i32, flags: i32) -> io::Result<Mapping> {
         // SAFETY: no address is given, so no existing mapping is replaced.
-        let p = unsafe { libc::mmap(core::ptr::null_mut(), bytes, prot, flags, fd, offset as libc::off_t) };
+        let p = unsafe {
+            libc::mmap(core::ptr::null_mut(), bytes, prot, flags, fd, offset as libc::off_t)
+        };
         if p == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let base = NonNull::new(p.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
+        let base =
+            NonNull::new(p.cast()).ok_or_else(|| io::Error::other("mapped at address zero"))?;
         Ok(Mapping { base, len: bytes })
     }
 
     /// As [`Mapping::map`] for reading and writing, at a multiple of `align`, a power of two.
-    fn map_aligned(fd: i32, offset: u64, bytes: usize, flags: i32, align: usize) -> io::Result<Mapping> {
+    fn map_aligned(
+        fd: i32,
+        offset: u64,
+        bytes: usize,
+        flags: i32,
+        align: usize,
+    ) -> io::Result<Mapping> {
         let prot = libc::PROT_READ | libc::PROT_WRITE;
         if align <= page_size() {
             return Mapping::map(fd, offset, bytes, prot, flags);
@@ -233,7 +244,13 @@ impl Mapping {
         bytes: usize,
         align: usize,
     ) -> io::Result<Mapping> {
-        Mapping::map_aligned(file.as_raw_fd(), offset, bytes, libc::MAP_SHARED | libc::MAP_NORESERVE, align)
+        Mapping::map_aligned(
+            file.as_raw_fd(),
+            offset,
+            bytes,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            align,
+        )
     }
 
     /// Wishes for huge pages where the kernel allows them to those who ask (Linux: `shmem_enabled` of transparent huge pages).
@@ -379,7 +396,8 @@ mod tests {
         f.reserve(page_size() as u64, 100).unwrap();
         assert_eq!(f.len().unwrap(), page_size() as u64 + 100);
         f.set_len(4 * page_size() as u64).unwrap();
-        let (a, b) = (f.map(0, 4 * page_size()).unwrap(), f.map(page_size() as u64, page_size()).unwrap());
+        let (a, b) =
+            (f.map(0, 4 * page_size()).unwrap(), f.map(page_size() as u64, page_size()).unwrap());
         // SAFETY: both lie within the file; no reference to them exists.
         unsafe {
             a.as_ptr().add(page_size() + 5).write(42);

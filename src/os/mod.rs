@@ -26,7 +26,11 @@ pub fn write_stderr(bytes: &[u8]) {
 pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
     // SAFETY: a NUL-terminated path.
     let fd = unsafe {
-        libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o644)
+        libc::open(
+            path.as_ptr(),
+            libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC,
+            0o644,
+        )
     };
     if fd >= 0 {
         write_all(fd, bytes);
@@ -40,7 +44,8 @@ pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
 /// # Errors
 /// That of the system.
 pub fn open_for_lines(path: &core::ffi::CStr) -> std::io::Result<i32> {
-    const FLAGS: i32 = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | libc::O_CLOEXEC;
+    const FLAGS: i32 =
+        libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | libc::O_CLOEXEC;
     // SAFETY: a NUL-terminated path.
     let fd = unsafe { libc::open(path.as_ptr(), FLAGS, 0o644) };
     if fd >= 0 { Ok(fd) } else { Err(std::io::Error::last_os_error()) }
@@ -61,7 +66,11 @@ impl TextFile {
     pub fn create(path: &core::ffi::CStr) -> TextFile {
         // SAFETY: a NUL-terminated path.
         let fd = unsafe {
-            libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC, 0o644)
+            libc::open(
+                path.as_ptr(),
+                libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC,
+                0o644,
+            )
         };
         TextFile { fd, lent: false, len: 0, buf: [0; 4096] }
     }

@@ -63,7 +63,9 @@ pub fn children(pid: u32) -> Vec<u32> {
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         if let Ok(list) = std::fs::read_to_string(task.path().join("children")) {
             told = true;
-            all.extend(list.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()));
+            all.extend(
+                list.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()),
+            );
         }
     }
     if !told {
@@ -268,7 +270,9 @@ pub fn reap(child: u32) -> Option<Ended> {
             0 => return None,
             -1 if super::errno() == libc::EINTR => continue,
             -1 => return Some(Ended::Exited(0)),
-            _ if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) => return Some(decode(status)),
+            _ if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) => {
+                return Some(decode(status));
+            }
             _ => return None,
         }
     }
@@ -500,7 +504,10 @@ pub fn close_stdio() {
 /// before what was registered earlier.
 pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
     unsafe extern "C" {
-        fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void), arg: *mut core::ffi::c_void) -> i32;
+        fn on_exit(
+            hook: extern "C" fn(i32, *mut core::ffi::c_void),
+            arg: *mut core::ffi::c_void,
+        ) -> i32;
     }
     // SAFETY: the hook is a function of the type that the C library calls, and the library is never unloaded.
     unsafe { on_exit(hook, core::ptr::null_mut()) };

@@ -70,7 +70,8 @@ pub fn disposition(signal: i32) -> Disposition {
 pub fn handle(signal: i32, handler: Handler, alternate: bool) {
     let mut new = empty_action();
     new.sa_sigaction = handler as usize;
-    new.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | if alternate { libc::SA_ONSTACK } else { 0 };
+    new.sa_flags =
+        libc::SA_SIGINFO | libc::SA_RESTART | if alternate { libc::SA_ONSTACK } else { 0 };
     // SAFETY: the handler has the type that SA_SIGINFO asks for.
     unsafe { libc::sigaction(signal, &new, core::ptr::null_mut()) };
 }
@@ -86,7 +87,11 @@ pub unsafe fn set_plain(signal: i32, handler: usize) -> usize {
     new.sa_flags = libc::SA_RESTART;
     let mut old = empty_action();
     // SAFETY: valid actions; the handler is what the caller promises.
-    if unsafe { libc::sigaction(signal, &new, &mut old) } == 0 { old.sa_sigaction } else { libc::SIG_ERR }
+    if unsafe { libc::sigaction(signal, &new, &mut old) } == 0 {
+        old.sa_sigaction
+    } else {
+        libc::SIG_ERR
+    }
 }
 
 /// Puts back an action.
@@ -112,7 +117,9 @@ pub fn ignore(signal: i32) {
 /// Sends a signal to the calling thread.
 pub fn raise(signal: i32) {
     // SAFETY: plain system call on this very thread.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::syscall(libc::SYS_gettid), signal) };
+    unsafe {
+        libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::syscall(libc::SYS_gettid), signal)
+    };
 }
 
 /// A set of signals.
@@ -179,7 +186,12 @@ pub fn alarm_us(us: u64) {
     };
     // SAFETY: `t` is live; the old timer is not asked for. The number 0 is ITIMER_REAL everywhere.
     unsafe {
-        libc::syscall(libc::SYS_setitimer, 0, &t as *const libc::itimerval, core::ptr::null_mut::<c_void>())
+        libc::syscall(
+            libc::SYS_setitimer,
+            0,
+            &t as *const libc::itimerval,
+            core::ptr::null_mut::<c_void>(),
+        )
     };
 }
 
@@ -190,7 +202,8 @@ pub fn ensure_alternate_stack() {
     // SAFETY: all-zero is a valid stack_t.
     let mut now: libc::stack_t = unsafe { core::mem::zeroed() };
     // SAFETY: a live structure to fill.
-    if unsafe { libc::sigaltstack(core::ptr::null(), &mut now) } != 0 || now.ss_flags & libc::SS_DISABLE == 0
+    if unsafe { libc::sigaltstack(core::ptr::null(), &mut now) } != 0
+        || now.ss_flags & libc::SS_DISABLE == 0
     {
         return;
     }
@@ -302,7 +315,8 @@ impl Queue {
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: a live descriptor and a live buffer of that size.
         let n = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut s).cast(), size) };
-        (n == size as isize).then_some(Arrived { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
+        (n == size as isize)
+            .then_some(Arrived { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
     }
 }
 

@@ -12,7 +12,12 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: room for two descriptors.
     let r = unsafe {
-        libc::socketpair(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0, fds.as_mut_ptr())
+        libc::socketpair(
+            libc::AF_UNIX,
+            libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
+            0,
+            fds.as_mut_ptr(),
+        )
     };
     if r != 0 {
         return Err(io::Error::last_os_error());
@@ -85,12 +90,17 @@ fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     for (to, from) in a.sun_path[1..].iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    Ok((a, (core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len()) as libc::socklen_t))
+    Ok((
+        a,
+        (core::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len()) as libc::socklen_t,
+    ))
 }
 
 fn unconnected(flags: i32) -> io::Result<OwnedFd> {
     // SAFETY: plain system call.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0) };
+    let fd = unsafe {
+        libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0)
+    };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -115,7 +125,12 @@ pub fn listen(name: &str, room: u32) -> io::Result<OwnedFd> {
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     // SAFETY: the address of the other side is not asked for.
     let fd = unsafe {
-        libc::accept4(listener.as_raw_fd(), core::ptr::null_mut(), core::ptr::null_mut(), libc::SOCK_CLOEXEC)
+        libc::accept4(
+            listener.as_raw_fd(),
+            core::ptr::null_mut(),
+            core::ptr::null_mut(),
+            libc::SOCK_CLOEXEC,
+        )
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
@@ -155,9 +170,19 @@ pub fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: a live structure of the stated size.
     let r = unsafe {
-        libc::getsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut c).cast(), &mut len)
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut c).cast(),
+            &mut len,
+        )
     };
-    if r != 0 { Err(io::Error::last_os_error()) } else { Ok(Peer { pid: c.pid as u32, uid: c.uid }) }
+    if r != 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(Peer { pid: c.pid as u32, uid: c.uid })
+    }
 }
 
 /// Most descriptors that go with one message.
@@ -175,7 +200,8 @@ pub fn send_fds(fd: BorrowedFd<'_>, message: &[u8], fds: &[BorrowedFd<'_>]) -> i
     }
     // Of words, so that it is aligned for the header of a control message.
     let mut control = [0u64; CONTROL / 8];
-    let mut piece = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+    let mut piece =
+        libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
     // SAFETY: all-zero is a valid header.
     let mut m: libc::msghdr = unsafe { core::mem::zeroed() };
     m.msg_iov = &mut piece;
@@ -188,7 +214,11 @@ pub fn send_fds(fd: BorrowedFd<'_>, message: &[u8], fds: &[BorrowedFd<'_>]) -> i
         (*c).cmsg_level = libc::SOL_SOCKET;
         (*c).cmsg_type = libc::SCM_RIGHTS;
         (*c).cmsg_len = libc::CMSG_LEN(bytes) as _;
-        core::ptr::copy_nonoverlapping(fds.as_ptr().cast::<u8>(), libc::CMSG_DATA(c), bytes as usize);
+        core::ptr::copy_nonoverlapping(
+            fds.as_ptr().cast::<u8>(),
+            libc::CMSG_DATA(c),
+            bytes as usize,
+        );
         libc::sendmsg(fd.as_raw_fd(), &m, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
     };
     if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -281,7 +311,9 @@ pub fn hung_up(fd: RawFd) -> bool {
 /// Marks a descriptor to be closed, or to stay open, on exec.
 pub fn close_on_exec(fd: BorrowedFd<'_>, close: bool) -> io::Result<()> {
     // SAFETY: plain system call on a live descriptor.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if close { libc::FD_CLOEXEC } else { 0 }) } {
+    match unsafe {
+        libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if close { libc::FD_CLOEXEC } else { 0 })
+    } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
@@ -319,7 +351,10 @@ mod tests {
         let mut buffer = [0; 16];
         assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 3);
         assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 5);
-        assert_eq!(receive(b.as_raw_fd(), &mut buffer, false).unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        assert_eq!(
+            receive(b.as_raw_fd(), &mut buffer, false).unwrap_err().kind(),
+            io::ErrorKind::WouldBlock
+        );
         assert!(!hung_up(b.as_raw_fd()));
         drop(a);
         assert!(hung_up(b.as_raw_fd()));

@@ -42,7 +42,9 @@ mod imp {
         // SAFETY: all-zero is a valid Dl_info.
         let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
         // SAFETY: dladdr looks any address up; the record is alive.
-        if unsafe { libc::dladdr(address as *const c_void, &mut info) } == 0 || info.dli_fname.is_null() {
+        if unsafe { libc::dladdr(address as *const c_void, &mut info) } == 0
+            || info.dli_fname.is_null()
+        {
             return None;
         }
         let base = info.dli_fbase as usize;
@@ -54,7 +56,12 @@ mod imp {
 
     /// # Safety
     /// `file` must be NUL-terminated.
-    unsafe fn look_up(fd: c_int, program: &CStr, file: *const c_char, addresses: &[usize]) -> bool {
+    unsafe fn look_up(
+        fd: c_int,
+        program: &CStr,
+        file: *const c_char,
+        addresses: &[usize],
+    ) -> bool {
         let mut texts = [[0u8; ADDRESS]; BATCH];
         let mut args = [core::ptr::null::<c_char>(); BATCH + 4];
         args[0] = c"addr2line".as_ptr();

@@ -79,7 +79,8 @@ impl Handlers {
             self.place(row, e)?;
         }
         for (row, e) in table.iter_mut().enumerate().filter(|(_, e)| e.index == 0) {
-            let free = (CLIENT_BASE..=255).find(|&i| self.0[i as usize].load(Ordering::Relaxed).is_null());
+            let free = (CLIENT_BASE..=255)
+                .find(|&i| self.0[i as usize].load(Ordering::Relaxed).is_null());
             let Some(free) = free else {
                 return refuse(row, 0, "(don't care) cannot be placed: 128 to 255 are all taken");
             };
@@ -117,7 +118,9 @@ impl Handlers {
 fn refuse(row: usize, index: u8, why: &str) -> Result {
     report::warn(
         format_args!("gasnet_attach(): row {row} of the handler table: index {index} {why}"),
-        format_args!("Give each handler an index of its own from 128 to 255, or 0 to have one chosen."),
+        format_args!(
+            "Give each handler an index of its own from 128 to 255, or 0 to have one chosen."
+        ),
     );
     Err(Error::BadArg)
 }
@@ -165,8 +168,12 @@ fn no_handler(source: u32, handler: u8) -> ! {
 #[inline(never)]
 fn request_in_handler(function: &str) -> ! {
     report::fatal(
-        format_args!("{function}(): an active message request cannot be sent from inside a handler"),
-        format_args!("Reply with gasnet_AMReply*, or send the request after the handler has returned."),
+        format_args!(
+            "{function}(): an active message request cannot be sent from inside a handler"
+        ),
+        format_args!(
+            "Reply with gasnet_AMReply*, or send the request after the handler has returned."
+        ),
     )
 }
 
@@ -175,7 +182,9 @@ fn request_in_handler(function: &str) -> ! {
 #[inline(never)]
 fn foreign_token(function: &str) -> ! {
     report::fatal(
-        format_args!("{function}(): the token is not that of a handler which this thread is running"),
+        format_args!(
+            "{function}(): the token is not that of a handler which this thread is running"
+        ),
         format_args!("Reply only inside a request handler, with the token that it was given."),
     )
 }
@@ -187,7 +196,9 @@ fn no_reply(function: &str, token: &Token) -> ! {
     if token.reply.get().is_null() {
         report::fatal(
             format_args!("{function}(): a reply handler may not send anything"),
-            format_args!("Let the request handler reply, or send a request after the handler has returned."),
+            format_args!(
+                "Let the request handler reply, or send a request after the handler has returned."
+            ),
         )
     }
     report::fatal(
@@ -228,7 +239,8 @@ impl Ctx {
     #[inline(never)]
     fn run_watched(self, token: &Token, m: &Message<'_>) -> bool {
         // SAFETY: the message is there while its handler runs.
-        let told = unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
+        let told =
+            unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
         told.is_some()
     }
 
@@ -333,7 +345,8 @@ impl Upcall for Ctx {
 
     #[inline(always)]
     fn run_request(self, token: &mut ReplyToken, message: Message<'_>) {
-        let token = Token { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
+        let token =
+            Token { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
         self.run(&token, &message);
     }
 

@@ -72,7 +72,9 @@ fn kind(function: &str) -> Call {
     match function {
         "gasnet_AMGetMsgSource" | "gasnet_barrier_result" => Call::Query,
         f if f.ends_with("_nopoll") => Call::Query,
-        "gasnet_coll_team_rank2node" | "gasnet_coll_team_node2rank" | "gasnet_coll_team_size" => Call::Query,
+        "gasnet_coll_team_rank2node" | "gasnet_coll_team_node2rank" | "gasnet_coll_team_size" => {
+            Call::Query
+        }
         f if f.starts_with("gasnet_AMReply") => Call::Reply,
         _ => Call::Active,
     }
@@ -126,7 +128,9 @@ impl Ctx {
                 format_args!(
                     "{function}() was called by a second thread of a program that was compiled for GASNET_SEQ"
                 ),
-                format_args!("Call from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."),
+                format_args!(
+                    "Call from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."
+                ),
             );
         }
     }
@@ -136,8 +140,12 @@ impl Ctx {
         self.check_thread(function);
         if self.held().has(lock) {
             report::fatal(
-                format_args!("{function}(): this thread holds the handler-safe lock {lock:#x} already"),
-                format_args!("Unlock it before it is locked again: these locks are not recursive."),
+                format_args!(
+                    "{function}(): this thread holds the handler-safe lock {lock:#x} already"
+                ),
+                format_args!(
+                    "Unlock it before it is locked again: these locks are not recursive."
+                ),
             );
         }
     }
@@ -187,8 +195,12 @@ impl Ctx {
         }
         if held.section.replace(true) {
             report::fatal(
-                format_args!("gasnet_hold_interrupts(): this thread is in a no-interrupt section already"),
-                format_args!("Call gasnet_resume_interrupts first: these sections cannot be nested."),
+                format_args!(
+                    "gasnet_hold_interrupts(): this thread is in a no-interrupt section already"
+                ),
+                format_args!(
+                    "Call gasnet_resume_interrupts first: these sections cannot be nested."
+                ),
             );
         }
     }
@@ -202,8 +214,12 @@ impl Ctx {
         }
         if !held.section.replace(false) {
             report::fatal(
-                format_args!("gasnet_resume_interrupts(): this thread is in no no-interrupt section"),
-                format_args!("Call gasnet_hold_interrupts once before each gasnet_resume_interrupts."),
+                format_args!(
+                    "gasnet_resume_interrupts(): this thread is in no no-interrupt section"
+                ),
+                format_args!(
+                    "Call gasnet_hold_interrupts once before each gasnet_resume_interrupts."
+                ),
             );
         }
     }
@@ -213,7 +229,9 @@ impl Ctx {
     pub(super) fn check_handler_end(self, handler: u8) {
         if let Some(lock) = self.held().last() {
             report::fatal(
-                format_args!("handler {handler} returned while it holds the handler-safe lock {lock:#x}"),
+                format_args!(
+                    "handler {handler} returned while it holds the handler-safe lock {lock:#x}"
+                ),
                 format_args!("Unlock in the handler what it has locked."),
             );
         }
@@ -242,8 +260,13 @@ impl Ctx {
                 ),
                 Known::Dead => already_synced(function, h),
                 Known::Not => report::fatal(
-                    format_args!("{function}(): {:#x} is not a handle of a non-blocking operation", h.0),
-                    format_args!("Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."),
+                    format_args!(
+                        "{function}(): {:#x} is not a handle of a non-blocking operation",
+                        h.0
+                    ),
+                    format_args!(
+                        "Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."
+                    ),
                 ),
             }
         }
@@ -267,7 +290,9 @@ impl Ctx {
 fn already_synced(function: &str, h: Handle) -> ! {
     report::fatal(
         format_args!("{function}(): handle {:#x} is synced twice", h.0),
-        format_args!("A handle is dead once a sync has found its operation complete; drop it then."),
+        format_args!(
+            "A handle is dead once a sync has found its operation complete; drop it then."
+        ),
     )
 }
 
@@ -288,7 +313,9 @@ fn check_both(function: &str, remote: *const u8, local: *const u8, n: usize) {
     for (side, at) in [("remote", remote as usize), ("local", local as usize)] {
         if at % n != 0 {
             report::fatal(
-                format_args!("{function}(): the {side} address {at:#x} is not aligned for {n} bytes"),
+                format_args!(
+                    "{function}(): the {side} address {at:#x} is not aligned for {n} bytes"
+                ),
                 format_args!(
                     "Align both addresses to the size, or use the bulk form, which takes any address."
                 ),

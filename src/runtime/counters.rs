@@ -30,7 +30,8 @@ pub fn open(job: &'static Job) {
     let counters = env::text("GASNET_TEST_COUNTERS").and_then(|prefix| path(&prefix));
     let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
     if counters.is_some() || credits.is_some() || trace::on() {
-        WANTED.store(Box::into_raw(Box::new(Wanted { job, counters, credits })), Ordering::Release);
+        WANTED
+            .store(Box::into_raw(Box::new(Wanted { job, counters, credits })), Ordering::Release);
         exit::on_closing(write);
     }
 }
@@ -61,7 +62,12 @@ fn write() {
     );
     let Some(path) = counters else { return };
     let mut line = crate::report::Line::new();
-    let _ = write!(line, "{} {} {} {} {} {}", job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped);
-    let _ = writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);
+    let _ = write!(
+        line,
+        "{} {} {} {} {} {}",
+        job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped
+    );
+    let _ =
+        writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);
     os::write_file(path, line.bytes());
 }

@@ -34,7 +34,9 @@ pub fn settle(boot: &dyn Bootstrap) {
     match result {
         Ok(block) => env::settle_on(block),
         Err(e) => report::fatal(
-            format_args!("gasnet_init(): the environment of process {giver} cannot be handed over: {e}"),
+            format_args!(
+                "gasnet_init(): the environment of process {giver} cannot be handed over: {e}"
+            ),
             format_args!("Free memory, or give all processes the same environment."),
         ),
     }
@@ -43,7 +45,8 @@ pub fn settle(boot: &dyn Bootstrap) {
 /// Everybody's copy of the block that one process gives. It goes behind what the scratch file is mapped for, and stays there.
 fn hand_over(boot: &dyn Bootstrap, given: Option<&[u8]>, bytes: usize) -> io::Result<Vec<u8>> {
     let host = boot.host();
-    let begin = (host.local_size as usize * super::job::SCRATCH_BYTES).next_multiple_of(memory::page_size());
+    let begin = (host.local_size as usize * super::job::SCRATCH_BYTES)
+        .next_multiple_of(memory::page_size());
     let map = || Mapping::shared(host.scratch.as_fd(), begin as u64, bytes.max(1));
     if let Some(block) = given {
         memory::reserve(host.scratch.as_fd(), begin as u64, bytes.max(1) as u64)?;

@@ -94,19 +94,21 @@ impl Job {
             ThreadMode::Seq => 1,
             _ => env::int("GASNET_MAX_THREADS").map_or(threads::MAX_THREADS, |n| n as usize),
         };
-        let bound =
-            env::mem("GASNET_MAX_SEGSIZE").or((choice.max_segsize != 0).then_some(choice.max_segsize));
+        let bound = env::mem("GASNET_MAX_SEGSIZE")
+            .or((choice.max_segsize != 0).then_some(choice.max_segsize));
         let supernodes = match env::int("GASNET_SUPERNODE_MAXSIZE") {
             None | Some(0) => Supernodes { size: u32::MAX },
             Some(n) => Supernodes { size: n.min(i64::from(u32::MAX)) as u32 },
         };
-        let mode = env::word("GASNET_WAITMODE").map(|i| [Mode::Spin, Mode::Block, Mode::SpinBlock][i]);
+        let mode =
+            env::word("GASNET_WAITMODE").map(|i| [Mode::Spin, Mode::Block, Mode::SpinBlock][i]);
         let waiting = Waiting::new(mode, boot.host().local_size as usize, os::cpu::usable());
 
         let config = conduit::Config::from_env(size, max_threads);
         let interface = Interface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
         let peers = find_peers(&*boot, &interface);
-        let conduit = Network::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+        let conduit =
+            Network::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
         let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
         // Whoever returns from this may send to us.
         let limits = Limits::find(&*boot, bound);
@@ -197,8 +199,9 @@ impl Job {
             // SAFETY: these are the mappings of the segments of this host, which stay for the life of the process.
             unsafe { x.expose_segments(mine.base, mine.len, &attached.bases, &attached.lens) };
         }
-        let list: Vec<_> =
-            (0..self.nodes).map(|r| (attached.segments[r].base, attached.segments[r].len)).collect();
+        let list: Vec<_> = (0..self.nodes)
+            .map(|r| (attached.segments[r].base, attached.segments[r].len))
+            .collect();
         self.conduit.attach_segments(&list).unwrap_or_else(|e| no_network(&e));
         if self.attached.set(Box::new(attached.segments)).is_err() {
             return Err(Error::NotInit);
@@ -243,7 +246,10 @@ impl Job {
                 i
             }
             None => report::fatal(
-                format_args!("more than {} threads use the library at the same time", self.slots.count()),
+                format_args!(
+                    "more than {} threads use the library at the same time",
+                    self.slots.count()
+                ),
                 format_args!(
                     "Let threads end before others start, or raise GASNET_MAX_THREADS (at most {}).",
                     threads::MAX_THREADS
@@ -293,7 +299,9 @@ impl Job {
                         format_args!(
                             "process {local_rank} (pid {pid}) is stopped in the middle of a delivery to this process"
                         ),
-                        format_args!("Continue it with kill -CONT {pid}, or end the job with kill {pid}."),
+                        format_args!(
+                            "Continue it with kill -CONT {pid}, or end the job with kill {pid}."
+                        ),
                     );
                 }
             }

@@ -35,7 +35,10 @@ const NONE: u32 = u32::MAX;
 const FIRST_SLAB: u32 = 256;
 const SLABS: usize = (INDEX_BITS - FIRST_SLAB.ilog2() + 1) as usize;
 
-const _: () = assert!(size_of::<usize>() == 8, "a handle holds a generation, a thread and an index: 60 bits");
+const _: () = assert!(
+    size_of::<usize>() == 8,
+    "a handle holds a generation, a thread and an index: 60 bits"
+);
 
 /// What `gasnet_handle_t` holds: generation, thread and index of an explicit operation; 0 is `GASNET_INVALID_HANDLE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,8 +197,12 @@ impl Lane {
         let slab = self.owner.slabs.load(Ordering::Relaxed) as usize;
         if slab == SLABS {
             report::fatal(
-                format_args!("more than {OPS_PER_THREAD} non-blocking operations of one thread in flight"),
-                format_args!("Sync some of them (gasnet_wait_syncnb and its like) before initiating more."),
+                format_args!(
+                    "more than {OPS_PER_THREAD} non-blocking operations of one thread in flight"
+                ),
+                format_args!(
+                    "Sync some of them (gasnet_wait_syncnb and its like) before initiating more."
+                ),
             );
         }
         let len = slab_len(slab);
@@ -226,14 +233,22 @@ impl Lane {
     #[cold]
     fn give_back(&self, index: u32, slot: &Slot, generation: u32) {
         let next = next_generation(generation);
-        if slot.generation.compare_exchange(generation, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+        if slot
+            .generation
+            .compare_exchange(generation, next, Ordering::Relaxed, Ordering::Relaxed)
+            .is_err()
+        {
             return;
         }
         let mut top = self.shared.returned.load(Ordering::Relaxed);
         loop {
             slot.next.store(top, Ordering::Relaxed);
-            match self.shared.returned.compare_exchange_weak(top, index, Ordering::Release, Ordering::Relaxed)
-            {
+            match self.shared.returned.compare_exchange_weak(
+                top,
+                index,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
                 Ok(_) => return,
                 Err(now) => top = now,
             }
@@ -247,7 +262,9 @@ impl Drop for Lane {
             let slots = slots.load(Ordering::Relaxed);
             if !slots.is_null() {
                 // SAFETY: made by `grow` from a boxed slice of this length, and nobody else holds the lane any more.
-                drop(unsafe { Box::from_raw(ptr::slice_from_raw_parts_mut(slots, slab_len(slab) as usize)) });
+                drop(unsafe {
+                    Box::from_raw(ptr::slice_from_raw_parts_mut(slots, slab_len(slab) as usize))
+                });
             }
         }
     }
@@ -294,11 +311,19 @@ impl Ops {
         };
         let mut sum = 0;
         for lane in (0..self.lanes.len()).filter_map(|t| self.lane_of(t)) {
-            sum += lane.owner.issued.iter().zip(&lane.shared.done).map(|(i, d)| under_way(i, d)).sum::<u64>();
+            sum += lane
+                .owner
+                .issued
+                .iter()
+                .zip(&lane.shared.done)
+                .map(|(i, d)| under_way(i, d))
+                .sum::<u64>();
             let slabs = lane.owner.slabs.load(Ordering::Relaxed) as usize;
             let slots: u32 = (0..slabs).map(slab_len).sum();
-            sum +=
-                (0..slots).filter_map(|i| lane.slot(i)).map(|s| under_way(&s.issued, &s.done)).sum::<u64>();
+            sum += (0..slots)
+                .filter_map(|i| lane.slot(i))
+                .map(|s| under_way(&s.issued, &s.done))
+                .sum::<u64>();
         }
         sum
     }
@@ -344,7 +369,8 @@ impl Ops {
     /// called before any of them is initiated.
     pub fn extend(&self, handle: Handle, fragments: u32) {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
-        slot.issued.store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+        slot.issued
+            .store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
     }
 
     /// Counts this many fragments to the open access region of `thread`, or to its implicit operations; to be
@@ -375,7 +401,10 @@ impl Ops {
         });
         let Some(count) = count else {
             report::fatal(
-                format_args!("the network completed operation {:#x}, which was never initiated", op.0),
+                format_args!(
+                    "the network completed operation {:#x}, which was never initiated",
+                    op.0
+                ),
                 format_args!("This is a mistake in the library; please report it."),
             );
         };
@@ -399,10 +428,14 @@ impl Ops {
             return Some(0);
         }
         let op = handle.op();
-        let Some((lane, index, slot)) = self.slot_of(op).filter(|_| op.0 >> KIND_SHIFT == EXPLICIT) else {
+        let Some((lane, index, slot)) =
+            self.slot_of(op).filter(|_| op.0 >> KIND_SHIFT == EXPLICIT)
+        else {
             report::fatal(
                 format_args!("{:#x} is not a handle of a non-blocking operation", handle.0),
-                format_args!("Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."),
+                format_args!(
+                    "Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."
+                ),
             );
         };
         let generation = slot.generation.load(Ordering::Relaxed);
@@ -426,7 +459,9 @@ impl Ops {
         let op = handle.op();
         match self.slot_of(op).filter(|_| op.0 >> KIND_SHIFT == EXPLICIT) {
             None => Known::Not,
-            Some((_, _, slot)) if slot.generation.load(Ordering::Relaxed) != handle.generation() => {
+            Some((_, _, slot))
+                if slot.generation.load(Ordering::Relaxed) != handle.generation() =>
+            {
                 Known::Dead
             }
             Some(_) => Known::Live(thread_of(op) as u16),
@@ -457,7 +492,8 @@ impl Ops {
 
     /// Whether `thread` has an access region open.
     pub fn in_region(&self, thread: u16) -> bool {
-        self.lane_of(thread.into()).is_some_and(|lane| lane.owner.region.load(Ordering::Relaxed) != NONE)
+        self.lane_of(thread.into())
+            .is_some_and(|lane| lane.owner.region.load(Ordering::Relaxed) != NONE)
     }
 
     /// Opens an access region of `thread`; false if one is open.
@@ -618,7 +654,10 @@ mod tests {
         }
         assert!(handles.iter().all(|&h| ops.sync(255, h)));
         let again = ops.begin(255, 1);
-        assert!(names.binary_search(&again.op().0).is_ok(), "freed slots are used before new ones are made");
+        assert!(
+            names.binary_search(&again.op().0).is_ok(),
+            "freed slots are used before new ones are made"
+        );
     }
 
     #[test]

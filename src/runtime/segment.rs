@@ -13,7 +13,8 @@ use std::os::fd::AsFd;
 
 /// Bytes that the size and the first address of each segment are a multiple of: `GASNET_PAGESIZE` of
 /// include/gasnet_config.h, the largest page that Linux has on the machine.
-pub const PAGE: usize = if cfg!(any(target_arch = "x86", target_arch = "x86_64")) { 4096 } else { 65536 };
+pub const PAGE: usize =
+    if cfg!(any(target_arch = "x86", target_arch = "x86_64")) { 4096 } else { 65536 };
 
 /// The segment of one process.
 #[derive(Clone, Copy, Debug)]
@@ -132,10 +133,13 @@ pub fn attach(
     huge: bool,
 ) -> std::io::Result<Attached> {
     let host = boot.host();
-    let word = |b: &[u8], i: usize| u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default());
+    let word = |b: &[u8], i: usize| {
+        u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default())
+    };
     let longest = boot.exchange(&len.to_ne_bytes()).iter().map(|b| word(b, 0)).max().unwrap_or(0);
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
-    let stride = (longest as usize).max(1).next_multiple_of(if huge { memory::HUGE_PAGE } else { PAGE });
+    let stride =
+        (longest as usize).max(1).next_multiple_of(if huge { memory::HUGE_PAGE } else { PAGE });
     let bytes = host.local_size as usize * stride;
     memory::set_len(host.segments.as_fd(), bytes as u64)?;
     let file = host.segments.as_fd();
@@ -152,10 +156,12 @@ pub fn attach(
     let mut bases = alloc::vec![core::ptr::null_mut(); host.local_size as usize];
     let mut lens = alloc::vec![0; host.local_size as usize];
     for b in boot.exchange(&record) {
-        let (base, len, local_rank) = (word(&b, 0) as *mut u8, word(&b, 1) as usize, word(&b, 2) as u32);
+        let (base, len, local_rank) =
+            (word(&b, 0) as *mut u8, word(&b, 1) as usize, word(&b, 2) as u32);
         bases[local_rank as usize] = here(local_rank);
         lens[local_rank as usize] = len;
-        let direct = supernodes.size > 1 && supernodes.of(local_rank) == supernodes.of(host.local_rank);
+        let direct =
+            supernodes.size > 1 && supernodes.of(local_rank) == supernodes.of(host.local_rank);
         table.push(Segment {
             base,
             len,

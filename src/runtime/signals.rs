@@ -35,7 +35,8 @@ pub fn install(job: &'static JobControl) {
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     signal::ensure_alternate_stack();
     let spared = spared();
-    let wanted = |s: &i32| !spared.contains(s) && signal::disposition(*s) == signal::Disposition::Default;
+    let wanted =
+        |s: &i32| !spared.contains(s) && signal::disposition(*s) == signal::Disposition::Default;
     for s in ERRORS.into_iter().filter(wanted) {
         signal::handle(s, on_error, true);
     }
@@ -141,7 +142,10 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
         ));
         report::line(format_args!("  {remedy}"));
     }
-    report::line(format_args!("Caught a fatal signal: {}({s}) on node {rank}/{size}", signal::name(s)));
+    report::line(format_args!(
+        "Caught a fatal signal: {}({s}) on node {rank}/{size}",
+        signal::name(s)
+    ));
     if let Some(explanation) = report::suspicion() {
         report::line(format_args!("  {explanation}"));
     }

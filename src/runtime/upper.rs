@@ -39,7 +39,10 @@ impl UpperSlot {
 
     /// The state, which must be there and of this type.
     pub fn get<T: 'static>(&self) -> &T {
-        self.upper.get().and_then(|u| u.as_any().downcast_ref()).expect("set when the job was attached")
+        self.upper
+            .get()
+            .and_then(|u| u.as_any().downcast_ref())
+            .expect("set when the job was attached")
     }
 
     /// Switches the calls of [`Upper::progress`] on, until it has been called as often with false.

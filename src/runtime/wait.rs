@@ -103,7 +103,11 @@ impl Waiting {
     /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
     /// take the CPU from the very one that it waits for.
     pub fn set(&self, mode: Mode) {
-        let mode = if self.crowded && mode == Mode::Spin && !self.insists { Mode::SpinBlock } else { mode };
+        let mode = if self.crowded && mode == Mode::Spin && !self.insists {
+            Mode::SpinBlock
+        } else {
+            mode
+        };
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
@@ -267,8 +271,9 @@ impl Ctx {
     fn relax_longer(self, round: u32, what: What, peer: Option<u32>) {
         let waiting = &self.job.waiting;
         let first = round == waiting.eager;
-        let flagged =
-            || waiting.threads_crowd.load(Ordering::Relaxed) || waiting.dear.load(Ordering::Relaxed);
+        let flagged = || {
+            waiting.threads_crowd.load(Ordering::Relaxed) || waiting.dear.load(Ordering::Relaxed)
+        };
         if round % LOOK_ROUND == LOOK_ROUND - 1 || first && flagged() {
             self.look_around();
         }
@@ -284,7 +289,8 @@ impl Ctx {
         self.job.leave_if_ending();
         let (now, since) = self.slot().doing.waits(first, what, peer);
         let extension = self.job.conduit.extension();
-        if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep {
+        if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
+        {
             os::clock::yield_now();
             waiting.yielded(now, os::clock::now_ns());
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {

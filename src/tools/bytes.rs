@@ -3,9 +3,9 @@
 /// A checksum of these bytes (FNV-1a, 64 bits): equal for equal bytes on every machine, and different for most
 /// different ones.
 pub fn checksum(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |sum, &b| (sum ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3))
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &b| {
+        (sum ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
 }
 
 /// How many of these bytes are zero.

@@ -42,7 +42,9 @@ pub fn display_all() {
     for (name, near) in env::unknown() {
         match near {
             Some(near) => {
-                report::note(format_args!("{name} is not a variable of this library; did you mean {near}?"));
+                report::note(format_args!(
+                    "{name} is not a variable of this library; did you mean {near}?"
+                ));
             }
             None => report::note(format_args!("{name} is not a variable of this library")),
         }
@@ -50,7 +52,10 @@ pub fn display_all() {
 }
 
 fn refuse(key: &str, value: &str, accepted: &str) -> ! {
-    report::fatal(format_args!("{key}={value} cannot be used"), format_args!("Give {accepted}, or unset it."))
+    report::fatal(
+        format_args!("{key}={value} cannot be used"),
+        format_args!("Give {accepted}, or unset it."),
+    )
 }
 
 /// A yes or no, or `default` if the variable is not set or empty.
@@ -67,8 +72,11 @@ pub fn yes(key: &str, default: bool) -> bool {
 /// A whole number, or `default`; see [`number::parse`] for `mult`.
 pub fn int(key: &str, default: i64, mult: u64) -> i64 {
     let set = env::lookup(key).filter(|v| !v.is_empty());
-    let accepted =
-        if mult == 0 { "a whole number" } else { "a number with or without a suffix B, KB, MB, GB or TB" };
+    let accepted = if mult == 0 {
+        "a whole number"
+    } else {
+        "a number with or without a suffix B, KB, MB, GB or TB"
+    };
     let value = match &set {
         Some(v) => number::parse(v, mult).unwrap_or_else(|| refuse(key, v, accepted)),
         None => default,
@@ -81,7 +89,8 @@ pub fn int(key: &str, default: i64, mult: u64) -> i64 {
 pub fn float(key: &str, default: f64) -> f64 {
     let set = env::lookup(key).filter(|v| !v.is_empty());
     let value = match &set {
-        Some(v) => number::parse_fraction(v).unwrap_or_else(|| refuse(key, v, "a number or a fraction a/b")),
+        Some(v) => number::parse_fraction(v)
+            .unwrap_or_else(|| refuse(key, v, "a number or a fraction a/b")),
         None => default,
     };
     display_number(key, set.as_deref(), &value.to_string());
@@ -100,9 +109,11 @@ mod tests {
     #[test]
     fn lines_have_the_columns_of_gasnet() {
         let columns = 15 + 55 + 3;
-        for (key, value, is_default) in
-            [("MYINT", Some("8K (8 KB)"), false), ("MYSTR", None, true), ("MYSTR2", Some(""), true)]
-        {
+        for (key, value, is_default) in [
+            ("MYINT", Some("8K (8 KB)"), false),
+            ("MYSTR", None, true),
+            ("MYSTR2", Some(""), true),
+        ] {
             let line = parameter(key, value, is_default);
             assert_eq!(line.len(), columns, "{line:?}");
             assert_eq!(line.ends_with("(default)"), is_default);

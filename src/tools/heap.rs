@@ -160,11 +160,16 @@ impl Heap {
         let (size, made) = (o.size, &o.made);
         // SAFETY: an object in the record has its fences around it.
         let (front, back) = unsafe {
-            (spoilt(address - FRONT, FRONT, fence(address)), spoilt(address + size, BACK, fence(address)))
+            (
+                spoilt(address - FRONT, FRONT, fence(address)),
+                spoilt(address + size, BACK, fence(address)),
+            )
         };
         let kept = match (&o.freed, self.wishes.clobber) {
             // SAFETY: the memory of an object in the record is there, freed or not.
-            (Some(_), Some(pattern)) if self.wishes.scan_freed => unsafe { spoilt(address, size, pattern) },
+            (Some(_), Some(pattern)) if self.wishes.scan_freed => unsafe {
+                spoilt(address, size, pattern)
+            },
             _ => None,
         };
         let (what, at) = match (front, back, kept) {
@@ -197,7 +202,8 @@ impl Heap {
         if self.wishes.check_all {
             return self.check_all(function, place);
         }
-        let next = self.objects.range(self.cursor + 1..).next().or_else(|| self.objects.iter().next());
+        let next =
+            self.objects.range(self.cursor + 1..).next().or_else(|| self.objects.iter().next());
         if let Some((&address, _)) = next {
             self.cursor = address;
             self.check(address, function, place);
@@ -247,9 +253,14 @@ impl Heap {
             ),
             None => {}
         }
-        let around = self.objects.range(..address).next_back().filter(|(a, o)| address - **a < o.size + BACK);
-        let inside = around
-            .map(|(a, o)| format!(", {} bytes into an object that was allocated at {}", address - a, o.made));
+        let around = self
+            .objects
+            .range(..address)
+            .next_back()
+            .filter(|(a, o)| address - **a < o.size + BACK);
+        let inside = around.map(|(a, o)| {
+            format!(", {} bytes into an object that was allocated at {}", address - a, o.made)
+        });
         report::fatal(
             format_args!(
                 "{function}() at {place}: {address:#x} is no object of gasnett_debug_malloc{}",

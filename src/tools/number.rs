@@ -32,14 +32,16 @@ pub fn parse(text: &str, mult: u64) -> Option<i64> {
     };
     let text = text.trim_start();
     let unit = mult.max(1);
-    let magnitude = if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+    let magnitude = if let Some(hex) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))
+    {
         // `b` is a digit here, so that a hexadecimal number has no suffix B.
         let digits = hex.len() - hex.trim_start_matches(|c: char| c.is_ascii_hexdigit()).len();
         let (number, suffix) = hex.split_at(digits);
         let number = u64::from_str_radix(number, 16).ok()?;
         number.checked_mul(scale(suffix, mult)?.unwrap_or(1))?
     } else {
-        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
+        let digits =
+            text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.').len();
         let (number, suffix) = text.split_at(digits);
         let scale = scale(suffix, mult)?.unwrap_or(unit);
         match number.parse::<u64>() {

@@ -62,7 +62,8 @@ impl Buffer {
         let mut s = Stats::default();
         let mut count = 0usize;
         for (addr, n) in pieces.clone() {
-            let (first, last) = (addr as usize, (addr as usize).saturating_add(n.saturating_sub(1)));
+            let (first, last) =
+                (addr as usize, (addr as usize).saturating_add(n.saturating_sub(1)));
             let old = if count == 0 { Stats { shortest: n, lowest: first, ..s } } else { s };
             s = Stats {
                 shortest: old.shortest.min(n),
@@ -116,8 +117,11 @@ impl Buffer {
         src: (usize, &[usize]),
         count: &[usize],
     ) -> usize {
-        let total =
-            if count.contains(&0) { 0 } else { count.iter().fold(1usize, |n, &c| n.saturating_mul(c)) };
+        let total = if count.contains(&0) {
+            0
+        } else {
+            count.iter().fold(1usize, |n, &c| n.saturating_mul(c))
+        };
         let _ = write!(self, "node {node}, {} stride levels, {total} bytes, counts ", dst.1.len());
         self.numbers(count);
         for (side, (addr, strides)) in [("destination", dst), ("source", src)] {
@@ -147,8 +151,14 @@ mod tests {
         let list = [(0x2000usize as *mut u8, 16usize), (0x1000 as *mut u8, 4)];
         let mut stats = Stats::default();
         let t = text(room(2), |b| stats = b.list(list.iter().copied()));
-        assert_eq!(t, "2 pieces of 4 to 16 bytes, 20 in all, from 0x1000 to 0x200f: {0x2000+16, 0x1000+4}");
-        assert_eq!(stats, Stats { shortest: 4, longest: 16, total: 20, lowest: 0x1000, highest: 0x200f });
+        assert_eq!(
+            t,
+            "2 pieces of 4 to 16 bytes, 20 in all, from 0x1000 to 0x200f: {0x2000+16, 0x1000+4}"
+        );
+        assert_eq!(
+            stats,
+            Stats { shortest: 4, longest: 16, total: 20, lowest: 0x1000, highest: 0x200f }
+        );
         assert_eq!(
             text(room(0), |b| stats = b.list([].into_iter())),
             "0 pieces of 0 to 0 bytes, 0 in all, from 0x0 to 0x0: {}"

@@ -57,7 +57,9 @@ fn step(name: &str) -> Option<Step> {
     match name {
         "EXECINFO" => Some(Step::ExecInfo),
         "ADDR2LINE" => find("addr2line").map(Step::Addr2line),
-        "GDB" => program("gdb", &["-nx", "-batch", "-p", &pid, "-ex", "thread apply all backtrace"]),
+        "GDB" => {
+            program("gdb", &["-nx", "-batch", "-p", &pid, "-ex", "thread apply all backtrace"])
+        }
         "GSTACK" => program("gstack", &[&pid]),
         "PSTACK" => program("pstack", &[&pid]),
         "EUSTACK" => program("eu-stack", &["-p", &pid]),
@@ -80,7 +82,9 @@ impl Plan {
                     steps.extend(step(&name.to_ascii_uppercase()));
                 }
                 _ => report::fatal(
-                    format_args!("GASNET_BACKTRACE_TYPE={list}: there is no means {name} to print a stack"),
+                    format_args!(
+                        "GASNET_BACKTRACE_TYPE={list}: there is no means {name} to print a stack"
+                    ),
                     format_args!(
                         "Give names out of {}{}{}, separated by commas, or unset it.",
                         MEANS.join(", "),
@@ -120,7 +124,9 @@ pub fn enabled() -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let on = env::yes("GASNET_BACKTRACE");
     if !on && !TOLD.swap(true, Ordering::Relaxed) {
-        report::note(format_args!("set GASNET_BACKTRACE=1 in the environment to get the call stack"));
+        report::note(format_args!(
+            "set GASNET_BACKTRACE=1 in the environment to get the call stack"
+        ));
     }
     on && env::text("GASNET_BACKTRACE_NODES")
         .is_none_or(|list| report::rank().is_none_or(|r| in_list(r, &list)))
@@ -131,7 +137,8 @@ pub fn in_list(rank: u32, list: &str) -> bool {
     list.split(',').map(str::trim).any(|item| match item.split_once('-') {
         _ if item == "*" => true,
         Some((a, b)) => {
-            a.trim().parse().is_ok_and(|a: u32| a <= rank) && b.trim().parse().is_ok_and(|b: u32| rank <= b)
+            a.trim().parse().is_ok_and(|a: u32| a <= rank)
+                && b.trim().parse().is_ok_and(|b: u32| rank <= b)
         }
         None => item.parse() == Ok(rank),
     })

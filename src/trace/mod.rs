@@ -198,7 +198,8 @@ pub fn close() {
         return;
     }
     if let Some(output) = STATS.get() {
-        let (mask, ns) = (Account::Stats.mask(), os::clock::now_ns() - START.load(Ordering::Relaxed));
+        let (mask, ns) =
+            (Account::Stats.mask(), os::clock::now_ns() - START.load(Ordering::Relaxed));
         statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
         for letter in letter::ALL.into_iter().filter(|l| mask.has(*l)) {
             span::statistics(letter, |text| statistic(letter, text));

@@ -121,7 +121,10 @@ mod tests {
     use super::*;
 
     fn temporary(name: &str) -> String {
-        std::env::temp_dir().join(format!("gasnet-{name}-{}", std::process::id())).display().to_string()
+        std::env::temp_dir()
+            .join(format!("gasnet-{name}-{}", std::process::id()))
+            .display()
+            .to_string()
     }
 
     #[test]

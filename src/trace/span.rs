@@ -72,7 +72,8 @@ impl Probe {
             loop {
                 self.next.store(head, Ordering::Relaxed);
                 // Release: who finds the probe finds its link.
-                match PROBES.compare_exchange_weak(head, me, Ordering::Release, Ordering::Relaxed) {
+                match PROBES.compare_exchange_weak(head, me, Ordering::Release, Ordering::Relaxed)
+                {
                     Ok(_) => break,
                     Err(now) => head = now,
                 }
@@ -221,7 +222,9 @@ impl fmt::Display for What {
                 write!(f, " node={node} handler={handler} args={nargs} bytes={bytes}")
             }
             What::Barrier { id, flags } => write!(f, " id={id} flags={flags}"),
-            What::Collective { team, root, bytes } => write!(f, " team={team} root={root} bytes={bytes}"),
+            What::Collective { team, root, bytes } => {
+                write!(f, " team={team} root={root} bytes={bytes}")
+            }
             What::At(address) => write!(f, " at={address:#x}"),
         }
     }
@@ -350,7 +353,8 @@ unsafe fn detail(probe: &'static Probe, what: &What, now: u64) {
         }
         What::Message { bytes, payload, args, nargs, .. } => {
             // SAFETY: the caller's promise.
-            let args = if nargs == 0 { &[] } else { unsafe { core::slice::from_raw_parts(args, nargs) } };
+            let args =
+                if nargs == 0 { &[] } else { unsafe { core::slice::from_raw_parts(args, nargs) } };
             let n = if payload.is_null() { 0 } else { bytes };
             super::line(
                 now,

@@ -110,8 +110,12 @@ pub fn start(launcher: Launcher, n: u32, args: &[&str], vars: &[(&str, &str)]) -
 
 pub fn spawn(mut c: Command, mark: String, what: String) -> Job {
     let began = Instant::now();
-    let child =
-        c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starting a job");
+    let child = c
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starting a job");
     Job { child, mark, began, what, hasty: false }
 }
 
@@ -148,7 +152,8 @@ impl Job {
     pub fn wait_for_ranks(&self, n: usize) -> Vec<u32> {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
-            let ranks: Vec<u32> = marked(&self.mark).into_iter().filter(|&p| p != self.pid()).collect();
+            let ranks: Vec<u32> =
+                marked(&self.mark).into_iter().filter(|&p| p != self.pid()).collect();
             if ranks.len() == n {
                 // Past their start, too: all wait in their ways of spending time.
                 std::thread::sleep(Duration::from_millis(300));
@@ -173,7 +178,11 @@ impl Job {
                 for pid in &stuck {
                     gasnet::os::process::kill(*pid, libc::SIGKILL);
                 }
-                panic!("{}: hangs; processes {stuck:?}; stderr: {}", self.what, err.join().unwrap());
+                panic!(
+                    "{}: hangs; processes {stuck:?}; stderr: {}",
+                    self.what,
+                    err.join().unwrap()
+                );
             }
             std::thread::sleep(Duration::from_millis(2));
         };
@@ -205,7 +214,10 @@ impl Outcome {
         assert_eq!(self.left, [0u32; 0], "left behind: {self:#?}");
         assert!(self.took < Duration::from_secs(15), "{self:#?}");
         let names = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
-        assert!(names.map(|e| e.file_name()).all(|n| !n.to_string_lossy().contains("gasnet")), "{self:#?}");
+        assert!(
+            names.map(|e| e.file_name()).all(|n| !n.to_string_lossy().contains("gasnet")),
+            "{self:#?}"
+        );
         self
     }
 
@@ -249,8 +261,10 @@ pub fn programs_of_ranks(launcher: Launcher) {
     let three = inner(&format!("{} -n 3 @ all return:0 -", run.display()), "");
     assert_eq!(three.matches("rank 2 runs").count(), 1, "{three}");
     // With what the launcher gives to it, a rank of the inner job starts one more.
-    let nested =
-        inner(&format!("PROBE_COMMAND='@ all return:0 -' {} -n 1 @ 0 command:0 -", run.display()), "");
+    let nested = inner(
+        &format!("PROBE_COMMAND='@ all return:0 -' {} -n 1 @ 0 command:0 -", run.display()),
+        "",
+    );
     assert_eq!(nested.matches("rank 0 runs").count(), 3, "{nested}");
 }
 

@@ -59,7 +59,8 @@ const SUPERVISOR: &str = "gasnet-job";
 const HELPER: &str = "hydra_pmi_proxy";
 const SRUN: &str = "srun";
 /// What processes of launchers of others are called.
-const THEIRS: [&str; 8] = ["mpiexec", HELPER, "mpirun", "orterun", "orted", "prterun", "prted", SRUN];
+const THEIRS: [&str; 8] =
+    ["mpiexec", HELPER, "mpirun", "orterun", "orted", "prterun", "prted", SRUN];
 
 /// Whether a process of this name belongs to a launcher of others.
 pub(crate) fn is_theirs(name: &str) -> bool {
@@ -83,7 +84,11 @@ impl Striker {
     }
 
     /// Does what is due; true if this was the blow. `processes` are those of the job, the launcher among them.
-    pub(crate) fn look(&mut self, elapsed: Duration, processes: impl FnOnce() -> Vec<i32>) -> bool {
+    pub(crate) fn look(
+        &mut self,
+        elapsed: Duration,
+        processes: impl FnOnce() -> Vec<i32>,
+    ) -> bool {
         let Some((_, step)) = self.then.filter(|(at, _)| elapsed >= *at) else { return false };
         self.then = None;
         match step {
@@ -104,7 +109,8 @@ impl Striker {
     /// and waits for ever for an answer of the copy if that is killed; a single SIGINT only has it tell what its tasks do.
     fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
         processes.sort_unstable();
-        let mut processes: Vec<(i32, String)> = processes.into_iter().map(|pid| (pid, name(pid))).collect();
+        let mut processes: Vec<(i32, String)> =
+            processes.into_iter().map(|pid| (pid, name(pid))).collect();
         processes.retain(|(pid, n)| n != SRUN || name(parent(*pid)) != SRUN);
         let foreign = processes.iter().any(|(_, name)| is_theirs(name));
         let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
@@ -170,7 +176,8 @@ fn send(pid: i32, signal: i32) -> bool {
 }
 
 fn has_library(pid: i32) -> bool {
-    fs::read_to_string(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.contains("/libgasnet.so"))
+    fs::read_to_string(format!("/proc/{pid}/maps"))
+        .is_ok_and(|maps| maps.contains("/libgasnet.so"))
 }
 
 /// What the line of a frozen process asks for.

@@ -29,7 +29,8 @@ pub fn cases() -> Vec<Case> {
         for &mode in &program.modes {
             for portals in [false, true] {
                 let path = if portals { "portals" } else { "cross" };
-                let sampled = SAMPLED.contains(&program.name.as_str()) && (mode == Mode::Par) != portals;
+                let sampled =
+                    SAMPLED.contains(&program.name.as_str()) && (mode == Mode::Par) != portals;
                 let p = program.clone();
                 let name = format!("checks::{}::{}::{path}", p.name, mode.name());
                 all.push(Case::new(name, sampled, move || passes(&p, mode, portals)));
@@ -51,7 +52,8 @@ pub fn cases() -> Vec<Case> {
 
 fn passes(program: &Program, mode: Mode, portals: bool) -> Result<(), Trouble> {
     let compiled = layout::compiled(&program.source, mode)?;
-    let nodes = (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
+    let nodes =
+        (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
     let mut job = Job::new(&layout::build(), &compiled, &program.args, Launcher::Gasnetrun, nodes)
         .watchdog(Duration::from_secs(300))
         .env("GASNET_DEBUG_CHECKS", "1");
@@ -84,15 +86,21 @@ fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Resul
         .arg(&program);
     cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).arg("-lgasnet");
     layout::succeed(cc)?;
-    let mut job =
-        Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 1).watchdog(Duration::from_secs(60));
+    let mut job = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 1)
+        .watchdog(Duration::from_secs(60));
     if let Some(value) = value {
         job = job.env("GASNET_DEBUG_CHECKS", value);
     }
     let ended = job.run()?;
     ended.tidy()?;
-    if noticed != (ended.code != Some(0)) || noticed != ended.output.contains("gasnet_hold_interrupts()") {
-        return Err(ended.trouble(if noticed { "the misuse was accepted" } else { "checks are on" }));
+    if noticed != (ended.code != Some(0))
+        || noticed != ended.output.contains("gasnet_hold_interrupts()")
+    {
+        return Err(ended.trouble(if noticed {
+            "the misuse was accepted"
+        } else {
+            "checks are on"
+        }));
     }
     Ok(())
 }

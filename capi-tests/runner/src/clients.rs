@@ -19,8 +19,9 @@ const MODES: [Mode; 3] = [Mode::Seq, Mode::Par, Mode::Parsync];
 /// One entry each.
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
-    let case =
-        |name: &str, run: fn() -> Result<(), Trouble>| Case::new(format!("clients::{name}"), true, run);
+    let case = |name: &str, run: fn() -> Result<(), Trouble>| {
+        Case::new(format!("clients::{name}"), true, run)
+    };
     all.extend([
         case("cmake", cmake).needs("cmake"),
         case("fortran", fortran).needs("gfortran"),
@@ -76,7 +77,12 @@ fn prefix() -> Result<PathBuf, Trouble> {
 }
 
 /// Runs a program as a job of two without LD_LIBRARY_PATH; the program must say PASS.
-fn passes(tree: &Path, program: &Path, args: &[String], launcher: Launcher) -> Result<(), Trouble> {
+fn passes(
+    tree: &Path,
+    program: &Path,
+    args: &[String],
+    launcher: Launcher,
+) -> Result<(), Trouble> {
     let job = Job::new(tree, program, args, launcher, 2).without_library_path();
     let ended = job.watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
@@ -94,7 +100,8 @@ fn make_fragments() -> Result<(), Trouble> {
         let tools = if mode == Mode::Seq { "seq" } else { "par" };
         let mut make = Command::new("make");
         make.arg("-C").arg(&dir).arg("-f").arg(sources().join("Makefile"));
-        make.arg(format!("SOURCES={}", sources().display())).arg(format!("PREFIX={}", prefix.display()));
+        make.arg(format!("SOURCES={}", sources().display()))
+            .arg(format!("PREFIX={}", prefix.display()));
         make.arg(format!("MODE={}", mode.name())).arg(format!("TOOLS={tools}"));
         // Nothing of the make that runs this test.
         make.env_remove("MAKEFLAGS").env_remove("MFLAGS").env_remove("MAKELEVEL");
@@ -126,7 +133,9 @@ fn pkg_config(tree: &Path) -> Result<(), Trouble> {
         cc.arg("-o").arg(&program);
         succeed(cc)?;
         passes(tree, &program, &[], Launcher::PshmNodes)?;
-        for variable in ["GASNET_CC", "GASNET_LD", "GASNET_DEFINES", "GASNET_INCLUDES", "GASNET_LIBS"] {
+        for variable in
+            ["GASNET_CC", "GASNET_LD", "GASNET_DEFINES", "GASNET_INCLUDES", "GASNET_LIBS"]
+        {
             if pkg(tree, &[&format!("--variable={variable}"), &package])?.is_empty() {
                 return Err(format!("{package} has no {variable}"));
             }
@@ -221,7 +230,8 @@ fn fortran() -> Result<(), Trouble> {
 
 fn python() -> Result<(), Trouble> {
     let prefix = prefix()?;
-    let args = [sources().join("hello.py"), prefix.join("lib/libgasnet.so")].map(|p| p.display().to_string());
+    let args = [sources().join("hello.py"), prefix.join("lib/libgasnet.so")]
+        .map(|p| p.display().to_string());
     passes(&prefix, Path::new("python3"), &args, Launcher::Gasnetrun)
 }
 
@@ -261,10 +271,14 @@ fn staged_install() -> Result<(), Trouble> {
     if let Some(missing) = files.iter().find(|f| !tree.join(f).exists()) {
         return Err(format!("{missing} was not installed"));
     }
-    for file in files.iter().filter(|f| f.ends_with(".mak") || f.ends_with(".pc") || f.ends_with(".cmake")) {
+    for file in
+        files.iter().filter(|f| f.ends_with(".mak") || f.ends_with(".pc") || f.ends_with(".cmake"))
+    {
         let text = fs::read_to_string(tree.join(file)).map_err(|e| format!("{file}: {e}"))?;
         if text.contains(&to.display().to_string()) || text.contains('@') {
-            return Err(format!("{file} speaks of DESTDIR, or has a place that was not filled:\n{text}"));
+            return Err(format!(
+                "{file} speaks of DESTDIR, or has a place that was not filled:\n{text}"
+            ));
         }
     }
     Ok(())
@@ -279,8 +293,12 @@ fn manual_pages() -> Result<(), Trouble> {
         let path = prefix.join(format!("share/man/man1/{tool}.1"));
         let page = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
         let page = page.replace('\\', "");
-        for line in succeed(help)?.lines().filter(|l| l.starts_with("  ") && l.trim().starts_with('-')) {
-            for option in line.split_whitespace().take_while(|w| w.starts_with('-') || w.len() <= 2) {
+        for line in
+            succeed(help)?.lines().filter(|l| l.starts_with("  ") && l.trim().starts_with('-'))
+        {
+            for option in
+                line.split_whitespace().take_while(|w| w.starts_with('-') || w.len() <= 2)
+            {
                 // A page sets the name of a value apart from the option.
                 let option = option.trim_end_matches(',').split('=').next().unwrap_or_default();
                 if option.starts_with('-') && !page.contains(option) {
@@ -295,11 +313,17 @@ fn manual_pages() -> Result<(), Trouble> {
 /// The manual pages have no mistake that groff finds.
 fn manual_pages_format() -> Result<(), Trouble> {
     let prefix = prefix()?;
-    let pages =
-        ["man1/gasnetrun.1", "man1/gasnet_info.1", "man1/gasnet_trace.1", "man7/gasnet_environment.7"];
+    let pages = [
+        "man1/gasnetrun.1",
+        "man1/gasnet_info.1",
+        "man1/gasnet_trace.1",
+        "man7/gasnet_environment.7",
+    ];
     let mut groff = Command::new("groff");
     groff.args(["-ww", "-b", "-Tutf8", "-man", "-P-c"]);
-    groff.args(pages.map(|p| prefix.join("share/man").join(p))).arg(root().join("portals/capi/ptlrun.1"));
+    groff
+        .args(pages.map(|p| prefix.join("share/man").join(p)))
+        .arg(root().join("portals/capi/ptlrun.1"));
     let out = groff.output().map_err(|e| e.to_string())?;
     let told = String::from_utf8_lossy(&out.stderr);
     if !out.status.success() || told.contains("warning") {
@@ -311,7 +335,9 @@ fn manual_pages_format() -> Result<(), Trouble> {
 fn gasnet_info() -> Result<(), Trouble> {
     let info = |args: &[&str], vars: &[(&str, &str)]| {
         let mut info = Command::new(prefix()?.join("bin/gasnet_info"));
-        for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_"))
+        {
             info.env_remove(name);
         }
         info.args(args).envs(vars.iter().copied());
@@ -324,7 +350,9 @@ fn gasnet_info() -> Result<(), Trouble> {
             _ if got != Some(code) => {
                 Err(format!("gasnet_info {args:?} {vars:?}: exit code {got:?}:\n{told}"))
             }
-            Some(word) => Err(format!("gasnet_info {args:?} {vars:?} does not say {word:?}:\n{told}")),
+            Some(word) => {
+                Err(format!("gasnet_info {args:?} {vars:?} does not say {word:?}:\n{told}"))
+            }
             None => Ok(()),
         }
     };
@@ -332,7 +360,12 @@ fn gasnet_info() -> Result<(), Trouble> {
     expect(&["-b"], &[], 0, &["compiler: rustc ", "planted faults: no"])?;
     expect(&["-n"], &[], 0, &["name: ", "used by gasnet_init: yes", "other memory: "])?;
     expect(&["-s"], &[], 0, &["page size: ", "processes may copy from each other's memory: "])?;
-    expect(&["-c"], &[], 0, &["GASNET_PORTAL_MSG_LIMIT = 250  (default)", "GASNET_WAITMODE = -  (not set)"])?;
+    expect(
+        &["-c"],
+        &[],
+        0,
+        &["GASNET_PORTAL_MSG_LIMIT = 250  (default)", "GASNET_WAITMODE = -  (not set)"],
+    )?;
     let set = [("GASNET_MAX_SEGSIZE", "64M"), ("GASNET_QUIT", "1")];
     let lines = ["GASNET_MAX_SEGSIZE = 64M (64 MB)  (environment)", "did you mean GASNET_QUIET?"];
     expect(&["-c"], &set, 0, &lines)?;
@@ -348,7 +381,9 @@ fn tools_end_with_their_reader() -> Result<(), Trouble> {
         drop(reader);
         Ok::<_, Trouble>(OwnedFd::from(end))
     };
-    for (tool, good) in [("gasnet_info", "-v"), ("gasnet_trace", "--help"), ("gasnetrun", "--help")] {
+    for (tool, good) in
+        [("gasnet_info", "-v"), ("gasnet_trace", "--help"), ("gasnetrun", "--help")]
+    {
         for option in [good, "--nosuch"] {
             let mut command = Command::new(prefix()?.join("bin").join(tool));
             command.arg(option).stdout(without_reader()?);
@@ -377,7 +412,10 @@ fn tools_tell_of_a_full_device() -> Result<(), Trouble> {
         let ended = command.arg(option).stdout(full).output().map_err(|e| e.to_string())?;
         let told = String::from_utf8_lossy(&ended.stderr);
         let lines: Vec<&str> = told.lines().collect();
-        if ended.status.code() != Some(1) || lines.len() != 2 || !lines[0].contains("standard output") {
+        if ended.status.code() != Some(1)
+            || lines.len() != 2
+            || !lines[0].contains("standard output")
+        {
             return Err(format!("{tool} {option}: {}: {told}", ended.status));
         }
     }
@@ -409,7 +447,11 @@ fn check_programs() -> Result<(), Trouble> {
     let files = [
         ("helper.c", "int helper(void) { return 0; }\n".to_string()),
         ("good.c", main("gasnet_exit(helper());")),
-        ("good2.cc", "#include <gasnet.h>\n#include \"other.h\"\nint main() { return OTHER; }\n".to_string()),
+        (
+            "good2.cc",
+            "#include <gasnet.h>\n#include \"other.h\"\nint main() { return OTHER; }\n"
+                .to_string(),
+        ),
         ("other.h", "#define OTHER 0\n".to_string()),
         ("argued.c", main("gasnet_exit(argc == 3 && !strcmp(argv[1], \"a b\") ? 0 : 9);")),
         ("bad_code.c", main("gasnet_exit(5);")),
@@ -418,7 +460,10 @@ fn check_programs() -> Result<(), Trouble> {
         ("bad_source.c", main("nothing_of_this_name();\n#error planned")),
         ("for_seq.c", main("gasnet_exit(6);")),
         ("left_out.c", main("gasnet_exit(7);")),
-        ("table", "argued\t-\t\"a b\" c\nfor_seq\tmodes=seq\t\nleft_out\tskip\tplanned\n".to_string()),
+        (
+            "table",
+            "argued\t-\t\"a b\" c\nfor_seq\tmodes=seq\t\nleft_out\tskip\tplanned\n".to_string(),
+        ),
     ];
     for (name, text) in &files {
         fs::write(dir.join(name), text).map_err(|e| format!("{name}: {e}"))?;
@@ -426,8 +471,10 @@ fn check_programs() -> Result<(), Trouble> {
     let check = |folder: &Path, vars: &[(&str, &str)]| {
         // Beside the folder of this test's own program.
         let here = std::env::current_exe().map_err(|e| e.to_string())?;
-        let program = here.ancestors().nth(2).map(|p| p.join("check-programs")).filter(|p| p.exists());
-        let program = program.ok_or_else(|| format!("no check-programs above {}", here.display()))?;
+        let program =
+            here.ancestors().nth(2).map(|p| p.join("check-programs")).filter(|p| p.exists());
+        let program =
+            program.ok_or_else(|| format!("no check-programs above {}", here.display()))?;
         let mut command = Command::new(program);
         command.arg(folder).args(["2", "par"]).env("TREE", prefix()?);
         let out = command.envs(vars.iter().copied()).output().map_err(|e| e.to_string())?;
@@ -446,8 +493,9 @@ fn check_programs() -> Result<(), Trouble> {
         ("skipped", "for_seq", "seq only"),
         ("skipped", "left_out", "planned"),
     ] {
-        let says =
-            |l: &str| l.starts_with(verdict) && l.split_whitespace().any(|w| w == name) && l.contains(why);
+        let says = |l: &str| {
+            l.starts_with(verdict) && l.split_whitespace().any(|w| w == name) && l.contains(why)
+        };
         if !told.lines().any(says) {
             return Err(format!("no line {verdict} {name} {why}:\n{told}"));
         }
@@ -455,7 +503,8 @@ fn check_programs() -> Result<(), Trouble> {
     if code != Some(1) || !told.contains("3 passed, 3 failed, 1 not compiled, 2 skipped") {
         return Err(format!("exit code {code:?}:\n{told}"));
     }
-    let (code, told) = check(&root().join("capi-tests"), &[("ONLY", "testhello testenv testexit")])?;
+    let (code, told) =
+        check(&root().join("capi-tests"), &[("ONLY", "testhello testenv testexit")])?;
     if code != Some(0) || !told.contains("3 passed, 0 failed, 0 not compiled, 0 skipped") {
         return Err(format!("exit code {code:?}:\n{told}"));
     }

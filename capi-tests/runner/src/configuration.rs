@@ -115,8 +115,11 @@ fn strings_in_objects() -> Result<(), Trouble> {
 
 fn strings_in_libraries() -> Result<(), Trouble> {
     layout::require(&layout::build())?;
-    let texts =
-        ["$GASNetLibrary: libgasnet ", "$GASNetConduitName: PORTALS $", "$GASNetToolsConfig: RELEASE="];
+    let texts = [
+        "$GASNetLibrary: libgasnet ",
+        "$GASNetConduitName: PORTALS $",
+        "$GASNetToolsConfig: RELEASE=",
+    ];
     for file in ["lib/libgasnet.so.0", "lib/libgasnet.a"] {
         contains(layout::build().join(file), &texts.map(str::to_string))?;
     }
@@ -165,7 +168,9 @@ fn lines_of_verboseenv() -> Result<(), Trouble> {
             // 55 columns for name, value and mark; three more for " = ".
             let width = 55usize.saturating_sub(text.len() - 3).max(12);
             if **line != format!("ENV parameter: {text}{mark:>width$}") {
-                return Err(ended.trouble(format!("{line:?} is not {text:?} with {mark:?} at its end")));
+                return Err(
+                    ended.trouble(format!("{line:?} is not {text:?} with {mark:?} at its end"))
+                );
             }
         }
     }
@@ -174,7 +179,11 @@ fn lines_of_verboseenv() -> Result<(), Trouble> {
 
 /// With GASNET_VERBOSEENV, and only then.
 fn misspelt_names() -> Result<(), Trouble> {
-    let vars = [("GASNET_PORTALS_MSG_LIMIT", "100"), ("GASNET_SPAWNER", "mpi"), ("GASNET_VERBOSEENV", "")];
+    let vars = [
+        ("GASNET_PORTALS_MSG_LIMIT", "100"),
+        ("GASNET_SPAWNER", "mpi"),
+        ("GASNET_VERBOSEENV", ""),
+    ];
     let ended = run(("asks", ASKS), Launcher::Gasnetrun, &vars)?;
     for text in [
         "GASNET_PORTALS_MSG_LIMIT is not a variable of this library; did you mean GASNET_PORTAL_MSG_LIMIT?\n",
@@ -213,19 +222,30 @@ fn values_that_are_refused() -> Result<(), Trouble> {
         let ended = run(("asks", ASKS), launcher, &[(name, value)])?;
         let once = ended.output.matches(&format!("{name}={value} cannot be used\n")).count() == 1;
         if ended.code != Some(1) || !once || !ended.output.contains(accepted) {
-            return Err(ended.trouble(format!("expected exit code 1, {name}={value} once, and {accepted:?}")));
+            return Err(ended
+                .trouble(format!("expected exit code 1, {name}={value} once, and {accepted:?}")));
         }
     }
     for launcher in [Launcher::PshmNodes, Launcher::Alone] {
         let ended = run(("asks", ASKS), launcher, &[("GASNET_PSHM_NODES", "two")])?;
-        if ended.code != Some(1) || !ended.output.contains("GASNET_PSHM_NODES=two cannot be used") {
-            return Err(ended.trouble("expected exit code 1 and GASNET_PSHM_NODES=two".to_string()));
+        if ended.code != Some(1) || !ended.output.contains("GASNET_PSHM_NODES=two cannot be used")
+        {
+            return Err(
+                ended.trouble("expected exit code 1 and GASNET_PSHM_NODES=two".to_string())
+            );
         }
     }
     // An empty value is none.
-    let ended =
-        run(("asks", ASKS), Launcher::Gasnetrun, &[("GASNET_MAX_SEGSIZE", ""), ("GASNET_QUIET", "")])?;
-    if ended.code == Some(0) { Ok(()) } else { Err(ended.trouble("empty values were refused".to_string())) }
+    let ended = run(
+        ("asks", ASKS),
+        Launcher::Gasnetrun,
+        &[("GASNET_MAX_SEGSIZE", ""), ("GASNET_QUIET", "")],
+    )?;
+    if ended.code == Some(0) {
+        Ok(())
+    } else {
+        Err(ended.trouble("empty values were refused".to_string()))
+    }
 }
 
 /// What a client sets before gasnet_init is looked at like what the console set.

@@ -66,7 +66,8 @@ fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Trouble> {
     let program = refusals::compiled("environments", PROGRAM)?;
     let args = ["-c", script, "sh", &program.display().to_string()].map(str::to_string);
     let job = Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Gasnetrun, 3);
-    let ended = job.env("GASNET_SUPERNODE_MAXSIZE", supernode).watchdog(Duration::from_secs(60)).run()?;
+    let ended =
+        job.env("GASNET_SUPERNODE_MAXSIZE", supernode).watchdog(Duration::from_secs(60)).run()?;
     if ended.code != Some(0) {
         return Err(ended.trouble("it did not end with 0".to_string()));
     }

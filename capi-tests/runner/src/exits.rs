@@ -141,7 +141,14 @@ fn settings(launchers: &[Launcher]) -> Vec<Setting> {
                         all.push(Setting { mode, portals: false, launcher, nodes, rank, row });
                     }
                     if nodes == 2 || nodes == 8 {
-                        all.push(Setting { mode, portals: true, launcher, nodes, rank: nodes - 1, row });
+                        all.push(Setting {
+                            mode,
+                            portals: true,
+                            launcher,
+                            nodes,
+                            rank: nodes - 1,
+                            row,
+                        });
                     }
                 }
             }
@@ -162,7 +169,14 @@ pub fn cases(seed: u64) -> Vec<Case> {
         let taken = sample::cover(&settings, &mut random, |s| {
             let place = if s.rank + 1 == s.nodes { 2 } else { u64::from(s.rank.min(1)) };
             let number = u64::from(s.row.0);
-            [s.mode as u64, u64::from(s.portals), s.launcher as u64, u64::from(s.nodes), place, number]
+            [
+                s.mode as u64,
+                u64::from(s.portals),
+                s.launcher as u64,
+                u64::from(s.nodes),
+                place,
+                number,
+            ]
         });
         for (i, &s) in settings.iter().enumerate() {
             let plain = !s.launcher.is_foreign()
@@ -202,7 +216,8 @@ fn run(library: &Library, program: &Program, s: Setting) -> Result<Ended, Troubl
         args.push("2".to_string());
     }
     let watchdog = Duration::from_secs(60 + 4 * u64::from(s.nodes));
-    let mut job = library.job(&compiled, &args, s.launcher, s.nodes)?.watchdog(watchdog).farewells();
+    let mut job =
+        library.job(&compiled, &args, s.launcher, s.nodes)?.watchdog(watchdog).farewells();
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
@@ -225,7 +240,9 @@ fn right(
         let ended = run(library, program, s)?;
         note(&ended)?;
         ended.tidy()?;
-        late = as_expected(&ended, s).and_then(|()| handled(&ended, s)).and_then(|()| soon(&ended, s));
+        late = as_expected(&ended, s)
+            .and_then(|()| handled(&ended, s))
+            .and_then(|()| soon(&ended, s));
         let in_time = ended.farewells.gone.is_none_or(|gone| gone < ALLOWED);
         let Err(why) = &late else { break };
         if in_time || ended.output.contains(FAILED) {
@@ -271,7 +288,8 @@ fn handled(ended: &Ended, s: Setting) -> Result<(), Trouble> {
 
 /// Whether all processes were gone soon enough.
 fn soon(ended: &Ended, s: Setting) -> Result<(), Trouble> {
-    let late = |why| ended.trouble(format!("our last process was gone late after the first exit: {why}"));
+    let late =
+        |why| ended.trouble(format!("our last process was gone late after the first exit: {why}"));
     ended.farewells.gone.map_or(Ok(()), |gone| s.launcher.soon(s.nodes, gone)).map_err(late)
 }
 
@@ -281,7 +299,8 @@ fn noticed(program: &Program, fault: &str) -> Result<(), Trouble> {
         let (mode, launcher) = (Mode::Seq, Launcher::Gasnetrun);
         let s = Setting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
         let library = Library::of(layout::build_faults());
-        as_expected(&run(&library, program, s)?, s).map_err(|e| format!("without the fault: {e}"))?;
+        as_expected(&run(&library, program, s)?, s)
+            .map_err(|e| format!("without the fault: {e}"))?;
         let faulty = library.told("GASNET_TEST_FAULT", fault);
         if as_expected(&run(&faulty, program, s)?, s).is_err() {
             return Ok(());
@@ -352,7 +371,8 @@ pub fn table() -> String {
         "processes",
         |run| run.nodes,
         |_, gone| {
-            let (most, longest) = (gone[(gone.len() * 99).div_ceil(100) - 1], gone[gone.len() - 1]);
+            let (most, longest) =
+                (gone[(gone.len() * 99).div_ceil(100) - 1], gone[gone.len() - 1]);
             format!("{}: {most}, {longest}", gone.len())
         },
     );

@@ -41,8 +41,11 @@ impl Pipe {
         if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
             return Err(trouble(std::io::Error::last_os_error()));
         }
-        let file =
-            OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(trouble)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open(path)
+            .map_err(trouble)?;
         Ok(Pipe { file, text: String::new(), hung_up: None, come: false })
     }
 

@@ -19,7 +19,8 @@ enum Pattern {
 }
 
 impl Pattern {
-    const ALL: [Pattern; 4] = [Pattern::EveryToOne, Pattern::OneToEvery, Pattern::Pairs, Pattern::Random];
+    const ALL: [Pattern; 4] =
+        [Pattern::EveryToOne, Pattern::OneToEvery, Pattern::Pairs, Pattern::Random];
 
     /// As the program calls it.
     fn name(self) -> &'static str {
@@ -49,7 +50,8 @@ enum Limits {
 }
 
 impl Limits {
-    const ALL: [Limits; 5] = [Limits::Least, Limits::Fixed, Limits::Lending, Limits::Full, Limits::Default];
+    const ALL: [Limits; 5] =
+        [Limits::Least, Limits::Fixed, Limits::Lending, Limits::Full, Limits::Default];
 
     fn name(self) -> &'static str {
         match self {
@@ -168,11 +170,14 @@ impl Flood {
     /// Requests of each thread: some thousands for the process that gets most.
     fn requests(self) -> u32 {
         // It takes some 2000 Mediums to fill a receive buffer, and most requests are Mediums then (`kinds`).
-        let most = if self.manner == Manner::Slow && self.limits != Limits::Full { 3000 } else { 8000 };
+        let most =
+            if self.manner == Manner::Slow && self.limits != Limits::Full { 3000 } else { 8000 };
         match self.pattern {
             Pattern::OneToEvery => most / 2,
             Pattern::Pairs => most / 4,
-            Pattern::EveryToOne | Pattern::Random => (most / (self.nodes * self.threads())).max(100),
+            Pattern::EveryToOne | Pattern::Random => {
+                (most / (self.nodes * self.threads())).max(100)
+            }
         }
     }
 
@@ -185,15 +190,19 @@ impl Flood {
         layout::require(&layout::build())?;
         let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
         let compiled = layout::compiled(&program.source, self.mode)?;
-        let mut args: Vec<String> = ["-r", &self.requests().to_string(), "-t", &self.threads().to_string()]
-            .iter()
-            .chain(&["-x", &self.seed.to_string()])
-            .map(ToString::to_string)
-            .collect();
-        args.extend(self.manner.args().iter().chain(self.kinds()).chain(more).map(ToString::to_string));
+        let mut args: Vec<String> =
+            ["-r", &self.requests().to_string(), "-t", &self.threads().to_string()]
+                .iter()
+                .chain(&["-x", &self.seed.to_string()])
+                .map(ToString::to_string)
+                .collect();
+        args.extend(
+            self.manner.args().iter().chain(self.kinds()).chain(more).map(ToString::to_string),
+        );
         args.push(self.pattern.name().to_string());
-        let mut job = Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, self.nodes)
-            .watchdog(Duration::from_secs(400));
+        let mut job =
+            Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, self.nodes)
+                .watchdog(Duration::from_secs(400));
         for (name, value) in self.limits.variables(self.nodes) {
             job = job.env(&format!("GASNET_PORTAL_{name}"), value);
         }
@@ -237,7 +246,9 @@ impl Overflow {
     /// What makes testflood do it while process 0 does not poll, how many processes it takes, and the message.
     fn how(self) -> (&'static [&'static str], u32, &'static str) {
         match self {
-            Overflow::Buffers => (&["-k", "M", "-z"], 3, "found no room in the request receive buffers"),
+            Overflow::Buffers => {
+                (&["-k", "M", "-z"], 3, "found no room in the request receive buffers")
+            }
             Overflow::Events => (&["-k", "S"], 20, "the event queue AM_EQ has overflowed"),
         }
     }
@@ -264,13 +275,16 @@ impl Overflow {
         let advice = "Leave GASNET_PORTAL_FLOW_CONTROL on, or raise GASNET_PORTAL_AMRECV_SPACE.";
         let told = ended.output.matches(message).count() == 1 && ended.output.contains(advice);
         if ended.code != Some(1) || !told {
-            return Err(ended.trouble(format!("expected exit code 1, once {message:?}, and {advice:?}")));
+            return Err(
+                ended.trouble(format!("expected exit code 1, once {message:?}, and {advice:?}"))
+            );
         }
-        let caught: Vec<u64> = ended.counters.iter().filter(|c| c.caught != 0).map(|c| c.rank).collect();
+        let caught: Vec<u64> =
+            ended.counters.iter().filter(|c| c.caught != 0).map(|c| c.rank).collect();
         match self {
-            Overflow::Buffers if caught != [0] => {
-                Err(ended.trouble(format!("the catch basins of {caught:?} were reached, expected that of 0")))
-            }
+            Overflow::Buffers if caught != [0] => Err(ended.trouble(format!(
+                "the catch basins of {caught:?} were reached, expected that of 0"
+            ))),
             _ => Ok(()),
         }
     }
@@ -297,11 +311,15 @@ fn credit_stats() -> Result<(), Trouble> {
     for rank in 0..flood.nodes {
         let name = format!("gasnet_credits.{rank}");
         let file = ended.files.iter().find(|f| f.0 == name);
-        let Some((_, text)) = file.filter(|f| f.1.contains(&format!("process {rank} 4 8 40\n"))) else {
-            return Err(ended.trouble(format!("{name} is missing or does not say whose it is: {file:?}")));
+        let Some((_, text)) = file.filter(|f| f.1.contains(&format!("process {rank} 4 8 40\n")))
+        else {
+            return Err(
+                ended.trouble(format!("{name} is missing or does not say whose it is: {file:?}"))
+            );
         };
         for line in text.lines().filter(|l| l.starts_with("peer ")) {
-            let numbers: Vec<u64> = line.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect();
+            let numbers: Vec<u64> =
+                line.split(' ').skip(1).filter_map(|w| w.parse().ok()).collect();
             let [_, _, to, _, _, from, _, _, _, _] = numbers[..] else {
                 return Err(ended.trouble(format!("{name} has the line {line:?}")));
             };
@@ -331,8 +349,11 @@ fn credit_stats() -> Result<(), Trouble> {
         (&["credits", "gasnet_credits.0"], 2, "-o with the drawing"),
     ] {
         let out = trace(args)?;
-        if out.status.code() != Some(code) || !String::from_utf8_lossy(&out.stderr).contains(words) {
-            return Err(format!("gasnet_trace {args:?}: expected exit code {code} and {words:?}: {out:?}"));
+        if out.status.code() != Some(code) || !String::from_utf8_lossy(&out.stderr).contains(words)
+        {
+            return Err(format!(
+                "gasnet_trace {args:?}: expected exit code {code} and {words:?}: {out:?}"
+            ));
         }
     }
     Ok(())
@@ -346,7 +367,8 @@ pub fn cases(seed: u64) -> Vec<Case> {
         for nodes in PROCESSES {
             for limits in Limits::ALL {
                 for mode in [Mode::Seq, Mode::Par] {
-                    let manner = Manner::ALL[(floods.len() as u64).wrapping_add(seed) as usize % 3];
+                    let manner =
+                        Manner::ALL[(floods.len() as u64).wrapping_add(seed) as usize % 3];
                     let seed = seed % 1_000_000;
                     floods.push(Flood { pattern, nodes, limits, mode, manner, seed });
                 }

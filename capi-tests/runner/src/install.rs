@@ -62,14 +62,20 @@ fn exported() -> Result<Vec<String>, Trouble> {
     let mut nm = Command::new("nm");
     nm.args(["-D", "--defined-only", "--without-symbol-versions"])
         .arg(layout::build().join("lib/libgasnet.so"));
-    Ok(succeed(nm)?.lines().filter_map(|l| l.split_whitespace().last()).map(str::to_string).collect())
+    Ok(succeed(nm)?
+        .lines()
+        .filter_map(|l| l.split_whitespace().last())
+        .map(str::to_string)
+        .collect())
 }
 
 fn exports() -> Result<(), Trouble> {
     let names = exported()?;
     let foreign: Vec<&String> = names
         .iter()
-        .filter(|n| !["gasnet_", "gasnett_", "gasneti_", "LIBGASNET_"].iter().any(|p| n.starts_with(p)))
+        .filter(|n| {
+            !["gasnet_", "gasnett_", "gasneti_", "LIBGASNET_"].iter().any(|p| n.starts_with(p))
+        })
         .collect();
     if !foreign.is_empty() {
         return Err(format!("foreign names are exported: {foreign:?}"));
@@ -111,8 +117,11 @@ fn exports() -> Result<(), Trouble> {
         coll_try_sync_all coll_wait_sync coll_wait_sync_some coll_wait_sync_all coll_loadTuningState \
         coll_dumpTuningState coll_dumpProfile coll_tune_generic_op coll_get_num_tree_classes \
         coll_set_tree_kind coll_set_dissem_limit";
-    let missing: Vec<String> =
-        others.split_whitespace().map(|n| format!("gasnet_{n}")).filter(|n| !names.contains(n)).collect();
+    let missing: Vec<String> = others
+        .split_whitespace()
+        .map(|n| format!("gasnet_{n}"))
+        .filter(|n| !names.contains(n))
+        .collect();
     if missing.is_empty() { Ok(()) } else { Err(format!("not exported: {}", missing.join(" "))) }
 }
 
@@ -145,7 +154,8 @@ fn archive_in_bounds() -> Result<(), Trouble> {
     let mut nm = Command::new("nm");
     nm.args(["-g", "--defined-only"]).arg(path);
     let text = succeed(nm)?;
-    let mut defined: Vec<&str> = text.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
+    let mut defined: Vec<&str> =
+        text.lines().filter_map(|l| l.split_whitespace().nth(2)).collect();
     defined.sort_unstable();
     let mut wanted = exported()?;
     wanted.retain(|n| !n.starts_with("LIBGASNET_"));
@@ -168,7 +178,10 @@ fn beside_another_rust_archive() -> Result<(), Trouble> {
         \x20   t.join().unwrap()\n}\n";
     fs::write(&other, text).map_err(|e| format!("{}: {e}", other.display()))?;
     let mut rustc = Command::new(std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_string()));
-    rustc.args(["--edition", "2024", "--crate-type", "staticlib", "-O", "--out-dir"]).arg(&dir).arg(&other);
+    rustc
+        .args(["--edition", "2024", "--crate-type", "staticlib", "-O", "--out-dir"])
+        .arg(&dir)
+        .arg(&other);
     succeed(rustc)?;
     let main = "#include <gasnet.h>\n#include <stdio.h>\nint other(void);\n\
         int main(int argc, char **argv) {\n\
@@ -218,8 +231,8 @@ fn dlopen() -> Result<(), Trouble> {
     let mut cc = compiler();
     cc.arg(source(&dir, text)?).arg("-o").arg(&program).arg("-ldl");
     succeed(cc)?;
-    let ended =
-        Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 2).watchdog(Duration::from_secs(60));
+    let ended = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 2)
+        .watchdog(Duration::from_secs(60));
     ran(&ended.run()?, "loaded")
 }
 
@@ -261,7 +274,8 @@ const DATA_MAIN: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
 
 /// 77 is the exit code of the function that was assigned last.
 fn all_data_seen(program: &Path) -> Result<(), Trouble> {
-    let job = Job::new(&layout::build(), program, &[], Launcher::Alone, 1).env("GASNET_BACKTRACE", "1");
+    let job =
+        Job::new(&layout::build(), program, &[], Launcher::Alone, 1).env("GASNET_BACKTRACE", "1");
     let ended = job.watchdog(Duration::from_secs(30)).run()?;
     ended.tidy()?;
     if ended.code == Some(77) && ended.output.contains("seen\n") {
@@ -271,7 +285,8 @@ fn all_data_seen(program: &Path) -> Result<(), Trouble> {
 }
 
 fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Trouble> {
-    let dir = dir(&format!("data{}{}", flags.concat(), if with_archive { "_static" } else { "" }))?;
+    let dir =
+        dir(&format!("data{}{}", flags.concat(), if with_archive { "_static" } else { "" }))?;
     let program = dir.join("program");
     let other = dir.join("data.c");
     fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
@@ -293,9 +308,10 @@ fn client_data_in_a_shared_object() -> Result<(), Trouble> {
     let (object, program) = (dir.join("libdata.so"), dir.join("program"));
     let other = dir.join("data.c");
     fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
-    for (file, to, flags) in
-        [(other, &object, ["-shared", "-fPIC"]), (source(&dir, DATA_MAIN)?, &program, ["-fPIE", "-pie"])]
-    {
+    for (file, to, flags) in [
+        (other, &object, ["-shared", "-fPIC"]),
+        (source(&dir, DATA_MAIN)?, &program, ["-fPIE", "-pie"]),
+    ] {
         let mut cc = compiler();
         cc.args(Mode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
         cc.arg(file).arg("-o").arg(to);

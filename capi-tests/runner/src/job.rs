@@ -259,12 +259,20 @@ pub struct Counters {
 impl Job {
     /// `program` with `args` as a job of `nodes` processes, started by `launcher` of the build tree `tree`, whose
     /// library it uses.
-    pub fn new(tree: &Path, program: &Path, args: &[String], launcher: Launcher, nodes: u32) -> Job {
+    pub fn new(
+        tree: &Path,
+        program: &Path,
+        args: &[String],
+        launcher: Launcher,
+        nodes: u32,
+    ) -> Job {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let marker = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(format!("capi-tests-{marker}"));
         let mut command = launcher.command(tree, program, nodes);
-        for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_"))
+        {
             command.env_remove(name);
         }
         command
@@ -367,7 +375,10 @@ impl Job {
                 return Ok(ended);
             }
             NOT_LAUNCHED.fetch_add(1, Ordering::Relaxed);
-            eprintln!("srun did not launch the processes ({start} of {STARTS} starts): {}", ended.shown);
+            eprintln!(
+                "srun did not launch the processes ({start} of {STARTS} starts): {}",
+                ended.shown
+            );
         }
         Err(format!("srun did not launch the processes in {STARTS} starts: {}", self.shown))
     }
@@ -441,7 +452,8 @@ impl Job {
         let mut only_theirs = None;
         let watched = (&mut pipe, &mut gone, &mut striker, &mut only_theirs);
         let code = self.wait(&mut child, start, &output, &mut struck, watched);
-        let launcher_hangs = only_theirs.zip(struck).filter(|_| code.is_none()).map(|(at, blow)| at - blow);
+        let launcher_hangs =
+            only_theirs.zip(struck).filter(|_| code.is_none()).map(|(at, blow)| at - blow);
         let time = start.elapsed();
         let mut after_kill = struck.map(|at: Instant| at.elapsed());
 
@@ -465,8 +477,10 @@ impl Job {
                 after_kill = struck.map(|at| at.elapsed());
             }
             if !there.is_empty() {
-                outlived =
-                    format!("; {:.2} s longer than the launcher: {there}", since.elapsed().as_secs_f64());
+                outlived = format!(
+                    "; {:.2} s longer than the launcher: {there}",
+                    since.elapsed().as_secs_f64()
+                );
             }
             let gone = gone.unwrap_or_else(farewell::now);
             farewells = pipe.map(|p| p.sum(gone)).unwrap_or_default();
@@ -484,7 +498,10 @@ impl Job {
         let temporary = fs::read_dir(self.dir.join("tmp")).map_err(io)?.flatten();
         // Open MPI's mpirun leaves this when it is killed.
         for file in temporary.filter(|f| !f.file_name().to_string_lossy().starts_with("ompi.")) {
-            left.push(format!("file {} in the temporary directory", file.file_name().to_string_lossy()));
+            left.push(format!(
+                "file {} in the temporary directory",
+                file.file_name().to_string_lossy()
+            ));
         }
         let (hit, hit_theirs) = striker.map(|s| (s.hit, s.hit_theirs)).unwrap_or_default();
         let text = String::from_utf8_lossy(&fs::read(&output).map_err(io)?).into_owned();
@@ -492,7 +509,9 @@ impl Job {
         let mut files: Vec<(String, String)> = fs::read_dir(self.dir.join("work"))
             .map_err(io)?
             .flatten()
-            .filter_map(|f| Some((f.file_name().into_string().ok()?, fs::read_to_string(f.path()).ok()?)))
+            .filter_map(|f| {
+                Some((f.file_name().into_string().ok()?, fs::read_to_string(f.path()).ok()?))
+            })
             .collect();
         files.sort();
         let _ = fs::remove_dir_all(&self.dir);
@@ -548,9 +567,11 @@ impl Job {
                 return None;
             }
             if let (None, Some(told)) = (ready, &self.ready) {
-                ready = fs::read_to_string(output).is_ok_and(|text| told(&text)).then(Instant::now);
+                ready =
+                    fs::read_to_string(output).is_ok_and(|text| told(&text)).then(Instant::now);
             }
-            let due = |s: &mut Striker, since: Instant| s.look(since.elapsed(), || marked(&self.marker));
+            let due =
+                |s: &mut Striker, since: Instant| s.look(since.elapsed(), || marked(&self.marker));
             if ready.is_some_and(|since| striker.as_mut().is_some_and(|s| due(s, since))) {
                 *struck = Some(Instant::now());
             }
@@ -601,7 +622,8 @@ impl Job {
             let _ = writeln!(output, "stacks are in {}", file.display());
         }
         for pid in all {
-            let of = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let of =
+                |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
             let status = of("status");
             let wanted = ["Name:", "State:", "PPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"];
             let lines: Vec<String> = status
@@ -717,7 +739,8 @@ pub fn started_again() -> String {
 /// Whether srun says in this output that it could not start the processes. It may return 0 nevertheless.
 fn not_launched(output: &str) -> bool {
     output.lines().any(|l| {
-        l.starts_with("srun: error: ") && (l.contains(" launch failed: ") || l.contains(": Task launch for "))
+        l.starts_with("srun: error: ")
+            && (l.contains(" launch failed: ") || l.contains(": Task launch for "))
     })
 }
 
@@ -770,7 +793,8 @@ fn is_theirs(pid: i32) -> bool {
 fn blocks(pid: i32, signal: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigBlk:"));
-    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).is_some_and(|m| m >> (signal - 1) & 1 == 1)
+    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok())
+        .is_some_and(|m| m >> (signal - 1) & 1 == 1)
 }
 
 /// Without those that Open MPI gives to its own memory, in jobs that have nothing to do with us.
@@ -789,7 +813,18 @@ fn counters(dir: &Path) -> Vec<Counters> {
             let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
             let [rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught] =
                 n.try_into().ok()?;
-            Some(Counters { rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught })
+            Some(Counters {
+                rank,
+                puts,
+                gets,
+                bytes,
+                framed,
+                dropped,
+                stalls,
+                waited,
+                refreshes,
+                caught,
+            })
         })
         .collect();
     all.sort_by_key(|c| c.rank);
@@ -831,8 +866,10 @@ mod tests {
 
     #[test]
     fn the_watchdog_kills_the_tree() {
-        let ended =
-            sh("sleep 1000 & setsid sleep 1000 & wait").watchdog(Duration::from_millis(300)).run().unwrap();
+        let ended = sh("sleep 1000 & setsid sleep 1000 & wait")
+            .watchdog(Duration::from_millis(300))
+            .run()
+            .unwrap();
         assert_eq!(ended.code, None);
         assert!(ended.tidy().is_err());
     }

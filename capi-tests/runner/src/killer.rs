@@ -84,7 +84,8 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let (mut longest, mut all_right) = (Duration::ZERO, true);
     // Words that fit nothing are not looked for for ever.
     let drawn = (0..1000 * count as u64).map(|n| (n, Run::draw(seed, n)));
-    let fitting = drawn.filter(|(_, run)| like.iter().all(|word| format!("{run:?}").contains(word.as_str())));
+    let fitting = drawn
+        .filter(|(_, run)| like.iter().all(|word| format!("{run:?}").contains(word.as_str())));
     for (n, run) in fitting.take(count) {
         let (outcome, result, time) = run.done();
         *sums.entry(outcome).or_default() += 1;
@@ -99,7 +100,9 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let sum = |o| sums.get(&o).copied().unwrap_or(0);
     let theirs = match sum(Outcome::Theirs) {
         0 => String::new(),
-        n => format!("; {n} times a launcher of others hung by itself, with no process of ours left"),
+        n => format!(
+            "; {n} times a launcher of others hung by itself, with no process of ours left"
+        ),
     };
     let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
@@ -126,12 +129,16 @@ impl Run {
         let deed = match random.below(10) {
             0 => Deed::HangUp,
             1 => Deed::Interrupts(Duration::from_millis(random.below(300))),
-            2 => Deed::Pause(Duration::from_millis(random.below(600)), random.below(1000) as usize),
+            2 => {
+                Deed::Pause(Duration::from_millis(random.below(600)), random.below(1000) as usize)
+            }
             _ => Deed::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
         };
         // What srun makes of Ctrl-C depends on how soon it gets round to it.
         let deed = match (launcher, deed) {
-            (Launcher::SrunPmi2 | Launcher::SrunPmix, Deed::Interrupts(_)) => Deed::Signal(libc::SIGTERM, 0),
+            (Launcher::SrunPmi2 | Launcher::SrunPmix, Deed::Interrupts(_)) => {
+                Deed::Signal(libc::SIGTERM, 0)
+            }
             _ => deed,
         };
         let victims = if matches!(deed, Deed::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
@@ -204,16 +211,26 @@ impl Run {
         };
         let passed = ended.output.contains(": PASS");
         if matches!(self.blow.deed, Deed::Pause(..)) {
-            return if ended.code == Some(0) { (Outcome::Right, none()) } else { (Outcome::Wrong, none()) };
+            return if ended.code == Some(0) {
+                (Outcome::Right, none())
+            } else {
+                (Outcome::Wrong, none())
+            };
         }
         // What a launcher of others returns when it is interrupted itself is its own business.
         let told = self.launcher.is_foreign()
             && match self.blow.deed {
-                Deed::Signal(signal, _) => ended.hit_theirs && matches!(signal, libc::SIGINT | libc::SIGTERM),
+                Deed::Signal(signal, _) => {
+                    ended.hit_theirs && matches!(signal, libc::SIGINT | libc::SIGTERM)
+                }
                 _ => true,
             };
         if ended.code == Some(0) && !told {
-            return if passed { (Outcome::Missed, none()) } else { (Outcome::Wrong, "success".into()) };
+            return if passed {
+                (Outcome::Missed, none())
+            } else {
+                (Outcome::Wrong, "success".into())
+            };
         }
         if let Err(late) = self.launcher.soon(self.nodes, time) {
             return (Outcome::Slow, late);

@@ -67,7 +67,9 @@ const WITH_EVENTS: &[&str] = &["put.sent", "get.claimed", "unlink.closing"];
 pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for &(point, passage) in POINTS {
-        for at_once in [false, true].into_iter().take(1 + usize::from(!WITH_EVENTS.contains(&point))) {
+        for at_once in
+            [false, true].into_iter().take(1 + usize::from(!WITH_EVENTS.contains(&point)))
+        {
             let name = format!("kill::point::{point}{}", if at_once { "::at_once" } else { "" });
             all.push(Case::new(name, true, move || killed_at(point, passage, at_once)));
         }
@@ -90,7 +92,9 @@ pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
                         if children { "::with_children" } else { "" }
                     );
                     let l = library.clone();
-                    all.push(Case::new(name, true, move || killed(&l, launcher, portals, victim, children)));
+                    all.push(Case::new(name, true, move || {
+                        killed(&l, launcher, portals, victim, children)
+                    }));
                 }
             }
         }
@@ -158,15 +162,24 @@ fn told_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
 }
 
 /// Whether the job ended as it must when this rank was killed.
-fn soon_over(ended: &Ended, launcher: Launcher, victim: u32, children: bool) -> Result<(), Trouble> {
+fn soon_over(
+    ended: &Ended,
+    launcher: Launcher,
+    victim: u32,
+    children: bool,
+) -> Result<(), Trouble> {
     let Some(after) = ended.after_kill else {
         return Err(ended.trouble("the job ended before a process was killed"));
     };
     if ended.code.is_none_or(|c| c == 0) {
         return Err(ended.trouble("the job did not end with an error"));
     }
-    launcher.soon(NODES, after).map_err(|why| ended.trouble(format!("the job lived on for {why}")))?;
-    let told = ["rank", "node", "process"].iter().any(|w| ended.output.contains(&format!("{w} {victim} ")))
+    launcher
+        .soon(NODES, after)
+        .map_err(|why| ended.trouble(format!("the job lived on for {why}")))?;
+    let told = ["rank", "node", "process"]
+        .iter()
+        .any(|w| ended.output.contains(&format!("{w} {victim} ")))
         && ended.output.to_lowercase().contains("killed");
     if !told {
         return Err(ended.trouble(format!("no message says that rank {victim} was killed")));

@@ -42,7 +42,10 @@ impl Mode {
 /// Top of the repository.
 pub fn root() -> PathBuf {
     // Relative to this crate, so that a moved checkout that is rebuilt still works.
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository is there")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .expect("the repository is there")
 }
 
 /// The ordinary build tree.

@@ -79,7 +79,11 @@ pub struct Case {
 }
 
 impl Case {
-    fn new(name: String, sampled: bool, run: impl FnOnce() -> Result<(), Trouble> + Send + 'static) -> Case {
+    fn new(
+        name: String,
+        sampled: bool,
+        run: impl FnOnce() -> Result<(), Trouble> + Send + 'static,
+    ) -> Case {
         Case { name, sampled, missing: None, run: Box::new(run) }
     }
 

@@ -55,7 +55,13 @@ pub(crate) struct Setting {
 
 impl Setting {
     pub(crate) fn name(self) -> String {
-        format!("{}::{}::{}::n{}", self.mode.name(), self.path.name(), self.launcher.name(), self.nodes)
+        format!(
+            "{}::{}::{}::n{}",
+            self.mode.name(),
+            self.path.name(),
+            self.launcher.name(),
+            self.nodes
+        )
     }
 }
 
@@ -117,13 +123,15 @@ pub(crate) fn settings(program: &Program, ways: &[Way]) -> Vec<Setting> {
 pub(crate) fn crowded(program: &Program) -> Vec<Setting> {
     const PROCESSES: u32 = 16;
     let (mode, launcher) = (program.modes[0], Launcher::Gasnetrun);
-    let both = [Way::Cross, Way::Portals].map(|path| Setting { mode, path, launcher, nodes: PROCESSES });
+    let both =
+        [Way::Cross, Way::Portals].map(|path| Setting { mode, path, launcher, nodes: PROCESSES });
     if program.nodes.allow(PROCESSES) { both.to_vec() } else { Vec::new() }
 }
 
 /// The settings in which a fault leaves a trace: two processes, or as few as the program runs with.
 fn fault_settings(program: &Program, fault: &Fault) -> Vec<Setting> {
-    let nodes = (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
+    let nodes =
+        (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
     let mut all = Vec::new();
     for &mode in program.modes.iter().filter(|&&m| !fault.par || m == Mode::Par) {
         for path in [Way::Cross, Way::Portals] {
@@ -172,7 +180,9 @@ pub(crate) fn delivered(ended: &Ended, nodes: u32) -> Result<(), Trouble> {
         return Err(ended.trouble(format!("counters came from the ranks {ranks:?}")));
     }
     match ended.counters.iter().find(|c| c.dropped != 0 || c.caught != 0) {
-        Some(c) => Err(ended.trouble(format!("rank {} dropped messages, or caught some: {c:?}", c.rank))),
+        Some(c) => {
+            Err(ended.trouble(format!("rank {} dropped messages, or caught some: {c:?}", c.rank)))
+        }
         None => Ok(()),
     }
 }

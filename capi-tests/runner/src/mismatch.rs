@@ -81,7 +81,9 @@ pub fn cases() -> Vec<Case> {
         for &a in kinds {
             for &b in kinds {
                 let pair = format!("{}_{}", a.name, b.name);
-                all.push(Case::new(format!("mismatch::link::{pair}"), true, move || link(a, b, symbol)));
+                all.push(Case::new(format!("mismatch::link::{pair}"), true, move || {
+                    link(a, b, symbol)
+                }));
                 all.push(Case::new(format!("mismatch::load::{pair}"), true, move || load(a, b)));
             }
         }
@@ -118,7 +120,10 @@ fn compile(defines: &[&str], flags: &[&str], files: &[&Path], to: &Path) -> Comm
 
 fn link_with_library(mut cc: Command) -> Command {
     let lib = layout::build().join("lib");
-    cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).args(["-lgasnet", "-lpthread"]);
+    cc.arg("-L")
+        .arg(&lib)
+        .arg(format!("-Wl,-rpath,{}", lib.display()))
+        .args(["-lgasnet", "-lpthread"]);
     cc
 }
 
@@ -128,11 +133,14 @@ fn link(a: Kind, b: Kind, symbol: &str) -> Result<(), Trouble> {
     let (one, two) = (dir.join("main.o"), dir.join("other.o"));
     layout::succeed(compile(a.defines, &["-c"], &[&source(&dir, "main.c", MAIN)?], &one))?;
     layout::succeed(compile(b.defines, &["-c"], &[&source(&dir, "other.c", OTHER)?], &two))?;
-    let linked = layout::succeed(link_with_library(compile(&[], &[], &[&one, &two], &dir.join("program"))));
+    let linked =
+        layout::succeed(link_with_library(compile(&[], &[], &[&one, &two], &dir.join("program"))));
     match linked {
         Ok(_) if a == b => Ok(()),
         Err(e) if a == b => Err(e),
-        Ok(_) => Err(format!("objects for {} and {} were linked into one program", a.name, b.name)),
+        Ok(_) => {
+            Err(format!("objects for {} and {} were linked into one program", a.name, b.name))
+        }
         Err(e) if e.contains(&format!("gasneti_{symbol}")) => Ok(()),
         Err(e) => Err(format!("the link failed for another reason: {e}")),
     }
@@ -157,7 +165,8 @@ fn load(a: Kind, b: Kind) -> Result<(), Trouble> {
         .run()?;
     ended.tidy()?;
     // Whole words: the name of one mode begins that of another.
-    let words: Vec<&str> = ended.output.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).collect();
+    let words: Vec<&str> =
+        ended.output.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).collect();
     match ended.code {
         Some(0) if a == b => Ok(()),
         Some(0) => Err(ended.trouble(format!("{} and {} ran together", a.name, b.name))),
@@ -193,7 +202,12 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
 /// A client that names no thread mode does not compile, and is told so.
 fn no_thread_mode() -> Result<(), Trouble> {
     let dir = dir("no_thread_mode")?;
-    match layout::succeed(compile(&[], &["-c"], &[&source(&dir, "main.c", ALONE)?], &dir.join("main.o"))) {
+    match layout::succeed(compile(
+        &[],
+        &["-c"],
+        &[&source(&dir, "main.c", ALONE)?],
+        &dir.join("main.o"),
+    )) {
         Ok(_) => Err("a client without a thread mode compiled".to_string()),
         Err(e) if e.contains("GASNET_SEQ") && e.contains("GASNET_PAR") => Ok(()),
         Err(e) => Err(format!("the error does not name the modes: {e}")),

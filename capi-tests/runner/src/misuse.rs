@@ -22,7 +22,9 @@ pub fn cases() -> Vec<Case> {
     let Some(program) = program::named("testbad") else { return Vec::new() };
     let rows = match list(&program) {
         Ok(rows) => rows,
-        Err(trouble) => return vec![Case::new("testbad::list".to_string(), true, move || Err(trouble))],
+        Err(trouble) => {
+            return vec![Case::new("testbad::list".to_string(), true, move || Err(trouble))];
+        }
     };
     let mut all = Vec::new();
     for row in rows {
@@ -31,7 +33,9 @@ pub fn cases() -> Vec<Case> {
                 let path = if portals { "portals" } else { "cross" };
                 let name = format!("testbad::{}::{path}::{}", mode.name(), row.name);
                 let (p, r) = (program.clone(), row.clone());
-                all.push(Case::new(name, i == 0 && !portals, move || answered(&p, &r, mode, portals)));
+                all.push(Case::new(name, i == 0 && !portals, move || {
+                    answered(&p, &r, mode, portals)
+                }));
             }
         }
     }
@@ -66,9 +70,14 @@ fn row(line: &str) -> Result<Row, Trouble> {
 
 fn answered(program: &Program, row: &Row, mode: Mode, portals: bool) -> Result<(), Trouble> {
     let compiled = layout::compiled(&program.source, mode)?;
-    let mut job =
-        Job::new(&layout::build(), &compiled, std::slice::from_ref(&row.name), Launcher::Gasnetrun, 2)
-            .watchdog(Duration::from_secs(60));
+    let mut job = Job::new(
+        &layout::build(),
+        &compiled,
+        std::slice::from_ref(&row.name),
+        Launcher::Gasnetrun,
+        2,
+    )
+    .watchdog(Duration::from_secs(60));
     if portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
@@ -82,9 +91,17 @@ fn answered(program: &Program, row: &Row, mode: Mode, portals: bool) -> Result<(
         return Err(ended.trouble("it did not pass"));
     }
     // Words with numbers that are known only in the job are printed there.
-    let told = ended.output.lines().find_map(|l| l.strip_prefix("testbad: expects: ")).unwrap_or(&row.words);
+    let told = ended
+        .output
+        .lines()
+        .find_map(|l| l.strip_prefix("testbad: expects: "))
+        .unwrap_or(&row.words);
     let fatal: Vec<&str> = ended.output.lines().filter(|l| l.starts_with("***")).collect();
-    match told.split('|').filter(|w| !w.is_empty()).find(|word| !fatal.iter().any(|l| l.contains(word))) {
+    match told
+        .split('|')
+        .filter(|w| !w.is_empty())
+        .find(|word| !fatal.iter().any(|l| l.contains(word)))
+    {
         Some(word) => Err(ended.trouble(format!("no line that begins with *** says {word:?}"))),
         None => Ok(()),
     }

@@ -30,7 +30,8 @@ const MPIS: [Mpi; 2] = [
 ];
 
 /// What is told of MPI where we have started the processes.
-const LONE: &str = "MPI was initialised before gasnet_init, and knows nothing of the other processes";
+const LONE: &str =
+    "MPI was initialised before gasnet_init, and knows nothing of the other processes";
 
 /// MPI x launcher x which is first x mode. Those of Slurm are there where it can be used.
 pub fn cases() -> Vec<Case> {
@@ -50,10 +51,15 @@ pub fn cases() -> Vec<Case> {
             }
             for first in ["mpi", "gasnet"] {
                 for mode in [Mode::Seq, Mode::Par] {
-                    let name =
-                        format!("testmpi::{}::{}::{first}_first::{}", mpi.0, launcher.name(), mode.name());
+                    let name = format!(
+                        "testmpi::{}::{}::{first}_first::{}",
+                        mpi.0,
+                        launcher.name(),
+                        mode.name()
+                    );
                     let sampled = own && (first == "mpi") == (mode == Mode::Par);
-                    let mut case = Case::new(name, sampled, move || together(mpi, launcher, first, mode));
+                    let mut case =
+                        Case::new(name, sampled, move || together(mpi, launcher, first, mode));
                     case.missing = missing;
                     all.push(case);
                 }
@@ -65,7 +71,8 @@ pub fn cases() -> Vec<Case> {
 
 /// What a program of this MPI lacks here.
 fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
-    let launcher = if launchers[0] == Launcher::Mpirun { "mpirun.openmpi" } else { "mpiexec.hydra" };
+    let launcher =
+        if launchers[0] == Launcher::Mpirun { "mpirun.openmpi" } else { "mpiexec.hydra" };
     if let Some(program) = [compiler, launcher].into_iter().find(|p| !crate::have(p)) {
         return Some(program);
     }
@@ -91,7 +98,10 @@ fn compiled((name, compiler, ..): Mpi, mode: Mode) -> Result<PathBuf, Trouble> {
     cc.args(["-std=gnu99", "-O2", "-g", "-Wall", "-Wextra", "-Werror"]).args(mode.defines());
     cc.arg("-I").arg(layout::build().join("include"));
     cc.arg(layout::root().join("capi-tests/clients/testmpi.c")).arg("-o").arg(&program);
-    cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).args(["-lgasnet", "-lpthread"]);
+    cc.arg("-L")
+        .arg(&lib)
+        .arg(format!("-Wl,-rpath,{}", lib.display()))
+        .args(["-lgasnet", "-lpthread"]);
     layout::succeed(cc)?;
     compiled.insert(program.clone());
     Ok(program)
@@ -121,7 +131,8 @@ fn together(mpi: Mpi, launcher: Launcher, first: &str, mode: Mode) -> Result<(),
         let ended = job.watchdog(Duration::from_secs(120)).run()?;
         ended.tidy()?;
         if launcher == Launcher::SrunPmi2 && first == "gasnet" {
-            if ended.code == Some(0) || !ended.output.contains("Call MPI_Init before gasnet_init") {
+            if ended.code == Some(0) || !ended.output.contains("Call MPI_Init before gasnet_init")
+            {
                 return Err(ended.trouble("Slurm's PMI was used where MPI needs it"));
             }
         } else if ended.code != Some(code)

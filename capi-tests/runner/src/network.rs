@@ -15,10 +15,16 @@ const SUITES: &[(&str, &str, &str, &str)] = &[
 
 /// One case a test target.
 pub fn cases() -> Vec<Case> {
-    let case =
-        |&(suite, features, variable, value): &(&'static str, &'static str, &'static str, &'static str)| {
-            Case::new(format!("portals3::{suite}"), false, move || repeated(suite, features, variable, value))
-        };
+    let case = |&(suite, features, variable, value): &(
+        &'static str,
+        &'static str,
+        &'static str,
+        &'static str,
+    )| {
+        Case::new(format!("portals3::{suite}"), false, move || {
+            repeated(suite, features, variable, value)
+        })
+    };
     SUITES.iter().map(case).collect()
 }
 

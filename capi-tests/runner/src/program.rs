@@ -68,7 +68,9 @@ pub fn all() -> Vec<Program> {
         .flatten()
         .map(|e| e.path())
         .filter(|p| {
-            p.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with("test") && n.ends_with(".c"))
+            p.file_name()
+                .and_then(|n| n.to_str())
+                .is_some_and(|n| n.starts_with("test") && n.ends_with(".c"))
         })
         .collect();
     sources.sort();
@@ -212,7 +214,8 @@ mod tests {
 
     #[test]
     fn even_means_one_or_even() {
-        let allowed: Vec<u32> = [1, 2, 3, 4, 8].into_iter().filter(|&n| Nodes::Even.allow(n)).collect();
+        let allowed: Vec<u32> =
+            [1, 2, 3, 4, 8].into_iter().filter(|&n| Nodes::Even.allow(n)).collect();
         assert_eq!(allowed, [1, 2, 4, 8]);
     }
 }

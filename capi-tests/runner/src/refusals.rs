@@ -88,14 +88,15 @@ pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     // SAFETY: plain query.
     let root = (unsafe { libc::geteuid() } != 0).then_some("the power of root");
-    let mounts = root
-        .or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
-            .then_some("a mount namespace"));
+    let mounts = root.or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
+        .then_some("a mount namespace"));
     let groups = root.or(Group::new(64 << 20).is_none().then_some("a memory control group"));
     for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
         let mut add = |name: &str, missing, run: fn(Launcher) -> Result<(), Trouble>| {
             let mut case =
-                Case::new(format!("refusals::{name}::{}", launcher.name()), true, move || run(launcher));
+                Case::new(format!("refusals::{name}::{}", launcher.name()), true, move || {
+                    run(launcher)
+                });
             case.missing = missing;
             all.push(case);
         };
@@ -131,8 +132,11 @@ fn run(script: &str, program: &Path, launcher: Launcher, nodes: u32) -> Result<E
     }
     args.push(program.display().to_string());
     let job = Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Alone, 1);
-    let job =
-        if launcher == Launcher::PshmNodes { job.env("GASNET_PSHM_NODES", nodes.to_string()) } else { job };
+    let job = if launcher == Launcher::PshmNodes {
+        job.env("GASNET_PSHM_NODES", nodes.to_string())
+    } else {
+        job
+    };
     let ended = job.watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
     Ok(ended)
@@ -173,7 +177,9 @@ impl Group {
                 continue;
             }
             let group = Group(dir);
-            if group.0.join(file).is_file() && fs::write(group.0.join(file), bytes.to_string()).is_ok() {
+            if group.0.join(file).is_file()
+                && fs::write(group.0.join(file), bytes.to_string()).is_ok()
+            {
                 return Some(group);
             }
         }

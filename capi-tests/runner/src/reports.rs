@@ -55,7 +55,8 @@ fn told(launcher: Launcher, mode: Mode) -> Result<(), Trouble> {
         fs::write(&source, STATES).map_err(|e| format!("{}: {e}", source.display()))?;
     }
     let program = layout::compiled(&source, mode)?;
-    let job = Job::new(&layout::build(), &program, &[], launcher, 4).watchdog(Duration::from_secs(60));
+    let job =
+        Job::new(&layout::build(), &program, &[], launcher, 4).watchdog(Duration::from_secs(60));
     let ended = job.run()?;
     ended.tidy()?;
     let expected = [

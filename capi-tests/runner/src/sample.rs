@@ -12,9 +12,9 @@ impl Random {
     /// A sequence of its own for each `seed` and `name`.
     pub fn new(seed: u64, name: &str) -> Random {
         // FNV-1a, so that each program draws its own sample.
-        let hash = name
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |h: u64, b| (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3));
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
+            (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
         Random(seed ^ hash)
     }
 
@@ -57,7 +57,8 @@ pub fn cover<T, const N: usize>(
     let mut taken = Vec::new();
     for i in order {
         let values = traits(&items[i]);
-        let fresh: Vec<(usize, u64)> = values.into_iter().enumerate().filter(|t| !seen.contains(t)).collect();
+        let fresh: Vec<(usize, u64)> =
+            values.into_iter().enumerate().filter(|t| !seen.contains(t)).collect();
         if !fresh.is_empty() {
             seen.extend(fresh);
             taken.push(i);

@@ -39,7 +39,11 @@ pub fn cases() -> Vec<Case> {
                 let place = format!("{}::{path}::{}::n{nodes}", mode.name(), launcher.name());
                 let mut add = |case: &str, run: fn(&Program, Setting) -> Result<(), Trouble>| {
                     let p = program.clone();
-                    all.push(Case::new(format!("testsegment::{case}::{place}"), sampled, move || run(&p, s)));
+                    all.push(Case::new(
+                        format!("testsegment::{case}::{place}"),
+                        sampled,
+                        move || run(&p, s),
+                    ));
                 };
                 add("touch", touch);
                 add("huge", huge);
@@ -48,14 +52,17 @@ pub fn cases() -> Vec<Case> {
             }
         }
     }
-    for (launcher, nodes) in [(Launcher::Alone, 1), (Launcher::Gasnetrun, 2), (Launcher::PshmNodes, 3)] {
+    for (launcher, nodes) in
+        [(Launcher::Alone, 1), (Launcher::Gasnetrun, 2), (Launcher::PshmNodes, 3)]
+    {
         let place = format!("{}::n{nodes}", launcher.name());
         all.push(Case::new(format!("ulimit::address_space::{place}"), true, move || {
             let ended = limited("ulimit -v 2000000", launcher, nodes)?;
             if ended.code == Some(0) && ended.says("testhello: PASS") {
                 return Ok(());
             }
-            Err(ended.trouble("the largest segment does not fit into the address space that is left"))
+            Err(ended
+                .trouble("the largest segment does not fit into the address space that is left"))
         }));
         all.push(Case::new(format!("ulimit::file_size::{place}"), true, move || {
             let ended = limited("ulimit -f 100", launcher, nodes)?;
@@ -86,11 +93,16 @@ fn run(program: &Program, s: Setting, args: &[&str]) -> Result<Ended, Trouble> {
     run_with(program, s, args, &[])
 }
 
-fn run_with(program: &Program, s: Setting, args: &[&str], env: &[(&str, &str)]) -> Result<Ended, Trouble> {
+fn run_with(
+    program: &Program,
+    s: Setting,
+    args: &[&str],
+    env: &[(&str, &str)],
+) -> Result<Ended, Trouble> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-    let mut job =
-        Job::new(&layout::build(), &compiled, &args, s.launcher, s.nodes).watchdog(Duration::from_secs(60));
+    let mut job = Job::new(&layout::build(), &compiled, &args, s.launcher, s.nodes)
+        .watchdog(Duration::from_secs(60));
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
@@ -118,12 +130,13 @@ fn touch(program: &Program, s: Setting) -> Result<(), Trouble> {
 
 /// A process gets huge pages by default where the kernel gives them to those who ask, and none where it is told not to ask.
 fn huge(program: &Program, s: Setting) -> Result<(), Trouble> {
-    let kernel =
-        std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled").unwrap_or_default();
+    let kernel = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
+        .unwrap_or_default();
     let always = ["[always]", "[within_size]", "[force]"].iter().any(|w| kernel.contains(w));
     for (value, asks) in [("1", true), ("0", false)] {
         let ended = run_with(program, s, &["huge"], &[("GASNET_USE_HUGEPAGES", value)])?;
-        let told = ended.output.lines().filter_map(|l| l.strip_prefix("testsegment: huge pages: "));
+        let told =
+            ended.output.lines().filter_map(|l| l.strip_prefix("testsegment: huge pages: "));
         let told: Vec<bool> = told.map(|l| l != "0 kB").collect();
         let expected = always || asks && kernel.contains("[advise]");
         if ended.code != Some(0)
@@ -179,7 +192,8 @@ fn told(output: &str, rank: u32) -> Option<Told<'_>> {
 /// Bytes of memory of this machine.
 fn physical() -> u64 {
     // SAFETY: plain queries.
-    let (pages, page) = unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+    let (pages, page) =
+        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
     u64::try_from(pages).unwrap_or(0) * u64::try_from(page).unwrap_or(0)
 }
 

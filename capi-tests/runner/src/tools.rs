@@ -115,7 +115,9 @@ pub fn cases() -> Vec<Case> {
     let mut add = |name: &str, sampled: bool, run: fn() -> Result<(), Trouble>| {
         all.push(Case::new(format!("tools::{name}"), sampled, run));
     };
-    add("stack::execinfo", true, || says(&stack(false, Some("EXECINFO"), None)?, &["stack", "went on"]));
+    add("stack::execinfo", true, || {
+        says(&stack(false, Some("EXECINFO"), None)?, &["stack", "went on"])
+    });
     add("stack::addr2line", true, || {
         says(&stack(false, Some("ADDR2LINE"), None)?, &["the_deepest", "stack.c:", "went on"])
     });
@@ -132,11 +134,12 @@ pub fn cases() -> Vec<Case> {
     });
     add("signal::backtrace", true, || {
         let program = compiled("stack", STACK, false)?;
-        let ended = Job::new(&layout::build(), &program, &["signal".to_string()], Launcher::Gasnetrun, 1)
-            .watchdog(Duration::from_secs(120))
-            .env("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")
-            .env("GASNET_BACKTRACE_TYPE", "ADDR2LINE")
-            .run()?;
+        let ended =
+            Job::new(&layout::build(), &program, &["signal".to_string()], Launcher::Gasnetrun, 1)
+                .watchdog(Duration::from_secs(120))
+                .env("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")
+                .env("GASNET_BACKTRACE_TYPE", "ADDR2LINE")
+                .run()?;
         ended.tidy()?;
         says(&ended, &["SIGUSR1", "the_deepest", "went on"])
     });
@@ -157,7 +160,9 @@ pub fn cases() -> Vec<Case> {
             false => Ok(()),
         }
     });
-    add("crash::execinfo", true, || says(&crash(true, "EXECINFO")?, &["SIGSEGV", "job/stack(+0x"]));
+    add("crash::execinfo", true, || {
+        says(&crash(true, "EXECINFO")?, &["SIGSEGV", "job/stack(+0x"])
+    });
     add("crash::addr2line", true, || {
         says(&crash(true, "ADDR2LINE")?, &["SIGSEGV", "the_deepest", "stack.c:"])
     });
@@ -168,7 +173,9 @@ pub fn cases() -> Vec<Case> {
     let gdb = || says(&crash(true, "GDB")?, &["SIGSEGV", "the_deepest", "stack.c:"]);
     all.push(Case::new("tools::crash::gdb".to_string(), false, gdb).needs("gdb"));
     for on_error in [false, true] {
-        for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes].into_iter().chain(Launcher::foreign()) {
+        for launcher in
+            [Launcher::Gasnetrun, Launcher::PshmNodes].into_iter().chain(Launcher::foreign())
+        {
             for (what, deed) in DEEDS {
                 let when = if on_error { "error" } else { "start" };
                 let name = format!("tools::freeze::{when}::{}::{what}", launcher.name());
@@ -193,7 +200,8 @@ fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble>
     const AWHILE: Duration = Duration::from_millis(300);
     let program = compiled("frozen", FROZEN, false)?;
     let args: &[String] = if on_error { &["crash".to_string()] } else { &[] };
-    let (variable, are_frozen) = if on_error { ("GASNET_FREEZE_ON_ERROR", 1) } else { ("GASNET_FREEZE", 2) };
+    let (variable, are_frozen) =
+        if on_error { ("GASNET_FREEZE_ON_ERROR", 1) } else { ("GASNET_FREEZE", 2) };
     let ended = Job::new(&layout::build(), &program, args, launcher, 2)
         .watchdog(Duration::from_secs(120))
         .env(variable, "1")
@@ -202,7 +210,8 @@ fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble>
         .run()?;
     ended.tidy()?;
     let Some(after) = ended.after_kill else { return Err(ended.trouble("it did not wait")) };
-    let (came, went) = (ended.output.matches("came in").count(), ended.output.matches("went on").count());
+    let (came, went) =
+        (ended.output.matches("came in").count(), ended.output.matches("went on").count());
     let code = ended.code.unwrap_or_default();
     let before = if on_error { 2 } else { 0 };
     let (right, far) = match (deed, on_error) {
@@ -212,7 +221,9 @@ fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble>
         _ => (1, (before, 0)),
     };
     if (came, went) != far {
-        return Err(ended.trouble(format!("{came} came in and {went} went on, where {far:?} should have")));
+        return Err(
+            ended.trouble(format!("{came} came in and {went} went on, where {far:?} should have"))
+        );
     }
     // What a launcher of others makes of a signal, or of a process that one has killed, is its own business.
     let theirs = launcher.is_foreign() && right != 0 && code != 0;
@@ -225,9 +236,10 @@ fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble>
 /// A process that crashes, with this means of GASNET_BACKTRACE, if that is asked for.
 fn crash(asked: bool, means: &str) -> Result<Ended, Trouble> {
     let program = compiled("stack", STACK, false)?;
-    let mut job = Job::new(&layout::build(), &program, &["crash".to_string()], Launcher::Gasnetrun, 1)
-        .watchdog(Duration::from_secs(120))
-        .env("GASNET_BACKTRACE_TYPE", means);
+    let mut job =
+        Job::new(&layout::build(), &program, &["crash".to_string()], Launcher::Gasnetrun, 1)
+            .watchdog(Duration::from_secs(120))
+            .env("GASNET_BACKTRACE_TYPE", means);
     if asked {
         job = job.env("GASNET_BACKTRACE", "1");
     }
@@ -250,8 +262,17 @@ fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Trouble> {
     let mut cc = layout::compiler();
     cc.args(["-g", "-O0", "-Wall", "-Wextra", "-Werror", "-D_GNU_SOURCE=1", "-I"])
         .arg(layout::build().join("include"));
-    cc.args(if alone { ["-DALONE", "-DGASNETT_THREAD_SAFE"] } else { ["-DGASNET_PAR", "-D_REENTRANT"] });
-    cc.arg(&file).arg("-o").arg(&program).arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display()));
+    cc.args(if alone {
+        ["-DALONE", "-DGASNETT_THREAD_SAFE"]
+    } else {
+        ["-DGASNET_PAR", "-D_REENTRANT"]
+    });
+    cc.arg(&file)
+        .arg("-o")
+        .arg(&program)
+        .arg("-L")
+        .arg(&lib)
+        .arg(format!("-Wl,-rpath,{}", lib.display()));
     cc.arg(if alone { "-lgasnet_tools-par" } else { "-lgasnet" }).arg("-lpthread");
     layout::succeed(cc)?;
     Ok(program)
@@ -260,7 +281,8 @@ fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Trouble> {
 fn stack(alone: bool, means: Option<&str>, env: Option<(&str, &str)>) -> Result<Ended, Trouble> {
     let program = compiled("stack", STACK, alone)?;
     let launcher = if alone { Launcher::Alone } else { Launcher::Gasnetrun };
-    let mut job = Job::new(&layout::build(), &program, &[], launcher, 1).watchdog(Duration::from_secs(120));
+    let mut job =
+        Job::new(&layout::build(), &program, &[], launcher, 1).watchdog(Duration::from_secs(120));
     for (name, value) in means.map(|m| ("GASNET_BACKTRACE_TYPE", m)).into_iter().chain(env) {
         job = job.env(name, value);
     }
@@ -293,18 +315,21 @@ fn report(alone: bool) -> Result<(), Trouble> {
             ended.output.clone()
         } else {
             let file = dir.join(format!("report-{rank}"));
-            let text =
-                fs::read_to_string(&file).map_err(|e| ended.trouble(format!("{}: {e}", file.display())))?;
+            let text = fs::read_to_string(&file)
+                .map_err(|e| ended.trouble(format!("{}: {e}", file.display())))?;
             let _ = fs::remove_file(file);
             text
         };
-        for words in
-            ["2 objects of 107 bytes", "1 objects of 100 bytes were not freed", "100 bytes at ", "leak.c:"]
-        {
+        for words in [
+            "2 objects of 107 bytes",
+            "1 objects of 100 bytes were not freed",
+            "100 bytes at ",
+            "leak.c:",
+        ] {
             if !text.contains(words) {
-                return Err(
-                    ended.trouble(format!("the report of rank {rank} does not say {words:?}: {text}"))
-                );
+                return Err(ended.trouble(format!(
+                    "the report of rank {rank} does not say {words:?}: {text}"
+                )));
             }
         }
     }

@@ -117,7 +117,10 @@ fn compiled(mode: &str) -> Result<PathBuf, Trouble> {
         .arg(&file)
         .arg("-o")
         .arg(&program);
-    cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).args(["-lgasnet", "-lpthread"]);
+    cc.arg("-L")
+        .arg(&lib)
+        .arg(format!("-Wl,-rpath,{}", lib.display()))
+        .args(["-lgasnet", "-lpthread"]);
     layout::succeed(cc)?;
     Ok(program)
 }
@@ -152,8 +155,10 @@ fn events(trace: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in trace.lines() {
         if let Some((_, rest)) = line.split_once("> ") {
-            let rest =
-                rest.split_once("] ").filter(|(place, _)| place.starts_with('[')).map_or(rest, |(_, r)| r);
+            let rest = rest
+                .split_once("] ")
+                .filter(|(place, _)| place.starts_with('['))
+                .map_or(rest, |(_, r)| r);
             let event = rest.split(':').next().unwrap_or(rest);
             *counts.entry(event.to_string()).or_insert(0) += 1;
         }
@@ -205,7 +210,10 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Trouble> 
             let counts = events(&trace);
             for (event, n) in EVENTS {
                 if counts.get(event).copied().unwrap_or(0) != n {
-                    return Err(wrong(format!("{event} is there {:?} times, not {n}", counts.get(event))));
+                    return Err(wrong(format!(
+                        "{event} is there {:?} times, not {n}",
+                        counts.get(event)
+                    )));
                 }
             }
             // Each line has its place in the source; one that the client has set stays.
@@ -241,9 +249,9 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Trouble> 
                 "(H) pongs=4\n",
             ] {
                 if !stats.contains(text) {
-                    return Err(
-                        ended.trouble(format!("rank {rank}: no {text:?} in the statistics:\n{stats}"))
-                    );
+                    return Err(ended.trouble(format!(
+                        "rank {rank}: no {text:?} in the statistics:\n{stats}"
+                    )));
                 }
             }
         }
@@ -259,11 +267,14 @@ fn ways_out() -> Result<(), Trouble> {
         let ended = run("SEQ", 2, way, &[("GASNET_TRACEFILE", &file), ("GASNET_BACKTRACE", "0")])?;
         // Of two that abort, one may be overtaken by the other.
         let whole = (0..2).filter(|rank| {
-            fs::read_to_string(dir.join(format!("trace-{rank}"))).is_ok_and(|t| t.ends_with("(I) END:\n"))
+            fs::read_to_string(dir.join(format!("trace-{rank}")))
+                .is_ok_and(|t| t.ends_with("(I) END:\n"))
         });
         let (whole, wanted) = (whole.count(), if way == "abort" { 1 } else { 2 });
         if whole < wanted {
-            return Err(ended.trouble(format!("leaving by {way:?}: {whole} of 2 traces have their end")));
+            return Err(
+                ended.trouble(format!("leaving by {way:?}: {whole} of 2 traces have their end"))
+            );
         }
     }
     Ok(())
@@ -273,8 +284,11 @@ fn ways_out() -> Result<(), Trouble> {
 fn ranks_and_masks() -> Result<(), Trouble> {
     let dir = folder("masks")?;
     let file = dir.join("trace-%").display().to_string();
-    let vars =
-        [("GASNET_TRACEFILE", file.as_str()), ("GASNET_TRACENODES", "1-5"), ("GASNET_TRACEMASK", "GB")];
+    let vars = [
+        ("GASNET_TRACEFILE", file.as_str()),
+        ("GASNET_TRACENODES", "1-5"),
+        ("GASNET_TRACEMASK", "GB"),
+    ];
     let ended = run("SEQ", 2, "", &vars)?;
     if dir.join("trace-0").exists() {
         return Err(ended.trouble("rank 0 traces, but was not named"));
@@ -303,14 +317,16 @@ fn local() -> Result<(), Trouble> {
     let dir = folder("local")?;
     let file = dir.join("trace").display().to_string();
     for (value, puts) in [("1", 8), ("0", 0)] {
-        let ended = run("SEQ", 1, "", &[("GASNET_TRACEFILE", &file), ("GASNET_TRACELOCAL", value)])?;
+        let ended =
+            run("SEQ", 1, "", &[("GASNET_TRACEFILE", &file), ("GASNET_TRACELOCAL", value)])?;
         let trace = read(&ended, &dir.join("trace"))?;
         let counts = events(&trace);
-        if counts.get("(P) PUT").copied().unwrap_or(0) != puts || counts.get("(A) AMREQUESTSHORT") != Some(&3)
+        if counts.get("(P) PUT").copied().unwrap_or(0) != puts
+            || counts.get("(A) AMREQUESTSHORT") != Some(&3)
         {
-            return Err(
-                ended.trouble(format!("expected {puts} puts with GASNET_TRACELOCAL={value}:\n{trace}"))
-            );
+            return Err(ended.trouble(format!(
+                "expected {puts} puts with GASNET_TRACELOCAL={value}:\n{trace}"
+            )));
         }
     }
     Ok(())
@@ -327,10 +343,13 @@ fn one_file() -> Result<(), Trouble> {
         let of_rank = |l: &&str| l.starts_with(&format!("{rank}(")) && l.contains("(P) PUT: ");
         let count = text.lines().filter(of_rank).count();
         if count != 8 || !text.contains(&format!("\n{rank}> (P) PUT: count=9 ")) {
-            return Err(ended.trouble(format!("rank {rank} has {count} puts in the one file:\n{text}")));
+            return Err(
+                ended.trouble(format!("rank {rank} has {count} puts in the one file:\n{text}"))
+            );
         }
     }
-    if let Some(bad) = text.lines().find(|l| !l.contains("> ") || !l.starts_with(['0', '1', '2'])) {
+    if let Some(bad) = text.lines().find(|l| !l.contains("> ") || !l.starts_with(['0', '1', '2']))
+    {
         return Err(ended.trouble(format!("a line is not whole, or of an earlier job: {bad:?}")));
     }
     Ok(())
@@ -344,7 +363,9 @@ fn unwritable() -> Result<(), Trouble> {
             && ended.output.contains("No such file or directory")
             && ended.output.contains("Name a file in a directory where you may write");
         if ended.code != Some(1) || !said {
-            return Err(ended.trouble(format!("expected exit code 1 and why {name} cannot be written")));
+            return Err(
+                ended.trouble(format!("expected exit code 1 and why {name} cannot be written"))
+            );
         }
     }
     Ok(())
@@ -363,7 +384,8 @@ fn off() -> Result<(), Trouble> {
 /// gasnet_trace with these arguments: its code and what it wrote.
 fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Trouble> {
     let tool = layout::build().join("bin/gasnet_trace");
-    let out = Command::new(&tool).args(args).output().map_err(|e| format!("{}: {e}", tool.display()))?;
+    let out =
+        Command::new(&tool).args(args).output().map_err(|e| format!("{}: {e}", tool.display()))?;
     let text = [out.stdout, out.stderr].concat();
     Ok((out.status.code(), String::from_utf8_lossy(&text).into_owned()))
 }
@@ -393,7 +415,10 @@ fn tool() -> Result<(), Trouble> {
     for (files, by, first, last) in rows {
         let (code, text) = with(&["summary", "--by", by], files)?;
         let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
-        let row = text.lines().map(words).any(|l| l.starts_with(first) && l.ends_with(&format!(" {last}")));
+        let row = text
+            .lines()
+            .map(words)
+            .any(|l| l.starts_with(first) && l.ends_with(&format!(" {last}")));
         if code != Some(0) || !row {
             return Err(ended.trouble(format!("--by {by}: no row {first} ... {last}: {text}")));
         }

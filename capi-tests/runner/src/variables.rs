@@ -119,16 +119,17 @@ impl Range {
 
     fn is_refused(&self, place: Place) -> Result<(), Trouble> {
         let (ended, value) = (self.flood(place, Mode::Seq)?, self.value(place));
-        let told = ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
+        let told =
+            ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
         let bounds = match (self.least, self.most) {
             (0, 1) => "Give Y, YES, 1, N, NO or 0".to_string(),
             (least, most) if least == most => format!("Give {least},"),
             (least, most) => format!("from {least} to {most}"),
         };
         if ended.code != Some(1) || !told || !ended.output.contains(&bounds) {
-            return Err(
-                ended.trouble(format!("expected exit code 1, once that it cannot be used, and {bounds:?}"))
-            );
+            return Err(ended.trouble(format!(
+                "expected exit code 1, once that it cannot be used, and {bounds:?}"
+            )));
         }
         Ok(())
     }
@@ -156,11 +157,17 @@ fn all_are_tried() -> Result<(), Trouble> {
     let path = root().join("docs/ENVIRONMENT.md");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let names = text.lines().filter_map(|l| l.strip_prefix("| `")?.split('`').next());
-    let ours = names.filter(|n| n.starts_with("GASNET_PORTAL_") || *n == "GASNET_PACKEDLONG_LIMIT");
-    let (tried, missing): (Vec<_>, Vec<_>) = ours.partition(|n| RANGES.iter().any(|r| r.name == *n));
+    let ours =
+        names.filter(|n| n.starts_with("GASNET_PORTAL_") || *n == "GASNET_PACKEDLONG_LIMIT");
+    let (tried, missing): (Vec<_>, Vec<_>) =
+        ours.partition(|n| RANGES.iter().any(|r| r.name == *n));
     if missing.is_empty() && tried.len() == RANGES.len() {
         Ok(())
     } else {
-        Err(format!("documented are {} of {}, and beside them {missing:?}", tried.len(), RANGES.len()))
+        Err(format!(
+            "documented are {} of {}, and beside them {missing:?}",
+            tried.len(),
+            RANGES.len()
+        ))
     }
 }

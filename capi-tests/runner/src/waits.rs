@@ -13,8 +13,11 @@ pub fn cases() -> Vec<Case> {
     let mut all = Vec::new();
     for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
         for portals in [false, true] {
-            let name =
-                format!("wait::n{NODES}::{}::{}", if portals { "portals" } else { "cross" }, launcher.name());
+            let name = format!(
+                "wait::n{NODES}::{}::{}",
+                if portals { "portals" } else { "cross" },
+                launcher.name()
+            );
             let sampled = portals == (launcher == Launcher::Gasnetrun);
             all.push(Case::new(name, sampled, move || ends(launcher, portals)));
         }
@@ -25,7 +28,8 @@ pub fn cases() -> Vec<Case> {
 fn ends(launcher: Launcher, portals: bool) -> Result<(), Trouble> {
     let source = program::named("testbarrier").ok_or("there is no testbarrier")?.source;
     let compiled = layout::compiled(&source, Mode::Seq)?;
-    let mut job = Library::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
+    let mut job =
+        Library::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
     if portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }

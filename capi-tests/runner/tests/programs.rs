@@ -16,7 +16,9 @@ fn main() {
     }
     let trials = cases
         .into_iter()
-        .map(|c| Trial::test(c.name, || (c.run)().map_err(Into::into)).with_ignored_flag(!c.sampled))
+        .map(|c| {
+            Trial::test(c.name, || (c.run)().map_err(Into::into)).with_ignored_flag(!c.sampled)
+        })
         .collect();
     libtest_mimic::run(&args, trials).exit();
 }

@@ -81,14 +81,15 @@ pub fn chunks_have_one_holder() {
 /// No more tickets are out than there are, and all come back.
 pub fn tickets_come_back() {
     check(|| {
-        let shared = in_threads((Tickets::new(true, 3), AtomicI64::new(0)), 3, |(tickets, out), i| {
-            let n = if i == 0 { 1 } else { 2 };
-            if tickets.take(n).is_some() {
-                assert!(out.fetch_add(n.into(), Ordering::Relaxed) + i64::from(n) <= 3);
-                out.fetch_sub(n.into(), Ordering::Relaxed);
-                tickets.give(n);
-            }
-        });
+        let shared =
+            in_threads((Tickets::new(true, 3), AtomicI64::new(0)), 3, |(tickets, out), i| {
+                let n = if i == 0 { 1 } else { 2 };
+                if tickets.take(n).is_some() {
+                    assert!(out.fetch_add(n.into(), Ordering::Relaxed) + i64::from(n) <= 3);
+                    out.fetch_sub(n.into(), Ordering::Relaxed);
+                    tickets.give(n);
+                }
+            });
         assert!(shared.0.take(3).is_some() && shared.0.take(1).is_none());
     });
 }
@@ -110,7 +111,11 @@ pub fn locks_exclude() {
 /// The last one to leave a receive buffer sees all that the others did with it, and there is one last one.
 pub fn the_last_reference_sees_all() {
     check(|| {
-        let shared = (AtomicU32::new(3), [Watched::new(), Watched::new(), Watched::new()], AtomicU32::new(0));
+        let shared = (
+            AtomicU32::new(3),
+            [Watched::new(), Watched::new(), Watched::new()],
+            AtomicU32::new(0),
+        );
         let shared = in_threads(shared, 3, |(refs, parts, last), i| {
             parts[i].add();
             if sync::count(true, refs, -1) == 0 {
@@ -126,18 +131,19 @@ pub fn the_last_reference_sees_all() {
 /// below zero.
 pub fn slack_never_falls_below_zero() {
     check(|| {
-        let shared = in_threads((AtomicI64::new(2), AtomicU32::new(0)), 3, |(slack, started), i| {
-            if i != 0 {
-                assert!(sync::add(true, slack, 2) >= 0);
-                return;
-            }
-            for _ in 0..3 {
-                if slack.load(Ordering::Relaxed) >= 2 {
-                    assert!(sync::add(true, slack, -2) >= 0);
-                    started.fetch_add(1, Ordering::Relaxed);
+        let shared =
+            in_threads((AtomicI64::new(2), AtomicU32::new(0)), 3, |(slack, started), i| {
+                if i != 0 {
+                    assert!(sync::add(true, slack, 2) >= 0);
+                    return;
                 }
-            }
-        });
+                for _ in 0..3 {
+                    if slack.load(Ordering::Relaxed) >= 2 {
+                        assert!(sync::add(true, slack, -2) >= 0);
+                        started.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
         let started = i64::from(shared.1.load(Ordering::Relaxed));
         assert_eq!(shared.0.load(Ordering::Relaxed) + 2 * started, 6);
     });

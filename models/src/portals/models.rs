@@ -57,7 +57,9 @@ pub fn a_ring_with_room_is_not_full() {
 /// The same of two threads of one process, which remember the same of the ring.
 pub fn a_ring_with_room_is_not_full_for_siblings() {
     check(|| {
-        in_threads((Ring::new(), memo()), 2, |(ring, memo), thread| one_event_at_a_time(ring, memo, thread));
+        in_threads((Ring::new(), memo()), 2, |(ring, memo), thread| {
+            one_event_at_a_time(ring, memo, thread)
+        });
     });
 }
 

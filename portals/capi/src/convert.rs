@@ -8,8 +8,8 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 
 use portals3::{
-    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Limits, MdHandle, MeHandle, NiFail, Unlink,
-    md_options,
+    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Limits, MdHandle, MeHandle, NiFail,
+    Unlink, md_options,
 };
 
 use crate::abi::{self, *};
@@ -157,7 +157,10 @@ pub(crate) fn ack_in(ack: Enum) -> Result<AckReq, Code> {
 // Options have the same values on both sides.
 const _: () = {
     assert!(PTL_MD_OP_PUT == md_options::OP_PUT && PTL_MD_OP_GET == md_options::OP_GET);
-    assert!(PTL_MD_MANAGE_REMOTE == md_options::MANAGE_REMOTE && PTL_MD_TRUNCATE == md_options::TRUNCATE);
+    assert!(
+        PTL_MD_MANAGE_REMOTE == md_options::MANAGE_REMOTE
+            && PTL_MD_TRUNCATE == md_options::TRUNCATE
+    );
     assert!(PTL_MD_ACK_DISABLE == md_options::ACK_DISABLE && PTL_MD_IOVEC == md_options::IOVEC);
     assert!(PTL_MD_MAX_SIZE == md_options::MAX_SIZE);
     assert!(PTL_MD_EVENT_START_DISABLE == md_options::EVENT_START_DISABLE);

@@ -103,7 +103,8 @@ unsafe fn hand_over(
 ) -> Result<(), Code> {
     // SAFETY: promised by the caller.
     unsafe { event.write(event_out(fetched)) };
-    let handler = ni.handlers.get(eq.0 as usize & 0xffff).map_or(0, |slot| slot.load(Ordering::Relaxed));
+    let handler =
+        ni.handlers.get(eq.0 as usize & 0xffff).map_or(0, |slot| slot.load(Ordering::Relaxed));
     // SAFETY: `PtlEQAlloc` stored 0 or a function of this type; 0 is `None`.
     if let Some(handler) = unsafe { mem::transmute::<usize, EqHandler>(handler) } {
         // SAFETY: the user's function, called as `ptl_eq_handler_t` says.

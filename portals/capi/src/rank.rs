@@ -98,14 +98,17 @@ pub(crate) fn complain(line: &str) -> Code {
 
 fn variable<T: core::str::FromStr>(name: &str) -> Result<Option<T>, String> {
     match std::env::var(name) {
-        Ok(value) => value.trim().parse().map(Some).map_err(|_| format!("{name}={value}: not a number")),
+        Ok(value) => {
+            value.trim().parse().map(Some).map_err(|_| format!("{name}={value}: not a number"))
+        }
         Err(_) => Ok(None),
     }
 }
 
 fn map(name: &str) -> Result<Option<Vec<u32>>, String> {
     let Ok(value) = std::env::var(name) else { return Ok(None) };
-    let numbers: Result<Vec<u32>, _> = value.split(':').map(|number| number.trim().parse()).collect();
+    let numbers: Result<Vec<u32>, _> =
+        value.split(':').map(|number| number.trim().parse()).collect();
     numbers.map(Some).map_err(|_| format!("{name}={value}: not numbers with colons between"))
 }
 
@@ -148,7 +151,10 @@ pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
 }
 
 /// Changes what is told. Once an interface is open, only what is so already may be told.
-fn tell(ni: Handle, change: impl FnOnce(&mut Option<Job>) -> Result<(), Code>) -> Result<(), Code> {
+fn tell(
+    ni: Handle,
+    change: impl FnOnce(&mut Option<Job>) -> Result<(), Code>,
+) -> Result<(), Code> {
     check_handle(ni)?;
     let mut told = told();
     let mut new = told.clone().or_else(state::job);

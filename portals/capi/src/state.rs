@@ -112,7 +112,9 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'sta
         }
         None => Interface::loopback(limits)?,
         Some(_) if life.left => {
-            return Err(rank::complain("an interface that the other processes know cannot be opened again"));
+            return Err(rank::complain(
+                "an interface that the other processes know cannot be opened again",
+            ));
         }
         Some(file) => {
             let same = File::from(file.try_clone().map_err(|_| Code(PTL_NO_SPACE))?);
@@ -127,8 +129,8 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'sta
                 jid: inode as u32 & (PTL_JID_ANY >> 1),
                 attach: rank::attach_policy()?,
             };
-            let fabric =
-                Fabric::join(spec).map_err(|error| rank::complain(&format!("PTL_FABRIC_FD: {error}")))?;
+            let fabric = Fabric::join(spec)
+                .map_err(|error| rank::complain(&format!("PTL_FABRIC_FD: {error}")))?;
             Interface::shm(fabric, limits)?
         }
     };

@@ -27,7 +27,8 @@ fn source(name: &str) -> PathBuf {
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
-        let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("capi-{}", std::process::id()));
+        let place =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("capi-{}", std::process::id()));
         let lib = place.join("lib");
         fs::create_dir_all(&lib).expect("directory");
         let link = |built: PathBuf, name: &str| symlink(built, lib.join(name)).expect("link");
@@ -89,7 +90,9 @@ fn succeeds_within(command: &mut Command, time: Duration) -> String {
 
 fn compiler(name: &str) -> Command {
     let mut command = Command::new(name);
-    command.args(["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wshadow", "-I"]).arg(source("include"));
+    command
+        .args(["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wshadow", "-I"])
+        .arg(source("include"));
     command
 }
 
@@ -105,7 +108,9 @@ fn program(name: &str) -> PathBuf {
     let lib = place().join("lib");
     let run_path = format!("-Wl,-rpath,{}", lib.display());
     let text = source("../capi-tests").join(name).with_extension("c");
-    succeeds(cc().arg(text).arg("-o").arg(&binary).arg("-L").arg(lib).args([&run_path, "-lportals3"]));
+    succeeds(
+        cc().arg(text).arg("-o").arg(&binary).arg("-L").arg(lib).args([&run_path, "-lportals3"]),
+    );
     binary
 }
 
@@ -195,7 +200,11 @@ fn every_program_is_run() {
 fn a_program_links_with_the_archive() {
     let binary = place().join("ring-static");
     let mut command = cc();
-    command.arg(source("../capi-tests/ring.c")).arg("-o").arg(&binary).arg(place().join("lib/libportals3.a"));
+    command
+        .arg(source("../capi-tests/ring.c"))
+        .arg("-o")
+        .arg(&binary)
+        .arg(place().join("lib/libportals3.a"));
     succeeds(command.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]));
     assert!(succeeds(&mut job(2, &binary)).contains("ring: PASS"));
 }
@@ -207,7 +216,8 @@ fn headers_compile_alone_without_a_warning() {
     {
         for header in ["portals3.h", "portals/portals3.h"] {
             let file = place().join(header.replace('/', "-")).with_extension(suffix);
-            fs::write(&file, format!("#include <{header}>\ntypedef ptl_md_t not_empty;\n")).expect("write");
+            fs::write(&file, format!("#include <{header}>\ntypedef ptl_md_t not_empty;\n"))
+                .expect("write");
             for name in compilers {
                 if Command::new(name).arg("--version").stdout(Stdio::null()).status().is_err() {
                     continue;
@@ -241,10 +251,14 @@ fn declared() -> BTreeSet<String> {
 #[test]
 fn the_library_exports_what_the_header_declares() {
     let declared = declared();
-    assert!(declared.len() > 40 && declared.contains("PtlPut") && declared.contains("ptl_err_str"));
-    let listed =
-        succeeds(Command::new("nm").args(["-D", "--defined-only", "-P"]).arg(built("libportals3_c.so")));
-    let exported = listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_string).collect();
+    assert!(
+        declared.len() > 40 && declared.contains("PtlPut") && declared.contains("ptl_err_str")
+    );
+    let listed = succeeds(
+        Command::new("nm").args(["-D", "--defined-only", "-P"]).arg(built("libportals3_c.so")),
+    );
+    let exported =
+        listed.lines().filter_map(|line| line.split(' ').next()).map(str::to_string).collect();
     assert_eq!(declared, exported);
     let name = succeeds(Command::new("readelf").arg("-d").arg(built("libportals3_c.so")));
     assert!(name.contains("[libportals3.so.0]"), "{name}");
@@ -255,9 +269,12 @@ fn layouts_and_values_are_those_of_the_header() {
     let mut lines = vec!["#include <portals3.h>".to_string(), "#include <stddef.h>".into()];
     let mut same = |left: String, right: i64| {
         let number = lines.len();
-        lines.push(format!("typedef char same_{number}[(long long)({left}) == {right}LL ? 1 : -1];"));
+        lines.push(format!(
+            "typedef char same_{number}[(long long)({left}) == {right}LL ? 1 : -1];"
+        ));
     };
-    for (name, value) in abi::ERRORS.iter().chain(abi::WORDS).chain(abi::EVENTS).chain(abi::SIGNED) {
+    for (name, value) in abi::ERRORS.iter().chain(abi::WORDS).chain(abi::EVENTS).chain(abi::SIGNED)
+    {
         same(name.to_string(), *value);
     }
     same("PTL_MAX_ERRNO".into(), i64::from(abi::PTL_UNKNOWN_ERROR) + 1);
@@ -293,7 +310,12 @@ fn layouts_and_values_are_those_of_the_header() {
                 ("ptl_interface_t", 4),
                 ("ptl_sr_index_t", 4),
             ])
-            .chain([("ptl_time_t", 4), ("ptl_seq_t", 4), ("ptl_unlink_t", 4), ("ptl_event_kind_t", 4)])
+            .chain([
+                ("ptl_time_t", 4),
+                ("ptl_seq_t", 4),
+                ("ptl_unlink_t", 4),
+                ("ptl_event_kind_t", 4),
+            ])
             .chain([("ptl_eq_handler_t", size_of::<abi::EqHandler>() as i64)])
     {
         same(format!("sizeof({name})"), bytes);
@@ -301,7 +323,11 @@ fn layouts_and_values_are_those_of_the_header() {
     let file = place().join("layout.c");
     fs::write(&file, lines.join("\n") + "\n").expect("write");
     succeeds(
-        Command::new("cc").arg("-I").arg(source("include")).args(["-std=gnu99", "-fsyntax-only"]).arg(file),
+        Command::new("cc")
+            .arg("-I")
+            .arg(source("include"))
+            .args(["-std=gnu99", "-fsyntax-only"])
+            .arg(file),
     );
 }
 
@@ -310,12 +336,27 @@ fn a_job_that_cannot_be_is_refused_in_a_line() {
     let program = program("ring");
     let cases: [(&[(&str, &str)], &str); 8] = [
         (&[("PTL_MY_RID", "0")], "must be set together"),
-        (&[("PTL_MY_RID", "x"), ("PTL_NIDMAP", "0"), ("PTL_PIDMAP", "0")], "PTL_MY_RID=x: not a number"),
-        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:"), ("PTL_PIDMAP", "0:1")], "PTL_NIDMAP=0:: not numbers"),
-        (&[("PTL_MY_RID", "2"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "0:1")], "there are 2 processes"),
+        (
+            &[("PTL_MY_RID", "x"), ("PTL_NIDMAP", "0"), ("PTL_PIDMAP", "0")],
+            "PTL_MY_RID=x: not a number",
+        ),
+        (
+            &[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:"), ("PTL_PIDMAP", "0:1")],
+            "PTL_NIDMAP=0:: not numbers",
+        ),
+        (
+            &[("PTL_MY_RID", "2"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "0:1")],
+            "there are 2 processes",
+        ),
         (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:1"), ("PTL_PIDMAP", "0:1")], "one host only"),
-        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "98:99")], "pids are 0, 1, 2"),
-        (&[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "0:1")], "PTL_FABRIC_FD: must be set"),
+        (
+            &[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "98:99")],
+            "pids are 0, 1, 2",
+        ),
+        (
+            &[("PTL_MY_RID", "0"), ("PTL_NIDMAP", "0:0"), ("PTL_PIDMAP", "0:1")],
+            "PTL_FABRIC_FD: must be set",
+        ),
         (&[("PTL_FABRIC_FD", "77")], "PTL_FABRIC_FD=77: no such descriptor"),
     ];
     for (variables, line) in cases {
@@ -324,7 +365,11 @@ fn a_job_that_cannot_be_is_refused_in_a_line() {
         assert!(!output.status.success() && text.contains(line), "{variables:?}: {text}");
     }
     let output = run(job(2, &program).env("PTL_ARENA_BYTES", "65536"));
-    assert!(!output.status.success() && said(&output).contains("PTL_NO_SPACE"), "{}", said(&output));
+    assert!(
+        !output.status.success() && said(&output).contains("PTL_NO_SPACE"),
+        "{}",
+        said(&output)
+    );
     let output = run(&mut Command::new(env!("CARGO_BIN_EXE_ptlrun")));
     assert!(said(&output).contains("usage: ptlrun"));
 }
@@ -372,7 +417,10 @@ fn the_conformance_table_names_every_test_and_no_other() {
     assert!(cases.len() > 100);
     let missing: Vec<_> = cases.difference(&named).collect();
     let unknown: Vec<_> = named.difference(&cases).collect();
-    assert!(missing.is_empty() && unknown.is_empty(), "missing: {missing:?}; unknown: {unknown:?}");
+    assert!(
+        missing.is_empty() && unknown.is_empty(),
+        "missing: {missing:?}; unknown: {unknown:?}"
+    );
     let files: BTreeSet<String> = PROGRAMS.iter().map(|name| format!("{name}.c")).collect();
     assert_eq!(programs, files.iter().map(String::as_str).collect());
 }

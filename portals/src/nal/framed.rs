@@ -78,7 +78,10 @@ impl Interface {
         state.joined += 1;
         drop(state);
         let arena = Pages::new(ARENA).ok_or(Error::NoSpace)?;
-        Interface::with_nal(Box::new(Port { shared: Arc::clone(&network.shared), index, arena }), limits)
+        Interface::with_nal(
+            Box::new(Port { shared: Arc::clone(&network.shared), index, arena }),
+            limits,
+        )
     }
 }
 

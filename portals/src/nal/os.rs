@@ -61,10 +61,17 @@ pub(crate) fn now_ns() -> u64 {
 ///
 /// # Safety
 /// `local` is valid for `length` bytes, writable if they are read into it.
-pub(crate) unsafe fn attach_copy(pid: u32, remote: u64, local: *mut u8, length: usize, write: bool) -> bool {
+pub(crate) unsafe fn attach_copy(
+    pid: u32,
+    remote: u64,
+    local: *mut u8,
+    length: usize,
+    write: bool,
+) -> bool {
     let mut done = 0;
     while done < length {
-        let near = libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len: length - done };
+        let near =
+            libc::iovec { iov_base: local.wrapping_add(done).cast(), iov_len: length - done };
         let far = libc::iovec {
             iov_base: (remote as usize).wrapping_add(done) as *mut libc::c_void,
             iov_len: length - done,

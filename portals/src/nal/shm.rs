@@ -119,9 +119,11 @@ impl Fabric {
         // SAFETY: has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
-        let bytes = spec.bytes.checked_next_multiple_of(page).filter(|&b| b > 0).ok_or_else(invalid)?;
+        let bytes =
+            spec.bytes.checked_next_multiple_of(page).filter(|&b| b > 0).ok_or_else(invalid)?;
         let part = bytes.checked_add(size_of::<Inbox>()).ok_or_else(invalid)?;
-        let total = part.checked_mul(spec.size as usize).filter(|&t| t < 1 << 47).ok_or_else(invalid)?;
+        let total =
+            part.checked_mul(spec.size as usize).filter(|&t| t < 1 << 47).ok_or_else(invalid)?;
         if spec.index >= spec.size {
             return Err(invalid());
         }
@@ -141,7 +143,14 @@ impl Fabric {
         }
         // SAFETY: a new mapping, wherever the system likes.
         let base = unsafe {
-            libc::mmap(ptr::null_mut(), total, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED, file, 0)
+            libc::mmap(
+                ptr::null_mut(),
+                total,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                file,
+                0,
+            )
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -219,7 +228,10 @@ impl Drop for Fabric {
     fn drop(&mut self) {
         // SAFETY: the mapping of `join`; the interface that used it is gone.
         unsafe {
-            libc::munmap(self.base.as_ptr().cast(), (self.bytes + size_of::<Inbox>()) * self.size as usize)
+            libc::munmap(
+                self.base.as_ptr().cast(),
+                (self.bytes + size_of::<Inbox>()) * self.size as usize,
+            )
         };
     }
 }
@@ -281,12 +293,16 @@ unsafe impl Nal for Fabric {
         }
         let control_of = |ticket| self.control_of(peer, ticket);
         let (memo, head) = (&self.memos[peer as usize], self.head_of(peer));
-        let Ok(ticket) = ring::claim(control_of, FRAMES, memo, head, self.index) else { return false };
+        let Ok(ticket) = ring::claim(control_of, FRAMES, memo, head, self.index) else {
+            return false;
+        };
         crate::fault::point("frame.reserved");
         self.sender_of(peer, ticket).store(self.index, Ordering::Relaxed);
         self.length_of(peer, ticket).store(frame.len() as u32, Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
-        unsafe { ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len()) };
+        unsafe {
+            ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len())
+        };
         self.control_of(peer, ticket).store(published(ticket, FRAMES), Ordering::Release);
         // Release: who sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
@@ -318,9 +334,16 @@ unsafe impl Nal for Fabric {
                 return;
             }
             let sender = self.sender_of(self.index, next).load(Ordering::Relaxed);
-            let length = (self.length_of(self.index, next).load(Ordering::Relaxed) as usize).min(FRAME);
+            let length =
+                (self.length_of(self.index, next).load(Ordering::Relaxed) as usize).min(FRAME);
             // SAFETY: the bytes of a slot of our inbox, and a buffer as long.
-            unsafe { ptr::copy_nonoverlapping(self.bytes_of(self.index, next), copy.as_mut_ptr(), length) };
+            unsafe {
+                ptr::copy_nonoverlapping(
+                    self.bytes_of(self.index, next),
+                    copy.as_mut_ptr(),
+                    length,
+                )
+            };
             self.next.store(next.wrapping_add(1), Ordering::Relaxed);
             // Release: see `ring`.
             self.head_of(self.index).store(next.wrapping_add(1), Ordering::Release);
@@ -350,12 +373,22 @@ mod tests {
     #[test]
     fn frames_behind_a_slow_sender_are_seen() {
         // SAFETY: a new descriptor.
-        let file = unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
+        let file = unsafe {
+            OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC))
+        };
         let join = |index| {
             let arena = file.try_clone().unwrap();
             let attach = AttachPolicy::Denied;
-            Fabric::join(FabricSpec { arena, index, size: 2, bytes: 1 << 16, nid: 0, jid: 0, attach })
-                .unwrap()
+            Fabric::join(FabricSpec {
+                arena,
+                index,
+                size: 2,
+                bytes: 1 << 16,
+                nid: 0,
+                jid: 0,
+                attach,
+            })
+            .unwrap()
         };
         let (owner, sender) = (join(0), join(1));
         owner.header(0).ident.magic.store(MAGIC, Ordering::Release);

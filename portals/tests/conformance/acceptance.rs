@@ -40,7 +40,9 @@ fn an_entry_attached_before_becomes_the_head(kind: Kind) {
     let rig = kind.rig();
     let node = rig.target();
     let old = target(&rig, 64, BOTH | MANAGE_REMOTE);
-    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before)
+        .expect("PtlMEAttach");
     let new = behind(node, me, 64, Unlink::Retain, |md| md.options |= MANAGE_REMOTE);
     let (from, bytes) = source_of(&rig, 1, 64);
     put(&rig, from, to(&rig), 0);
@@ -52,8 +54,9 @@ fn each_portal_table_entry_has_its_own_list(kind: Kind) {
     let rig = kind.rig();
     let node = rig.target();
     let other = target(&rig, 64, BOTH);
-    let me =
-        node.me_attach(PT + 1, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT + 1, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
     let mine = behind(node, me, 64, Unlink::Retain, |_| ());
     let (from, bytes) = source_of(&rig, 1, 64);
     put(&rig, from, crate::rig::To { pt: PT + 1, ..to(&rig) }, 0);
@@ -66,8 +69,11 @@ fn an_entry_for_another_process_is_passed_over(kind: Kind) {
     let node = rig.target();
     let sender = rig.initiator().id();
     // Another process that exists, where the rig has one; else one of another node.
-    let other =
-        if node.id() == sender { ProcessId { nid: sender.nid + 1, pid: sender.pid } } else { node.id() };
+    let other = if node.id() == sender {
+        ProcessId { nid: sender.nid + 1, pid: sender.pid }
+    } else {
+        node.id()
+    };
     let me = match node.me_attach(PT, other, 0, !0, Unlink::Retain, InsPos::After) {
         Ok(me) => me,
         // A process that is alone may know that there is no other.
@@ -75,7 +81,8 @@ fn an_entry_for_another_process_is_passed_over(kind: Kind) {
         Err(error) => panic!("{error:?}"),
     };
     let theirs = behind(node, me, 64, Unlink::Retain, |_| ());
-    let me = node.me_attach(PT, sender, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me =
+        node.me_attach(PT, sender, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
     let mine = behind(node, me, 64, Unlink::Retain, |_| ());
     let (from, bytes) = source_of(&rig, 1, 64);
     put(&rig, from, to(&rig), 0);
@@ -93,7 +100,8 @@ fn a_wild_nid_or_pid_matches_every_process(kind: Kind) {
         ProcessId { nid: NID_ANY, pid: PID_ANY },
     ];
     for (pt, id) in (0..).zip(wild) {
-        let me = node.me_attach(pt, id, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+        let me =
+            node.me_attach(pt, id, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
         let side = behind(node, me, 64, Unlink::Retain, |_| ());
         let (from, _) = source_of(&rig, 1, 64);
         put(&rig, from, crate::rig::To { pt, ..to(&rig) }, 7);
@@ -107,8 +115,9 @@ fn match_bits_must_agree_outside_the_ignore_bits(kind: Kind) {
     let ignore = 0x00ff_0000_0000_fff0;
     let strict = entry_for(node, BITS ^ 1);
     let strict = behind(node, strict, 64, Unlink::Retain, |_| ());
-    let me =
-        node.me_attach(PT, ProcessId::ANY, BITS, ignore, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT, ProcessId::ANY, BITS, ignore, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
     let loose = behind(node, me, 640, Unlink::Retain, |_| ());
     let (from, _) = source_of(&rig, 1, 8);
     // Every single bit in turn: only the ignored ones may differ.

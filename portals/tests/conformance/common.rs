@@ -2,8 +2,8 @@
 
 use portals3::md_options::{OP_GET, OP_PUT};
 use portals3::{
-    AckReq, EqHandle, Event, EventKind, HdrData, InsPos, MatchBits, Md, MdHandle, MeHandle, ProcessId, Size,
-    Unlink,
+    AckReq, EqHandle, Event, EventKind, HdrData, InsPos, MatchBits, Md, MdHandle, MeHandle,
+    ProcessId, Size, Unlink,
 };
 
 use crate::rig::{Buffer, Kind, Node, Rig, To, md, pattern, watchdog::Watchdog};
@@ -72,7 +72,8 @@ pub(crate) fn entry(node: &Node) -> MeHandle {
 
 /// As [`entry`], for messages that carry exactly these bits.
 pub(crate) fn entry_for(node: &Node, bits: MatchBits) -> MeHandle {
-    node.me_attach(PT, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).expect("PtlMEAttach")
+    node.me_attach(PT, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach")
 }
 
 /// A target of `len` bytes behind a new [`entry`] of the target node.

@@ -76,7 +76,10 @@ fn sequence_numbers_count_the_events_of_a_queue(kind: Kind) {
     for hdr in 0..40 {
         put(&rig, from, to(&rig), hdr);
         let sequence = rig.event(rig.target(), side.eq).sequence;
-        assert!(last.is_none_or(|last: u32| sequence == last.wrapping_add(1)), "{last:?}, then {sequence}");
+        assert!(
+            last.is_none_or(|last: u32| sequence == last.wrapping_add(1)),
+            "{last:?}, then {sequence}"
+        );
         last = Some(sequence);
     }
 }
@@ -128,7 +131,8 @@ fn a_queue_works_around_many_times(kind: Kind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     let (mut hdr, mut due) = (0, 0);
-    for burst in [1, 2, 3, 4].into_iter().cycle().take(if kind.has_processes() { 60 } else { 400 }) {
+    for burst in [1, 2, 3, 4].into_iter().cycle().take(if kind.has_processes() { 60 } else { 400 })
+    {
         for _ in 0..burst {
             put(&rig, from, to(&rig), hdr);
             hdr += 1;
@@ -142,8 +146,14 @@ fn overflow_of_one_queue_does_not_touch_another(kind: Kind) {
     let rig = kind.rig();
     let node = rig.target();
     let (small, from) = queue(&rig, 2);
-    let other =
-        node.me_attach(PT + 1, portals3::ProcessId::ANY, 0, !0, Unlink::Retain, portals3::InsPos::After);
+    let other = node.me_attach(
+        PT + 1,
+        portals3::ProcessId::ANY,
+        0,
+        !0,
+        Unlink::Retain,
+        portals3::InsPos::After,
+    );
     let other = behind(node, other.expect("PtlMEAttach"), 4096, Unlink::Retain, |_| ());
     for hdr in 0..20 {
         put(&rig, from, to(&rig), hdr);
@@ -186,9 +196,11 @@ fn poll_finds_the_first_queue_with_an_event(kind: Kind) {
     let empty = node.eq_alloc(4).expect("PtlEQAlloc");
     put(&rig, from, to(&rig), 1);
     put(&rig, from, to(&rig), 2);
-    let (which, fetched) = node.eq_poll(&[empty, side.eq], Some(0)).expect("PtlEQPoll").expect("an event");
+    let (which, fetched) =
+        node.eq_poll(&[empty, side.eq], Some(0)).expect("PtlEQPoll").expect("an event");
     assert_eq!((which, fetched.event.hdr_data), (1, 1));
-    let (which, fetched) = node.eq_poll(&[side.eq, empty], None).expect("PtlEQPoll").expect("an event");
+    let (which, fetched) =
+        node.eq_poll(&[side.eq, empty], None).expect("PtlEQPoll").expect("an event");
     assert_eq!((which, fetched.event.hdr_data), (0, 2));
 }
 

@@ -2,7 +2,8 @@
 
 use portals3::md_options::{IOVEC, OP_PUT};
 use portals3::{
-    AckReq, EqHandle, Error, InsPos, Limits, MdHandle, MeHandle, NID_ANY, PID_ANY, ProcessId, Unlink,
+    AckReq, EqHandle, Error, InsPos, Limits, MdHandle, MeHandle, NID_ANY, PID_ANY, ProcessId,
+    Unlink,
 };
 
 use crate::common::*;
@@ -121,7 +122,8 @@ fn md_attach_and_bind_check_the_descriptor(kind: Kind) {
         portals3::Md { start: core::ptr::null_mut(), length: 1, options: OP_PUT | IOVEC, ..fine },
     ];
     for wanted in illegal {
-        let refused = |result| matches!(result, Err(Error::MdIllegal | Error::Segv | Error::NoSpace));
+        let refused =
+            |result| matches!(result, Err(Error::MdIllegal | Error::Segv | Error::NoSpace));
         assert!(refused(node.md_bind(wanted, Unlink::Retain)), "{wanted:?}");
         assert!(refused(node.md_attach(entry(node), wanted, Unlink::Retain)), "{wanted:?}");
     }
@@ -172,7 +174,8 @@ fn regions_are_checked(kind: Kind) {
     let node = rig.initiator();
     let side = target(&rig, 1000, BOTH);
     let (from, _) = source_of(&rig, 1, 64);
-    for (offset, length) in [(0, 65), (64, 1), (65, 0), (1, 64), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, 0)]
+    for (offset, length) in
+        [(0, 65), (64, 1), (65, 0), (1, 64), (u64::MAX, 1), (1, u64::MAX), (u64::MAX, 0)]
     {
         let put = node.put_region(from.md, offset, length, AckReq::NoAck, to(&rig), 0);
         assert!(matches!(put, Err(Error::MdIllegal | Error::MdInvalid | Error::Segv)), "{put:?}");

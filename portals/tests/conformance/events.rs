@@ -33,7 +33,9 @@ instantiate! {
     descriptors_may_share_a_queue
 }
 
-use EventKind::{Ack, GetEnd, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart};
+use EventKind::{
+    Ack, GetEnd, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart,
+};
 
 fn a_put_posts_start_and_end_at_the_target(kind: Kind) {
     let rig = kind.rig();
@@ -72,7 +74,10 @@ fn links(events: &[Event], start: EventKind, end: EventKind) {
     let ends: Vec<_> = events.iter().filter(|e| e.kind == end).collect();
     assert_eq!(starts.len(), ends.len());
     for end in ends {
-        let own = starts.iter().find(|start| start.sequence == end.link).expect("an END links to a START");
+        let own = starts
+            .iter()
+            .find(|start| start.sequence == end.link)
+            .expect("an END links to a START");
         assert_eq!((own.match_bits, own.hdr_data), (end.match_bits, end.hdr_data));
     }
 }
@@ -108,7 +113,8 @@ fn starts_come_in_the_order_of_arrival(kind: Kind) {
         let starts: Vec<_> =
             seen.iter().filter(|e| e.kind == PutStart).map(|e| (e.hdr_data, e.offset)).collect();
         assert_eq!(starts, [(1, 0), (2, 3000), (3, 3008), (4, 4508), (5, 4508)]);
-        let mut ends: Vec<_> = seen.iter().filter(|e| e.kind == PutEnd).map(|e| e.hdr_data).collect();
+        let mut ends: Vec<_> =
+            seen.iter().filter(|e| e.kind == PutEnd).map(|e| e.hdr_data).collect();
         ends.sort_unstable();
         assert_eq!(ends, [1, 2, 3, 4, 5], "ENDs may come in any order");
         if kind != Kind::Framed {

@@ -138,7 +138,9 @@ fn a_huge_offset_does_not_wrap_around(kind: Kind) {
         let side = target(&rig, 64, options);
         let (from, _) = source_of(&rig, 1, 32);
         let before = rig.target().dropped();
-        for offset in [u64::MAX, u64::MAX - 31, u64::MAX - 32, 1 << 63, 1 << 48, (1 << 48) + 8, 1 << 32] {
+        for offset in
+            [u64::MAX, u64::MAX - 31, u64::MAX - 32, 1 << 63, 1 << 48, (1 << 48) + 8, 1 << 32]
+        {
             put(&rig, from, to_offset(&rig, offset), 0);
             get(&rig, from, to_offset(&rig, offset));
         }
@@ -196,14 +198,18 @@ fn a_zero_length_catch_basin_takes_what_nobody_else_took(kind: Kind) {
     let node = rig.target();
     let main = target(&rig, 48, OP_PUT);
     let me = entry(node);
-    let basin = behind(node, me, 0, Unlink::Retain, |md| md.options = OP_PUT | TRUNCATE | ACK_DISABLE);
+    let basin =
+        behind(node, me, 0, Unlink::Retain, |md| md.options = OP_PUT | TRUNCATE | ACK_DISABLE);
     let (from, _) = source_of(&rig, 1, 32);
     let before = node.dropped();
     put(&rig, from, to(&rig), 1);
     put(&rig, from, to(&rig), 2);
     assert_eq!(arrived(&rig, main.eq), [1]);
     let events = of_kind(&rig, node, basin.eq, EventKind::PutEnd);
-    assert_eq!(events.iter().map(|e| (e.hdr_data, e.rlength, e.mlength)).collect::<Vec<_>>(), [(2, 32, 0)]);
+    assert_eq!(
+        events.iter().map(|e| (e.hdr_data, e.rlength, e.mlength)).collect::<Vec<_>>(),
+        [(2, 32, 0)]
+    );
     assert_eq!(node.dropped(), before);
 }
 
@@ -252,15 +258,23 @@ fn odd_lengths_and_offsets_arrive_whole(kind: Kind) {
     let node = rig.target();
     let me = entry(node);
     let buffer = node.memory(8192);
-    node.md_attach(me, crate::rig::md(buffer, BOTH | MANAGE_REMOTE, EqHandle::NONE), Unlink::Retain)
-        .expect("PtlMDAttach");
+    node.md_attach(
+        me,
+        crate::rig::md(buffer, BOTH | MANAGE_REMOTE, EqHandle::NONE),
+        Unlink::Retain,
+    )
+    .expect("PtlMDAttach");
     let bytes = pattern(8, 4200);
     let from = source_with(&rig, &bytes, |md| md.eq = EqHandle::NONE);
     let mut due = vec![0; 8192];
-    for length in [1_u64, 2, 3, 7, 8, 9, 15, 17, 31, 33, 63, 64, 65, 127, 511, 513, 1023, 4095, 4097] {
+    for length in
+        [1_u64, 2, 3, 7, 8, 9, 15, 17, 31, 33, 63, 64, 65, 127, 511, 513, 1023, 4095, 4097]
+    {
         for (local, remote) in [(0, 0), (1, 0), (0, 1), (3, 5), (7, 4000)] {
             let to = to_offset(&rig, remote);
-            rig.initiator().put_region(from.md, local, length, AckReq::NoAck, to, 0).expect("PtlPutRegion");
+            rig.initiator()
+                .put_region(from.md, local, length, AckReq::NoAck, to, 0)
+                .expect("PtlPutRegion");
             // Those that overlap must not be under way together.
             rig.settle();
             let (local, remote, length) = (local as usize, remote as usize, length as usize);
@@ -277,7 +291,11 @@ fn max_size_makes_a_nearly_full_descriptor_inactive(kind: Kind) {
     for hdr in 1..=4 {
         put(&rig, from, to(&rig), hdr);
     }
-    assert_eq!(arrived(&rig, side.eq), [1, 2], "after two there are 56 bytes left, fewer than 128");
+    assert_eq!(
+        arrived(&rig, side.eq),
+        [1, 2],
+        "after two there are 56 bytes left, fewer than 128"
+    );
 }
 
 fn max_size_leaves_a_descriptor_active_while_enough_is_left(kind: Kind) {
@@ -303,7 +321,10 @@ fn max_size_unlinks_a_nearly_full_descriptor(kind: Kind) {
         put(&rig, from, to(&rig), hdr);
     }
     use EventKind::{PutEnd, PutStart};
-    assert_eq!(kinds(&rig, node, side.eq), [PutStart, PutEnd, PutStart, PutEnd, EventKind::Unlink]);
+    assert_eq!(
+        kinds(&rig, node, side.eq),
+        [PutStart, PutEnd, PutStart, PutEnd, EventKind::Unlink]
+    );
     assert_eq!(node.dropped(), before + 2);
 }
 

@@ -105,7 +105,10 @@ fn its_length_is_limited(kind: Kind) {
     let (from, _) = source_of(&rig, 1, limit + 1);
     let (into, _) = source_of(&rig, 2, limit + 1);
     let result = rig.initiator().get_put(into.md, from.md, to(&rig), 0);
-    assert!(matches!(result, Err(Error::MdIllegal | Error::MdInvalid | Error::NoSpace)), "{result:?}");
+    assert!(
+        matches!(result, Err(Error::MdIllegal | Error::MdInvalid | Error::NoSpace)),
+        "{result:?}"
+    );
     rig.silent(rig.target(), side.eq);
     assert_eq!(rig.target().read(side.buffer), vec![0; limit * 2]);
 }
@@ -129,7 +132,9 @@ fn swapper(rig: &Rig, node: &Node) -> Swap {
     Swap {
         get: node.md_bind(md(into, 0, eq), Unlink::Retain).expect("PtlMDBind"),
         get_address: into.address,
-        put: node.md_bind(md(from, 0, portals3::EqHandle::NONE), Unlink::Retain).expect("PtlMDBind"),
+        put: node
+            .md_bind(md(from, 0, portals3::EqHandle::NONE), Unlink::Retain)
+            .expect("PtlMDBind"),
         put_address: from.address,
         eq,
         to: to(rig),

@@ -66,13 +66,18 @@ fn a_put_is_scattered(kind: Kind) {
     let rig = kind.rig();
     let (pieces, eq) = scattered(&rig, OP_PUT | MANAGE_REMOTE);
     let mut due = vec![0; TOTAL];
-    for (seed, offset, len) in [(1, 0, 64), (2, 9, 3), (3, 10, 1), (4, 11, 40), (5, 63, 1), (6, 64, 0)] {
+    for (seed, offset, len) in
+        [(1, 0, 64), (2, 9, 3), (3, 10, 1), (4, 11, 40), (5, 63, 1), (6, 64, 0)]
+    {
         let (from, bytes) = source_of(&rig, seed, len);
         put(&rig, from, to_offset(&rig, offset), seed);
         due[offset as usize..offset as usize + len].copy_from_slice(&bytes);
         assert_eq!(gather(rig.target(), &pieces), due);
         let event = of_kind(&rig, rig.target(), eq, portals3::EventKind::PutEnd);
-        assert_eq!(event.iter().map(|e| (e.offset, e.mlength)).collect::<Vec<_>>(), [(offset, len as u64)]);
+        assert_eq!(
+            event.iter().map(|e| (e.offset, e.mlength)).collect::<Vec<_>>(),
+            [(offset, len as u64)]
+        );
     }
     let before = rig.target().dropped();
     let (from, _) = source_of(&rig, 7, 2);
@@ -88,7 +93,10 @@ fn a_get_is_gathered(kind: Kind) {
     for (offset, len) in [(0, 64), (9, 3), (10, 1), (11, 40), (63, 1)] {
         let into = source(&rig, &vec![0; len]);
         get(&rig, into, to_offset(&rig, offset));
-        assert_eq!(rig.initiator().read(into.buffer), bytes[offset as usize..offset as usize + len]);
+        assert_eq!(
+            rig.initiator().read(into.buffer),
+            bytes[offset as usize..offset as usize + len]
+        );
     }
 }
 
@@ -155,7 +163,8 @@ fn a_vector_may_have_empty_pieces(kind: Kind) {
     let rig = kind.rig();
     let node = rig.target();
     let room = node.memory(64);
-    let pieces = [room.part(0, 0), room.part(40, 8), room.part(8, 0), room.part(10, 8), room.part(0, 0)];
+    let pieces =
+        [room.part(0, 0), room.part(40, 8), room.part(8, 0), room.part(10, 8), room.part(0, 0)];
     let vector = node.vector(&pieces);
     let md = Md { length: 5, ..md(vector, OP_PUT | IOVEC | MANAGE_REMOTE, EqHandle::NONE) };
     node.md_attach(entry(node), md, Unlink::Retain).expect("PtlMDAttach");
@@ -179,7 +188,10 @@ fn the_vector_is_copied(kind: Kind) {
     let node = rig.target();
     let (pieces, md) = vector(node, &PIECES, OP_PUT | MANAGE_REMOTE, EqHandle::NONE);
     node.md_attach(entry(node), md, Unlink::Retain).expect("PtlMDAttach");
-    node.write(Buffer { address: md.start.addr(), len: PIECES.len() * 16 }, &[0; PIECES.len() * 16]);
+    node.write(
+        Buffer { address: md.start.addr(), len: PIECES.len() * 16 },
+        &[0; PIECES.len() * 16],
+    );
     let (from, bytes) = source_of(&rig, 1, TOTAL);
     put(&rig, from, to(&rig), 0);
     assert_eq!(gather(node, &pieces), bytes);

@@ -48,7 +48,8 @@ fn order(rig: &Rig, sides: &[Side]) -> Vec<usize> {
     let mut found = Vec::new();
     while found.len() < sides.len() {
         put(rig, from, to(rig), 0);
-        let hit = (0..sides.len()).find(|at| !found.contains(at) && !arrived(rig, sides[*at].eq).is_empty());
+        let hit = (0..sides.len())
+            .find(|at| !found.contains(at) && !arrived(rig, sides[*at].eq).is_empty());
         let hit = hit.expect("one of them takes it");
         rig.target().md_unlink(sides[hit].md).expect("PtlMDUnlink");
         found.push(hit);
@@ -60,15 +61,16 @@ fn insert_before_and_after(kind: Kind) {
     let rig = kind.rig();
     let node = rig.target();
     let base = entry(node);
-    let insert =
-        |base, pos| node.me_insert(base, ProcessId::ANY, 0, !0, Unlink::Retain, pos).expect("PtlMEInsert");
+    let insert = |base, pos| {
+        node.me_insert(base, ProcessId::ANY, 0, !0, Unlink::Retain, pos).expect("PtlMEInsert")
+    };
     let before = insert(base, InsPos::Before);
     let after = insert(base, InsPos::After);
     let between = insert(base, InsPos::After);
     let last = insert(after, InsPos::After);
     let first = insert(before, InsPos::Before);
-    let sides =
-        [base, before, after, between, last, first].map(|me| behind(node, me, 64, Unlink::Retain, |_| ()));
+    let sides = [base, before, after, between, last, first]
+        .map(|me| behind(node, me, 64, Unlink::Retain, |_| ()));
     assert_eq!(order(&rig, &sides), [5, 1, 0, 3, 2, 4]);
 }
 
@@ -78,7 +80,8 @@ fn attach_any_takes_an_entry_of_the_table_that_was_never_used(kind: Kind) {
     let used = target(&rig, 64, BOTH);
     let mut seen = vec![PT];
     for hdr in 1..=4 {
-        let (pt, me) = node.me_attach_any(ProcessId::ANY, 0, !0, Unlink::Retain).expect("PtlMEAttachAny");
+        let (pt, me) =
+            node.me_attach_any(ProcessId::ANY, 0, !0, Unlink::Retain).expect("PtlMEAttachAny");
         assert!(!seen.contains(&pt) && pt <= node.limits().max_pt_index);
         seen.push(pt);
         let side = behind(node, me, 64, Unlink::Retain, |_| ());
@@ -105,7 +108,8 @@ fn a_list_has_a_longest_length(kind: Kind) {
     let node = rig.target();
     let limits = node.limits();
     let attach = |pt| node.me_attach(pt, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
-    let entries: Vec<_> = (0..limits.max_me_list).map(|_| attach(PT).expect("PtlMEAttach")).collect();
+    let entries: Vec<_> =
+        (0..limits.max_me_list).map(|_| attach(PT).expect("PtlMEAttach")).collect();
     assert_eq!(attach(PT), Err(Error::MeListTooLong));
     let insert = node.me_insert(entries[3], ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
     assert_eq!(insert, Err(Error::MeListTooLong));
@@ -137,7 +141,8 @@ fn entries_and_descriptors_and_queues_are_limited(kind: Kind) {
 }
 
 fn what_was_unlinked_can_be_allocated_again(kind: Kind) {
-    let rig = kind.rig_limited(Limits { max_mes: 4, max_mds: 6, max_me_list: 4, ..Limits::DEFAULT });
+    let rig =
+        kind.rig_limited(Limits { max_mes: 4, max_mds: 6, max_me_list: 4, ..Limits::DEFAULT });
     let node = rig.target();
     let from = source_with(&rig, &[1; 8], |md| md.eq = EqHandle::NONE);
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
@@ -173,7 +178,8 @@ fn lists_keep_their_order_through_changes(kind: Kind) {
             0 if list.len() > 1 => node.me_unlink(list.remove(at)).expect("PtlMEUnlink"),
             1 => list.push(entry(node)),
             2 => {
-                let new = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before);
+                let new =
+                    node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before);
                 list.insert(0, new.expect("PtlMEAttach"));
             }
             before => {
@@ -184,6 +190,7 @@ fn lists_keep_their_order_through_changes(kind: Kind) {
         }
     }
     list.truncate(list.len().min(40));
-    let sides: Vec<_> = list.iter().map(|me| behind(node, *me, 64, Unlink::Retain, |_| ())).collect();
+    let sides: Vec<_> =
+        list.iter().map(|me| behind(node, *me, 64, Unlink::Retain, |_| ())).collect();
     assert_eq!(order(&rig, &sides), (0..sides.len()).collect::<Vec<_>>());
 }

@@ -33,7 +33,11 @@ fn puts_match_in_the_order_in_which_they_were_sent(kind: Kind) {
         let mut seen: Vec<_> =
             rig.events(rig.target(), side.eq).iter().map(|e| (e.hdr_data, e.offset)).collect();
         seen.sort_unstable();
-        assert_eq!(seen, (0..50).map(|n| (n, 8 * n)).collect::<Vec<_>>(), "the offset is that of the order");
+        assert_eq!(
+            seen,
+            (0..50).map(|n| (n, 8 * n)).collect::<Vec<_>>(),
+            "the offset is that of the order"
+        );
     }
 }
 
@@ -53,7 +57,10 @@ fn long_and_short_messages_match_in_order(kind: Kind) {
         let mut seen: Vec<_> = arrived(&rig, side.eq);
         seen.sort_unstable();
         assert_eq!(seen, (0..9).collect::<Vec<_>>());
-        assert!(rig.target().read(side.buffer)[..due.len()] == due, "each landed where its turn was");
+        assert!(
+            rig.target().read(side.buffer)[..due.len()] == due,
+            "each landed where its turn was"
+        );
     }
 }
 
@@ -86,8 +93,16 @@ fn order_holds_across_kinds_of_memory(kind: Kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
         let shared = if kind == Kind::Framed { Memory::Private } else { Memory::Arena };
-        let memories =
-            [Memory::Private, shared, shared, Memory::Private, shared, shared, Memory::Private, shared];
+        let memories = [
+            Memory::Private,
+            shared,
+            shared,
+            Memory::Private,
+            shared,
+            shared,
+            Memory::Private,
+            shared,
+        ];
         let mut buffers = Vec::new();
         for memory in memories {
             let me = node
@@ -127,7 +142,9 @@ fn order_holds_across_descriptors(kind: Kind) {
         let from = source_with(&rig, &pattern(1, 600), |md| md.eq = EqHandle::NONE);
         for round in 0..3 {
             for hdr in 0..7 {
-                rig.initiator().put(from.md, AckReq::NoAck, to_bits(&rig, hdr % 2), hdr).expect("PtlPut");
+                rig.initiator()
+                    .put(from.md, AckReq::NoAck, to_bits(&rig, hdr % 2), hdr)
+                    .expect("PtlPut");
             }
             let seen = rig.events(node, eq);
             let starts = seen.iter().filter(|e| e.kind == EventKind::PutStart).map(|e| e.hdr_data);
@@ -150,7 +167,8 @@ fn order_holds_when_the_sender_runs_far_ahead(kind: Kind) {
         let bytes = pattern(1, 300);
         let from = source_with(&rig, &bytes, |md| md.eq = EqHandle::NONE);
         rig.initiator().put_many(from.md, AckReq::NoAck, to(&rig), 0, count).expect("PtlPut");
-        let mut seen: Vec<_> = rig.events(node, eq).iter().map(|e| (e.hdr_data, e.offset)).collect();
+        let mut seen: Vec<_> =
+            rig.events(node, eq).iter().map(|e| (e.hdr_data, e.offset)).collect();
         seen.sort_unstable();
         assert!(seen == (0..count).map(|n| (n, 300 * n)).collect::<Vec<_>>());
         assert!(node.read(side.buffer) == bytes.repeat(count as usize));

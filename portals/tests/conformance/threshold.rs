@@ -44,7 +44,11 @@ fn an_acknowledgement_received_counts_one(kind: Kind) {
     assert!(ours.contains(&EventKind::Ack), "{ours:?}");
     let _ = rig.initiator().put(from.md, AckReq::NoAck, to(&rig), 2);
     rig.settle();
-    assert_eq!(arrived(&rig, side.eq), [1], "the send and its acknowledgement used the threshold up");
+    assert_eq!(
+        arrived(&rig, side.eq),
+        [1],
+        "the send and its acknowledgement used the threshold up"
+    );
 }
 
 fn an_acknowledgement_to_a_used_up_descriptor_is_lost(kind: Kind) {
@@ -101,10 +105,17 @@ fn a_reply_counts_one_and_the_issue_of_a_get_nothing(kind: Kind) {
     let into = source_with(&rig, &[0; 8], |md| md.threshold = 1);
     get(&rig, into, to(&rig));
     assert_eq!(rig.initiator().read(into.buffer), bytes[..8]);
-    assert_eq!(kinds(&rig, rig.initiator(), into.eq), [EventKind::ReplyStart, EventKind::ReplyEnd]);
+    assert_eq!(
+        kinds(&rig, rig.initiator(), into.eq),
+        [EventKind::ReplyStart, EventKind::ReplyEnd]
+    );
     let _ = rig.initiator().get(into.md, to(&rig));
     rig.silent(rig.initiator(), into.eq);
-    assert_eq!(rig.initiator().read(into.buffer), bytes[..8], "a used-up descriptor takes no second reply");
+    assert_eq!(
+        rig.initiator().read(into.buffer),
+        bytes[..8],
+        "a used-up descriptor takes no second reply"
+    );
 }
 
 fn incoming_operations_of_all_kinds_count_together(kind: Kind) {
@@ -154,7 +165,8 @@ fn large_thresholds_count_exactly(kind: Kind) {
     let me = entry(rig.target());
     let eq = rig.target().eq_alloc(1024).expect("PtlEQAlloc");
     behind(rig.target(), me, 8, portals3::Unlink::Retain, |md| {
-        md.options = BOTH | portals3::md_options::MANAGE_REMOTE | portals3::md_options::EVENT_START_DISABLE;
+        md.options =
+            BOTH | portals3::md_options::MANAGE_REMOTE | portals3::md_options::EVENT_START_DISABLE;
         md.threshold = 300;
         md.eq = eq;
     });

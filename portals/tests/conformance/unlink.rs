@@ -124,8 +124,10 @@ fn an_unlinked_descriptor_takes_nothing(kind: Kind) {
 fn an_entry_with_unlink_goes_with_its_descriptor(kind: Kind) {
     let rig = kind.rig();
     let node = rig.target();
-    let attach =
-        || node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After).expect("PtlMEAttach");
+    let attach = || {
+        node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
+            .expect("PtlMEAttach")
+    };
     // By hand.
     let me = attach();
     let side = behind(node, me, 64, Unlink::Retain, |_| ());
@@ -199,7 +201,10 @@ fn a_source_with_unlink_goes_after_its_last_operation(kind: Kind) {
     };
     let from = bind(1);
     node.put(from, AckReq::NoAck, to(&rig), 1).expect("PtlPut");
-    assert_eq!(kinds(&rig, node, eq), [EventKind::SendStart, EventKind::SendEnd, EventKind::Unlink]);
+    assert_eq!(
+        kinds(&rig, node, eq),
+        [EventKind::SendStart, EventKind::SendEnd, EventKind::Unlink]
+    );
     assert_eq!(node.md_unlink(from), Err(Error::MdInvalid));
     let from = bind(2);
     node.put(from, AckReq::Ack, to(&rig), 2).expect("PtlPut");
@@ -208,7 +213,10 @@ fn a_source_with_unlink_goes_after_its_last_operation(kind: Kind) {
     assert!(seen.contains(&EventKind::Ack) && seen.contains(&EventKind::SendEnd), "{seen:?}");
     let into = bind(1);
     node.get(into, to(&rig)).expect("PtlGet");
-    assert_eq!(kinds(&rig, node, eq), [EventKind::ReplyStart, EventKind::ReplyEnd, EventKind::Unlink]);
+    assert_eq!(
+        kinds(&rig, node, eq),
+        [EventKind::ReplyStart, EventKind::ReplyEnd, EventKind::Unlink]
+    );
     assert_eq!(arrived(&rig, side.eq), [1, 2]);
 }
 

@@ -169,12 +169,14 @@ fn it_can_change_the_queue(kind: Kind) {
     let node = rig.target();
     let side = target(&rig, 64, BOTH);
     let other = node.eq_alloc(ROOM).expect("PtlEQAlloc");
-    node.md_update(side.md, None, Some(md(side.buffer, BOTH, other)), side.eq).expect("PtlMDUpdate");
+    node.md_update(side.md, None, Some(md(side.buffer, BOTH, other)), side.eq)
+        .expect("PtlMDUpdate");
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
     assert_eq!(arrived(&rig, other), [1]);
     rig.silent(node, side.eq);
-    node.md_update(side.md, None, Some(md(side.buffer, BOTH, EqHandle::NONE)), other).expect("PtlMDUpdate");
+    node.md_update(side.md, None, Some(md(side.buffer, BOTH, EqHandle::NONE)), other)
+        .expect("PtlMDUpdate");
     put(&rig, from, to(&rig), 2);
     rig.silent(node, other);
 }
@@ -184,9 +186,15 @@ fn it_checks_the_new_descriptor(kind: Kind) {
     let side = target(&rig, 64, BOTH);
     let node = rig.target();
     let illegal = Md { threshold: -5, ..md(side.buffer, BOTH, side.eq) };
-    assert_eq!(node.md_update(side.md, None, Some(illegal), EqHandle::NONE), Err(Error::MdIllegal));
+    assert_eq!(
+        node.md_update(side.md, None, Some(illegal), EqHandle::NONE),
+        Err(Error::MdIllegal)
+    );
     let no_queue = md(side.buffer, BOTH, EqHandle(4711));
-    assert_eq!(node.md_update(side.md, None, Some(no_queue), EqHandle::NONE), Err(Error::EqInvalid));
+    assert_eq!(
+        node.md_update(side.md, None, Some(no_queue), EqHandle::NONE),
+        Err(Error::EqInvalid)
+    );
     let new = md(side.buffer, BOTH, side.eq);
     assert_eq!(node.md_update(side.md, None, Some(new), EqHandle(4711)), Err(Error::EqInvalid));
     let (from, _) = source_of(&rig, 1, 8);
@@ -213,7 +221,8 @@ fn a_message_under_way_keeps_it_off_or_ends_in_the_old_memory(kind: Kind) {
         assert!(matches!(updated, Ok(()) | Err(Error::MdNoUpdate)), "{updated:?}");
         let ends = of_kind(&rig, node, side.eq, EventKind::PutEnd);
         assert_eq!(ends.iter().map(|e| e.mlength).collect::<Vec<_>>(), [len as Size]);
-        let (used, spared) = if updated.is_ok() { (other, side.buffer) } else { (side.buffer, other) };
+        let (used, spared) =
+            if updated.is_ok() { (other, side.buffer) } else { (side.buffer, other) };
         assert!(node.read(used) == bytes, "all of it is in one of the two");
         assert!(node.read(spared) == vec![0; len], "and nothing in the other");
         let after = node.md_update(side.md, None, Some(new), side.eq);

@@ -12,7 +12,8 @@ mod rig;
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};
 use portals3::nal::PeerState;
 use portals3::{
-    AckReq, EqHandle, Error, EventKind, InsPos, Interface, Md, MdHandle, MeHandle, ProcessId, Unlink,
+    AckReq, EqHandle, Error, EventKind, InsPos, Interface, Md, MdHandle, MeHandle, ProcessId,
+    Unlink,
 };
 
 use rig::agent::{Answer, Call, Swap};
@@ -55,7 +56,9 @@ struct Scene {
 }
 
 fn attach(node: &Node, eq: EqHandle, threshold: i32, unlink: Unlink) -> (MeHandle, MdHandle, Md) {
-    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
     let options = OP_PUT | OP_GET | MANAGE_REMOTE | EVENT_START_DISABLE;
     let wanted = Md { threshold, ..md(node.memory(8), options, eq) };
     (me, node.md_attach(me, wanted, unlink).expect("PtlMDAttach"), wanted)
@@ -105,7 +108,8 @@ impl Scene {
     fn call(&self, node: &Node, other: &Node, work: Work) -> Call {
         let (from, to) = (node.memory(8), self.to(other));
         let put = node.md_bind(md(from, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
-        let at_once = matches!(work, Work::PutAtOnce | Work::GetAtOnce | Work::FillAtOnce).then_some(from);
+        let at_once =
+            matches!(work, Work::PutAtOnce | Work::GetAtOnce | Work::FillAtOnce).then_some(from);
         match work {
             Work::Put | Work::LastPut | Work::PutAtOnce | Work::FillAtOnce => {
                 Call::PutMany { md: put, at_once, ack: AckReq::NoAck, to, hdr: 0, count: COUNT }
@@ -158,7 +162,8 @@ impl Scene {
         // SAFETY: a record of zeros is a valid one.
         let mut record: libc::siginfo_t = unsafe { core::mem::zeroed() };
         // SAFETY: the record is room for the answer; the process is a child of ours.
-        let result = unsafe { libc::waitid(libc::P_PID, pid as u32, &mut record, flags | libc::WNOWAIT) };
+        let result =
+            unsafe { libc::waitid(libc::P_PID, pid as u32, &mut record, flags | libc::WNOWAIT) };
         assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
     }
 
@@ -240,7 +245,9 @@ fn killed(kind: Kind, point: &str, work: Work) {
         // The lock went with its holder; who wants it is not kept waiting for ever.
         let node = scene.bystander();
         let (from, into) = (node.memory(8), node.memory(8));
-        let bind = |buffer| node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+        let bind = |buffer| {
+            node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind")
+        };
         let _ = node.get_put(bind(into), bind(from), scene.to(scene.target()), 0);
     }
     // What the dead one was using may stay in use for ever; the call returns.
@@ -255,14 +262,22 @@ fn owner(kind: Kind, point: &str, signal: &str) {
     let scene = Scene::new(kind, &format!("{point}:{signal}:12"), Work::Put);
     let (node, victim) = (scene.target(), scene.victim());
     let ni = scene.interface();
-    let (me, handle, wanted) = attach(victim, EqHandle::NONE, portals3::THRESH_INF, Unlink::Retain);
+    let (me, handle, wanted) =
+        attach(victim, EqHandle::NONE, portals3::THRESH_INF, Unlink::Retain);
     victim.md_unlink(handle).expect("PtlMDUnlink");
     let churning = victim.begin(Call::Churn { me, md: wanted, count: 30 });
     scene.await_victim(if signal == "stop" { libc::WSTOPPED } else { libc::WEXITED });
-    let from = node.md_bind(md(node.memory(8), 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+    let from =
+        node.md_bind(md(node.memory(8), 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
     let to = scene.to(victim);
-    let putting =
-        node.begin(Call::PutMany { md: from, at_once: None, ack: AckReq::NoAck, to, hdr: 0, count: COUNT });
+    let putting = node.begin(Call::PutMany {
+        md: from,
+        at_once: None,
+        ack: AckReq::NoAck,
+        to,
+        hdr: 0,
+        count: COUNT,
+    });
     if signal == "stop" {
         // The puts wait for the owner, and say so, or found a list that was whole.
         while !putting.is_over() && ni.blocked_by() != Some(VICTIM) {
@@ -374,7 +389,10 @@ fn every_point_in_the_sources_is_tested() {
                 look(&path, found);
             } else {
                 let text = std::fs::read_to_string(&path).unwrap_or_default();
-                let points = text.split("fault::point(\"").skip(1).filter_map(|rest| rest.split('"').next());
+                let points = text
+                    .split("fault::point(\"")
+                    .skip(1)
+                    .filter_map(|rest| rest.split('"').next());
                 found.extend(points.map(str::to_owned));
             }
         }
@@ -383,7 +401,8 @@ fn every_point_in_the_sources_is_tested() {
     look(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut found);
     assert!(found.len() > 10);
     for point in found {
-        let known = INITIATOR_POINTS.contains(&point.as_str()) || OTHER_POINTS.contains(&point.as_str());
+        let known =
+            INITIATOR_POINTS.contains(&point.as_str()) || OTHER_POINTS.contains(&point.as_str());
         assert!(known, "{point} has no test");
     }
 }

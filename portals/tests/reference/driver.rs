@@ -1,9 +1,12 @@
 //! Draws operations and makes them on the library and on the model.
 
 use portals3::md_options::{
-    ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT, TRUNCATE,
+    ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT,
+    TRUNCATE,
 };
-use portals3::{AckReq, EqHandle, Error, Event, EventKind, InsPos, MdHandle, MeHandle, ProcessId, Unlink};
+use portals3::{
+    AckReq, EqHandle, Error, Event, EventKind, InsPos, MdHandle, MeHandle, ProcessId, Unlink,
+};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
@@ -114,7 +117,14 @@ pub(crate) enum Op {
 fn md_draw() -> impl Strategy<Value = MdDraw> {
     let len = prop_oneof![0..48_usize, Just(8), Just(1200_usize)];
     let options = prop::sample::subsequence(
-        vec![MANAGE_REMOTE, TRUNCATE, ACK_DISABLE, MAX_SIZE, EVENT_START_DISABLE, EVENT_END_DISABLE],
+        vec![
+            MANAGE_REMOTE,
+            TRUNCATE,
+            ACK_DISABLE,
+            MAX_SIZE,
+            EVENT_START_DISABLE,
+            EVENT_END_DISABLE,
+        ],
         0..=4,
     );
     let ops = prop_oneof![2 => Just(OP_PUT | OP_GET), 1 => Just(OP_PUT), 1 => Just(OP_GET)];
@@ -178,7 +188,15 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
             hdr,
         });
     let get = (at.clone(), at.clone(), 0..9_usize, part, pt.clone(), bits.clone(), offset.clone())
-        .prop_map(|(at, to, md, part, pt, bits, offset)| Op::Get { at, to, md, part, pt, bits, offset });
+        .prop_map(|(at, to, md, part, pt, bits, offset)| Op::Get {
+            at,
+            to,
+            md,
+            part,
+            pt,
+            bits,
+            offset,
+        });
     let at_once = (
         at.clone(),
         at.clone(),
@@ -198,11 +216,20 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
             offset,
             times,
         });
-    let get_put = (at.clone(), at.clone(), 0..9_usize, 0..9_usize, pt, bits, offset, any::<u64>()).prop_map(
-        |(at, to, get, put, pt, bits, offset, hdr)| Op::GetPut { at, to, get, put, pt, bits, offset, hdr },
-    );
-    let update = (at.clone(), 0..9_usize, prop::option::of(md_draw()), prop::option::of(0..QUEUES))
-        .prop_map(|(at, md, new, test)| Op::MdUpdate { at, md, new, test });
+    let get_put = (at.clone(), at.clone(), 0..9_usize, 0..9_usize, pt, bits, offset, any::<u64>())
+        .prop_map(|(at, to, get, put, pt, bits, offset, hdr)| Op::GetPut {
+            at,
+            to,
+            get,
+            put,
+            pt,
+            bits,
+            offset,
+            hdr,
+        });
+    let update =
+        (at.clone(), 0..9_usize, prop::option::of(md_draw()), prop::option::of(0..QUEUES))
+            .prop_map(|(at, md, new, test)| Op::MdUpdate { at, md, new, test });
     let op = prop_oneof![
         4 => attach,
         6 => (at.clone(), 0..9_usize, md_draw()).prop_map(|(at, me, md)| Op::MdAttach { at, me, md }),
@@ -232,9 +259,18 @@ pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
             md
         })
     };
-    let attach = (0..2_u64, 0..2_u64, any::<(bool, bool)>()).prop_map(|(bits, ignore, (unlink, before))| {
-        Op::Attach { at: 1, pt: 0, id: 0, bits, ignore, unlink, before, base: None }
-    });
+    let attach = (0..2_u64, 0..2_u64, any::<(bool, bool)>()).prop_map(
+        |(bits, ignore, (unlink, before))| Op::Attach {
+            at: 1,
+            pt: 0,
+            id: 0,
+            bits,
+            ignore,
+            unlink,
+            before,
+            base: None,
+        },
+    );
     let at_once = (any::<bool>(), 0..9_usize, 0..2_u64, 0..12_usize, 1..4_usize).prop_map(
         |(get, length, bits, offset, times)| Op::AtOnce {
             at: 0,
@@ -281,8 +317,10 @@ type Outcome = Result<(), TestCaseError>;
 
 /// Plays all operations and compares.
 pub(crate) fn play(rig: &Rig, ops: &[Op]) -> Outcome {
-    let processes =
-        rig.nodes().iter().map(|_| Process { eqs: vec![Vec::new(); QUEUES], ..Process::default() });
+    let processes = rig
+        .nodes()
+        .iter()
+        .map(|_| Process { eqs: vec![Vec::new(); QUEUES], ..Process::default() });
     let model = Model {
         processes: processes.collect(),
         ids: rig.nodes().iter().map(|node| node.id()).collect(),
@@ -348,7 +386,12 @@ impl Driver<'_> {
         let process = &self.model.processes[at];
         let attached: Vec<_> = process.mes.iter().flatten().filter_map(|me| me.md).collect();
         let free: Vec<Option<usize>> = (0..process.mds.len())
-            .map(|md| process.mds[md].as_ref().filter(|m| !m.inactive && !attached.contains(&md)).map(|_| md))
+            .map(|md| {
+                process.mds[md]
+                    .as_ref()
+                    .filter(|m| !m.inactive && !attached.contains(&md))
+                    .map(|_| md)
+            })
             .collect();
         pick(&free, index, |_| true)
     }
@@ -367,7 +410,8 @@ impl Driver<'_> {
                 ][id];
                 let unlink = if unlink { Unlink::Unlink } else { Unlink::Retain };
                 let pos = if before { InsPos::Before } else { InsPos::After };
-                let base = base.and_then(|base| pick(&self.model.processes[at].mes, base, |_| true));
+                let base =
+                    base.and_then(|base| pick(&self.model.processes[at].mes, base, |_| true));
                 let mut me = Me { pt, id, bits, ignore, unlink, md: None };
                 let handle = match base {
                     None => node.me_attach(pt, id, bits, ignore, unlink, pos),
@@ -376,21 +420,28 @@ impl Driver<'_> {
                         node.me_insert(self.names[at].mes[base], id, bits, ignore, unlink, pos)
                     }
                 };
-                self.names[at].mes.push(handle.map_err(|e| TestCaseError::fail(format!("{e:?}")))?);
+                self.names[at]
+                    .mes
+                    .push(handle.map_err(|e| TestCaseError::fail(format!("{e:?}")))?);
                 self.model.me_attach(at, me, base, pos);
             }
             Op::MdAttach { at, me, md } => {
                 let at = self.at(at);
-                let Some(me) = pick(&self.model.processes[at].mes, me, |_| true) else { return Ok(()) };
-                let taken = self.model.processes[at].mes[me].as_ref().is_some_and(|me| me.md.is_some());
+                let Some(me) = pick(&self.model.processes[at].mes, me, |_| true) else {
+                    return Ok(());
+                };
+                let taken =
+                    self.model.processes[at].mes[me].as_ref().is_some_and(|me| me.md.is_some());
                 let (ours, theirs, buffer) = self.describe(at, &md);
-                let result = self.rig.nodes()[at].md_attach(self.names[at].mes[me], theirs, ours.unlink);
+                let result =
+                    self.rig.nodes()[at].md_attach(self.names[at].mes[me], theirs, ours.unlink);
                 if taken {
                     prop_assert_eq!(result, Err(Error::MeInUse));
                 } else {
-                    self.names[at]
-                        .mds
-                        .push((result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?, buffer));
+                    self.names[at].mds.push((
+                        result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?,
+                        buffer,
+                    ));
                     self.model.md_add(at, ours, Some(me));
                 }
             }
@@ -398,7 +449,9 @@ impl Driver<'_> {
                 let at = self.at(at);
                 let (ours, theirs, buffer) = self.describe(at, &md);
                 let result = self.rig.nodes()[at].md_bind(theirs, ours.unlink);
-                self.names[at].mds.push((result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?, buffer));
+                self.names[at]
+                    .mds
+                    .push((result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?, buffer));
                 self.model.md_add(at, ours, None);
             }
             Op::MeUnlink { at, me } => {
@@ -452,7 +505,8 @@ impl Driver<'_> {
                 let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
                 let (local_offset, length) = (local_offset as u64, length as u64);
                 let (node, md) = (&self.rig.nodes()[at], self.names[at].mds[md].0);
-                let result = node.put_region(md, local_offset, length, ack, self.to(&message), hdr);
+                let result =
+                    node.put_region(md, local_offset, length, ack, self.to(&message), hdr);
                 prop_assert_eq!(result, Ok(()));
                 self.model.run(&message);
             }
@@ -475,7 +529,8 @@ impl Driver<'_> {
                     plain: None,
                 };
                 let (node, md) = (&self.rig.nodes()[at], self.names[at].mds[md].0);
-                let result = node.get_region(md, local_offset as u64, length as u64, self.to(&message));
+                let result =
+                    node.get_region(md, local_offset as u64, length as u64, self.to(&message));
                 prop_assert_eq!(result, Ok(()));
                 self.model.run(&message);
             }
@@ -484,8 +539,9 @@ impl Driver<'_> {
                 let (Some(get), Some(put)) = (self.bound(at, get), self.bound(at, put)) else {
                     return Ok(());
                 };
-                let length =
-                    |md: usize| self.model.processes[at].mds[md].as_ref().expect("bound").bytes.len();
+                let length = |md: usize| {
+                    self.model.processes[at].mds[md].as_ref().expect("bound").bytes.len()
+                };
                 // What differing lengths mean is open.
                 if get == put || length(get) != length(put) || length(get) > 64 {
                     return Ok(());
@@ -580,7 +636,13 @@ impl Driver<'_> {
         (offset, part.1.min(len - offset))
     }
 
-    fn update(&mut self, at: usize, md: usize, new: Option<MdDraw>, test: Option<usize>) -> Outcome {
+    fn update(
+        &mut self,
+        at: usize,
+        md: usize,
+        new: Option<MdDraw>,
+        test: Option<usize>,
+    ) -> Outcome {
         let at = self.at(at);
         let Some(md) = pick(&self.model.processes[at].mds, md, |_| true) else { return Ok(()) };
         let new = new.map(|draw| self.describe(at, &draw));
@@ -589,7 +651,8 @@ impl Driver<'_> {
         let mut old = crate::rig::md(Buffer { address: 0, len: 0 }, 0, EqHandle::NONE);
         let queue = test.map_or(EqHandle::NONE, |eq| names.eqs[eq]);
         let changed = new.as_ref().map(|new| new.1);
-        let result = self.rig.nodes()[at].md_update(names.mds[md].0, Some(&mut old), changed, queue);
+        let result =
+            self.rig.nodes()[at].md_update(names.mds[md].0, Some(&mut old), changed, queue);
         prop_assert_eq!(old.start, names.mds[md].1.start());
         prop_assert_eq!(old.length, before.bytes.len() as u64);
         prop_assert_eq!(old.options, before.options);
@@ -664,17 +727,23 @@ impl Driver<'_> {
         prop_assert_eq!(event.match_bits, due.bits);
         prop_assert_eq!(event.mlength, due.mlength as u64);
         use EventKind::{
-            Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd,
-            SendStart,
+            Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart,
+            SendEnd, SendStart,
         };
         match due.kind {
             PutStart | PutEnd | GetPutStart | GetPutEnd => {
                 prop_assert_eq!(event.hdr_data, due.hdr);
-                prop_assert_eq!((event.rlength, event.offset), (due.rlength as u64, due.offset as u64));
+                prop_assert_eq!(
+                    (event.rlength, event.offset),
+                    (due.rlength as u64, due.offset as u64)
+                );
                 prop_assert_eq!(event.initiator, due.peer);
             }
             GetStart | GetEnd => {
-                prop_assert_eq!((event.rlength, event.offset), (due.rlength as u64, due.offset as u64));
+                prop_assert_eq!(
+                    (event.rlength, event.offset),
+                    (due.rlength as u64, due.offset as u64)
+                );
                 prop_assert_eq!(event.initiator, due.peer);
             }
             ReplyStart | ReplyEnd => {
@@ -690,9 +759,16 @@ impl Driver<'_> {
             }
             PutEnd | GetEnd | GetPutEnd | SendEnd | ReplyEnd => {
                 let start = due.after[0];
-                let known = names.starts.iter().find(|s| (s.0, s.1, s.2) == (due.operation, due.md, start));
+                let known = names
+                    .starts
+                    .iter()
+                    .find(|s| (s.0, s.1, s.2) == (due.operation, due.md, start));
                 if let Some(start) = known {
-                    prop_assert_eq!(event.link, start.3, "the link of an END is the sequence of its START");
+                    prop_assert_eq!(
+                        event.link,
+                        start.3,
+                        "the link of an END is the sequence of its START"
+                    );
                 }
             }
             Ack | EventKind::Unlink => {}

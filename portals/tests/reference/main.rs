@@ -25,9 +25,12 @@ fn check(kind: Kind, cases: u32) {
 
 /// The same of these.
 fn check_those(kind: Kind, cases: u32, ops: impl Strategy<Value = Vec<Op>>) {
-    let cases = if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
-    let _watchdog = Watchdog::new(format!("random operations on {kind:?}"), 300 + u64::from(cases));
-    let config = Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
+    let cases =
+        if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
+    let _watchdog =
+        Watchdog::new(format!("random operations on {kind:?}"), 300 + u64::from(cases));
+    let config =
+        Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
     let strategy = (any::<u64>(), ops);
     let run = |(seed, ops): (u64, Vec<Op>)| play(&kind.rig_seeded(seed), &ops);
     if let Err(failure) = TestRunner::new(config).run(&strategy, run) {

@@ -1,7 +1,8 @@
 //! The reference model: the processes of a fabric, one operation at a time.
 
 use portals3::md_options::{
-    ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT, TRUNCATE,
+    ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT,
+    TRUNCATE,
 };
 use portals3::{EventKind, InsPos, ProcessId, Unlink};
 
@@ -126,7 +127,13 @@ pub(crate) struct Model {
 
 impl Model {
     /// Attaches an entry at one end of a list, or beside `base`.
-    pub(crate) fn me_attach(&mut self, at: usize, me: Me, base: Option<usize>, pos: InsPos) -> usize {
+    pub(crate) fn me_attach(
+        &mut self,
+        at: usize,
+        me: Me,
+        base: Option<usize>,
+        pos: InsPos,
+    ) -> usize {
         let process = &mut self.processes[at];
         let new = process.mes.len();
         let list = &mut process.lists[me.pt as usize];
@@ -134,7 +141,8 @@ impl Model {
             (None, InsPos::Before) => 0,
             (None, InsPos::After) => list.len(),
             (Some(base), pos) => {
-                let base = list.iter().position(|me| *me == base).expect("the base is on the list");
+                let base =
+                    list.iter().position(|me| *me == base).expect("the base is on the list");
                 base + usize::from(pos == InsPos::After)
             }
         };
@@ -156,7 +164,8 @@ impl Model {
     pub(crate) fn md_unlink(&mut self, at: usize, md: usize) {
         let process = &mut self.processes[at];
         process.mds[md] = None;
-        let owner = process.mes.iter().position(|me| me.as_ref().is_some_and(|me| me.md == Some(md)));
+        let owner =
+            process.mes.iter().position(|me| me.as_ref().is_some_and(|me| me.md == Some(md)));
         if let Some(me) = owner {
             let entry = process.mes[me].as_mut().expect("found");
             entry.md = None;
@@ -224,7 +233,12 @@ impl Model {
         let gone = md.inactive && md.unlink == Unlink::Unlink;
         if gone {
             let after = [&[pair.0, pair.1], after].concat();
-            events.push(Due { kind: EventKind::Unlink, after, optional: no_start || no_end, ..due.clone() });
+            events.push(Due {
+                kind: EventKind::Unlink,
+                after,
+                optional: no_start || no_end,
+                ..due.clone()
+            });
         }
         if let Some(eq) = md.eq {
             process.eqs[eq].append(&mut events);
@@ -287,7 +301,8 @@ impl Model {
         }
         if let Some(md) = message.source {
             self.processes[message.from].mds[md].as_mut().expect("a source").count();
-            let due = Due { md, offset: message.local_offset, mlength: message.length, ..blank.clone() };
+            let due =
+                Due { md, offset: message.local_offset, mlength: message.length, ..blank.clone() };
             self.log(message.from, due, (EventKind::SendStart, EventKind::SendEnd), &[]);
         }
         let peer = self.ids[message.to];
@@ -298,7 +313,12 @@ impl Model {
                 Some(md) if !md.inactive => {
                     md.count();
                     let due = Due { md: index, offset, mlength, peer, ..blank.clone() };
-                    self.log(message.from, due, (EventKind::Ack, EventKind::Ack), &[EventKind::SendEnd]);
+                    self.log(
+                        message.from,
+                        due,
+                        (EventKind::Ack, EventKind::Ack),
+                        &[EventKind::SendEnd],
+                    );
                 }
                 // Whether it is counted as dropped is a habit.
                 _ => self.processes[message.from].drops.1 += 1,

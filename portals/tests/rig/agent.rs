@@ -5,8 +5,9 @@
 use std::sync::Mutex;
 
 use portals3::{
-    AcIndex, AckReq, EqHandle, Error, Event, EventKind, Fetched, HdrData, InsPos, Interface, Jid, Limits,
-    MatchBits, Md, MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister, Uid, Unlink,
+    AcIndex, AckReq, EqHandle, Error, Event, EventKind, Fetched, HdrData, InsPos, Interface, Jid,
+    Limits, MatchBits, Md, MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister,
+    Uid, Unlink,
 };
 
 use super::{Buffer, To};
@@ -155,7 +156,10 @@ pub enum Call {
 
 /// What [`Call::SwapMany`] works with.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs, reason = "two descriptors, their 8-byte buffers, the queue of the replies, the target")]
+#[allow(
+    missing_docs,
+    reason = "two descriptors, their 8-byte buffers, the queue of the replies, the target"
+)]
 pub struct Swap {
     pub get: MdHandle,
     pub get_address: usize,
@@ -232,14 +236,20 @@ impl Agent {
             Call::Write { address } => {
                 // SAFETY: tests write within buffers that this agent gave them, never while a delivery may.
                 unsafe {
-                    core::ptr::copy_nonoverlapping(payload.as_ptr(), address as *mut u8, payload.len())
+                    core::ptr::copy_nonoverlapping(
+                        payload.as_ptr(),
+                        address as *mut u8,
+                        payload.len(),
+                    )
                 };
                 Answer::Unit(())
             }
             Call::Read { address, len } => {
                 let mut bytes = vec![0; len];
                 // SAFETY: tests read within buffers that this agent gave them.
-                unsafe { core::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), len) };
+                unsafe {
+                    core::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), len)
+                };
                 return Ok((Answer::Unit(()), bytes));
             }
             Call::EqAlloc { count, handler: wanted } => {
@@ -248,7 +258,9 @@ impl Agent {
             Call::EqFree(eq) => Answer::Unit(ni.eq_free(eq)?),
             Call::EqGet(eq) => Answer::Fetched(ni.eq_get(eq)?),
             Call::EqWait(eq) => Answer::Fetched(Some(ni.eq_wait(eq)?)),
-            Call::EqPoll { eqs, len, timeout_ms } => Answer::Polled(ni.eq_poll(&eqs[..len], timeout_ms)?),
+            Call::EqPoll { eqs, len, timeout_ms } => {
+                Answer::Polled(ni.eq_poll(&eqs[..len], timeout_ms)?)
+            }
             Call::MeAttach { pt, id, bits, ignore, unlink, pos } => {
                 Answer::Me(ni.me_attach(pt, id, bits, ignore, unlink, pos)?)
             }
@@ -260,7 +272,9 @@ impl Agent {
             }
             Call::MeUnlink(me) => Answer::Unit(ni.me_unlink(me)?),
             // SAFETY: the buffers of a node live as long as its agent, and the interface goes first.
-            Call::MdAttach { me, md, unlink } => Answer::Md(unsafe { ni.md_attach(me, &md, unlink) }?),
+            Call::MdAttach { me, md, unlink } => {
+                Answer::Md(unsafe { ni.md_attach(me, &md, unlink) }?)
+            }
             // SAFETY: as above.
             Call::MdBind { md, unlink } => Answer::Md(unsafe { ni.md_bind(&md, unlink) }?),
             Call::MdUnlink(md) => Answer::Unit(ni.md_unlink(md)?),
@@ -275,17 +289,20 @@ impl Agent {
                     eq: EqHandle::NONE,
                 };
                 // SAFETY: as above.
-                let result = unsafe { ni.md_update(md, read.then_some(&mut old), new.as_ref(), test) };
+                let result =
+                    unsafe { ni.md_update(md, read.then_some(&mut old), new.as_ref(), test) };
                 Answer::Update(read.then_some(old), result)
             }
-            Call::AcEntry { index, id, uid, jid, pt } => Answer::Unit(ni.ac_entry(index, id, uid, jid, pt)?),
+            Call::AcEntry { index, id, uid, jid, pt } => {
+                Answer::Unit(ni.ac_entry(index, id, uid, jid, pt)?)
+            }
             Call::Put { md, part, ack, to, hdr } => Answer::Unit(put(ni, md, part, ack, to, hdr)?),
             Call::Get { md, part: None, to } => {
                 Answer::Unit(ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?)
             }
-            Call::Get { md, part: Some((offset, length)), to } => {
-                Answer::Unit(ni.get_region(md, offset, length, to.id, to.pt, to.ac, to.bits, to.offset)?)
-            }
+            Call::Get { md, part: Some((offset, length)), to } => Answer::Unit(
+                ni.get_region(md, offset, length, to.id, to.pt, to.ac, to.bits, to.offset)?,
+            ),
             Call::GetPut { get, put, to, hdr } => {
                 Answer::Unit(ni.get_put(get, put, to.id, to.pt, to.ac, to.bits, to.offset, hdr)?)
             }
@@ -307,7 +324,9 @@ impl Agent {
                 Answer::Number(count)
             }
             Call::Churn { me, md, count } => Answer::Number(churn(ni, me, &md, count)?),
-            Call::SwapMany { swap, first, count } => Answer::Number(swap_many(ni, swap, first, count)?),
+            Call::SwapMany { swap, first, count } => {
+                Answer::Number(swap_many(ni, swap, first, count)?)
+            }
             Call::TakeMany { eq, count } => Answer::Number(take_many(ni, eq, count)?),
         };
         Ok((answer, Vec::new()))
@@ -315,9 +334,11 @@ impl Agent {
 
     fn memory(&self, kind: Memory, len: usize) -> Result<usize, Error> {
         match kind {
-            Memory::Arena => {
-                self.interface.alloc(len.max(1), 64).map(|p| p.as_ptr() as usize).ok_or(Error::NoSpace)
-            }
+            Memory::Arena => self
+                .interface
+                .alloc(len.max(1), 64)
+                .map(|p| p.as_ptr() as usize)
+                .ok_or(Error::NoSpace),
             Memory::Private => {
                 let mut words = vec![0_u64; len.div_ceil(8).max(1)].into_boxed_slice();
                 let address = words.as_mut_ptr() as usize;

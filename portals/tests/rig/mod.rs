@@ -7,7 +7,11 @@
 //!
 //! Invariant: after [`Rig::settle`] nothing is under way, so "no event" is a finding and not a matter of patience.
 
-#![allow(dead_code, unreachable_pub, reason = "each test program that includes this uses a part of it")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    reason = "each test program that includes this uses a part of it"
+)]
 
 pub mod agent;
 mod process;
@@ -19,8 +23,9 @@ use std::sync::Arc;
 use portals3::nal::framed::Network;
 use portals3::nal::shm::AttachPolicy;
 use portals3::{
-    AcIndex, AckReq, EqHandle, Error, Event, Fetched, HdrData, InsPos, Interface, Jid, Limits, MatchBits, Md,
-    MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister, THRESH_INF, Uid, Unlink,
+    AcIndex, AckReq, EqHandle, Error, Event, Fetched, HdrData, InsPos, Interface, Jid, Limits,
+    MatchBits, Md, MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister,
+    THRESH_INF, Uid, Unlink,
 };
 
 use agent::{Agent, Answer, Call, MAX_POLL, Memory};
@@ -105,26 +110,38 @@ impl Kind {
         self.build_with(count, None, 1, Some((victim, pause)))
     }
 
-    fn build_with(self, count: usize, limits: Option<Limits>, seed: u64, pause: Option<(u32, &str)>) -> Rig {
+    fn build_with(
+        self,
+        count: usize,
+        limits: Option<Limits>,
+        seed: u64,
+        pause: Option<(u32, &str)>,
+    ) -> Rig {
         let memory = self.memory();
         let here = |interface| Node::here(interface, memory);
         let nodes = match self {
             Kind::Loopback => vec![here(Interface::loopback(limits).expect("loopback"))],
             Kind::Framed => {
                 let network = Network::new(count as u32, seed);
-                (0..count).map(|_| here(Interface::framed(&network, limits).expect("framed"))).collect()
+                (0..count)
+                    .map(|_| here(Interface::framed(&network, limits).expect("framed")))
+                    .collect()
             }
             Kind::ShmOneProcess => {
                 let file = process::memory_file();
                 let spec = |index| process::fabric(&file, index, count as u32, self.attach());
                 let fabrics: Vec<_> = (0..count as u32).map(spec).collect();
-                fabrics.into_iter().map(|f| here(Interface::shm(f, limits).expect("shm"))).collect()
+                fabrics
+                    .into_iter()
+                    .map(|f| here(Interface::shm(f, limits).expect("shm")))
+                    .collect()
             }
             Kind::ShmMapped | Kind::ShmAttach | Kind::ShmDenied => {
                 let file = process::memory_file();
                 let remotes: Vec<_> = (1..count as u32)
                     .map(|index| {
-                        let pause = pause.filter(|(victim, _)| *victim == index).map(|(_, pause)| pause);
+                        let pause =
+                            pause.filter(|(victim, _)| *victim == index).map(|(_, pause)| pause);
                         Remote::start(&file, index, count as u32, self.attach(), limits, pause)
                     })
                     .collect();
@@ -393,7 +410,9 @@ impl Node {
 
     fn there(remote: Remote, memory: Memory) -> Node {
         let mut node = Node { link: Link::There(remote), memory, id: ProcessId::ANY };
-        let Ok(Answer::Id(id)) = node.call(Call::Id) else { panic!("the process does not tell its id") };
+        let Ok(Answer::Id(id)) = node.call(Call::Id) else {
+            panic!("the process does not tell its id")
+        };
         node.id = id;
         node
     }
@@ -473,7 +492,9 @@ impl Node {
 
     /// Frames sent and taken so far.
     pub fn frames(&self) -> (u64, u64) {
-        let Ok(Answer::Frames(sent, taken)) = self.call(Call::Frames) else { panic!("no counters") };
+        let Ok(Answer::Frames(sent, taken)) = self.call(Call::Frames) else {
+            panic!("no counters")
+        };
         (sent, taken)
     }
 
@@ -514,7 +535,9 @@ impl Node {
 
     /// A zeroed buffer of this kind of memory; [`Memory::Arena`] only on nodes that have an arena.
     pub fn memory_of(&self, kind: Memory, len: usize) -> Buffer {
-        let Ok(Answer::Address(address)) = self.call(Call::Memory { kind, len }) else { panic!("no memory") };
+        let Ok(Answer::Address(address)) = self.call(Call::Memory { kind, len }) else {
+            panic!("no memory")
+        };
         Buffer { address, len }
     }
 

@@ -41,7 +41,8 @@ pub(super) fn memory_file() -> OwnedFd {
 /// Joins as process `index` of `size`.
 pub(super) fn fabric(file: &OwnedFd, index: u32, size: u32, attach: AttachPolicy) -> Fabric {
     let arena = file.try_clone().expect("dup");
-    Fabric::join(FabricSpec { arena, index, size, bytes: ARENA, nid: 0, jid: 77, attach }).expect("join")
+    Fabric::join(FabricSpec { arena, index, size, bytes: ARENA, nid: 0, jid: 77, attach })
+        .expect("join")
 }
 
 /// A node in another process.
@@ -153,14 +154,17 @@ pub(super) fn serve_if_asked() {
 
 fn send<T: Copy>(mut socket: &UnixStream, value: &T) {
     // SAFETY: `value` is `size_of::<T>()` bytes; what is padding is carried along and never looked at.
-    let bytes = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>()) };
+    let bytes = unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>())
+    };
     socket.write_all(bytes).expect("the other end of a node's socket is gone");
 }
 
 fn receive<T: Copy>(mut socket: &UnixStream) -> Option<T> {
     let mut value = MaybeUninit::<T>::zeroed();
     // SAFETY: the slice covers `value` exactly, which is initialised with zeros.
-    let bytes = unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
+    let bytes =
+        unsafe { std::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>()) };
     socket.read_exact(bytes).ok()?;
     // SAFETY: the bytes are those of a `T` that the same executable sent.
     Some(unsafe { value.assume_init() })

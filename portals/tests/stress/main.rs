@@ -8,7 +8,8 @@ mod rig;
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_PUT};
 use portals3::{
-    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Interface, Md, MdHandle, ProcessId, Unlink,
+    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Interface, Md, MdHandle, ProcessId,
+    Unlink,
 };
 
 use rig::agent::{Answer, Call};
@@ -29,10 +30,14 @@ impl<'a> Fire<'a> {
         let nodes = rig.nodes();
         let sources = (0..senders)
             .map(|number| {
-                let node = nodes.get(1 + number % nodes.len().max(2).saturating_sub(1)).unwrap_or(&nodes[0]);
+                let node = nodes
+                    .get(1 + number % nodes.len().max(2).saturating_sub(1))
+                    .unwrap_or(&nodes[0]);
                 let value = (number as u64 + 1) << 32;
                 let buffer = node.filled(&value.to_ne_bytes());
-                let md = node.md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
+                let md = node
+                    .md_bind(md(buffer, 0, EqHandle::NONE), Unlink::Retain)
+                    .expect("PtlMDBind");
                 (node, md, (number % 2 == 1).then_some(buffer))
             })
             .collect();
@@ -77,7 +82,10 @@ fn watch(name: &str, kind: Kind) -> Watchdog {
 
 /// Processes where the kind has them, else threads of one.
 fn build(kind: Kind) -> (Rig, usize) {
-    (kind.build(if kind.has_processes() { 3 } else { 2 }, None, 7), if kind.has_processes() { 2 } else { 4 })
+    (
+        kind.build(if kind.has_processes() { 3 } else { 2 }, None, 7),
+        if kind.has_processes() { 2 } else { 4 },
+    )
 }
 
 fn many_senders_to_one_queue(kind: Kind) {
@@ -87,7 +95,9 @@ fn many_senders_to_one_queue(kind: Kind) {
     let (rounds, count) = (40, 100);
     // Room for one round: the ring is used around and around.
     let eq = node.eq_alloc(senders as u64 * count).expect("PtlEQAlloc");
-    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
     node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
     let fire = Fire::new(&rig, senders);
@@ -119,7 +129,9 @@ fn overflow_under_fire_is_always_told(kind: Kind) {
     let (node, ni) = owner(&rig);
     let count = 3000;
     let eq = node.eq_alloc(8).expect("PtlEQAlloc");
-    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
     node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
     let fire = Fire::new(&rig, senders);
@@ -145,7 +157,11 @@ fn overflow_under_fire_is_always_told(kind: Kind) {
     take();
     let all = senders as u64 * (count + 1);
     assert!(taken <= all);
-    assert_eq!(taken < all, told > 0, "{taken} of {all} came, {told} losses were told, {gaps} gaps seen");
+    assert_eq!(
+        taken < all,
+        told > 0,
+        "{taken} of {all} came, {told} losses were told, {gaps} gaps seen"
+    );
 }
 
 /// Fills a buffer that nobody may write any more with a mark, to be looked at in the end.
@@ -190,10 +206,12 @@ fn unlink_under_fire(kind: Kind) {
     };
     let mut pool = pool.into_iter();
     let cycle = |buffer: Buffer, refused: &mut u64| {
-        let me =
-            node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After).expect("PtlMEAttach");
+        let me = node
+            .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
+            .expect("PtlMEAttach");
         let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
-        let handle = node.md_attach(me, md(buffer, options, eq), Unlink::Retain).expect("PtlMDAttach");
+        let handle =
+            node.md_attach(me, md(buffer, options, eq), Unlink::Retain).expect("PtlMDAttach");
         for _ in 0..20 {
             std::thread::yield_now();
             ni.progress();
@@ -244,8 +262,9 @@ fn used_up_under_fire(kind: Kind, bounded: fn(Md, i32) -> Md) {
     let fire = Fire::new(&rig, senders);
     let buffer = node.memory(8 * threshold as usize);
     let attach = || {
-        let me =
-            node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After).expect("PtlMEAttach");
+        let me = node
+            .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
+            .expect("PtlMEAttach");
         let wanted = bounded(md(buffer, OP_PUT | EVENT_START_DISABLE, eq), threshold);
         node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach")
     };
@@ -287,12 +306,15 @@ fn update_under_fire(kind: Kind) {
     let count = 2000;
     let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
     let fire = Fire::new(&rig, senders);
-    let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).expect("PtlMEAttach");
+    let me = node
+        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
     let pool: Vec<_> = (0..100).map(|_| node.memory(8)).collect();
     let mut pool = pool.into_iter();
     let mut current = pool.next().expect("a buffer");
-    let handle = node.md_attach(me, md(current, options, eq), Unlink::Retain).expect("PtlMDAttach");
+    let handle =
+        node.md_attach(me, md(current, options, eq), Unlink::Retain).expect("PtlMDAttach");
     let mut graves = Graveyard(node, Vec::new());
     let (mut ended, mut refused) = (0, 0);
     let mut take = || {
@@ -326,7 +348,8 @@ fn update_under_fire(kind: Kind) {
 
 /// How often every case is repeated: `PORTALS3_STRESS` times, else thrice.
 fn repeatedly(case: fn(Kind), kind: Kind) {
-    let times = std::env::var("PORTALS3_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(3);
+    let times =
+        std::env::var("PORTALS3_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(3);
     for _ in 0..times {
         case(kind);
     }

@@ -55,7 +55,9 @@ impl Run {
     }
 
     fn share(&self) -> Share {
-        self.wish().share().unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")))
+        self.wish()
+            .share()
+            .unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")))
     }
 
     /// Which of the README's promises about memory are not kept.
@@ -115,7 +117,10 @@ fn missed(pattern: Pattern, o: &Outcome) -> Vec<String> {
     if pattern.is_static() {
         let steady = o.all_sent_until.unwrap_or(o.requests);
         if o.last_movement > steady / 2 {
-            all.push(format!("no steady state: moved after {} of {steady} requests", o.last_movement));
+            all.push(format!(
+                "no steady state: moved after {} of {steady} requests",
+                o.last_movement
+            ));
         }
     }
     if o.worst_turns > o.turns_allowed {
@@ -130,7 +135,8 @@ fn write_stats(prefix: &str, watched: &mut [u32], noted: &[Stats]) {
     for (rank, stats) in watched.iter().zip(noted) {
         let (path, mut text) = (format!("{prefix}.{rank}"), String::new());
         stats.write(&mut text).unwrap_or_else(|_| unreachable!("a string takes all"));
-        std::fs::write(&path, text).unwrap_or_else(|e| fail(&format!("{path} cannot be written: {e}")));
+        std::fs::write(&path, text)
+            .unwrap_or_else(|e| fail(&format!("{path} cannot be written: {e}")));
     }
 }
 
@@ -160,7 +166,8 @@ fn main() {
     if !(2..=65535 + 1).contains(&run.nodes) {
         fail("2 to 65536 nodes");
     }
-    let chosen: Vec<Pattern> = PATTERNS.iter().copied().filter(|p| table || p.name() == name).collect();
+    let chosen: Vec<Pattern> =
+        PATTERNS.iter().copied().filter(|p| table || p.name() == name).collect();
     if chosen.is_empty() {
         fail("a pattern that is not known");
     }
@@ -179,7 +186,10 @@ fn main() {
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
     } else {
-        println!("nodes {}, credits of each {}, banked {}, all {total}", run.nodes, share.each, share.bank);
+        println!(
+            "nodes {}, credits of each {}, banked {}, all {total}",
+            run.nodes, share.each, share.bank
+        );
         println!(
             "memory of a node: credit space {} bytes; receive buffers {buffers}, events {}, state of peers {}",
             credit_space(total),
@@ -232,7 +242,10 @@ fn main() {
                 "credits lent {}, returned {}, CREDIT_REVOKE messages {}, in vain {}, last movement after {steady} of the requests",
                 o.lent, o.returned, o.messages, o.vain
             );
-            println!("records of peers kept: {} in all, {} at the busiest node", o.records, o.most_records);
+            println!(
+                "records of peers kept: {} in all, {} at the busiest node",
+                o.records, o.most_records
+            );
         }
         for m in &misses {
             println!("MISSED: {m}");
@@ -249,7 +262,8 @@ fn main() {
     if table {
         summary = "every pattern".to_string();
     }
-    let verdict = if bad == 0 { "all goals met".to_string() } else { format!("{bad} GOALS MISSED") };
+    let verdict =
+        if bad == 0 { "all goals met".to_string() } else { format!("{bad} GOALS MISSED") };
     println!("summary: {} nodes, {summary}; {verdict}", run.nodes);
     std::process::exit(i32::from(bad != 0));
 }
@@ -258,14 +272,22 @@ fn main() {
 mod tests {
     use super::*;
 
-    const TABLE_1024: Run = Run { nodes: 1024, requests: 200, chunk: 2048, each: None, bank: None, seed: 1 };
+    const TABLE_1024: Run =
+        Run { nodes: 1024, requests: 200, chunk: 2048, each: None, bank: None, seed: 1 };
 
     fn check(nodes: u32, each: Option<u64>, bank: Option<u64>) {
         for &pattern in PATTERNS {
             for seed in 1..3 {
                 let requests = pattern.requests(nodes);
-                let o = Run { nodes, requests, chunk: 2048, each, bank, seed }.simulate(pattern, &[]).0;
-                assert_eq!(missed(pattern, &o), Vec::<String>::new(), "{} {nodes} {o:?}", pattern.name());
+                let o = Run { nodes, requests, chunk: 2048, each, bank, seed }
+                    .simulate(pattern, &[])
+                    .0;
+                assert_eq!(
+                    missed(pattern, &o),
+                    Vec::<String>::new(),
+                    "{} {nodes} {o:?}",
+                    pattern.name()
+                );
                 assert_eq!(o.requests, u64::from(pattern.senders(nodes)) * u64::from(requests));
             }
         }
@@ -290,7 +312,8 @@ mod tests {
 
     #[test]
     fn neighbours_get_what_they_need() {
-        let run = Run { nodes: 64, requests: 3000, each: Some(8), bank: Some(25600), ..TABLE_1024 };
+        let run =
+            Run { nodes: 64, requests: 3000, each: Some(8), bank: Some(25600), ..TABLE_1024 };
         let o = run.simulate(Pattern::Neighbours, &[]).0;
         assert!(o.lent > 1000 && o.returned == 0, "{o:?}");
     }
@@ -318,7 +341,9 @@ mod tests {
         let of = |what: &str| {
             let lines = text.lines().filter(|l| l.split(' ').nth(2) == Some(what));
             lines
-                .map(|l| l.split(' ').nth(4).and_then(|n| n.parse::<u64>().ok()).expect("a number"))
+                .map(|l| {
+                    l.split(' ').nth(4).and_then(|n| n.parse::<u64>().ok()).expect("a number")
+                })
                 .sum::<u64>()
         };
         assert_eq!((of("lent"), of("returned")), (o.lent, o.returned));

@@ -109,6 +109,7 @@ fn neighbour(node: u32, nodes: u32, direction: u32) -> u32 {
     let size = [x, y, z];
     let axis = (direction / 2) as usize;
     let mut to = at;
-    to[axis] = (at[axis] + if direction.is_multiple_of(2) { 1 } else { size[axis] - 1 }) % size[axis];
+    to[axis] =
+        (at[axis] + if direction.is_multiple_of(2) { 1 } else { size[axis] - 1 }) % size[axis];
     to[0] + x * (to[1] + y * to[2])
 }

@@ -236,12 +236,20 @@ impl World {
             }
         };
         let total = u32::from(each) * nodes + bank;
-        World { nodes: (0..nodes).map(node).collect(), outcome: Outcome { total, ..Outcome::default() } }
+        World {
+            nodes: (0..nodes).map(node).collect(),
+            outcome: Outcome { total, ..Outcome::default() },
+        }
     }
 
     /// Lets every process send its requests, and everything be answered.
     /// Also what the watched processes noted, in the order of ranks.
-    pub(crate) fn run(mut self, pattern: Pattern, requests: u32, seed: u64) -> (Outcome, Vec<Stats>) {
+    pub(crate) fn run(
+        mut self,
+        pattern: Pattern,
+        requests: u32,
+        seed: u64,
+    ) -> (Outcome, Vec<Stats>) {
         let count = self.nodes.len() as u32;
         let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut roll = move |n: u32| {
@@ -290,7 +298,10 @@ impl World {
                 }
                 let mut blocked = me < first || node.sent == requests;
                 for _ in 0..PACE {
-                    if me < first || node.sent == requests || (pattern.rests(node.sent) && node.open != 0) {
+                    if me < first
+                        || node.sent == requests
+                        || (pattern.rests(node.sent) && node.open != 0)
+                    {
                         blocked = true;
                         break;
                     }
@@ -346,7 +357,8 @@ impl World {
     }
 
     fn count_turns(&mut self) {
-        let worst = |n: &Node| n.policy.store.peers.borrow().values().map(|e| e.turns).max().unwrap_or(0);
+        let worst =
+            |n: &Node| n.policy.store.peers.borrow().values().map(|e| e.turns).max().unwrap_or(0);
         self.outcome.worst_turns = self.nodes.iter().map(worst).max().unwrap_or(0);
     }
 
@@ -365,7 +377,8 @@ impl World {
             // Those that are under way when the last answer counts come on top.
             let limits = node.policy.limits;
             let of_an_epoch = u64::from(limits.vain) + u64::from(limits.targets) - 1;
-            o.vain_allowed += if sums.vain == 0 { 0 } else { of_an_epoch * u64::from(store.epoch.get() + 1) };
+            o.vain_allowed +=
+                if sums.vain == 0 { 0 } else { of_an_epoch * u64::from(store.epoch.get() + 1) };
             o.records += peers.len() as u64;
             o.most_records = o.most_records.max(peers.len() as u64);
             let mut lent = i64::from(store.each) * i64::from(store.nodes);

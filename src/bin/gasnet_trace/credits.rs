@@ -65,7 +65,11 @@ impl Process {
         for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
             p.line(line).map_err(|why| format!("line {}: {why}", i + 1))?;
         }
-        if p.processes == 0 { Err("it has no line that begins with \"process\"".to_string()) } else { Ok(p) }
+        if p.processes == 0 {
+            Err("it has no line that begins with \"process\"".to_string())
+        } else {
+            Ok(p)
+        }
     }
 
     fn line(&mut self, line: &str) -> Result<(), String> {
@@ -238,13 +242,17 @@ fn draw(all: &[Process]) -> String {
 }
 
 fn read(path: &Path) -> Result<Process, Failure> {
-    fs::read_to_string(path).map_err(|e| e.to_string()).and_then(|text| Process::read(&text)).map_err(|why| {
-        let what = format!("{} cannot be read: {why}", path.display());
-        Failure::Work(
-            what,
-            "Give files that GASNET_PORTAL_CREDIT_STATS=1 wrote: gasnet_credits.RANK.".to_string(),
-        )
-    })
+    fs::read_to_string(path)
+        .map_err(|e| e.to_string())
+        .and_then(|text| Process::read(&text))
+        .map_err(|why| {
+            let what = format!("{} cannot be read: {why}", path.display());
+            Failure::Work(
+                what,
+                "Give files that GASNET_PORTAL_CREDIT_STATS=1 wrote: gasnet_credits.RANK."
+                    .to_string(),
+            )
+        })
 }
 
 fn run(args: &mut Parser) -> Result<(), Failure> {
@@ -257,7 +265,9 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
         }
     }
     let Some(out) = out.filter(|_| !files.is_empty()) else {
-        return Err(Failure::Usage("credits wants files, and -o with the drawing to make".to_string()));
+        return Err(Failure::Usage(
+            "credits wants files, and -o with the drawing to make".to_string(),
+        ));
     };
     let mut all = files.iter().map(|f| read(f)).collect::<Result<Vec<_>, _>>()?;
     all.sort_by_key(|p| p.rank);
@@ -284,11 +294,20 @@ mod tests {
             (p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan),
             (1, 3, 2, 10, 3, 1, 18)
         );
-        assert_eq!(p.curves(loan), [(0, vec![(0.0, 8.0), (0.0001, 15.0), (0.0002, 18.0), (0.0004, 15.0)])]);
+        assert_eq!(
+            p.curves(loan),
+            [(0, vec![(0.0, 8.0), (0.0001, 15.0), (0.0002, 18.0), (0.0004, 15.0)])]
+        );
         assert_eq!(p.curves(held), [(2, vec![(0.0, 8.0), (0.0003, 15.0)])]);
-        assert_eq!(p.bank().iter().map(|b| b.1).collect::<Vec<_>>(), [100.0, 93.0, 90.0, 93.0, 93.0]);
+        assert_eq!(
+            p.bank().iter().map(|b| b.1).collect::<Vec<_>>(),
+            [100.0, 93.0, 90.0, 93.0, 93.0]
+        );
         let svg = draw(&[p]);
-        assert!(svg.contains("2 stalls, 10 credits lent, 3 returned") && svg.contains(">peer 0<"), "{svg}");
+        assert!(
+            svg.contains("2 stalls, 10 credits lent, 3 returned") && svg.contains(">peer 0<"),
+            "{svg}"
+        );
     }
 
     #[test]

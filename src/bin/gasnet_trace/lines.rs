@@ -52,7 +52,8 @@ pub(crate) struct Sums {
 impl Sums {
     /// Those of both together.
     pub(crate) fn and(self, other: Sums) -> Sums {
-        let join = |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
+        let join =
+            |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
         let bytes = match (self.bytes, other.bytes) {
             (Some(a), Some(b)) => Some(join(a, b)),
             (a, b) => a.or(b),
@@ -86,7 +87,8 @@ impl Event {
         let (who, when) = head.split_once(' ')?;
         let (rank, thread) = who.strip_suffix(')')?.split_once('(')?;
         let (seconds, rest_of_second) = when.split_once('.')?;
-        let start = seconds.parse::<u64>().ok()? * 1_000_000_000 + rest_of_second.parse::<u64>().ok()?;
+        let start =
+            seconds.parse::<u64>().ok()? * 1_000_000_000 + rest_of_second.parse::<u64>().ok()?;
         let (place, rest) = match rest.strip_prefix('[').and_then(|r| r.split_once("] ")) {
             Some((place, rest)) => (Some(place.to_string()), rest),
             None => (None, rest),
@@ -125,7 +127,9 @@ impl Statistic {
     fn parse(line: &str) -> Option<Statistic> {
         let (rank, rest) = line.split_once("> ")?;
         let (letter, rest) = parse_letter(rest)?;
-        let whole = |sums| Some(Statistic { rank: rank.parse().ok()?, letter, name: rest.to_string(), sums });
+        let whole = |sums| {
+            Some(Statistic { rank: rank.parse().ok()?, letter, name: rest.to_string(), sums })
+        };
         let Some((name, numbers)) = rest.split_once(": count=") else { return whole(None) };
         let mut words = numbers.split(' ');
         let Some(count) = words.next().and_then(|n| n.parse().ok()) else { return whole(None) };
@@ -142,7 +146,12 @@ impl Statistic {
                 _ => {}
             }
         }
-        Some(Statistic { rank: rank.parse().ok()?, letter, name: name.to_string(), sums: Some(sums) })
+        Some(Statistic {
+            rank: rank.parse().ok()?,
+            letter,
+            name: name.to_string(),
+            sums: Some(sums),
+        })
     }
 }
 
@@ -204,10 +213,14 @@ mod tests {
 
     #[test]
     fn lines_of_traces() {
-        let e = Event::parse("3(1) 12.000000005> [a.c:7] (P) PUT: node=2 bytes=40 took=31ns").unwrap();
+        let e =
+            Event::parse("3(1) 12.000000005> [a.c:7] (P) PUT: node=2 bytes=40 took=31ns").unwrap();
         assert_eq!((e.rank, e.thread, e.start, e.took), (3, 1, 12_000_000_005, Some(31)));
         assert_eq!((e.place.as_deref(), e.letter, &*e.name), (Some("a.c:7"), 'P', "PUT"));
-        assert_eq!((e.number("bytes"), e.number("node"), e.number("n")), (Some(40), Some(2), None));
+        assert_eq!(
+            (e.number("bytes"), e.number("node"), e.number("n")),
+            (Some(40), Some(2), None)
+        );
         let h = Event::parse("0(0) 1.5> (H) step: took=3ns").unwrap();
         assert_eq!((&*h.name, &*h.text, h.took), ("", "step: took=3ns", None));
         assert_eq!(Event::parse("Segmentation fault"), None);
@@ -216,8 +229,10 @@ mod tests {
 
     #[test]
     fn lines_of_statistics() {
-        let s = Statistic::parse("1> (G) GET: count=2 bytes=30 min=10 avg=15 max=20 ns=9 min=4 avg=4 max=5")
-            .unwrap();
+        let s = Statistic::parse(
+            "1> (G) GET: count=2 bytes=30 min=10 avg=15 max=20 ns=9 min=4 avg=4 max=5",
+        )
+        .unwrap();
         let sums = Sums { count: 2, bytes: Some((30, 10, 20)), ns: (9, 4, 5) };
         assert_eq!((s.rank, s.letter, &*s.name, s.sums), (1, 'G', "GET", Some(sums)));
         let b = Statistic::parse("1> (B) BARRIER_WAIT: count=3 ns=9 min=1 avg=3 max=5").unwrap();
@@ -229,10 +244,13 @@ mod tests {
     #[test]
     fn clocks_of_two_hosts() {
         let start = |rank, at, us, host| {
-            Event::parse(&format!("{rank}(0) {at}> (I) START: nodes=2 us={us} host={host}")).unwrap()
+            Event::parse(&format!("{rank}(0) {at}> (I) START: nodes=2 us={us} host={host}"))
+                .unwrap()
         };
-        let events =
-            vec![start(0, "100.000000000", 5_000_000, "x"), start(1, "900.000000000", 6_000_000, "y")];
+        let events = vec![
+            start(0, "100.000000000", 5_000_000, "x"),
+            start(1, "900.000000000", 6_000_000, "y"),
+        ];
         let mut a = Account { events, ..Account::default() };
         a.align();
         assert_eq!(a.events.iter().map(|e| e.start).collect::<Vec<_>>(), [0, 1_000_000_000]);

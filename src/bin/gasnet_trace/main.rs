@@ -19,7 +19,8 @@ struct Subcommand {
     run: fn(&mut Parser) -> Result<(), Failure>,
 }
 
-const SUBCOMMANDS: &[Subcommand] = &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND];
+const SUBCOMMANDS: &[Subcommand] =
+    &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND];
 
 /// Why a subcommand did not do its work.
 enum Failure {

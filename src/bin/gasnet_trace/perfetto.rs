@@ -27,7 +27,9 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
             other => return Err(other.unexpected().into()),
         }
     }
-    let Some(out) = out else { return Err(Failure::Usage("no -o OUT.json was given".to_string())) };
+    let Some(out) = out else {
+        return Err(Failure::Usage("no -o OUT.json was given".to_string()));
+    };
     if files.is_empty() {
         return Err(Failure::Usage("no file was given".to_string()));
     }
@@ -164,7 +166,10 @@ mod tests {
         let text = json(&events);
         let lines: Vec<&str> = text.lines().filter(|l| l.contains("\"message\"")).collect();
         assert_eq!(lines.len(), 2);
-        assert!(lines[0].contains("\"ph\":\"s\",\"id\":1,\"pid\":0") && lines[0].contains("\"ts\":0.000"));
+        assert!(
+            lines[0].contains("\"ph\":\"s\",\"id\":1,\"pid\":0")
+                && lines[0].contains("\"ts\":0.000")
+        );
         assert!(lines[1].contains("\"ph\":\"f\"") && lines[1].contains("\"ts\":5.000"));
         assert_eq!(text.matches("\"ph\":\"X\"").count(), 3);
         assert!(text.ends_with("}\n]}\n"));

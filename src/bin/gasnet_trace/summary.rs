@@ -32,7 +32,9 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
                     "operation" => By::Operation,
                     "rank" => By::Rank,
                     other => {
-                        return Err(Failure::Usage(format!("--by {other}: give line, operation or rank")));
+                        return Err(Failure::Usage(format!(
+                            "--by {other}: give line, operation or rank"
+                        )));
                     }
                 }
             }
@@ -75,8 +77,10 @@ fn table(title: &str, rows: BTreeMap<(String, String), Sums>) -> String {
             if of.is_empty() { name.clone() } else { format!("{name:<22} {of}") },
         ]
     };
-    let rows: Vec<[String; 9]> =
-        [HEAD.map(str::to_string)].into_iter().chain(rows.iter().map(|(k, s)| cells(k, s))).collect();
+    let rows: Vec<[String; 9]> = [HEAD.map(str::to_string)]
+        .into_iter()
+        .chain(rows.iter().map(|(k, s)| cells(k, s)))
+        .collect();
     let mut text = format!("{title}\n");
     let width = |i: usize| rows.iter().map(|r| r[i].len()).max().unwrap_or(0);
     let widths: [usize; 8] = core::array::from_fn(width);
@@ -108,7 +112,10 @@ fn traced(events: &[Event], by: By) -> String {
     }
     let ranks: std::collections::BTreeSet<u32> = events.iter().map(|e| e.rank).collect();
     let end = events.iter().map(|e| e.start + e.took.unwrap_or(0)).max().unwrap_or(0);
-    table(&format!("{} events of {} processes in {} us", events.len(), ranks.len(), end / 1000), rows)
+    table(
+        &format!("{} events of {} processes in {} us", events.len(), ranks.len(), end / 1000),
+        rows,
+    )
 }
 
 /// What statistics amount to.

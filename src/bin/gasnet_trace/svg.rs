@@ -35,7 +35,10 @@ pub(crate) struct Frame {
 
 impl Frame {
     fn at(&self, x: f64, y: f64) -> (f64, f64) {
-        (self.x + x / self.most_x * self.width, self.y + self.height - y / self.most_y * self.height)
+        (
+            self.x + x / self.most_x * self.width,
+            self.y + self.height - y / self.most_y * self.height,
+        )
     }
 }
 
@@ -43,7 +46,11 @@ impl Frame {
 /// most.
 fn step(most: f64, marks: f64) -> f64 {
     let power = 10f64.powf((most / marks).log10().floor());
-    [1.0, 2.0, 5.0].into_iter().map(|f| f * power).find(|s| most / s <= marks).unwrap_or(10.0 * power)
+    [1.0, 2.0, 5.0]
+        .into_iter()
+        .map(|f| f * power)
+        .find(|s| most / s <= marks)
+        .unwrap_or(10.0 * power)
 }
 
 impl Svg {
@@ -150,7 +157,10 @@ mod tests {
 
     #[test]
     fn marks_of_axes() {
-        assert_eq!([1.0, 8.0, 10.0, 99.0, 0.013].map(|most| step(most, 5.0)), [0.2, 2.0, 2.0, 20.0, 0.005]);
+        assert_eq!(
+            [1.0, 8.0, 10.0, 99.0, 0.013].map(|most| step(most, 5.0)),
+            [0.2, 2.0, 2.0, 20.0, 0.005]
+        );
         assert_eq!(
             (shown(4.0, 2.0), shown(0.4, 0.2), shown(0.01, 0.002)),
             ("4".into(), "0.4".into(), "0.010".into())

@@ -75,7 +75,8 @@ impl Credits {
                 dynamic: config.dynamic_credits,
                 ..Limits::new(MIN_CREDITS as u16, config.max_cred_per_node, config.epoch_duration)
             };
-            let (nodes, each, bank) = (config.nodes, config.credits_of(me) as u16, config.banked_credits);
+            let (nodes, each, bank) =
+                (config.nodes, config.credits_of(me) as u16, config.banked_credits);
             let store = Table::new(
                 config.par(),
                 nodes as usize,
@@ -93,7 +94,9 @@ impl Credits {
     #[inline(always)]
     pub(super) fn take(&self, node: u32, n: u32) -> Option<Taken> {
         match &self.0 {
-            Some(policy) => policy.take(node, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left }),
+            Some(policy) => {
+                policy.take(node, n as u16).map(|(epoch, left)| Taken { used: n, epoch, left })
+            }
             None => {
                 cold_path();
                 Some(Taken { used: n, epoch: false, left: u16::MAX })

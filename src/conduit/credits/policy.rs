@@ -138,7 +138,8 @@ impl Peer {
 
     /// The peer has ended an epoch.
     fn decay_send(&mut self) {
-        self.flags = self.flags & !STALLED_LAST | if self.send_stalls != 0 { STALLED_LAST } else { 0 };
+        self.flags =
+            self.flags & !STALLED_LAST | if self.send_stalls != 0 { STALLED_LAST } else { 0 };
         // What is in use was in use lately: else it could be given back.
         self.send_max = decayed(self.send_max, 1).max(self.send_inuse);
         // Whoever waits now is short of credits, however many epochs end meanwhile.
@@ -305,7 +306,9 @@ impl<S: Store> Policy<S> {
     #[inline(always)]
     pub fn take(&self, node: u32, n: u16) -> Option<(bool, u16)> {
         let epoch = self.store.epoch();
-        self.store.peer(node, |p| p.take(n).then(|| (p.tell_epoch(epoch), p.send_credits - p.send_inuse)))
+        self.store.peer(node, |p| {
+            p.take(n).then(|| (p.tell_epoch(epoch), p.send_credits - p.send_inuse))
+        })
     }
 
     /// A request that needs `n` credits could not take them: how many it lacks. Called once for each such request.
@@ -425,7 +428,8 @@ impl<S: Store> Policy<S> {
             last = here;
             let more = self.store.bank(|b| {
                 let in_vain = b.vain_in == epoch && b.vain >= self.limits.vain;
-                let more = b.revoking < self.limits.targets && b.credits < self.limits.low && !in_vain;
+                let more =
+                    b.revoking < self.limits.targets && b.credits < self.limits.low && !in_vain;
                 if more {
                     b.revoking += 1;
                     b.cursor = next;

@@ -161,7 +161,9 @@ impl Wish {
             (false, None) if total / self.nodes >= self.most_each => {
                 Share { each: self.most_each, extra: 0, bank: 0, buffers }
             }
-            (false, None) => Share { each: total / self.nodes, extra: total % self.nodes, bank: 0, buffers },
+            (false, None) => {
+                Share { each: total / self.nodes, extra: total % self.nodes, bank: 0, buffers }
+            }
         })
     }
 }

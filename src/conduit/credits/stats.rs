@@ -99,13 +99,19 @@ impl Stats {
     /// Those of `out`.
     pub fn write(&self, out: &mut dyn Write) -> fmt::Result {
         let Some(kept) = self.kept.try_lock() else { return Ok(()) };
-        writeln!(out, "# process, processes, credits of each at first, credits in the bank at first")?;
+        writeln!(
+            out,
+            "# process, processes, credits of each at first, credits in the bank at first"
+        )?;
         writeln!(out, "process {} {} {} {}", self.rank, kept.sums.len(), self.each, self.bank)?;
         writeln!(
             out,
             "# peer: stalls, lent to it, returned by it, empty returns, borrowed of it, given back to it,"
         )?;
-        writeln!(out, "# most of ours that it held, most of its that we held, most of its that were in use")?;
+        writeln!(
+            out,
+            "# most of ours that it held, most of its that we held, most of its that were in use"
+        )?;
         for (node, s) in kept.sums.iter().enumerate() {
             writeln!(
                 out,

@@ -66,7 +66,9 @@ impl Table {
             received: AtomicU32::new(0),
             stats: stats.map(|s| (Box::new(s), clock::now_ns())),
         };
-        (0..nodes as u32).filter(|&node| loan(node) > min).for_each(|node| table.note_spare(node, true));
+        (0..nodes as u32)
+            .filter(|&node| loan(node) > min)
+            .for_each(|node| table.note_spare(node, true));
         table
     }
 
@@ -169,7 +171,8 @@ impl Store for Table {
         } else {
             cold_path();
             self.received.store(0, Ordering::Relaxed);
-            self.epoch.store(self.epoch.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            self.epoch
+                .store(self.epoch.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         }
     }
 
@@ -190,7 +193,10 @@ mod tests {
         let t = Table::new(false, 130, 8, |_| 8, 8, 0, None);
         assert_eq!(t.next_spare(5), None);
         t.note_spare(5, true);
-        assert_eq!((t.next_spare(5), t.next_spare(6), t.next_spare(129)), (Some(5), Some(5), Some(5)));
+        assert_eq!(
+            (t.next_spare(5), t.next_spare(6), t.next_spare(129)),
+            (Some(5), Some(5), Some(5))
+        );
         for node in [0, 63, 64, 129] {
             t.note_spare(node, true);
         }

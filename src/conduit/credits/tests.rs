@@ -39,7 +39,9 @@ impl Store for Plain {
     fn next_spare(&self, after: u32) -> Option<u32> {
         let n = self.peers.len() as u32;
         // The record that is being changed is not looked at.
-        (1..=n).map(|i| (after + i) % n).find(|&x| self.peers[x as usize].borrow().loan_credits > self.min)
+        (1..=n)
+            .map(|i| (after + i) % n)
+            .find(|&x| self.peers[x as usize].borrow().loan_credits > self.min)
     }
     fn epoch(&self) -> u32 {
         self.epoch.get()
@@ -86,7 +88,10 @@ fn a_stall_is_answered_with_a_loan() {
     let (back, low) = y.reply_byte(0, Byte::new(false, 3, 3));
     assert_eq!((back.extra(), back.used(), low), (3, 3, false));
     x.reply_arrived(1, back);
-    assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_inuse, p.send_max, p.send_stalls)), (11, 0, 8, 1));
+    assert_eq!(
+        x.store.peer(1, |p| (p.send_credits, p.send_inuse, p.send_max, p.send_stalls)),
+        (11, 0, 8, 1)
+    );
     assert_eq!(y.store.peer(0, |p| (p.loan_credits, p.loan_given, p.loan_requested)), (11, 3, 1));
     // No more than one peer may hold.
     assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 7);
@@ -162,7 +167,8 @@ fn asking_in_vain_has_an_end() {
                 return vain;
             }
             vain += all.len();
-            all.iter().for_each(|&node| y.return_arrived(node, Return { credits: 0, epoch: false }));
+            all.iter()
+                .for_each(|&node| y.return_arrived(node, Return { credits: 0, epoch: false }));
         }
     };
     assert_eq!(asked(), 6);
@@ -263,18 +269,23 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                     let (back, low) = p.reply_byte(f, byte);
                     wire.push((to, from, Wire::Reply(back)));
                     if low {
-                        p.scavenge(|node, epoch| wire.push((to, node as usize, Wire::Revoke(epoch))));
+                        p.scavenge(|node, epoch| {
+                            wire.push((to, node as usize, Wire::Revoke(epoch)))
+                        });
                     }
                 }
                 Wire::Reply(byte) => p.reply_arrived(f, byte),
-                Wire::Revoke(epoch) => wire.push((to, from, Wire::Return(p.revoke_arrived(f, epoch)))),
+                Wire::Revoke(epoch) => {
+                    wire.push((to, from, Wire::Return(p.revoke_arrived(f, epoch))))
+                }
                 Wire::Return(back) => p.return_arrived(f, back),
             }
         }
         for x in 0..nodes {
             let mut lent = 0;
             for y in 0..nodes {
-                let (on_loan, held) = (*all[x].store.peers[y].borrow(), *all[y].store.peers[x].borrow());
+                let (on_loan, held) =
+                    (*all[x].store.peers[y].borrow(), *all[y].store.peers[x].borrow());
                 let under_way: u16 = wire
                     .iter()
                     .map(|w| match *w {
@@ -283,14 +294,22 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                         _ => 0,
                     })
                     .sum();
-                assert_eq!(on_loan.loan_credits, held.send_credits + under_way, "seed {seed} step {step}");
-                assert!(held.send_credits >= limits.min && on_loan.loan_credits <= limits.max_per_node);
+                assert_eq!(
+                    on_loan.loan_credits,
+                    held.send_credits + under_way,
+                    "seed {seed} step {step}"
+                );
+                assert!(
+                    held.send_credits >= limits.min && on_loan.loan_credits <= limits.max_per_node
+                );
                 assert!(held.send_inuse <= held.send_max && held.send_max <= held.send_credits);
                 // One system message of a kind between two.
-                let revokes =
-                    wire.iter().filter(|w| matches!(w, (a, b, Wire::Revoke(_)) if (*a, *b) == (x, y)));
-                let returns =
-                    wire.iter().filter(|w| matches!(w, (a, b, Wire::Return(_)) if (*a, *b) == (y, x)));
+                let revokes = wire
+                    .iter()
+                    .filter(|w| matches!(w, (a, b, Wire::Revoke(_)) if (*a, *b) == (x, y)));
+                let returns = wire
+                    .iter()
+                    .filter(|w| matches!(w, (a, b, Wire::Return(_)) if (*a, *b) == (y, x)));
                 assert!(revokes.count() + returns.count() == usize::from(on_loan.is_revoking()));
                 lent += u64::from(on_loan.loan_credits);
             }
@@ -304,7 +323,9 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
 fn no_credit_is_lost_in_any_order() {
     let mut moved = 0;
     for seed in 1..13 {
-        for (each, bank, most, epoch) in [(8, 0, 8, 1), (8, 40, 30, 7), (30, 0, 60, 16), (12, 200, 400, 64)] {
+        for (each, bank, most, epoch) in
+            [(8, 0, 8, 1), (8, 40, 30, 7), (30, 0, 60, 16), (12, 200, 400, 64)]
+        {
             moved += any_order(seed * 77, 4, Limits::new(8, most, epoch), each, bank);
         }
     }

@@ -5,8 +5,8 @@
 //! so every method is one call.
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Next, OpenError, Place, Portals,
-    ProcessId,
+    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Next, OpenError, Place,
+    Portals, ProcessId,
 };
 use crate::conduit::Config;
 use crate::os::memory;
@@ -34,20 +34,37 @@ impl Emulation {
     ///
     /// # Errors
     /// There is no memory for the arena.
-    pub fn open(arena: OwnedFd, index: u32, size: u32, config: &Config) -> Result<Emulation, OpenError> {
+    pub fn open(
+        arena: OwnedFd,
+        index: u32,
+        size: u32,
+        config: &Config,
+    ) -> Result<Emulation, OpenError> {
         let bytes = arena_bytes(config);
         let no_arena = |e| OpenError(format!("no arena for Portals: {e}"));
         // Arenas get their pages when they are first touched, and then the kernel would kill for want of some.
         if index == 0 {
             memory::look_for(bytes as u64 * u64::from(size)).map_err(no_arena)?;
         }
-        let spec = FabricSpec { arena, index, size, bytes, nid: 0, jid: 0, attach: AttachPolicy::Allowed };
+        let spec = FabricSpec {
+            arena,
+            index,
+            size,
+            bytes,
+            nid: 0,
+            jid: 0,
+            attach: AttachPolicy::Allowed,
+        };
         let fabric = Fabric::join(spec).map_err(no_arena)?;
-        Self::over(Interface::shm(fabric, Some(limits(config))), config).map_err(|e| OpenError(e.to_string()))
+        Self::over(Interface::shm(fabric, Some(limits(config))), config)
+            .map_err(|e| OpenError(e.to_string()))
     }
 
     /// An interface of the limits that `config` needs, made ready for its threads.
-    fn over(interface: Result<Interface, portals3::Error>, config: &Config) -> Result<Emulation, Error> {
+    fn over(
+        interface: Result<Interface, portals3::Error>,
+        config: &Config,
+    ) -> Result<Emulation, Error> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
         if config.threads == 1 {
             // SAFETY: a conduit that is configured for one thread is never called by two at once.
@@ -243,8 +260,9 @@ impl Portals for Emulation {
         unlink_with_md: bool,
     ) -> Result<MeHandle, Error> {
         let (any, gone) = (portals3::ProcessId::ANY, unlink(unlink_with_md));
-        let attach =
-            |pt, position| self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position);
+        let attach = |pt, position| {
+            self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position)
+        };
         match place {
             Place::Head(pt) => attach(pt, InsPos::Before).map_err(|e| error("PtlMEAttach", e)),
             Place::Tail(pt) => attach(pt, InsPos::After).map_err(|e| error("PtlMEAttach", e)),
@@ -259,7 +277,12 @@ impl Portals for Emulation {
         self.interface.me_unlink(me).map_err(|e| error("PtlMEUnlink", e))
     }
 
-    unsafe fn md_attach(&self, me: MeHandle, spec: &MdSpec<EqWatch>, auto: bool) -> Result<MdHandle, Error> {
+    unsafe fn md_attach(
+        &self,
+        me: MeHandle,
+        spec: &MdSpec<EqWatch>,
+        auto: bool,
+    ) -> Result<MdHandle, Error> {
         // What peers target completes without our help.
         assert!(
             self.interface.is_shared(spec.start, spec.length as u64),
@@ -268,12 +291,14 @@ impl Portals for Emulation {
             spec.start
         );
         // SAFETY: as the caller vouches.
-        unsafe { self.interface.md_attach(me, &md(spec), unlink(auto)) }.map_err(|e| error("PtlMDAttach", e))
+        unsafe { self.interface.md_attach(me, &md(spec), unlink(auto)) }
+            .map_err(|e| error("PtlMDAttach", e))
     }
 
     unsafe fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, Error> {
         // SAFETY: as the caller vouches.
-        unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }.map_err(|e| error("PtlMDBind", e))
+        unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }
+            .map_err(|e| error("PtlMDBind", e))
     }
 
     fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
@@ -349,7 +374,8 @@ impl Portals for Emulation {
         remote_offset: usize,
         hdr_data: u64,
     ) -> bool {
-        let from = from.map(|(base, len)| MdIovec { base: base.cast_mut().cast(), len: len as u64 });
+        let from =
+            from.map(|(base, len)| MdIovec { base: base.cast_mut().cast(), len: len as u64 });
         let (to, offset) = (peer(target), remote_offset as u64);
         // SAFETY: as the caller vouches.
         unsafe { self.interface.put_at_once(from, to, pt_index, 0, match_bits, offset, hdr_data) }
@@ -368,12 +394,19 @@ impl Portals for Emulation {
     ) -> bool {
         let (n, from, offset) = (length as u64, peer(target), remote_offset as u64);
         // SAFETY: as the caller vouches.
-        unsafe { self.interface.get_at_once(to, n, from, pt_index, 0, match_bits, offset) }.unwrap_or(false)
+        unsafe { self.interface.get_at_once(to, n, from, pt_index, 0, match_bits, offset) }
+            .unwrap_or(false)
     }
 
     fn counters(&self) -> Counters {
         let c = self.interface.counters();
-        Counters { puts: c.puts, gets: c.gets, bytes: c.bytes, framed: c.framed, dropped: c.dropped }
+        Counters {
+            puts: c.puts,
+            gets: c.gets,
+            bytes: c.bytes,
+            framed: c.framed,
+            dropped: c.dropped,
+        }
     }
 
     fn extension(&self) -> Option<&dyn Extension> {
@@ -390,7 +423,13 @@ impl Extension for Emulation {
         self.interface.arena_of(peer(of)).map(|(base, bytes)| (base.as_ptr(), bytes))
     }
 
-    unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
+    unsafe fn expose_segments(
+        &self,
+        base: *mut u8,
+        len: usize,
+        peers: &[*mut u8],
+        lens: &[usize],
+    ) {
         // SAFETY: as the caller vouches.
         unsafe { self.interface.expose(base, len, peers, lens) };
     }

@@ -226,7 +226,12 @@ pub trait Portals: Send + Sync + 'static {
     ///
     /// # Safety
     /// The memory must stay valid until the descriptor is gone; peers write it (`op_put`) and read it (`op_get`).
-    unsafe fn md_attach(&self, me: Self::Me, md: &MdSpec<Self::Eq>, unlink: bool) -> Result<Self::Md, Error>;
+    unsafe fn md_attach(
+        &self,
+        me: Self::Me,
+        md: &MdSpec<Self::Eq>,
+        unlink: bool,
+    ) -> Result<Self::Md, Error>;
     /// `PtlMDBind`: a free-floating descriptor, never a target.
     ///
     /// # Safety

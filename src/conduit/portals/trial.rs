@@ -5,7 +5,9 @@
 //! ([`Findings`]); what the conduit cannot work with, and what tells that the loaded library is not the one of the header
 //! that it was compiled with, is refused with a line that says what is wrong.
 
-use super::{Error, Event, EventKind, Fetched, Inline, MdFlags, MdSpec, OpenError, Place, Portals};
+use super::{
+    Error, Event, EventKind, Fetched, Inline, MdFlags, MdSpec, OpenError, Place, Portals,
+};
 use crate::os::clock;
 use alloc::boxed::Box;
 use alloc::format;
@@ -66,7 +68,8 @@ const EMPTY: u64 = 0x6;
 /// # Errors
 /// What the library does wrong.
 pub fn run<P: Portals>(portals: &P, pt: u32) -> Result<Findings, OpenError> {
-    let trial = Trial::open(portals, pt).map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
+    let trial =
+        Trial::open(portals, pt).map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
     let findings = trial.run().map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
     trial.close().map_err(|e| OpenError(format!("a trial of Portals: {e}")))?;
     Ok(findings)
@@ -121,7 +124,8 @@ impl<'a, P: Portals> Trial<'a, P> {
         this.attach(Place::Tail(pt), ONE_WAY, User::Gets, &gets, false)?;
         let silent = MdFlags { op_put: true, event_end_disable: true, ..remote };
         this.attach(Place::Head(pt), SILENT, User::Silent, &spec(User::Silent, silent), false)?;
-        let queueless = MdSpec { eq: None, ..spec(User::Queueless, MdFlags { op_put: true, ..remote }) };
+        let queueless =
+            MdSpec { eq: None, ..spec(User::Queueless, MdFlags { op_put: true, ..remote }) };
         this.attach(Place::Head(pt), QUEUELESS, User::Queueless, &queueless, false)?;
         let empty = spec(User::Empty, MdFlags { op_put: true, ack_disable: true, ..remote });
         this.attach(Place::Tail(pt), EMPTY, User::Empty, &MdSpec { length: 0, ..empty }, false)?;
@@ -153,30 +157,43 @@ impl<'a, P: Portals> Trial<'a, P> {
         let [_, arrived, unlinked] =
             self.put(LIMITED, 1, false, [SendEnd, PutEnd, Unlink]).map_err(with(limited))?;
         self.arrived(&arrived, User::Limited, LIMITED, 0).map_err(with(limited))?;
-        wants(&unlinked, "md.user_ptr", unlinked.user as u64, User::Limited as u64).map_err(with(limited))?;
+        wants(&unlinked, "md.user_ptr", unlinked.user as u64, User::Limited as u64)
+            .map_err(with(limited))?;
 
         let basin = "PTL_MD_TRUNCATE and PTL_MD_ACK_DISABLE";
         let [_, arrived] = self.put(LIMITED, 2, true, [SendEnd, PutEnd]).map_err(with(basin))?;
         self.arrived(&arrived, User::Basin, LIMITED, 0).map_err(with(basin))?;
 
         let puts = "PTL_MD_OP_PUT and PTL_MD_MANAGE_REMOTE";
-        let [sent, arrived, ack] = self.put(ONE_WAY, 1, true, [SendEnd, PutEnd, Ack]).map_err(with(puts))?;
+        let [sent, arrived, ack] =
+            self.put(ONE_WAY, 1, true, [SendEnd, PutEnd, Ack]).map_err(with(puts))?;
         self.arrived(&arrived, User::Puts, ONE_WAY, TARGET_WORD).map_err(with(puts))?;
         for e in [sent, ack] {
             self.came_of(&e, User::Source, ONE_WAY).map_err(with(puts))?;
         }
         wants(&ack, "mlength", ack.mlength as u64, WORD as u64).map_err(with(puts))?;
 
-        for (what, user, bits) in
-            [("PTL_MD_EVENT_END_DISABLE", User::Silent, SILENT), ("PTL_EQ_NONE", User::Queueless, QUEUELESS)]
-        {
+        for (what, user, bits) in [
+            ("PTL_MD_EVENT_END_DISABLE", User::Silent, SILENT),
+            ("PTL_EQ_NONE", User::Queueless, QUEUELESS),
+        ] {
             self.put(bits, 1, true, [SendEnd, Ack]).map_err(with(what))?;
             self.same(self.target(user), TARGET_WORD, "put").map_err(with(what))?;
         }
 
         let empty = "a descriptor without bytes";
         self.portals
-            .put(self.source.md, 0, 0, false, self.portals.id(), self.pt, BITS | EMPTY, 0, HDR_DATA)
+            .put(
+                self.source.md,
+                0,
+                0,
+                false,
+                self.portals.id(),
+                self.pt,
+                BITS | EMPTY,
+                0,
+                HDR_DATA,
+            )
             .map_err(|e| with(empty)(format!("{e}")))?;
         let [_, arrived] = self.events([SendEnd, PutEnd], None).map_err(with(empty))?;
         self.came_of(&arrived, User::Empty, EMPTY).map_err(with(empty))?;
@@ -195,7 +212,8 @@ impl<'a, P: Portals> Trial<'a, P> {
             .map_err(|e| format!("{e}"))?;
         let [read, reply] = self.events([GetEnd, ReplyEnd], Some(SendEnd)).map_err(with(gets))?;
         self.came_of(&read, User::Gets, ONE_WAY).map_err(with(gets))?;
-        wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64).map_err(with(gets))?;
+        wants(&reply, "md.user_ptr", reply.user as u64, User::Source as u64)
+            .map_err(with(gets))?;
         wants(&reply, "mlength", reply.mlength as u64, WORD as u64).map_err(with(gets))?;
         self.same(&self.source, SOURCE_WORD, "get").map_err(with(gets))?;
         // A SEND event of the get, which the specification does not know, may come at any time or never.
@@ -236,7 +254,9 @@ impl<'a, P: Portals> Trial<'a, P> {
         loop {
             let missing = seen.iter().position(Option::is_none);
             let e = match (
-                self.portals.eq_get(self.eq, &mut Inline::default()).map_err(|e| format!("{e}"))?,
+                self.portals
+                    .eq_get(self.eq, &mut Inline::default())
+                    .map_err(|e| format!("{e}"))?,
                 missing,
             ) {
                 (Fetched::Event(e), _) => e,
@@ -278,7 +298,11 @@ impl<'a, P: Portals> Trial<'a, P> {
     fn same(&self, piece: &Piece<P>, word: usize, what: &str) -> Result<(), String> {
         // SAFETY: the word is one of the piece, and was written before the event that we have seen.
         let value = unsafe { piece.start.add(word).read_volatile() };
-        if value == VALUE { Ok(()) } else { Err(format!("the event of a {what} came before its bytes")) }
+        if value == VALUE {
+            Ok(())
+        } else {
+            Err(format!("the event of a {what} came before its bytes"))
+        }
     }
 
     fn close(self) -> Result<(), Error> {

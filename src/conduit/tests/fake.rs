@@ -8,7 +8,8 @@
 //! seeds with laziness events carry bytes for those who ask for it.
 
 use crate::conduit::portals::{
-    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Place, Portals, ProcessId,
+    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Place, Portals,
+    ProcessId,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -62,7 +63,13 @@ enum Later {
         ack: Option<(usize, Handle, Event)>,
     },
     /// Bytes of a get are read at their source, which an event then says; a reply goes back.
-    Read { target: usize, md: Handle, from: usize, event: Event, reply: (usize, Handle, usize, Event) },
+    Read {
+        target: usize,
+        md: Handle,
+        from: usize,
+        event: Event,
+        reply: (usize, Handle, usize, Event),
+    },
     /// Bytes arrive where a get wants them.
     Reply { process: usize, md: Handle, to: usize, bytes: Vec<u8>, event: Event },
     /// An event, with what travels in it.
@@ -148,7 +155,9 @@ impl Net {
             }
             Later::Read { target, md, from, event, reply: (process, own, to, reply) } => {
                 // SAFETY: as above.
-                let bytes = unsafe { std::slice::from_raw_parts(from as *const u8, event.mlength) }.to_vec();
+                let bytes =
+                    unsafe { std::slice::from_raw_parts(from as *const u8, event.mlength) }
+                        .to_vec();
                 self.finish(target, md, event);
                 self.later.push(Later::Reply { process, md: own, to, bytes, event: reply });
             }
@@ -157,7 +166,9 @@ impl Net {
                 unsafe { std::ptr::copy(bytes.as_ptr(), to as *mut u8, bytes.len()) };
                 self.finish(process, md, event);
             }
-            Later::Post { process, md, event, inline } => self.finish_inline(process, md, event, inline),
+            Later::Post { process, md, event, inline } => {
+                self.finish_inline(process, md, event, inline)
+            }
         }
     }
 
@@ -168,7 +179,10 @@ impl Net {
     /// Posts the event of an operation on a descriptor, which is then no longer pending.
     fn finish_inline(&mut self, process: usize, md: Handle, event: Event, inline: Inline) {
         let p = &mut self.processes[process];
-        let m = p.mds.get_mut(&md).expect("a descriptor with an operation pending has not been unlinked");
+        let m = p
+            .mds
+            .get_mut(&md)
+            .expect("a descriptor with an operation pending has not been unlinked");
         m.pending -= 1;
         if !m.spec.flags.event_end_disable {
             post(&mut p.eqs, m.spec.eq, (event, inline));
@@ -258,7 +272,13 @@ impl Fake {
         net.later.push(held);
     }
 
-    fn event(kind: EventKind, spec: &MdSpec<Handle>, offset: usize, mlength: usize, of: &Event) -> Event {
+    fn event(
+        kind: EventKind,
+        spec: &MdSpec<Handle>,
+        offset: usize,
+        mlength: usize,
+        of: &Event,
+    ) -> Event {
         Event { kind, user: spec.user, start: spec.start, offset, mlength, ..*of }
     }
 }
@@ -311,7 +331,8 @@ impl Portals for Fake {
             Place::Head(pt) => lists.entry(pt).or_default().insert(0, me),
             Place::Tail(pt) => lists.entry(pt).or_default().push(me),
             Place::Before(base) => {
-                let list = lists.values_mut().find(|l| l.iter().any(|m| m.handle == base)).unwrap();
+                let list =
+                    lists.values_mut().find(|l| l.iter().any(|m| m.handle == base)).unwrap();
                 let i = list.iter().position(|m| m.handle == base).unwrap();
                 list.insert(i, me);
             }
@@ -325,7 +346,12 @@ impl Portals for Fake {
         Ok(())
     }
 
-    unsafe fn md_attach(&self, me: Handle, spec: &MdSpec<Handle>, unlink: bool) -> Result<Handle, Error> {
+    unsafe fn md_attach(
+        &self,
+        me: Handle,
+        spec: &MdSpec<Handle>,
+        unlink: bool,
+    ) -> Result<Handle, Error> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
         let p = &mut net.processes[self.me];
@@ -383,7 +409,9 @@ impl Portals for Fake {
         net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
         let sent = Self::event(EventKind::SendEnd, &source, local_offset, length, &base);
         let to = (target.pid - 100) as usize;
-        if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, true, length, remote_offset) {
+        if let Some((h, offset, n)) =
+            net.accept(to, pt_index, match_bits, true, length, remote_offset)
+        {
             let mut bytes = vec![0; n];
             // SAFETY: the caller keeps the source until the SEND event, which comes later.
             unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), n) };
@@ -433,7 +461,9 @@ impl Portals for Fake {
             inline: false,
         };
         let to = (target.pid - 100) as usize;
-        if let Some((h, offset, n)) = net.accept(to, pt_index, match_bits, false, length, remote_offset) {
+        if let Some((h, offset, n)) =
+            net.accept(to, pt_index, match_bits, false, length, remote_offset)
+        {
             let spec = net.processes[to].mds[&h].spec;
             let event = Self::event(EventKind::GetEnd, &spec, offset, n, &base);
             let reply = Self::event(EventKind::ReplyEnd, &own, local_offset, n, &base);
@@ -445,7 +475,13 @@ impl Portals for Fake {
             net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
             let into = own.start.wrapping_add(local_offset) as usize;
             let from = spec.start.wrapping_add(offset) as usize;
-            net.later.push(Later::Read { target: to, md: h, from, event, reply: (self.me, md, into, reply) });
+            net.later.push(Later::Read {
+                target: to,
+                md: h,
+                from,
+                event,
+                reply: (self.me, md, into, reply),
+            });
         }
         net.step();
         Ok(())
@@ -471,7 +507,8 @@ impl Portals for Fake {
             return false;
         };
         let process = &mut net.processes[self.me];
-        (process.puts, process.inline) = (process.puts + 1, process.inline + size_of_val(inline) as u64);
+        (process.puts, process.inline) =
+            (process.puts + 1, process.inline + size_of_val(inline) as u64);
         let spec = net.processes[to].mds[&md].spec;
         assert!(spec.flags.manage_remote && spec.eq.is_some());
         let event = Event {

@@ -108,7 +108,10 @@ fn events_of_a_poll() {
         }
         other.conduit().poll(other);
         let count = |n: &AtomicU64| n.load(Ordering::Relaxed);
-        assert_eq!((count(&other.rank().requests), count(&other.rank().system)), (expected, expected));
+        assert_eq!(
+            (count(&other.rank().requests), count(&other.rank().system)),
+            (expected, expected)
+        );
         settle(&world);
         for _ in 0..8 {
             put(&world, 1);

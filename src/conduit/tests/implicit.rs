@@ -59,10 +59,17 @@ fn fifteen_make_a_message() {
 fn no_message_tells_of_more_credits_than_it_can() {
     let world = world(2, 100);
     // Credits: 1, 6, 6, then 3 that there is no room for, then 8 and 4 that fill it to the last, then 1.
-    for (i, (bytes, messages, used)) in
-        [(8, 0, 1), (1500, 0, 7), (1500, 0, 13), (700, 1, 3), (1900, 1, 11), (900, 1, 15), (8, 2, 1)]
-            .into_iter()
-            .enumerate()
+    for (i, (bytes, messages, used)) in [
+        (8, 0, 1),
+        (1500, 0, 7),
+        (1500, 0, 13),
+        (700, 1, 3),
+        (1900, 1, 11),
+        (900, 1, 15),
+        (8, 2, 1),
+    ]
+    .into_iter()
+    .enumerate()
     {
         send(&world, 1, bytes);
         handle(&world, i as u64 + 1);
@@ -114,7 +121,9 @@ fn a_requester_that_runs_short_is_answered_at_once() {
 fn one_process_at_a_time() {
     let world = world(3, 100);
     for (i, (from, messages, first, second)) in
-        [(1, 0, 1, 0), (1, 0, 2, 0), (2, 1, 0, 1), (2, 1, 0, 2), (1, 2, 1, 0)].into_iter().enumerate()
+        [(1, 0, 1, 0), (1, 0, 2, 0), (2, 1, 0, 1), (2, 1, 0, 2), (1, 2, 1, 0)]
+            .into_iter()
+            .enumerate()
     {
         send(&world, from, 8);
         handle(&world, i as u64 + 1);
@@ -145,7 +154,9 @@ fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
     let payload = [3; 2000];
     let args = [reply.into()];
     // SAFETY: a live payload.
-    unsafe { up.conduit().request(up, node, &Outgoing::medium(200, &args, payload.as_ptr(), bytes)) };
+    unsafe {
+        up.conduit().request(up, node, &Outgoing::medium(200, &args, payload.as_ptr(), bytes))
+    };
 }
 
 /// Replies if the request asks for it.
@@ -227,7 +238,12 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
         }
         if dice.roll(8) == 0 {
             while (0..n).any(poll) {}
-            assert!(world.ranks.iter().all(|r| 2 * r.conduit.reqsb.left() >= r.conduit.config.sb_chunks));
+            assert!(
+                world
+                    .ranks
+                    .iter()
+                    .all(|r| 2 * r.conduit.reqsb.left() >= r.conduit.config.sb_chunks)
+            );
         }
     }
     while (0..n).any(poll) {}
@@ -235,14 +251,21 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
         (0..n).for_each(|rank| _ = poll(rank));
     }
     while (0..n).any(poll) {}
-    assert!(world.is_quiet(), "{:?}", world.ranks.iter().map(|r| r.conduit.left()).collect::<Vec<_>>());
+    assert!(
+        world.is_quiet(),
+        "{:?}",
+        world.ranks.iter().map(|r| r.conduit.left()).collect::<Vec<_>>()
+    );
     world.check_credits();
     assert_eq!(total(world, |r| r.requests.load(Ordering::Relaxed)), asked);
     assert_eq!(total(world, |r| r.replies.load(Ordering::Relaxed)), asked - silent);
     assert!(asked > 300 && silent > 200 && revokes != 0, "{asked} {silent} {revokes}");
     // Each CREDIT_REVOKE has its CREDIT_RETURN.
-    let implicit =
-        total(world, |r| r.conduit.counters().puts) - before - asked - (asked - silent) - 2 * revokes;
+    let implicit = total(world, |r| r.conduit.counters().puts)
+        - before
+        - asked
+        - (asked - silent)
+        - 2 * revokes;
     if world.ranks[0].conduit.extension().is_some() {
         assert!((silent / 15..silent).contains(&implicit), "{implicit} messages for {silent}");
     } else {
@@ -253,7 +276,8 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
 /// Just so many chunks that replies may wait, few credits, epochs that end often.
 fn scarce(ranks: u32, threads: usize, each: u32) -> Config {
     let mut config = usual(tiny(ranks, threads));
-    (config.sb_chunks, config.max_cred_per_node, config.epoch_duration) = (30 * ranks, each as u16, 7);
+    (config.sb_chunks, config.max_cred_per_node, config.epoch_duration) =
+        (30 * ranks, each as u16, 7);
     config.share_credits(Some(each), Some(0), None);
     config
 }
@@ -276,7 +300,8 @@ fn threads<P: Portals>(world: &World<P>, seed: u64) {
     let before = total(world, |r| r.conduit.counters().puts);
     let silent = AtomicU64::new(0);
     world.run(answer, |up| {
-        let mut dice = Dice::new(seed * 100 + (up.rank as usize * world.threads + up.thread) as u64 + 1);
+        let mut dice =
+            Dice::new(seed * 100 + (up.rank as usize * world.threads + up.thread) as u64 + 1);
         // Long runs to one process, and turns to all.
         let mut favourite = 0;
         for _ in 0..turns {
@@ -358,7 +383,8 @@ fn case() {
     let world = world(2, 100);
     let (asks, c) = (&world.ranks[1].conduit, &world.ranks[0].conduit);
     // Two chunks of two requests.
-    let held = [asks.reqsb.take(), asks.reqsb.take()].map(|chunk| chunk.expect("free") * CHUNK as u32);
+    let held =
+        [asks.reqsb.take(), asks.reqsb.take()].map(|chunk| chunk.expect("free") * CHUNK as u32);
     let (args, bytes) = [
         ([held[1], 0], 8),
         ([held[1], 0], 0),
@@ -369,8 +395,9 @@ fn case() {
     let (bits, data) = Am { handler: 0, numargs: 1, ..plain }.pack();
     let body = (args.as_ptr().cast(), bytes);
     // SAFETY: a live array.
-    let sent =
-        unsafe { c.portals.put_at_once([body], c.peers[1], c.config.pt_am, bits, held[0] as usize, data) };
+    let sent = unsafe {
+        c.portals.put_at_once([body], c.peers[1], c.config.pt_am, bits, held[0] as usize, data)
+    };
     assert!(sent && asks.poll(up(&world, 1)));
     assert_eq!(asks.reqsb.left(), asks.config.sb_chunks);
 }

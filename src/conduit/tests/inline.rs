@@ -45,7 +45,13 @@ fn message<'a, P: Portals>(
 const ARGS: [i32; 16] = [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12, -13, 14, -15, 16];
 
 /// Whether a message is what one of the same category would be with so many arguments and bytes.
-fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>, category: Category, numargs: usize, nbytes: usize) {
+fn check<P: Portals>(
+    up: Up<'_, P>,
+    m: &Message<'_>,
+    category: Category,
+    numargs: usize,
+    nbytes: usize,
+) {
     let place = match category {
         Category::Short => m.nbytes == 0,
         Category::Medium => (m.payload as usize).is_multiple_of(8),
@@ -108,7 +114,11 @@ fn shapes<P: Portals>(world: &World<P>, expected: impl Fn(Category, usize, usize
                     assert_eq!(took, [bytes; 2], "{category:?} of {numargs} and {nbytes}");
                 }
                 let errors = |rank: usize| world.ranks[rank].errors.load(Ordering::Relaxed);
-                assert_eq!((errors(0), errors(1)), (0, 0), "{category:?} of {numargs} and {nbytes}");
+                assert_eq!(
+                    (errors(0), errors(1)),
+                    (0, 0),
+                    "{category:?} of {numargs} and {nbytes}"
+                );
             }
         }
     }
@@ -180,16 +190,23 @@ fn where_no_event_can_carry_it() {
         assert_eq!(only.conduit().counters().bytes - before, 2 * bytes);
     }
     let rank = &alone.ranks[0];
-    assert_eq!((rank.replies.load(Ordering::Relaxed), rank.errors.load(Ordering::Relaxed)), (3, 0));
+    assert_eq!(
+        (rank.replies.load(Ordering::Relaxed), rank.errors.load(Ordering::Relaxed)),
+        (3, 0)
+    );
 
     // The first of them, and another.
     for earlier in [PLACES as usize - 9, PLACES as usize] {
         let config = usual(tiny(2, 1));
-        let world = World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
-            let (at, bytes) = &mut segments[1 - me];
-            (*at, *bytes) = (at.wrapping_sub(earlier), *bytes + earlier);
-        });
-        assert_eq!(round(&world, &message(&world, 1, Category::Long, &ARGS[..2], &payload)), [24; 2]);
+        let world =
+            World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
+                let (at, bytes) = &mut segments[1 - me];
+                (*at, *bytes) = (at.wrapping_sub(earlier), *bytes + earlier);
+            });
+        assert_eq!(
+            round(&world, &message(&world, 1, Category::Long, &ARGS[..2], &payload)),
+            [24; 2]
+        );
         assert_eq!(world.ranks[0].errors.load(Ordering::Relaxed), 0);
     }
 }
@@ -227,10 +244,11 @@ fn a_reply_that_is_put_off_keeps_its_body() {
 /// What a peer says in its header is not believed.
 #[test]
 fn a_header_that_cannot_be_is_fatal() {
-    let (whole, senseless, outside) = (None, Some("makes no sense"), Some("aims outside our segment"));
+    let (whole, senseless, outside) =
+        (None, Some("makes no sense"), Some("aims outside our segment"));
     for (case, says) in [
-        whole, whole, whole, whole, senseless, senseless, outside, outside, outside, outside, senseless,
-        senseless, senseless, senseless,
+        whole, whole, whole, whole, senseless, senseless, outside, outside, outside, outside,
+        senseless, senseless, senseless, senseless,
     ]
     .into_iter()
     .enumerate()

@@ -102,7 +102,15 @@ fn latency() {
                     op.store(1, Ordering::Relaxed);
                     // SAFETY: both sides are alive.
                     unsafe {
-                        up.conduit().put(up, 1, world.ranks[1].segment, value.as_ptr(), 8, OpId(0), true)
+                        up.conduit().put(
+                            up,
+                            1,
+                            world.ranks[1].segment,
+                            value.as_ptr(),
+                            8,
+                            OpId(0),
+                            true,
+                        )
                     };
                     while op.load(Ordering::Acquire) != 0 {
                         up.conduit().poll(up);
@@ -115,7 +123,16 @@ fn latency() {
                     let op = &up.rank().ops[0];
                     op.store(1, Ordering::Relaxed);
                     // SAFETY: both sides are alive.
-                    unsafe { up.conduit().get(up, back.as_mut_ptr(), 1, world.ranks[1].segment, 8, OpId(0)) };
+                    unsafe {
+                        up.conduit().get(
+                            up,
+                            back.as_mut_ptr(),
+                            1,
+                            world.ranks[1].segment,
+                            8,
+                            OpId(0),
+                        )
+                    };
                     while op.load(Ordering::Acquire) != 0 {
                         up.conduit().poll(up);
                     }

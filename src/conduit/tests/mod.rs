@@ -145,8 +145,13 @@ impl<P: Portals> World<P> {
             .into_iter()
             .enumerate()
             .map(|(me, p)| Rank {
-                conduit: Conduit::open(p, configs[me % configs.len()].clone(), me as u32, peers.clone())
-                    .expect("open"),
+                conduit: Conduit::open(
+                    p,
+                    configs[me % configs.len()].clone(),
+                    me as u32,
+                    peers.clone(),
+                )
+                .expect("open"),
                 segment: memory::private(bytes).expect("memory"),
                 ops: (0..64).map(|_| AtomicU32::new(0)).collect(),
                 requests: AtomicU64::new(0),
@@ -160,7 +165,9 @@ impl<P: Portals> World<P> {
         for (me, r) in ranks.iter().enumerate() {
             if let Some(x) = r.conduit.extension() {
                 // SAFETY: segments are never freed.
-                unsafe { x.expose_segments(r.segment, bytes, &mapped, &vec![bytes; mapped.len()]) };
+                unsafe {
+                    x.expose_segments(r.segment, bytes, &mapped, &vec![bytes; mapped.len()])
+                };
             }
             let mut believed = segments.clone();
             view(me, &mut believed);
@@ -184,7 +191,9 @@ impl<P: Portals> World<P> {
                             let up = Up { world: self, rank, thread, handler };
                             client(up);
                             busy.fetch_sub(1, Ordering::AcqRel);
-                            self.serve_until(up, || busy.load(Ordering::Acquire) == 0 && self.is_quiet());
+                            self.serve_until(up, || {
+                                busy.load(Ordering::Acquire) == 0 && self.is_quiet()
+                            });
                         });
                     }
                 }
@@ -248,7 +257,12 @@ impl<P: Portals> World<P> {
         }
         for r in &self.ranks {
             let handled = (r.requests.load(Ordering::Relaxed), r.replies.load(Ordering::Relaxed));
-            eprintln!("stuck: {:?} {handled:?} {:?} {}", r.conduit, r.conduit.stats(), r.conduit.left());
+            eprintln!(
+                "stuck: {:?} {handled:?} {:?} {}",
+                r.conduit,
+                r.conduit.stats(),
+                r.conduit.left()
+            );
         }
         std::process::abort();
     }
@@ -270,7 +284,11 @@ impl<P: Portals> Conduit<P> {
         self.write_credit_stats(&mut text).expect("a string takes all");
         let column = |i: usize| {
             let peers = text.lines().filter(|l| l.starts_with("peer "));
-            peers.map(|l| l.split(' ').nth(i).and_then(|n| n.parse::<u64>().ok()).expect("a number")).sum()
+            peers
+                .map(|l| {
+                    l.split(' ').nth(i).and_then(|n| n.parse::<u64>().ok()).expect("a number")
+                })
+                .sum()
         };
         (column(3), column(4))
     }
@@ -314,7 +332,9 @@ fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
         std::os::fd::OwnedFd::from_raw_fd(fd)
     };
     (0..processes)
-        .map(|i| Emulation::open(arena.try_clone().expect("dup"), i, processes, config).expect("open"))
+        .map(|i| {
+            Emulation::open(arena.try_clone().expect("dup"), i, processes, config).expect("open")
+        })
         .collect()
 }
 
@@ -450,7 +470,10 @@ over_all! {
 fn overflow_is_fatal() {
     let (code, text) = run_alone("conduit::tests::overflow", &[]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(text.contains("flow-control failure") && text.contains("GASNET_PORTAL_FLOW_CONTROL"), "{text}");
+    assert!(
+        text.contains("flow-control failure") && text.contains("GASNET_PORTAL_FLOW_CONTROL"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -513,7 +536,8 @@ fn a_stopped_peer_overflows_nobody() {
 #[test]
 fn variables_at_their_extremes() {
     use crate::env::{Kind, TABLE};
-    let ours = |name: &str| name.starts_with("GASNET_PORTAL_") || name == "GASNET_PACKEDLONG_LIMIT";
+    let ours =
+        |name: &str| name.starts_with("GASNET_PORTAL_") || name == "GASNET_PACKEDLONG_LIMIT";
     let run = |settings: &[(&str, &str)]| run_alone("conduit::tests::from_environment", settings);
     let works = |settings: &[(&str, &str)]| {
         let (code, text) = run(settings);
@@ -538,15 +562,23 @@ fn variables_at_their_extremes() {
             works(&[(v.name, &high)]);
         }
         let range = [v.name, low.as_str(), high.as_str()];
-        refused(&[(v.name, &(hi + 1).to_string())], if v.kind == Kind::Bool { &range[..1] } else { &range });
+        refused(
+            &[(v.name, &(hi + 1).to_string())],
+            if v.kind == Kind::Bool { &range[..1] } else { &range },
+        );
         refused(&[(v.name, &(lo - 1).to_string())], &range[..1]);
     }
-    let all_lent = [("GASNET_PORTAL_CRED_PER_NODE", "65535"), ("GASNET_PORTAL_MAX_CRED_PER_NODE", "65535")];
+    let all_lent =
+        [("GASNET_PORTAL_CRED_PER_NODE", "65535"), ("GASNET_PORTAL_MAX_CRED_PER_NODE", "65535")];
     works(&all_lent);
     refused(&all_lent[..1], &["GASNET_PORTAL_CRED_PER_NODE=65535", "8 to 400"]);
     works(&[all_lent[0], ("GASNET_PORTAL_DYNAMIC_CREDITS", "0")]);
     refused(
-        &[("GASNET_PORTAL_CRED_PER_NODE", "5000"), all_lent[1], ("GASNET_PORTAL_AMRECV_SPACE", "4M")],
+        &[
+            ("GASNET_PORTAL_CRED_PER_NODE", "5000"),
+            all_lent[1],
+            ("GASNET_PORTAL_AMRECV_SPACE", "4M"),
+        ],
         &["GASNET_PORTAL_AMRECV_SPACE to at least 6291456 bytes"],
     );
     works(&[("GASNET_PORTAL_AMRECV_SPACE", "16M"), ("GASNET_PORTAL_BANKED_CREDITS", "0")]);

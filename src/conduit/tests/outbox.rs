@@ -19,7 +19,11 @@ fn world(ranks: u32, threads: usize, areas: u32) -> World<Emulation> {
     World::open(emulation(ranks, &config), &config)
 }
 
-fn up(world: &World<Emulation>, rank: u32, handler: traffic::Handler<Emulation>) -> Up<'_, Emulation> {
+fn up(
+    world: &World<Emulation>,
+    rank: u32,
+    handler: traffic::Handler<Emulation>,
+) -> Up<'_, Emulation> {
     Up { world, rank, thread: 0, handler }
 }
 
@@ -76,9 +80,15 @@ fn no_errors(world: &World<Emulation>) {
 fn which_stay_and_which_go_along() {
     let world = world(2, 1, 1);
     // To ourselves; to a peer, below the least size and from it on; and when no area is free.
-    for (node, nbytes, along) in
-        [(0, 1984, 1984), (1, 0, 0), (1, 319, 320), (1, 320, 0), (1, 1984, 0), (0, 1984, 1984), (1, 320, 320)]
-    {
+    for (node, nbytes, along) in [
+        (0, 1984, 1984),
+        (1, 0, 0),
+        (1, 319, 320),
+        (1, 320, 0),
+        (1, 1984, 0),
+        (0, 1984, 1984),
+        (1, 320, 320),
+    ] {
         let bytes = if along == 0 { ARGS } else { along + 8 };
         assert_eq!(send(&world, node, 5, nbytes), bytes, "{nbytes} to {node}");
         if (nbytes, along) == (320, 0) {
@@ -240,7 +250,8 @@ fn case() {
     let case = this_case();
     let world = world(2, 1, 1);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
-    let (_, bytes) = c.extension().and_then(|x| x.library_memory(c.portals.id())).expect("the emulation");
+    let (_, bytes) =
+        c.extension().and_then(|x| x.library_memory(c.portals.id())).expect("the emulation");
     let (place, length, request) = [
         (bytes as u64 - 8, 8, true),
         (bytes as u64 - CHUNK as u64, CHUNK as u32, true),
@@ -258,7 +269,8 @@ fn case() {
     }
     let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.
-    let sent = unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
+    let sent =
+        unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
     let up = up(&world, 1, traffic::nothing);
     assert!(sent && gets.poll(up));
 }

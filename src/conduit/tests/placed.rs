@@ -28,7 +28,12 @@ fn long(src: *const u8, nbytes: usize, dest: *mut u8, near: bool) -> Outgoing<'s
 }
 
 /// Sends a Long from rank 0 and has its handler run: the bytes that it took through Portals.
-fn send(world: &World<Emulation>, node: u32, m: &Outgoing<'_>, handler: traffic::Handler<Emulation>) -> u64 {
+fn send(
+    world: &World<Emulation>,
+    node: u32,
+    m: &Outgoing<'_>,
+    handler: traffic::Handler<Emulation>,
+) -> u64 {
     let up = |rank| Up { world, rank, thread: 0, handler };
     let handled = || world.ranks[node as usize].requests.load(Ordering::Relaxed);
     let (before, bytes) = (handled(), world.ranks[0].conduit.counters().bytes);
@@ -110,7 +115,12 @@ fn a_long_to_oneself_may_overlap() {
             // SAFETY: our own segment.
             unsafe { segment.add(from + i).write(i as u8) };
         }
-        send(&world, 0, &long(segment.wrapping_add(from), 1000, segment.wrapping_add(to), true), check_row);
+        send(
+            &world,
+            0,
+            &long(segment.wrapping_add(from), 1000, segment.wrapping_add(to), true),
+            check_row,
+        );
     }
 }
 
@@ -145,10 +155,14 @@ fn case() {
     // The chunk of the request that a reply answers.
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
     let (bits, data) = Am { length, place, ..Am::plain(Form::Placed, request) }.pack();
-    assert_eq!(bits & !match_bits::IGNORE, if request { Target::ReqHdr } else { Target::ReqSb } as u64);
+    assert_eq!(
+        bits & !match_bits::IGNORE,
+        if request { Target::ReqHdr } else { Target::ReqSb } as u64
+    );
     let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.
-    let sent = unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
+    let sent =
+        unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
     let up = Up { world: &world, rank: 1, thread: 0, handler: traffic::nothing };
     assert!(sent && gets.poll(up));
 }

@@ -35,7 +35,8 @@ fn differs(seed: usize, p: *const u8, n: usize) -> Option<usize> {
     (0..n).find(|&i| unsafe { p.add(i).read() } != byte(seed, i))
 }
 
-const SIZES: [usize; 14] = [1, 7, 8, 64, 1000, 2039, 2040, 2041, 2048, 2049, 4999, 5000, 5001, 20000];
+const SIZES: [usize; 14] =
+    [1, 7, 8, 64, 1000, 2039, 2040, 2041, 2048, 2049, 4999, 5000, 5001, 20000];
 
 /// Puts of all sizes from in and outside the segment into every rank, and gets of them back.
 pub(super) fn puts_and_gets<P: Portals>(world: World<P>) {
@@ -53,8 +54,9 @@ pub(super) fn puts_and_gets<P: Portals>(world: World<P>) {
         for turn in 0..60 {
             let n = SIZES[dice.roll(SIZES.len())];
             let node = dice.roll(world.ranks.len()) as u32;
-            let remote =
-                world.ranks[node as usize].segment.wrapping_add(slot * share + dice.roll(most - n + 1));
+            let remote = world.ranks[node as usize]
+                .segment
+                .wrapping_add(slot * share + dice.roll(most - n + 1));
             let bulk = dice.roll(2) == 0;
             let src = if dice.roll(2) == 0 { inside } else { outside.as_mut_ptr() };
             let seed = slot * 1000 + turn;
@@ -79,7 +81,9 @@ pub(super) fn puts_and_gets<P: Portals>(world: World<P>) {
             wait(up, second);
             for p in [remote.cast_const(), a, b] {
                 if let Some(i) = differs(seed, p, n) {
-                    up.error(format_args!("turn {turn}: byte {i} of {n} to {node} differs, bulk {bulk}"));
+                    up.error(format_args!(
+                        "turn {turn}: byte {i} of {n} to {node} differs, bulk {bulk}"
+                    ));
                 }
             }
         }
@@ -188,7 +192,8 @@ fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>) -> bool {
 pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
     check(up, &m);
     let Some(token) = token else { return };
-    let long_at = long_place(up.world, up.rank, m.source, m.args[1] as usize, m.args[0] as usize, false);
+    let long_at =
+        long_place(up.world, up.rank, m.source, m.args[1] as usize, m.args[0] as usize, false);
     if m.category == Category::Long && m.payload != long_at {
         up.error(format_args!("a Long went to {:?} instead of {long_at:?}", m.payload));
     }
@@ -205,7 +210,8 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     (4..16).for_each(|i| args[i] = (seed + i) as i32);
     let mut src = vec![0; nbytes];
     fill(seed, src.as_mut_ptr(), nbytes);
-    let dest = long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true);
+    let dest =
+        long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true);
     let reply = Outgoing {
         category,
         handler: 128 + category as u8,
@@ -259,7 +265,8 @@ pub(super) fn messages_unpacked<P: Portals>(world: World<P>) {
 /// used again after SLOTS messages, so each thread keeps no more than that under way.
 pub(super) fn flood<P: Portals>(world: World<P>) {
     let before: Vec<_> = world.ranks.iter().map(|r| r.conduit.stats().refreshes).collect();
-    let sent: Vec<AtomicI64> = (0..world.ranks.len() * world.threads).map(|_| AtomicI64::new(0)).collect();
+    let sent: Vec<AtomicI64> =
+        (0..world.ranks.len() * world.threads).map(|_| AtomicI64::new(0)).collect();
     let sent = &sent;
     let turns = 600;
     world.run(half_echo, |up| {
@@ -279,7 +286,8 @@ pub(super) fn flood<P: Portals>(world: World<P>) {
     let handled: u64 = world.ranks.iter().map(|r| r.requests.load(Ordering::Relaxed)).sum();
     assert_eq!(handled, (turns * sent.len()) as u64);
     let replied: u64 = world.ranks.iter().map(|r| r.replies.load(Ordering::Relaxed)).sum();
-    let silent: u64 = world.ranks.iter().map(|r| u64::from(r.ops[63].load(Ordering::Relaxed))).sum();
+    let silent: u64 =
+        world.ranks.iter().map(|r| u64::from(r.ops[63].load(Ordering::Relaxed))).sum();
     assert_eq!(replied + silent, handled);
     if world.ranks[0].conduit.config().reqrb_chunks == 2 {
         for (r, before) in world.ranks.iter().zip(before) {
@@ -368,7 +376,8 @@ pub(super) fn system<P: Portals>(world: World<P>) {
     world.run(nothing, |up| {
         let n = world.ranks.len() as u32;
         for node in 0..n {
-            up.conduit().send_system(node, SystemMessage { id: 0x7f, args: [up.rank, node, u32::MAX] });
+            up.conduit()
+                .send_system(node, SystemMessage { id: 0x7f, args: [up.rank, node, u32::MAX] });
         }
         world.serve_until(up, || up.rank().system.load(Ordering::Relaxed) == u64::from(n));
     });
@@ -439,24 +448,43 @@ pub(super) fn all_to_one_lending_threads<P: Portals>(world: World<P>) {
 /// Rank 0 sends to all in turn, the others only serve.
 pub(super) fn one_to_all_lending<P: Portals>(world: World<P>) {
     let ranks = world.ranks.len() as u32;
-    let alone = move |rank: u32, turn: usize| if rank == 0 { turn as u32 / 40 % ranks } else { rank };
+    let alone =
+        move |rank: u32, turn: usize| if rank == 0 { turn as u32 / 40 % ranks } else { rank };
     flood_of(world, 800, 1, alone, nothing);
 }
 
 /// Each rank sends to one for a while, then to another, so that what was lent must move.
 pub(super) fn favourites<P: Portals>(world: World<P>) {
     let ranks = world.ranks.len() as u32;
-    must_move(flood_of(world, 3000, 1, move |rank, turn| (rank + turn as u32 / 300) % ranks, nothing));
+    must_move(flood_of(
+        world,
+        3000,
+        1,
+        move |rank, turn| (rank + turn as u32 / 300) % ranks,
+        nothing,
+    ));
 }
 
 pub(super) fn favourites_least<P: Portals>(world: World<P>) {
     let ranks = world.ranks.len() as u32;
-    must_move(flood_of(world, 3000, 1, move |rank, turn| (rank + turn as u32 / 200) % ranks, nothing));
+    must_move(flood_of(
+        world,
+        3000,
+        1,
+        move |rank, turn| (rank + turn as u32 / 200) % ranks,
+        nothing,
+    ));
 }
 
 pub(super) fn favourites_threads<P: Portals>(world: World<P>) {
     let ranks = world.ranks.len() as u32;
-    must_move(flood_of(world, 2000, 1, move |rank, turn| (rank + turn as u32 / 200) % ranks, nothing));
+    must_move(flood_of(
+        world,
+        2000,
+        1,
+        move |rank, turn| (rank + turn as u32 / 200) % ranks,
+        nothing,
+    ));
 }
 
 /// Handlers that take their time.

@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn arrivals_travel_as_arguments() {
-        for value in [Value::Anonymous, Value::Named(-5), Value::Named(i32::MAX), Value::Mismatch] {
+        for value in [Value::Anonymous, Value::Named(-5), Value::Named(i32::MAX), Value::Mismatch]
+        {
             let a = Arrival { epoch: u32::MAX, round: 31, value };
             assert_eq!(Arrival::from_args(&a.to_args()), Some(a));
         }

@@ -99,7 +99,11 @@ impl Barrier {
 
     /// Notifies; `function` is the caller.
     pub(super) fn enter(&self, ctx: Ctx, function: &str, value: Value) {
-        if self.state.compare_exchange(OUTSIDE, ENTERING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        if self
+            .state
+            .compare_exchange(OUTSIDE, ENTERING, Ordering::Acquire, Ordering::Relaxed)
+            .is_err()
+        {
             report::fatal(
                 format_args!("{function}(): the barrier before has not been waited for"),
                 format_args!(
@@ -145,7 +149,9 @@ impl Barrier {
         if !self.is_notified() {
             report::fatal(
                 format_args!("{function}(): no gasnet_barrier_notify() came before it"),
-                format_args!("Call gasnet_barrier_notify() once before each wait or series of tries."),
+                format_args!(
+                    "Call gasnet_barrier_notify() once before each wait or series of tries."
+                ),
             );
         }
     }
@@ -308,7 +314,8 @@ mod harness {
             (_, _) if rank == n - 1 => Value::Mismatch,
             (_, _) => Value::Named(3),
         };
-        let expected = |epoch| (0..n).fold(Value::Anonymous, |all, rank| all.merge(value(epoch, rank)));
+        let expected =
+            |epoch| (0..n).fold(Value::Anonymous, |all, rank| all.merge(value(epoch, rank)));
         // By rank: the last barrier notified, and whether it is still to be waited for.
         let mut at = vec![(0u32, false); n as usize];
         let mut ahead = false;
@@ -320,7 +327,10 @@ mod harness {
             let (epoch, waiting) = at[rank as usize];
             if waiting {
                 if let Some(all) = arrived(rank, epoch) {
-                    assert!(at.iter().all(|&(e, _)| e >= epoch), "got through before all had arrived");
+                    assert!(
+                        at.iter().all(|&(e, _)| e >= epoch),
+                        "got through before all had arrived"
+                    );
                     assert_eq!(all, expected(epoch));
                     at[rank as usize].1 = false;
                 }

@@ -123,10 +123,12 @@ impl Board {
 
     /// What all processes together contributed to barrier `epoch`, once all have arrived.
     pub(super) fn arrived(&self, epoch: u32) -> Option<Value> {
-        let look = |rank, line| match unpack(self.word(rank, line, epoch).load(Ordering::Acquire), epoch) {
-            (0, _) => None,
-            (_, value) => Some(value),
-        };
+        let look =
+            |rank, line| match unpack(self.word(rank, line, epoch).load(Ordering::Acquire), epoch)
+            {
+                (0, _) => None,
+                (_, value) => Some(value),
+            };
         if self.nodes() > FAN {
             return look(0, RELEASE);
         }

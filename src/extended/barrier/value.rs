@@ -125,10 +125,13 @@ mod tests {
     #[test]
     fn the_rules() {
         for (row, &(notifies, (id, flags), ok)) in TABLE.iter().enumerate() {
-            let forwards =
-                notifies.iter().fold(Value::Anonymous, |v, &(id, flags)| v.merge(Value::of(id, flags)));
-            let backwards =
-                notifies.iter().rev().fold(Value::Anonymous, |v, &(id, flags)| Value::of(id, flags).merge(v));
+            let forwards = notifies
+                .iter()
+                .fold(Value::Anonymous, |v, &(id, flags)| v.merge(Value::of(id, flags)));
+            let backwards = notifies
+                .iter()
+                .rev()
+                .fold(Value::Anonymous, |v, &(id, flags)| Value::of(id, flags).merge(v));
             assert_eq!(forwards, backwards, "row {row}");
             assert_eq!(forwards.accepts(id, flags), ok, "row {row}");
         }

@@ -78,10 +78,14 @@ impl Tuning {
         trees[Operation::Broadcast as usize] = tree_of("GASNET_COLL_BROADCAST_GEOM").or(rooted);
         trees[Operation::Scatter as usize] = tree_of("GASNET_COLL_SCATTER_GEOM").or(rooted);
         trees[Operation::Gather as usize] = tree_of("GASNET_COLL_GATHER_GEOM").or(rooted);
-        limits[Operation::GatherAll as usize] =
-            limit("GASNET_COLL_GATHER_ALL_DISSEM_LIMIT", "GASNET_COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD");
-        limits[Operation::Exchange as usize] =
-            limit("GASNET_COLL_EXCHANGE_DISSEM_LIMIT", "GASNET_COLL_EXCHANGE_DISSEM_LIMIT_PER_THREAD");
+        limits[Operation::GatherAll as usize] = limit(
+            "GASNET_COLL_GATHER_ALL_DISSEM_LIMIT",
+            "GASNET_COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD",
+        );
+        limits[Operation::Exchange as usize] = limit(
+            "GASNET_COLL_EXCHANGE_DISSEM_LIMIT",
+            "GASNET_COLL_EXCHANGE_DISSEM_LIMIT_PER_THREAD",
+        );
         // Without optimisation each operation is one message per pair.
         let all = env::yes("GASNET_COLL_OPT");
         let plain = [
@@ -155,17 +159,26 @@ impl Tuning {
     /// Whether nothing is asked for of this movement. Combining is none.
     pub(super) fn leaves_open(&self, operation: Operation) -> bool {
         let i = operation as usize;
-        i <= Operation::Exchange as usize && self.trees[i].is_none() && self.limits[i] == DISSEMINATE
+        i <= Operation::Exchange as usize
+            && self.trees[i].is_none()
+            && self.limits[i] == DISSEMINATE
     }
 
     /// The tree of an operation whose inner nodes hold the blocks of others.
     fn holding(&self, operation: Operation, l: Layout<'_>, nbytes: usize) -> Tree {
-        let by_size = if l.n() > SERVED && nbytes <= PASSED_ON { Tree::BINOMIAL } else { Tree::FLAT };
+        let by_size =
+            if l.n() > SERVED && nbytes <= PASSED_ON { Tree::BINOMIAL } else { Tree::FLAT };
         let tree = self.trees[operation as usize].unwrap_or(by_size);
         if l.all().saturating_mul(nbytes) > self.scratch { Tree::FLAT } else { tree }
     }
 
-    fn all_to_all(&self, operation: Operation, l: Layout<'_>, nbytes: usize, large: AllToAll) -> AllToAll {
+    fn all_to_all(
+        &self,
+        operation: Operation,
+        l: Layout<'_>,
+        nbytes: usize,
+        large: AllToAll,
+    ) -> AllToAll {
         let small = nbytes <= self.limits[operation as usize] && l.n() > 2;
         if small { AllToAll::Dissemination(self.radix) } else { large }
     }
@@ -201,7 +214,9 @@ pub(super) fn plan(ctx: Ctx, view: &View, request: &Request, places: &[Place]) -
         }
         Operation::Scatter => movement::scatter(&mut plan, l, p, root, tuning.holding(op, l, n)),
         Operation::Gather => movement::gather(&mut plan, l, p, root, tuning.holding(op, l, n)),
-        Operation::GatherAll => movement::gather_all(&mut plan, l, p, tuning.all_to_all(op, l, n, large)),
+        Operation::GatherAll => {
+            movement::gather_all(&mut plan, l, p, tuning.all_to_all(op, l, n, large))
+        }
         Operation::Exchange => {
             movement::exchange(&mut plan, l, p, tuning.all_to_all(op, l, n, AllToAll::Direct));
         }
@@ -237,9 +252,13 @@ mod tests {
         let mut again = untouched.clone();
         assert_eq!(again.take_text(&tuning.to_text()), Ok(()));
         assert_eq!(again, tuning);
-        for bad in
-            ["BROADCAST", "BROADCAST FLAT_TREE", "BROADCAST OAK 1", "SING FLAT_TREE 1", "SCAN BY_SIZE x"]
-        {
+        for bad in [
+            "BROADCAST",
+            "BROADCAST FLAT_TREE",
+            "BROADCAST OAK 1",
+            "SING FLAT_TREE 1",
+            "SCAN BY_SIZE x",
+        ] {
             assert_eq!(untouched.clone().take_text(bad), Err(bad));
         }
     }

@@ -24,7 +24,14 @@ fn total(plan: &mut Plan, round: &mut Round, p: Places<'_>) -> *mut u8 {
 }
 
 /// All images' operands together to `dst` of image `root`. `nbytes` of the places is all elements of an image.
-pub(super) fn reduce(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize, tree: Tree, ordered: bool) {
+pub(super) fn reduce(
+    plan: &mut Plan,
+    l: Layout<'_>,
+    p: Places<'_>,
+    root: usize,
+    tree: Tree,
+    ordered: bool,
+) {
     let (n, target) = (l.n(), l.process_of(root));
     let top = if ordered { 0 } else { target };
     let absolute = |relative: usize| (relative + top) % n;

@@ -65,8 +65,11 @@ impl Direct {
         let n = request.nbytes;
         let all = self.posts.len();
         let rooted = matches!(request.operation, Operation::Broadcast | Operation::Scatter);
-        let blocks =
-            if matches!(request.operation, Operation::Scatter | Operation::Exchange) { all } else { 1 };
+        let blocks = if matches!(request.operation, Operation::Scatter | Operation::Exchange) {
+            all
+        } else {
+            1
+        };
         let bytes = n.saturating_mul(blocks);
         let offset = ctx.job.segments()[self.me as u32].offset(places.src, bytes);
         self.posts[self.me].source.store(offset.map_or(0, |o| o as u64 + 1), Ordering::Relaxed);
@@ -91,7 +94,9 @@ impl Direct {
             Operation::Broadcast => fetch(root, 0, 0),
             Operation::Scatter => fetch(root, me, 0),
             Operation::Gather if me != root => {}
-            Operation::Gather | Operation::GatherAll => others.for_each(|rank| fetch(rank, 0, rank)),
+            Operation::Gather | Operation::GatherAll => {
+                others.for_each(|rank| fetch(rank, 0, rank))
+            }
             Operation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
             Operation::Reduce | Operation::Scan | Operation::Meet => unreachable!("no movement"),
         }
@@ -105,7 +110,8 @@ impl Direct {
         self.last.store(number, Ordering::Relaxed);
         let word = |post: &'static Post| &post.meeting[number as usize % 2];
         // Acquire pairs with the Release below: what the others wrote, or have read, before they came.
-        let arrived = || self.posts.iter().all(|post| word(post).load(Ordering::Acquire) == number);
+        let arrived =
+            || self.posts.iter().all(|post| word(post).load(Ordering::Acquire) == number);
         word(self.posts[self.me]).store(number, Ordering::Release);
         if !ctx.wrote_words(arrived) {
             ctx.wait_for_words(&"a collective", arrived);
@@ -122,7 +128,9 @@ fn within(ctx: Ctx, rank: usize, offset: u64, bytes: usize) -> *const u8 {
                 "process {rank} names {bytes} bytes at {offset} of its segment as a source, which has {}",
                 segment.len
             ),
-            format_args!("All processes of a job must call the collectives of a team with the same sizes."),
+            format_args!(
+                "All processes of a job must call the collectives of a team with the same sizes."
+            ),
         );
     }
     // SAFETY: within the segment, which is mapped here (`Direct::of`).

@@ -307,7 +307,17 @@ impl Op {
             let [high, low] = halves(at);
             let args = [ready.slot as i32, high, low];
             let dest = ready.at.wrapping_add(at);
-            self.send(ctx, engine, name.node, category, COLL_PIECE, &args, t.at.wrapping_add(at), n, dest);
+            self.send(
+                ctx,
+                engine,
+                name.node,
+                category,
+                COLL_PIECE,
+                &args,
+                t.at.wrapping_add(at),
+                n,
+                dest,
+            );
             at += n;
         }
     }
@@ -327,7 +337,9 @@ impl Op {
     ) {
         // A line carries no piece of a large message, whose category says how it comes.
         let short = category == Category::Short || handler == COLL_SMALL;
-        if let Some(lines) = engine.lines.as_ref().filter(|_| short && Lines::fits(args.len(), nbytes)) {
+        if let Some(lines) =
+            engine.lines.as_ref().filter(|_| short && Lines::fits(args.len(), nbytes))
+        {
             let payload = match nbytes {
                 0 => &[],
                 // SAFETY: memory that the client lends, or scratch memory of the plan.

@@ -212,7 +212,9 @@ impl Inbox {
 
     /// A receiver's word that it wants a large message: context, number, tag, slot, address, size.
     pub(super) fn on_ready(&self, m: &Message<'_>) {
-        let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else { malformed(m) };
+        let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else {
+            malformed(m)
+        };
         let key = Key { context: context as u32, number: number as u32 };
         let name = Name { key, node: m.source, tag: tag as u32 };
         let at = core::ptr::with_exposed_provenance_mut(word(at_high, at_low));
@@ -232,8 +234,12 @@ impl Inbox {
         let (number, word) = (number as u32, word(high, low));
         let mut shelf = self.shelf.lock();
         let Some(Some(slot)) = shelf.slots.get_mut(number as usize) else { malformed(m) };
-        let (offset, bytes) = if m.category == Category::Short { (0, word) } else { (word, m.nbytes) };
-        if slot.name.node != m.source || slot.done || bytes > slot.n - slot.arrived || offset > slot.n - bytes
+        let (offset, bytes) =
+            if m.category == Category::Short { (0, word) } else { (word, m.nbytes) };
+        if slot.name.node != m.source
+            || slot.done
+            || bytes > slot.n - slot.arrived
+            || offset > slot.n - bytes
         {
             malformed(m);
         }

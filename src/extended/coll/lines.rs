@@ -95,7 +95,9 @@ impl Lines {
         if first.load(Ordering::Acquire) != 0 {
             return false;
         }
-        let pair = |p: &[i32]| u64::from(p[0] as u32) | u64::from(p.get(1).map_or(0, |&a| a as u32)) << 32;
+        let pair = |p: &[i32]| {
+            u64::from(p[0] as u32) | u64::from(p.get(1).map_or(0, |&a| a as u32)) << 32
+        };
         let eight = |p: &[u8]| {
             let mut bytes = [0; 8];
             bytes[..p.len()].copy_from_slice(p);
@@ -105,7 +107,8 @@ impl Lines {
         for (word, value) in words.iter().zip(values) {
             word.store(value, Ordering::Relaxed);
         }
-        let head = TAKEN | u64::from(handler) << 16 | (args.len() as u64) << 8 | payload.len() as u64;
+        let head =
+            TAKEN | u64::from(handler) << 16 | (args.len() as u64) << 8 | payload.len() as u64;
         // Release pairs with the Acquire in `read`, also for what was written elsewhere before.
         first.store(head, Ordering::Release);
         self.written[to].store(number.wrapping_add(1), Ordering::Relaxed);
@@ -170,8 +173,9 @@ mod tests {
 
     fn all(n: usize) -> (Vec<Page>, Vec<Option<Lines>>) {
         let pages: Vec<Page> = (0..n).map(|_| Page(UnsafeCell::new([0; 4096]))).collect();
-        let lines =
-            (0..n).map(|me| Lines::new(pages.iter().map(|p| p.0.get().cast()).collect(), me)).collect();
+        let lines = (0..n)
+            .map(|me| Lines::new(pages.iter().map(|p| p.0.get().cast()).collect(), me))
+            .collect();
         (pages, lines)
     }
 
@@ -200,7 +204,8 @@ mod tests {
                     line.read(|peer, s| {
                         seen[peer] += 1;
                         assert_eq!((s.handler, s.args(), s.nbytes), (67, args.as_slice(), nbytes));
-                        let bytes: Vec<u8> = s.payload.iter().flat_map(|w| w.to_ne_bytes()).collect();
+                        let bytes: Vec<u8> =
+                            s.payload.iter().flat_map(|w| w.to_ne_bytes()).collect();
                         assert_eq!(bytes[..nbytes], text[..nbytes]);
                     });
                     assert!(!line.any());

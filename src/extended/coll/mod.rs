@@ -56,8 +56,16 @@ use team::View;
 
 /// `gasnet_coll_reduce_fn_t`: results, their count, left operands, their count, right operands, bytes of an element, flags,
 /// argument.
-pub type RawFn =
-    unsafe extern "C" fn(*mut c_void, usize, *const c_void, usize, *const c_void, usize, c_int, c_int);
+pub type RawFn = unsafe extern "C" fn(
+    *mut c_void,
+    usize,
+    *const c_void,
+    usize,
+    *const c_void,
+    usize,
+    c_int,
+    c_int,
+);
 
 /// What a collective does; the numbers index the tables of `choice`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,7 +189,8 @@ impl Coll {
     pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(RawFn, c_int)]) {
         let world = self.world.get_or_init(|| {
             let members = (0..ctx.job.nodes).collect();
-            let team: &'static Team = Box::leak(Box::new(Team::new(ctx.job, 0, members, counts.to_vec())));
+            let team: &'static Team =
+                Box::leak(Box::new(Team::new(ctx.job, 0, members, counts.to_vec())));
             Box::new(team)
         });
         let view = &world.by_image;
@@ -208,7 +217,11 @@ impl Coll {
 
     /// The team with this number; `None` for a team that this process is not in, or before `gasnet_coll_init`.
     pub fn team(&self, id: u32) -> Option<&'static Team> {
-        if id == 0 { self.world.get().copied() } else { self.teams.read_recursive().get(&id).copied() }
+        if id == 0 {
+            self.world.get().copied()
+        } else {
+            self.teams.read_recursive().get(&id).copied()
+        }
     }
 
     fn next_team(&self) -> u32 {
@@ -234,8 +247,12 @@ impl Coll {
         }
         match self.image_of[ctx.thread as usize].load(Ordering::Relaxed) {
             NO_IMAGE => report::fatal(
-                format_args!("{function}() was called by a thread that has not called gasnet_coll_init()"),
-                format_args!("Each image is a thread of its own, which calls gasnet_coll_init first."),
+                format_args!(
+                    "{function}() was called by a thread that has not called gasnet_coll_init()"
+                ),
+                format_args!(
+                    "Each image is a thread of its own, which calls gasnet_coll_init first."
+                ),
             ),
             i => i as usize,
         }
@@ -250,7 +267,10 @@ impl Coll {
             );
         }
         if let (Some(profile), true) = (&self.profile, request.operation != Operation::Meet) {
-            *profile.lock().entry((view.context / 2, request.operation, request.nbytes)).or_default() += 1;
+            *profile
+                .lock()
+                .entry((view.context / 2, request.operation, request.nbytes))
+                .or_default() += 1;
         }
     }
 
@@ -258,7 +278,13 @@ impl Coll {
     ///
     /// # Safety
     /// As [`Coll::wait_for`].
-    unsafe fn at_once(&self, ctx: Ctx, view: &View, request: &mut Request, places: Places) -> bool {
+    unsafe fn at_once(
+        &self,
+        ctx: Ctx,
+        view: &View,
+        request: &mut Request,
+        places: Places,
+    ) -> bool {
         let Some(direct) = self.direct.as_ref().filter(|_| !fault::any()) else { return false };
         // One image a process: they come in the order of the team.
         let alone = view.context == 0 && view.all() as usize == view.members.len();
@@ -319,7 +345,9 @@ impl Coll {
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
         // SAFETY: the caller's promise.
-        let status = unsafe { self.engine.call(ctx, call.function, view, image, call.request, call.places) };
+        let status = unsafe {
+            self.engine.call(ctx, call.function, view, image, call.request, call.places)
+        };
         let mut all = view.images[image].aggregate.lock();
         all.push(status);
         if aggregate {

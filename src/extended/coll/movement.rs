@@ -213,7 +213,11 @@ pub(super) fn gather(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize,
         // Blocks back into the order of the images: those after ours, then those before.
         let (own, tail) = (offsets[1], l.first(top) * p.nbytes);
         let mut last = Round::default();
-        last.copy(at(dst, l.first(top + 1), p.nbytes), buffer.wrapping_add(own), rest - tail - own);
+        last.copy(
+            at(dst, l.first(top + 1), p.nbytes),
+            buffer.wrapping_add(own),
+            rest - tail - own,
+        );
         last.copy(dst, buffer.wrapping_add(rest - tail), tail);
         plan.push(last);
     }
@@ -266,7 +270,9 @@ pub(super) fn gather_all(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, how: All
                     let end = start + count;
                     [(start, end.min(n)), (0, end.saturating_sub(n))]
                 };
-                for (i, (a, b)) in pieces(right).into_iter().enumerate().filter(|(_, (a, b))| a < b) {
+                for (i, (a, b)) in
+                    pieces(right).into_iter().enumerate().filter(|(_, (a, b))| a < b)
+                {
                     let size = (l.first(b) - l.first(a)) * p.nbytes;
                     round.receive(right, (2 * have + i) as u32, place(a), size);
                 }
@@ -292,7 +298,11 @@ fn pack(round: &mut Round, l: Layout<'_>, p: Places<'_>, to: usize, buffer: *mut
     let mine = p.src.len();
     for j in 0..l.images(to) {
         for (i, &src) in p.src.iter().enumerate() {
-            round.copy(at(buffer, j * mine + i, p.nbytes), at(src, l.first(to) + j, p.nbytes), p.nbytes);
+            round.copy(
+                at(buffer, j * mine + i, p.nbytes),
+                at(src, l.first(to) + j, p.nbytes),
+                p.nbytes,
+            );
         }
     }
 }
@@ -319,7 +329,8 @@ fn exchange_directly(plan: &mut Plan, l: Layout<'_>, p: Places<'_>) {
     let (mut round, mut last) = (Round::default(), Round::default());
     for (i, &src) in p.src.iter().enumerate() {
         for (j, &dst) in p.dst.iter().enumerate() {
-            let (from, to) = (at(src, l.first(me) + j, p.nbytes), at(dst, l.first(me) + i, p.nbytes));
+            let (from, to) =
+                (at(src, l.first(me) + j, p.nbytes), at(dst, l.first(me) + i, p.nbytes));
             round.copy(to, from, p.nbytes);
         }
     }
@@ -360,7 +371,8 @@ fn exchange_by_digits(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, radix: usiz
             if moving.is_empty() {
                 break;
             }
-            let (sent, received) = (plan.scratch(moving.len() * size), plan.scratch(moving.len() * size));
+            let (sent, received) =
+                (plan.scratch(moving.len() * size), plan.scratch(moving.len() * size));
             for (i, &k) in moving.iter().enumerate() {
                 round.copy(at(sent, i, size), at(slots, k, size), size);
                 back.copy(at(slots, k, size), at(received, i, size), size);

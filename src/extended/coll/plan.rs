@@ -149,7 +149,9 @@ impl Plan {
                     let f = self.fold.expect("only plans with a function combine");
                     let (n, left, right) = (f.elem_count, left.cast(), right.cast());
                     // SAFETY: three areas of `elem_count` elements each, as the function's contract asks.
-                    unsafe { (f.function)(to.cast(), n, left, n, right, f.elem_size, f.flags, f.arg) };
+                    unsafe {
+                        (f.function)(to.cast(), n, left, n, right, f.elem_size, f.flags, f.arg)
+                    };
                 }
             }
         }

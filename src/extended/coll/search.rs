@@ -10,8 +10,14 @@ use crate::runtime::Ctx;
 use alloc::vec::Vec;
 
 /// What is tried, as [`Tree::parse`] takes it.
-const CANDIDATES: [&str; 6] =
-    ["FLAT_TREE", "KNOMIAL_TREE,2", "KNOMIAL_TREE,4", "KNOMIAL_TREE,8", "NARY_TREE,2", "NARY_TREE,1"];
+const CANDIDATES: [&str; 6] = [
+    "FLAT_TREE",
+    "KNOMIAL_TREE,2",
+    "KNOMIAL_TREE,4",
+    "KNOMIAL_TREE,8",
+    "NARY_TREE,2",
+    "NARY_TREE,1",
+];
 
 /// Runs `call` some times with each tree, with `work` between start and sync, and lets the team use the best from then on.
 ///

@@ -50,7 +50,13 @@ pub(super) struct View {
 }
 
 impl View {
-    fn new(context: u32, members: Box<[u32]>, me: usize, counts: &[u32], tuning: Arc<Mutex<Tuning>>) -> View {
+    fn new(
+        context: u32,
+        members: Box<[u32]>,
+        me: usize,
+        counts: &[u32],
+        tuning: Arc<Mutex<Tuning>>,
+    ) -> View {
         let mut first = alloc::vec![0];
         for count in counts {
             first.push(first[first.len() - 1] + count);
@@ -95,7 +101,10 @@ pub struct Team {
 impl Team {
     /// The team `id` of `members`, with so many images each.
     pub(super) fn new(job: &Job, id: u32, members: Vec<u32>, counts: Vec<u32>) -> Team {
-        let me = members.iter().position(|&m| m == job.mynode).expect("teams are made by their members");
+        let me = members
+            .iter()
+            .position(|&m| m == job.mynode)
+            .expect("teams are made by their members");
         let most = counts.iter().copied().max().unwrap_or(1);
         let tuning = Arc::new(Mutex::new(Tuning::from_env(most as usize)));
         let ones = alloc::vec![1; members.len()];
@@ -153,7 +162,12 @@ impl Team {
     }
 
     /// The image that calls, if this barrier is one of several images of this process.
-    fn barrier_image(&'static self, ctx: Ctx, function: &str, images: bool) -> Option<&'static Image> {
+    fn barrier_image(
+        &'static self,
+        ctx: Ctx,
+        function: &str,
+        images: bool,
+    ) -> Option<&'static Image> {
         (images && self.by_image.images.len() > 1)
             .then(|| &self.by_image.images[Coll::of(ctx).image(ctx, function, &self.by_image)])
     }
@@ -168,8 +182,12 @@ impl Team {
         let number = b.over.wrapping_add(1);
         if image.notified.swap(number, Ordering::Relaxed) == number {
             report::fatal(
-                format_args!("{function}(): the barrier before has not been waited for by this image"),
-                format_args!("Call gasnet_coll_barrier_wait(), or try until it succeeds, after each notify."),
+                format_args!(
+                    "{function}(): the barrier before has not been waited for by this image"
+                ),
+                format_args!(
+                    "Call gasnet_coll_barrier_wait(), or try until it succeeds, after each notify."
+                ),
             );
         }
         b.value = b.value.merge(value);
@@ -185,7 +203,9 @@ impl Team {
     /// What everybody contributed to the barrier that this caller has notified, once all have. Does not poll.
     fn arrived(&self, ctx: Ctx, image: Option<&Image>) -> Option<Value> {
         let barrier = self.barrier(ctx.job);
-        let Some(image) = image else { return barrier.arrived().inspect(|&all| barrier.leave(all)) };
+        let Some(image) = image else {
+            return barrier.arrived().inspect(|&all| barrier.leave(all));
+        };
         let mut b = self.image_barrier.lock();
         if b.over != image.notified.load(Ordering::Relaxed) {
             if !barrier.is_notified() {
@@ -204,8 +224,12 @@ impl Team {
         match image {
             None => self.barrier(ctx.job).check_notified(function),
             Some(image) if image.notified.load(Ordering::Relaxed) == 0 => report::fatal(
-                format_args!("{function}(): no gasnet_coll_barrier_notify() of this image came before it"),
-                format_args!("Call gasnet_coll_barrier_notify() once before each wait or series of tries."),
+                format_args!(
+                    "{function}(): no gasnet_coll_barrier_notify() of this image came before it"
+                ),
+                format_args!(
+                    "Call gasnet_coll_barrier_notify() once before each wait or series of tries."
+                ),
             ),
             Some(_) => {}
         }
@@ -215,7 +239,14 @@ impl Team {
     ///
     /// # Errors
     /// [`Error::BarrierMismatch`]
-    pub fn wait(&'static self, ctx: Ctx, function: &str, id: i32, flags: i32, images: bool) -> Result {
+    pub fn wait(
+        &'static self,
+        ctx: Ctx,
+        function: &str,
+        id: i32,
+        flags: i32,
+        images: bool,
+    ) -> Result {
         let image = self.barrier_image(ctx, function, images);
         self.check_notified(ctx, function, image);
         let mut all = self.arrived(ctx, image);
@@ -232,7 +263,14 @@ impl Team {
     ///
     /// # Errors
     /// [`Error::NotReady`], [`Error::BarrierMismatch`]
-    pub fn try_wait(&'static self, ctx: Ctx, function: &str, id: i32, flags: i32, images: bool) -> Result {
+    pub fn try_wait(
+        &'static self,
+        ctx: Ctx,
+        function: &str,
+        id: i32,
+        flags: i32,
+        images: bool,
+    ) -> Result {
         let image = self.barrier_image(ctx, function, images);
         self.check_notified(ctx, function, image);
         ctx.poll();
@@ -245,13 +283,20 @@ impl Team {
     }
 
     /// `gasnet_coll_team_split`: the team of those who pass our color, in the order of `relrank`. Collective.
-    pub fn split(&'static self, ctx: Ctx, function: &'static str, color: u32, relrank: u32) -> &'static Team {
+    pub fn split(
+        &'static self,
+        ctx: Ctx,
+        function: &'static str,
+        color: u32,
+        relrank: u32,
+    ) -> &'static Team {
         let coll = Coll::of(ctx);
         let view = &self.by_image;
         let mine = [color, relrank, coll.next_team()];
         let mut all: Vec<[u32; 3]> = alloc::vec![[0; 3]; view.all() as usize];
         let request = Request::new(Operation::GatherAll, size_of_val(&mine));
-        let places = super::Places { dst: all.as_mut_ptr().cast(), src: mine.as_ptr().cast_mut().cast() };
+        let places =
+            super::Places { dst: all.as_mut_ptr().cast(), src: mine.as_ptr().cast_mut().cast() };
         // SAFETY: both are ours until this returns; the one has room for the record of every image.
         unsafe { coll.blocking(ctx, function, view, request, places) };
         let id = all.iter().map(|r| r[2]).max().unwrap_or(1);

@@ -54,7 +54,10 @@ fn carry_out(plans: &[Plan], random: &mut Random) {
                             // SAFETY: as above.
                             _ => unsafe { core::slice::from_raw_parts(t.at, t.n) }.to_vec(),
                         };
-                        assert!(sent.insert((me, t.peer, t.tag), data).is_none(), "two messages of one name");
+                        assert!(
+                            sent.insert((me, t.peer, t.tag), data).is_none(),
+                            "two messages of one name"
+                        );
                     }
                     Way::Receive => wanted[me].push(((t.peer, me, t.tag), t.at, t.n)),
                 }
@@ -100,7 +103,10 @@ impl Memory {
 
     fn check(&self, data: &[u8], what: &str) {
         let end = self.0.len() - MARGIN;
-        assert!(self.0[..MARGIN].iter().chain(&self.0[end..]).all(|&b| b == BLANK), "{what}: margin");
+        assert!(
+            self.0[..MARGIN].iter().chain(&self.0[end..]).all(|&b| b == BLANK),
+            "{what}: margin"
+        );
         assert_eq!(&self.0[MARGIN..end], data, "{what}");
     }
 }
@@ -178,7 +184,8 @@ fn broadcast() {
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
             for (n, segment) in [(0, 0), (1, 0), (13, 0), (13, 4), (12, 4)] {
                 let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
-                let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(i, 0, n))).collect();
+                let mut src: Vec<Memory> =
+                    (0..all).map(|i| Memory::new(&block(i, 0, n))).collect();
                 run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                     movement::broadcast(plan, l, p, root, tree, segment);
                 });
@@ -198,13 +205,17 @@ fn scatter_and_gather() {
             let n = 5;
             let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
             let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&blocks(i, all, n))).collect();
-            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::scatter(plan, l, p, root, tree));
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
+                movement::scatter(plan, l, p, root, tree)
+            });
             for (i, d) in dst.iter().enumerate() {
                 d.check(&block(root, i, n), "scatter");
             }
             let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
             let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(root, i, n))).collect();
-            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::gather(plan, l, p, root, tree));
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
+                movement::gather(plan, l, p, root, tree)
+            });
             dst[root].check(&blocks(root, all, n), "gather");
             for (_, d) in dst.iter().enumerate().filter(|(i, _)| *i != root) {
                 d.check(&vec![BLANK; n * all], "gather, not the root");
@@ -227,13 +238,17 @@ fn all_to_all() {
         for (how, n) in ways.into_iter().flat_map(|h| [(h, 1), (h, 6)]) {
             let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
             let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(9, i, n))).collect();
-            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::gather_all(plan, l, p, how));
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
+                movement::gather_all(plan, l, p, how)
+            });
             for d in &dst {
                 d.check(&blocks(9, all, n), "gather_all");
             }
             let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
             let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&blocks(i, all, n))).collect();
-            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| movement::exchange(plan, l, p, how));
+            run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
+                movement::exchange(plan, l, p, how)
+            });
             for (j, d) in dst.iter().enumerate() {
                 let want: Vec<u8> = (0..all).flat_map(|i| block(i, j, n)).collect();
                 d.check(&want, "exchange");
@@ -287,7 +302,8 @@ fn combined(range: core::ops::Range<usize>) -> Vec<u8> {
 #[test]
 fn reduce_and_scan() {
     let n = 2 * ELEMENTS;
-    let fold = Fold { function: compose as RawFn, flags: 2, arg: 0, elem_size: 2, elem_count: ELEMENTS };
+    let fold =
+        Fold { function: compose as RawFn, flags: 2, arg: 0, elem_size: 2, elem_count: ELEMENTS };
     for counts in teams() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
@@ -340,7 +356,8 @@ fn reduce_from_the_root_on() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
             let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(4)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&[i as u8, 1, 2, 255])).collect();
+            let mut src: Vec<Memory> =
+                (0..all).map(|i| Memory::new(&[i as u8, 1, 2, 255])).collect();
             run(&counts, 4, Some(fold), &mut dst, &mut src, |plan, l, p| {
                 compute::reduce(plan, l, p, root, tree, false);
             });

@@ -72,7 +72,11 @@ impl Tree {
     /// As [`Tree::parse`] takes it.
     pub fn name(self) -> String {
         let name = KINDS[self.number() as usize].0;
-        if self.kind == Kind::Flat { String::from(name) } else { format!("{name},{}", self.fanout) }
+        if self.kind == Kind::Flat {
+            String::from(name)
+        } else {
+            format!("{name},{}", self.fanout)
+        }
     }
 
     /// The number of its kind.
@@ -137,8 +141,14 @@ mod tests {
 
     #[test]
     fn everybody_is_in_once_and_ranges_nest() {
-        let trees =
-            ["FLAT_TREE", "NARY_TREE,1", "NARY_TREE,2", "NARY_TREE,5", "KNOMIAL_TREE,2", "KNOMIAL_TREE,4"];
+        let trees = [
+            "FLAT_TREE",
+            "NARY_TREE,1",
+            "NARY_TREE,2",
+            "NARY_TREE,5",
+            "KNOMIAL_TREE,2",
+            "KNOMIAL_TREE,4",
+        ];
         for tree in trees.map(|t| Tree::parse(t).unwrap()) {
             for n in 1..=40 {
                 let mut seen = alloc::vec![0; n];

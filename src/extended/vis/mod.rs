@@ -137,8 +137,12 @@ impl Issue {
                 ops.extend(handle, fragments);
                 handle.op()
             }
-            (None, Direction::Put) => ops.begin_implicit(self.ctx.thread, Implicit::Puts, fragments),
-            (None, Direction::Get) => ops.begin_implicit(self.ctx.thread, Implicit::Gets, fragments),
+            (None, Direction::Put) => {
+                ops.begin_implicit(self.ctx.thread, Implicit::Puts, fragments)
+            }
+            (None, Direction::Get) => {
+                ops.begin_implicit(self.ctx.thread, Implicit::Gets, fragments)
+            }
         }
     }
 
@@ -152,8 +156,12 @@ impl Issue {
         // SAFETY: the caller's promise.
         unsafe {
             match self.direction {
-                Direction::Put => conduit.put(self.ctx, self.node, run.remote, run.local, run.n, op, true),
-                Direction::Get => conduit.get(self.ctx, run.local, self.node, run.remote, run.n, op),
+                Direction::Put => {
+                    conduit.put(self.ctx, self.node, run.remote, run.local, run.n, op, true)
+                }
+                Direction::Get => {
+                    conduit.get(self.ctx, run.local, self.node, run.remote, run.n, op)
+                }
             }
         }
     }
@@ -187,7 +195,9 @@ impl Gather<'_> {
             let op = issue.count(issue.ctx.job.conduit.fragments(n));
             let conduit = &issue.ctx.job.conduit;
             // SAFETY: not bulk, so that the buffer is not read after the call; the runs were in the segment.
-            unsafe { conduit.put(issue.ctx, issue.node, self.remote, self.data.as_ptr(), n, op, false) };
+            unsafe {
+                conduit.put(issue.ctx, issue.node, self.remote, self.data.as_ptr(), n, op, false)
+            };
         }
         self.used = 0;
     }
@@ -203,15 +213,20 @@ unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
     let small = |run: Run| run.n <= vis.max_chunk;
     match (vis.plan(issue.direction, survey(shape)), issue.direction) {
         (Plan::Gathered, _) => {
-            let mut gather = Gather { issue, data: [0; CHUNK], remote: core::ptr::null_mut(), used: 0 };
+            let mut gather =
+                Gather { issue, data: [0; CHUNK], remote: core::ptr::null_mut(), used: 0 };
             // SAFETY: the caller's promise.
-            shape.each(|run| unsafe { if small(run) { gather.push(run) } else { issue.each(run) } });
+            shape.each(|run| unsafe {
+                if small(run) { gather.push(run) } else { issue.each(run) }
+            });
             gather.put();
         }
         (Plan::Packed, Direction::Put) => {
             let mut packer = PutPacker::new(issue, room);
             // SAFETY: the caller's promise.
-            shape.each(|run| unsafe { if small(run) { packer.push(run) } else { issue.each(run) } });
+            shape.each(|run| unsafe {
+                if small(run) { packer.push(run) } else { issue.each(run) }
+            });
             packer.send();
         }
         (Plan::Packed, Direction::Get) => {
@@ -301,12 +316,21 @@ mod tests {
 
     #[test]
     fn nothing_waits_for_a_handler_unasked() {
-        let mut vis =
-            Vis { ampipe: false, remote_contig: None, max_chunk: MAX_CHUNK, gets: Default::default() };
+        let mut vis = Vis {
+            ampipe: false,
+            remote_contig: None,
+            max_chunk: MAX_CHUNK,
+            gets: Default::default(),
+        };
         let (near, far) = (Survey { runs: 8, remote_runs: 1 }, Survey { runs: 8, remote_runs: 5 });
         let plans = |vis: &Vis| {
-            [(Direction::Put, near), (Direction::Put, far), (Direction::Get, near), (Direction::Get, far)]
-                .map(|(d, s)| vis.plan(d, s))
+            [
+                (Direction::Put, near),
+                (Direction::Put, far),
+                (Direction::Get, near),
+                (Direction::Get, far),
+            ]
+            .map(|(d, s)| vis.plan(d, s))
         };
         assert_eq!(plans(&vis), [Plan::Gathered, Plan::Each, Plan::Each, Plan::Each]);
         vis.remote_contig = Some(false);
@@ -321,9 +345,14 @@ mod tests {
     #[test]
     fn neighbours_there_are_seen() {
         let v = |addr: usize, len| MemVec { addr: core::ptr::without_provenance_mut(addr), len };
-        let shape =
-            Vector { remote: &[v(100, 12), v(200, 4)], local: &[v(10, 4), v(20, 4), v(30, 4), v(40, 4)] };
+        let shape = Vector {
+            remote: &[v(100, 12), v(200, 4)],
+            local: &[v(10, 4), v(20, 4), v(30, 4), v(40, 4)],
+        };
         assert_eq!(survey(&shape), Survey { runs: 4, remote_runs: 2 });
-        assert_eq!(survey(&Vector { remote: &[], local: &[] }), Survey { runs: 0, remote_runs: 0 });
+        assert_eq!(
+            survey(&Vector { remote: &[], local: &[] }),
+            Survey { runs: 0, remote_runs: 0 }
+        );
     }
 }

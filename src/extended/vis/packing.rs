@@ -169,7 +169,14 @@ impl<'a> GetPacker<'a> {
 }
 
 /// The pieces of our own segment that `n` bytes of rows name, which must have `total` bytes.
-fn named(ctx: Ctx, m: &Message<'_>, rows: *const u8, n: usize, total: usize, mut f: impl FnMut(Piece)) {
+fn named(
+    ctx: Ctx,
+    m: &Message<'_>,
+    rows: *const u8,
+    n: usize,
+    total: usize,
+    mut f: impl FnMut(Piece),
+) {
     let segment = &ctx.job.segments()[ctx.job.mynode];
     let mut left = total;
     if !n.is_multiple_of(ROW) {
@@ -179,7 +186,9 @@ fn named(ctx: Ctx, m: &Message<'_>, rows: *const u8, n: usize, total: usize, mut
         // SAFETY: within the payload; any bytes make a row.
         let row = unsafe { rows.cast::<Row>().add(i).read_unaligned() };
         for (addr, len) in row.pieces() {
-            let Some(offset) = segment.offset(addr, len).filter(|_| len <= left) else { malformed(m) };
+            let Some(offset) = segment.offset(addr, len).filter(|_| len <= left) else {
+                malformed(m)
+            };
             left -= len;
             f((segment.base.wrapping_add(offset), len));
         }

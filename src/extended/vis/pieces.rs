@@ -27,7 +27,11 @@ pub type Piece = (*mut u8, usize);
 
 /// Calls `f` with the runs of two lists of pieces of the same total; neighbours are put together.
 #[inline]
-pub fn zip(remote: impl Iterator<Item = Piece>, local: impl Iterator<Item = Piece>, mut f: impl FnMut(Run)) {
+pub fn zip(
+    remote: impl Iterator<Item = Piece>,
+    local: impl Iterator<Item = Piece>,
+    mut f: impl FnMut(Run),
+) {
     let mut remotes = remote.filter(|p| p.1 != 0);
     let mut locals = local.filter(|p| p.1 != 0);
     let (Some(mut r), Some(mut l)) = (remotes.next(), locals.next()) else { return };
@@ -119,7 +123,9 @@ mod tests {
 
     fn runs(remote: &[(usize, usize)], local: &[(usize, usize)]) -> Vec<(usize, usize, usize)> {
         let mut all = Vec::new();
-        let side = |s: &[(usize, usize)]| s.iter().map(|p| (at(p.0), p.1)).collect::<Vec<_>>().into_iter();
+        let side = |s: &[(usize, usize)]| {
+            s.iter().map(|p| (at(p.0), p.1)).collect::<Vec<_>>().into_iter()
+        };
         zip(side(remote), side(local), |r| all.push((r.remote as usize, r.local as usize, r.n)));
         all
     }
@@ -135,12 +141,18 @@ mod tests {
     #[test]
     fn neighbours_on_both_sides_are_one_run() {
         assert_eq!(runs(&[(100, 10), (110, 6)], &[(50, 7), (57, 9)]), [(100, 50, 16)]);
-        assert_eq!(runs(&[(100, 10), (110, 6)], &[(50, 10), (61, 6)]), [(100, 50, 10), (110, 61, 6)]);
+        assert_eq!(
+            runs(&[(100, 10), (110, 6)], &[(50, 10), (61, 6)]),
+            [(100, 50, 10), (110, 61, 6)]
+        );
     }
 
     #[test]
     fn empty_pieces_are_nowhere() {
-        assert_eq!(runs(&[(0, 0), (100, 4), (0, 0)], &[(7, 2), (9, 0), (9, 2), (3, 0)]), [(100, 7, 4)]);
+        assert_eq!(
+            runs(&[(0, 0), (100, 4), (0, 0)], &[(7, 2), (9, 0), (9, 2), (3, 0)]),
+            [(100, 7, 4)]
+        );
         assert_eq!(runs(&[(5, 0)], &[]), []);
         assert_eq!(runs(&[], &[]), []);
     }
@@ -157,7 +169,8 @@ mod tests {
         for list in lists {
             let mut rows = Rows::default();
             list.iter().for_each(|p| rows.push(at(p.0), p.1));
-            let back: Vec<_> = rows.0.iter().flat_map(|r| r.pieces()).map(|p| (p.0 as usize, p.1)).collect();
+            let back: Vec<_> =
+                rows.0.iter().flat_map(|r| r.pieces()).map(|p| (p.0 as usize, p.1)).collect();
             assert_eq!(back, list);
         }
         let mut rows = Rows::default();

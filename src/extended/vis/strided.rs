@@ -57,7 +57,9 @@ impl Strided {
             return Some(s);
         }
         count.iter().try_fold(1, |product: usize, &c| product.checked_mul(c))?;
-        for ((&remote, &local), &count) in remote_strides.iter().zip(local_strides).zip(&count[1..]) {
+        for ((&remote, &local), &count) in
+            remote_strides.iter().zip(local_strides).zip(&count[1..])
+        {
             if count == 1 {
                 continue;
             }
@@ -72,8 +74,9 @@ impl Strided {
                 }
                 continue;
             };
-            let folds =
-                |stride: usize, inner_stride: usize| inner_stride.checked_mul(inner.count) == Some(stride);
+            let folds = |stride: usize, inner_stride: usize| {
+                inner_stride.checked_mul(inner.count) == Some(stride)
+            };
             if folds(remote, inner.remote) && folds(local, inner.local) {
                 inner.count *= count;
             } else {
@@ -176,12 +179,18 @@ mod tests {
         ];
         for &(remote, local, count) in cases {
             let s = section(remote, local, count).unwrap();
-            let walked: Vec<_> =
-                runs(&s).into_iter().flat_map(|(r, l, n)| (0..n).map(move |i| (r + i, l + i))).collect();
+            let walked: Vec<_> = runs(&s)
+                .into_iter()
+                .flat_map(|(r, l, n)| (0..n).map(move |i| (r + i, l + i)))
+                .collect();
             let want = bytes(remote, local, count);
             assert_eq!(walked, want, "{count:?}");
             let end = want.iter().map(|b| b.0 + 1).max().unwrap_or(1000);
-            assert_eq!(s.remote_extent(), (core::ptr::without_provenance_mut(1000), end - 1000), "{count:?}");
+            assert_eq!(
+                s.remote_extent(),
+                (core::ptr::without_provenance_mut(1000), end - 1000),
+                "{count:?}"
+            );
         }
     }
 

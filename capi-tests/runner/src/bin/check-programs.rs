@@ -65,7 +65,8 @@ fn refuse(cause: &str) -> ! {
 
 /// The row of a program in a table; a row that makes no sense is refused.
 fn row(table: &Path, name: &str) -> Option<Plan> {
-    let text = fs::read_to_string(table).unwrap_or_else(|e| refuse(&format!("{}: {e}", table.display())));
+    let text =
+        fs::read_to_string(table).unwrap_or_else(|e| refuse(&format!("{}: {e}", table.display())));
     let line = text.lines().find(|l| l.split('\t').next() == Some(name))?;
     let mut columns = line.split('\t').skip(1);
     let (options, args) = (columns.next().unwrap_or("-"), columns.next().unwrap_or(""));
@@ -100,7 +101,8 @@ fn row(table: &Path, name: &str) -> Option<Plan> {
                 true
             }
             "env" => {
-                plan.env.extend(value.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())));
+                plan.env
+                    .extend(value.split_once('=').map(|(k, v)| (k.to_string(), v.to_string())));
                 value.contains('=')
             }
             "expect" => value.parse().map(|code| plan.expect = code).is_ok(),
@@ -131,7 +133,13 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
     };
     match told {
         Some(row) if row.skip || row.expect != 0 => row,
-        _ => Plan { nodes: Some(program.nodes), modes, env: program.env, args: program.args, ..Plan::new() },
+        _ => Plan {
+            nodes: Some(program.nodes),
+            modes,
+            env: program.env,
+            args: program.args,
+            ..Plan::new()
+        },
     }
 }
 
@@ -168,9 +176,13 @@ impl Bench {
         let is_c = source.extension().is_some_and(|e| e == "c");
         let variable = format!("--variable={prefix}_{}", if is_c { "CC" } else { "CXX" });
         let words = self.pkg(&package, &[&variable])?;
-        let (program, options) = words.split_first().ok_or_else(|| format!("{package} names no compiler"))?;
+        let (program, options) =
+            words.split_first().ok_or_else(|| format!("{package} names no compiler"))?;
         let mut cc = Command::new(program);
-        cc.args(options).args(["-O2", "-w"]).args(self.pkg(&package, &["--cflags"])?).args(&plan.flags);
+        cc.args(options)
+            .args(["-O2", "-w"])
+            .args(self.pkg(&package, &["--cflags"])?)
+            .args(&plan.flags);
         cc.arg("-I").arg(&self.dir).arg("-I").arg(self.dir.join(".."));
         Ok(cc)
     }
@@ -181,7 +193,8 @@ impl Bench {
         let mut objects = Vec::new();
         for source in sources {
             let name = stem(source);
-            let plan = row(&layout::root().join("capi-tests/programs.tsv"), &name).unwrap_or_else(Plan::new);
+            let plan = row(&layout::root().join("capi-tests/programs.tsv"), &name)
+                .unwrap_or_else(Plan::new);
             let object = self.out.join(format!("{name}.o"));
             let mut cc = self.compiler(source, &plan)?;
             cc.arg("-c").arg(source).arg("-o").arg(&object);
@@ -216,9 +229,14 @@ impl Bench {
         if let Err(told) = succeed(cc) {
             fs::write(&log, &told).map_err(|e| format!("{}: {e}", log.display()))?;
             let tells = |l: &&str| l.contains("error") || l.contains("undefined reference");
-            let line =
-                told.lines().skip(1).find(tells).unwrap_or_else(|| told.lines().last().unwrap_or_default());
-            return Ok(Verdict::NotCompiled(line.trim().trim_start_matches("exit status: 1: ").to_string()));
+            let line = told
+                .lines()
+                .skip(1)
+                .find(tells)
+                .unwrap_or_else(|| told.lines().last().unwrap_or_default());
+            return Ok(Verdict::NotCompiled(
+                line.trim().trim_start_matches("exit status: 1: ").to_string(),
+            ));
         }
         let (launcher, nodes) = match plan.nodes {
             None => (Launcher::Alone, 1),
@@ -227,8 +245,11 @@ impl Bench {
                 (1..=1024).map(|more| self.np + more - 1).find(|n| nodes.allow(*n)).unwrap_or(1),
             ),
         };
-        let mut job = Job::new(&self.tree, &program, &plan.args, launcher, nodes).without_library_path();
-        for (key, value) in std::env::vars().filter(|(k, _)| k.starts_with("GASNET_")).chain(plan.env) {
+        let mut job =
+            Job::new(&self.tree, &program, &plan.args, launcher, nodes).without_library_path();
+        for (key, value) in
+            std::env::vars().filter(|(k, _)| k.starts_with("GASNET_")).chain(plan.env)
+        {
             job = job.env(&key, value);
         }
         let ended = job.watchdog(self.watchdog).run()?;
@@ -266,15 +287,19 @@ fn main() -> ExitCode {
         refuse(&format!("NP={np} is not a number from 1 to 1024"))
     };
     let mode = args.next().unwrap_or_else(|| "par".to_string());
-    let Some(mode) = [Mode::Seq, Mode::Par, Mode::Parsync].into_iter().find(|m| m.name() == mode) else {
+    let Some(mode) = [Mode::Seq, Mode::Par, Mode::Parsync].into_iter().find(|m| m.name() == mode)
+    else {
         refuse(&format!("MODE={mode} is none of seq, par, parsync"))
     };
     let variable = |name: &str| std::env::var(name).ok().filter(|v| !v.is_empty());
     let seconds = variable("SECONDS").unwrap_or_else(|| "120".to_string());
-    let Ok(seconds) = seconds.parse() else { refuse(&format!("SECONDS={seconds} is not a number")) };
+    let Ok(seconds) = seconds.parse() else {
+        refuse(&format!("SECONDS={seconds} is not a number"))
+    };
     let tree = variable("TREE").map_or_else(layout::build, PathBuf::from);
     let only: Vec<String> = words(&variable("ONLY").unwrap_or_default());
-    let canonical = |p: &Path| p.canonicalize().unwrap_or_else(|e| refuse(&format!("{}: {e}", p.display())));
+    let canonical =
+        |p: &Path| p.canonicalize().unwrap_or_else(|e| refuse(&format!("{}: {e}", p.display())));
     let (dir, tree) = (canonical(&dir), canonical(&tree));
     if !tree.join("lib/pkgconfig/gasnet-portals-seq.pc").exists() {
         refuse(&format!("{} is no installed libgasnet", tree.display()));
@@ -292,7 +317,8 @@ fn main() -> ExitCode {
         .filter(|p| p.extension().is_some_and(|e| endings.iter().any(|x| e == *x)))
         .collect();
     sources.sort();
-    let read = |p: &PathBuf| String::from_utf8_lossy(&fs::read(p).unwrap_or_default()).into_owned();
+    let read =
+        |p: &PathBuf| String::from_utf8_lossy(&fs::read(p).unwrap_or_default()).into_owned();
     // A program that is another one compiled anew includes that one's main.
     let includes_program =
         |text: &str| text.lines().any(|l| l.starts_with("#include \"") && l.contains(".c\""));
@@ -308,8 +334,11 @@ fn main() -> ExitCode {
 
     let watchdog = Duration::from_secs(seconds);
     let mut bench = Bench { tree, dir, out, mode, np, watchdog, helpers: None };
-    let helpers: Vec<PathBuf> =
-        helpers.into_iter().map(|(_, p)| p).filter(|p| p.extension().is_some_and(|e| e == "c")).collect();
+    let helpers: Vec<PathBuf> = helpers
+        .into_iter()
+        .map(|(_, p)| p)
+        .filter(|p| p.extension().is_some_and(|e| e == "c"))
+        .collect();
     if let Err(e) = bench.collect(&helpers) {
         refuse(&e);
     }
@@ -319,7 +348,10 @@ fn main() -> ExitCode {
         match bench.check(source, text).unwrap_or_else(Verdict::Failed) {
             Verdict::Passed(time, nodes) => {
                 passed += 1;
-                println!("PASS          {name:<18} {nodes} processes, {:.1} s", time.as_secs_f64());
+                println!(
+                    "PASS          {name:<18} {nodes} processes, {:.1} s",
+                    time.as_secs_f64()
+                );
             }
             Verdict::Failed(why) => {
                 failed += 1;

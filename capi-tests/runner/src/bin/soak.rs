@@ -83,7 +83,8 @@ fn main() -> ExitCode {
             if word.is_some() {
                 continue;
             }
-            fs::write(&place, format!("round {round} done {done}\n")).expect("the place can be written");
+            fs::write(&place, format!("round {round} done {done}\n"))
+                .expect("the place can be written");
         }
         round += 1;
         done = 0;
@@ -151,7 +152,9 @@ fn spread(cases: Vec<Case>) -> Vec<Case> {
     for mut kind in kinds.into_values() {
         let last = kind.iter().map(|&(rank, _)| rank).max().unwrap_or_default();
         let wanted = [0, last, 1, last / 2];
-        kind.sort_by_key(|(rank, _)| wanted.iter().position(|w| w == rank).unwrap_or(wanted.len()));
+        kind.sort_by_key(|(rank, _)| {
+            wanted.iter().position(|w| w == rank).unwrap_or(wanted.len())
+        });
         turns.extend(kind.into_iter().enumerate().map(|(turn, (_, case))| (turn, case)));
     }
     Random::new(sample::seed(), "turns").shuffle(&mut turns);
@@ -191,7 +194,8 @@ fn visit(
     let work = || {
         while let Some(Case { name, run, .. }) = next() {
             let result = run();
-            let (passed, failed, note, tally) = &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
+            let (passed, failed, note, tally) =
+                &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);
             note(&name, if result.is_ok() { "passed" } else { "FAILED" });
             match result {
                 Ok(()) => *passed += 1,
@@ -224,7 +228,11 @@ fn visit(
 fn appended(name: &str) -> File {
     let dir = layout::root().join("soak");
     fs::create_dir_all(&dir).expect("the soak directory can be made");
-    OpenOptions::new().create(true).append(true).open(dir.join(name)).expect("a file of soaks can be opened")
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(dir.join(name))
+        .expect("a file of soaks can be opened")
 }
 
 /// Round and cases done, as in the place file; the beginning if there is none.
@@ -237,8 +245,10 @@ fn read(text: &str) -> (u64, usize) {
 }
 
 fn commit() -> String {
-    let out =
-        Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(layout::root()).output();
+    let out = Command::new("git")
+        .args(["describe", "--always", "--dirty"])
+        .current_dir(layout::root())
+        .output();
     out.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string()).unwrap_or_default()
 }
 

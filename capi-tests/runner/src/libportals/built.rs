@@ -41,7 +41,9 @@ fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Troub
     let (mut layouts, mut values) = (0, 0);
     // ["Size of ptl_md_t"][...- 56usize]; and ["Offset of field: ptl_md_t::start"][... - 0usize];
     for item in text.split("[\"").skip(1) {
-        let (Some((what, _)), Some(number)) = (item.split_once("\"]"), number_before(item, "usize]")) else {
+        let (Some((what, _)), Some(number)) =
+            (item.split_once("\"]"), number_before(item, "usize]"))
+        else {
             continue;
         };
         let check = if let Some(name) = what.strip_prefix("Size of ") {
@@ -68,7 +70,8 @@ fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Troub
             name => format!("PTL_{name}"),
         };
         values += 1;
-        let _ = writeln!(c, "typedef char value_{values}[(long long){name} == {value}LL ? 1 : -1];");
+        let _ =
+            writeln!(c, "typedef char value_{values}[(long long){name} == {value}LL ? 1 : -1];");
     }
     if layouts < 30 || values < 25 {
         return Err(format!("{}: only {layouts} layouts and {values} values", path.display()));
@@ -169,7 +172,10 @@ fn an_installed_libportals3_is_whole() -> Result<(), Trouble> {
     let binary = place()?.join("ring-installed");
     let mut cc = compiler();
     cc.args(["-std=c99", "-D_POSIX_C_SOURCE=200809L"]).args(ask(&["--cflags"])?);
-    cc.arg(layout::root().join("portals/capi-tests/ring.c")).arg("-o").arg(&binary).args(ask(&["--libs"])?);
+    cc.arg(layout::root().join("portals/capi-tests/ring.c"))
+        .arg("-o")
+        .arg(&binary)
+        .args(ask(&["--libs"])?);
     succeed(cc)?;
     let mut job = Command::new(prefix.join("bin/ptlrun"));
     job.args(["-n", "3"]).arg(&binary);
@@ -188,7 +194,8 @@ fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
     let prefix = |name: &str, header: Option<(&str, &str)>| -> Result<PathBuf, Trouble> {
         let p = dir.join(name);
         let write = |file: PathBuf, text: &str| {
-            fs::create_dir_all(file.parent().expect("a directory")).and_then(|()| fs::write(&file, text))
+            fs::create_dir_all(file.parent().expect("a directory"))
+                .and_then(|()| fs::write(&file, text))
         };
         let done = write(p.join("lib/libportals.so"), "").and_then(|()| match header {
             Some((file, text)) => write(p.join("include").join(file), text),
@@ -211,7 +218,10 @@ fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
     let source = dir.join("lacking.c");
     fs::write(&source, functions).map_err(|e| format!("{}: {e}", source.display()))?;
     let mut cc = compiler();
-    cc.args(["-shared", "-fPIC", "-w"]).arg(&source).arg("-o").arg(lacking.join("lib/libportals.so"));
+    cc.args(["-shared", "-fPIC", "-w"])
+        .arg(&source)
+        .arg("-o")
+        .arg(lacking.join("lib/libportals.so"));
     succeed(cc)?;
 
     let cases: [(PathBuf, &[&str]); 6] = [
@@ -221,7 +231,10 @@ fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
             prefix("four", Some(("portals4.h", "#define PTL_LE_OP_PUT 1\n")))?,
             &["four/include/portals4.h", "Portals 4", "PtlMEInsert"],
         ),
-        (prefix("less", Some(("portals3.h", &less)))?, &["less/include/portals3.h", "no PtlMEInsert,"]),
+        (
+            prefix("less", Some(("portals3.h", &less)))?,
+            &["less/include/portals3.h", "no PtlMEInsert,"],
+        ),
         (
             prefix("no_ack", Some(("portals3.h", &no_ack)))?,
             &["no_ack/include/portals3.h", "PTL_NO_ACK_REQ or PTL_NOACK_REQ"],
@@ -230,9 +243,13 @@ fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
     ];
     for (path, lines) in cases {
         let text = build_script(&[("PORTALS_PREFIX", &path.display().to_string())])?;
-        let said: Vec<&str> = text.lines().filter_map(|l| l.strip_prefix("cargo::error=")).collect();
+        let said: Vec<&str> =
+            text.lines().filter_map(|l| l.strip_prefix("cargo::error=")).collect();
         if said.len() != 1 || lines.iter().any(|line| !said[0].contains(line)) {
-            return Err(format!("{}: expected one line with {lines:?}, got {said:?}", path.display()));
+            return Err(format!(
+                "{}: expected one line with {lines:?}, got {said:?}",
+                path.display()
+            ));
         }
     }
     let prefix = layout::build_libportals().join("portals").display().to_string();
@@ -285,11 +302,18 @@ fn build_script(variables: &[(&str, &str)]) -> Result<String, Trouble> {
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let mut command = Command::new(script);
     command.current_dir(layout::root()).env_remove("PORTALS_PREFIX").env_remove("PORTALS_INCLUDE");
-    command.env_remove("PORTALS_LIBS").env("OUT_DIR", out).env("TARGET", &target).env("HOST", &target);
+    command
+        .env_remove("PORTALS_LIBS")
+        .env("OUT_DIR", out)
+        .env("TARGET", &target)
+        .env("HOST", &target);
     command.env("OPT_LEVEL", "1").env("PROFILE", "release").env("DEBUG", "false");
-    command.env("CARGO_CFG_TARGET_ARCH", std::env::consts::ARCH).env("CARGO_CFG_TARGET_OS", "linux");
+    command
+        .env("CARGO_CFG_TARGET_ARCH", std::env::consts::ARCH)
+        .env("CARGO_CFG_TARGET_OS", "linux");
     command.env("CARGO_CFG_TARGET_ENV", "gnu").env("CARGO_CFG_TARGET_FEATURE", "");
     command.env("CARGO_MANIFEST_DIR", layout::root()).envs(variables.iter().copied());
     let output = command.output().map_err(|e| format!("build script: {e}"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr))
 }

@@ -26,8 +26,18 @@ use std::path::{Path, PathBuf};
 const SAMPLE: usize = 7;
 
 /// Habits of libportals-contrary that the library must live with, alone and all together.
-const HABITS: &[&str] =
-    &["", "send_end", "mute", "negated", "dup", "eq_in_use", "md_in_use", "high", "in_calls", EVERY_HABIT];
+const HABITS: &[&str] = &[
+    "",
+    "send_end",
+    "mute",
+    "negated",
+    "dup",
+    "eq_in_use",
+    "md_in_use",
+    "high",
+    "in_calls",
+    EVERY_HABIT,
+];
 const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,in_calls";
 
 /// One case per program, setting and network; per program and habits of libportals-contrary; per way to end or to be
@@ -75,8 +85,9 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<Case> {
     let mut runs: Vec<(Program, Setting)> = Vec::new();
     for p in programs() {
         // The emulation has a table of its own; here it only must not mind its neighbour.
-        let settings =
-            matrix::settings(&p, &WAYS).into_iter().filter(|s| name == "libportals" || s.nodes == 2);
+        let settings = matrix::settings(&p, &WAYS)
+            .into_iter()
+            .filter(|s| name == "libportals" || s.nodes == 2);
         runs.extend(settings.map(|s| (p.clone(), s)));
     }
     // A sample of few: each program at most once, and none of the many processes that spin.

@@ -24,9 +24,16 @@ pub(super) fn cases_of_contrary() -> Vec<Case> {
     vec![
         Case::new("contrary::addresses_from_the_system".into(), true, || {
             let nids = "0xfffffff0, 0xfffffff0";
-            from_the_system(&with_habits("high"), &layout::build_contrary(), nids, "0xfffe, 0xfffd")
+            from_the_system(
+                &with_habits("high"),
+                &layout::build_contrary(),
+                nids,
+                "0xfffe, 0xfffd",
+            )
         }),
-        Case::new("contrary::addresses_from_a_rank_map".into(), true, || from_a_rank_map(&with_habits(""))),
+        Case::new("contrary::addresses_from_a_rank_map".into(), true, || {
+            from_a_rank_map(&with_habits(""))
+        }),
     ]
 }
 
@@ -35,7 +42,8 @@ fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<Pat
     let name = tree.file_name().unwrap_or_default().to_string_lossy();
     let library = place()?.join(format!("system-{}-{name}.so", functions.concat()));
     let mut cc = compiler();
-    cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(include(tree));
+    cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(include(tree));
     cc.args(functions).arg(format!("-DNIDS={nids}")).arg(format!("-DPIDS={pids}"));
     cc.arg(layout::root().join("capi-tests/contrary/system.c")).arg("-o").arg(&library);
     succeed(cc)?;
@@ -50,7 +58,8 @@ fn from_the_system(library: &Library, tree: &Path, nids: &str, pids: &str) -> Re
             .env("SYSTEM", fault)
             .env("GASNET_SUPERNODE_MAXSIZE", "1"))
     };
-    let (cnos, pmi, both): (&[&str], &[&str], &[&str]) = (&["-DCNOS"], &["-DPMI"], &["-DCNOS", "-DPMI"]);
+    let (cnos, pmi, both): (&[&str], &[&str], &[&str]) =
+        (&["-DCNOS"], &["-DPMI"], &["-DCNOS", "-DPMI"]);
     for functions in [cnos, pmi, both] {
         passes(&job(functions, 2, "")?.run()?, "testhello")?;
     }
@@ -89,7 +98,10 @@ fn from_a_rank_map(library: &Library) -> Result<(), Trouble> {
             .env("PIDS", pids))
     };
     passes(&job(3, "0:0:0", "0:1:2")?.run()?, "testhello")?;
-    fails(&job(2, "0:0:0", "0:1:2")?.run()?, &["PTL_NIDMAP tells of 3 processes, but the job has 2"])?;
+    fails(
+        &job(2, "0:0:0", "0:1:2")?.run()?,
+        &["PTL_NIDMAP tells of 3 processes, but the job has 2"],
+    )?;
     // A rank that somebody else gave.
     fails(
         &hello(library, 2)?.env("PTL_MY_RID", "7").run()?,

@@ -11,7 +11,11 @@ use std::process::Command;
 pub(super) fn cases() -> Vec<Case> {
     vec![
         Case::new("libportals::a_put_that_fails".into(), true, a_put_that_fails),
-        Case::new("libportals::gasnet_info_names_the_file".into(), true, gasnet_info_names_the_file),
+        Case::new(
+            "libportals::gasnet_info_names_the_file".into(),
+            true,
+            gasnet_info_names_the_file,
+        ),
         Case::new("libportals::portal_table_entries".into(), true, || {
             table_entries(&network("libportals"), &[("0", "63"), ("63", "0"), ("255", "254")])
         }),
@@ -23,10 +27,17 @@ pub(super) fn cases_of_contrary() -> Vec<Case> {
     let refusals: [(&'static str, &'static [&'static str]); 3] = [
         (
             "small",
-            &["libportals.so", "portal table ends at 15, but entry 39 is wanted", "GASNET_PORTAL_PTE_RAR"],
+            &[
+                "libportals.so",
+                "portal table ends at 15, but entry 39 is wanted",
+                "GASNET_PORTAL_PTE_RAR",
+            ],
         ),
         ("lies", &["libportals.so", "a trial of Portals", "that nobody caused"]),
-        ("renamed", &["libportals.so", "2 is PTL_NO_SPACE in the header and PTL_ME_IN_USE in the library"]),
+        (
+            "renamed",
+            &["libportals.so", "2 is PTL_NO_SPACE in the header and PTL_ME_IN_USE in the library"],
+        ),
     ];
     let mut all: Vec<Case> = refusals
         .into_iter()

@@ -102,7 +102,9 @@ pub fn credits_are_taken_once() {
                     taken.fetch_add(5 * n as u32, Ordering::Relaxed);
                 }
             };
-            let shared = in_threads((policy, AtomicU32::new(0)), 2, move |s, i| event(s, [first, second][i]));
+            let shared = in_threads((policy, AtomicU32::new(0)), 2, move |s, i| {
+                event(s, [first, second][i])
+            });
             event(&shared, last);
             shared.0.store.peer(0, |p| {
                 assert_eq!(u32::from(p.send_inuse), shared.1.load(Ordering::Relaxed));

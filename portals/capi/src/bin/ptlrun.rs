@@ -13,7 +13,9 @@ use std::process::{Child, Command, ExitCode, ExitStatus};
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     let count = match &arguments[..] {
-        [option, count, _, ..] if option == "-n" => count.to_str().and_then(|count| count.parse().ok()),
+        [option, count, _, ..] if option == "-n" => {
+            count.to_str().and_then(|count| count.parse().ok())
+        }
         _ => None,
     };
     let Some(count) = count.filter(|count| (1..=1024).contains(count)) else {

@@ -181,8 +181,12 @@ fn find() -> Result<Place, Line> {
             return Ok(Place { by: "PORTALS_INCLUDE".into(), include, libs: words(&libs) });
         }
         (None, None) => {}
-        (Some(_), None) => return Err("PORTALS_INCLUDE is set without PORTALS_LIBS; set both".into()),
-        (None, Some(_)) => return Err("PORTALS_LIBS is set without PORTALS_INCLUDE; set both".into()),
+        (Some(_), None) => {
+            return Err("PORTALS_INCLUDE is set without PORTALS_LIBS; set both".into());
+        }
+        (None, Some(_)) => {
+            return Err("PORTALS_LIBS is set without PORTALS_INCLUDE; set both".into());
+        }
     }
     if let Some(prefix) = variable("PORTALS_PREFIX") {
         return in_prefix(&prefix);
@@ -208,13 +212,16 @@ fn in_prefix(prefix: &str) -> Result<Place, Line> {
             for suffix in ["so", "a"] {
                 if dir.join(format!("lib{name}.{suffix}")).exists() {
                     let dir = dir.display();
-                    let libs = vec![format!("-L{dir}"), format!("-Wl,-rpath,{dir}"), format!("-l{name}")];
+                    let libs =
+                        vec![format!("-L{dir}"), format!("-Wl,-rpath,{dir}"), format!("-l{name}")];
                     return Ok(Place { by: format!("PORTALS_PREFIX={prefix}"), include, libs });
                 }
             }
         }
     }
-    Err(format!("PORTALS_PREFIX={prefix}: neither libportals3 nor libportals is in its lib or lib64"))
+    Err(format!(
+        "PORTALS_PREFIX={prefix}: neither libportals3 nor libportals is in its lib or lib64"
+    ))
 }
 
 struct Probe {
@@ -237,20 +244,26 @@ impl Probe {
             if !listed.status.success() {
                 continue;
             }
-            let file = list.split_whitespace().find(|w| w.ends_with(name)).unwrap_or(name).to_string();
+            let file =
+                list.split_whitespace().find(|w| w.ends_with(name)).unwrap_or(name).to_string();
             let compiled = probe.cc(&text, &["-fsyntax-only"])?;
             if compiled.status.success() {
                 (probe.header, probe.file) = (name.into(), file);
                 return Ok(probe);
             }
             let said = String::from_utf8_lossy(&compiled.stderr).into_owned();
-            let first = said.lines().find(|l| l.contains("error")).unwrap_or("no reason given").to_string();
+            let first = said
+                .lines()
+                .find(|l| l.contains("error"))
+                .unwrap_or("no reason given")
+                .to_string();
             trouble = trouble.or(Some(format!("{file} does not compile: {first}")));
         }
         if let Some(line) = trouble {
             return Err(line);
         }
-        let places: Vec<&str> = probe.place.include.iter().filter_map(|w| w.strip_prefix("-I")).collect();
+        let places: Vec<&str> =
+            probe.place.include.iter().filter_map(|w| w.strip_prefix("-I")).collect();
         let four = places.iter().map(|p| Path::new(p).join("portals4.h")).find(|p| p.exists());
         Err(match four {
             Some(file) => format!(
@@ -260,7 +273,11 @@ impl Probe {
             None => format!(
                 "{}: neither portals/portals3.h nor portals3.h is in {}",
                 probe.place.by,
-                if places.is_empty() { "the compiler's own places".to_string() } else { places.join(" ") }
+                if places.is_empty() {
+                    "the compiler's own places".to_string()
+                } else {
+                    places.join(" ")
+                }
             ),
         })
     }
@@ -285,13 +302,18 @@ impl Probe {
     }
 
     fn compiles(&self, body: &str) -> Result<bool, Line> {
-        let text = format!("#include <{}>\nvoid probe(void);\nvoid probe(void) {{ {body} }}\n", self.header);
+        let text = format!(
+            "#include <{}>\nvoid probe(void);\nvoid probe(void) {{ {body} }}\n",
+            self.header
+        );
         Ok(self.cc(&text, &["-fsyntax-only"])?.status.success())
     }
 
     /// Whether the header has it as an integer.
     fn has(&self, constant: &str) -> Result<bool, Line> {
-        self.compiles(&format!("static const long long value = (long long)({constant}); (void)value;"))
+        self.compiles(&format!(
+            "static const long long value = (long long)({constant}); (void)value;"
+        ))
     }
 
     fn first_of(&self, spellings: &[&str]) -> Result<Option<String>, Line> {
@@ -305,7 +327,8 @@ impl Probe {
 
     /// What the header has, as macros for shim.h and shim.c.
     fn config(&self) -> Result<String, Line> {
-        let lacks = |what: &str| format!("{}: it has no {what}, which the conduit needs", self.file);
+        let lacks =
+            |what: &str| format!("{}: it has no {what}, which the conduit needs", self.file);
         let needed: Vec<(&str, String)> = FUNCTIONS
             .iter()
             .map(|f| (*f, format!("(void)&{f};")))
@@ -321,19 +344,27 @@ impl Probe {
             }
         }
         let mut text = format!("#include <{}>\n", self.header);
-        let mut define = |name: &str, value: &str| text += &format!("#define GASNETI_HAS_{name} {value}\n");
+        let mut define =
+            |name: &str, value: &str| text += &format!("#define GASNETI_HAS_{name} {value}\n");
         let no_ack = self.first_of(&["PTL_NO_ACK_REQ", "PTL_NOACK_REQ"])?;
         define("NO_ACK_REQ", &no_ack.ok_or_else(|| lacks("PTL_NO_ACK_REQ or PTL_NOACK_REQ"))?);
         // An interface need not be a constant.
         let mut interface = None;
-        for i in
-            ["PTL_IFACE_DEFAULT", "IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)", "CRAY_USER_NAL"]
-        {
-            if interface.is_none() && self.compiles(&format!("ptl_interface_t i = {i}; (void)i;"))? {
+        for i in [
+            "PTL_IFACE_DEFAULT",
+            "IFACE_FROM_BRIDGE_AND_NALID(PTL_BRIDGE_UK, PTL_IFACE_SS)",
+            "CRAY_USER_NAL",
+        ] {
+            if interface.is_none()
+                && self.compiles(&format!("ptl_interface_t i = {i}; (void)i;"))?
+            {
                 interface = Some(i);
             }
         }
-        define("IFACE", interface.ok_or_else(|| lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID"))?);
+        define(
+            "IFACE",
+            interface.ok_or_else(|| lacks("PTL_IFACE_DEFAULT or IFACE_FROM_BRIDGE_AND_NALID"))?,
+        );
         let mut unlink = vec!["0"];
         for bit in ["PTL_MD_EVENT_AUTO_UNLINK_ENABLE", "PTL_MD_FLAG_AUTO_UNLINK"] {
             if self.has(bit)? {
@@ -341,7 +372,10 @@ impl Probe {
             }
         }
         define("AUTO_UNLINK", &format!("({})", unlink.join(" | ")));
-        define("MAX_TRANS_SZ", self.first_of(&["PTL_MAX_TRANS_SZ"])?.as_deref().unwrap_or("0x80000000LL"));
+        define(
+            "MAX_TRANS_SZ",
+            self.first_of(&["PTL_MAX_TRANS_SZ"])?.as_deref().unwrap_or("0x80000000LL"),
+        );
         for (name, constant) in [("IFACE_DUP", "PTL_IFACE_DUP"), ("EQ_IN_USE", "PTL_EQ_IN_USE")] {
             if self.has(constant)? {
                 define(name, constant);
@@ -392,7 +426,10 @@ impl Probe {
                 if f == &FUNCTIONS[0] {
                     break;
                 }
-                return Err(format!("{libs}: the library has no {f}, which {} declares", self.file));
+                return Err(format!(
+                    "{libs}: the library has no {f}, which {} declares",
+                    self.file
+                ));
             }
         }
         let said = String::from_utf8_lossy(&all.stderr).into_owned();

@@ -20,8 +20,8 @@ mod ranks;
 mod sys;
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, OpenError, Place, Portals,
-    ProcessId, trial,
+    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, OpenError, Place,
+    Portals, ProcessId, trial,
 };
 use crate::conduit::Config;
 use crate::report::Suspicion;
@@ -114,17 +114,28 @@ impl Binding {
     ///
     /// # Errors
     /// What the library lacks or does wrong, with its file.
-    pub fn open(shared: OwnedFd, rank: u32, size: u32, config: &Config) -> Result<Binding, OpenError> {
+    pub fn open(
+        shared: OwnedFd,
+        rank: u32,
+        size: u32,
+        config: &Config,
+    ) -> Result<Binding, OpenError> {
         let file = loaded_file();
         let _crashes = Suspicion::new(format!(
             "{file}: it crashed when it was tried; it may not be the library of the header that this one was built with, {}. See \
              which libportals LD_LIBRARY_PATH leads to.",
             header()
         ));
-        Binding::open_any(shared, rank, size, config).map_err(|e| OpenError(format!("{file}: {}", e.0)))
+        Binding::open_any(shared, rank, size, config)
+            .map_err(|e| OpenError(format!("{file}: {}", e.0)))
     }
 
-    fn open_any(shared: OwnedFd, rank: u32, size: u32, config: &Config) -> Result<Binding, OpenError> {
+    fn open_any(
+        shared: OwnedFd,
+        rank: u32,
+        size: u32,
+        config: &Config,
+    ) -> Result<Binding, OpenError> {
         same_names()?;
         let wanted = sys::gasneti_ptl_limits {
             mes: 16 + 2 * config.match_entries() as c_int,
@@ -258,7 +269,10 @@ fn same_names() -> Result<(), OpenError> {
 }
 
 /// Whether the interface grants what the conduit needs.
-fn enough(granted: &sys::gasneti_ptl_limits, wanted: &sys::gasneti_ptl_limits) -> Result<(), OpenError> {
+fn enough(
+    granted: &sys::gasneti_ptl_limits,
+    wanted: &sys::gasneti_ptl_limits,
+) -> Result<(), OpenError> {
     if granted.pt_index < wanted.pt_index {
         return Err(OpenError(format!(
             "its portal table ends at {}, but entry {} is wanted; set GASNET_PORTAL_PTE_RAR and GASNET_PORTAL_PTE_AM to free \
@@ -355,7 +369,8 @@ impl Portals for Binding {
         unsafe {
             sys::gasneti_ptl_anybody(&mut any);
             let attach = |pt: u32, position, me: *mut sys::ptl_handle_me_t| {
-                sys::PtlMEAttach(self.ni.0, pt as _, any, bits, ignore, unlink, position, me) as c_int
+                sys::PtlMEAttach(self.ni.0, pt as _, any, bits, ignore, unlink, position, me)
+                    as c_int
             };
             match place {
                 Place::Head(pt) => done("PtlMEAttach", attach(pt, before, &mut me))?,

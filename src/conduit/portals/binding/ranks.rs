@@ -57,8 +57,9 @@ pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<Told, OpenEr
     if [RANK, NIDS, PIDS].into_iter().any(|name| value(name).is_some()) {
         return Ok(told);
     }
-    let list =
-        |number: &dyn Fn(u32) -> u32| (0..size).map(|r| number(r).to_string()).collect::<Vec<_>>().join(":");
+    let list = |number: &dyn Fn(u32) -> u32| {
+        (0..size).map(|r| number(r).to_string()).collect::<Vec<_>>().join(":")
+    };
     let variables = [
         (RANK, rank.to_string()),
         (NIDS, list(&|_| 0)),
@@ -117,7 +118,11 @@ type Register = unsafe extern "C" fn(sys::ptl_process_id_t) -> c_int;
 ///
 /// # Errors
 /// The system's map is of another size.
-fn of_system(size: u32, id: ProcessId, ni: sys::ptl_handle_ni_t) -> Result<Option<Map>, OpenError> {
+fn of_system(
+    size: u32,
+    id: ProcessId,
+    ni: sys::ptl_handle_ni_t,
+) -> Result<Option<Map>, OpenError> {
     let mut map: *const NidPid = ptr::null();
     let function = |name: &CStr| -> Option<*mut c_void> {
         let found = process::symbol(name);
@@ -145,7 +150,9 @@ fn of_system(size: u32, id: ProcessId, ni: sys::ptl_handle_ni_t) -> Result<Optio
         // SAFETY: as above; `map` is live.
         let n = unsafe { transmute::<*mut c_void, GetMap>(f)(&mut map) };
         if u32::try_from(n) != Ok(size) || map.is_null() {
-            return Err(OpenError(format!("{source} tells of {n} processes, but the job has {size}")));
+            return Err(OpenError(format!(
+                "{source} tells of {n} processes, but the job has {size}"
+            )));
         }
     } else {
         return Ok(None);
@@ -170,9 +177,10 @@ fn of_launcher(size: u32) -> Result<Option<Map>, OpenError> {
                 name.to_string_lossy(),
                 list.len()
             ))),
-            Err(_) => {
-                Err(OpenError(format!("{}={text}: not numbers with colons between", name.to_string_lossy())))
-            }
+            Err(_) => Err(OpenError(format!(
+                "{}={text}: not numbers with colons between",
+                name.to_string_lossy()
+            ))),
         }
     };
     let (nids, pids) = (numbers(NIDS, &nids)?, numbers(PIDS, &pids)?);

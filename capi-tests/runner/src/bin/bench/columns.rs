@@ -30,12 +30,14 @@ impl Figures {
             let words: Vec<&str> = line.split_whitespace().collect();
             match words.as_slice() {
                 ["#", "Size", unit @ ..] => {
-                    let (name, _) = head.as_ref().ok_or(format!("a unit without a name: {line:?}"))?;
+                    let (name, _) =
+                        head.as_ref().ok_or(format!("a unit without a name: {line:?}"))?;
                     self.units.insert(name.clone(), unit.join(" "));
                 }
                 ["#", name, processes, "processes"] => {
-                    let processes =
-                        processes.parse().map_err(|_| format!("no number of processes: {line:?}"))?;
+                    let processes = processes
+                        .parse()
+                        .map_err(|_| format!("no number of processes: {line:?}"))?;
                     head = Some((name.trim_end_matches(',').to_string(), processes));
                 }
                 [size, value] if head.is_some() => {

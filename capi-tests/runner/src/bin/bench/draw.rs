@@ -103,7 +103,11 @@ pub(crate) fn all(dir: &Path, names: &[&str], rounds: &[Vec<Figures>]) -> Result
             curves.push(format!("'{data}' using 1:2 with {style} title '{system}'"));
         }
         let axis = if d.by_processes { "processes" } else { "bytes" };
-        let _ = writeln!(script, "\nset title '{}'\nset xlabel '{axis}'\nset ylabel '{unit}'", d.title);
+        let _ = writeln!(
+            script,
+            "\nset title '{}'\nset xlabel '{axis}'\nset ylabel '{unit}'",
+            d.title
+        );
         for (terminal, ending) in [("svg size 720,480", "svg"), ("png size 720,480", "png")] {
             let _ = writeln!(
                 script,

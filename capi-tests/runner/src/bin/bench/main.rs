@@ -58,7 +58,10 @@ fn options() -> Result<Options, String> {
     while let Some(arg) = args.next() {
         let mut value = || args.next().ok_or(format!("{arg} needs a value\n{USAGE}"));
         let number = |text: String| {
-            text.parse::<f64>().ok().filter(|&n| n > 0.0).ok_or(format!("{text} is no number above 0"))
+            text.parse::<f64>()
+                .ok()
+                .filter(|&n| n > 0.0)
+                .ok_or(format!("{text} is no number above 0"))
         };
         match arg.as_str() {
             "--peer" => o.peers.push(value()?),
@@ -111,7 +114,9 @@ fn run() -> Result<(), String> {
         rounds.push(all);
     }
     if moved > 0 {
-        eprintln!("bench: the host moved the CPUs within {moved} turns, each time that they were tried");
+        eprintln!(
+            "bench: the host moved the CPUs within {moved} turns, each time that they were tried"
+        );
     }
     let names: Vec<&str> = systems.iter().map(|s| s.name.as_str()).collect();
     let text = report::table(&names, &rounds);
@@ -134,7 +139,11 @@ const STEADY: f64 = 1.25;
 
 /// One turn: what each system has measured, and whether the CPUs stayed where they were. The first system is the machine, which has
 /// the round trip of a line for each measurement of the turn besides.
-fn take(turn: Turn, systems: &[System], options: &Options) -> Result<(Vec<Figures>, bool), String> {
+fn take(
+    turn: Turn,
+    systems: &[System],
+    options: &Options,
+) -> Result<(Vec<Figures>, bool), String> {
     let (mut figures, mut steady) = try_once(turn, systems, options)?;
     for _ in 1..ATTEMPTS {
         if steady {
@@ -146,7 +155,11 @@ fn take(turn: Turn, systems: &[System], options: &Options) -> Result<(Vec<Figure
 }
 
 /// One try of [`take`], steady or not.
-fn try_once(turn: Turn, systems: &[System], options: &Options) -> Result<(Vec<Figures>, bool), String> {
+fn try_once(
+    turn: Turn,
+    systems: &[System],
+    options: &Options,
+) -> Result<(Vec<Figures>, bool), String> {
     let mut lines = Vec::new();
     let mut look = || -> Result<(), String> {
         if turn.of_lines() {

@@ -95,12 +95,14 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
         let units = side(names, path, rounds).and_then(|s| s.first().map(|f| &f.units));
         let unit = units.and_then(|u| u.get(name)).map_or("", |u| u);
         let (aim, reached) = match row.aim {
-            Aim::AtMost(x) => {
-                (format!("<= {x}"), Some(median <= x || parity(x) && median <= 1.05 * x && low <= x))
-            }
-            Aim::AtLeast(x) => {
-                (format!(">= {x}"), Some(median >= x || parity(x) && 1.05 * median >= x && high >= x))
-            }
+            Aim::AtMost(x) => (
+                format!("<= {x}"),
+                Some(median <= x || parity(x) && median <= 1.05 * x && low <= x),
+            ),
+            Aim::AtLeast(x) => (
+                format!(">= {x}"),
+                Some(median >= x || parity(x) && 1.05 * median >= x && high >= x),
+            ),
             Aim::Nothing => (String::new(), None),
         };
         let size = match row.sizes {
@@ -146,7 +148,9 @@ fn machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
         .lines()
-        .find_map(|l| l.strip_prefix("model name")?.split_once(':').map(|(_, m)| m.trim().to_string()))
+        .find_map(|l| {
+            l.strip_prefix("model name")?.split_once(':').map(|(_, m)| m.trim().to_string())
+        })
         .unwrap_or("unknown".to_string());
     let cpus = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -197,7 +201,12 @@ mod tests {
             figures(&[(4, 9.0), (8, 1.0), (16, 3.0), (64, 9.0)]),
             figures(&[(4, 1.0), (8, 1.0), (16, 2.0), (32, 1.0)]),
         ]];
-        let row = |aim| Row { ours: ("a", "put", 2), other: ("b", "put", 2), sizes: Sizes::Each(8, 64), aim };
+        let row = |aim| Row {
+            ours: ("a", "put", 2),
+            other: ("b", "put", 2),
+            sizes: Sizes::Each(8, 64),
+            aim,
+        };
         let size = |aim| worst(&["a", "b"], &rounds, &row(aim)).unwrap().size;
         assert_eq!((size(Aim::AtMost(1.0)), size(Aim::AtLeast(1.0))), (16, 8));
     }

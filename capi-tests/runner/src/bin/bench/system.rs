@@ -47,7 +47,11 @@ const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "startup"];
 /// A round. Turns are short, so that the host seldom moves the CPUs within one.
 pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(
-        ("rma", 2, &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"]),
+        (
+            "rma",
+            2,
+            &["put", "get", "put_word", "get_word", "put_nbi", "get_nbi", "put_val", "get_val"],
+        ),
         &["memcpy_latency", "memcpy_shared_latency"],
     ),
     Turn::Run(
@@ -118,11 +122,15 @@ impl System {
     /// `openmpi`, `mpich` or `shmem`, as Debian's packages name their commands.
     pub(crate) fn foreign(name: &str) -> Result<System, String> {
         let (compiler, program, launcher) = match name {
-            "openmpi" => {
-                ("mpicc.openmpi", "mpi", "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none")
-            }
+            "openmpi" => (
+                "mpicc.openmpi",
+                "mpi",
+                "mpirun.openmpi --allow-run-as-root --oversubscribe --bind-to none",
+            ),
             "mpich" => ("mpicc.mpich", "mpi", "mpiexec.mpich"),
-            "shmem" => ("oshcc", "shmem", "oshrun --allow-run-as-root --oversubscribe --bind-to none"),
+            "shmem" => {
+                ("oshcc", "shmem", "oshrun --allow-run-as-root --oversubscribe --bind-to none")
+            }
             _ => return Err(format!("{name} is none of openmpi, mpich, shmem")),
         };
         let programs = layout::build().join("bench").join(name);
@@ -144,7 +152,8 @@ impl System {
         for program in PROGRAMS {
             compile(&cc(), program, &programs, &flags)?;
         }
-        let environment = environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
+        let environment =
+            environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let launcher = layout::build().join("bin/gasnetrun").display().to_string();
         Ok(System {
             name: name.to_string(),
@@ -160,7 +169,8 @@ impl System {
     pub(crate) fn peer(text: &str) -> Result<System, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let programs = layout::build().join("bench").join(conduit);
-        let package = |wish: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wish);
+        let package =
+            |wish: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wish);
         let flags = package(&["--cflags", "--libs"])?;
         // What must link a client of this conduit, such as mpicc.
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
@@ -172,8 +182,9 @@ impl System {
             _ => Start::Launcher(vec![format!("{prefix}/bin/gasnetrun_{conduit}")]),
         };
         // Behind a launcher there may be Open MPI's, which must be told what the other systems do unasked.
-        let environment = [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
-            .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
+        let environment =
+            [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
+                .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
         Ok(System {
             name: conduit.to_string(),
             start,
@@ -250,7 +261,8 @@ impl System {
     /// A table of the time that such a job takes by itself and by its launcher: the shortest and the median of so many rounds.
     pub(crate) fn starts(&self, rounds: usize) -> Result<String, String> {
         let launcher = self.launch.iter().map(|(start, program)| ("gasnetrun", start, *program));
-        let ways: Vec<_> = launcher.chain([("GASNET_PSHM_NODES", &self.start, "startup")]).collect();
+        let ways: Vec<_> =
+            launcher.chain([("GASNET_PSHM_NODES", &self.start, "startup")]).collect();
         let mut times: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
         for _ in 0..rounds {
             for (way, start, program) in &ways {
@@ -262,8 +274,11 @@ impl System {
             }
         }
         let names: Vec<&str> = ways.iter().map(|way| way.0).collect();
-        let mut table =
-            format!("| processes | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
+        let mut table = format!(
+            "| processes | {} |\n|---|{}\n",
+            names.join(" | "),
+            "---|".repeat(names.len())
+        );
         for processes in STARTS {
             table += &format!("| {processes} |");
             for way in &names {
@@ -281,7 +296,13 @@ impl System {
     }
 
     /// Runs a program as a job and returns what it printed.
-    fn run_by(&self, start: &Start, program: &str, processes: u32, args: &[&str]) -> Result<String, String> {
+    fn run_by(
+        &self,
+        start: &Start,
+        program: &str,
+        processes: u32,
+        args: &[&str],
+    ) -> Result<String, String> {
         let path = self.programs.join(program);
         let mut command = match start {
             Start::Launcher(words) => {
@@ -291,7 +312,9 @@ impl System {
             }
             Start::Fork => Command::new(&path),
         };
-        for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_")) {
+        for (name, _) in
+            std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("GASNET_"))
+        {
             command.env_remove(name);
         }
         if *start == Start::Fork {
@@ -322,7 +345,10 @@ impl System {
             return Err(format!("{}: {program} of {processes} processes did not end", self.name));
         }
         if !status.success() {
-            return Err(format!("{}: {program} of {processes} processes ended with {status}", self.name));
+            return Err(format!(
+                "{}: {program} of {processes} processes ended with {status}",
+                self.name
+            ));
         }
         fs::read_to_string(&printed).map_err(|e| format!("{}: {e}", printed.display()))
     }
