@@ -1,0 +1,31 @@
+#!/bin/sh
+# What people read is plain English on short lines:
+# - comments and Markdown end before column 100 (tables, links and code blocks of output excepted);
+# - no text contains a word or phrase of ci/words.txt.
+# Every violation is one line `file:line: text`.
+set -eu
+cd "$(dirname "$0")/.."
+export LC_ALL=C.UTF-8
+found=0
+texts() { git ls-files -- "$@" ':!ci/words.txt' ':!LICENSE*' ':!Cargo.lock'; }
+
+report() {
+    if [ -n "$2" ]; then
+        printf '%s\n' "$2" | sed "s|^|$1: |"
+        found=1
+    fi
+}
+
+# A comment alone on its line, or at the end of a line of code.
+report "long line" "$(texts '*.rs' '*.c' '*.h' | xargs grep -nHE '.{100}' |
+    grep -E '^[^:]+:[0-9]+:[[:space:]]*(//|/\*|\*)|[[:space:]]//[ /!]|/\*' || true)"
+report "long line" "$(texts '*.sh' '*.toml' '*.yml' Makefile .ci/run | xargs grep -nHE '^[[:space:]]*#.{99}' || true)"
+report "long line" "$(texts '*.md' | xargs awk '
+    FNR == 1 { code = 0 }
+    /^ *```/ { code = !code }
+    length($0) > 99 && !code && !/^ *\|/ && !/\]\(/ && !/^    / { print FILENAME ":" FNR ":" $0 }' || true)"
+
+words=$(grep -v '^#' ci/words.txt | paste -sd '|')
+report "old style" "$(texts '*.rs' '*.c' '*.h' '*.md' '*.sh' '*.toml' '*.yml' '*.[1-9]' Makefile .ci/run |
+    xargs grep -nHiEw -e "$words" || true)"
+exit $found
