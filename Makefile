@@ -8,7 +8,7 @@
 #   make install [PREFIX=] [DESTDIR=]
 #   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"] [SECONDS=120]
 #                              compile and run other people's programs: one verdict each
-#   make lib PORTALS_PREFIX=/opt/portals          over a libportals too; docs/LIBPORTALS.md
+#   make lib PORTALS_PREFIX=/opt/portals          over a libportals too; docs/guide/libportals.md
 #   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
 #   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]     with any of these: the table and
 #                              drawings of docs/bench, beside those libraries

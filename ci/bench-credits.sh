@@ -3,7 +3,7 @@
 # GASNET_PORTAL_DYNAMIC_CREDITS=0 with just so many credits that no request can lack one (which is checked). Both run in turn, for a
 # short time and often, and it is the ratios of neighbours that count: what else happens on the machine meets both. Where that is allowed
 # they run in real time: a process that others take the CPU from leaves its peer without work, the sooner the fewer messages may be under
-# way. A flood sends as fast as it can; a window never has more than 64 requests unanswered. docs/CREDITS.md has the figures.
+# way. A flood sends as fast as it can; a window never has more than 64 requests unanswered. docs/internals/credits.md has the figures.
 #   ci/bench-credits.sh [ROUNDS=40] [LEAST=0.97]
 # The exit code is 1 if the median of a ratio is below LEAST.
 set -eu

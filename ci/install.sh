@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 prefix=$2
 to=$1$2
-for folder in include/portals-conduit lib bin share/doc/GASNet/credits share/doc/GASNet/tracing share/man/man1 share/man/man7; do
+for folder in include/portals-conduit lib bin share/man/man1 share/man/man7; do
     mkdir -p "$to/$folder"
 done
 install -m 644 include/*.h "$to/include"
@@ -19,7 +19,11 @@ ln -sfn gasnetrun "$to/bin/gasnetrun_portals"
 install -m 644 docs/man/*.1 "$to/share/man/man1"
 ln -sfn gasnetrun.1 "$to/share/man/man1/gasnetrun_portals.1"
 install -m 644 docs/man/*.7 "$to/share/man/man7"
-install -m 644 README.md CHANGELOG.md LICENSE-MIT LICENSE-APACHE docs/*.md "$to/share/doc/GASNet"
-install -m 644 docs/credits/*.svg "$to/share/doc/GASNet/credits"
-install -m 644 docs/tracing/*.png "$to/share/doc/GASNet/tracing"
+doc=$to/share/doc/GASNet
+mkdir -p "$doc"
+install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"
+# The guide keeps its folders, so that its links hold; measurements and manual pages stay out.
+for file in docs/*.md docs/guide/*.md docs/guide/*/* docs/internals/*.md docs/internals/*/*; do
+    install -D -m 644 "$file" "$doc/$file"
+done
 echo "installed under $to"

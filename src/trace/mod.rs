@@ -1,5 +1,5 @@
 //! Tracing and statistics: what clients call, how much it moves, how long it takes and from which line of their source;
-//! GASNET_TRACEFILE, GASNET_STATSFILE and what belongs to them. docs/TRACING.md describes the files.
+//! GASNET_TRACEFILE, GASNET_STATSFILE and what belongs to them. docs/guide/tracing.md describes the files.
 //!
 //! `capi` opens an event where a client's call enters (`span!`), `runtime` where a handler runs; it is told when the call returns. Off
 //! unless one of the files is asked of this process; then the inline paths of the headers are closed (see `capi::fast`), so that

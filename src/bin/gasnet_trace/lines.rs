@@ -1,4 +1,4 @@
-//! The lines of GASNET_TRACEFILE and GASNET_STATSFILE, read back. docs/TRACING.md says what they look like.
+//! The lines of GASNET_TRACEFILE and GASNET_STATSFILE, read back. docs/guide/tracing.md says what they look like.
 
 use crate::Failure;
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
 //! How credits are used, lent and taken back: the portals-conduit README's "Scheme for credit balancing and
-//! re-distribution", free of I/O. `docs/CREDITS.md` says where that text was unclear and what is done here.
+//! re-distribution", free of I/O. `docs/internals/credits.md` says where that text was unclear and what is done here.
 //!
 //! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the rest in its [`Bank`])
 //! and a *borrower* (the `Send` credits that each peer has lent to it). What happens to a process is a call of
