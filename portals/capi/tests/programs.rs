@@ -407,7 +407,8 @@ fn cases() -> BTreeSet<String> {
 
 #[test]
 fn the_conformance_table_names_every_test_and_no_other() {
-    let page = fs::read_to_string(source("../../docs/internals/portals33.md")).expect("docs/internals/portals33.md");
+    let page = fs::read_to_string(source("../../docs/internals/portals33.md"))
+        .expect("docs/internals/portals33.md");
     let rows = page.lines().filter(|line| line.starts_with("| "));
     let quoted: BTreeSet<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
     let (named, programs): (BTreeSet<&str>, BTreeSet<&str>) =
