@@ -14,9 +14,9 @@
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
 
 use gasnet::boot::{self, Bootstrap};
-use gasnet::os::{clock, process, signal};
 use gasnet::runtime::{exit, signals};
 use std::ffi::c_void;
+use sys::{clock, process, signal};
 
 unsafe extern "C" {
     fn printf(format: *const libc::c_char, ...) -> i32;
@@ -28,7 +28,7 @@ fn print(rank: u32, what: &std::ffi::CStr) {
 }
 
 extern "C" fn on_quit(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
-    gasnet::os::write_stderr(b"client's SIGQUIT handler\n");
+    sys::write_stderr(b"client's SIGQUIT handler\n");
     exit::exit(4)
 }
 
@@ -105,7 +105,7 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
         // SAFETY: an ordinary exit.
         "exit" => unsafe { libc::exit(code()) },
         "gasnet_exit" => exit::exit(code()),
-        "_exit" => gasnet::os::exit_now(code()),
+        "_exit" => sys::exit_now(code()),
         "kill" => {
             process::kill(process::pid(), code());
             spin(boot, false)
@@ -143,7 +143,7 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
                     libc::close(2);
                 }
                 clock::sleep_ns(20_000_000_000);
-                gasnet::os::exit_now(0);
+                sys::exit_now(0);
             }
             exit::exit(code())
         }

@@ -705,8 +705,7 @@ fn parse(kind: Kind, text: &str) -> Option<Value> {
         }
         Kind::Ranks => text.split(',').map(str::trim).all(is_ranks).then_some(Value::Other),
         Kind::Signals => {
-            let known =
-                |w: &str| w.is_empty() || w == "*" || crate::os::signal::parse(w).is_some();
+            let known = |w: &str| w.is_empty() || w == "*" || sys::signal::parse(w).is_some();
             text.split(',').map(str::trim).all(known).then_some(Value::Other)
         }
         Kind::Letters => Mask::parse(text).is_ok().then_some(Value::Other),

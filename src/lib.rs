@@ -10,10 +10,10 @@
 //! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | runtime and below |
 //! | [`runtime`] | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
 //! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
-//! | [`boot`] | how the processes of a job find each other, start and end | os |
-//! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | os, env |
-//! | [`tools`] | `gasnett_*`: usable without a job | os |
-//! | [`os`] | the operating system: memory, threads, clocks, futexes, processes, signals | - |
+//! | [`boot`] | how the processes of a job find each other, start and end | sys |
+//! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | sys, env |
+//! | [`tools`] | `gasnett_*`: usable without a job | sys |
+//! | `sys` (a crate) | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
 //! What comes up from the network (a request to run a handler, the completion of an operation) comes up through a
 //! trait that the upper room hands down ([`conduit::Upcall`]), never through an import. Only `capi` knows that
@@ -30,7 +30,6 @@ pub mod fault;
 /// The same file as in `portals3`, without which the library may be built.
 #[path = "../portals/src/hint.rs"]
 pub(crate) mod hint;
-pub mod os;
 pub mod report;
 pub mod runtime;
 pub mod tools;

@@ -113,7 +113,7 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
     if let Some(remedy) = remedy {
         let _ = writeln!(line, "***   {remedy}");
     }
-    crate::os::write_stderr(line.bytes());
+    sys::write_stderr(line.bytes());
 }
 
 /// Tells of something that does not end the job.
@@ -130,7 +130,7 @@ pub fn note(cause: fmt::Arguments<'_>) {
 pub fn line(text: fmt::Arguments<'_>) {
     let mut line = Line::new();
     let _ = writeln!(line, "*** {text}");
-    crate::os::write_stderr(line.bytes());
+    sys::write_stderr(line.bytes());
 }
 
 /// Tells why the caller is about to end the job.
@@ -161,7 +161,7 @@ pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     call(&AFTER_FATAL);
     let exit = EXIT.load(Ordering::Acquire);
     if exit.is_null() {
-        crate::os::exit_now(1);
+        sys::exit_now(1);
     }
     // SAFETY: EXIT only ever holds null or a `fn(i32) -> !` stored by `set_exit`.
     let exit: fn(i32) -> ! = unsafe { core::mem::transmute(exit) };

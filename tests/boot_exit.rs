@@ -129,7 +129,7 @@ fn a_killed_rank_ends_the_job_soon() {
         let job = start(launcher, 4, &["none", "-", "spin"], &[]);
         let ranks = job.wait_for_ranks(4);
         let killed = Instant::now();
-        gasnet::os::process::kill(ranks[2], libc::SIGKILL);
+        sys::process::kill(ranks[2], libc::SIGKILL);
         job.finish().gives(137).says(&format!("(pid {}) was killed by signal 9", ranks[2]));
         assert!(killed.elapsed() < Duration::from_secs(3), "{:?}", killed.elapsed());
     }
@@ -141,7 +141,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
         for rest in ["spin", "barrier", "masked"] {
             let job = start(launcher, 3, &["none", "-", rest], &[]);
             job.wait_for_ranks(3);
-            gasnet::os::process::kill(job.pid(), libc::SIGKILL);
+            sys::process::kill(job.pid(), libc::SIGKILL);
             job.finish().gives(137);
         }
     }
@@ -153,7 +153,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
         .env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "wrapped ranks".into());
     job.wait_for_ranks(4);
-    gasnet::os::process::kill(job.pid(), libc::SIGKILL);
+    sys::process::kill(job.pid(), libc::SIGKILL);
     job.finish().gives(137).says("the launcher is gone, so the job ends");
 }
 
@@ -173,17 +173,15 @@ fn signals_to_the_supervisor_reach_the_ranks() {
         {
             let job = start(launcher, 2, &["none", "-", rest], &[]);
             job.wait_for_ranks(2);
-            gasnet::os::process::kill(job.pid(), s);
-            job.finish()
-                .gives(1)
-                .says(&format!("Caught a signal: {}", gasnet::os::signal::name(s)));
+            sys::process::kill(job.pid(), s);
+            job.finish().gives(1).says(&format!("Caught a signal: {}", sys::signal::name(s)));
         }
         // Ranks that hear nothing: the second request is the last.
         let job = start(launcher, 2, &["none", "-", "masked"], &[]);
         job.wait_for_ranks(2);
-        gasnet::os::process::kill(job.pid(), libc::SIGTERM);
+        sys::process::kill(job.pid(), libc::SIGTERM);
         std::thread::sleep(Duration::from_millis(200));
-        gasnet::os::process::kill(job.pid(), libc::SIGTERM);
+        sys::process::kill(job.pid(), libc::SIGTERM);
         job.finish().gives(143);
     }
 }
@@ -200,7 +198,7 @@ fn a_job_that_ignores_quit_ends_on_request() {
     c.args(["none", "-", "spin"]).env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "QUIT ignored".to_string());
     job.wait_for_ranks(2);
-    gasnet::os::process::kill(job.pid(), libc::SIGTERM);
+    sys::process::kill(job.pid(), libc::SIGTERM);
     job.finish().gives(1).says("Caught a signal: SIGTERM");
 }
 
@@ -214,7 +212,7 @@ fn children_of_ranks_do_not_count() {
         assert!(began.elapsed() < Duration::from_secs(10), "{o:#?}");
         assert_eq!((o.code, o.left.len()), (8, 1), "{o:#?}");
         for pid in o.left {
-            gasnet::os::process::kill(pid, libc::SIGKILL);
+            sys::process::kill(pid, libc::SIGKILL);
         }
     }
 }
@@ -441,7 +439,7 @@ fn options_of_gasnetrun() {
 
     let allowed = "grep Cpus_allowed_list /proc/self/status";
     let all = with(&["-n", "1"], &["sh", "-c", allowed]).out;
-    let many = gasnet::os::cpu::affinity() > 1;
+    let many = sys::cpu::affinity() > 1;
     for (bind, same) in [("none", true), ("core", !many)] {
         let o = with(&["-n", "1", "--bind", bind], &["sh", "-c", allowed]);
         o.gives(0);
@@ -451,7 +449,7 @@ fn options_of_gasnetrun() {
         .gives(0)
         .says("rank 1 is process ")
         .says("exit code 0");
-    let cores = gasnet::os::cpu::cores(&gasnet::os::cpu::Mask::of_thread().unwrap()).len();
+    let cores = sys::cpu::cores(&sys::cpu::Mask::of_thread().unwrap()).len();
     let n = (cores + 1).to_string();
     with(&["-n", &n, "--bind", "core"], &["true"]).gives(0).says("some ranks share theirs");
 

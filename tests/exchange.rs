@@ -5,7 +5,6 @@
 mod jobs;
 
 use gasnet::boot::wire::{HEAD, Head, Kind};
-use gasnet::os::{process, socket};
 use jobs::{marked, new_mark, probe};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -16,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use sys::{process, socket};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
 /// Where the processes find the launcher.

@@ -5,10 +5,10 @@
 
 mod jobs;
 
-use gasnet::os::process;
 use jobs::Launcher::{self, Hydra, OpenMpi, Slurm, SlurmPmix};
 use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn};
 use std::time::{Duration, Instant};
+use sys::process;
 
 /// Processes of ours are gone that soon after the first exit; the rest of a job's time is the launcher's.
 const SOON: Duration = Duration::from_secs(2);

@@ -9,14 +9,6 @@ extern crate alloc;
 #[path = "../../portals/src/hint.rs"]
 pub mod hint;
 
-pub mod os {
-    pub mod clock {
-        pub fn now_ns() -> u64 {
-            0
-        }
-    }
-}
-
 pub mod report {
     pub fn fatal(cause: core::fmt::Arguments<'_>, _: core::fmt::Arguments<'_>) -> ! {
         panic!("{cause}")

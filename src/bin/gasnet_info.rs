@@ -3,11 +3,11 @@
 
 use gasnet::conduit::networks::networks;
 use gasnet::env;
-use gasnet::os::{cpu, memory, process, signal, stdout};
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
+use sys::{cpu, memory, process, signal, stdout};
 
 const USAGE: &str = "\
 usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]

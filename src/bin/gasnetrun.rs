@@ -6,11 +6,11 @@
 
 use gasnet::boot::MOST_RANKS;
 use gasnet::boot::gasnetrun::{Bind, Plan, run};
-use gasnet::os::{signal, stdout};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
+use sys::{signal, stdout};
 
 const USAGE: &str = "\
 usage: gasnetrun -n N [options] [--] program [arguments]

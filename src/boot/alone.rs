@@ -2,7 +2,7 @@
 
 use super::control::JobControl;
 use super::{Bootstrap, Error, HostMemory};
-use crate::os::memory::MemFd;
+use sys::memory::MemFd;
 
 /// A job of one process.
 #[derive(Debug)]

@@ -7,10 +7,10 @@
 //! not cut off by a peer that was a little faster.
 
 use super::Error;
-use crate::os::memory::{Mapping, MemFd};
-use crate::os::{self, process, signal, socket};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{BorrowedFd, RawFd};
+use sys::memory::{Mapping, MemFd};
+use sys::{process, signal, socket};
 
 const MAGIC: u64 = 0x6761_736e_6574_0002;
 
@@ -188,7 +188,7 @@ impl JobControl {
                  gasnet_init; otherwise unset GASNET_SPAWN_FDS.",
             )
         };
-        if rank >= size || os::memory::len(file).ok() != Some(bytes(size) as u64) {
+        if rank >= size || sys::memory::len(file).ok() != Some(bytes(size) as u64) {
             return Err(stale());
         }
         let mapping = Mapping::shared(file, 0, bytes(size))
@@ -370,7 +370,7 @@ impl JobControl {
             if rounds.is_multiple_of(1024) && (self.poll_exit().is_some() || self.orphaned()) {
                 return;
             }
-            os::clock::yield_now();
+            sys::clock::yield_now();
         }
     }
 
@@ -407,7 +407,7 @@ impl JobControl {
     pub fn leave(&self) -> ! {
         let ending = ENDING.load(Ordering::Acquire);
         if ending.is_null() {
-            os::exit_now(self.decision().map_or(1, |d| d.code));
+            sys::exit_now(self.decision().map_or(1, |d| d.code));
         }
         // SAFETY: ENDING only ever holds null or a `fn() -> !` stored by `set_ending`.
         let ending: fn() -> ! = unsafe { core::mem::transmute(ending) };

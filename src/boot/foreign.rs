@@ -22,11 +22,11 @@ use super::rank::{Rank, Seat};
 use super::supervisor::Supervisor;
 use super::wire::{Head, Kind};
 use super::{Error, MOST_RANKS, offers, pmi, pmix};
-use crate::os::process::{Ended, Forked, Identity};
-use crate::os::{self, process, socket};
 use crate::report;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use sys::process::{Ended, Forked, Identity};
+use sys::{process, socket};
 
 /// What a launcher offers to the processes that it has started: a place where each can leave words for all.
 pub(super) trait Offer {
@@ -198,11 +198,11 @@ impl Listener {
         process::close_all_but(self.socket.as_raw_fd());
         process::set_name(c"gasnet-job");
         match Supervisor::adopt(self.cookie, self.socket, members) {
-            Ok(s) => os::exit_now(s.watch()),
+            Ok(s) => sys::exit_now(s.watch()),
             Err(e) => {
                 report::line(format_args!("{}", e.cause));
                 report::line(format_args!("  {}", e.remedy));
-                os::exit_now(1)
+                sys::exit_now(1)
             }
         }
     }

@@ -5,7 +5,7 @@ use super::rank::Rank;
 use super::supervisor::{Role, Supervisor};
 use super::{Error, report_many_threads};
 use crate::env;
-use crate::os::{self, process};
+use sys::process;
 
 /// Forks `size` ranks and returns in each of them; the calling process never returns if that succeeds: it ends with
 /// the exit code of the job, without running the exit handlers of the program, whose business the ranks have taken
@@ -15,13 +15,13 @@ pub fn start(size: u32) -> Result<Rank, Error> {
     // What the program has printed so far must come out once, not once per process.
     process::flush_stdio();
     // Asked here once, these are known in every rank.
-    os::memory::total();
-    os::cpu::quota();
+    sys::memory::total();
+    sys::cpu::quota();
     match Supervisor::new(size)?.start()? {
         Role::Rank(seat) => {
             env::set_common();
             Rank::join(seat)
         }
-        Role::Supervisor(supervisor) => os::exit_now(supervisor.watch()),
+        Role::Supervisor(supervisor) => sys::exit_now(supervisor.watch()),
     }
 }

@@ -8,12 +8,12 @@ use super::rank::Seat;
 use super::supervisor::{Role, Supervisor};
 use super::wire::{Head, Kind};
 use super::{Error, hosts};
-use crate::os::cpu::{self, Mask};
-use crate::os::{self, clock, process, signal, socket};
 use crate::{env, report};
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
+use sys::cpu::{self, Mask};
+use sys::{clock, process, signal, socket};
 
 /// Where a rank finds its seat: rank, size, cookie, then the descriptors of the job-control memory, arena, segments,
 /// scratch and control socket.
@@ -191,7 +191,7 @@ fn become_program(seat: Seat, name: &CString, argv: &[CString]) -> ! {
     let e = process::exec(name, argv);
     let failed = Head { kind: Kind::ExecFailed, a: e.raw_os_error().unwrap_or(0) as u32, b: 0 };
     let _ = socket::send(seat.socket.as_raw_fd(), &failed.bytes(), true);
-    os::exit_now(127)
+    sys::exit_now(127)
 }
 
 /// Whether the program can be run, as far as can be told before trying.

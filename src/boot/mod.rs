@@ -200,7 +200,7 @@ fn exit_seconds(size: u32) -> f64 {
 
 /// Warns of threads that will stay behind in the supervisor.
 fn report_many_threads() {
-    let n = crate::os::process::thread_count();
+    let n = sys::process::thread_count();
     if n > 1 && !env::yes("GASNET_QUIET") {
         crate::report::warn(
             format_args!(

@@ -7,8 +7,8 @@
 
 use super::{Error, pmi, pmix};
 use crate::env;
-use crate::os::process;
 use std::ffi::{CStr, CString};
+use sys::process;
 
 /// Where a rank leaves word: its process, then each offer, with blanks between.
 const TAKEN: &CStr = c"GASNETI_SPAWN_TAKEN";

@@ -9,10 +9,10 @@ use super::Error;
 use super::foreign::Offer;
 use super::tasks::Tasks;
 use crate::env;
-use crate::os::{library, socket};
 use core::ffi::{CStr, c_void};
 use std::io;
 use std::os::fd::RawFd;
+use sys::{library, socket};
 
 /// The conversation with the launcher.
 #[derive(Debug)]

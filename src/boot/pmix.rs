@@ -12,12 +12,12 @@ use super::foreign::Offer;
 use super::tasks::Tasks;
 use super::{Error, pmi};
 use crate::env;
-use crate::os::library::Library;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
 use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use sys::library::Library;
 
 /// PMIx_Finalize, if that is still to be called; else null.
 static HELD: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());

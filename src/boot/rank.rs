@@ -5,11 +5,11 @@
 use super::control::JobControl;
 use super::wire::{self, Assembly, Head, Kind};
 use super::{Bootstrap, Error, HostMemory};
-use crate::os::socket;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use sys::socket;
 
 /// What a supervisor hands to a process that is to become a rank.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Rank {
             turn: Mutex::new(vec![0; wire::HEAD + wire::DATA]),
             received: AtomicU32::new(0),
         };
-        r.send(&Head { kind: Kind::Hello, a: crate::os::process::pid(), b: 0 }.bytes());
+        r.send(&Head { kind: Kind::Hello, a: sys::process::pid(), b: 0 }.bytes());
         Ok(r)
     }
 

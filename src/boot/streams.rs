@@ -4,9 +4,9 @@
 //! Invariant: nothing that the rank has written is lost or reordered within its stream; a line that does not end is
 //! passed on when it is very long and at the end of the job.
 
-use crate::os::{self, socket};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use sys::socket;
 
 /// A line is broken when it gets longer than this many bytes.
 const LONGEST: usize = 64 << 10;
@@ -71,6 +71,6 @@ impl Stream {
         }
         let rest = rest.to_vec();
         self.begun = rest;
-        os::write_all(self.standard, &out);
+        sys::write_all(self.standard, &out);
     }
 }

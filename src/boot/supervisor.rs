@@ -26,14 +26,14 @@ use super::streams::Stream;
 use super::ward::{self, Ward};
 use super::wire::{self, Head, Kind};
 use super::{LATE, MS};
-use crate::os::memory::{self, MemFd};
-use crate::os::process::{Ended, Forked, Liveness};
-use crate::os::signal::{Action, Arrived, Queue, Set};
-use crate::os::{self, clock, process, signal, socket};
 use crate::{env, report};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
+use sys::memory::{self, MemFd};
+use sys::process::{Ended, Forked, Liveness};
+use sys::signal::{Action, Arrived, Queue, Set};
+use sys::{clock, process, signal, socket};
 
 /// Grace after an exit with code 0, which usually means that the others are about to finish as well.
 const GRACE_GOOD: u64 = 1000 * MS;
@@ -247,7 +247,7 @@ impl Supervisor {
                 }
                 Ok(Forked::Child) => {
                     if !process::die_with_parent(own) {
-                        os::exit_now(1);
+                        sys::exit_now(1);
                     }
                     drop(here);
                     for (standard, pipe) in [1, 2].into_iter().zip(&pipes) {

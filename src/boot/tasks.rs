@@ -12,9 +12,9 @@
 
 use super::{Error, offers};
 use super::{LATE, MS};
-use crate::os::clock;
-use crate::os::process::{self, Identity, Liveness};
 use crate::{env, report};
+use sys::clock;
+use sys::process::{self, Identity, Liveness};
 
 /// How long one waits before a look, and how much longer for each process that is looked at.
 const PAUSE: u32 = 100;

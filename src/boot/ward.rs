@@ -2,12 +2,12 @@
 
 use super::control::JobControl;
 use super::wire::Assembly;
-use crate::os::process::{self, CpuTime, Ended};
-use crate::os::{clock, socket};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
+use sys::process::{self, CpuTime, Ended};
+use sys::{clock, socket};
 
 /// How long it may take to learn how a rank ended that is gone but was not our child, in nanoseconds.
 pub(super) const SETTLE: u64 = 200_000_000;

@@ -7,13 +7,13 @@
 //! holder for messages.
 
 use super::{OK, initialized};
-use crate::os::locks;
 use crate::runtime::{Ctx, Error, ThreadMode, checks};
 use crate::trace::{What, span};
 use crate::{fault, report, trace};
 use core::ffi::c_int;
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use sys::locks;
 
 /// `gasnet_hsl_t`
 #[repr(C)]

@@ -10,7 +10,7 @@ use crate::runtime::job::Choice;
 use crate::runtime::wait::Mode;
 use crate::runtime::{Error, Job, ThreadMode, checks, exit};
 use crate::trace::{Letter, span};
-use crate::{env, extended, fault, os, report, trace};
+use crate::{env, extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
@@ -106,7 +106,7 @@ pub unsafe extern "C" fn gasneti_init(
     env::check_all();
     let job = Job::start(Choice { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
-    os::process::on_fork(forget_job);
+    sys::process::on_fork(forget_job);
     super::tools::open();
     if checks_wanted(client.debug != 0) {
         checks::switch_on(threads == ThreadMode::Seq);

@@ -5,7 +5,7 @@
 
 use crate::runtime::ops::Handle;
 use crate::runtime::{Ctx, Job, ThreadMode, checks};
-use crate::{os, report, trace};
+use crate::{report, trace};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
@@ -110,9 +110,9 @@ fn refuse_forked(function: &str) {
         report::line(format_args!(
             "{function}() was called in process {}, but only its parent, which forked it, is part of the job; it ends \
              alone with exit code 1",
-            os::process::pid()
+            sys::process::pid()
         ));
-        os::exit_now(1);
+        sys::exit_now(1);
     }
 }
 

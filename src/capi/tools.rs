@@ -1,6 +1,5 @@
 //! The `gasnett_*` functions: what the headers do not do inline. None of them needs a job.
 
-use crate::os::{self, locks};
 use crate::runtime::{exit, segment, signals};
 use crate::tools::{bytes, environment, heap, number, process, stack, timer};
 use crate::{env, report};
@@ -8,6 +7,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::ffi::CString;
 use std::sync::OnceLock;
+use sys::locks;
 
 /// `gasnett_backtrace_type_t`
 #[repr(C)]
@@ -57,7 +57,7 @@ unsafe fn memory<'a>(p: *const c_void, n: usize) -> &'a [u8] {
 /// `gasnett_ticks_now`: nanoseconds of the monotonic clock.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_ticks_now() -> u64 {
-    os::clock::now_ns()
+    sys::clock::now_ns()
 }
 
 /// `gasnett_tick_granularityus`: microseconds.
@@ -275,7 +275,7 @@ static PLAN: OnceLock<stack::Plan> = OnceLock::new();
 /// `gasnett_backtrace_init`: loads and looks up what printing a stack needs. The name of the program is not needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
-    os::stack::prepare();
+    sys::stack::prepare();
     PLAN.get_or_init(|| stack::Plan::new(user_means()));
 }
 
@@ -311,7 +311,7 @@ fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     // The handler of the abort has nothing to add.
     PRINT_STACK.store(false, Ordering::Relaxed);
     FREEZE.store(false, Ordering::Relaxed);
-    os::process::flush_stdio();
+    sys::process::flush_stdio();
     // SAFETY: no arguments.
     unsafe { libc::abort() }
 }
@@ -373,33 +373,33 @@ pub(super) fn open() {
 }
 
 extern "C" fn on_backtrace_signal(s: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
-    let errno = os::errno();
+    let errno = sys::errno();
     report::note(format_args!(
         "stack at signal {} (GASNET_BACKTRACE_SIGNAL):",
-        os::signal::name(s)
+        sys::signal::name(s)
     ));
     print_by_plan();
-    os::set_errno(errno);
+    sys::set_errno(errno);
 }
 
 extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
-    let errno = os::errno();
+    let errno = sys::errno();
     freeze();
-    os::set_errno(errno);
+    sys::set_errno(errno);
 }
 
 /// Has the signal that this variable names call `handler`.
-fn handle_named(variable: &str, handler: os::signal::Handler) {
+fn handle_named(variable: &str, handler: sys::signal::Handler) {
     for s in
-        env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(os::signal::parse)
+        env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(sys::signal::parse)
     {
         if matches!(s, libc::SIGKILL | libc::SIGSTOP) {
             report::fatal(
-                format_args!("{variable}={}: this signal cannot be handled", os::signal::name(s)),
+                format_args!("{variable}={}: this signal cannot be handled", sys::signal::name(s)),
                 format_args!("Give another signal, such as SIGUSR1."),
             );
         }
-        os::signal::handle(s, handler, false);
+        sys::signal::handle(s, handler, false);
     }
 }
 
@@ -420,19 +420,19 @@ fn freeze() {
 /// `gasnett_killmyprocess`: ends this process at once.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_killmyprocess(exitcode: c_int) -> ! {
-    os::exit_now(exitcode)
+    sys::exit_now(exitcode)
 }
 
 /// `gasnett_flush_streams`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_flush_streams() {
-    os::process::flush_stdio();
+    sys::process::flush_stdio();
 }
 
 /// `gasnett_close_streams`: what is written from now on is lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_close_streams() {
-    os::process::close_stdio();
+    sys::process::close_stdio();
 }
 
 /// `gasnett_reghandler`: sets a signal's handler, returns the one before.
@@ -442,12 +442,12 @@ pub extern "C" fn gasnett_close_streams() {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> usize {
     // SAFETY: the caller's promise.
-    let old = unsafe { os::signal::set_plain(signal, handler) };
+    let old = unsafe { sys::signal::set_plain(signal, handler) };
     if old == libc::SIG_ERR {
         report::fatal(
             format_args!(
                 "gasnett_reghandler(): signal {signal} ({}) cannot be handled",
-                os::signal::name(signal)
+                sys::signal::name(signal)
             ),
             format_args!("Choose another signal."),
         );
@@ -461,7 +461,7 @@ pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
     match usize::try_from(signal).ok().and_then(|i| NAMES.get(i)) {
         Some(slot) => slot
-            .get_or_init(|| CString::new(os::signal::name(signal)).unwrap_or_default())
+            .get_or_init(|| CString::new(sys::signal::name(signal)).unwrap_or_default())
             .as_ptr(),
         None => c"*unknown*".as_ptr(),
     }
@@ -476,7 +476,7 @@ pub extern "C" fn gasnett_maximize_rlimits() -> c_int {
 /// `gasnett_maximize_rlimit`: 1 if this limit is as high as it may be. Its name is not needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_maximize_rlimit(resource: c_int, _description: *const c_char) -> c_int {
-    c_int::from(u32::try_from(resource).is_ok_and(os::limits::maximize))
+    c_int::from(u32::try_from(resource).is_ok_and(sys::limits::maximize))
 }
 
 /// `gasnett_diagnostic_gethandlers`: none.
@@ -522,13 +522,13 @@ pub extern "C" fn gasnett_gethostname() -> *const c_char {
 /// `gasnett_cpu_count`: CPUs that this process may run on.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_cpu_count() -> c_int {
-    c_int::try_from(os::cpu::affinity()).unwrap_or(c_int::MAX)
+    c_int::try_from(sys::cpu::affinity()).unwrap_or(c_int::MAX)
 }
 
 /// `gasnett_getPhysMemSz`: bytes of memory of this machine, 0 if it cannot be found out and that is not fatal.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
-    let n = os::memory::limits().physical;
+    let n = sys::memory::limits().physical;
     if n == 0 && failure_is_fatal != 0 {
         fatal(format_args!(
             "gasnett_getPhysMemSz(): the system does not tell how much memory there is"
@@ -540,7 +540,7 @@ pub extern "C" fn gasnett_getPhysMemSz(failure_is_fatal: c_int) -> u64 {
 /// `gasnett_set_affinity`: pins this thread to the CPU with this number, round and round.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_set_affinity(rank: c_int) {
-    if !os::cpu::pin(usize::try_from(rank).unwrap_or(0)) {
+    if !sys::cpu::pin(usize::try_from(rank).unwrap_or(0)) {
         report::note(format_args!("gasnett_set_affinity(): the system does not allow it"));
     }
 }
@@ -548,7 +548,7 @@ pub extern "C" fn gasnett_set_affinity(rank: c_int) {
 /// `gasnett_sched_yield`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_sched_yield() {
-    os::clock::yield_now();
+    sys::clock::yield_now();
 }
 
 /// `gasnett_checksum`.
@@ -603,7 +603,7 @@ pub extern "C" fn gasnett_performance_warning_str() -> *const c_char {
 /// `gasnett_mmap`: zeroed memory at a multiple of `GASNETT_PAGESIZE`; ends the job if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_mmap(size: usize) -> *mut c_void {
-    match os::memory::Mapping::anonymous_aligned(size, segment::PAGE) {
+    match sys::memory::Mapping::anonymous_aligned(size, segment::PAGE) {
         Ok(m) => m.leak().as_ptr().cast(),
         Err(e) => fatal(format_args!("gasnett_mmap(): {size} bytes: {e}")),
     }

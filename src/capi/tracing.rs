@@ -1,9 +1,9 @@
 //! `GASNETT_TRACE_*` and `GASNETT_STATS_*`: what the macros of gasnet_trace.h call.
 
 use super::tools::gasnett_gettimeofday_us;
+use crate::report;
 use crate::runtime::{Job, exit};
 use crate::trace::{self, Account, Letter, Mask, Probe, source};
-use crate::{os, report};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::fmt::Write;
@@ -22,7 +22,7 @@ pub(super) fn open(job: &Job) {
             "START: nodes={} mode={:?} pid={} us={realtime} host={} program={}",
             job.nodes,
             job.threads,
-            os::process::pid(),
+            sys::process::pid(),
             crate::tools::process::hostname(),
             std::env::args().next().unwrap_or_default()
         ),
@@ -61,7 +61,7 @@ pub extern "C" fn gasneti_trace_blockuntil(since: u64) -> u64 {
     if since != 0 {
         trace::ended(&PROBE, since);
     }
-    os::clock::now_ns()
+    sys::clock::now_ns()
 }
 
 /// `GASNETT_TRACE_GETSOURCELINE`; a null file if there is none.

@@ -27,7 +27,7 @@ pub fn on() -> bool {
 /// Switches the checks on; `single`: no thread but the caller may ever call. Called by `gasnet_init`.
 pub fn switch_on(single: bool) {
     if single {
-        ONLY_THREAD.store(crate::os::thread::tid(), Ordering::Relaxed);
+        ONLY_THREAD.store(sys::thread::tid(), Ordering::Relaxed);
     }
     ON.store(true, Ordering::Relaxed);
 }
@@ -123,7 +123,7 @@ impl Ctx {
     /// Ends the job if a second thread of a GASNET_SEQ client calls.
     fn check_thread(self, function: &str) {
         let only = ONLY_THREAD.load(Ordering::Relaxed);
-        if only != 0 && only != crate::os::thread::tid() {
+        if only != 0 && only != sys::thread::tid() {
             report::fatal(
                 format_args!(
                     "{function}() was called by a second thread of a program that was compiled for GASNET_SEQ"

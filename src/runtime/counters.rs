@@ -8,8 +8,8 @@
 
 use super::Job;
 use super::exit;
+use crate::env;
 use crate::trace::{self, Letter};
-use crate::{env, os};
 use alloc::boxed::Box;
 use alloc::ffi::CString;
 use core::fmt::Write;
@@ -42,7 +42,7 @@ fn write() {
     // SAFETY: null, or the leaked box of `open`.
     let Some(Wanted { job, counters, credits }) = (unsafe { wanted.as_ref() }) else { return };
     if let Some(path) = credits {
-        let _ = job.conduit.write_credit_stats(&mut os::TextFile::create(path));
+        let _ = job.conduit.write_credit_stats(&mut sys::TextFile::create(path));
     }
     let (c, s) = (job.conduit.counters(), job.conduit.stats());
     trace::note(
@@ -69,5 +69,5 @@ fn write() {
     );
     let _ =
         writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);
-    os::write_file(path, line.bytes());
+    sys::write_file(path, line.bytes());
 }

@@ -5,10 +5,10 @@
 //! has ended. So the end of a wait costs nothing.
 
 use super::job::Job;
-use crate::os::clock;
 use crate::report::Line;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use sys::clock;
 
 /// What is waited for, in the words of a report; thin, so that it fits into a word.
 pub type What = &'static &'static str;

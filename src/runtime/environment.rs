@@ -3,12 +3,12 @@
 //! tells each process what it has itself. What launchers tell each process apart does not count.
 
 use crate::boot::Bootstrap;
-use crate::os::memory::{self, Mapping};
 use crate::{env, report};
 use core::hash::{Hash, Hasher};
 use std::hash::DefaultHasher;
 use std::io;
 use std::os::fd::AsFd;
+use sys::memory::{self, Mapping};
 
 /// Settles on one environment, before anything is looked up that all must agree on. Collective.
 pub fn settle(boot: &dyn Bootstrap) {

@@ -10,10 +10,10 @@
 
 use crate::boot;
 use crate::boot::control::{self, Cause, Decision, JobControl};
-use crate::os::{self, process, signal, thread};
 use crate::{env, fault, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use sys::{process, signal, thread};
 
 /// The job of this process; null before [`install`].
 static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
@@ -63,14 +63,14 @@ pub fn install(job: &'static JobControl) {
 pub fn exit(code: i32) -> ! {
     let Some(job) = job() else {
         process::flush_stdio();
-        os::exit_now(code)
+        sys::exit_now(code)
     };
     if !job.is_member() {
         report::line(format_args!(
             "process {} called gasnet_exit, but only its parent is part of the job; it ends alone with exit code {code}",
             process::pid()
         ));
-        os::exit_now(code);
+        sys::exit_now(code);
     }
     claim();
     leave(decide(job, code), FLUSH_US.load(Ordering::Relaxed))
@@ -87,9 +87,9 @@ fn decide(job: &JobControl, code: i32) -> i32 {
 /// Leaves because [`JobControl::poll_exit`] has a code. A SIGQUIT handler that the client installed runs first; the
 /// code that it may give to `gasnet_exit` comes too late.
 pub fn follow() -> ! {
-    let Some(job) = job() else { os::exit_now(1) };
+    let Some(job) = job() else { sys::exit_now(1) };
     if !job.is_member() {
-        os::exit_now(1);
+        sys::exit_now(1);
     }
     let first = claim();
     let code = job.decide(Decision { code: 1, cause: Cause::Supervisor, rank: job.rank() }).code;
@@ -114,7 +114,7 @@ fn await_end() {
         if job().is_none_or(|j| j.poll_exit().is_some()) {
             follow();
         }
-        os::clock::sleep_ns(1_000_000);
+        sys::clock::sleep_ns(1_000_000);
     }
 }
 
@@ -149,7 +149,7 @@ fn leave(code: i32, flush_us: u64) -> ! {
         close_accounts();
         flush(code, flush_us);
     }
-    os::exit_now(code)
+    sys::exit_now(code)
 }
 
 /// Adds to what is called once when this process leaves; async-signal-safe, since leaving is.
@@ -199,7 +199,7 @@ fn flush(code: i32, us: u64) {
 }
 
 extern "C" fn on_mishap(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
-    os::exit_now(CODE.load(Ordering::Acquire))
+    sys::exit_now(CODE.load(Ordering::Acquire))
 }
 
 /// The kernel says that something happened on the control socket.
@@ -208,7 +208,7 @@ extern "C" fn on_notice(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     if !job.is_member() || LEAVER.load(Ordering::Acquire) != 0 {
         return;
     }
-    let errno = os::errno();
+    let errno = sys::errno();
     job.answer(super::doing::write);
     if job.poll_exit().is_some() {
         follow();
@@ -220,7 +220,7 @@ extern "C" fn on_notice(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
         ));
         follow();
     }
-    os::set_errno(errno);
+    sys::set_errno(errno);
 }
 
 /// The program called `exit` or returned from `main`; the handlers that it registered later than `gasnet_init` have

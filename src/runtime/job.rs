@@ -15,13 +15,13 @@ use crate::conduit;
 use crate::conduit::network::{Interface, Network};
 use crate::conduit::portals::{Extension, ProcessId};
 use crate::hint::cold_path;
-use crate::os::process::Liveness;
-use crate::{env, os, report, trace};
+use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use once_cell::race::OnceBox;
 use std::os::fd::AsFd;
+use sys::process::Liveness;
 
 /// How many client threads may call at a time (`GASNET_SEQ`, `GASNET_PARSYNC`, `GASNET_PAR`).
 #[repr(u8)]
@@ -71,7 +71,7 @@ pub struct Job {
     boot: Box<dyn Bootstrap>,
     control: &'static JobControl,
     stopped_peer_told: AtomicBool,
-    scratch: os::memory::Mapping,
+    scratch: sys::memory::Mapping,
     attached: OnceBox<Segments>,
 }
 
@@ -102,7 +102,7 @@ impl Job {
         };
         let mode =
             env::word("GASNET_WAITMODE").map(|i| [Mode::Spin, Mode::Block, Mode::SpinBlock][i]);
-        let waiting = Waiting::new(mode, boot.host().local_size as usize, os::cpu::usable());
+        let waiting = Waiting::new(mode, boot.host().local_size as usize, sys::cpu::usable());
 
         let config = conduit::Config::from_env(size, max_threads);
         let interface = Interface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
@@ -291,7 +291,7 @@ impl Job {
     pub(super) fn look_at_holder(&self, extension: &dyn Extension) {
         let Some(local_rank) = extension.blocked_by() else { return };
         let Some(pid) = self.control.pid_of(local_rank) else { return };
-        match os::process::liveness(pid) {
+        match sys::process::liveness(pid) {
             Liveness::Alive => {}
             Liveness::Stopped => {
                 if !self.stopped_peer_told.swap(true, Ordering::Relaxed) {
@@ -342,10 +342,10 @@ fn find_peers(boot: &dyn Bootstrap, interface: &Interface) -> Vec<ProcessId> {
     }
 }
 
-fn map_scratch(host: &boot::HostMemory) -> std::io::Result<os::memory::Mapping> {
+fn map_scratch(host: &boot::HostMemory) -> std::io::Result<sys::memory::Mapping> {
     let len = host.local_size as usize * SCRATCH_BYTES;
-    os::memory::reserve(host.scratch.as_fd(), 0, len as u64)?;
-    os::memory::Mapping::shared(host.scratch.as_fd(), 0, len)
+    sys::memory::reserve(host.scratch.as_fd(), 0, len as u64)?;
+    sys::memory::Mapping::shared(host.scratch.as_fd(), 0, len)
 }
 
 fn no_interface(e: &dyn core::fmt::Display) -> ! {

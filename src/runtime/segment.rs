@@ -5,11 +5,11 @@
 //! then on.
 
 use crate::boot::Bootstrap;
-use crate::os::limits;
-use crate::os::memory::{self, Mapping};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use std::os::fd::AsFd;
+use sys::limits;
+use sys::memory::{self, Mapping};
 
 /// Bytes that the size and the first address of each segment are a multiple of: `GASNET_PAGESIZE` of
 /// include/gasnet_config.h, the largest page that Linux has on the machine.

@@ -7,10 +7,10 @@
 //! children that the process forks later behave as if there were none. Handlers neither allocate nor lock.
 
 use crate::boot::control::JobControl;
-use crate::os::{self, memory, signal, thread};
 use crate::{env, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sys::{memory, signal, thread};
 
 const ERRORS: [i32; 5] = [libc::SIGABRT, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGBUS];
 const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE];
@@ -161,7 +161,7 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
 
 extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     let Some((rank, size)) = place() else { return take_default(s) };
-    let errno = os::errno();
+    let errno = sys::errno();
     report::line(format_args!("Caught a signal: {}({s}) on node {rank}/{size}", signal::name(s)));
     // Shells have what they start in the background ignore QUIT, which is not to make it immortal.
     if signal::disposition(libc::SIGQUIT) == signal::Disposition::Ignore {
@@ -169,7 +169,7 @@ extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     }
     signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
     signal::raise(libc::SIGQUIT);
-    os::set_errno(errno);
+    sys::set_errno(errno);
 }
 
 extern "C" fn on_quit(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {

@@ -4,7 +4,6 @@
 //! thread, index 0, and nothing is looked up.
 
 use super::job::Job;
-use crate::os;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -69,8 +68,8 @@ static TAKEN: [AtomicU64; MAX_THREADS / 64] = [const { AtomicU64::new(0) }; MAX_
 /// Index of the calling thread, if it has one.
 #[inline]
 pub(super) fn index() -> Option<u16> {
-    match os::thread::index() {
-        os::thread::NONE => None,
+    match sys::thread::index() {
+        sys::thread::NONE => None,
         i => Some(i as u16),
     }
 }
@@ -81,7 +80,7 @@ pub(super) fn take(limit: usize) -> Option<u16> {
     for i in 0..limit.min(MAX_THREADS) {
         let (word, bit) = (&TAKEN[i / 64], 1u64 << (i % 64));
         if word.fetch_or(bit, Ordering::Acquire) & bit == 0 {
-            os::thread::claim(i as u32, release);
+            sys::thread::claim(i as u32, release);
             return Some(i as u16);
         }
     }

@@ -14,7 +14,7 @@
 use super::doing::What;
 use super::job::Job;
 use super::threads::{self, Ctx};
-use crate::{fault, os, report};
+use crate::{fault, report};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 /// A condition is looked at again at least this often, even if nothing arrives.
@@ -291,8 +291,8 @@ impl Ctx {
         let extension = self.job.conduit.extension();
         if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
         {
-            os::clock::yield_now();
-            waiting.yielded(now, os::clock::now_ns());
+            sys::clock::yield_now();
+            waiting.yielded(now, sys::clock::now_ns());
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
                 self.job.look_at_holder(extension);
             }
@@ -302,7 +302,7 @@ impl Ctx {
         let Some(extension) = extension else {
             // Nothing wakes us here, so what arrives waits for the end of the nap.
             let nap = ((now - since) / DEAF_PART).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
-            os::clock::sleep_ns(nap);
+            sys::clock::sleep_ns(nap);
             return;
         };
         if fault::on("awake") {
@@ -322,7 +322,7 @@ impl Ctx {
     /// Looks whether more threads of this process wait than it has CPUs, and whether yields may be tried again.
     fn look_around(self) {
         let Job { slots, waiting, .. } = self.job;
-        let now = os::clock::now_ns();
+        let now = sys::clock::now_ns();
         let live = threads::live(slots.count());
         let waiting_now = live.filter(|&t| slots.of(t).doing.waited(now, RECENTLY_NS));
         waiting.look(now, waiting_now.count());

@@ -6,7 +6,7 @@
 //! object more, in turn, or at all of them with GASNET_MALLOC_EXTRACHECK. Invariant: an object is in the record from its
 //! allocation until its memory goes back to the C library.
 
-use crate::{env, os, report};
+use crate::{env, report};
 use core::ffi::c_void;
 use core::fmt::Write;
 use core::ptr;
@@ -394,7 +394,7 @@ pub fn plan_first_report() {
     static PLANNED: OnceLock<()> = OnceLock::new();
     PLANNED.get_or_init(|| {
         plan_report();
-        os::process::on_exit(at_end);
+        sys::process::on_exit(at_end);
     });
 }
 
@@ -412,9 +412,9 @@ pub fn write_report() {
         return;
     }
     let mut file = match path.to_bytes() {
-        b"stdout" => os::TextFile::stream(1),
-        b"stderr" | b"-" => os::TextFile::stream(2),
-        _ => os::TextFile::create(path),
+        b"stdout" => sys::TextFile::stream(1),
+        b"stderr" | b"-" => sys::TextFile::stream(2),
+        _ => sys::TextFile::create(path),
     };
     let s = &heap.stats;
     let _ = writeln!(

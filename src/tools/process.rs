@@ -1,7 +1,7 @@
 //! This process: freezing it for a debugger, raising its limits, pinning it. Called by `capi::tools`.
 
 use super::environment;
-use crate::{env, os, report};
+use crate::{env, report};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -19,11 +19,11 @@ pub fn freeze(flag: &AtomicI32, name: &str) {
     flag.store(1, Ordering::SeqCst);
     report::note(format_args!(
         "process {} on {} is frozen for a debugger; attach to it and set {name} to 0 to go on",
-        os::process::pid(),
+        sys::process::pid(),
         hostname()
     ));
     while flag.load(Ordering::SeqCst) != 0 {
-        os::clock::sleep_ns(100_000_000);
+        sys::clock::sleep_ns(100_000_000);
     }
 }
 
@@ -35,8 +35,8 @@ pub fn freeze_on_error() -> bool {
 /// Raises all limits of the system that are worth it, except those whose `GASNET_MAXIMIZE_<limit>` says no; false if
 /// one could not be raised.
 pub fn maximize_limits() -> bool {
-    os::limits::RAISABLE.iter().fold(true, |ok, &(resource, name)| {
+    sys::limits::RAISABLE.iter().fold(true, |ok, &(resource, name)| {
         let wanted = environment::yes(&format!("GASNET_MAXIMIZE_{name}"), true);
-        (!wanted || os::limits::maximize(resource)) && ok
+        (!wanted || sys::limits::maximize(resource)) && ok
     })
 }

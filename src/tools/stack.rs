@@ -4,7 +4,7 @@
 //! GASNET_BACKTRACE_TYPE is a comma-separated list of the means to try, in order; the first that can ends the search. A
 //! [`Plan`] is made outside signal handlers; following it neither allocates nor locks.
 
-use crate::{env, os, report};
+use crate::{env, report};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::{CStr, CString};
@@ -44,11 +44,11 @@ fn find(program: &str) -> Option<CString> {
     path.split(':')
         .filter(|dir| !dir.is_empty())
         .filter_map(|dir| CString::new(format!("{dir}/{program}")).ok())
-        .find(|file| os::helper::may_run(file))
+        .find(|file| sys::helper::may_run(file))
 }
 
 fn step(name: &str) -> Option<Step> {
-    let pid = os::process::pid().to_string();
+    let pid = sys::process::pid().to_string();
     let program = |file: &str, args: &[&str]| {
         let path = find(file)?;
         let args = core::iter::once(file).chain(args.iter().copied());
@@ -102,15 +102,15 @@ impl Plan {
         self.0.iter().any(|step| match step {
             // SAFETY: the client promises that its function may be called with a file descriptor.
             Step::User(print) => unsafe { print(fd) == 0 },
-            Step::ExecInfo => os::stack::print(fd),
-            Step::Addr2line(path) => os::stack::print_lines(fd, path),
+            Step::ExecInfo => sys::stack::print(fd),
+            Step::Addr2line(path) => sys::stack::print_lines(fd, path),
             Step::Program(path, args) => {
                 let mut list: [*const core::ffi::c_char; 10] = [core::ptr::null(); 10];
                 for (to, arg) in list.iter_mut().zip(args.iter().take(9)) {
                     *to = CStr::as_ptr(arg);
                 }
                 // SAFETY: the strings live in the plan, and a null ends the list.
-                unsafe { os::helper::run(path, &list, fd, LONGEST_NS) }
+                unsafe { sys::helper::run(path, &list, fd, LONGEST_NS) }
             }
         })
     }

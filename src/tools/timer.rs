@@ -1,8 +1,8 @@
 //! How fine and how costly the clock behind `gasnett_ticks_now` is; a tick is a nanosecond of the monotonic clock.
 //! Called by `capi::tools`.
 
-use crate::os::clock::now_ns;
 use std::sync::OnceLock;
+use sys::clock::now_ns;
 
 /// Microseconds between two readings that differ, at their closest; more than 0.
 pub fn granularity_us() -> f64 {

@@ -15,7 +15,7 @@ pub use letter::{Letter, Mask};
 pub use span::{Probe, Span, What, ended, tell};
 pub(crate) use span::{span, watch};
 
-use crate::{env, os, report};
+use crate::{env, report};
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use once_cell::race::OnceBox;
@@ -129,7 +129,7 @@ pub fn open(rank: u32) {
     );
     Account::Trace.open(rank);
     Account::Stats.open(rank);
-    START.store(os::clock::now_ns(), Ordering::Relaxed);
+    START.store(sys::clock::now_ns(), Ordering::Relaxed);
     ON.store(Account::Trace.is_on() || Account::Stats.is_on(), Ordering::Relaxed);
 }
 
@@ -172,7 +172,7 @@ fn line(ns: u64, from: source::Line, letter: Letter, text: fmt::Arguments<'_>) {
 /// Tells something in the trace, if its mask has the letter.
 pub fn note(letter: Letter, text: fmt::Arguments<'_>) {
     if on() && Account::Trace.mask().has(letter) {
-        line(os::clock::now_ns(), source::current(), letter, text);
+        line(sys::clock::now_ns(), source::current(), letter, text);
     }
 }
 
@@ -199,7 +199,7 @@ pub fn close() {
     }
     if let Some(output) = STATS.get() {
         let (mask, ns) =
-            (Account::Stats.mask(), os::clock::now_ns() - START.load(Ordering::Relaxed));
+            (Account::Stats.mask(), sys::clock::now_ns() - START.load(Ordering::Relaxed));
         statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
         for letter in letter::ALL.into_iter().filter(|l| mask.has(*l)) {
             span::statistics(letter, |text| statistic(letter, text));
@@ -213,7 +213,7 @@ pub fn close() {
         output.finish(source::thread());
     }
     if let Some(output) = TRACE.get() {
-        line(os::clock::now_ns(), source::current(), Letter::I, format_args!("END:"));
+        line(sys::clock::now_ns(), source::current(), Letter::I, format_args!("END:"));
         output.finish(source::thread());
     }
 }

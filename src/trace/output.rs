@@ -5,7 +5,6 @@
 //! process that leaves from a signal handler can write them without the lock, if the thread that has it does not come
 //! to an end of its work.
 
-use crate::os;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::ffi::CString;
@@ -42,7 +41,7 @@ impl Output {
         let fd = match name {
             "stdout" => 1,
             "stderr" | "-" => 2,
-            _ => os::open_for_lines(&CString::new(name)?)?,
+            _ => sys::open_for_lines(&CString::new(name)?)?,
         };
         Ok(Output {
             fd,
@@ -67,7 +66,7 @@ impl Output {
         self.writing.store(true, Ordering::Release);
         let n = self.len.load(Ordering::Acquire);
         // SAFETY: see `Sync`; nobody changes what is below `len`.
-        os::write_all(self.fd, unsafe { &(&*self.buffer.get())[..n] });
+        sys::write_all(self.fd, unsafe { &(&*self.buffer.get())[..n] });
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);
     }
@@ -78,7 +77,7 @@ impl Output {
             if self.owner.load(Ordering::Relaxed) == me + 1 {
                 return;
             }
-            os::clock::yield_now();
+            sys::clock::yield_now();
         }
         let mut n = self.len.load(Ordering::Relaxed);
         if n + line.len() > ROOM {
@@ -107,7 +106,7 @@ impl Output {
             if self.owner.load(Ordering::Relaxed) == me + 1 {
                 break;
             }
-            os::clock::sleep_ns(1_000_000);
+            sys::clock::sleep_ns(1_000_000);
         }
         // What is being written must not be written twice.
         if !self.writing.load(Ordering::Acquire) {

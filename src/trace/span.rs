@@ -8,7 +8,6 @@
 
 use super::letter::Letter;
 use super::source;
-use crate::os;
 use crate::report;
 use core::cell::Cell;
 use core::fmt::{self, Write};
@@ -307,13 +306,13 @@ unsafe fn open(probe: &'static Probe, what: What) -> Option<Box<Open>> {
     if !traced && !counted {
         return None;
     }
-    let start = os::clock::now_ns();
+    let start = sys::clock::now_ns();
     if traced && trace.has(Letter::D) {
         // SAFETY: the caller's promise.
         unsafe { detail(probe, &what, start) };
     }
     // What it says takes time of its own.
-    let start = os::clock::now_ns().max(start);
+    let start = sys::clock::now_ns().max(start);
     Some(Box::new(Open {
         probe,
         what,
@@ -372,7 +371,7 @@ unsafe fn detail(probe: &'static Probe, what: &What, now: u64) {
 fn close(open: &Open) {
     // What handlers have called meanwhile is over.
     source::call(open.call);
-    let took = os::clock::now_ns().saturating_sub(open.start);
+    let took = sys::clock::now_ns().saturating_sub(open.start);
     if open.counted {
         open.probe.add(open.what.bytes(), took);
     }

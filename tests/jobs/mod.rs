@@ -124,7 +124,7 @@ pub fn marked(mark: &str) -> Vec<u32> {
     let wanted = format!("PROBE_MARK={mark}");
     let holds = |pid: u32| {
         let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let dead = gasnet::os::process::liveness(pid) == gasnet::os::process::Liveness::Dead;
+        let dead = sys::process::liveness(pid) == sys::process::Liveness::Dead;
         !dead && environ.split(|&b| b == 0).any(|v| v == wanted.as_bytes())
     };
     std::fs::read_dir("/proc")
@@ -176,7 +176,7 @@ impl Job {
             if Instant::now() > watchdog {
                 let stuck = marked(&self.mark);
                 for pid in &stuck {
-                    gasnet::os::process::kill(*pid, libc::SIGKILL);
+                    sys::process::kill(*pid, libc::SIGKILL);
                 }
                 panic!(
                     "{}: hangs; processes {stuck:?}; stderr: {}",

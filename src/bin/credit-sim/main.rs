@@ -10,8 +10,8 @@ mod world;
 use gasnet::conduit::credits::sizing::{EVENT_BYTES, Share, Wish, credit_space};
 use gasnet::conduit::credits::stats::Stats;
 use gasnet::conduit::credits::{STATE_BYTES, policy::Limits};
-use gasnet::os::signal;
 use pattern::{PATTERNS, Pattern};
+use sys::signal;
 use world::{Outcome, World};
 
 const USAGE: &str = "\

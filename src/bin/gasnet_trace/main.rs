@@ -6,9 +6,9 @@ mod perfetto;
 mod summary;
 mod svg;
 
-use gasnet::os::{signal, stdout};
 use lexopt::{Arg, Parser};
 use std::process::exit;
+use sys::{signal, stdout};
 
 /// What can be done with files that a job wrote.
 struct Subcommand {

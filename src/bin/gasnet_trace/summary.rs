@@ -2,10 +2,10 @@
 
 use crate::lines::{self, Event, Statistic, Sums};
 use crate::{Failure, Subcommand};
-use gasnet::os::stdout;
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use sys::stdout;
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "summary",

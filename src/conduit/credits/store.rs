@@ -9,10 +9,10 @@ use super::stats::Stats;
 use crate::conduit::primitive::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
 use crate::conduit::sync::Lock;
 use crate::hint::cold_path;
-use crate::os::clock;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use crossbeam_utils::CachePadded;
+use sys::clock;
 
 #[repr(C, align(32))]
 struct Record {

@@ -9,13 +9,13 @@ use super::{
     Portals, ProcessId,
 };
 use crate::conduit::Config;
-use crate::os::memory;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
     AckReq, EqHandle, EqWatch, InsPos, Interface, Limits, Md, MdHandle, MdIovec, MeHandle, NiFail,
     THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::OwnedFd;
+use sys::memory;
 
 /// One interface of the emulation.
 pub struct Emulation {

@@ -8,11 +8,11 @@
 use super::{
     Error, Event, EventKind, Fetched, Inline, MdFlags, MdSpec, OpenError, Place, Portals,
 };
-use crate::os::clock;
 use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use sys::clock;
 
 /// Habits of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,9 +5,9 @@
 
 use super::tree::Tree;
 use super::{Call, Coll, Operation, Places, Request};
-use crate::os::clock;
 use crate::runtime::Ctx;
 use alloc::vec::Vec;
+use sys::clock;
 
 /// What is tried, as [`Tree::parse`] takes it.
 const CANDIDATES: [&str; 6] = [

@@ -105,7 +105,7 @@ pub fn header() -> &'static str {
 pub fn loaded_file() -> String {
     // SAFETY: takes nothing.
     let function = unsafe { sys::gasneti_ptl_function() };
-    crate::os::process::file_of(function.addr()).unwrap_or_else(|| "?".into())
+    ::sys::process::file_of(function.addr()).unwrap_or_else(|| "?".into())
 }
 
 impl Binding {
@@ -417,7 +417,7 @@ impl Portals for Binding {
                 MD_IN_USE if tries < TRIES_TO_UNLINK => tries += 1,
                 _ => return done("PtlMDUnlink", rc),
             }
-            crate::os::clock::yield_now();
+            ::sys::clock::yield_now();
         }
     }
 

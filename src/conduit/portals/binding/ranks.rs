@@ -9,7 +9,7 @@
 use super::super::{OpenError, ProcessId};
 use super::{fabric_variable, sys};
 use crate::env;
-use crate::os::process;
+use ::sys::process;
 use alloc::ffi::CString;
 use alloc::format;
 use alloc::string::{String, ToString};

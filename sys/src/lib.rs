@@ -1,6 +1,6 @@
-//! The only room that talks to the operating system; every other room calls it.
+//! The operating system: the only crate that calls it. `portals3` and `gasnet` call this crate.
 //!
-//! Nothing here knows of jobs or of GASNet. Whatever may be called from a signal handler says so.
+//! Nothing here knows of jobs or of GASNet. What a signal handler may call says so.
 
 pub mod clock;
 pub mod cpu;

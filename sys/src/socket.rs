@@ -365,14 +365,14 @@ mod tests {
     #[test]
     fn descriptors_travel_and_peers_are_known() {
         use std::os::fd::AsFd;
-        let name = format!("gasnet-test-{}", crate::os::process::pid());
+        let name = format!("gasnet-test-{}", crate::process::pid());
         let listener = listen(&name, 1).unwrap();
         assert_eq!(accept(listener.as_fd()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let a = connect(&name).unwrap();
         let b = accept(listener.as_fd()).unwrap();
         // SAFETY: plain query.
         let uid = unsafe { libc::geteuid() };
-        assert_eq!(peer(a.as_fd()).unwrap(), Peer { pid: crate::os::process::pid(), uid });
+        assert_eq!(peer(a.as_fd()).unwrap(), Peer { pid: crate::process::pid(), uid });
         let (from, to) = pipe().unwrap();
         send_fds(b.as_fd(), b"here", &[to.as_fd()]).unwrap();
         drop(to);

@@ -72,7 +72,7 @@ mod imp {
             args[3 + i] = texts[i].as_ptr().cast();
         }
         // SAFETY: NUL-terminated texts that are alive, and a null after them.
-        unsafe { crate::os::helper::run(program, &args, fd, 30_000_000_000) }
+        unsafe { crate::helper::run(program, &args, fd, 30_000_000_000) }
     }
 
     pub(super) fn print_lines(fd: c_int, program: &CStr) -> bool {

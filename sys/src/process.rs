@@ -522,8 +522,8 @@ mod tests {
         let before = cpu_time(pid());
         // Somewhere without the file there is nothing to see.
         let grows = before.ran > 0;
-        let start = crate::os::clock::now_ns();
-        while crate::os::clock::now_ns() - start < 50_000_000 {}
+        let start = crate::clock::now_ns();
+        while crate::clock::now_ns() - start < 50_000_000 {}
         assert_eq!(cpu_time(pid()).ran > before.ran, grows);
         assert_eq!(cpu_time(u32::MAX), CpuTime::default());
     }
