@@ -27,9 +27,9 @@ fn pin(core: usize) {
     }
 }
 
-fn md(start: *mut u8, length: usize, options: u32, eq: EqHandle) -> Md {
+fn md(start: *mut u8, length: usize, options: u32, eq: EqHandle) -> MemoryDescriptor {
     let user_ptr = null_mut();
-    Md {
+    MemoryDescriptor {
         start: start.cast(),
         length: length as u64,
         threshold: THRESH_INF,
@@ -79,7 +79,8 @@ fn main() {
         jid: 1,
         attach: AttachPolicy::Allowed,
     };
-    let mut ni = Interface::shm(Fabric::join(spec).expect("join"), None).expect("PtlNIInit");
+    let mut ni =
+        NetworkInterface::shm(Fabric::join(spec).expect("join"), None).expect("PtlNIInit");
     if single {
         // SAFETY: there is one thread.
         unsafe { ni.set_single_threaded() };
@@ -90,12 +91,12 @@ fn main() {
     // SAFETY: library memory is never freed.
     let (source, quiet) = unsafe {
         let me = ni
-            .me_attach(RAR, ProcessId::ANY, 0, !0xf, Unlink::Retain, InsPos::After)
+            .me_attach(RAR, PtlProcessId::ANY, 0, !0xf, Unlink::Retain, InsPos::After)
             .expect("PtlMEAttach");
         let rar = md(memory, 4096, OP_PUT | OP_GET | MANAGE_REMOTE | silent, EqHandle::NONE);
         ni.md_attach(me, &rar, Unlink::Retain).expect("PtlMDAttach");
         let me = ni
-            .me_attach(AM, ProcessId::ANY, 3, !0xf, Unlink::Retain, InsPos::After)
+            .me_attach(AM, PtlProcessId::ANY, 3, !0xf, Unlink::Retain, InsPos::After)
             .expect("PtlMEAttach");
         let am = md(memory.add(4096), 4096, OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, am_eq);
         ni.md_attach(me, &am, Unlink::Retain).expect("PtlMDAttach");
@@ -110,7 +111,7 @@ fn main() {
     while ready.load(Ordering::SeqCst) != 2 {
         spin_loop();
     }
-    let peer = ProcessId { nid: 0, pid: 1 - index };
+    let peer = PtlProcessId { nid: 0, pid: 1 - index };
     let watch = |eq| ni.eq_watch(eq).expect("a queue of this interface");
     let (eq_watch, am_watch) = (watch(eq), watch(am_eq));
     // SAFETY: watches of this interface.
@@ -164,17 +165,17 @@ fn main() {
         figures[2].push(time(ENOUGH, || {
             ni.put_region(source, 0, 8, AckReq::Ack, peer, RAR, 0, 0, 64, 0)
                 .expect("PtlPutRegion");
-            wait(eq_watch, EventKind::SendEnd);
-            wait(eq_watch, EventKind::Ack);
+            wait(eq_watch, PtlEventKind::SendEnd);
+            wait(eq_watch, PtlEventKind::Ack);
         }));
         figures[3].push(time(ENOUGH, || {
             ni.get_region(source, 0, 8, peer, RAR, 0, 0, 64).expect("PtlGetRegion");
-            wait(eq_watch, EventKind::ReplyEnd);
+            wait(eq_watch, PtlEventKind::ReplyEnd);
         }));
         figures[4].push(time(ENOUGH, || {
             message(7);
-            wait(am_watch, EventKind::PutEnd);
-            wait(eq_watch, EventKind::SendEnd);
+            wait(am_watch, PtlEventKind::PutEnd);
+            wait(eq_watch, PtlEventKind::SendEnd);
         }));
         figures[7].push(time(ENOUGH, || {
             // SAFETY: library memory is never freed.

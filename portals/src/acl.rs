@@ -6,24 +6,24 @@
 use core::sync::atomic::{Ordering, fence};
 
 use crate::arena::{AcEntry, pack_id};
-use crate::deliver::Header;
-use crate::ni::Interface;
+use crate::deliver::MessageHeader;
+use crate::ni::NetworkInterface;
 use crate::types::*;
 
-impl Interface {
+impl NetworkInterface {
     /// `PtlACEntry`
     pub fn ac_entry(
         &self,
         ac_index: AcIndex,
-        match_id: ProcessId,
+        match_id: PtlProcessId,
         uid: Uid,
         jid: Jid,
         pt_index: PtIndex,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PtlError> {
         let _owner = self.owner.lock();
-        let entry = self.own.view.ac(ac_index).ok_or(Error::AcIndexInvalid)?;
+        let entry = self.own.view.ac(ac_index).ok_or(PtlError::AcIndexInvalid)?;
         if pt_index != PT_INDEX_ANY && pt_index > self.limits.max_pt_index {
-            return Err(Error::PtIndexInvalid);
+            return Err(PtlError::PtIndexInvalid);
         }
         let even = entry.version.load(Ordering::Relaxed) & !1;
         entry.version.store(even + 1, Ordering::Relaxed);
@@ -40,7 +40,11 @@ impl Interface {
 
 /// Whether an entry admits a message. `None` if its owner is changing it right now.
 #[inline(always)]
-pub(crate) fn admits(entry: &AcEntry, header: &Header, initiator: ProcessId) -> Option<bool> {
+pub(crate) fn admits(
+    entry: &AcEntry,
+    header: &MessageHeader,
+    initiator: PtlProcessId,
+) -> Option<bool> {
     // Acquire pairs with the Release that made the version even.
     let version = entry.version.load(Ordering::Acquire);
     let process = entry.process.load(Ordering::Relaxed);
@@ -67,7 +71,7 @@ fn fits(pattern: u32, value: u32) -> bool {
 
 /// Whether a process is the one that a packed id names, wild cards included.
 #[inline(always)]
-pub(crate) fn fits_id(pattern: u64, id: ProcessId) -> bool {
+pub(crate) fn fits_id(pattern: u64, id: PtlProcessId) -> bool {
     const {
         assert!(
             UID_ANY == u32::MAX

@@ -11,11 +11,11 @@
 //! | [`MdCell::state`] | the owner and deliverers, by compare-and-swap | everybody |
 //! | [`EqCell::head`] | the owner, when it consumes | producers, when their cached copy says "full" |
 //! | [`EqCell::losses`] | producers that found no room | the owner |
-//! | [`Slot`] | producers | the owner, when it consumes |
+//! | [`EventSlot`] | producers | the owner, when it consumes |
 //! | [`Hazards`] | the owner (as an initiator) | everybody who takes a descriptor away |
-//! | [`Header::drops`], [`Header::doorbell`], [`Header::swap_lock`] | deliverers and the owner | everybody |
+//! | [`ArenaHeader::drops`], [`ArenaHeader::doorbell`], [`ArenaHeader::swap_lock`] | deliverers and the owner | everybody |
 //!
-//! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index. A [`View`] computes
+//! Invariant: nothing that a peer wrote is used as a pointer or as an unchecked index. A [`ArenaView`] computes
 //! every address from a base that the NAL gave and from limits that were checked once to fit the arena;
 //! whatever offset is then read from shared memory is checked against the arena's or the segment's length
 //! before use.
@@ -57,28 +57,28 @@ pub(crate) struct Ident {
 /// A word alone in its line.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct Alone<T>(pub(crate) T);
+pub(crate) struct OwnLine<T>(pub(crate) T);
 
 /// Words that say which descriptors a process is using; see [`crate::hazard`].
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Hazards {
     /// Bit i is set before slot i is used for the first time.
-    pub(crate) used: Alone<AtomicU64>,
-    pub(crate) slots: [Alone<AtomicU64>; HAZARDS],
+    pub(crate) used: OwnLine<AtomicU64>,
+    pub(crate) slots: [OwnLine<AtomicU64>; HAZARDS],
 }
 
 /// The start of an arena; its place does not depend on limits.
 #[repr(C)]
 #[derive(Debug)]
-pub(crate) struct Header {
+pub(crate) struct ArenaHeader {
     pub(crate) ident: Ident,
     /// `PTL_SR_DROP_COUNT`.
-    pub(crate) drops: Alone<AtomicU64>,
+    pub(crate) drops: OwnLine<AtomicU64>,
     /// See [`crate::doorbell`].
-    pub(crate) doorbell: Alone<AtomicU32>,
+    pub(crate) doorbell: OwnLine<AtomicU32>,
     /// Who is swapping for a get-put: 0, or index + 1.
-    pub(crate) swap_lock: Alone<AtomicU32>,
+    pub(crate) swap_lock: OwnLine<AtomicU32>,
     pub(crate) hazards: Hazards,
 }
 
@@ -140,7 +140,7 @@ pub(crate) struct MdCell {
     pub(crate) eq_key: AtomicU64,
     pub(crate) generation: AtomicU32,
     /// See [`crate::md::state`].
-    pub(crate) state: Alone<AtomicU64>,
+    pub(crate) state: OwnLine<AtomicU64>,
 }
 
 /// The pieces of a scattered descriptor.
@@ -189,14 +189,14 @@ pub(crate) struct EqLosses {
 pub(crate) struct EqCell {
     pub(crate) shape: EqShape,
     /// Ticket of the next event to be consumed.
-    pub(crate) head: Alone<AtomicU64>,
+    pub(crate) head: OwnLine<AtomicU64>,
     pub(crate) losses: EqLosses,
 }
 
 /// An event; see [`crate::eq`].
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct EventSlot {
     pub(crate) control: AtomicU64,
     pub(crate) what: AtomicU64,
     pub(crate) match_bits: AtomicU64,
@@ -208,10 +208,10 @@ pub(crate) struct Slot {
     pub(crate) link: AtomicU64,
 }
 
-impl Slot {
+impl EventSlot {
     /// The words in which bytes travel that are in the event itself.
     #[inline(always)]
-    pub(crate) fn inline(&self) -> Inline {
+    pub(crate) fn inline(&self) -> InlineWords {
         [&self.rlength, &self.mlength, &self.offset, &self.link]
             .map(|word| word.load(Ordering::Relaxed))
     }
@@ -219,21 +219,21 @@ impl Slot {
 
 const _: () = {
     assert!(size_of::<Ident>() == LINE);
-    assert!(size_of::<Alone<AtomicU64>>() == LINE);
+    assert!(size_of::<OwnLine<AtomicU64>>() == LINE);
     assert!(size_of::<PtEntry>() == LINE);
     assert!(size_of::<AcEntry>() == LINE);
     assert!(size_of::<MeCell>() == LINE);
     assert!(size_of::<MdCell>() == 2 * LINE);
     assert!(offset_of!(MdCell, state) == LINE);
     assert!(size_of::<EqCell>() == 3 * LINE);
-    assert!(size_of::<Slot>() == LINE);
-    assert!(size_of::<Header>().is_multiple_of(LINE));
-    assert!(align_of::<Header>() == LINE);
+    assert!(size_of::<EventSlot>() == LINE);
+    assert!(size_of::<ArenaHeader>().is_multiple_of(LINE));
+    assert!(align_of::<ArenaHeader>() == LINE);
 };
 
 /// Offsets of the tables, from the limits.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct ArenaLayout {
     pt: usize,
     ac: usize,
     me: usize,
@@ -243,22 +243,22 @@ pub(crate) struct Layout {
     pub(crate) end: usize,
 }
 
-impl Layout {
+impl ArenaLayout {
     /// The limits' upper bounds are those of [`granted`], so that nothing overflows.
-    pub(crate) fn new(limits: &Limits) -> Layout {
-        let pt = size_of::<Header>();
+    pub(crate) fn new(limits: &NiLimits) -> ArenaLayout {
+        let pt = size_of::<ArenaHeader>();
         let ac = pt + (limits.max_pt_index as usize + 1) * size_of::<PtEntry>();
         let me = ac + (limits.max_ac_index as usize + 1) * size_of::<AcEntry>();
         let md = me + limits.max_mes as usize * size_of::<MeCell>();
         let eq = md + limits.max_mds as usize * size_of::<MdCell>();
         let end = eq + limits.max_eqs as usize * size_of::<EqCell>();
-        Layout { pt, ac, me, md, eq, end }
+        ArenaLayout { pt, ac, me, md, eq, end }
     }
 }
 
 /// What is granted of wished limits: no more than indices in shared words have room for.
-pub(crate) fn granted(wished: &Limits) -> Limits {
-    Limits {
+pub(crate) fn granted(wished: &NiLimits) -> NiLimits {
+    NiLimits {
         max_mes: wished.max_mes.clamp(1, 0xfffe),
         max_mds: wished.max_mds.clamp(1, 0xfffe),
         max_eqs: wished.max_eqs.clamp(1, 0xfffe),
@@ -272,7 +272,7 @@ pub(crate) fn granted(wished: &Limits) -> Limits {
 
 /// An arena of ours or of a peer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+pub(crate) struct ArenaView {
     base: NonNull<u8>,
     bytes: usize,
     tables_end: usize,
@@ -289,21 +289,25 @@ pub(crate) struct View {
     pub(crate) max_pt_index: u32,
 }
 
-impl View {
+impl ArenaView {
     /// Cuts up an arena. `None` if the tables do not fit.
     ///
     /// # Safety
     /// `base` is page-aligned, and `bytes` bytes from it are mapped, were zeroed in the beginning, and stay
     /// mapped as long as the view or a copy of it is used; everybody who writes them follows this file.
-    pub(crate) unsafe fn new(base: NonNull<u8>, bytes: usize, limits: &Limits) -> Option<View> {
+    pub(crate) unsafe fn new(
+        base: NonNull<u8>,
+        bytes: usize,
+        limits: &NiLimits,
+    ) -> Option<ArenaView> {
         let limits = granted(limits);
-        let layout = Layout::new(&limits);
+        let layout = ArenaLayout::new(&limits);
         if layout.end > bytes {
             return None;
         }
         // SAFETY: inside the arena, as just checked.
         let at = |offset| unsafe { base.add(offset) };
-        Some(View {
+        Some(ArenaView {
             base,
             bytes,
             tables_end: layout.end,
@@ -324,25 +328,25 @@ impl View {
     /// does not fit.
     ///
     /// # Safety
-    /// As for [`View::new`].
-    pub(crate) unsafe fn of_peer(base: NonNull<u8>, bytes: usize) -> Option<View> {
+    /// As for [`ArenaView::new`].
+    pub(crate) unsafe fn of_peer(base: NonNull<u8>, bytes: usize) -> Option<ArenaView> {
         // SAFETY: the header's place does not depend on limits, and an arena is never shorter than a header
-        // (checked by `Interface::with_nal`).
-        let ident = unsafe { &base.cast::<Header>().as_ref().ident };
-        // Acquire pairs with the Release in `Interface::with_nal`: the limits are there.
+        // (checked by `NetworkInterface::with_nal`).
+        let ident = unsafe { &base.cast::<ArenaHeader>().as_ref().ident };
+        // Acquire pairs with the Release in `NetworkInterface::with_nal`: the limits are there.
         if ident.magic.load(Ordering::Acquire) != MAGIC {
             return None;
         }
-        let limits = Limits {
+        let limits = NiLimits {
             max_mes: ident.max_mes.load(Ordering::Relaxed),
             max_mds: ident.max_mds.load(Ordering::Relaxed),
             max_eqs: ident.max_eqs.load(Ordering::Relaxed),
             max_ac_index: ident.max_ac_index.load(Ordering::Relaxed),
             max_pt_index: ident.max_pt_index.load(Ordering::Relaxed),
-            ..Limits::DEFAULT
+            ..NiLimits::DEFAULT
         };
         // SAFETY: promised by the caller.
-        unsafe { View::new(base, bytes, &limits) }
+        unsafe { ArenaView::new(base, bytes, &limits) }
     }
 
     pub(crate) fn base(&self) -> NonNull<u8> {
@@ -372,7 +376,7 @@ impl View {
     }
 
     #[inline(always)]
-    pub(crate) fn header(&self) -> &Header {
+    pub(crate) fn header(&self) -> &ArenaHeader {
         self.at(0)
     }
 
@@ -413,11 +417,11 @@ impl View {
     }
 
     /// The first of `size` slots of a ring, at an offset that may come from a peer.
-    pub(crate) fn ring(&self, offset: u64, size: u64) -> Option<NonNull<Slot>> {
+    pub(crate) fn ring(&self, offset: u64, size: u64) -> Option<NonNull<EventSlot>> {
         if !size.is_power_of_two() || !offset.is_multiple_of(LINE as u64) {
             return None;
         }
-        Some(self.range(offset, size.checked_mul(size_of::<Slot>() as u64)?)?.cast())
+        Some(self.range(offset, size.checked_mul(size_of::<EventSlot>() as u64)?)?.cast())
     }
 
     /// `length` bytes at `offset`, if they lie inside the arena.
@@ -433,6 +437,6 @@ impl View {
 
 /// Both halves of a process id in one word.
 #[inline(always)]
-pub(crate) fn pack_id(id: ProcessId) -> u64 {
+pub(crate) fn pack_id(id: PtlProcessId) -> u64 {
     u64::from(id.nid) << 32 | u64::from(id.pid)
 }

@@ -1,11 +1,11 @@
 //! The target's side of a message: the only code that walks a match list.
 //!
 //! Run by the initiator for a peer whose memory it has mapped, and by the target's own progress for frames,
-//! possibly at the same time. `wire` uses the same [`Transfer`]s on both sides.
+//! possibly at the same time. `wire` uses the same [`FramedTransfer`]s on both sides.
 //!
 //! # A delivery, step by step
 //!
-//! 1. [`Interface::find`] reads access control, the list's version, match entries and descriptors, and
+//! 1. [`NetworkInterface::find`] reads access control, the list's version, match entries and descriptors, and
 //!    chooses. It writes nothing. An initiator that dies here leaves no trace.
 //! 2. The hazard that names the descriptor is published, then the version is read again. From here on the
 //!    owner does not take the descriptor away; if the initiator stops or dies, it stays in use.
@@ -22,13 +22,13 @@ use core::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::acl;
 use crate::arena::{AcEntry, EqCell, MdCell, PtEntry};
 use crate::doorbell;
-use crate::eq::{Posting, Ring};
+use crate::eq::{EventRing, Posting};
 use crate::fault;
-use crate::hazard::{Hold, NOTHING, Word};
-use crate::md::{self, Accepted, Kind, Local, Memory, Traits, state};
+use crate::hazard::{HazardHold, HazardWord, NOTHING};
+use crate::md::{self, Accepted, LocalMd, MdMemory, MemoryKind, Traits, state};
 use crate::nal::{PeerState, os};
-use crate::ni::{Interface, Peer};
-use crate::shortcut::{self, Prepared, Way};
+use crate::ni::{MappedPeer, NetworkInterface};
+use crate::shortcut::{self, CachedMatch, PreparedDelivery};
 use crate::types::md_options::*;
 use crate::types::*;
 
@@ -54,9 +54,9 @@ impl OpKind {
 
 /// The part of a message that decides where it goes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Header {
+pub(crate) struct MessageHeader {
     pub(crate) kind: OpKind,
-    /// Index of the initiator in the fabric (its `ProcessId::pid`).
+    /// Index of the initiator in the fabric (its `PtlProcessId::pid`).
     pub(crate) initiator: u32,
     pub(crate) uid: Uid,
     pub(crate) jid: Jid,
@@ -68,9 +68,9 @@ pub(crate) struct Header {
     pub(crate) hdr_data: HdrData,
 }
 
-/// Which half of an operation a [`Transfer`] is.
+/// Which half of an operation a [`FramedTransfer`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Half {
+pub(crate) enum OpHalf {
     /// The target's side of an operation.
     Arrival(OpKind),
     /// The initiator's side: the bytes of a put or get-put leave (SEND events).
@@ -79,55 +79,55 @@ pub(crate) enum Half {
     Reply,
 }
 
-impl Half {
+impl OpHalf {
     #[inline(always)]
-    fn start(self) -> EventKind {
+    fn start(self) -> PtlEventKind {
         match self {
-            Half::Arrival(OpKind::Put) => EventKind::PutStart,
-            Half::Arrival(OpKind::Get) => EventKind::GetStart,
-            Half::Arrival(OpKind::GetPut) => EventKind::GetPutStart,
-            Half::Send => EventKind::SendStart,
-            Half::Reply => EventKind::ReplyStart,
+            OpHalf::Arrival(OpKind::Put) => PtlEventKind::PutStart,
+            OpHalf::Arrival(OpKind::Get) => PtlEventKind::GetStart,
+            OpHalf::Arrival(OpKind::GetPut) => PtlEventKind::GetPutStart,
+            OpHalf::Send => PtlEventKind::SendStart,
+            OpHalf::Reply => PtlEventKind::ReplyStart,
         }
     }
 
     #[inline(always)]
-    fn end(self) -> EventKind {
+    fn end(self) -> PtlEventKind {
         match self {
-            Half::Arrival(OpKind::Put) => EventKind::PutEnd,
-            Half::Arrival(OpKind::Get) => EventKind::GetEnd,
-            Half::Arrival(OpKind::GetPut) => EventKind::GetPutEnd,
-            Half::Send => EventKind::SendEnd,
-            Half::Reply => EventKind::ReplyEnd,
+            OpHalf::Arrival(OpKind::Put) => PtlEventKind::PutEnd,
+            OpHalf::Arrival(OpKind::Get) => PtlEventKind::GetEnd,
+            OpHalf::Arrival(OpKind::GetPut) => PtlEventKind::GetPutEnd,
+            OpHalf::Send => PtlEventKind::SendEnd,
+            OpHalf::Reply => PtlEventKind::ReplyEnd,
         }
     }
 }
 
 /// A hold on a memory descriptor of this process while the bytes of one framed message move: its START event
 /// has been posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
-/// [`Interface::transfer_end`].
+/// [`NetworkInterface::transfer_end`].
 #[derive(Debug)]
-pub(crate) struct Transfer {
-    pub(crate) half: Half,
+pub(crate) struct FramedTransfer {
+    pub(crate) half: OpHalf,
     pub(crate) md: MdHandle,
     /// Offset in the descriptor, in bytes.
     pub(crate) offset: Size,
     /// Bytes accepted.
     pub(crate) mlength: Size,
     /// The message; of a REPLY, `initiator` is the target.
-    pub(crate) header: Header,
+    pub(crate) header: MessageHeader,
     /// Whether an acknowledgement may leave (Arrival of a put: the descriptor does not have `ACK_DISABLE`).
     pub(crate) ack_allowed: bool,
     /// Sequence of the START event, 0 if there was none.
     pub(crate) link: Seq,
     /// The descriptor when the operation was accepted: it may be updated before the last byte has moved.
-    pub(crate) memory: Memory,
-    matched: TransferMatched,
+    pub(crate) memory: MdMemory,
+    matched: TransferTarget,
 }
 
-/// The part of a [`Matched`] that a [`Transfer`] keeps.
+/// The part of a [`Matched`] that a [`FramedTransfer`] keeps.
 #[derive(Clone, Copy, Debug)]
-struct TransferMatched {
+struct TransferTarget {
     traits: Traits,
     eq_key: u64,
     threshold: i32,
@@ -149,7 +149,7 @@ pub(crate) struct Found<'a> {
 
 impl Found<'_> {
     /// Where its memory lies.
-    pub(crate) fn kind(&self) -> Kind {
+    pub(crate) fn kind(&self) -> MemoryKind {
         self.traits.kind()
     }
 }
@@ -196,11 +196,11 @@ enum Walk<'a> {
     Again,
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the
     /// list.
     #[inline(always)]
-    pub(crate) fn find<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
+    pub(crate) fn find<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> Find<'a> {
         match self.find_by_shortcut(peer, header) {
             Some(found) => Find::Found(found),
             None => self.find_by_walk(peer, header),
@@ -208,7 +208,11 @@ impl Interface {
     }
 
     #[inline(always)]
-    fn find_by_shortcut<'a>(&self, peer: &'a Peer, header: &Header) -> Option<Found<'a>> {
+    fn find_by_shortcut<'a>(
+        &self,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+    ) -> Option<Found<'a>> {
         let pt = peer.view.pt(header.pt_index)?;
         let ac = peer.view.ac(header.ac_index)?;
         let mut copy = MaybeUninit::uninit();
@@ -234,15 +238,15 @@ impl Interface {
             header.remote_offset,
             header.rlength,
         )?;
-        let &Way { md, traits, length, max_size, .. } = way;
+        let &CachedMatch { md, traits, length, max_size, .. } = way;
         Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
     }
 
     /// Leaves a note of what a walk found, if that can go for other messages.
     fn note(
         &self,
-        peer: &Peer,
-        header: &Header,
+        peer: &MappedPeer,
+        header: &MessageHeader,
         care: u64,
         ac: &AcEntry,
         ac_version: u64,
@@ -252,42 +256,44 @@ impl Interface {
             return;
         }
         let &Found { md, traits, length, max_size, pt, version, .. } = found;
-        let prepared = self.prepare(peer, header, ac, found).unwrap_or(Prepared::NOT);
+        let prepared = self.prepare(peer, header, ac, found).unwrap_or(PreparedDelivery::NOT);
         // What was read belongs together.
         if pt_unchanged(pt, version) {
-            peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(&Way {
-                key: shortcut::key(header.kind, header.pt_index, header.ac_index),
-                care,
-                bits: header.match_bits & care,
-                version,
-                ac_version,
-                md: md.into(),
-                traits,
-                length,
-                max_size,
-                prepared,
-            });
+            peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(
+                &CachedMatch {
+                    key: shortcut::key(header.kind, header.pt_index, header.ac_index),
+                    care,
+                    bits: header.match_bits & care,
+                    version,
+                    ac_version,
+                    md: md.into(),
+                    traits,
+                    length,
+                    max_size,
+                    prepared,
+                },
+            );
         }
     }
 
     /// What can be said beforehand of deliveries to a descriptor: `None` if they need more care than [`crate::prepared`] takes.
     fn prepare(
         &self,
-        peer: &Peer,
-        header: &Header,
+        peer: &MappedPeer,
+        header: &MessageHeader,
         ac: &AcEntry,
         found: &Found<'_>,
-    ) -> Option<Prepared> {
+    ) -> Option<PreparedDelivery> {
         let &Found { md, cell, traits, length, pt, .. } = found;
         let relaxed = Ordering::Relaxed;
         let near = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
-        let mut out = Prepared {
+        let mut out = PreparedDelivery {
             near,
             pt: &raw const pt.version,
             ac: &raw const ac.version,
             cell,
-            hazard: Word::new(peer.index, md, NOTHING, NOTHING).bits(),
-            ..Prepared::NOT
+            hazard: HazardWord::new(peer.index, md, NOTHING, NOTHING).bits(),
+            ..PreparedDelivery::NOT
         };
         if traits.counts() {
             out.cursor_mask = traits.moves_only()?;
@@ -310,7 +316,7 @@ impl Interface {
             return None;
         }
         out.what = Posting::what(
-            Half::Arrival(header.kind).end(),
+            OpHalf::Arrival(header.kind).end(),
             false,
             header.pt_index,
             self.index,
@@ -321,8 +327,8 @@ impl Interface {
     }
 
     #[inline(never)]
-    fn find_by_walk<'a>(&self, peer: &'a Peer, header: &Header) -> Find<'a> {
-        let initiator = ProcessId { nid: self.nid, pid: header.initiator };
+    fn find_by_walk<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> Find<'a> {
+        let initiator = PtlProcessId { nid: self.nid, pid: header.initiator };
         let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index))
         else {
             return Find::Missed;
@@ -357,9 +363,9 @@ impl Interface {
 
     fn walk<'a>(
         &self,
-        peer: &'a Peer,
-        header: &Header,
-        initiator: ProcessId,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+        initiator: PtlProcessId,
         pt: &'a PtEntry,
         version: u64,
     ) -> Walk<'a> {
@@ -404,7 +410,7 @@ impl Interface {
                 constant = false;
                 continue;
             };
-            if traits.kind() != Kind::Arena && !self.reaches(peer, cell, traits.kind()) {
+            if traits.kind() != MemoryKind::Arena && !self.reaches(peer, cell, traits.kind()) {
                 return if pt_unchanged(pt, version) { Walk::Unreachable } else { Walk::Again };
             }
             let care = constant.then_some(care);
@@ -433,10 +439,10 @@ impl Interface {
     #[inline(always)]
     pub(crate) fn seize<'a>(
         &self,
-        peer: &'a Peer,
-        header: &Header,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
         first: Find<'a>,
-        hold: &Hold<'_>,
+        hold: &HazardHold<'_>,
         near: [u32; 2],
     ) -> Seized<'a> {
         let mut find = first;
@@ -474,29 +480,29 @@ impl Interface {
     #[inline(never)]
     fn find_again<'a>(
         &self,
-        peer: &'a Peer,
-        header: &Header,
-        hold: &Hold<'_>,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+        hold: &HazardHold<'_>,
         near: [u32; 2],
     ) -> Find<'a> {
         // While we wait for the owner, we keep our own descriptors only.
-        hold.change(Word::near(near[0], near[1]));
+        hold.change(HazardWord::near(near[0], near[1]));
         let find = self.find_by_walk(peer, header);
         if let Find::Found(found) = find {
-            hold.change(Word::new(peer.index, found.md, near[0], near[1]));
+            hold.change(HazardWord::new(peer.index, found.md, near[0], near[1]));
         }
         find
     }
 
     /// Counts a dropped message at its target.
     #[cold]
-    pub(crate) fn drop_at(&self, peer: &Peer) {
+    pub(crate) fn drop_at(&self, peer: &MappedPeer) {
         peer.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Has the line of a descriptor's next event fetched.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, peer: &Peer, found: &Found<'_>) {
+    pub(crate) fn prefetch(&self, peer: &MappedPeer, found: &Found<'_>) {
         if let Some(eq) = found.traits.eq()
             && let Some(ring) = peer.rings.get(eq as usize)
             && ring.is(found.cell.eq_key.load(Ordering::Relaxed))
@@ -508,16 +514,22 @@ impl Interface {
     /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names
     /// the descriptor.
     #[inline(always)]
-    pub(crate) fn post(&self, peer: &Peer, eq: u32, key: u64, event: &Posting) -> Option<u64> {
+    pub(crate) fn post(
+        &self,
+        peer: &MappedPeer,
+        eq: u32,
+        key: u64,
+        event: &Posting,
+    ) -> Option<u64> {
         let (ring, eq_cell) = ring_of(peer, eq, key)?;
         ring.post(eq_cell, self.index, event)
     }
 
     /// Sets up the ring of the queue that a descriptor logs to, if its list is still as it was when it was found.
     #[cold]
-    pub(crate) fn set_up_ring(&self, peer: &Peer, found: &Found<'_>) {
+    pub(crate) fn set_up_ring(&self, peer: &MappedPeer, found: &Found<'_>) {
         let Some(eq) = found.traits.eq() else { return };
-        let hold = self.hold(Word::new(peer.index, found.md, NOTHING, NOTHING));
+        let hold = self.hold(HazardWord::new(peer.index, found.md, NOTHING, NOTHING));
         if pt_unchanged(found.pt, found.version) {
             ring_of(peer, eq, found.cell.eq_key.load(Ordering::Relaxed));
         }
@@ -528,8 +540,8 @@ impl Interface {
     pub(crate) fn posting(
         &self,
         matched: &Matched<'_>,
-        header: &Header,
-        kind: EventKind,
+        header: &MessageHeader,
+        kind: PtlEventKind,
     ) -> Posting {
         Posting {
             kind,
@@ -552,10 +564,10 @@ impl Interface {
     #[inline(always)]
     pub(crate) fn post_start(
         &self,
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
-        header: &Header,
-        half: Half,
+        header: &MessageHeader,
+        half: OpHalf,
     ) -> Seq {
         match matched.traits.eq() {
             Some(eq) if !matched.traits.has(EVENT_START_DISABLE) => {
@@ -570,17 +582,17 @@ impl Interface {
     #[inline(always)]
     pub(crate) fn post_end(
         &self,
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
-        header: &Header,
-        half: Half,
+        header: &MessageHeader,
+        half: OpHalf,
         link: Seq,
         ok: bool,
     ) {
         let mut sequence = 0;
         if let Some(eq) = matched.traits.eq()
             && !matched.traits.has(EVENT_END_DISABLE)
-            && !(half == Half::Reply && fault::loses_completion())
+            && !(half == OpHalf::Reply && fault::loses_completion())
         {
             let mut event = self.posting(matched, header, half.end());
             event.link = link;
@@ -593,7 +605,13 @@ impl Interface {
     /// Gives a claim back after the operation's last event, whose sequence is `link`; posts UNLINK if it is
     /// due.
     #[inline(always)]
-    fn give_back(&self, peer: &Peer, matched: &Matched<'_>, header: &Header, link: Seq) {
+    fn give_back(
+        &self,
+        peer: &MappedPeer,
+        matched: &Matched<'_>,
+        header: &MessageHeader,
+        link: Seq,
+    ) {
         fault::point("put.ended");
         if md::give_back(matched.cell, matched.traits) {
             self.post_unlink(peer, matched, header, link);
@@ -605,16 +623,16 @@ impl Interface {
     #[inline(never)]
     pub(crate) fn post_unlink(
         &self,
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
-        header: &Header,
+        header: &MessageHeader,
         link: Seq,
     ) {
         if matched.traits.logs()
             && let Some(eq) = matched.traits.eq()
         {
             fault::point("put.unlinked");
-            let mut event = self.posting(matched, header, EventKind::Unlink);
+            let mut event = self.posting(matched, header, PtlEventKind::Unlink);
             event.link = link;
             self.post(peer, eq, matched.eq_key, &event);
         }
@@ -648,7 +666,7 @@ impl Interface {
     #[inline(always)]
     pub(crate) fn claim_local<'a>(
         &self,
-        local: &Local<'a>,
+        local: &LocalMd<'a>,
         offset: u64,
         mlength: u64,
     ) -> Option<Matched<'a>> {
@@ -669,10 +687,10 @@ impl Interface {
     #[inline(always)]
     pub(crate) fn post_ack(
         &self,
-        local: &Local<'_>,
+        local: &LocalMd<'_>,
         offset: u64,
         mlength: u64,
-        header: &Header,
+        header: &MessageHeader,
         ok: bool,
     ) -> bool {
         let Some(matched) = self.claim_local(local, offset, mlength) else { return false };
@@ -681,7 +699,7 @@ impl Interface {
             && matched.traits.logs()
             && !fault::loses_completion()
         {
-            let mut event = self.posting(&matched, header, EventKind::Ack);
+            let mut event = self.posting(&matched, header, PtlEventKind::Ack);
             event.fail = !ok;
             sequence = self.post(&self.own, eq, matched.eq_key, &event).unwrap_or(0) as Seq;
         }
@@ -693,11 +711,11 @@ impl Interface {
     fn with_local<'a, R>(
         &'a self,
         md: MdHandle,
-        action: impl FnOnce(&Local<'a>) -> Option<R>,
+        action: impl FnOnce(&LocalMd<'a>) -> Option<R>,
     ) -> Option<R> {
         loop {
             let local = self.local(md).ok()?;
-            let hold = self.hold(Word::near(local.index, local.index));
+            let hold = self.hold(HazardWord::near(local.index, local.index));
             if !local.unchanged() {
                 hold.clear(false);
                 continue;
@@ -713,16 +731,16 @@ impl Interface {
     pub(crate) fn transfer_begin(
         &self,
         matched: &Matched<'_>,
-        header: &Header,
-        half: Half,
-    ) -> Transfer {
+        header: &MessageHeader,
+        half: OpHalf,
+    ) -> FramedTransfer {
         let link = self.post_start(&self.own, matched, header, half);
         let record = &self.mds[matched.md as usize];
         record.pending.fetch_add(1, Ordering::Relaxed);
         if let Some(eq) = matched.traits.eq() {
             self.eqs[eq as usize].transfers.fetch_add(1, Ordering::Relaxed);
         }
-        Transfer {
+        FramedTransfer {
             half,
             md: MdHandle(matched.generation << 16 | matched.md),
             offset: matched.accepted.offset,
@@ -731,7 +749,7 @@ impl Interface {
             ack_allowed: !matched.traits.has(ACK_DISABLE),
             link,
             memory: record.memory(),
-            matched: TransferMatched {
+            matched: TransferTarget {
                 traits: matched.traits,
                 eq_key: matched.eq_key,
                 threshold: matched.accepted.threshold,
@@ -741,16 +759,16 @@ impl Interface {
 
     /// Target's side of a framed message: matches it, claims its descriptor, posts START. `None`: dropped and
     /// counted.
-    pub(crate) fn arrival_begin(&self, header: &Header) -> Option<Transfer> {
+    pub(crate) fn arrival_begin(&self, header: &MessageHeader) -> Option<FramedTransfer> {
         let near = [NOTHING; 2];
         let find = self.find(&self.own, header);
         let hold = self.hold(match find {
-            Find::Found(found) => Word::new(self.index, found.md, near[0], near[1]),
-            _ => Word::near(near[0], near[1]),
+            Find::Found(found) => HazardWord::new(self.index, found.md, near[0], near[1]),
+            _ => HazardWord::near(near[0], near[1]),
         });
         let transfer = match self.seize(&self.own, header, find, &hold, near) {
             Seized::Matched(matched) => {
-                Some(self.transfer_begin(&matched, header, Half::Arrival(header.kind)))
+                Some(self.transfer_begin(&matched, header, OpHalf::Arrival(header.kind)))
             }
             _ => {
                 self.drop_at(&self.own);
@@ -770,14 +788,14 @@ impl Interface {
         md: MdHandle,
         local_offset: Size,
         mlength: Size,
-        header: &Header,
-    ) -> Option<Transfer> {
+        header: &MessageHeader,
+    ) -> Option<FramedTransfer> {
         let transfer = self.with_local(md, |local| {
             if local_offset.checked_add(mlength)? > local.length() {
                 return None;
             }
             let matched = self.claim_local(local, local_offset, mlength)?;
-            Some(self.transfer_begin(&matched, header, Half::Reply))
+            Some(self.transfer_begin(&matched, header, OpHalf::Reply))
         });
         if transfer.is_none() {
             self.drop_at(&self.own);
@@ -792,9 +810,9 @@ impl Interface {
         md: MdHandle,
         remote_offset: Size,
         mlength: Size,
-        header: &Header,
+        header: &MessageHeader,
     ) {
-        let post = |local: &Local<'_>| {
+        let post = |local: &LocalMd<'_>| {
             self.post_ack(local, remote_offset, mlength, header, true).then_some(())
         };
         if self.with_local(md, post).is_none() {
@@ -803,9 +821,9 @@ impl Interface {
     }
 
     /// The descriptor of a transfer, which `pending` keeps.
-    pub(crate) fn transfer_matched<'a>(&'a self, transfer: &Transfer) -> Matched<'a> {
+    pub(crate) fn transfer_matched<'a>(&'a self, transfer: &FramedTransfer) -> Matched<'a> {
         let md = transfer.md.0 & 0xffff;
-        let TransferMatched { traits, eq_key, threshold } = transfer.matched;
+        let TransferTarget { traits, eq_key, threshold } = transfer.matched;
         Matched {
             md,
             cell: self.own_cell(md),
@@ -817,11 +835,11 @@ impl Interface {
     }
 
     /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
-    pub(crate) fn transfer_end(&self, transfer: Transfer, ok: bool) {
+    pub(crate) fn transfer_end(&self, transfer: FramedTransfer, ok: bool) {
         let matched = self.transfer_matched(&transfer);
         // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them
         // until the last event is posted.
-        let hold = self.hold(Word::near(matched.md, matched.md));
+        let hold = self.hold(HazardWord::near(matched.md, matched.md));
         self.post_end(&self.own, &matched, &transfer.header, transfer.half, transfer.link, ok);
         if let Some(eq) = matched.traits.eq() {
             self.eqs[eq as usize].transfers.fetch_sub(1, Ordering::Release);
@@ -834,7 +852,7 @@ impl Interface {
 
 /// The ring of a queue of `peer`, set up, if there is such a queue. The caller's hazard names a descriptor that logs to it.
 #[inline(always)]
-fn ring_of(peer: &Peer, eq: u32, key: u64) -> Option<(&Ring, &EqCell)> {
+fn ring_of(peer: &MappedPeer, eq: u32, key: u64) -> Option<(&EventRing, &EqCell)> {
     let (ring, cell) = (peer.rings.get(eq as usize)?, peer.view.eq(eq)?);
     (ring.is(key) || ring.follow(&peer.view, cell, key)).then_some((ring, cell))
 }
@@ -856,8 +874,8 @@ mod tests {
 
     const PT: u32 = 4;
 
-    fn header(initiator: &Interface) -> Header {
-        Header {
+    fn header(initiator: &NetworkInterface) -> MessageHeader {
+        MessageHeader {
             kind: OpKind::Put,
             initiator: initiator.index,
             uid: initiator.uid,
@@ -871,10 +889,10 @@ mod tests {
         }
     }
 
-    fn md(ni: &Interface, threshold: i32, user: usize, eq: EqHandle) -> Md {
+    fn md(ni: &NetworkInterface, threshold: i32, user: usize, eq: EqHandle) -> MemoryDescriptor {
         let start = ni.alloc(8, 8).unwrap().as_ptr().cast();
         let user_ptr = user as *mut _;
-        Md {
+        MemoryDescriptor {
             start,
             length: 8,
             threshold,
@@ -885,16 +903,20 @@ mod tests {
         }
     }
 
-    fn attach(ni: &Interface, md: &Md, unlink: Unlink) -> MdHandle {
-        let me = ni.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
+    fn attach(ni: &NetworkInterface, md: &MemoryDescriptor, unlink: Unlink) -> MdHandle {
+        let me =
+            ni.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
         // SAFETY: memory of the arena lives as long as the interface.
         unsafe { ni.md_attach(me, md, unlink).unwrap() }
     }
 
-    fn seize<'a>(ni: &'a Interface, header: &Header) -> (Matched<'a>, Hold<'a>) {
+    fn seize<'a>(
+        ni: &'a NetworkInterface,
+        header: &MessageHeader,
+    ) -> (Matched<'a>, HazardHold<'a>) {
         let find = ni.find(&ni.own, header);
         let Find::Found(found) = find else { panic!("nothing matches") };
-        let hold = ni.hold(Word::new(ni.index, found.md, NOTHING, NOTHING));
+        let hold = ni.hold(HazardWord::new(ni.index, found.md, NOTHING, NOTHING));
         match ni.seize(&ni.own, header, find, &hold, [NOTHING; 2]) {
             Seized::Matched(matched) => (matched, hold),
             _ => panic!("it matched a moment ago"),
@@ -905,21 +927,22 @@ mod tests {
     /// its record waits for that event.
     #[test]
     fn a_record_rests_until_its_unlink_event_is_read() {
-        let ni = Interface::loopback(Some(Limits { max_mds: 1, ..Limits::DEFAULT })).unwrap();
+        let ni = NetworkInterface::loopback(Some(NiLimits { max_mds: 1, ..NiLimits::DEFAULT }))
+            .unwrap();
         let eq = ni.eq_alloc(16, None).unwrap();
         attach(&ni, &md(&ni, 1, 77, eq), Unlink::Unlink);
         let header = header(&ni);
         let (matched, hold) = seize(&ni, &header);
         assert!(md::give_back(matched.cell, matched.traits));
         // The owner notices.
-        ni.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
-        let unlink = ni.posting(&matched, &header, EventKind::Unlink);
+        ni.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
+        let unlink = ni.posting(&matched, &header, PtlEventKind::Unlink);
         ni.post(&ni.own, matched.traits.eq().unwrap(), matched.eq_key, &unlink).unwrap();
         hold.clear(true);
         let other = md(&ni, 1, 88, eq);
         // SAFETY: as in `attach`.
         let bind = || unsafe { ni.md_bind(&other, Unlink::Retain) };
-        assert_eq!(bind(), Err(Error::NoSpace));
+        assert_eq!(bind(), Err(PtlError::NoSpace));
         assert_eq!(ni.eq_get(eq).unwrap().unwrap().event.md.user_ptr as usize, 77);
         assert!(bind().is_ok());
     }
@@ -927,15 +950,15 @@ mod tests {
     /// A descriptor that unlinked itself while its owner was about to unlink it is reported gone, once.
     #[test]
     fn unlinking_what_has_just_unlinked_itself() {
-        let ni = Interface::loopback(None).unwrap();
+        let ni = NetworkInterface::loopback(None).unwrap();
         let eq = ni.eq_alloc(16, None).unwrap();
         let handle = attach(&ni, &md(&ni, 1, 0, eq), Unlink::Unlink);
         let local = ni.local(handle).unwrap();
         let (matched, hold) = seize(&ni, &header(&ni));
-        ni.post_end(&ni.own, &matched, &header(&ni), Half::Arrival(OpKind::Put), 0, true);
+        ni.post_end(&ni.own, &matched, &header(&ni), OpHalf::Arrival(OpKind::Put), 0, true);
         hold.clear(true);
-        assert_eq!(ni.take_away(&mut ni.owner.lock(), &local, false), Err(Error::MdInvalid));
-        assert_eq!(ni.md_unlink(handle), Err(Error::MdInvalid));
+        assert_eq!(ni.take_away(&mut ni.owner.lock(), &local, false), Err(PtlError::MdInvalid));
+        assert_eq!(ni.md_unlink(handle), Err(PtlError::MdInvalid));
     }
 
     /// What a peer says of its queue is not believed before it is checked, whatever it is.

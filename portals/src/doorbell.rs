@@ -12,24 +12,24 @@
 
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
-use crate::arena::Header;
+use crate::arena::ArenaHeader;
 use crate::hint::cold_path;
 use crate::nal::os;
-use crate::ni::Interface;
+use crate::ni::NetworkInterface;
 
 const ASLEEP: u32 = 1;
 const COUNT: u32 = 2;
 
 /// Whether somebody may be asleep, or about to be. Without a fence: who is just falling asleep may be missed.
 #[inline(always)]
-pub(crate) fn someone_asleep(header: &Header) -> bool {
+pub(crate) fn someone_asleep(header: &ArenaHeader) -> bool {
     header.doorbell.0.load(Ordering::Relaxed) & ASLEEP != 0
 }
 
 /// To be called by a poster after a sequentially consistent fence or exchange that comes after the publication of its events. The load
 /// is of the same kind, so that it stays behind an exchange too on a processor that reorders.
 #[inline(always)]
-pub(crate) fn ring(header: &Header) {
+pub(crate) fn ring(header: &ArenaHeader) {
     let word = &header.doorbell.0;
     if word.load(Ordering::SeqCst) & ASLEEP != 0 {
         cold_path();
@@ -57,8 +57,8 @@ fn wake(word: &AtomicU32) {
     }
 }
 
-impl Interface {
-    /// The doorbell's count, to be taken before the last look at the queues before a [`Interface::sleep`]. It
+impl NetworkInterface {
+    /// The doorbell's count, to be taken before the last look at the queues before a [`NetworkInterface::sleep`]. It
     /// changes when an event is posted to any queue of ours after this call.
     pub fn doorbell(&self) -> u32 {
         let seen = self.own.view.header().doorbell.0.fetch_or(ASLEEP, Ordering::SeqCst) | ASLEEP;

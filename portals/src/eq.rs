@@ -5,7 +5,7 @@
 //! notes the ticket it would have had; the event that gets that ticket is reported with `PTL_EQ_DROPPED`.
 //!
 //! A producer that dies or stops between claim and publication holds up the queue: the consumer reports it
-//! empty and [`Interface::blocked_by`] tells the producer's name.
+//! empty and [`NetworkInterface::blocked_by`] tells the producer's name.
 //!
 //! An event is at most what a peer wrote; kinds and indices are checked, and addresses come from the reader's
 //! own records. A record is not used again before all events that name it have been consumed (see
@@ -21,31 +21,31 @@ use core::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
-use crate::arena::{EqCell, LINE, Slot};
+use crate::arena::{EqCell, EventSlot, LINE};
 use crate::doorbell;
 use crate::hint::cold_path;
 use crate::md::MdRecord;
 use crate::nal::os;
-use crate::ni::{Interface, Owner};
+use crate::ni::{NetworkInterface, OwnerTables};
 use crate::prefetch;
 use crate::ring::{self, Memo, published, reserved_by};
 use crate::types::*;
 
 /// A ring as a producer of this process sees it: ours or a peer's.
 #[derive(Debug, Default)]
-pub(crate) struct Ring {
+pub(crate) struct EventRing {
     /// Which queue this is; 0: none yet. Stored last (Release), read first (Acquire).
     key: AtomicU64,
     /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there
     /// are. In one word, so that whoever reads it, however late, reads a ring that exists.
-    slots: AtomicPtr<Slot>,
+    slots: AtomicPtr<EventSlot>,
     memo: Memo,
 }
 
 /// An event on its way into a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posting {
-    pub(crate) kind: EventKind,
+    pub(crate) kind: PtlEventKind,
     pub(crate) fail: bool,
     pub(crate) pt_index: u32,
     /// Index of the process that the event names.
@@ -69,7 +69,7 @@ impl Posting {
     /// The word of a slot that says what happened.
     #[inline(always)]
     pub(crate) fn what(
-        kind: EventKind,
+        kind: PtlEventKind,
         fail: bool,
         pt_index: u32,
         initiator: u32,
@@ -85,13 +85,13 @@ impl Posting {
     }
 }
 
-impl Ring {
+impl EventRing {
     /// Sees to it that this is the ring of the queue with `key`. False if the peer's word cannot be trusted.
     ///
     /// The caller's hazard names a descriptor of that queue, so the queue lives; and a queue of another key
     /// at this index is dead, so that no thread is using the ring that is replaced.
     #[cold]
-    pub(crate) fn follow(&self, view: &crate::arena::View, cell: &EqCell, key: u64) -> bool {
+    pub(crate) fn follow(&self, view: &crate::arena::ArenaView, cell: &EqCell, key: u64) -> bool {
         let shape = &cell.shape;
         let size = shape.size.load(Ordering::Relaxed);
         let Some(slots) = view.ring(shape.ring.load(Ordering::Relaxed), size) else {
@@ -114,7 +114,7 @@ impl Ring {
         key != 0 && self.is_still(key)
     }
 
-    /// [`Ring::is`], for a key that is not 0.
+    /// [`EventRing::is`], for a key that is not 0.
     #[inline(always)]
     pub(crate) fn is_still(&self, key: u64) -> bool {
         debug_assert_ne!(key, 0);
@@ -123,11 +123,11 @@ impl Ring {
 
     /// The ring's slots. It must have been set up (`is`).
     #[inline(always)]
-    pub(crate) fn slots(&self) -> Slots<'_> {
+    pub(crate) fn slots(&self) -> EventSlots<'_> {
         let tagged = self.slots.load(Ordering::Relaxed);
         let size = 1u64 << (tagged.addr() & (LINE - 1));
         let first = tagged.map_addr(|address| address & !(LINE - 1)).cast_const();
-        Slots { first, size, ring: PhantomData }
+        EventSlots { first, size, ring: PhantomData }
     }
 
     /// Whether the event with this ticket, which the consumer has come to, is published.
@@ -140,7 +140,7 @@ impl Ring {
 
     /// Asks for the line of the next slot, to write to it.
     #[inline(always)]
-    pub(crate) fn prefetch(&self, slots: Slots<'_>) {
+    pub(crate) fn prefetch(&self, slots: EventSlots<'_>) {
         prefetch::line_to_write((&raw const *slots.at(self.memo.hint())).cast());
     }
 
@@ -161,11 +161,11 @@ impl Ring {
         self.post_words(self.slots(), cell, own_index, words)
     }
 
-    /// Posts an event, told by the words of its [`Slot`] behind the control, to the slots of this ring.
+    /// Posts an event, told by the words of its [`EventSlot`] behind the control, to the slots of this ring.
     #[inline(always)]
     pub(crate) fn post_words(
         &self,
-        slots: Slots<'_>,
+        slots: EventSlots<'_>,
         cell: &EqCell,
         own_index: u32,
         words: [u64; 7],
@@ -179,12 +179,12 @@ impl Ring {
         Some(ticket)
     }
 
-    /// [`Ring::post_words`], wherever there is a free slot.
+    /// [`EventRing::post_words`], wherever there is a free slot.
     #[cold]
     #[inline(never)]
     fn post_elsewhere(
         &self,
-        slots: Slots<'_>,
+        slots: EventSlots<'_>,
         cell: &EqCell,
         own_index: u32,
         words: [u64; 7],
@@ -211,25 +211,25 @@ impl Ring {
 
 /// The slots of a ring.
 #[derive(Clone, Copy)]
-pub(crate) struct Slots<'a> {
-    first: *const Slot,
+pub(crate) struct EventSlots<'a> {
+    first: *const EventSlot,
     size: u64,
-    ring: PhantomData<&'a Slot>,
+    ring: PhantomData<&'a EventSlot>,
 }
 
-impl<'a> Slots<'a> {
+impl<'a> EventSlots<'a> {
     /// The slots from `first` on, one more than `mask`.
     ///
     /// # Safety
-    /// They are what `View::ring` gave, and that arena stays mapped.
+    /// They are what `ArenaView::ring` gave, and that arena stays mapped.
     #[inline(always)]
-    pub(crate) unsafe fn new(first: *const Slot, mask: u64) -> Slots<'a> {
-        Slots { first, size: mask + 1, ring: PhantomData }
+    pub(crate) unsafe fn new(first: *const EventSlot, mask: u64) -> EventSlots<'a> {
+        EventSlots { first, size: mask + 1, ring: PhantomData }
     }
 
     #[inline(always)]
-    fn at(self, ticket: u64) -> &'a Slot {
-        // SAFETY: `first` points to `size` slots inside an arena (checked by `View::ring`) that stays mapped
+    fn at(self, ticket: u64) -> &'a EventSlot {
+        // SAFETY: `first` points to `size` slots inside an arena (checked by `ArenaView::ring`) that stays mapped
         // as long as the interface; slots consist of atomics.
         unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
     }
@@ -237,7 +237,7 @@ impl<'a> Slots<'a> {
 
 /// Fills a slot that its producer, this process, has reserved, and publishes it.
 #[inline(always)]
-fn fill(slot: &Slot, words: &[u64; 7], published: u64) {
+fn fill(slot: &EventSlot, words: &[u64; 7], published: u64) {
     crate::fault::point("event.reserved");
     let &[what, match_bits, hdr_data, rlength, mlength, offset, link] = words;
     let relaxed = Ordering::Relaxed;
@@ -271,10 +271,10 @@ pub(crate) struct EqRecord {
     /// Ticket of the next event.
     next: AtomicU64,
     /// Its slot, and what the control there says when it has come (see [`ring::published`]).
-    look_at: AtomicPtr<Slot>,
+    look_at: AtomicPtr<EventSlot>,
     look_for: AtomicU64,
     /// The slots of the ring, and their number less one.
-    slots: AtomicPtr<Slot>,
+    slots: AtomicPtr<EventSlot>,
     mask: AtomicU64,
     /// Losses that have been noticed.
     losses: AtomicU64,
@@ -292,7 +292,7 @@ pub(crate) struct EqRecord {
 impl EqRecord {
     /// The slot of the next event, if that is published.
     #[inline(always)]
-    fn look(&self, order: Ordering) -> Option<&Slot> {
+    fn look(&self, order: Ordering) -> Option<&EventSlot> {
         // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it became so; slots stay mapped as
         // long as the interface, and consist of atomics.
         let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
@@ -300,10 +300,10 @@ impl EqRecord {
     }
 
     #[inline(always)]
-    fn slots(&self) -> Slots<'_> {
+    fn slots(&self) -> EventSlots<'_> {
         // SAFETY: the queue is or was live: stored from its ring before it became so.
         unsafe {
-            Slots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed))
+            EventSlots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed))
         }
     }
 
@@ -312,7 +312,8 @@ impl EqRecord {
     #[inline(always)]
     fn go_on(&self, ticket: u64) {
         let slots = self.slots();
-        self.look_at.store(slots.at(ticket) as *const Slot as *mut Slot, Ordering::Relaxed);
+        self.look_at
+            .store(slots.at(ticket) as *const EventSlot as *mut EventSlot, Ordering::Relaxed);
         // The lap is another one only where the ring begins anew.
         if ticket & (slots.size - 1) == 0 {
             cold_path();
@@ -349,7 +350,7 @@ impl EqRecord {
     }
 }
 
-/// A live queue of an interface, for [`Interface::eq_is_quiet`] and [`Interface::eq_next`].
+/// A live queue of an interface, for [`NetworkInterface::eq_is_quiet`] and [`NetworkInterface::eq_next`].
 #[derive(Clone, Copy, Debug)]
 pub struct EqWatch {
     eq: EqHandle,
@@ -371,7 +372,7 @@ impl EqWatch {
 
 /// A slot's content.
 #[derive(Clone, Copy, Debug)]
-struct Taken {
+struct TakenEvent {
     ticket: u64,
     dropped: bool,
     what: u64,
@@ -383,10 +384,10 @@ struct Taken {
     link: u64,
 }
 
-impl Taken {
+impl TakenEvent {
     #[inline(always)]
-    fn kind(&self) -> EventKind {
-        use EventKind::*;
+    fn kind(&self) -> PtlEventKind {
+        use PtlEventKind::*;
         // In the order of their numbers, so that this is but a comparison.
         match self.what & 0x1f {
             0 => GetStart,
@@ -415,21 +416,21 @@ impl Taken {
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// The index behind a handle.
     #[inline(always)]
-    pub(crate) fn eq_index(&self, eq: EqHandle) -> Result<u32, Error> {
+    pub(crate) fn eq_index(&self, eq: EqHandle) -> Result<u32, PtlError> {
         let index = eq.0 & 0xffff;
         match self.eqs.get(index as usize) {
             Some(record) if record.handle.load(Ordering::Acquire) == eq.0 >> 16 << 16 | 1 => {
                 Ok(index)
             }
-            _ => Err(Error::EqInvalid),
+            _ => Err(PtlError::EqInvalid),
         }
     }
 
     /// What it takes to look at a queue often.
-    pub fn eq_watch(&self, eq: EqHandle) -> Result<EqWatch, Error> {
+    pub fn eq_watch(&self, eq: EqHandle) -> Result<EqWatch, PtlError> {
         let index = self.eq_index(eq)?;
         Ok(EqWatch {
             eq,
@@ -439,7 +440,7 @@ impl Interface {
     }
 
     /// Whether nothing is in this queue, by one look at the slot of its next event. What has come in frames is not there before
-    /// [`Interface::progress`].
+    /// [`NetworkInterface::progress`].
     ///
     /// # Safety
     /// The watch is of this interface.
@@ -477,25 +478,25 @@ impl Interface {
 
     /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run with
     /// every event, by the thread that takes it from the queue.
-    pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, Error> {
+    pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, PtlError> {
         if count == 0 {
             return Ok(EqHandle::NONE);
         }
         if count > 1 << 24 {
-            return Err(Error::NoSpace);
+            return Err(PtlError::NoSpace);
         }
         let size = count.next_power_of_two();
         let owner = &mut *self.owner.lock();
-        let index = owner.free_eqs.pop().ok_or(Error::NoSpace)?;
+        let index = owner.free_eqs.pop().ok_or(PtlError::NoSpace)?;
         let free = owner.free_rings.iter().position(|&(slots, _)| slots == size);
-        let bytes = size as usize * mem::size_of::<Slot>();
+        let bytes = size as usize * mem::size_of::<EventSlot>();
         let offset = match free {
             Some(position) => owner.free_rings.swap_remove(position).1,
             None => match self.bump(owner, bytes, LINE) {
                 Some(offset) => offset,
                 None => {
                     owner.free_eqs.push(index);
-                    return Err(Error::NoSpace);
+                    return Err(PtlError::NoSpace);
                 }
             },
         };
@@ -515,7 +516,7 @@ impl Interface {
         record.descriptors.store(0, relaxed);
         record.handler.store(handler.map_or(0, |f| f as usize), relaxed);
         if !ring.follow(&self.own.view, cell, owner.next_eq_key) {
-            return Err(Error::Fail);
+            return Err(PtlError::Fail);
         }
         // What was never used is zeros, as a new ring must be.
         if free.is_some() {
@@ -533,7 +534,7 @@ impl Interface {
 
     /// `PtlEQFree`. Descriptors that still log to the queue go on into the void; the memory is reused when
     /// the last of them is gone.
-    pub fn eq_free(&self, eq: EqHandle) -> Result<(), Error> {
+    pub fn eq_free(&self, eq: EqHandle) -> Result<(), PtlError> {
         let owner = &mut *self.owner.lock();
         let index = self.eq_index(eq)?;
         let record = &self.eqs[index as usize];
@@ -550,13 +551,13 @@ impl Interface {
     }
 
     /// A descriptor no longer logs to the queue.
-    pub(crate) fn eq_release(&self, owner: &mut Owner, index: u32) {
+    pub(crate) fn eq_release(&self, owner: &mut OwnerTables, index: u32) {
         self.eqs[index as usize].descriptors.fetch_sub(1, Ordering::Relaxed);
         self.eq_recycle(owner, index);
     }
 
     /// Reuses a queue that is neither live nor logged to.
-    fn eq_recycle(&self, owner: &mut Owner, index: u32) {
+    fn eq_recycle(&self, owner: &mut OwnerTables, index: u32) {
         let record = &self.eqs[index as usize];
         if record.handle.load(Ordering::Relaxed) & 1 == 1
             || record.descriptors.load(Ordering::Relaxed) != 0
@@ -601,7 +602,7 @@ impl Interface {
 
     /// Takes the next event, and what `read` makes of it. The queue was looked up by the caller.
     #[inline(always)]
-    fn take<R>(&self, index: u32, read: impl FnOnce(&Taken) -> R) -> Option<(Taken, R)> {
+    fn take<R>(&self, index: u32, read: impl FnOnce(&TakenEvent) -> R) -> Option<(TakenEvent, R)> {
         let (record, ring) = (&self.eqs[index as usize], &self.own.rings[index as usize]);
         // Acquire: see `ring`.
         if !ring.holds(record.next.load(Ordering::Relaxed)) || !record.try_consume() {
@@ -610,7 +611,7 @@ impl Interface {
         let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
         // Acquire: see `ring`.
         let slot = if live { record.look(Ordering::Acquire) } else { None };
-        let inline = &mut Inline::default();
+        let inline = &mut InlineWords::default();
         let taken = slot.map(|slot| take_slot(record, self.eq_cell(index), slot, inline, read));
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
@@ -624,19 +625,19 @@ impl Interface {
 
     /// The process that an event names. An index that no peer could have is nobody's.
     #[inline(always)]
-    fn process(&self, index: u32) -> ProcessId {
-        ProcessId { nid: self.nid, pid: index }
+    fn process(&self, index: u32) -> PtlProcessId {
+        PtlProcessId { nid: self.nid, pid: index }
     }
 
     /// What a queue has, after a look at the frames, and what `read` makes of the descriptor's record.
     fn eq_take<R>(
         &self,
         eq: EqHandle,
-        read: impl FnOnce(&Taken, Option<&MdRecord>) -> R,
-    ) -> Result<Option<(u32, Taken, R)>, Error> {
+        read: impl FnOnce(&TakenEvent, Option<&MdRecord>) -> R,
+    ) -> Result<Option<(u32, TakenEvent, R)>, PtlError> {
         let index = self.eq_index(eq)?;
         self.progress();
-        let record = |taken: &Taken| self.mds.get((taken.md().0 & 0xffff) as usize);
+        let record = |taken: &TakenEvent| self.mds.get((taken.md().0 & 0xffff) as usize);
         let taken = self.take(index, |taken| read(taken, record(taken)));
         if taken.is_none() {
             self.burst_ends();
@@ -650,13 +651,13 @@ impl Interface {
     ///
     /// # Safety
     /// The watch is of this interface.
-    pub unsafe fn eq_next(&self, watch: EqWatch, inline: &mut Inline) -> Option<BriefEvent> {
+    pub unsafe fn eq_next(&self, watch: EqWatch, inline: &mut InlineWords) -> Option<BriefEvent> {
         self.progress();
         // SAFETY: records and the arena live as long as the interface.
         let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
         // Acquire: see `ring`.
         let slot = record.look(Ordering::Acquire)?;
-        let places = |taken: &Taken| {
+        let places = |taken: &TakenEvent| {
             let record = self.mds.get((taken.md().0 & 0xffff) as usize);
             let word = |field: fn(&MdRecord) -> &AtomicUsize| {
                 record.map_or(0, |record| field(record).load(Ordering::Relaxed))
@@ -679,41 +680,41 @@ impl Interface {
             mlength: taken.mlength,
             inline: taken.what & INLINE != 0,
         };
-        if event.kind == EventKind::Unlink {
+        if event.kind == PtlEventKind::Unlink {
             self.reap_handle(md);
         }
         Some(event)
     }
 
-    /// [`Interface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays.
-    /// Without [`Interface::progress`].
+    /// [`NetworkInterface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays.
+    /// Without [`NetworkInterface::progress`].
     ///
     /// # Safety
     /// As there.
     #[inline(always)]
-    pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut Inline) -> Next {
+    pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut InlineWords) -> EqNext {
         // SAFETY: records and the arena live as long as the interface.
         let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
         // Acquire: see `ring`.
-        let Some(slot) = record.look(Ordering::Acquire) else { return Next::Nothing };
+        let Some(slot) = record.look(Ordering::Acquire) else { return EqNext::Nothing };
         let relaxed = Ordering::Relaxed;
         let what = slot.what.load(relaxed);
         // Acquire pairs with the Release in `lose`.
         let lost = cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
             || record.report_at.load(relaxed) != u64::MAX;
         let kind = what & (0x3f | INLINE);
-        if kind & !INLINE != EventKind::PutEnd as u64 || lost {
+        if kind & !INLINE != PtlEventKind::PutEnd as u64 || lost {
             cold_path();
-            return Next::Other;
+            return EqNext::Other;
         }
-        let Some(md) = self.mds.get((what >> 32 & 0xffff) as usize) else { return Next::Other };
+        let Some(md) = self.mds.get((what >> 32 & 0xffff) as usize) else { return EqNext::Other };
         let (offset, mlength) = if kind & INLINE == 0 {
             (slot.offset.load(relaxed), slot.mlength.load(relaxed))
         } else {
             *inline = slot.inline();
             (0, 0)
         };
-        let arrival = Arrival {
+        let arrival = PutArrival {
             user_ptr: md.user_ptr.load(relaxed) as *mut _,
             start: md.start.load(relaxed) as *mut _,
             match_bits: slot.match_bits.load(relaxed),
@@ -723,19 +724,19 @@ impl Interface {
             inline: kind & INLINE != 0,
         };
         pass(record, cell, record.next.load(relaxed).wrapping_add(1));
-        Next::Arrival(arrival)
+        EqNext::Arrival(arrival)
     }
 
     /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
-    pub fn eq_get(&self, eq: EqHandle) -> Result<Option<Fetched>, Error> {
-        let snapshot = |taken: &Taken, record: Option<&MdRecord>| {
+    pub fn eq_get(&self, eq: EqHandle) -> Result<Option<FetchedEvent>, PtlError> {
+        let snapshot = |taken: &TakenEvent, record: Option<&MdRecord>| {
             let nothing = MdRecord::default();
             self.snapshot(record.unwrap_or(&nothing), taken.link as u32 as i32)
         };
         let Some((index, taken, md)) = self.eq_take(eq, snapshot)? else { return Ok(None) };
         let md_handle = taken.md();
         let initiator = self.process(taken.initiator());
-        let event = Event {
+        let event = PtlEvent {
             kind: taken.kind(),
             initiator,
             uid: self.uid,
@@ -752,7 +753,7 @@ impl Interface {
             ni_fail: taken.fail(),
             sequence: taken.ticket as Seq,
         };
-        if event.kind == EventKind::Unlink {
+        if event.kind == PtlEventKind::Unlink {
             self.reap_handle(md_handle);
         }
         let handler = self.eqs[index as usize].handler.load(Ordering::Relaxed);
@@ -761,11 +762,11 @@ impl Interface {
             let handler = unsafe { mem::transmute::<usize, EqHandler>(handler) };
             handler(&event);
         }
-        Ok(Some(Fetched { event, dropped: taken.dropped }))
+        Ok(Some(FetchedEvent { event, dropped: taken.dropped }))
     }
 
     /// `PtlEQWait`
-    pub fn eq_wait(&self, eq: EqHandle) -> Result<Fetched, Error> {
+    pub fn eq_wait(&self, eq: EqHandle) -> Result<FetchedEvent, PtlError> {
         loop {
             if let Some((_, fetched)) = self.eq_poll(&[eq], None)? {
                 return Ok(fetched);
@@ -779,7 +780,7 @@ impl Interface {
         &self,
         eqs: &[EqHandle],
         timeout_ms: Option<u32>,
-    ) -> Result<Option<(usize, Fetched)>, Error> {
+    ) -> Result<Option<(usize, FetchedEvent)>, PtlError> {
         let look = || {
             for (which, &eq) in eqs.iter().enumerate() {
                 if let Some(fetched) = self.eq_get(eq)? {
@@ -828,10 +829,10 @@ fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
 fn take_slot<R>(
     record: &EqRecord,
     cell: &EqCell,
-    slot: &Slot,
-    inline: &mut Inline,
-    read: impl FnOnce(&Taken) -> R,
-) -> (Taken, R) {
+    slot: &EventSlot,
+    inline: &mut InlineWords,
+    read: impl FnOnce(&TakenEvent) -> R,
+) -> (TakenEvent, R) {
     let relaxed = Ordering::Relaxed;
     let ticket = record.next.load(relaxed);
     let what = slot.what.load(relaxed);
@@ -843,7 +844,7 @@ fn take_slot<R>(
             [0, 0, 0, u64::from(THRESH_INF as u32)]
         }
     };
-    let taken = Taken {
+    let taken = TakenEvent {
         ticket,
         // Acquire pairs with the Release in `lose`.
         dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
@@ -861,7 +862,7 @@ fn take_slot<R>(
     let read = read(&taken);
     pass(record, cell, ticket.wrapping_add(1));
     if taken.dropped {
-        return (Taken { dropped: lost_before(record, cell, ticket), ..taken }, read);
+        return (TakenEvent { dropped: lost_before(record, cell, ticket), ..taken }, read);
     }
     (taken, read)
 }
@@ -894,7 +895,7 @@ mod tests {
     /// there may be more.
     #[test]
     fn nobody_sleeps_over_a_queue_that_another_thread_was_at() {
-        let ni = Interface::loopback(None).unwrap();
+        let ni = NetworkInterface::loopback(None).unwrap();
         let eq = ni.eq_alloc(4, None).unwrap();
         let index = ni.eq_index(eq).unwrap();
         let (record, ring) = (&ni.eqs[index as usize], &ni.own.rings[index as usize]);
@@ -912,7 +913,7 @@ mod tests {
     /// What one thread took may be what another one sleeps for.
     #[test]
     fn a_thread_that_took_an_event_wakes_the_others() {
-        let ni = Interface::loopback(None).unwrap();
+        let ni = NetworkInterface::loopback(None).unwrap();
         ni.ring_self();
         let seen = ni.doorbell();
         assert_eq!(ni.doorbell(), seen);

@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use crate::arena::{HAZARDS, Hazards};
 use crate::hint::cold_path;
 use crate::nal::os;
-use crate::ni::Interface;
+use crate::ni::NetworkInterface;
 
 /// Stands for no process.
 pub(crate) const NOBODY: u32 = 0x7fff;
@@ -28,13 +28,13 @@ const ONLY: usize = 0;
 /// What a slot says, if it is not 0: bit 63 set; process 48-62 and its descriptor 32-47; two descriptors of
 /// the initiator itself 16-31 and 0-15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Word(u64);
+pub(crate) struct HazardWord(u64);
 
-impl Word {
+impl HazardWord {
     /// Names descriptor `md` of process `target`, and two of our own (the same twice if there is but one).
     #[inline(always)]
-    pub(crate) fn new(target: u32, md: u32, near: u32, near2: u32) -> Word {
-        Word(
+    pub(crate) fn new(target: u32, md: u32, near: u32, near2: u32) -> HazardWord {
+        HazardWord(
             1 << 63
                 | u64::from(target & 0x7fff) << 48
                 | u64::from(md & 0xffff) << 32
@@ -48,16 +48,16 @@ impl Word {
         self.0
     }
 
-    /// The word that has these [`Word::bits`].
+    /// The word that has these [`HazardWord::bits`].
     #[inline(always)]
-    pub(crate) fn from_bits(bits: u64) -> Word {
-        Word(bits)
+    pub(crate) fn from_bits(bits: u64) -> HazardWord {
+        HazardWord(bits)
     }
 
     /// The same without the target.
     #[inline(always)]
-    pub(crate) fn near(near: u32, near2: u32) -> Word {
-        Word::new(NOBODY, NOTHING, near, near2)
+    pub(crate) fn near(near: u32, near2: u32) -> HazardWord {
+        HazardWord::new(NOBODY, NOTHING, near, near2)
     }
 
     /// Whether it names descriptor `md` of process `target` as a target.
@@ -84,12 +84,12 @@ impl Word {
 }
 
 /// Whether any slot in use says something for which `found` is true.
-pub(crate) fn names(hazards: &Hazards, mut found: impl FnMut(Word) -> bool) -> bool {
+pub(crate) fn names(hazards: &Hazards, mut found: impl FnMut(HazardWord) -> bool) -> bool {
     // SeqCst: see the head of this file. The bit of a slot is set before the slot is used for the first time.
     let mut used = hazards.used.0.load(Ordering::SeqCst);
     while used != 0 {
         let word = hazards.slots[used.trailing_zeros() as usize].0.load(Ordering::SeqCst);
-        if word != 0 && found(Word(word)) {
+        if word != 0 && found(HazardWord(word)) {
             return true;
         }
         used &= used - 1;
@@ -97,19 +97,19 @@ pub(crate) fn names(hazards: &Hazards, mut found: impl FnMut(Word) -> bool) -> b
     false
 }
 
-/// A slot that is ours for one operation. It must be given back by [`Hold::clear`].
+/// A slot that is ours for one operation. It must be given back by [`HazardHold::clear`].
 #[must_use]
 #[derive(Clone, Copy)]
-pub(crate) struct Hold<'a> {
+pub(crate) struct HazardHold<'a> {
     slot: &'a AtomicU64,
     /// Which one: names the counters that go with it.
     pub(crate) number: usize,
 }
 
-impl Hold<'_> {
+impl HazardHold<'_> {
     /// Says something else, as strongly as at first.
     #[inline]
-    pub(crate) fn change(&self, word: Word) {
+    pub(crate) fn change(&self, word: HazardWord) {
         self.slot.swap(word.0, Ordering::SeqCst);
     }
 
@@ -125,10 +125,10 @@ impl Hold<'_> {
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Takes a slot and says `word` in it.
     #[inline(always)]
-    pub(crate) fn hold(&self, word: Word) -> Hold<'_> {
+    pub(crate) fn hold(&self, word: HazardWord) -> HazardHold<'_> {
         let hazards = &self.own.view.header().hazards;
         // Threads have stacks of their own, so the address of a local tells them apart well enough.
         let number = if self.single {
@@ -142,19 +142,19 @@ impl Interface {
         if (self.single || hazards.used.0.load(Ordering::Acquire) >> number & 1 == 1)
             && slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
-            return Hold { slot, number };
+            return HazardHold { slot, number };
         }
         self.hold_another(word, number)
     }
 
-    /// Only one thread will call: its slot counts as used from now on, and [`Interface::hold`] does not look at the bit.
+    /// Only one thread will call: its slot counts as used from now on, and [`NetworkInterface::hold`] does not look at the bit.
     pub(crate) fn use_only_slot(&self) {
         // SeqCst: as in `hold_another`.
         self.own.view.header().hazards.used.0.fetch_or(1 << ONLY, Ordering::SeqCst);
     }
 
     #[cold]
-    fn hold_another(&self, word: Word, first: usize) -> Hold<'_> {
+    fn hold_another(&self, word: HazardWord, first: usize) -> HazardHold<'_> {
         let hazards = &self.own.view.header().hazards;
         let mut round = 0;
         loop {
@@ -165,7 +165,7 @@ impl Interface {
                 }
                 hazards.used.0.fetch_or(1 << number, Ordering::SeqCst);
                 if slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
-                    return Hold { slot, number };
+                    return HazardHold { slot, number };
                 }
             }
             os::relax(round);

@@ -1,6 +1,6 @@
 //! Portals 3.3 in user space, for the processes of one host.
 //!
-//! An [`Interface`] is one network interface of the specification (`PtlNIInit`); its methods are the calls of
+//! An [`NetworkInterface`] is one network interface of the specification (`PtlNIInit`); its methods are the calls of
 //! the specification in snake case. All of them may be called from several threads at once.
 //!
 //! | file | what it owns |
@@ -53,5 +53,5 @@ mod wire;
 mod zeroed;
 
 pub use eq::EqWatch;
-pub use ni::Interface;
+pub use ni::NetworkInterface;
 pub use types::*;

@@ -10,21 +10,21 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::nal::os;
 
 #[derive(Debug, Default)]
-pub(crate) struct Lock<T> {
+pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
     value: UnsafeCell<T>,
 }
 
 // SAFETY: the value is reached by one thread at a time only, through the guard.
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for SpinLock<T> {}
 
-impl<T> Lock<T> {
-    pub(crate) const fn new(value: T) -> Lock<T> {
-        Lock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
+impl<T> SpinLock<T> {
+    pub(crate) const fn new(value: T) -> SpinLock<T> {
+        SpinLock { taken: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
     /// Waits for the lock.
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub(crate) fn lock(&self) -> SpinGuard<'_, T> {
         let mut round = 0u32;
         // Acquire pairs with the Release in the guard's drop.
         while self.taken.swap(true, Ordering::Acquire) {
@@ -33,21 +33,21 @@ impl<T> Lock<T> {
                 round = round.saturating_add(1);
             }
         }
-        Guard { lock: self }
+        SpinGuard { lock: self }
     }
 
     /// Takes the lock unless somebody has it.
-    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+    pub(crate) fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
         // Acquire as in `lock`.
-        (!self.taken.swap(true, Ordering::Acquire)).then(|| Guard { lock: self })
+        (!self.taken.swap(true, Ordering::Acquire)).then(|| SpinGuard { lock: self })
     }
 }
 
-pub(crate) struct Guard<'a, T> {
-    lock: &'a Lock<T>,
+pub(crate) struct SpinGuard<'a, T> {
+    lock: &'a SpinLock<T>,
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T> Deref for SpinGuard<'_, T> {
     type Target = T;
     fn deref(&self) -> &T {
         // SAFETY: the guard holds the lock.
@@ -55,14 +55,14 @@ impl<T> Deref for Guard<'_, T> {
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T> DerefMut for SpinGuard<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard holds the lock, and is borrowed mutably itself.
         unsafe { &mut *self.lock.value.get() }
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T> Drop for SpinGuard<'_, T> {
     fn drop(&mut self) {
         self.lock.taken.store(false, Ordering::Release);
     }

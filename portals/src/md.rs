@@ -2,7 +2,7 @@
 //!
 //! A descriptor has two halves. The [`MdCell`] in the arena is what deliverers see: only the owner writes it,
 //! except for the state word. The [`MdRecord`] in ordinary memory is what this process itself relies on:
-//! addresses, the user's word, the exact [`Md`]. No address is ever taken from shared memory for use by this
+//! addresses, the user's word, the exact [`MemoryDescriptor`]. No address is ever taken from shared memory for use by this
 //! process.
 //!
 //! # The state word
@@ -31,10 +31,10 @@ use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
 };
 
-use crate::arena::{Header, IOVECS, IovTable, MdCell};
+use crate::arena::{ArenaHeader, IOVECS, IovTable, MdCell};
 use crate::hazard;
 use crate::nal::os;
-use crate::ni::{Interface, OldPieces, Owner};
+use crate::ni::{NetworkInterface, OldPieces, OwnerTables};
 use crate::types::md_options::*;
 use crate::types::*;
 use crate::zeroed::Zeros;
@@ -42,7 +42,7 @@ use crate::zeroed::Zeros;
 /// Where the memory of a descriptor or of a piece lies.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MemoryKind {
     /// In the owner's arena.
     Arena = 0,
     /// In the owner's exposed segment.
@@ -53,19 +53,19 @@ pub(crate) enum Kind {
     Scattered = 3,
 }
 
-impl Kind {
-    pub(crate) fn from_bits(bits: u64) -> Kind {
+impl MemoryKind {
+    pub(crate) fn from_bits(bits: u64) -> MemoryKind {
         match bits & 0xff {
-            0 => Kind::Arena,
-            1 => Kind::Segment,
-            3 => Kind::Scattered,
-            _ => Kind::Private,
+            0 => MemoryKind::Arena,
+            1 => MemoryKind::Segment,
+            3 => MemoryKind::Scattered,
+            _ => MemoryKind::Private,
         }
     }
 }
 
 /// The small properties of a descriptor, packed into one word: options 0-15, event queue index + 1 16-31,
-/// [`Kind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
+/// [`MemoryKind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits(pub(crate) u64);
 
@@ -83,8 +83,8 @@ impl Traits {
         ((self.0 >> 16 & 0xffff) as u32).checked_sub(1)
     }
     #[inline(always)]
-    pub(crate) fn kind(self) -> Kind {
-        Kind::from_bits(self.0 >> 32)
+    pub(crate) fn kind(self) -> MemoryKind {
+        MemoryKind::from_bits(self.0 >> 32)
     }
     /// Whether it has a state word at all.
     #[inline(always)]
@@ -337,12 +337,12 @@ pub(crate) struct MdRecord {
     pub(crate) user_ptr: AtomicUsize,
     /// Null unless scattered.
     pub(crate) pieces: AtomicPtr<Pieces>,
-    /// [`Md::length`], [`Md::max_size`], [`Md::options`], [`Md::eq`].
+    /// [`MemoryDescriptor::length`], [`MemoryDescriptor::max_size`], [`MemoryDescriptor::options`], [`MemoryDescriptor::eq`].
     pub(crate) stated_length: AtomicU64,
     pub(crate) max_size: AtomicU64,
     pub(crate) options: AtomicU32,
     pub(crate) eq: AtomicU32,
-    /// [`Md::threshold`], as attached or updated.
+    /// [`MemoryDescriptor::threshold`], as attached or updated.
     pub(crate) threshold: AtomicI32,
     /// Index + 1 of the match entry it is attached to, or 0; changed under the owner lock.
     pub(crate) me: AtomicU32,
@@ -355,7 +355,7 @@ unsafe impl Zeros for MdRecord {}
 
 /// The bytes of a descriptor of ours.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MdMemory {
     /// First byte, if there are no pieces.
     pub(crate) start: *mut u8,
     pub(crate) pieces: *const Pieces,
@@ -363,11 +363,11 @@ pub(crate) struct Memory {
 
 // SAFETY: what it points to is freed only when nobody holds the descriptor; who copies from and to it may be
 // any thread.
-unsafe impl Send for Memory {}
+unsafe impl Send for MdMemory {}
 
 impl MdRecord {
-    pub(crate) fn memory(&self) -> Memory {
-        Memory {
+    pub(crate) fn memory(&self) -> MdMemory {
+        MdMemory {
             start: self.start.load(Ordering::Relaxed) as *mut u8,
             pieces: self.pieces.load(Ordering::Acquire),
         }
@@ -376,7 +376,7 @@ impl MdRecord {
 
 /// A descriptor of ours that a call was given.
 #[derive(Clone, Copy)]
-pub(crate) struct Local<'a> {
+pub(crate) struct LocalMd<'a> {
     pub(crate) index: u32,
     /// As it was when the handle was looked up.
     pub(crate) control: u32,
@@ -384,7 +384,7 @@ pub(crate) struct Local<'a> {
     pub(crate) cell: &'a MdCell,
 }
 
-impl Local<'_> {
+impl LocalMd<'_> {
     #[inline(always)]
     pub(crate) fn handle(&self) -> MdHandle {
         MdHandle(self.control & 0xffff_0000 | self.index)
@@ -415,14 +415,14 @@ pub(crate) struct Resting {
     events: Option<(EqHandle, u64)>,
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Looks a handle up; waits while another thread is about to take the descriptor away.
     #[inline(always)]
-    pub(crate) fn local(&self, md: MdHandle) -> Result<Local<'_>, Error> {
+    pub(crate) fn local(&self, md: MdHandle) -> Result<LocalMd<'_>, PtlError> {
         let index = md.0 & 0xffff;
         let (Some(record), Some(cell)) = (self.mds.get(index as usize), self.own.view.md(index))
         else {
-            return Err(Error::MdInvalid);
+            return Err(PtlError::MdInvalid);
         };
         // Acquire pairs with the Release in `publish`: the record is there.
         let mut control = record.control.load(Ordering::Acquire);
@@ -436,9 +436,9 @@ impl Interface {
         }
         if control & control::PHASE != control::LIVE || control::generation(control) != md.0 >> 16
         {
-            return Err(Error::MdInvalid);
+            return Err(PtlError::MdInvalid);
         }
-        Ok(Local { index, control, record, cell })
+        Ok(LocalMd { index, control, record, cell })
     }
 
     /// Whether there is such a descriptor.
@@ -447,8 +447,8 @@ impl Interface {
     }
 
     /// What the user would say of a descriptor now.
-    pub(crate) fn snapshot(&self, record: &MdRecord, threshold: i32) -> Md {
-        Md {
+    pub(crate) fn snapshot(&self, record: &MdRecord, threshold: i32) -> MemoryDescriptor {
+        MemoryDescriptor {
             start: record.start.load(Ordering::Relaxed) as *mut c_void,
             length: record.stated_length.load(Ordering::Relaxed),
             threshold,
@@ -463,9 +463,9 @@ impl Interface {
     ///
     /// # Safety
     /// With [`IOVEC`], `md.start` points to `md.length` readable entries.
-    unsafe fn examine(&self, md: &Md, unlink: bool) -> Result<Examined, Error> {
+    unsafe fn examine(&self, md: &MemoryDescriptor, unlink: bool) -> Result<Examined, PtlError> {
         if md.options & !ALL_OPTIONS != 0 || md.threshold < THRESH_INF {
-            return Err(Error::MdIllegal);
+            return Err(PtlError::MdIllegal);
         }
         let eq = match md.eq {
             EqHandle::NONE => None,
@@ -478,7 +478,7 @@ impl Interface {
             if md.length > u64::from(self.limits.max_md_iovecs)
                 || (md.start.is_null() && md.length > 0)
             {
-                return Err(Error::MdIllegal);
+                return Err(PtlError::MdIllegal);
             }
             let mut copy =
                 Pieces { count: md.length as usize, list: [(core::ptr::null_mut(), 0); IOVECS] };
@@ -488,10 +488,10 @@ impl Interface {
                 let entry = unsafe { md.start.cast::<MdIovec>().add(i).read() };
                 check_range(entry.base, entry.len)?;
                 *piece = (entry.base.cast(), entry.len);
-                length = add_length(length, entry.len).ok_or(Error::MdIllegal)?;
+                length = add_length(length, entry.len).ok_or(PtlError::MdIllegal)?;
             }
             pieces = Some(Box::new(copy));
-            kind = Kind::Scattered;
+            kind = MemoryKind::Scattered;
         } else {
             check_range(md.start, length)?;
             kind = self.place(md.start.cast(), length).0;
@@ -507,7 +507,7 @@ impl Interface {
             (u32::BITS - md.threshold.leading_zeros()).max(1)
         };
         if cursor_bits + threshold_bits > state::COUNTING_BITS {
-            return Err(Error::NoSpace);
+            return Err(PtlError::NoSpace);
         }
         let counts = moves || md.threshold != THRESH_INF;
         let mut traits = u64::from(md.options)
@@ -532,11 +532,11 @@ impl Interface {
     /// odd.
     fn write(
         &self,
-        owner: &mut Owner,
+        owner: &mut OwnerTables,
         index: u32,
-        md: &Md,
+        md: &MemoryDescriptor,
         examined: Examined,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PtlError> {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let iov = match &examined.pieces {
             Some(pieces) => self.write_iov(owner, pieces)?,
@@ -569,8 +569,8 @@ impl Interface {
         Ok(())
     }
 
-    /// Undoes what [`Interface::write`] acquired; does nothing the second time.
-    fn unwrite(&self, owner: &mut Owner, index: u32) {
+    /// Undoes what [`NetworkInterface::write`] acquired; does nothing the second time.
+    fn unwrite(&self, owner: &mut OwnerTables, index: u32) {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let pieces = record.pieces.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !pieces.is_null() {
@@ -589,14 +589,14 @@ impl Interface {
     }
 
     /// Copies the pieces of a scattered descriptor to where deliverers see them: the offset.
-    fn write_iov(&self, owner: &mut Owner, pieces: &Pieces) -> Result<u64, Error> {
+    fn write_iov(&self, owner: &mut OwnerTables, pieces: &Pieces) -> Result<u64, PtlError> {
         let offset = match owner.free_iovs.pop() {
             Some(offset) => offset,
             None => self
                 .bump(owner, size_of::<IovTable>(), crate::arena::LINE)
-                .ok_or(Error::NoSpace)?,
+                .ok_or(PtlError::NoSpace)?,
         };
-        let table = self.own.view.iov(offset).ok_or(Error::NoSpace)?;
+        let table = self.own.view.iov(offset).ok_or(PtlError::NoSpace)?;
         table.count.store(pieces.count as u64, Ordering::Relaxed);
         for (to, &(base, length)) in table.pieces.iter().zip(&pieces.list[..pieces.count]) {
             let (kind, start) = self.place(base, length);
@@ -611,28 +611,28 @@ impl Interface {
     /// Whether peers on this host reach this memory without help of ours: the arena, or the segment that was exposed. No bytes are,
     /// wherever they begin.
     pub fn is_shared(&self, start: *mut u8, length: u64) -> bool {
-        matches!(self.place(start, length).0, Kind::Arena | Kind::Segment)
+        matches!(self.place(start, length).0, MemoryKind::Arena | MemoryKind::Segment)
     }
 
     /// Which memory this is, and where in it. No bytes are in reach of everybody, wherever they begin.
-    fn place(&self, start: *mut u8, length: u64) -> (Kind, u64) {
+    fn place(&self, start: *mut u8, length: u64) -> (MemoryKind, u64) {
         if length == 0 {
-            return (Kind::Arena, 0);
+            return (MemoryKind::Arena, 0);
         }
         let inside = |base: *mut u8, size: u64| {
             let offset = (start as usize).checked_sub(base as usize)? as u64;
             (!base.is_null() && offset.checked_add(length)? <= size).then_some(offset)
         };
         if let Some(offset) = inside(self.own.view.base().as_ptr(), self.own.view.bytes() as u64) {
-            return (Kind::Arena, offset);
+            return (MemoryKind::Arena, offset);
         }
         let segment = &self.segments[self.index as usize];
         // Acquire pairs with the Release in `expose`.
         let size = segment.length.load(Ordering::Acquire);
         if let Some(offset) = inside(segment.base.load(Ordering::Relaxed), size) {
-            return (Kind::Segment, offset);
+            return (MemoryKind::Segment, offset);
         }
-        (Kind::Private, start as u64)
+        (MemoryKind::Private, start as u64)
     }
 
     #[inline(always)]
@@ -644,7 +644,7 @@ impl Interface {
     }
 
     /// Takes an unused record.
-    fn take_record(&self, owner: &mut Owner) -> Result<u32, Error> {
+    fn take_record(&self, owner: &mut OwnerTables) -> Result<u32, PtlError> {
         if let Some(first) = owner.resting.pop_front() {
             self.rest(owner, first, true);
         }
@@ -656,11 +656,11 @@ impl Interface {
                 }
             }
         }
-        owner.free_mds.pop().ok_or(Error::NoSpace)
+        owner.free_mds.pop().ok_or(PtlError::NoSpace)
     }
 
     /// Frees a record if it has rested, else lets it rest on.
-    fn rest(&self, owner: &mut Owner, mut resting: Resting, first: bool) {
+    fn rest(&self, owner: &mut OwnerTables, mut resting: Resting, first: bool) {
         if self.rested(&mut resting) {
             self.unwrite(owner, resting.index);
             owner.free_mds.push(resting.index);
@@ -695,7 +695,7 @@ impl Interface {
     }
 
     /// Puts a record to rest. The descriptor is out of reach for new messages.
-    fn retire(&self, owner: &mut Owner, index: u32, hazards: bool) {
+    fn retire(&self, owner: &mut OwnerTables, index: u32, hazards: bool) {
         let record = &self.mds[index as usize];
         let control = record.control.load(Ordering::Relaxed);
         // SeqCst: our own threads look at it after they have published their hazard, we look at the hazards
@@ -723,12 +723,12 @@ impl Interface {
     /// Takes a record, writes a checked descriptor into it and makes it live, attached to nothing.
     fn create(
         &self,
-        owner: &mut Owner,
-        md: &Md,
+        owner: &mut OwnerTables,
+        md: &MemoryDescriptor,
         examined: Examined,
         me: u32,
         unlink: Unlink,
-    ) -> Result<MdHandle, Error> {
+    ) -> Result<MdHandle, PtlError> {
         let index = self.take_record(owner)?;
         let state = examined.state;
         if let Err(error) = self.write(owner, index, md, examined) {
@@ -743,8 +743,12 @@ impl Interface {
     /// `PtlMDBind`
     ///
     /// # Safety
-    /// As for [`Interface::md_attach`].
-    pub unsafe fn md_bind(&self, md: &Md, unlink: Unlink) -> Result<MdHandle, Error> {
+    /// As for [`NetworkInterface::md_attach`].
+    pub unsafe fn md_bind(
+        &self,
+        md: &MemoryDescriptor,
+        unlink: Unlink,
+    ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.owner.lock();
         // SAFETY: promised by the caller.
         let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
@@ -759,15 +763,15 @@ impl Interface {
     pub unsafe fn md_attach(
         &self,
         me: MeHandle,
-        md: &Md,
+        md: &MemoryDescriptor,
         unlink: Unlink,
-    ) -> Result<MdHandle, Error> {
+    ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.owner.lock();
         // SAFETY: promised by the caller.
         let examined = unsafe { self.examine(md, unlink == Unlink::Unlink)? };
         let me_index = self.me_lookup(owner, me)?;
         if owner.mes[me_index as usize].md.is_some() {
-            return Err(Error::MeInUse);
+            return Err(PtlError::MeInUse);
         }
         let handle = self.create(owner, md, examined, me_index + 1, unlink)?;
         self.me_set_md(owner, me_index, handle.0 & 0xffff);
@@ -781,7 +785,7 @@ impl Interface {
             return Some(self.index);
         }
         let mut peers = self.peer_headers().filter(|_| anywhere);
-        let holds = |header: &Header| {
+        let holds = |header: &ArenaHeader| {
             hazard::names(&header.hazards, |word| word.names_target(self.index, index))
         };
         peers.find(|(_, header)| holds(header)).map(|(peer, _)| peer)
@@ -846,12 +850,12 @@ impl Interface {
     }
 
     /// `PtlMDUnlink`
-    pub fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
+    pub fn md_unlink(&self, md: MdHandle) -> Result<(), PtlError> {
         let owner = &mut *self.owner.lock();
         let local = self.local(md)?;
         if self.unlinked_itself(&local) {
             self.reap(owner, local.index);
-            return Err(Error::MdInvalid);
+            return Err(PtlError::MdInvalid);
         }
         self.take_away(owner, &local, false)
     }
@@ -860,10 +864,10 @@ impl Interface {
     /// `PTL_MD_INVALID` it is gone too: it unlinked itself, and said so.
     pub(crate) fn take_away(
         &self,
-        owner: &mut Owner,
-        local: &Local<'_>,
+        owner: &mut OwnerTables,
+        local: &LocalMd<'_>,
         with_me: bool,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PtlError> {
         let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
         // Deliverers look at the version after they have published their hazard, our own threads at
         // `control`.
@@ -888,20 +892,20 @@ impl Interface {
             self.pt_end_change(change);
         }
         match (busy, unlinked) {
-            (true, _) => Err(Error::MdInUse),
-            (false, true) => Err(Error::MdInvalid),
+            (true, _) => Err(PtlError::MdInUse),
+            (false, true) => Err(PtlError::MdInvalid),
             (false, false) => Ok(()),
         }
     }
 
     /// Whether a delivery made it unlink itself.
-    pub(crate) fn unlinked_itself(&self, local: &Local<'_>) -> bool {
+    pub(crate) fn unlinked_itself(&self, local: &LocalMd<'_>) -> bool {
         local.traits().unlinks()
             && local.cell.state.0.load(Ordering::Acquire) & state::UNLINKED != 0
     }
 
     /// Removes what is left of a descriptor that has unlinked itself.
-    pub(crate) fn reap(&self, owner: &mut Owner, index: u32) {
+    pub(crate) fn reap(&self, owner: &mut OwnerTables, index: u32) {
         let record = &self.mds[index as usize];
         let me = record.me.swap(0, Ordering::Relaxed).checked_sub(1);
         if let Some(me) = me {
@@ -912,7 +916,7 @@ impl Interface {
         self.retire(owner, index, true);
     }
 
-    /// [`Interface::reap`] by generation, when the UNLINK event has been read.
+    /// [`NetworkInterface::reap`] by generation, when the UNLINK event has been read.
     pub(crate) fn reap_handle(&self, md: MdHandle) {
         let owner = &mut *self.owner.lock();
         if let Ok(local) = self.local(md)
@@ -924,7 +928,7 @@ impl Interface {
 
     /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read yet, or was
     /// lost.
-    fn sweep(&self, owner: &mut Owner) {
+    fn sweep(&self, owner: &mut OwnerTables) {
         for index in 0..self.mds.len() as u32 {
             let control = self.mds[index as usize].control.load(Ordering::Relaxed);
             if control & control::PHASE != control::LIVE {
@@ -944,19 +948,19 @@ impl Interface {
     /// stopped or dead, the answer is `PTL_MD_NO_UPDATE`.
     ///
     /// # Safety
-    /// As for [`Interface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until
+    /// As for [`NetworkInterface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until
     /// operations that had begun are complete.
     pub unsafe fn md_update(
         &self,
         md: MdHandle,
-        old: Option<&mut Md>,
-        new: Option<&Md>,
+        old: Option<&mut MemoryDescriptor>,
+        new: Option<&MemoryDescriptor>,
         test_eq: EqHandle,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PtlError> {
         let owner = &mut *self.owner.lock();
         let local = self.local(md)?;
         if self.unlinked_itself(&local) {
-            return Err(Error::MdInvalid);
+            return Err(PtlError::MdInvalid);
         }
         let tested = match test_eq {
             EqHandle::NONE => None,
@@ -999,9 +1003,9 @@ impl Interface {
         }
         let result = match (new, examined) {
             // A delivery that has just ended may have been its last.
-            (Some(_), Some(_)) if self.unlinked_itself(&local) => Err(Error::MdInvalid),
+            (Some(_), Some(_)) if self.unlinked_itself(&local) => Err(PtlError::MdInvalid),
             (Some(new), Some(examined)) if free => self.replace(owner, &local, new, examined),
-            (Some(_), Some(_)) => Err(Error::MdNoUpdate),
+            (Some(_), Some(_)) => Err(PtlError::MdNoUpdate),
             _ => return Ok(()),
         };
         let control = if result.is_ok() { control::updated(local.control) } else { local.control };
@@ -1015,11 +1019,11 @@ impl Interface {
     /// The second half of an update: nobody new can get at the descriptor.
     fn replace(
         &self,
-        owner: &mut Owner,
-        local: &Local<'_>,
-        new: &Md,
+        owner: &mut OwnerTables,
+        local: &LocalMd<'_>,
+        new: &MemoryDescriptor,
         examined: Examined,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PtlError> {
         let record = local.record;
         let old_eq = local.traits().eq();
         let old_pieces = record.pieces.load(Ordering::Relaxed);
@@ -1073,7 +1077,7 @@ const ALL_OPTIONS: u32 = OP_PUT
     | EVENT_START_DISABLE
     | EVENT_END_DISABLE;
 
-/// What [`Interface::examine`] found.
+/// What [`NetworkInterface::examine`] found.
 struct Examined {
     traits: Traits,
     /// Bytes.
@@ -1090,9 +1094,9 @@ fn add_length(sum: u64, length: u64) -> Option<u64> {
 }
 
 /// Refuses memory at nowhere, and memory beyond the end of the address space.
-fn check_range(start: *mut c_void, length: u64) -> Result<(), Error> {
+fn check_range(start: *mut c_void, length: u64) -> Result<(), PtlError> {
     let wraps = length >= 1 << 62 || (start as usize).checked_add(length as usize).is_none();
-    if wraps || (start.is_null() && length > 0) { Err(Error::MdIllegal) } else { Ok(()) }
+    if wraps || (start.is_null() && length > 0) { Err(PtlError::MdIllegal) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -1102,7 +1106,7 @@ mod tests {
     /// Between the two steps of whoever gives the last claim back, an update may revive the descriptor.
     #[test]
     fn who_was_last_unlinks_only_what_is_still_through() {
-        let ni = Interface::loopback(None).unwrap();
+        let ni = NetworkInterface::loopback(None).unwrap();
         let state = &ni.own_cell(0).state.0;
         let through = state::INACTIVE;
         for (now, unlinks) in [

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use crate::arena::pack_id;
 use crate::md::control;
-use crate::ni::{Interface, Owner};
+use crate::ni::{NetworkInterface, OwnerTables};
 use crate::types::*;
 
 /// What this process itself knows of one of its match entries.
@@ -21,20 +21,24 @@ pub(crate) struct MeRecord {
 }
 
 /// Where in a list.
-enum Place {
+enum ListPosition {
     Head,
     Tail,
     Before(u16),
     After(u16),
 }
 
-impl Interface {
+impl NetworkInterface {
     /// The index behind a handle.
-    pub(crate) fn me_lookup(&self, owner: &mut Owner, me: MeHandle) -> Result<u32, Error> {
+    pub(crate) fn me_lookup(
+        &self,
+        owner: &mut OwnerTables,
+        me: MeHandle,
+    ) -> Result<u32, PtlError> {
         let index = me.0 & 0xffff;
-        let known = |owner: &Owner| match owner.mes.get(index as usize) {
+        let known = |owner: &OwnerTables| match owner.mes.get(index as usize) {
             Some(r) if r.live && u32::from(r.generation) == me.0 >> 16 => Ok(*r),
-            _ => Err(Error::MeInvalid),
+            _ => Err(PtlError::MeInvalid),
         };
         if let Some(md) = known(owner)?.md {
             // Its descriptor may have unlinked itself, and it with it.
@@ -48,7 +52,7 @@ impl Interface {
         self.me_lookup(&mut self.owner.lock(), me).is_ok()
     }
 
-    fn reap_if_unlinked(&self, owner: &mut Owner, md: u32) {
+    fn reap_if_unlinked(&self, owner: &mut OwnerTables, md: u32) {
         let control = self.mds[md as usize].control.load(Ordering::Relaxed);
         if control & control::PHASE == control::LIVE
             && let Ok(local) = self.local(MdHandle(control & 0xffff_0000 | md))
@@ -61,14 +65,14 @@ impl Interface {
     #[allow(clippy::too_many_arguments)]
     fn add_me(
         &self,
-        owner: &mut Owner,
+        owner: &mut OwnerTables,
         pt: u32,
-        place: Place,
-        match_id: ProcessId,
+        place: ListPosition,
+        match_id: PtlProcessId,
         match_bits: MatchBits,
         ignore_bits: MatchBits,
         unlink: Unlink,
-    ) -> Result<MeHandle, Error> {
+    ) -> Result<MeHandle, PtlError> {
         let spent: Vec<u32> = owner.lists[pt as usize]
             .iter()
             .filter_map(|&me| owner.mes[me as usize].md.map(u32::from))
@@ -78,18 +82,18 @@ impl Interface {
         }
         let list = &owner.lists[pt as usize];
         if list.len() >= self.limits.max_me_list as usize {
-            return Err(Error::MeListTooLong);
+            return Err(PtlError::MeListTooLong);
         }
         let position =
-            |me: u16| list.iter().position(|&other| other == me).ok_or(Error::MeInvalid);
+            |me: u16| list.iter().position(|&other| other == me).ok_or(PtlError::MeInvalid);
         let at = match place {
-            Place::Head => 0,
-            Place::Tail => list.len(),
-            Place::Before(me) => position(me)?,
-            Place::After(me) => position(me)? + 1,
+            ListPosition::Head => 0,
+            ListPosition::Tail => list.len(),
+            ListPosition::Before(me) => position(me)?,
+            ListPosition::After(me) => position(me)? + 1,
         };
-        let index = owner.free_mes.pop().ok_or(Error::NoSpace)?;
-        let cell = self.own.view.me(u32::from(index)).ok_or(Error::NoSpace)?;
+        let index = owner.free_mes.pop().ok_or(PtlError::NoSpace)?;
+        let cell = self.own.view.me(u32::from(index)).ok_or(PtlError::NoSpace)?;
         let record = &mut owner.mes[index as usize];
         record.generation = record.generation.wrapping_add(1);
         record.live = true;
@@ -114,16 +118,17 @@ impl Interface {
     pub fn me_attach(
         &self,
         pt_index: PtIndex,
-        match_id: ProcessId,
+        match_id: PtlProcessId,
         match_bits: MatchBits,
         ignore_bits: MatchBits,
         unlink: Unlink,
         position: InsPos,
-    ) -> Result<MeHandle, Error> {
+    ) -> Result<MeHandle, PtlError> {
         if pt_index > self.limits.max_pt_index {
-            return Err(Error::PtIndexInvalid);
+            return Err(PtlError::PtIndexInvalid);
         }
-        let place = if position == InsPos::Before { Place::Head } else { Place::Tail };
+        let place =
+            if position == InsPos::Before { ListPosition::Head } else { ListPosition::Tail };
         self.add_me(
             &mut self.owner.lock(),
             pt_index,
@@ -138,14 +143,15 @@ impl Interface {
     /// `PtlMEAttachAny`: on a portal table entry that was never used.
     pub fn me_attach_any(
         &self,
-        match_id: ProcessId,
+        match_id: PtlProcessId,
         match_bits: MatchBits,
         ignore_bits: MatchBits,
         unlink: Unlink,
-    ) -> Result<(PtIndex, MeHandle), Error> {
+    ) -> Result<(PtIndex, MeHandle), PtlError> {
         let owner = &mut *self.owner.lock();
-        let pt = owner.pt_used.iter().position(|used| !used).ok_or(Error::PtFull)? as u32;
-        let me = self.add_me(owner, pt, Place::Head, match_id, match_bits, ignore_bits, unlink)?;
+        let pt = owner.pt_used.iter().position(|used| !used).ok_or(PtlError::PtFull)? as u32;
+        let me =
+            self.add_me(owner, pt, ListPosition::Head, match_id, match_bits, ignore_bits, unlink)?;
         Ok((pt, me))
     }
 
@@ -153,25 +159,25 @@ impl Interface {
     pub fn me_insert(
         &self,
         base: MeHandle,
-        match_id: ProcessId,
+        match_id: PtlProcessId,
         match_bits: MatchBits,
         ignore_bits: MatchBits,
         unlink: Unlink,
         position: InsPos,
-    ) -> Result<MeHandle, Error> {
+    ) -> Result<MeHandle, PtlError> {
         let owner = &mut *self.owner.lock();
         let base = self.me_lookup(owner, base)?;
         let pt = owner.mes[base as usize].pt;
         let place = match position {
-            InsPos::Before => Place::Before(base as u16),
-            InsPos::After => Place::After(base as u16),
+            InsPos::Before => ListPosition::Before(base as u16),
+            InsPos::After => ListPosition::After(base as u16),
         };
         self.add_me(owner, pt, place, match_id, match_bits, ignore_bits, unlink)
     }
 
     /// `PtlMEUnlink`. Its descriptor goes with it if that was attached with `PTL_UNLINK`, else it stays
     /// bound.
-    pub fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
+    pub fn me_unlink(&self, me: MeHandle) -> Result<(), PtlError> {
         let owner = &mut *self.owner.lock();
         let index = self.me_lookup(owner, me)?;
         let Some(md) = owner.mes[index as usize].md.map(u32::from) else {
@@ -182,10 +188,10 @@ impl Interface {
         };
         let control = self.mds[md as usize].control.load(Ordering::Relaxed);
         let local =
-            self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| Error::MeInvalid)?;
+            self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| PtlError::MeInvalid)?;
         if local.record.unlink.load(Ordering::Relaxed) {
             return match self.take_away(owner, &local, true) {
-                Err(Error::MdInUse) => Err(Error::MeInUse),
+                Err(PtlError::MdInUse) => Err(PtlError::MeInUse),
                 _ => Ok(()),
             };
         }
@@ -196,11 +202,11 @@ impl Interface {
             self.remove_me(owner, index);
         }
         self.pt_end_change(change);
-        if busy { Err(Error::MeInUse) } else { Ok(()) }
+        if busy { Err(PtlError::MeInUse) } else { Ok(()) }
     }
 
     /// Takes an entry off its list. The list's version is odd.
-    fn remove_me(&self, owner: &mut Owner, index: u32) {
+    fn remove_me(&self, owner: &mut OwnerTables, index: u32) {
         let pt = owner.mes[index as usize].pt;
         owner.lists[pt as usize].retain(|&other| u32::from(other) != index);
         self.pt_write(pt, &owner.lists[pt as usize]);
@@ -211,7 +217,7 @@ impl Interface {
     }
 
     /// Hangs a descriptor onto an entry that has none.
-    pub(crate) fn me_set_md(&self, owner: &mut Owner, index: u32, md: u32) {
+    pub(crate) fn me_set_md(&self, owner: &mut OwnerTables, index: u32, md: u32) {
         let record = &mut owner.mes[index as usize];
         record.md = Some(md as u16);
         let change = self.pt_begin_change(record.pt);
@@ -223,7 +229,7 @@ impl Interface {
 
     /// Takes the descriptor off an entry, and the entry off its list if it goes with it. The list's version
     /// is odd.
-    pub(crate) fn me_detach_md(&self, owner: &mut Owner, index: u32, with_me: bool) {
+    pub(crate) fn me_detach_md(&self, owner: &mut OwnerTables, index: u32, with_me: bool) {
         let record = &mut owner.mes[index as usize];
         record.md = None;
         if let Some(cell) = self.own.view.me(index) {

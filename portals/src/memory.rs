@@ -7,11 +7,11 @@
 use core::sync::atomic::Ordering;
 
 use crate::arena::{IOVECS, MdCell};
-use crate::deliver::{Matched, Transfer};
+use crate::deliver::{FramedTransfer, Matched};
 use crate::fault;
-use crate::md::{Accepted, Kind, MdRecord, Memory};
+use crate::md::{Accepted, MdMemory, MdRecord, MemoryKind};
 use crate::nal::os;
-use crate::ni::{Interface, Peer};
+use crate::ni::{MappedPeer, NetworkInterface};
 use crate::types::*;
 
 /// Memory of a descriptor.
@@ -77,36 +77,36 @@ impl Stretches {
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Whether the memory of a descriptor can be reached from here.
     #[inline(always)]
-    pub(crate) fn reaches(&self, peer: &Peer, cell: &MdCell, kind: Kind) -> bool {
+    pub(crate) fn reaches(&self, peer: &MappedPeer, cell: &MdCell, kind: MemoryKind) -> bool {
         if peer.index == self.index {
             return true;
         }
         match kind {
-            Kind::Arena => true,
-            Kind::Segment => self.segment_mapped(peer.index) || self.attaches(peer),
-            Kind::Private => self.attaches(peer),
-            Kind::Scattered => self.attaches(peer) || self.reaches_pieces(peer, cell),
+            MemoryKind::Arena => true,
+            MemoryKind::Segment => self.segment_mapped(peer.index) || self.attaches(peer),
+            MemoryKind::Private => self.attaches(peer),
+            MemoryKind::Scattered => self.attaches(peer) || self.reaches_pieces(peer, cell),
         }
     }
 
     /// Whether memory of this kind is mapped here, in one piece.
     #[inline(always)]
-    pub(crate) fn shares(&self, peer: &Peer, kind: Kind) -> bool {
+    pub(crate) fn shares(&self, peer: &MappedPeer, kind: MemoryKind) -> bool {
         match kind {
-            Kind::Arena => true,
-            Kind::Segment => self.segment_mapped(peer.index),
-            Kind::Private | Kind::Scattered => false,
+            MemoryKind::Arena => true,
+            MemoryKind::Segment => self.segment_mapped(peer.index),
+            MemoryKind::Private | MemoryKind::Scattered => false,
         }
     }
 
     /// Where the memory of a peer's descriptor of this kind is mapped here, if all of it is, in one piece.
     pub(crate) fn mapped_at(
         &self,
-        peer: &Peer,
-        kind: Kind,
+        peer: &MappedPeer,
+        kind: MemoryKind,
         start: u64,
         length: u64,
     ) -> Option<*mut u8> {
@@ -119,14 +119,14 @@ impl Interface {
         }
     }
 
-    fn reaches_pieces(&self, peer: &Peer, cell: &MdCell) -> bool {
+    fn reaches_pieces(&self, peer: &MappedPeer, cell: &MdCell) -> bool {
         peer.view.iov(cell.iov.load(Ordering::Relaxed)).is_some_and(|table| {
             let count = table.count.load(Ordering::Relaxed) as usize;
             table.pieces.iter().take(count).all(|piece| {
-                match Kind::from_bits(piece.kind.load(Ordering::Relaxed)) {
-                    Kind::Arena => true,
-                    Kind::Segment => self.segment_mapped(peer.index),
-                    Kind::Private | Kind::Scattered => false,
+                match MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed)) {
+                    MemoryKind::Arena => true,
+                    MemoryKind::Segment => self.segment_mapped(peer.index),
+                    MemoryKind::Private | MemoryKind::Scattered => false,
                 }
             })
         })
@@ -137,8 +137,8 @@ impl Interface {
     #[inline(always)]
     fn spot(
         &self,
-        peer: &Peer,
-        kind: Kind,
+        peer: &MappedPeer,
+        kind: MemoryKind,
         start: u64,
         address: u64,
         at: u64,
@@ -146,8 +146,8 @@ impl Interface {
     ) -> Option<Spot> {
         let from = start.checked_add(at)?;
         match kind {
-            Kind::Arena => peer.view.range(from, length).map(|p| Spot::Near(p.as_ptr())),
-            Kind::Segment => {
+            MemoryKind::Arena => peer.view.range(from, length).map(|p| Spot::Near(p.as_ptr())),
+            MemoryKind::Segment => {
                 let segment = self.segments.get(peer.index as usize)?;
                 // Acquire pairs with the Release in `expose`.
                 let size = segment.length.load(Ordering::Acquire);
@@ -158,14 +158,16 @@ impl Interface {
                 (from.checked_add(length)? <= size)
                     .then(|| Spot::Near(base.wrapping_add(from as usize)))
             }
-            Kind::Private | Kind::Scattered => Some(Spot::Far(address.wrapping_add(at))),
+            MemoryKind::Private | MemoryKind::Scattered => {
+                Some(Spot::Far(address.wrapping_add(at)))
+            }
         }
     }
 
     /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the
     /// length.
-    fn near_stretches(&self, memory: Memory, at: u64, length: u64) -> Stretches {
-        let Memory { start, pieces } = memory;
+    fn near_stretches(&self, memory: MdMemory, at: u64, length: u64) -> Stretches {
+        let MdMemory { start, pieces } = memory;
         if pieces.is_null() {
             return Stretches::one(start.wrapping_add(at as usize), length);
         }
@@ -177,7 +179,7 @@ impl Interface {
     }
 
     /// The memory of a matched descriptor of a peer, or of ours.
-    fn far_stretches(&self, peer: &Peer, matched: &Matched<'_>) -> Option<Stretches> {
+    fn far_stretches(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<Stretches> {
         let Accepted { offset, mlength, .. } = matched.accepted;
         if peer.index == self.index {
             return Some(self.near_stretches(
@@ -188,7 +190,7 @@ impl Interface {
         }
         let (cell, relaxed) = (matched.cell, Ordering::Relaxed);
         let kind = matched.traits.kind();
-        if kind != Kind::Scattered {
+        if kind != MemoryKind::Scattered {
             let (start, address) = (cell.start.load(relaxed), cell.address.load(relaxed));
             let spot = self.spot(peer, kind, start, address, offset, mlength)?;
             let mut out = Stretches::new();
@@ -200,7 +202,7 @@ impl Interface {
         let mut whole = true;
         let pieces = table.pieces[..count].iter().map(|piece| {
             let size = piece.length.load(relaxed);
-            let kind = Kind::from_bits(piece.kind.load(relaxed));
+            let kind = MemoryKind::from_bits(piece.kind.load(relaxed));
             let (start, address) = (piece.start.load(relaxed), piece.address.load(relaxed));
             let spot = self.spot(peer, kind, start, address, 0, size);
             whole &= spot.is_some();
@@ -216,7 +218,7 @@ impl Interface {
         &self,
         record: &MdRecord,
         local_offset: u64,
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
@@ -240,7 +242,7 @@ impl Interface {
     pub(crate) unsafe fn move_pieces(
         &self,
         near: &[MdIovec],
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
@@ -270,7 +272,7 @@ impl Interface {
     fn move_far_pieces(
         &self,
         near: &[MdIovec],
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
@@ -289,7 +291,7 @@ impl Interface {
         &self,
         record: &MdRecord,
         local_offset: u64,
-        peer: &Peer,
+        peer: &MappedPeer,
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
@@ -303,7 +305,13 @@ impl Interface {
     }
 
     /// Copies bytes between a held descriptor of ours and a buffer. `at + length` was checked by the caller.
-    pub(crate) fn copy_near(&self, memory: Memory, at: u64, buffer: &mut [u8], out: bool) -> bool {
+    pub(crate) fn copy_near(
+        &self,
+        memory: MdMemory,
+        at: u64,
+        buffer: &mut [u8],
+        out: bool,
+    ) -> bool {
         let memory = self.near_stretches(memory, at, buffer.len() as u64);
         let buffer = Stretches::one(buffer.as_mut_ptr(), buffer.len() as u64);
         if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
@@ -311,7 +319,12 @@ impl Interface {
 
     /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock for that:
     /// `bytes` goes in and comes back as what was there.
-    pub(crate) fn swap_bytes(&self, peer: &Peer, matched: &Matched<'_>, bytes: &mut [u8]) -> bool {
+    pub(crate) fn swap_bytes(
+        &self,
+        peer: &MappedPeer,
+        matched: &Matched<'_>,
+        bytes: &mut [u8],
+    ) -> bool {
         let Some(far) = self.far_stretches(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
         let mut before = [0u8; 64];
@@ -331,13 +344,18 @@ impl Interface {
 
     /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be
     /// read.
-    pub(crate) fn transfer_read(&self, transfer: &Transfer, at: Size, to: &mut [u8]) -> bool {
+    pub(crate) fn transfer_read(
+        &self,
+        transfer: &FramedTransfer,
+        at: Size,
+        to: &mut [u8],
+    ) -> bool {
         inside(transfer, at, to.len())
             && self.copy_near(transfer.memory, transfer.offset + at, to, true)
     }
 
     /// Copies bytes into the memory of a transfer, `at` bytes from its start.
-    pub(crate) fn transfer_write(&self, transfer: &Transfer, at: Size, from: &[u8]) -> bool {
+    pub(crate) fn transfer_write(&self, transfer: &FramedTransfer, at: Size, from: &[u8]) -> bool {
         if !inside(transfer, at, from.len()) {
             return false;
         }
@@ -347,14 +365,14 @@ impl Interface {
 
     /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back
     /// as what was there.
-    pub(crate) fn transfer_swap(&self, transfer: &Transfer, bytes: &mut [u8]) -> bool {
+    pub(crate) fn transfer_swap(&self, transfer: &FramedTransfer, bytes: &mut [u8]) -> bool {
         bytes.len() as u64 == transfer.mlength
             && self.swap_bytes(&self.own, &self.transfer_matched(transfer), bytes)
     }
 }
 
 /// Whether these bytes belong to the transfer.
-fn inside(transfer: &Transfer, at: Size, length: usize) -> bool {
+fn inside(transfer: &FramedTransfer, at: Size, length: usize) -> bool {
     at.checked_add(length as u64).is_some_and(|end| end <= transfer.mlength)
 }
 

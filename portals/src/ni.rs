@@ -12,30 +12,30 @@ use core::mem::size_of;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::arena::{self, HAZARDS, Header, MAGIC, PROCESSES, View};
+use crate::arena::{self, ArenaHeader, ArenaView, HAZARDS, MAGIC, PROCESSES};
 use crate::doorbell;
-use crate::eq::{EqRecord, Ring};
+use crate::eq::{EqRecord, EventRing};
 use crate::hazard;
 use crate::hint::cold_path;
-use crate::lock::Lock;
+use crate::lock::SpinLock;
 use crate::md::{MdRecord, Pieces, Resting};
 use crate::me::MeRecord;
 use crate::nal::loopback::Loopback;
 use crate::nal::shm::Fabric;
 use crate::nal::{Nal, PeerState, Route, os};
-use crate::shortcut::Shortcuts;
+use crate::shortcut::MatchCache;
 use crate::types::*;
-use crate::wire::Wire;
+use crate::wire::Framer;
 use crate::zeroed::Zeroed;
 
 /// A process whose arena is mapped here.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct MappedPeer {
     pub(crate) index: u32,
-    pub(crate) view: View,
+    pub(crate) view: ArenaView,
     /// Our view of its queues' rings.
-    pub(crate) rings: Box<[Ring]>,
-    pub(crate) shortcuts: Shortcuts,
+    pub(crate) rings: Box<[EventRing]>,
+    pub(crate) shortcuts: MatchCache,
     /// Cross-memory attach: not tried yet, works, does not.
     attach: AtomicU8,
 }
@@ -44,14 +44,14 @@ const UNTRIED: u8 = 0;
 const WORKS: u8 = 1;
 const FAILS: u8 = 2;
 
-impl Peer {
-    fn new(index: u32, view: View) -> Peer {
-        let rings = (0..view.max_eqs).map(|_| Ring::default()).collect();
-        Peer {
+impl MappedPeer {
+    fn new(index: u32, view: ArenaView) -> MappedPeer {
+        let rings = (0..view.max_eqs).map(|_| EventRing::default()).collect();
+        MappedPeer {
             index,
             view,
             rings,
-            shortcuts: Shortcuts::default(),
+            shortcuts: MatchCache::default(),
             attach: AtomicU8::new(UNTRIED),
         }
     }
@@ -59,7 +59,7 @@ impl Peer {
 
 /// Where the segment of a process is mapped here; length 0: nowhere. The length is stored last.
 #[derive(Debug, Default)]
-pub(crate) struct Segment {
+pub(crate) struct MappedSegment {
     pub(crate) base: AtomicPtr<u8>,
     pub(crate) length: AtomicU64,
 }
@@ -75,7 +75,7 @@ pub(crate) struct SlotCounts {
 
 /// What changes only under the owner lock: nothing here is ever touched by put, get or an empty queue.
 #[derive(Debug)]
-pub(crate) struct Owner {
+pub(crate) struct OwnerTables {
     pub(crate) mes: Vec<MeRecord>,
     pub(crate) free_mes: Vec<u16>,
     /// Match entries of each portal table entry, in order.
@@ -115,13 +115,13 @@ impl Drop for OldPieces {
 /// One network interface of the specification.
 ///
 /// All calls may be made by several threads at once.
-pub struct Interface {
+pub struct NetworkInterface {
     pub(crate) index: u32,
     pub(crate) nid: u32,
     pub(crate) size: u32,
     pub(crate) uid: Uid,
     pub(crate) jid: Jid,
-    /// Only one thread calls us; see [`Interface::set_single_threaded`].
+    /// Only one thread calls us; see [`NetworkInterface::set_single_threaded`].
     pub(crate) single: bool,
     /// A message was framed although its target is mapped: later ones may have to wait for it.
     pub(crate) framed_before: AtomicBool,
@@ -129,14 +129,14 @@ pub struct Interface {
     own_mapped: bool,
     /// We have posted an event to a peer, and no look at our queues has been in vain since. A hint.
     pub(crate) in_a_row: AtomicBool,
-    pub(crate) own: Peer,
+    pub(crate) own: MappedPeer,
     pub(crate) mds: Zeroed<MdRecord>,
     pub(crate) eqs: Box<[EqRecord]>,
     /// Peers that have been addressed; null before, and if they are reached in frames only.
-    pub(crate) peers: Box<[AtomicPtr<Peer>]>,
+    pub(crate) peers: Box<[AtomicPtr<MappedPeer>]>,
     /// Headers of all mapped arenas but ours.
-    headers: Box<[Option<NonNull<Header>>]>,
-    pub(crate) segments: Box<[Segment]>,
+    headers: Box<[Option<NonNull<ArenaHeader>>]>,
+    pub(crate) segments: Box<[MappedSegment]>,
     pub(crate) counts: Box<[SlotCounts; HAZARDS]>,
     pub(crate) framed: AtomicU64,
     /// Index + 1 of the process that a call is waiting for, and when it last said so.
@@ -144,9 +144,9 @@ pub struct Interface {
     pub(crate) waiting_since: AtomicU64,
     /// Index + 1 of the descriptor that was last found to be in use.
     pub(crate) found_busy: AtomicU32,
-    pub(crate) limits: Limits,
-    pub(crate) wire: Wire,
-    pub(crate) owner: Lock<Owner>,
+    pub(crate) limits: NiLimits,
+    pub(crate) wire: Framer,
+    pub(crate) owner: SpinLock<OwnerTables>,
     /// [`Nal::frames_flag`]
     frames_flag: Option<NonNull<AtomicU32>>,
     pub(crate) nal: Box<dyn Nal>,
@@ -154,11 +154,11 @@ pub struct Interface {
 
 // SAFETY: the pointers in it lead to arenas and segments, which are touched through atomics (or copied from
 // and to as memory that anybody may write), and to boxes that it owns.
-unsafe impl Send for Interface {}
+unsafe impl Send for NetworkInterface {}
 // SAFETY: as above; what is not atomic is behind the owner lock.
-unsafe impl Sync for Interface {}
+unsafe impl Sync for NetworkInterface {}
 
-impl fmt::Debug for Interface {
+impl fmt::Debug for NetworkInterface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Interface")
             .field("id", &self.id())
@@ -167,40 +167,43 @@ impl fmt::Debug for Interface {
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Opens an interface of one process, whose arena is on the heap.
-    pub fn loopback(limits: Option<Limits>) -> Result<Interface, Error> {
-        let nal = Loopback::new().ok_or(Error::NoSpace)?;
-        Interface::with_nal(Box::new(nal), limits)
+    pub fn loopback(limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
+        let nal = Loopback::new().ok_or(PtlError::NoSpace)?;
+        NetworkInterface::with_nal(Box::new(nal), limits)
     }
 
     /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have
     /// called this too.
-    pub fn shm(fabric: Fabric, limits: Option<Limits>) -> Result<Interface, Error> {
-        Interface::with_nal(Box::new(fabric), limits)
+    pub fn shm(fabric: Fabric, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
+        NetworkInterface::with_nal(Box::new(fabric), limits)
     }
 
     /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit the arena;
     /// `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is too large.
-    pub fn with_nal(nal: Box<dyn Nal>, limits: Option<Limits>) -> Result<Interface, Error> {
-        let limits = arena::granted(&limits.unwrap_or(Limits::DEFAULT));
+    pub fn with_nal(
+        nal: Box<dyn Nal>,
+        limits: Option<NiLimits>,
+    ) -> Result<NetworkInterface, PtlError> {
+        let limits = arena::granted(&limits.unwrap_or(NiLimits::DEFAULT));
         let (index, size) = (nal.index(), nal.size());
         if index >= size || size > PROCESSES {
-            return Err(Error::PidInvalid);
+            return Err(PtlError::PidInvalid);
         }
-        if nal.arena_bytes() < size_of::<Header>() {
-            return Err(Error::NoSpace);
+        if nal.arena_bytes() < size_of::<ArenaHeader>() {
+            return Err(PtlError::NoSpace);
         }
         // SAFETY: what the NAL promises.
-        let view =
-            unsafe { View::new(nal.arena(), nal.arena_bytes(), &limits) }.ok_or(Error::NoSpace)?;
+        let view = unsafe { ArenaView::new(nal.arena(), nal.arena_bytes(), &limits) }
+            .ok_or(PtlError::NoSpace)?;
         let headers = (0..size)
             .map(|peer| match nal.route(peer) {
-                Route::Mapped(base) if peer != index => Some(base.cast::<Header>()),
+                Route::Mapped(base) if peer != index => Some(base.cast::<ArenaHeader>()),
                 _ => None,
             })
             .collect();
-        let owner = Owner {
+        let owner = OwnerTables {
             mes: vec![MeRecord::default(); limits.max_mes as usize],
             free_mes: (0..limits.max_mes as u16).rev().collect(),
             lists: vec![Vec::new(); limits.max_pt_index as usize + 1],
@@ -215,7 +218,7 @@ impl Interface {
             next_eq_key: 0,
             next_byte: view.tables_end(),
         };
-        let interface = Interface {
+        let interface = NetworkInterface {
             index,
             nid: nal.nid(),
             size,
@@ -225,12 +228,12 @@ impl Interface {
             framed_before: AtomicBool::new(false),
             in_a_row: AtomicBool::new(false),
             own_mapped: nal.route(index) != Route::Wire,
-            own: Peer::new(index, view),
+            own: MappedPeer::new(index, view),
             mds: Zeroed::new(limits.max_mds as usize),
             eqs: (0..limits.max_eqs).map(|_| EqRecord::default()).collect(),
             peers: (0..size).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
             headers,
-            segments: (0..size).map(|_| Segment::default()).collect(),
+            segments: (0..size).map(|_| MappedSegment::default()).collect(),
             counts: Box::new(
                 [const {
                     SlotCounts {
@@ -245,8 +248,8 @@ impl Interface {
             waiting_since: AtomicU64::new(0),
             found_busy: AtomicU32::new(0),
             limits,
-            wire: Wire::new(size),
-            owner: Lock::new(owner),
+            wire: Framer::new(size),
+            owner: SpinLock::new(owner),
             frames_flag: nal.frames_flag().map(NonNull::from),
             nal,
         };
@@ -255,8 +258,8 @@ impl Interface {
     }
 
     /// Tells the peers that the arena is ready.
-    fn open(&self) -> Result<(), Error> {
-        let any = ProcessId::ANY;
+    fn open(&self) -> Result<(), PtlError> {
+        let any = PtlProcessId::ANY;
         self.ac_entry(0, any, self.uid, self.jid, PT_INDEX_ANY)?;
         let ident = &self.own.view.header().ident;
         let relaxed = Ordering::Relaxed;
@@ -267,7 +270,7 @@ impl Interface {
         ident.max_eqs.store(self.limits.max_eqs, relaxed);
         ident.max_ac_index.store(self.limits.max_ac_index, relaxed);
         ident.max_pt_index.store(self.limits.max_pt_index, relaxed);
-        // Release pairs with the Acquire in `View::of_peer`.
+        // Release pairs with the Acquire in `ArenaView::of_peer`.
         ident.magic.store(MAGIC, Ordering::Release);
         Ok(())
     }
@@ -283,13 +286,13 @@ impl Interface {
     }
 
     /// The limits that were granted.
-    pub fn limits(&self) -> Limits {
+    pub fn limits(&self) -> NiLimits {
         self.limits
     }
 
     /// `PtlGetId`
-    pub fn id(&self) -> ProcessId {
-        ProcessId { nid: self.nid, pid: self.index }
+    pub fn id(&self) -> PtlProcessId {
+        PtlProcessId { nid: self.nid, pid: self.index }
     }
 
     /// `PtlGetUid`
@@ -310,23 +313,23 @@ impl Interface {
     }
 
     /// `PtlNIDist`: 0 to ourselves, 1 to the others of the host.
-    pub fn distance(&self, target: ProcessId) -> Result<u64, Error> {
+    pub fn distance(&self, target: PtlProcessId) -> Result<u64, PtlError> {
         Ok(u64::from(self.index_of(target)? != self.index))
     }
 
     /// The number of a process of this fabric.
     #[inline(always)]
-    pub(crate) fn index_of(&self, target: ProcessId) -> Result<u32, Error> {
+    pub(crate) fn index_of(&self, target: PtlProcessId) -> Result<u32, PtlError> {
         if target.nid == self.nid && target.pid < self.size {
             Ok(target.pid)
         } else {
-            Err(Error::ProcessInvalid)
+            Err(PtlError::ProcessInvalid)
         }
     }
 
     /// The peer, or `None` if it is reached in frames only. `PTL_PROCESS_INVALID`: its interface is not open.
     #[inline(always)]
-    pub(crate) fn peer(&self, index: u32) -> Result<Option<&Peer>, Error> {
+    pub(crate) fn peer(&self, index: u32) -> Result<Option<&MappedPeer>, PtlError> {
         // Acquire pairs with the Release in `open_peer`.
         let peer = self.peers[index as usize].load(Ordering::Acquire);
         if peer.is_null() {
@@ -337,15 +340,15 @@ impl Interface {
     }
 
     #[cold]
-    fn open_peer(&self, index: u32) -> Result<Option<&Peer>, Error> {
+    fn open_peer(&self, index: u32) -> Result<Option<&MappedPeer>, PtlError> {
         let Route::Mapped(base) = self.nal.route(index) else { return Ok(None) };
         if index == self.index {
             return Ok(Some(&self.own));
         }
         // SAFETY: what the NAL promises.
-        let view =
-            unsafe { View::of_peer(base, self.nal.arena_bytes()) }.ok_or(Error::ProcessInvalid)?;
-        let new = Box::into_raw(Box::new(Peer::new(index, view)));
+        let view = unsafe { ArenaView::of_peer(base, self.nal.arena_bytes()) }
+            .ok_or(PtlError::ProcessInvalid)?;
+        let new = Box::into_raw(Box::new(MappedPeer::new(index, view)));
         let slot = &self.peers[index as usize];
         match slot.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as in `peer`.
@@ -361,7 +364,7 @@ impl Interface {
     }
 
     /// The peers whose arenas are mapped, with their headers.
-    pub(crate) fn peer_headers(&self) -> impl Iterator<Item = (u32, &Header)> {
+    pub(crate) fn peer_headers(&self) -> impl Iterator<Item = (u32, &ArenaHeader)> {
         (0..self.size).filter_map(|peer| Some((peer, self.header_of(peer)?)))
     }
 
@@ -373,7 +376,7 @@ impl Interface {
 
     /// Whether private memory of a peer can be reached with cross-memory attach.
     #[inline(always)]
-    pub(crate) fn attaches(&self, peer: &Peer) -> bool {
+    pub(crate) fn attaches(&self, peer: &MappedPeer) -> bool {
         match peer.attach.load(Ordering::Relaxed) {
             UNTRIED => self.try_attach(peer),
             known => known == WORKS,
@@ -383,7 +386,7 @@ impl Interface {
     /// Reads the first word of the peer's arena at the peer's address: the right answer says that the process
     /// id is right and that the operating system allows it.
     #[cold]
-    fn try_attach(&self, peer: &Peer) -> bool {
+    fn try_attach(&self, peer: &MappedPeer) -> bool {
         let ident = &peer.view.header().ident;
         let (pid, address) =
             (ident.os_pid.load(Ordering::Relaxed), ident.own_base.load(Ordering::Relaxed));
@@ -433,7 +436,7 @@ impl Interface {
     }
 
     /// The header of a peer whose arena is mapped.
-    fn header_of(&self, peer: u32) -> Option<&Header> {
+    fn header_of(&self, peer: u32) -> Option<&ArenaHeader> {
         let header = self.headers.get(peer as usize)?.as_ref()?;
         // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on
         // limits.
@@ -479,7 +482,7 @@ impl Interface {
     }
 
     /// Takes bytes of the arena for good.
-    pub(crate) fn bump(&self, owner: &mut Owner, bytes: usize, align: usize) -> Option<u64> {
+    pub(crate) fn bump(&self, owner: &mut OwnerTables, bytes: usize, align: usize) -> Option<u64> {
         let base = self.own.view.base().as_ptr() as usize;
         let address = (base + owner.next_byte).checked_next_multiple_of(align)?;
         let offset = address - base;
@@ -506,8 +509,8 @@ impl Interface {
         self.own.view.range(offset, bytes as u64)
     }
 
-    /// Where the arena of an open interface of this host, of which [`Interface::alloc`] gives, is mapped here: first byte, bytes.
-    pub fn arena_of(&self, process: ProcessId) -> Option<(NonNull<u8>, usize)> {
+    /// Where the arena of an open interface of this host, of which [`NetworkInterface::alloc`] gives, is mapped here: first byte, bytes.
+    pub fn arena_of(&self, process: PtlProcessId) -> Option<(NonNull<u8>, usize)> {
         let view = &self.peer(self.index_of(process).ok()?).ok()??.view;
         Some((view.base(), view.bytes()))
     }
@@ -552,12 +555,12 @@ impl Interface {
     }
 
     /// What has travelled so far.
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> NiCounters {
         let sum = |which: fn(&SlotCounts) -> &AtomicU64| {
             self.counts.iter().map(|c| which(c).load(Ordering::Relaxed)).sum()
         };
         let (frames_sent, frames_taken) = self.wire.counters();
-        Counters {
+        NiCounters {
             puts: sum(|c| &c.puts),
             gets: sum(|c| &c.gets),
             bytes: sum(|c| &c.bytes),
@@ -569,7 +572,7 @@ impl Interface {
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Empties all match lists, so that messages that come later are dropped and touch no memory of ours; waits a
     /// moment for those under way, but not for peers that are stopped or dead.
     fn close_lists(&self) {
@@ -580,7 +583,7 @@ impl Interface {
             self.pt_end_change(change);
         }
         for round in 0..1000 {
-            let aims_at_us = |word: hazard::Word| word.target_md(self.index).is_some();
+            let aims_at_us = |word: hazard::HazardWord| word.target_md(self.index).is_some();
             if !self.peer_headers().any(|(_, header)| hazard::names(&header.hazards, aims_at_us)) {
                 return;
             }
@@ -589,7 +592,7 @@ impl Interface {
     }
 }
 
-impl Drop for Interface {
+impl Drop for NetworkInterface {
     fn drop(&mut self) {
         // Peers that have not addressed us yet will find us gone.
         self.own.view.header().ident.magic.store(0, Ordering::Release);

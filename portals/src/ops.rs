@@ -7,20 +7,20 @@
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::arena::{HAZARDS, IOVECS};
-use crate::deliver::{Find, Half, Header, Matched, OpKind, Seized, Transfer};
+use crate::deliver::{Find, FramedTransfer, Matched, MessageHeader, OpHalf, OpKind, Seized};
 use crate::doorbell;
 use crate::fault;
-use crate::hazard::{Hold, NOTHING, Word};
-use crate::md::{Local, state};
-use crate::ni::{Interface, Peer};
+use crate::hazard::{HazardHold, HazardWord, NOTHING};
+use crate::md::{LocalMd, state};
+use crate::ni::{MappedPeer, NetworkInterface};
 use crate::types::md_options::*;
 use crate::types::*;
 use crate::wire::Submission;
 
 /// Where a message goes: the arguments that all calls have in common.
 #[derive(Clone, Copy)]
-pub(crate) struct Address {
-    pub(crate) target: ProcessId,
+pub(crate) struct TargetAddress {
+    pub(crate) target: PtlProcessId,
     pub(crate) pt_index: PtIndex,
     pub(crate) ac_index: AcIndex,
     pub(crate) match_bits: MatchBits,
@@ -39,7 +39,7 @@ struct Region {
 impl Region {
     /// Looks the descriptor up and checks the stretch: offset and length.
     #[inline(always)]
-    fn resolve(self, ni: &Interface) -> Result<(Local<'_>, Size, Size), Error> {
+    fn resolve(self, ni: &NetworkInterface) -> Result<(LocalMd<'_>, Size, Size), PtlError> {
         let local = ni.local(self.md)?;
         let all = local.length();
         match self.part {
@@ -47,26 +47,26 @@ impl Region {
             Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= all) => {
                 Ok((local, offset, length))
             }
-            Some(_) => Err(Error::MdIllegal),
+            Some(_) => Err(PtlError::MdIllegal),
         }
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// `PtlPut`
     #[allow(clippy::too_many_arguments)]
     pub fn put(
         &self,
         md: MdHandle,
         ack: AckReq,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<(), Error> {
-        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+    ) -> Result<(), PtlError> {
+        let to = TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
         self.start_put(Region { md, part: None }, ack, to)
     }
 
@@ -78,14 +78,14 @@ impl Interface {
         local_offset: Size,
         length: Size,
         ack: AckReq,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<(), Error> {
-        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+    ) -> Result<(), PtlError> {
+        let to = TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
         self.start_put(Region { md, part: Some((local_offset, length)) }, ack, to)
     }
 
@@ -93,13 +93,14 @@ impl Interface {
     pub fn get(
         &self,
         md: MdHandle,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
-    ) -> Result<(), Error> {
-        let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+    ) -> Result<(), PtlError> {
+        let from =
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
         self.start_get(Region { md, part: None }, from)
     }
 
@@ -110,19 +111,20 @@ impl Interface {
         md: MdHandle,
         local_offset: Size,
         length: Size,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
-    ) -> Result<(), Error> {
-        let from = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+    ) -> Result<(), PtlError> {
+        let from =
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
         self.start_get(Region { md, part: Some((local_offset, length)) }, from)
     }
 
     #[inline(always)]
-    pub(crate) fn header(&self, kind: OpKind, to: &Address, rlength: Size) -> Header {
-        Header {
+    pub(crate) fn header(&self, kind: OpKind, to: &TargetAddress, rlength: Size) -> MessageHeader {
+        MessageHeader {
             kind,
             initiator: self.index,
             uid: self.uid,
@@ -138,7 +140,7 @@ impl Interface {
 
     /// The peer, if its memory is mapped and nothing framed is on its way to it; else `None`: frames.
     #[inline(always)]
-    fn direct(&self, target: u32) -> Result<Option<&Peer>, Error> {
+    fn direct(&self, target: u32) -> Result<Option<&MappedPeer>, PtlError> {
         let peer = self.peer(target)?;
         if self.framed_before.load(Ordering::Relaxed) && self.wire.busy(target) {
             return Ok(None);
@@ -150,10 +152,10 @@ impl Interface {
     #[inline(always)]
     fn reach<'a>(
         &'a self,
-        peer: Option<&'a Peer>,
-        header: &Header,
+        peer: Option<&'a MappedPeer>,
+        header: &MessageHeader,
         near: [u32; 2],
-    ) -> (Find<'a>, Hold<'a>) {
+    ) -> (Find<'a>, HazardHold<'a>) {
         let find = match peer {
             Some(peer) => self.find(peer, header),
             None => Find::Unreachable,
@@ -162,16 +164,16 @@ impl Interface {
         let word = match (find, peer) {
             (Find::Found(found), Some(peer)) => {
                 self.prefetch(peer, &found);
-                Word::new(peer.index, found.md, near[0], near[1])
+                HazardWord::new(peer.index, found.md, near[0], near[1])
             }
-            _ => Word::near(near[0], near[1]),
+            _ => HazardWord::near(near[0], near[1]),
         };
         (find, self.hold(word))
     }
 
     /// The slot of the hold is ours alone, and so are the counters that go with it.
     #[inline(always)]
-    pub(crate) fn count(&self, hold: &Hold<'_>, kind: OpKind, bytes: Size) {
+    pub(crate) fn count(&self, hold: &HazardHold<'_>, kind: OpKind, bytes: Size) {
         // The number is below HAZARDS: said again, for the compiler.
         let counts = &self.counts[hold.number % HAZARDS];
         let add = |counter: &AtomicU64, n: u64| {
@@ -187,7 +189,7 @@ impl Interface {
     }
 
     #[inline(always)]
-    fn start_put(&self, region: Region, ack: AckReq, to: Address) -> Result<(), Error> {
+    fn start_put(&self, region: Region, ack: AckReq, to: TargetAddress) -> Result<(), PtlError> {
         let index = self.index_of(to.target)?;
         loop {
             let (local, offset, length) = region.resolve(self)?;
@@ -201,7 +203,7 @@ impl Interface {
             }
             let Some(send) = self.claim_local(&local, offset, length) else {
                 hold.clear(false);
-                return Err(Error::MdInvalid);
+                return Err(PtlError::MdInvalid);
             };
             self.count(&hold, OpKind::Put, length);
             let mut accepted = None;
@@ -209,7 +211,7 @@ impl Interface {
             match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
                 (Some(peer), Seized::Matched(matched)) => {
                     fault::point("put.claimed");
-                    let half = Half::Arrival(OpKind::Put);
+                    let half = OpHalf::Arrival(OpKind::Put);
                     let link = self.post_start(peer, &matched, &header, half);
                     let ok = self.move_bytes(local.record, offset, peer, &matched, true);
                     self.post_end(peer, &matched, &header, half, link, ok);
@@ -221,18 +223,18 @@ impl Interface {
                 (Some(peer), Seized::Missed) => self.drop_at(peer),
                 (_, Seized::Dead) => {}
                 _ => {
-                    let source = self.transfer_begin(&send, &header, Half::Send);
+                    let source = self.transfer_begin(&send, &header, OpHalf::Send);
                     let ack = ack == AckReq::Ack;
                     self.submit(hold, index, &header, Some(source), ack, region.md, 0);
                     return Ok(());
                 }
             }
-            let link = self.post_start(&self.own, &send, &header, Half::Send);
-            self.post_end(&self.own, &send, &header, Half::Send, link, true);
+            let link = self.post_start(&self.own, &send, &header, OpHalf::Send);
+            self.post_end(&self.own, &send, &header, OpHalf::Send, link, true);
             fault::point("put.sent");
             // An acknowledgement counts even where no event is logged.
             if let Some((accepted, ok)) = accepted {
-                let header = Header { initiator: index, ..header };
+                let header = MessageHeader { initiator: index, ..header };
                 if !self.post_ack(&local, accepted.offset, accepted.mlength, &header, ok) {
                     self.drop_at(&self.own);
                 }
@@ -243,7 +245,7 @@ impl Interface {
     }
 
     #[inline(always)]
-    fn start_get(&self, region: Region, from: Address) -> Result<(), Error> {
+    fn start_get(&self, region: Region, from: TargetAddress) -> Result<(), PtlError> {
         let index = self.index_of(from.target)?;
         loop {
             let (local, offset, length) = region.resolve(self)?;
@@ -257,21 +259,22 @@ impl Interface {
             }
             if !is_active(&local) {
                 hold.clear(false);
-                return Err(Error::MdInvalid);
+                return Err(PtlError::MdInvalid);
             }
             self.count(&hold, OpKind::Get, length);
             match (peer, self.seize(peer.unwrap_or(&self.own), &header, find, &hold, near)) {
                 (Some(peer), Seized::Matched(matched)) => {
                     fault::point("get.claimed");
-                    let half = Half::Arrival(OpKind::Get);
+                    let half = OpHalf::Arrival(OpKind::Get);
                     let link = self.post_start(peer, &matched, &header, half);
-                    let answer = Header { initiator: index, ..header };
+                    let answer = MessageHeader { initiator: index, ..header };
                     if let Some(reply) = self.claim_local(&local, offset, matched.accepted.mlength)
                     {
-                        let reply_link = self.post_start(&self.own, &reply, &answer, Half::Reply);
+                        let reply_link =
+                            self.post_start(&self.own, &reply, &answer, OpHalf::Reply);
                         let ok = self.move_bytes(local.record, offset, peer, &matched, false);
                         self.post_end(peer, &matched, &header, half, link, ok);
-                        self.post_end(&self.own, &reply, &answer, Half::Reply, reply_link, ok);
+                        self.post_end(&self.own, &reply, &answer, OpHalf::Reply, reply_link, ok);
                     } else {
                         self.post_end(peer, &matched, &header, half, link, true);
                         self.drop_at(&self.own);
@@ -297,20 +300,20 @@ impl Interface {
         &self,
         get_md: MdHandle,
         put_md: MdHandle,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<(), Error> {
-        let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+    ) -> Result<(), PtlError> {
+        let to = TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
         let index = self.index_of(target)?;
         loop {
             let (get, _, room) = Region { md: get_md, part: None }.resolve(self)?;
             let (put, _, length) = Region { md: put_md, part: None }.resolve(self)?;
             if length > u64::from(self.limits.max_getput_md) || room < length {
-                return Err(Error::MdIllegal);
+                return Err(PtlError::MdIllegal);
             }
             let header = self.header(OpKind::GetPut, &to, length);
             let near = [get.index, put.index];
@@ -323,7 +326,7 @@ impl Interface {
             let send = if is_active(&get) { self.claim_local(&put, 0, length) } else { None };
             let Some(send) = send else {
                 hold.clear(false);
-                return Err(Error::MdInvalid);
+                return Err(PtlError::MdInvalid);
             };
             self.count(&hold, OpKind::GetPut, length);
             let matched =
@@ -335,28 +338,28 @@ impl Interface {
                     }
                     (_, Seized::Dead) => None,
                     _ => {
-                        let source = self.transfer_begin(&send, &header, Half::Send);
+                        let source = self.transfer_begin(&send, &header, OpHalf::Send);
                         self.submit(hold, index, &header, Some(source), false, get_md, 0);
                         return Ok(());
                     }
                 };
             let mut bytes = [0u8; 64];
-            let link = self.post_start(&self.own, &send, &header, Half::Send);
+            let link = self.post_start(&self.own, &send, &header, OpHalf::Send);
             let read = self.copy_near(put.record.memory(), 0, &mut bytes[..length as usize], true);
-            self.post_end(&self.own, &send, &header, Half::Send, link, read);
+            self.post_end(&self.own, &send, &header, OpHalf::Send, link, read);
             let mut rings = false;
             if let Some((peer, matched)) = &matched {
                 rings = matched.traits.eq().is_some();
-                let half = Half::Arrival(OpKind::GetPut);
+                let half = OpHalf::Arrival(OpKind::GetPut);
                 let link = self.post_start(peer, matched, &header, half);
                 let swapped = &mut bytes[..matched.accepted.mlength as usize];
                 let ok = self.swap_bytes(peer, matched, swapped);
                 self.post_end(peer, matched, &header, half, link, ok);
-                let answer = Header { initiator: index, ..header };
+                let answer = MessageHeader { initiator: index, ..header };
                 if let Some(reply) = self.claim_local(&get, 0, matched.accepted.mlength) {
-                    let link = self.post_start(&self.own, &reply, &answer, Half::Reply);
+                    let link = self.post_start(&self.own, &reply, &answer, OpHalf::Reply);
                     let ok = ok && self.copy_near(get.record.memory(), 0, swapped, false);
-                    self.post_end(&self.own, &reply, &answer, Half::Reply, link, ok);
+                    self.post_end(&self.own, &reply, &answer, OpHalf::Reply, link, ok);
                 } else {
                     self.drop_at(&self.own);
                 }
@@ -377,13 +380,13 @@ impl Interface {
     pub unsafe fn put_at_once<const N: usize>(
         &self,
         from: [MdIovec; N],
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, PtlError> {
         const { assert!(N <= IOVECS, "more pieces than a message can have") };
         let (bits, offset) = (match_bits, remote_offset);
         // SAFETY: promised by the caller; a put only reads them.
@@ -393,22 +396,28 @@ impl Interface {
     }
 
     /// A put whose bytes travel in its event, as those of some networks do in the entry of a completion queue: to the target an empty put at
-    /// offset 0, of which [`Interface::eq_next`] and [`Interface::eq_next_arrival`] tell the bytes, and other calls do not. Complete when this
-    /// returns, without events here. With `false` nothing was done: as of [`Interface::put_at_once`], or the descriptor has no queue, START
+    /// offset 0, of which [`NetworkInterface::eq_next`] and [`NetworkInterface::eq_next_arrival`] tell the bytes, and other calls do not. Complete when this
+    /// returns, without events here. With `false` nothing was done: as of [`NetworkInterface::put_at_once`], or the descriptor has no queue, START
     /// events, or an offset of its own, or nothing that can be noted leads to it.
     #[inline(always)]
     pub fn put_inline(
         &self,
-        inline: &Inline,
-        target: ProcessId,
+        inline: &InlineWords,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         hdr_data: HdrData,
     ) -> bool {
         self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data) || {
-            let to =
-                Address { target, pt_index, ac_index, match_bits, remote_offset: 0, hdr_data };
+            let to = TargetAddress {
+                target,
+                pt_index,
+                ac_index,
+                match_bits,
+                remote_offset: 0,
+                hdr_data,
+            };
             self.inline_by_walk(&{ *inline }, &to)
         }
     }
@@ -416,8 +425,8 @@ impl Interface {
     #[inline(always)]
     fn inline_by_note(
         &self,
-        inline: &Inline,
-        target: ProcessId,
+        inline: &InlineWords,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
@@ -430,16 +439,16 @@ impl Interface {
         }
     }
 
-    /// [`Interface::put_inline`] where no note served: leaves one, if that can be, and what goes by it.
+    /// [`NetworkInterface::put_inline`] where no note served: leaves one, if that can be, and what goes by it.
     #[cold]
     #[inline(never)]
-    fn inline_by_walk(&self, inline: &Inline, to: &Address) -> bool {
+    fn inline_by_walk(&self, inline: &InlineWords, to: &TargetAddress) -> bool {
         let Ok(index) = self.index_of(to.target) else { return false };
         let peer = match self.direct(index) {
             Ok(Some(peer)) if index != self.index => peer,
             _ => return false,
         };
-        let &Address { target, pt_index, ac_index, match_bits, hdr_data, .. } = to;
+        let &TargetAddress { target, pt_index, ac_index, match_bits, hdr_data, .. } = to;
         let Find::Found(found) = self.find(peer, &self.header(OpKind::Put, to, 0)) else {
             return false;
         };
@@ -447,7 +456,7 @@ impl Interface {
         self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data)
     }
 
-    /// `PtlGetRegion` to plain memory, as [`Interface::put_at_once`].
+    /// `PtlGetRegion` to plain memory, as [`NetworkInterface::put_at_once`].
     ///
     /// # Safety
     /// `to` is writable for `length` bytes.
@@ -457,12 +466,12 @@ impl Interface {
         &self,
         to: *mut u8,
         length: Size,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, PtlError> {
         let to = [MdIovec { base: to.cast(), len: length }];
         // SAFETY: promised by the caller.
         unsafe {
@@ -478,13 +487,13 @@ impl Interface {
         &self,
         kind: OpKind,
         near: [MdIovec; N],
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, PtlError> {
         let length = near.iter().map(|piece| piece.len).sum();
         // SAFETY: promised by the caller.
         let done = unsafe {
@@ -507,7 +516,7 @@ impl Interface {
         // Put together here, and nowhere else, so that it is not in memory before.
         let (near, to) = (
             { near },
-            Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
         );
         // SAFETY: as above.
         unsafe { self.at_once_by_walk(kind, &near, length, &to) }
@@ -516,7 +525,7 @@ impl Interface {
     /// What no note is good enough for.
     ///
     /// # Safety
-    /// As [`Interface::at_once`].
+    /// As [`NetworkInterface::at_once`].
     #[cold]
     #[inline(never)]
     unsafe fn at_once_by_walk(
@@ -524,8 +533,8 @@ impl Interface {
         kind: OpKind,
         near: &[MdIovec],
         length: Size,
-        to: &Address,
-    ) -> Result<bool, Error> {
+        to: &TargetAddress,
+    ) -> Result<bool, PtlError> {
         let index = self.index_of(to.target)?;
         let peer = match self.direct(index)? {
             Some(peer) if index != self.index => peer,
@@ -538,7 +547,7 @@ impl Interface {
         }
         fault::point("put.matched");
         self.prefetch(peer, &found);
-        let hold = self.hold(Word::new(peer.index, found.md, NOTHING, NOTHING));
+        let hold = self.hold(HazardWord::new(peer.index, found.md, NOTHING, NOTHING));
         let Seized::Matched(matched) =
             self.seize(peer, &header, Find::Found(found), &hold, [NOTHING; 2])
         else {
@@ -547,7 +556,7 @@ impl Interface {
         };
         fault::point("put.claimed");
         self.count(&hold, kind, length);
-        let half = Half::Arrival(kind);
+        let half = OpHalf::Arrival(kind);
         let link = self.post_start(peer, &matched, &header, half);
         // SAFETY: promised by the caller; no more than was asked for is accepted.
         let ok = unsafe { self.move_pieces(near, peer, &matched, kind == OpKind::Put) };
@@ -556,15 +565,15 @@ impl Interface {
         let told = matched.traits.eq().is_some();
         self.finish(hold, Some(peer), told, false);
         // That the bytes did not get there is told by the event, or by this.
-        if ok || told { Ok(true) } else { Err(Error::Segv) }
+        if ok || told { Ok(true) } else { Err(PtlError::Segv) }
     }
 
     /// Clears the hazard and wakes who may sleep.
     #[inline(always)]
     pub(crate) fn finish(
         &self,
-        hold: Hold<'_>,
-        peer: Option<&Peer>,
+        hold: HazardHold<'_>,
+        peer: Option<&MappedPeer>,
         rings: bool,
         rings_own: bool,
     ) {
@@ -585,10 +594,10 @@ impl Interface {
     #[allow(clippy::too_many_arguments)]
     fn submit(
         &self,
-        hold: Hold<'_>,
+        hold: HazardHold<'_>,
         target: u32,
-        header: &Header,
-        source: Option<Transfer>,
+        header: &MessageHeader,
+        source: Option<FramedTransfer>,
         ack: bool,
         md: MdHandle,
         local_offset: Size,
@@ -611,7 +620,7 @@ pub(crate) fn order(kind: OpKind) {
 
 /// Whether a descriptor still takes operations.
 #[inline(always)]
-fn is_active(local: &Local<'_>) -> bool {
+fn is_active(local: &LocalMd<'_>) -> bool {
     !local.traits().counts() || local.cell.state.0.load(Ordering::Relaxed) & state::INACTIVE == 0
 }
 

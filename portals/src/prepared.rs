@@ -10,28 +10,28 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::MdCell;
 use crate::deliver::{Matched, OpKind};
-use crate::eq::{INLINE, Slots};
+use crate::eq::{EventSlots, INLINE};
 use crate::fault;
-use crate::hazard::Word;
+use crate::hazard::HazardWord;
 use crate::hint::cold_path;
 use crate::md::{self, Accepted, state};
 use crate::memory;
-use crate::ni::{Interface, Peer};
-use crate::ops::{Address, order};
+use crate::ni::{MappedPeer, NetworkInterface};
+use crate::ops::{TargetAddress, order};
 use crate::prefetch;
-use crate::shortcut::{self, Shortcut, Way};
+use crate::shortcut::{self, CachedMatch, MatchCacheEntry};
 use crate::types::*;
 
-impl Interface {
+impl NetworkInterface {
     /// Where the note would be that such a message goes by, and of which peer.
     #[inline(always)]
     pub(crate) fn shortcut(
         &self,
         kind: OpKind,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         match_bits: MatchBits,
-    ) -> Option<(&Peer, &Shortcut)> {
+    ) -> Option<(&MappedPeer, &MatchCacheEntry)> {
         // Acquire pairs with the Release in `open_peer`. There is none for ourselves.
         let peer = self.peers.get(target.pid as usize)?.load(Ordering::Acquire);
         // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
@@ -48,7 +48,7 @@ impl Interface {
     #[inline(always)]
     pub fn about_to_put(
         &self,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         match_bits: MatchBits,
         bytes: Size,
@@ -73,13 +73,13 @@ impl Interface {
         kind: OpKind,
         near: &[MdIovec; N],
         length: Size,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
         match_bits: MatchBits,
         remote_offset: Size,
         hdr_data: HdrData,
-        inline: Option<&Inline>,
+        inline: Option<&InlineWords>,
     ) -> bool {
         let mut copy = MaybeUninit::uninit();
         let Some((peer, note)) = self.shortcut(kind, target, pt_index, match_bits) else {
@@ -99,7 +99,7 @@ impl Interface {
             return false;
         }
         fault::point("put.matched");
-        let hold = self.hold(Word::from_bits(p.hazard));
+        let hold = self.hold(HazardWord::from_bits(p.hazard));
         fault::point("put.held");
         // SAFETY: null, or one of the rings of the peer, which stay.
         let ring = unsafe { p.ring.as_ref() };
@@ -128,8 +128,8 @@ impl Interface {
         order(kind);
         let mut posted = None;
         if let Some(ring) = ring {
-            // SAFETY: what `View::ring` gave when the note was made, and a queue of the peer's arena, which stays mapped.
-            let (slots, eq) = unsafe { (Slots::new(p.slots, p.mask), &*p.eq) };
+            // SAFETY: what `ArenaView::ring` gave when the note was made, and a queue of the peer's arena, which stays mapped.
+            let (slots, eq) = unsafe { (EventSlots::new(p.slots, p.mask), &*p.eq) };
             let link = u64::from(THRESH_INF as u32);
             let words = match inline {
                 None => [p.what, match_bits, hdr_data, length, length, offset, link],
@@ -147,7 +147,8 @@ impl Interface {
         self.count(&hold, kind, inline.map_or(length, |inline| size_of_val(inline) as Size));
         if p.cursor_mask != 0 && md::give_back_counted(cell) {
             cold_path();
-            let to = Address { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+            let to =
+                TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
             self.last_by_note(
                 peer,
                 kind,
@@ -167,7 +168,7 @@ impl Interface {
     #[inline(always)]
     fn claim_by_note(
         &self,
-        way: &Way,
+        way: &CachedMatch,
         pt: &AtomicU64,
         ac: &AtomicU64,
         cell: &MdCell,
@@ -213,13 +214,13 @@ impl Interface {
     #[allow(clippy::too_many_arguments)]
     fn last_by_note(
         &self,
-        peer: &Peer,
+        peer: &MappedPeer,
         kind: OpKind,
-        way: &Way,
+        way: &CachedMatch,
         cell: &MdCell,
         length: Size,
         offset: Size,
-        to: &Address,
+        to: &TargetAddress,
         link: Seq,
     ) {
         let matched = Matched {

@@ -6,22 +6,22 @@
 //! when it has published its hazard; if it is the same, what it read in between belongs together. This is a
 //! seqlock whose second look doubles as the hazard's.
 //!
-//! If the owner dies between odd and even, walkers find out by [`crate::Interface::peer_state`] and give up;
-//! if it is stopped, they wait and [`crate::Interface::blocked_by`] names it.
+//! If the owner dies between odd and even, walkers find out by [`crate::NetworkInterface::peer_state`] and give up;
+//! if it is stopped, they wait and [`crate::NetworkInterface::blocked_by`] names it.
 
 use core::sync::atomic::{Ordering, fence};
 
 use crate::arena::PtEntry;
-use crate::ni::Interface;
+use crate::ni::NetworkInterface;
 
 /// A change under way: the list's version is odd.
 #[must_use]
-pub(crate) struct Change {
+pub(crate) struct ListChange {
     pt: u32,
     even: u64,
 }
 
-impl Interface {
+impl NetworkInterface {
     fn own_pt(&self, index: u32) -> &PtEntry {
         match self.own.view.pt(index) {
             Some(entry) => entry,
@@ -30,7 +30,7 @@ impl Interface {
     }
 
     /// Makes a list's version odd. The caller holds the owner lock.
-    pub(crate) fn pt_begin_change(&self, pt: u32) -> Change {
+    pub(crate) fn pt_begin_change(&self, pt: u32) -> ListChange {
         let version = &self.own_pt(pt).version;
         let even = version.load(Ordering::Relaxed) & !1;
         // SeqCst: before the look at the hazards (see `crate::hazard`).
@@ -38,11 +38,11 @@ impl Interface {
         // Who sees any change below sees the odd version at its second look.
         fence(Ordering::Release);
         crate::fault::point("list.odd");
-        Change { pt, even }
+        ListChange { pt, even }
     }
 
     /// Makes it even again.
-    pub(crate) fn pt_end_change(&self, change: Change) {
+    pub(crate) fn pt_end_change(&self, change: ListChange) {
         self.own_pt(change.pt).version.store(change.even + 2, Ordering::Release);
     }
 

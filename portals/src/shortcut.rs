@@ -16,9 +16,9 @@ use core::mem::{MaybeUninit, offset_of, size_of};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
-use crate::arena::{EqCell, MdCell, Slot};
+use crate::arena::{EqCell, EventSlot, MdCell};
 use crate::deliver::OpKind;
-use crate::eq::Ring;
+use crate::eq::EventRing;
 use crate::hint::cold_path;
 use crate::md::Traits;
 use crate::types::*;
@@ -27,12 +27,12 @@ const WAYS: usize = 8;
 
 /// Notes on one peer.
 #[derive(Debug, Default)]
-pub(crate) struct Shortcuts([Shortcut; WAYS]);
+pub(crate) struct MatchCache([MatchCacheEntry; WAYS]);
 
 /// One note.
 #[repr(align(64))]
-pub(crate) struct Shortcut {
-    way: UnsafeCell<Way>,
+pub(crate) struct MatchCacheEntry {
+    way: UnsafeCell<CachedMatch>,
     /// Odd: being written.
     sequence: AtomicU32,
 }
@@ -41,7 +41,7 @@ pub(crate) struct Shortcut {
 /// process keeps of the peer; both stay as long as the interface.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct CachedMatch {
     /// Which entries and which operation; 0: no note.
     pub(crate) key: u64,
     /// The deciding bits, and what they were.
@@ -54,13 +54,13 @@ pub(crate) struct Way {
     pub(crate) length: u64,
     pub(crate) max_size: u64,
     /// What the rest is good for: a message that does not need more care than [`crate::prepared`] takes.
-    pub(crate) prepared: Prepared,
+    pub(crate) prepared: PreparedDelivery,
 }
 
 /// What can be said beforehand of a delivery by a note.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedDelivery {
     /// First byte of the descriptor's memory as mapped here, all of which was checked to be there; null if it is not, or the
     /// descriptor is of a kind that needs more care.
     pub(crate) near: *mut u8,
@@ -68,13 +68,13 @@ pub(crate) struct Prepared {
     pub(crate) pt: *const AtomicU64,
     pub(crate) ac: *const AtomicU64,
     pub(crate) cell: *const MdCell,
-    /// [`crate::hazard::Word`] that names the descriptor.
+    /// [`crate::hazard::HazardWord`] that names the descriptor.
     pub(crate) hazard: u64,
     /// The bits of the cursor in the state word; 0: the initiator says where.
     pub(crate) cursor_mask: u64,
     /// Its queue's ring; null: it logs nothing.
-    pub(crate) ring: *const Ring,
-    pub(crate) slots: *const Slot,
+    pub(crate) ring: *const EventRing,
+    pub(crate) slots: *const EventSlot,
     /// Slots less one.
     pub(crate) mask: u64,
     pub(crate) eq: *const EqCell,
@@ -84,9 +84,9 @@ pub(crate) struct Prepared {
     pub(crate) what: u64,
 }
 
-impl Prepared {
+impl PreparedDelivery {
     /// Nothing can be said.
-    pub(crate) const NOT: Prepared = Prepared {
+    pub(crate) const NOT: PreparedDelivery = PreparedDelivery {
         near: ptr::null_mut(),
         pt: ptr::null(),
         ac: ptr::null(),
@@ -103,12 +103,12 @@ impl Prepared {
 }
 
 const WORD: usize = size_of::<AtomicPtr<()>>();
-const WORDS: usize = size_of::<Way>() / WORD;
-const _: () = assert!(WORD == 8 && WORDS * WORD == size_of::<Way>() && WORDS == 21);
+const WORDS: usize = size_of::<CachedMatch>() / WORD;
+const _: () = assert!(WORD == 8 && WORDS * WORD == size_of::<CachedMatch>() && WORDS == 21);
 
-impl Default for Shortcut {
+impl Default for MatchCacheEntry {
     fn default() -> Self {
-        let way = Way {
+        let way = CachedMatch {
             key: 0,
             care: 0,
             bits: 0,
@@ -118,13 +118,13 @@ impl Default for Shortcut {
             traits: Traits(0),
             length: 0,
             max_size: 0,
-            prepared: Prepared::NOT,
+            prepared: PreparedDelivery::NOT,
         };
-        Shortcut { way: UnsafeCell::new(way), sequence: AtomicU32::new(0) }
+        MatchCacheEntry { way: UnsafeCell::new(way), sequence: AtomicU32::new(0) }
     }
 }
 
-impl fmt::Debug for Shortcut {
+impl fmt::Debug for MatchCacheEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shortcut").finish_non_exhaustive()
     }
@@ -132,9 +132,9 @@ impl fmt::Debug for Shortcut {
 
 // SAFETY: threads copy the words of the note as atomics, under its seqlock; what the pointers lead to may be used by any
 // thread.
-unsafe impl Send for Shortcut {}
+unsafe impl Send for MatchCacheEntry {}
 // SAFETY: as above.
-unsafe impl Sync for Shortcut {}
+unsafe impl Sync for MatchCacheEntry {}
 
 /// Which entries and which operation a note is for; never 0. No two are the same of which one has a note: access control entries
 /// have numbers far below the cut.
@@ -143,26 +143,31 @@ pub(crate) fn key(kind: OpKind, pt_index: PtIndex, ac_index: AcIndex) -> u64 {
     u64::from(pt_index) | u64::from(ac_index.min(0x3fff_ffff)) << 32 | (kind as u64 + 1) << 62
 }
 
-impl Shortcuts {
+impl MatchCache {
     /// The note that such a message would have.
     #[inline(always)]
-    pub(crate) fn of(&self, kind: OpKind, pt_index: PtIndex, match_bits: MatchBits) -> &Shortcut {
+    pub(crate) fn of(
+        &self,
+        kind: OpKind,
+        pt_index: PtIndex,
+        match_bits: MatchBits,
+    ) -> &MatchCacheEntry {
         let at = match_bits as usize ^ pt_index as usize ^ (kind as usize) << 1;
         &self.0[at % WAYS]
     }
 }
 
-impl Shortcut {
+impl MatchCacheEntry {
     /// What the note says, if it is for messages with this key and these bits. Unless only one thread calls (`single`), it is
     /// copied to `copy`. A thread that reads it where it lies writes no note before it is done with what it got.
     #[inline(always)]
     pub(crate) fn read<'a>(
         &'a self,
         single: bool,
-        copy: &'a mut MaybeUninit<Way>,
+        copy: &'a mut MaybeUninit<CachedMatch>,
         key: u64,
         match_bits: MatchBits,
-    ) -> Option<&'a Way> {
+    ) -> Option<&'a CachedMatch> {
         let way = if single {
             // SAFETY: only this thread touches it, and it does not write it as long as it has the reference.
             unsafe { &*self.way.get() }
@@ -184,11 +189,12 @@ impl Shortcut {
         let number =
             |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed).addr() as u64;
         let pointer = |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed);
-        let mask = number(offset_of!(Way, prepared.cursor_mask));
-        let near = pointer(offset_of!(Way, prepared.near)).cast::<u8>();
-        let cell = pointer(offset_of!(Way, prepared.cell)).cast::<MdCell>();
-        if number(offset_of!(Way, key)) != key
-            || match_bits & number(offset_of!(Way, care)) != number(offset_of!(Way, bits))
+        let mask = number(offset_of!(CachedMatch, prepared.cursor_mask));
+        let near = pointer(offset_of!(CachedMatch, prepared.near)).cast::<u8>();
+        let cell = pointer(offset_of!(CachedMatch, prepared.cell)).cast::<MdCell>();
+        if number(offset_of!(CachedMatch, key)) != key
+            || match_bits & number(offset_of!(CachedMatch, care))
+                != number(offset_of!(CachedMatch, bits))
             || mask == 0
             || near.is_null()
             || cell.is_null()
@@ -204,18 +210,18 @@ impl Shortcut {
     #[inline(always)]
     fn word(&self, i: usize) -> &AtomicPtr<()> {
         debug_assert!(i < WORDS);
-        // SAFETY: a `Way` is so many words, each a number or a pointer, that threads only touch as atomics.
+        // SAFETY: a `CachedMatch` is so many words, each a number or a pointer, that threads only touch as atomics.
         unsafe { AtomicPtr::from_ptr(self.way.get().cast::<*mut ()>().add(i)) }
     }
 
     /// Copies the note, unless another thread is changing it.
     #[inline(always)]
-    fn copy<'a>(&self, copy: &'a mut MaybeUninit<Way>) -> Option<&'a Way> {
+    fn copy<'a>(&self, copy: &'a mut MaybeUninit<CachedMatch>) -> Option<&'a CachedMatch> {
         // Acquire pairs with the Release that made it even.
         let sequence = self.sequence.load(Ordering::Acquire);
         let to = copy.as_mut_ptr().cast::<*mut ()>();
         for i in 0..WORDS {
-            // SAFETY: a `Way` has room for its words.
+            // SAFETY: a `CachedMatch` has room for its words.
             unsafe { to.add(i).write(self.word(i).load(Ordering::Relaxed)) };
         }
         fence(Ordering::Acquire);
@@ -225,7 +231,7 @@ impl Shortcut {
     }
 
     /// Writes the note, unless another thread is at it.
-    pub(crate) fn write(&self, way: &Way) {
+    pub(crate) fn write(&self, way: &CachedMatch) {
         let relaxed = Ordering::Relaxed;
         let even = self.sequence.load(relaxed) & !1;
         if self.sequence.compare_exchange(even, even + 1, Ordering::Acquire, relaxed).is_err() {
@@ -235,7 +241,7 @@ impl Shortcut {
         fence(Ordering::Release);
         let from = ptr::from_ref(way).cast::<*mut ()>();
         for i in 0..WORDS {
-            // SAFETY: a `Way` is so many words.
+            // SAFETY: a `CachedMatch` is so many words.
             self.word(i).store(unsafe { from.add(i).read() }, relaxed);
         }
         self.sequence.store(even.wrapping_add(2), Ordering::Release);

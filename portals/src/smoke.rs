@@ -6,27 +6,27 @@ use std::ptr::null_mut;
 use std::sync::atomic::Ordering;
 
 use crate::deliver::OpKind;
-use crate::hazard::{self, NOTHING, Word};
+use crate::hazard::{self, HazardWord, NOTHING};
 use crate::md_options::*;
 use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use crate::shortcut;
 use crate::*;
 
 /// `n` interfaces of one memory file, all in this process.
-pub(crate) fn fabric(n: u32, attach: AttachPolicy) -> Vec<Interface> {
+pub(crate) fn fabric(n: u32, attach: AttachPolicy) -> Vec<NetworkInterface> {
     // SAFETY: a new descriptor.
     let file =
         unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
     let join = |index| {
         let arena = file.try_clone().unwrap();
         let spec = FabricSpec { arena, index, size: n, bytes: 4 << 20, nid: 7, jid: 9, attach };
-        Interface::shm(Fabric::join(spec).unwrap(), None).unwrap()
+        NetworkInterface::shm(Fabric::join(spec).unwrap(), None).unwrap()
     };
     (0..n).map(join).collect()
 }
 
-fn md(bytes: &mut [u8], options: u32, eq: EqHandle) -> Md {
-    Md {
+fn md(bytes: &mut [u8], options: u32, eq: EqHandle) -> MemoryDescriptor {
+    MemoryDescriptor {
         start: bytes.as_mut_ptr().cast(),
         length: bytes.len() as u64,
         threshold: THRESH_INF,
@@ -37,19 +37,19 @@ fn md(bytes: &mut [u8], options: u32, eq: EqHandle) -> Md {
     }
 }
 
-fn kinds(ni: &Interface, eq: EqHandle) -> Vec<EventKind> {
+fn kinds(ni: &NetworkInterface, eq: EqHandle) -> Vec<PtlEventKind> {
     std::iter::from_fn(|| ni.eq_get(eq).unwrap().map(|f| f.event.kind)).collect()
 }
 
-fn put_and_get(a: &Interface, b: &Interface) {
-    use EventKind::{
+fn put_and_get(a: &NetworkInterface, b: &NetworkInterface) {
+    use PtlEventKind::{
         Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart,
         SendEnd, SendStart,
     };
     let (mut near, mut far) = (vec![0u8; 100], vec![0u8; 100]);
     near.iter_mut().enumerate().for_each(|(i, byte)| *byte = i as u8);
     let (eq_a, eq_b) = (a.eq_alloc(16, None).unwrap(), b.eq_alloc(16, None).unwrap());
-    let me = b.me_attach(4, ProcessId::ANY, 5, 0xf0, Unlink::Retain, InsPos::After).unwrap();
+    let me = b.me_attach(4, PtlProcessId::ANY, 5, 0xf0, Unlink::Retain, InsPos::After).unwrap();
     // SAFETY: both buffers outlive the interfaces' use of them.
     let (target, source) = unsafe {
         let options = OP_PUT | OP_GET | MANAGE_REMOTE;
@@ -100,15 +100,15 @@ fn put_and_get(a: &Interface, b: &Interface) {
     assert_eq!(kinds(b, eq_b), [GetPutStart, GetPutEnd]);
 
     assert_eq!(b.md_unlink(target), Ok(()));
-    assert_eq!(b.md_unlink(target), Err(Error::MdInvalid));
+    assert_eq!(b.md_unlink(target), Err(PtlError::MdInvalid));
     assert_eq!(a.md_unlink(source), Ok(()));
     assert_eq!(b.me_unlink(me), Ok(()));
-    assert_eq!(b.me_unlink(me), Err(Error::MeInvalid));
+    assert_eq!(b.me_unlink(me), Err(PtlError::MeInvalid));
 }
 
 #[test]
 fn loopback() {
-    let ni = Interface::loopback(None).unwrap();
+    let ni = NetworkInterface::loopback(None).unwrap();
     put_and_get(&ni, &ni);
 }
 
@@ -129,15 +129,17 @@ fn at_once() {
     let eq = b.eq_alloc(16, None).unwrap();
     let start = b.alloc(64, 64).unwrap().as_ptr();
     let (mut private, mut framed) = ([7u8; 8], [5u8; 8]);
-    let attach = |bits, md: &Md| {
-        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+    let attach = |bits, md: &MemoryDescriptor| {
+        let me =
+            b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
         // SAFETY: memory of the arena, and an array that outlives the interfaces' use of it.
         unsafe { b.md_attach(me, md, Unlink::Retain).unwrap() }
     };
     let options = OP_PUT | OP_GET | EVENT_START_DISABLE;
-    let arena = Md { start: start.cast(), length: 64, options, ..md(&mut [], 0, eq) };
+    let arena =
+        MemoryDescriptor { start: start.cast(), length: 64, options, ..md(&mut [], 0, eq) };
     attach(1, &arena);
-    attach(2, &Md { options: options | TRUNCATE | MANAGE_REMOTE, ..arena });
+    attach(2, &MemoryDescriptor { options: options | TRUNCATE | MANAGE_REMOTE, ..arena });
     attach(3, &md(&mut private, options | MANAGE_REMOTE, eq));
     let put = |from: &[u8], target, bits, offset| {
         let (one, other) = from.split_at(from.len() / 2);
@@ -157,30 +159,30 @@ fn at_once() {
     // The second goes behind the first, at an offset of the target's own.
     assert_eq!((put(b"hello", b.id(), 1, 0), put(b"world", b.id(), 1, 0)), (Ok(true), Ok(true)));
     assert_eq!(&there()[..10], b"helloworld");
-    let events: Vec<Event> =
+    let events: Vec<PtlEvent> =
         std::iter::from_fn(|| b.eq_get(eq).unwrap().map(|f| f.event)).collect();
     let told: Vec<_> =
         events.iter().map(|e| (e.kind, e.initiator, e.offset, e.mlength, e.hdr_data)).collect();
     assert_eq!(
         told,
-        [(EventKind::PutEnd, a.id(), 0, 5, 99), (EventKind::PutEnd, a.id(), 5, 5, 99)]
+        [(PtlEventKind::PutEnd, a.id(), 0, 5, 99), (PtlEventKind::PutEnd, a.id(), 5, 5, 99)]
     );
 
     let mut back = [0u8; 8];
     assert_eq!(get(&mut back, b.id(), 2, 2), Ok(true));
-    assert_eq!((&back, kinds(b, eq)), (b"lloworld", vec![EventKind::GetEnd]));
+    assert_eq!((&back, kinds(b, eq)), (b"lloworld", vec![PtlEventKind::GetEnd]));
     // Only four bytes are accepted, and four come.
     assert_eq!(
         (put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)),
         (Ok(true), Ok(true))
     );
     assert_eq!((&there()[60..], &back), (&b"long"[..], b"longorld"));
-    assert_eq!(kinds(b, eq), [EventKind::PutEnd, EventKind::GetEnd]);
+    assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd, PtlEventKind::GetEnd]);
     let counters = a.counters();
     assert_eq!((counters.puts, counters.gets), (3, 2));
 
     // A note serves its own entries only, however large a number is that another message names.
-    b.ac_entry(1, ProcessId::ANY, b.uid(), b.jid(), PT_INDEX_ANY).unwrap();
+    b.ac_entry(1, PtlProcessId::ANY, b.uid(), b.jid(), PT_INDEX_ANY).unwrap();
     for (pt, ac, goes) in
         [(4, 1, true), (4, 1, true), (4 | 1 << 24, 0, false), (4, 1 | 1 << 30, false)]
     {
@@ -188,25 +190,28 @@ fn at_once() {
         let done = unsafe { a.put_at_once([], b.id(), pt, ac, 2, 0, 0) };
         assert_eq!(done, Ok(goes), "{pt:#x} {ac:#x}");
     }
-    assert_eq!(kinds(b, eq), [EventKind::PutEnd; 2]);
+    assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd; 2]);
 
     // A descriptor without bytes is in reach wherever it begins.
     attach(5, &md(&mut [], options | MANAGE_REMOTE, eq));
     attach(
         6,
-        &Md { start: private.as_mut_ptr().cast(), ..md(&mut [], options | MANAGE_REMOTE, eq) },
+        &MemoryDescriptor {
+            start: private.as_mut_ptr().cast(),
+            ..md(&mut [], options | MANAGE_REMOTE, eq)
+        },
     );
     for bits in [5, 5, 6, 6] {
         assert_eq!(put(&[], b.id(), bits, 0), Ok(true), "{bits}");
     }
-    assert_eq!(kinds(b, eq), [EventKind::PutEnd; 4]);
+    assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd; 4]);
     assert_eq!((a.counters().puts, a.counters().framed), (9, 0));
 
     // Ourselves, memory that is not shared, no match, no process.
     assert_eq!(put(b"x", a.id(), 1, 0), Ok(false));
     assert_eq!((put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)), (Ok(false), Ok(false)));
     assert_eq!((put(b"x", b.id(), 4, 0), put(&[0; 65], b.id(), 1, 0)), (Ok(false), Ok(false)));
-    assert_eq!(put(b"x", ProcessId { nid: 7, pid: 2 }, 1, 0), Err(Error::ProcessInvalid));
+    assert_eq!(put(b"x", PtlProcessId { nid: 7, pid: 2 }, 1, 0), Err(PtlError::ProcessInvalid));
     assert_eq!((private, kinds(b, eq)), ([7u8; 8], vec![]));
     let after = a.counters();
     assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (9, 2, 0));
@@ -228,18 +233,24 @@ fn inline() {
     let eq = b.eq_alloc(4, None).unwrap();
     let watch = b.eq_watch(eq).unwrap();
     let start = b.alloc(64, 64).unwrap().as_ptr();
-    let attach = |bits, md: &Md, unlink| {
-        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+    let attach = |bits, md: &MemoryDescriptor, unlink| {
+        let me =
+            b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
         // SAFETY: memory of the arena.
         (me, unsafe { b.md_attach(me, md, unlink).unwrap() })
     };
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
-    let arena = Md { start: start.cast(), length: 64, options, ..md(&mut [], 0, eq) };
+    let arena =
+        MemoryDescriptor { start: start.cast(), length: 64, options, ..md(&mut [], 0, eq) };
     let (me, target) = attach(1, &arena, Unlink::Retain);
     attach(2, &md(&mut [], options, eq), Unlink::Retain);
-    attach(3, &Md { options: options & !MANAGE_REMOTE, ..arena }, Unlink::Unlink);
-    attach(4, &Md { eq: EqHandle::NONE, ..arena }, Unlink::Retain);
-    attach(5, &Md { options: options & !EVENT_START_DISABLE, ..arena }, Unlink::Retain);
+    attach(3, &MemoryDescriptor { options: options & !MANAGE_REMOTE, ..arena }, Unlink::Unlink);
+    attach(4, &MemoryDescriptor { eq: EqHandle::NONE, ..arena }, Unlink::Retain);
+    attach(
+        5,
+        &MemoryDescriptor { options: options & !EVENT_START_DISABLE, ..arena },
+        Unlink::Retain,
+    );
     let words = |n: u64| [n, u64::MAX - n, n << 32, !n];
     let sent = std::cell::Cell::new(0);
     // The n-th that goes carries words(n).
@@ -258,7 +269,7 @@ fn inline() {
         let (empty, next) = unsafe {
             (a.put_at_once([], b.id(), 4, 0, 1, 7, 98), b.eq_next_arrival(watch, &mut came))
         };
-        let Next::Arrival(arrival) = next else { panic!("{next:?}") };
+        let EqNext::Arrival(arrival) = next else { panic!("{next:?}") };
         assert_eq!((std::mem::take(&mut came), empty), (nth(1), Ok(true)));
         assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
         assert_eq!((arrival.offset, arrival.mlength, arrival.start), (0, 0, start.cast()));
@@ -266,14 +277,14 @@ fn inline() {
         let brief = unsafe { b.eq_next(watch, &mut came) }.unwrap();
         assert_eq!(
             (brief.kind, brief.ni_fail, brief.hdr_data),
-            (EventKind::PutEnd, NiFail::Ok, 99)
+            (PtlEventKind::PutEnd, NiFail::Ok, 99)
         );
         assert_eq!((std::mem::take(&mut came), brief.inline), (nth(2), true));
         assert_eq!((brief.match_bits, brief.offset, brief.mlength), (2, 0, 0));
         let event = b.eq_get(eq).unwrap().unwrap().event;
         assert_eq!(
             (event.kind, event.initiator, event.md_handle),
-            (EventKind::PutEnd, a.id(), target)
+            (PtlEventKind::PutEnd, a.id(), target)
         );
         assert_eq!((event.offset, event.rlength, event.mlength, event.link), (0, 0, 0, 0));
         assert_eq!(event.md.threshold, THRESH_INF);
@@ -293,9 +304,9 @@ fn inline() {
     assert!(
         !put(a.id(), 4, 1)
             && !put(b.id(), 5, 1)
-            && !put(ProcessId { nid: b.id().nid, pid: 2 }, 4, 1)
+            && !put(PtlProcessId { nid: b.id().nid, pid: 2 }, 4, 1)
     );
-    assert!(!put(ProcessId { nid: b.id().nid + 1, ..b.id() }, 4, 1));
+    assert!(!put(PtlProcessId { nid: b.id().nid + 1, ..b.id() }, 4, 1));
     assert_eq!((kinds(b, eq), a.counters().puts), (vec![], 12));
 
     // A list that is no longer what it was is walked anew.
@@ -305,7 +316,7 @@ fn inline() {
     assert!(put(b.id(), 4, 1));
     // SAFETY: the watch is of this interface.
     assert!(
-        matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, Next::Arrival(e) if e.inline)
+        matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, EqNext::Arrival(e) if e.inline)
     );
     assert_eq!(came, words(10));
     // SAFETY: 64 bytes of the arena.
@@ -320,10 +331,18 @@ fn where_the_next_message_will_go() {
     let eq = b.eq_alloc(16, None).unwrap();
     let start = b.alloc(256, 64).unwrap().as_ptr();
     let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
-    let arena =
-        Md { start: start.cast(), length: 256, max_size: 64, options, ..md(&mut [], 0, eq) };
-    for (bits, md) in [(1, arena), (2, Md { options: options | MANAGE_REMOTE, ..arena })] {
-        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Unlink, InsPos::After).unwrap();
+    let arena = MemoryDescriptor {
+        start: start.cast(),
+        length: 256,
+        max_size: 64,
+        options,
+        ..md(&mut [], 0, eq)
+    };
+    for (bits, md) in
+        [(1, arena), (2, MemoryDescriptor { options: options | MANAGE_REMOTE, ..arena })]
+    {
+        let me =
+            b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Unlink, InsPos::After).unwrap();
         // SAFETY: memory of the arena.
         unsafe { b.md_attach(me, &md, Unlink::Unlink).unwrap() };
     }
@@ -346,7 +365,7 @@ fn where_the_next_message_will_go() {
     assert_eq!(note(1).guess(shortcut::key(OpKind::Put, 4, 0), 3), None);
     // Whatever number is in a note that has none, nothing is guessed.
     a.about_to_put(b.id(), 9, 5, 100);
-    a.about_to_put(ProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
+    a.about_to_put(PtlProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
 }
 
 /// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
@@ -355,7 +374,7 @@ fn a_queue_without_key_gets_no_event() {
     let nis = fabric(2, AttachPolicy::Denied);
     let (a, b) = (&nis[0], &nis[1]);
     let eq = b.eq_alloc(16, None).unwrap();
-    let me = b.me_attach(4, ProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
+    let me = b.me_attach(4, PtlProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
     // SAFETY: a descriptor without bytes.
     unsafe {
         b.md_attach(
@@ -378,11 +397,11 @@ fn a_queue_without_key_gets_no_event() {
 /// What the only thread of a process uses is seen by whoever wants to take it away.
 #[test]
 fn the_only_threads_hazard_is_seen() {
-    let mut ni = Interface::loopback(None).unwrap();
+    let mut ni = NetworkInterface::loopback(None).unwrap();
     // SAFETY: this thread alone calls it.
     unsafe { ni.set_single_threaded() };
     let seen = || hazard::names(&ni.own.view.header().hazards, |word| word.names_target(3, 5));
-    let hold = ni.hold(Word::new(3, 5, NOTHING, NOTHING));
+    let hold = ni.hold(HazardWord::new(3, 5, NOTHING, NOTHING));
     assert!(seen());
     hold.clear(false);
     assert!(!seen());
@@ -391,15 +410,17 @@ fn the_only_threads_hazard_is_seen() {
 /// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with `max_size` 128.
 #[test]
 fn max_size_unlinks() {
-    use EventKind::{PutEnd, SendEnd, SendStart};
+    use PtlEventKind::{PutEnd, SendEnd, SendStart};
     let nis = fabric(2, AttachPolicy::Allowed);
     let (a, b) = (&nis[0], &nis[1]);
     let (mut near, mut far) = (vec![3u8; 100], vec![0u8; 256]);
     let (eq_a, eq_b) = (a.eq_alloc(16, None).unwrap(), b.eq_alloc(4, None).unwrap());
     for round in 0..10 {
-        let me = b.me_attach(4, ProcessId::ANY, 5, 0, Unlink::Unlink, InsPos::After).unwrap();
-        let target =
-            Md { max_size: 128, ..md(&mut far, OP_PUT | MAX_SIZE | EVENT_START_DISABLE, eq_b) };
+        let me = b.me_attach(4, PtlProcessId::ANY, 5, 0, Unlink::Unlink, InsPos::After).unwrap();
+        let target = MemoryDescriptor {
+            max_size: 128,
+            ..md(&mut far, OP_PUT | MAX_SIZE | EVENT_START_DISABLE, eq_b)
+        };
         // SAFETY: both buffers outlive the interfaces' use of them.
         let source = unsafe {
             b.md_attach(me, &target, Unlink::Unlink).unwrap();
@@ -409,8 +430,8 @@ fn max_size_unlinks() {
             a.put(source, AckReq::NoAck, b.id(), 4, 0, 5, 0, 0).unwrap();
         }
         assert_eq!(b.status(StatusRegister::DropCount), 2 * (round + 1));
-        assert_eq!(kinds(b, eq_b), [PutEnd, PutEnd, EventKind::Unlink]);
-        assert_eq!(b.me_unlink(me), Err(Error::MeInvalid));
+        assert_eq!(kinds(b, eq_b), [PutEnd, PutEnd, PtlEventKind::Unlink]);
+        assert_eq!(b.me_unlink(me), Err(PtlError::MeInvalid));
         assert_eq!(kinds(a, eq_a), [SendStart, SendEnd].repeat(4));
         assert_eq!(a.md_unlink(source), Ok(()));
     }
@@ -419,7 +440,7 @@ fn max_size_unlinks() {
 
 #[test]
 fn overflow_reports_once() {
-    let ni = Interface::loopback(None).unwrap();
+    let ni = NetworkInterface::loopback(None).unwrap();
     let eq = ni.eq_alloc(3, None).unwrap();
     let mut memory = [0u8; 8];
     // SAFETY: the buffer outlives the interface's use of it.
@@ -438,7 +459,7 @@ fn overflow_reports_once() {
 }
 
 /// The lines of an interface's arena that differ from `before`.
-fn changed_lines(ni: &Interface, before: &[u8]) -> Vec<usize> {
+fn changed_lines(ni: &NetworkInterface, before: &[u8]) -> Vec<usize> {
     let view = &ni.own.view;
     let now = lines_of(ni);
     assert_eq!(now.len(), view.bytes());
@@ -447,7 +468,7 @@ fn changed_lines(ni: &Interface, before: &[u8]) -> Vec<usize> {
         .collect()
 }
 
-fn lines_of(ni: &Interface) -> Vec<u8> {
+fn lines_of(ni: &NetworkInterface) -> Vec<u8> {
     let view = &ni.own.view;
     // SAFETY: the arena is mapped, and no other thread writes to it now.
     unsafe { std::slice::from_raw_parts(view.base().as_ptr(), view.bytes()).to_vec() }
@@ -465,8 +486,9 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
         (1, EVENT_START_DISABLE | EVENT_END_DISABLE, EqHandle::NONE),
         (2, EVENT_START_DISABLE, eq),
     ] {
-        let me = b.me_attach(4, ProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
-        let target = Md {
+        let me =
+            b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Retain, InsPos::After).unwrap();
+        let target = MemoryDescriptor {
             start: memory.as_ptr().cast(),
             length: 4096,
             ..md(&mut [], OP_PUT | OP_GET | MANAGE_REMOTE | options, eq)
@@ -493,7 +515,7 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
             let watch = b.eq_watch(eq).unwrap();
             // SAFETY: a watch of this interface.
             let fetched = [(); 2].map(|()| unsafe { b.eq_next(watch, &mut [0; 4]) }.unwrap().kind);
-            assert_eq!(fetched, [EventKind::PutEnd, EventKind::GetEnd]);
+            assert_eq!(fetched, [PtlEventKind::PutEnd, PtlEventKind::GetEnd]);
         }
     }
 }
@@ -504,8 +526,8 @@ fn threads_share_an_interface() {
     let nis = fabric(2, AttachPolicy::Allowed);
     let (a, b) = (&nis[0], &nis[1]);
     let memory = b.alloc(4096, 4096).unwrap();
-    let me = b.me_attach(4, ProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
-    let target = Md {
+    let me = b.me_attach(4, PtlProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
+    let target = MemoryDescriptor {
         start: memory.as_ptr().cast(),
         length: 4096,
         ..md(&mut [], OP_PUT | MANAGE_REMOTE, EqHandle::NONE)
@@ -531,17 +553,17 @@ fn threads_share_an_interface() {
                     let offset = u64::from(thread) * 64 + n % 8;
                     a.put(source, AckReq::Ack, b.id(), 4, 0, 1, offset, n).unwrap();
                     assert_eq!(a.md_unlink(source), Ok(()));
-                    assert_eq!(a.md_unlink(source), Err(Error::MdInvalid));
+                    assert_eq!(a.md_unlink(source), Err(PtlError::MdInvalid));
                     while let Some(fetched) = a.eq_get(eq).unwrap() {
                         assert!(!fetched.dropped);
-                        acks.fetch_add(u64::from(fetched.event.kind == EventKind::Ack), order);
+                        acks.fetch_add(u64::from(fetched.event.kind == PtlEventKind::Ack), order);
                     }
                 }
             });
         }
     });
     while let Some(fetched) = a.eq_get(eq).unwrap() {
-        acks.fetch_add(u64::from(fetched.event.kind == EventKind::Ack), order);
+        acks.fetch_add(u64::from(fetched.event.kind == PtlEventKind::Ack), order);
     }
     assert_eq!(acks.load(order), u64::from(threads) * puts);
     assert_eq!(a.counters().puts, u64::from(threads) * puts);

@@ -38,16 +38,16 @@ pub const THRESH_INF: i32 = -1;
 /// `ptl_process_id_t`: the address of a process.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ProcessId {
+pub struct PtlProcessId {
     /// Node id.
     pub nid: u32,
     /// Process id on that node.
     pub pid: u32,
 }
 
-impl ProcessId {
+impl PtlProcessId {
     /// Matches every process.
-    pub const ANY: ProcessId = ProcessId { nid: NID_ANY, pid: PID_ANY };
+    pub const ANY: PtlProcessId = PtlProcessId { nid: NID_ANY, pid: PID_ANY };
 }
 
 /// `ptl_handle_me_t`.
@@ -105,7 +105,7 @@ pub struct MdIovec {
 /// `ptl_md_t`: what a user says of a memory region.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Md {
+pub struct MemoryDescriptor {
     /// First byte (or the vector, with [`md_options::IOVEC`]).
     pub start: *mut c_void,
     /// Bytes (or entries of the vector).
@@ -152,7 +152,7 @@ pub enum AckReq {
 /// `ptl_event_kind_t`.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
+pub enum PtlEventKind {
     /// `PTL_EVENT_GET_START`.
     GetStart = 0,
     /// `PTL_EVENT_GET_END`.
@@ -190,11 +190,11 @@ pub enum NiFail {
 
 /// `ptl_event_t`.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct PtlEvent {
     /// What happened.
-    pub kind: EventKind,
+    pub kind: PtlEventKind,
     /// The process that initiated the operation (of an ACK or REPLY: the target).
-    pub initiator: ProcessId,
+    pub initiator: PtlProcessId,
     /// User id of the initiator.
     pub uid: Uid,
     /// Job id of the initiator.
@@ -212,7 +212,7 @@ pub struct Event {
     /// The memory descriptor.
     pub md_handle: MdHandle,
     /// Its state at the time of the event.
-    pub md: Md,
+    pub md: MemoryDescriptor,
     /// Immediate data of a put.
     pub hdr_data: HdrData,
     /// Ties an END event to its START.
@@ -225,16 +225,16 @@ pub struct Event {
 
 /// What `PtlEQGet`, `PtlEQWait` and `PtlEQPoll` found.
 #[derive(Clone, Copy, Debug)]
-pub struct Fetched {
+pub struct FetchedEvent {
     /// The event.
-    pub event: Event,
+    pub event: PtlEvent,
     /// `PTL_EQ_DROPPED`: at least one event between this and the previous one was lost.
     pub dropped: bool,
 }
 
 /// `ptl_ni_limits_t`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct NiLimits {
     /// Match list entries.
     pub max_mes: u32,
     /// Memory descriptors.
@@ -255,7 +255,7 @@ pub struct Limits {
 
 /// The errors of the specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
+pub enum PtlError {
     /// `PTL_AC_INDEX_INVALID`
     AcIndexInvalid,
     /// `PTL_EQ_INVALID`
@@ -305,23 +305,23 @@ pub enum StatusRegister {
     DropCount,
 }
 
-/// An event without what can be looked up again: what [`crate::Interface::eq_next`] gives.
+/// An event without what can be looked up again: what [`crate::NetworkInterface::eq_next`] gives.
 #[derive(Clone, Copy, Debug)]
 pub struct BriefEvent {
     /// What happened.
-    pub kind: EventKind,
+    pub kind: PtlEventKind,
     /// `PTL_EQ_DROPPED`: at least one event between this and the previous one was lost.
     pub dropped: bool,
     /// Whether the operation went well.
     pub ni_fail: NiFail,
     /// The memory descriptor.
     pub md_handle: MdHandle,
-    /// [`Md::user_ptr`] of the descriptor.
+    /// [`MemoryDescriptor::user_ptr`] of the descriptor.
     pub user_ptr: *mut c_void,
-    /// [`Md::start`] of the descriptor.
+    /// [`MemoryDescriptor::start`] of the descriptor.
     pub start: *mut c_void,
     /// The process that initiated the operation (of an ACK or REPLY: the target).
-    pub initiator: ProcessId,
+    pub initiator: PtlProcessId,
     /// The match bits as sent.
     pub match_bits: MatchBits,
     /// Immediate data of a put.
@@ -330,17 +330,17 @@ pub struct BriefEvent {
     pub offset: Size,
     /// Length accepted, in bytes.
     pub mlength: Size,
-    /// Whether bytes travelled in the event, by [`crate::Interface::put_inline`].
+    /// Whether bytes travelled in the event, by [`crate::NetworkInterface::put_inline`].
     pub inline: bool,
 }
 
 /// Bytes that travel in the event of their put, by words.
-pub type Inline = [u64; 4];
+pub type InlineWords = [u64; 4];
 
-/// A put has arrived: what [`crate::Interface::eq_next_arrival`] tells of it, by the names of [`BriefEvent`].
+/// A put has arrived: what [`crate::NetworkInterface::eq_next_arrival`] tells of it, by the names of [`BriefEvent`].
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
-pub struct Arrival {
+pub struct PutArrival {
     pub user_ptr: *mut c_void,
     pub start: *mut c_void,
     pub match_bits: MatchBits,
@@ -352,22 +352,22 @@ pub struct Arrival {
 
 /// What a queue has next.
 #[derive(Clone, Copy, Debug)]
-pub enum Next {
+pub enum EqNext {
     /// `PTL_EQ_EMPTY`.
     Nothing,
     /// This.
-    Arrival(Arrival),
-    /// Something else, or something else has to be done first: [`crate::Interface::eq_next`].
+    Arrival(PutArrival),
+    /// Something else, or something else has to be done first: [`crate::NetworkInterface::eq_next`].
     Other,
 }
 
 /// A function that is run with every event that is taken from a queue, by the thread that takes it
 /// (`ptl_eq_handler_t`).
-pub type EqHandler = fn(&Event);
+pub type EqHandler = fn(&PtlEvent);
 
 /// What travelled through an interface since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct NiCounters {
     /// Puts that were initiated here (a get-put counts as one put and one get).
     pub puts: u64,
     /// Gets that were initiated here.
@@ -384,9 +384,9 @@ pub struct Counters {
     pub frames_taken: u64,
 }
 
-impl Limits {
+impl NiLimits {
     /// What an interface offers if it is not told otherwise.
-    pub const DEFAULT: Limits = Limits {
+    pub const DEFAULT: NiLimits = NiLimits {
         max_mes: 1024,
         max_mds: 4096,
         max_eqs: 64,

@@ -1,15 +1,15 @@
 //! Messages cut into frames, for peers whose memory cannot be reached.
 //!
-//! The interface calls [`Wire::submit`] for a peer with [`crate::nal::Route::Wire`], and for a message to a mapped peer whose
-//! descriptor lies in private memory that cross-memory attach cannot reach; [`Wire::busy`] tells that such a message
+//! The interface calls [`Framer::submit`] for a peer with [`crate::nal::Route::Wire`], and for a message to a mapped peer whose
+//! descriptor lies in private memory that cross-memory attach cannot reach; [`Framer::busy`] tells that such a message
 //! is still on its way, and while it is, every later message of the pair is submitted too, so that messages match in
-//! the order in which they were sent. [`Wire::progress`] runs inside the calls that look at event queues.
+//! the order in which they were sent. [`Framer::progress`] runs inside the calls that look at event queues.
 //!
-//! A message is one or more frames of the same [`Frame`] header, each with its own part of the payload. It is matched
+//! A message is one or more frames of the same [`FrameHeader`] header, each with its own part of the payload. It is matched
 //! when its first frame comes in, which posts START; END follows its last accepted byte. What a [`crate::nal::Nal`] must keep:
 //! the first frame of a message comes before its others, and the first frames of the requests of a pair come in
 //! order. Anything else may come in any order. What does not leave at once waits in a queue of messages, not of
-//! frames: the bytes of a waiting message stay where they are, held by its [`Transfer`].
+//! frames: the bytes of a waiting message stay where they are, held by its [`FramedTransfer`].
 //!
 //! Invariant: nothing that a peer wrote is used before it is checked. The sender of a frame is who the NAL says it
 //! is; lengths and offsets are compared with what was accepted; handles are looked up by the interface.
@@ -19,12 +19,12 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::deliver::{Header, OpKind, Transfer};
-use crate::lock::Lock;
-use crate::ni::Interface;
+use crate::deliver::{FramedTransfer, MessageHeader, OpKind};
+use crate::lock::SpinLock;
+use crate::ni::NetworkInterface;
 use crate::types::*;
 
-/// Most frames that one call of [`Wire::progress`] takes.
+/// Most frames that one call of [`Framer::progress`] takes.
 const TAKEN_AT_ONCE: usize = 64;
 
 /// A message to be framed.
@@ -33,10 +33,10 @@ pub(crate) struct Submission {
     /// Index of the target.
     pub(crate) target: u32,
     /// As the target is to see it.
-    pub(crate) header: Header,
-    /// Put and get-put: the hold on the source; SEND_START has been posted. [`Interface::transfer_end`] posts
+    pub(crate) header: MessageHeader,
+    /// Put and get-put: the hold on the source; SEND_START has been posted. [`NetworkInterface::transfer_end`] posts
     /// SEND_END when the bytes have been read.
-    pub(crate) source: Option<Transfer>,
+    pub(crate) source: Option<FramedTransfer>,
     /// Put: whether an acknowledgement is wanted.
     pub(crate) ack: bool,
     /// Put: the descriptor that logs the ACK; get and get-put: the one that the reply goes to.
@@ -47,7 +47,7 @@ pub(crate) struct Submission {
 
 /// What a frame is part of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum FrameRole {
     /// A put, get or get-put.
     Request,
     /// The acknowledgement of a put.
@@ -58,26 +58,26 @@ pub(crate) enum Role {
     Taken,
 }
 
-/// The header of every frame; the payload follows. On the wire: [`Frame::BYTES`] bytes, little-endian.
+/// The header of every frame; the payload follows. On the wire: [`FrameHeader::BYTES`] bytes, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
-    pub(crate) role: Role,
+pub(crate) struct FrameHeader {
+    pub(crate) role: FrameRole,
     op: OpKind,
     /// Put: an acknowledgement is wanted.
     ack: bool,
-    /// Request: a [`Role::Taken`] is wanted.
+    /// Request: a [`FrameRole::Taken`] is wanted.
     confirm: bool,
     /// Number of the message, counted by its sender.
     pub(crate) message: u64,
     /// Where in the message the payload of this frame belongs.
     pub(crate) at: Size,
-    /// Request: as in [`Header`]. Ack and reply: the same as in the request that they answer.
+    /// Request: as in [`MessageHeader`]. Ack and reply: the same as in the request that they answer.
     uid: Uid,
     jid: Jid,
     pt_index: PtIndex,
     ac_index: AcIndex,
     match_bits: MatchBits,
-    /// Request: as in [`Header`]. Ack: the offset that was used.
+    /// Request: as in [`MessageHeader`]. Ack: the offset that was used.
     remote_offset: Size,
     rlength: Size,
     hdr_data: HdrData,
@@ -88,17 +88,17 @@ pub(crate) struct Frame {
     mlength: Size,
 }
 
-impl Frame {
+impl FrameHeader {
     /// Length of the header.
     pub(crate) const BYTES: usize = 96;
 
     fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
         let role = match self.role {
-            Role::Request => 0,
-            Role::Ack => 1,
-            Role::Reply => 2,
-            Role::Taken => 3,
+            FrameRole::Request => 0,
+            FrameRole::Ack => 1,
+            FrameRole::Reply => 2,
+            FrameRole::Taken => 3,
         };
         let op = match self.op {
             OpKind::Put => 0,
@@ -122,20 +122,20 @@ impl Frame {
         for word in words {
             out.extend(word.to_le_bytes());
         }
-        out.resize(Frame::BYTES, 0);
+        out.resize(FrameHeader::BYTES, 0);
     }
 
     /// The header of a frame and its payload; `None` if this is no frame.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<(Frame, &[u8])> {
-        let (head, payload) = bytes.split_first_chunk::<{ Frame::BYTES }>()?;
+    pub(crate) fn decode(bytes: &[u8]) -> Option<(FrameHeader, &[u8])> {
+        let (head, payload) = bytes.split_first_chunk::<{ FrameHeader::BYTES }>()?;
         let small =
             |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let large = |at: usize| u64::from(small(at)) | u64::from(small(at + 4)) << 32;
         let role = match head[0] {
-            0 => Role::Request,
-            1 => Role::Ack,
-            2 => Role::Reply,
-            3 => Role::Taken,
+            0 => FrameRole::Request,
+            1 => FrameRole::Ack,
+            2 => FrameRole::Reply,
+            3 => FrameRole::Taken,
             _ => return None,
         };
         let op = match head[1] {
@@ -144,7 +144,7 @@ impl Frame {
             2 => OpKind::GetPut,
             _ => return None,
         };
-        let frame = Frame {
+        let frame = FrameHeader {
             role,
             op,
             ack: head[2] != 0,
@@ -166,10 +166,10 @@ impl Frame {
         Some((frame, payload))
     }
 
-    fn of(message: &Submission) -> Frame {
+    fn of(message: &Submission) -> FrameHeader {
         let header = &message.header;
-        Frame {
-            role: Role::Request,
+        FrameHeader {
+            role: FrameRole::Request,
             op: header.kind,
             ack: message.ack,
             confirm: false,
@@ -190,8 +190,8 @@ impl Frame {
     }
 
     /// What this frame tells of the operation; `peer` is who sent the frame.
-    fn header(&self, peer: u32) -> Header {
-        Header {
+    fn header(&self, peer: u32) -> MessageHeader {
+        MessageHeader {
             kind: self.op,
             initiator: peer,
             uid: self.uid,
@@ -208,85 +208,85 @@ impl Frame {
     /// Payload bytes of the whole message.
     fn length(&self) -> Size {
         match (self.role, self.op) {
-            (Role::Request, OpKind::Put | OpKind::GetPut) => self.rlength,
-            (Role::Reply, _) => self.mlength,
-            (Role::Request, OpKind::Get) | (Role::Ack | Role::Taken, _) => 0,
+            (FrameRole::Request, OpKind::Put | OpKind::GetPut) => self.rlength,
+            (FrameRole::Reply, _) => self.mlength,
+            (FrameRole::Request, OpKind::Get) | (FrameRole::Ack | FrameRole::Taken, _) => 0,
         }
     }
 }
 
 /// Where the payload of a message that leaves comes from.
 #[derive(Debug)]
-enum Payload {
+enum OutgoingPayload {
     None,
-    Memory(Transfer),
+    Memory(FramedTransfer),
     Bytes(Vec<u8>),
 }
 
 /// A message that has not left entirely.
 #[derive(Debug)]
-struct Outgoing {
+struct OutgoingMessage {
     /// `at` is where the next frame begins.
-    frame: Frame,
-    payload: Payload,
+    frame: FrameHeader,
+    payload: OutgoingPayload,
     ok: bool,
 }
 
 /// A message of which not all bytes have come in.
 #[derive(Debug)]
-struct Incoming {
-    transfer: Transfer,
-    frame: Frame,
+struct IncomingMessage {
+    transfer: FramedTransfer,
+    frame: FrameHeader,
     /// Accepted bytes that have yet to come.
     missing: Size,
     ok: bool,
 }
 
 #[derive(Debug)]
-struct State {
-    outgoing: Box<[VecDeque<Outgoing>]>,
+struct FramerState {
+    outgoing: Box<[VecDeque<OutgoingMessage>]>,
     /// By sender and number.
-    incoming: BTreeMap<(u32, u64), Incoming>,
+    incoming: BTreeMap<(u32, u64), IncomingMessage>,
     next_message: u64,
     scratch: Vec<u8>,
 }
 
 /// The framing state of one interface.
 #[derive(Debug)]
-pub(crate) struct Wire {
+pub(crate) struct Framer {
     /// Requests to mapped peers that the peer has not taken yet, by peer. Written under the lock.
     busy: Box<[AtomicU32]>,
     /// How many messages wait in `outgoing`. Written under the lock.
     waiting: AtomicU32,
     sent: AtomicU64,
     taken: AtomicU64,
-    state: Lock<State>,
+    state: SpinLock<FramerState>,
 }
 
-impl Wire {
+impl Framer {
     /// For a fabric of `size` processes.
-    pub(crate) fn new(size: u32) -> Wire {
-        let state = State {
+    pub(crate) fn new(size: u32) -> Framer {
+        let state = FramerState {
             outgoing: (0..size).map(|_| VecDeque::new()).collect(),
             incoming: BTreeMap::new(),
             next_message: 0,
             scratch: Vec::new(),
         };
-        Wire {
+        Framer {
             busy: (0..size).map(|_| AtomicU32::new(0)).collect(),
             waiting: AtomicU32::new(0),
             sent: AtomicU64::new(0),
             taken: AtomicU64::new(0),
-            state: Lock::new(state),
+            state: SpinLock::new(state),
         }
     }
 
-    /// Takes a message over. It may be sent at once or by a later [`Wire::progress`].
-    pub(crate) fn submit(&self, ni: &Interface, message: Submission) {
+    /// Takes a message over. It may be sent at once or by a later [`Framer::progress`].
+    pub(crate) fn submit(&self, ni: &NetworkInterface, message: Submission) {
         let target = message.target;
-        let mut frame = Frame::of(&message);
+        let mut frame = FrameHeader::of(&message);
         frame.confirm = ni.is_mapped(target);
-        let payload = message.source.map_or(Payload::None, Payload::Memory);
+        let payload = message.source.map_or(OutgoingPayload::None, OutgoingPayload::Memory);
         let mut state = self.state.lock();
         if frame.confirm {
             self.busy[target as usize].fetch_add(1, Ordering::Relaxed);
@@ -315,7 +315,7 @@ impl Wire {
 
     /// Sends what waits, takes what has come. Called often; returns at once if there is nothing to do or another
     /// thread is at it.
-    pub(crate) fn progress(&self, ni: &Interface) {
+    pub(crate) fn progress(&self, ni: &NetworkInterface) {
         if self.waiting.load(Ordering::Relaxed) == 0 && !ni.nal().has_frames() {
             return;
         }
@@ -326,7 +326,7 @@ impl Wire {
         let state = &mut *guard;
         ni.nal().receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
             self.taken.fetch_add(1, Ordering::Relaxed);
-            if let Some((frame, payload)) = Frame::decode(bytes) {
+            if let Some((frame, payload)) = FrameHeader::decode(bytes) {
                 self.take(ni, state, peer, frame, payload);
             }
         });
@@ -339,11 +339,11 @@ impl Wire {
 
     fn enqueue(
         &self,
-        ni: &Interface,
-        state: &mut State,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
         peer: u32,
-        mut frame: Frame,
-        payload: Payload,
+        mut frame: FrameHeader,
+        payload: OutgoingPayload,
     ) {
         state.next_message += 1;
         frame.message = state.next_message;
@@ -351,25 +351,25 @@ impl Wire {
         let room = payload_room(ni) as Size;
         self.sent.fetch_add(frame.length().div_ceil(room).max(1), Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::Relaxed);
-        state.outgoing[peer as usize].push_back(Outgoing { frame, payload, ok: true });
+        state.outgoing[peer as usize].push_back(OutgoingMessage { frame, payload, ok: true });
     }
 
     /// Sends to one peer until it has no room or nothing waits.
-    fn pump(&self, ni: &Interface, state: &mut State, peer: u32) {
+    fn pump(&self, ni: &NetworkInterface, state: &mut FramerState, peer: u32) {
         let room = payload_room(ni) as Size;
         let mut left = false;
         while let Some(message) = state.outgoing[peer as usize].front_mut() {
             let rest = message.frame.length() - message.frame.at;
             let piece = rest.min(room) as usize;
             message.frame.encode(&mut state.scratch);
-            state.scratch.resize(Frame::BYTES + piece, 0);
-            let into = &mut state.scratch[Frame::BYTES..];
+            state.scratch.resize(FrameHeader::BYTES + piece, 0);
+            let into = &mut state.scratch[FrameHeader::BYTES..];
             match &message.payload {
-                Payload::None => {}
-                Payload::Memory(transfer) => {
+                OutgoingPayload::None => {}
+                OutgoingPayload::Memory(transfer) => {
                     message.ok &= ni.transfer_read(transfer, message.frame.at, into)
                 }
-                Payload::Bytes(bytes) => {
+                OutgoingPayload::Bytes(bytes) => {
                     into.copy_from_slice(&bytes[message.frame.at as usize..][..piece])
                 }
             }
@@ -381,7 +381,12 @@ impl Wire {
             if message.frame.at == message.frame.length() {
                 let done = state.outgoing[peer as usize].pop_front();
                 self.waiting.fetch_sub(1, Ordering::Relaxed);
-                if let Some(Outgoing { payload: Payload::Memory(transfer), ok, .. }) = done {
+                if let Some(OutgoingMessage {
+                    payload: OutgoingPayload::Memory(transfer),
+                    ok,
+                    ..
+                }) = done
+                {
                     ni.transfer_end(transfer, ok);
                 }
             }
@@ -392,70 +397,93 @@ impl Wire {
     }
 
     /// Takes one frame.
-    fn take(&self, ni: &Interface, state: &mut State, peer: u32, frame: Frame, payload: &[u8]) {
+    fn take(
+        &self,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
+        peer: u32,
+        frame: FrameHeader,
+        payload: &[u8],
+    ) {
         if peer as usize >= state.outgoing.len() {
             return;
         }
         match (frame.role, frame.op) {
-            (Role::Taken, _) => {
+            (FrameRole::Taken, _) => {
                 // A peer that says so too often only lifts its own order of arrival.
                 let word = &self.busy[peer as usize];
                 let _ =
                     word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
             }
-            (Role::Ack, _) => {
+            (FrameRole::Ack, _) => {
                 ni.ack_arrived(frame.md, frame.remote_offset, frame.mlength, &frame.header(peer));
             }
-            (Role::Request, OpKind::Get) => self.take_get(ni, state, peer, &frame),
-            (Role::Request, OpKind::GetPut) => self.take_get_put(ni, state, peer, &frame, payload),
-            (Role::Request, OpKind::Put) | (Role::Reply, _) => {
+            (FrameRole::Request, OpKind::Get) => self.take_get(ni, state, peer, &frame),
+            (FrameRole::Request, OpKind::GetPut) => {
+                self.take_get_put(ni, state, peer, &frame, payload)
+            }
+            (FrameRole::Request, OpKind::Put) | (FrameRole::Reply, _) => {
                 self.take_bytes(ni, state, peer, frame, payload);
             }
         }
     }
 
-    fn take_get(&self, ni: &Interface, state: &mut State, peer: u32, frame: &Frame) {
+    fn take_get(
+        &self,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
+        peer: u32,
+        frame: &FrameHeader,
+    ) {
         if frame.at != 0 {
             return;
         }
         if let Some(transfer) = self.match_request(ni, state, peer, frame) {
-            let answer = Frame { role: Role::Reply, mlength: transfer.mlength, ..*frame };
-            self.enqueue(ni, state, peer, answer, Payload::Memory(transfer));
+            let answer =
+                FrameHeader { role: FrameRole::Reply, mlength: transfer.mlength, ..*frame };
+            self.enqueue(ni, state, peer, answer, OutgoingPayload::Memory(transfer));
         }
     }
 
     /// A get-put is never longer than one frame; a longer one is no message of this library and is left alone.
     fn take_get_put(
         &self,
-        ni: &Interface,
-        state: &mut State,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
         peer: u32,
-        frame: &Frame,
+        frame: &FrameHeader,
         payload: &[u8],
     ) {
         if frame.at != 0 || payload.len() as Size != frame.rlength {
             return;
         }
         if let Some(transfer) = self.match_request(ni, state, peer, frame) {
-            let answer = Frame { role: Role::Reply, mlength: transfer.mlength, ..*frame };
+            let answer =
+                FrameHeader { role: FrameRole::Reply, mlength: transfer.mlength, ..*frame };
             let mut bytes = payload[..transfer.mlength as usize].to_vec();
             let ok = ni.transfer_swap(&transfer, &mut bytes);
             ni.transfer_end(transfer, ok);
-            self.enqueue(ni, state, peer, answer, Payload::Bytes(bytes));
+            self.enqueue(ni, state, peer, answer, OutgoingPayload::Bytes(bytes));
         }
     }
 
     /// The first frame of a request is here.
     fn match_request(
         &self,
-        ni: &Interface,
-        state: &mut State,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
         peer: u32,
-        frame: &Frame,
-    ) -> Option<Transfer> {
+        frame: &FrameHeader,
+    ) -> Option<FramedTransfer> {
         let transfer = ni.arrival_begin(&frame.header(peer));
         if frame.confirm {
-            self.enqueue(ni, state, peer, Frame { role: Role::Taken, ..*frame }, Payload::None);
+            self.enqueue(
+                ni,
+                state,
+                peer,
+                FrameHeader { role: FrameRole::Taken, ..*frame },
+                OutgoingPayload::None,
+            );
         }
         transfer
     }
@@ -464,28 +492,28 @@ impl Wire {
     /// is the rest of one that was dropped or cut.
     fn take_bytes(
         &self,
-        ni: &Interface,
-        state: &mut State,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
         peer: u32,
-        frame: Frame,
+        frame: FrameHeader,
         payload: &[u8],
     ) {
         let key = (peer, frame.message);
         if frame.at == 0 && !state.incoming.contains_key(&key) {
             let transfer = match frame.role {
-                Role::Reply => ni.reply_begin(
+                FrameRole::Reply => ni.reply_begin(
                     frame.md,
                     frame.local_offset,
                     frame.mlength,
                     &frame.header(peer),
                 ),
-                Role::Request | Role::Ack | Role::Taken => {
+                FrameRole::Request | FrameRole::Ack | FrameRole::Taken => {
                     self.match_request(ni, state, peer, &frame)
                 }
             };
             let Some(transfer) = transfer else { return };
             let missing = transfer.mlength;
-            state.incoming.insert(key, Incoming { transfer, frame, missing, ok: true });
+            state.incoming.insert(key, IncomingMessage { transfer, frame, missing, ok: true });
         }
         let Some(message) = state.incoming.get_mut(&key) else { return };
         let accepted =
@@ -503,21 +531,28 @@ impl Wire {
     }
 
     /// All accepted bytes of a put or reply are in.
-    fn finish(&self, ni: &Interface, state: &mut State, peer: u32, message: Incoming) {
-        let Incoming { transfer, frame, ok, .. } = message;
+    fn finish(
+        &self,
+        ni: &NetworkInterface,
+        state: &mut FramerState,
+        peer: u32,
+        message: IncomingMessage,
+    ) {
+        let IncomingMessage { transfer, frame, ok, .. } = message;
         let (offset, mlength, acknowledge) =
             (transfer.offset, transfer.mlength, transfer.ack_allowed && frame.ack);
         ni.transfer_end(transfer, ok);
-        if acknowledge && frame.role == Role::Request {
-            let answer = Frame { role: Role::Ack, remote_offset: offset, mlength, ..frame };
-            self.enqueue(ni, state, peer, answer, Payload::None);
+        if acknowledge && frame.role == FrameRole::Request {
+            let answer =
+                FrameHeader { role: FrameRole::Ack, remote_offset: offset, mlength, ..frame };
+            self.enqueue(ni, state, peer, answer, OutgoingPayload::None);
         }
     }
 }
 
 /// Payload bytes that fit into one frame.
-fn payload_room(ni: &Interface) -> usize {
-    ni.nal().max_frame() - Frame::BYTES
+fn payload_room(ni: &NetworkInterface) -> usize {
+    ni.nal().max_frame() - FrameHeader::BYTES
 }
 
 #[cfg(test)]
@@ -540,14 +575,19 @@ mod tests {
     }
 
     /// Any frame: small numbers mostly, so that they mean something, and sometimes absurd ones.
-    fn any(lot: &mut u64) -> Frame {
+    fn any(lot: &mut u64) -> FrameHeader {
         let mut number = |below: u64| match draw(lot) % 8 {
             0 => [u64::MAX, 1 << 63, 1 << 48, u64::from(u32::MAX)][(draw(lot) % 4) as usize],
             _ => draw(lot) % below,
         };
-        Frame {
-            role: [Role::Request, Role::Request, Role::Reply, Role::Ack, Role::Taken]
-                [(number(5) % 5) as usize],
+        FrameHeader {
+            role: [
+                FrameRole::Request,
+                FrameRole::Request,
+                FrameRole::Reply,
+                FrameRole::Ack,
+                FrameRole::Taken,
+            ][(number(5) % 5) as usize],
             op: [OpKind::Put, OpKind::Get, OpKind::GetPut][(number(3) % 3) as usize],
             ack: number(2) == 0,
             confirm: number(2) == 0,
@@ -574,11 +614,11 @@ mod tests {
             let frame = any(&mut lot);
             frame.encode(&mut bytes);
             bytes.extend(b"payload");
-            assert_eq!(Frame::decode(&bytes), Some((frame, &b"payload"[..])));
+            assert_eq!(FrameHeader::decode(&bytes), Some((frame, &b"payload"[..])));
         }
-        assert_eq!(Frame::decode(&bytes[..Frame::BYTES - 1]), None);
+        assert_eq!(FrameHeader::decode(&bytes[..FrameHeader::BYTES - 1]), None);
         bytes[0] = 9;
-        assert_eq!(Frame::decode(&bytes), None);
+        assert_eq!(FrameHeader::decode(&bytes), None);
     }
 
     /// A network whose other end writes nonsense.
@@ -615,7 +655,7 @@ mod tests {
             MAX
         }
         fn send(&self, _peer: u32, frame: &[u8]) -> bool {
-            assert!(frame.len() <= MAX && Frame::decode(frame).is_some());
+            assert!(frame.len() <= MAX && FrameHeader::decode(frame).is_some());
             !draw(&mut self.lot.lock().expect("lot")).is_multiple_of(4)
         }
         fn has_frames(&self) -> bool {
@@ -626,7 +666,7 @@ mod tests {
             for _ in 0..max {
                 let lot = &mut *self.lot.lock().expect("lot");
                 any(lot).encode(&mut bytes);
-                bytes.resize(Frame::BYTES + (draw(lot) % 160) as usize, 0xee);
+                bytes.resize(FrameHeader::BYTES + (draw(lot) % 160) as usize, 0xee);
                 if draw(lot).is_multiple_of(16) {
                     bytes.truncate((draw(lot) % 256) as usize);
                 }
@@ -641,7 +681,7 @@ mod tests {
         for seed in 1..=20 {
             let pages = alloc::vec![0_u128; (ARENA + 4096) / 16].into_boxed_slice();
             let hostile = Hostile { pages, lot: Mutex::new(seed) };
-            let ni = Interface::with_nal(Box::new(hostile), None).expect("an interface");
+            let ni = NetworkInterface::with_nal(Box::new(hostile), None).expect("an interface");
             let eq = ni.eq_alloc(16, None).expect("a queue");
             let mut memory = [[0x55_u8; 64]; 6];
             let mut handles = Vec::new();
@@ -650,9 +690,9 @@ mod tests {
                 if number % 2 == 1 {
                     continue;
                 }
-                let (id, unlink) = (ProcessId::ANY, Unlink::Retain);
+                let (id, unlink) = (PtlProcessId::ANY, Unlink::Retain);
                 let me = ni.me_attach(0, id, 0, !0, unlink, InsPos::After).expect("an entry");
-                let md = Md {
+                let md = MemoryDescriptor {
                     start: room.as_mut_ptr().cast(),
                     length: 64,
                     threshold: THRESH_INF,
@@ -668,8 +708,16 @@ mod tests {
             }
             for _ in 0..100 {
                 ni.progress();
-                let _ =
-                    ni.put(handles[0], AckReq::Ack, ProcessId { nid: 0, pid: 1 }, 0, 0, 0, 0, 0);
+                let _ = ni.put(
+                    handles[0],
+                    AckReq::Ack,
+                    PtlProcessId { nid: 0, pid: 1 },
+                    0,
+                    0,
+                    0,
+                    0,
+                    0,
+                );
                 while ni.eq_get(eq).expect("the queue").is_some() {}
             }
             drop(ni);

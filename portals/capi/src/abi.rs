@@ -4,19 +4,19 @@
 
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 
-pub use portals3::{MdIovec, ProcessId};
+pub use portals3::{MdIovec, PtlProcessId};
 
 /// `ptl_handle_any_t`, `ptl_handle_ni_t`, `ptl_handle_me_t`, `ptl_handle_md_t`, `ptl_handle_eq_t`.
-pub type Handle = u32;
+pub type CHandle = u32;
 /// An argument of an enumerated type; any number may come.
-pub type Enum = c_uint;
+pub type CEnum = c_uint;
 /// The distance that `PtlNIDist` tells.
-pub type Distance = c_ulong;
+pub type NiDistance = c_ulong;
 
 /// `ptl_ni_limits_t`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct NiLimits {
+pub struct CNiLimits {
     /// Match list entries.
     pub max_mes: c_int,
     /// Memory descriptors.
@@ -38,7 +38,7 @@ pub struct NiLimits {
 /// `ptl_md_t`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Md {
+pub struct CMd {
     /// First byte, or the vector.
     pub start: *mut c_void,
     /// Bytes, or entries of the vector.
@@ -52,17 +52,17 @@ pub struct Md {
     /// The user's word.
     pub user_ptr: *mut c_void,
     /// Where its events go.
-    pub eq_handle: Handle,
+    pub eq_handle: CHandle,
 }
 
 /// `ptl_event_t`
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct CEvent {
     /// `PTL_EVENT_*`
-    pub kind: Enum,
+    pub kind: CEnum,
     /// The process that initiated the operation (of an ACK or REPLY: the target).
-    pub initiator: ProcessId,
+    pub initiator: PtlProcessId,
     /// Its user id.
     pub uid: u32,
     /// Its job id.
@@ -78,9 +78,9 @@ pub struct Event {
     /// Where in the descriptor.
     pub offset: u64,
     /// The descriptor.
-    pub md_handle: Handle,
+    pub md_handle: CHandle,
     /// Its state at the time of the event.
-    pub md: Md,
+    pub md: CMd,
     /// Immediate data of a put.
     pub hdr_data: u64,
     /// Ties an END event to its START.
@@ -92,7 +92,7 @@ pub struct Event {
 }
 
 /// `ptl_eq_handler_t`
-pub type EqHandler = Option<unsafe extern "C" fn(*mut Event)>;
+pub type CEqHandler = Option<unsafe extern "C" fn(*mut CEvent)>;
 
 macro_rules! constants {
     ($table:ident: $type:ty { $($name:ident = $value:expr,)* }) => {
@@ -174,7 +174,7 @@ constants!(WORDS: u32 {
     PTL_MD_EVENT_END_DISABLE = 0x100,
 });
 
-constants!(EVENTS: Enum {
+constants!(EVENTS: CEnum {
     PTL_EVENT_GET_START = 0,
     PTL_EVENT_GET_END = 1,
     PTL_EVENT_PUT_START = 2,

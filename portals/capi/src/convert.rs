@@ -8,8 +8,8 @@ use core::ffi::c_int;
 use core::ptr::NonNull;
 
 use portals3::{
-    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Limits, MdHandle, MeHandle, NiFail,
-    Unlink, md_options,
+    AckReq, EqHandle, FetchedEvent, InsPos, MdHandle, MeHandle, NiFail, NiLimits, PtlError,
+    PtlEventKind, Unlink, md_options,
 };
 
 use crate::abi::{self, *};
@@ -18,29 +18,29 @@ use crate::abi::{self, *};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) c_int);
 
-impl From<Error> for Code {
-    fn from(error: Error) -> Code {
+impl From<PtlError> for Code {
+    fn from(error: PtlError) -> Code {
         Code(match error {
-            Error::AcIndexInvalid => PTL_AC_INDEX_INVALID,
-            Error::EqInvalid => PTL_EQ_INVALID,
-            Error::Fail => PTL_FAIL,
-            Error::HandleInvalid => PTL_HANDLE_INVALID,
-            Error::IfaceInvalid => PTL_IFACE_INVALID,
-            Error::MdIllegal => PTL_MD_ILLEGAL,
-            Error::MdInvalid => PTL_MD_INVALID,
-            Error::MdInUse => PTL_MD_IN_USE,
-            Error::MdNoUpdate => PTL_MD_NO_UPDATE,
-            Error::MeInvalid => PTL_ME_INVALID,
-            Error::MeInUse => PTL_ME_IN_USE,
-            Error::MeListTooLong => PTL_ME_LIST_TOO_LONG,
-            Error::NiInvalid => PTL_NI_INVALID,
-            Error::NoSpace => PTL_NO_SPACE,
-            Error::PidInvalid => PTL_PID_INVALID,
-            Error::ProcessInvalid => PTL_PROCESS_INVALID,
-            Error::PtFull => PTL_PT_FULL,
-            Error::PtIndexInvalid => PTL_PT_INDEX_INVALID,
-            Error::Segv => PTL_SEGV,
-            Error::SrIndexInvalid => PTL_SR_INDEX_INVALID,
+            PtlError::AcIndexInvalid => PTL_AC_INDEX_INVALID,
+            PtlError::EqInvalid => PTL_EQ_INVALID,
+            PtlError::Fail => PTL_FAIL,
+            PtlError::HandleInvalid => PTL_HANDLE_INVALID,
+            PtlError::IfaceInvalid => PTL_IFACE_INVALID,
+            PtlError::MdIllegal => PTL_MD_ILLEGAL,
+            PtlError::MdInvalid => PTL_MD_INVALID,
+            PtlError::MdInUse => PTL_MD_IN_USE,
+            PtlError::MdNoUpdate => PTL_MD_NO_UPDATE,
+            PtlError::MeInvalid => PTL_ME_INVALID,
+            PtlError::MeInUse => PTL_ME_IN_USE,
+            PtlError::MeListTooLong => PTL_ME_LIST_TOO_LONG,
+            PtlError::NiInvalid => PTL_NI_INVALID,
+            PtlError::NoSpace => PTL_NO_SPACE,
+            PtlError::PidInvalid => PTL_PID_INVALID,
+            PtlError::ProcessInvalid => PTL_PROCESS_INVALID,
+            PtlError::PtFull => PTL_PT_FULL,
+            PtlError::PtIndexInvalid => PTL_PT_INDEX_INVALID,
+            PtlError::Segv => PTL_SEGV,
+            PtlError::SrIndexInvalid => PTL_SR_INDEX_INVALID,
         })
     }
 }
@@ -74,7 +74,7 @@ const CLASS: u32 = 14;
 pub(crate) const MOST: u32 = (1 << CLASS) - 2;
 
 impl Class {
-    pub(crate) fn of(handle: Handle) -> Class {
+    pub(crate) fn of(handle: CHandle) -> Class {
         match handle >> CLASS & 3 {
             0 => Class::Ni,
             1 => Class::Me,
@@ -84,52 +84,52 @@ impl Class {
     }
 
     #[inline(always)]
-    pub(crate) fn mark(self, inner: u32) -> Handle {
+    pub(crate) fn mark(self, inner: u32) -> CHandle {
         inner | (self as u32) << CLASS
     }
 
     /// The handle without its mark, if it is of this kind.
     #[inline(always)]
-    fn unmark(self, handle: Handle) -> Option<u32> {
+    fn unmark(self, handle: CHandle) -> Option<u32> {
         (handle >> CLASS & 3 == self as u32).then_some(handle & !(3 << CLASS))
     }
 }
 
 #[inline(always)]
-pub(crate) fn me_in(handle: Handle) -> Result<MeHandle, Code> {
+pub(crate) fn me_in(handle: CHandle) -> Result<MeHandle, Code> {
     Class::Me.unmark(handle).map(MeHandle).ok_or(Code(PTL_ME_INVALID))
 }
 
 #[inline(always)]
-pub(crate) fn md_in(handle: Handle) -> Result<MdHandle, Code> {
+pub(crate) fn md_in(handle: CHandle) -> Result<MdHandle, Code> {
     Class::Md.unmark(handle).map(MdHandle).ok_or(Code(PTL_MD_INVALID))
 }
 
 /// A queue; `PTL_EQ_NONE` is none.
 #[inline(always)]
-pub(crate) fn eq_in(handle: Handle) -> Result<EqHandle, Code> {
+pub(crate) fn eq_in(handle: CHandle) -> Result<EqHandle, Code> {
     Class::Eq.unmark(handle).map(EqHandle).ok_or(Code(PTL_EQ_INVALID))
 }
 
 /// A queue where `PTL_EQ_NONE` has a meaning.
-pub(crate) fn eq_or_none_in(handle: Handle) -> Result<EqHandle, Code> {
+pub(crate) fn eq_or_none_in(handle: CHandle) -> Result<EqHandle, Code> {
     if handle == PTL_EQ_NONE { Ok(EqHandle::NONE) } else { eq_in(handle) }
 }
 
-pub(crate) fn me_out(me: MeHandle) -> Handle {
+pub(crate) fn me_out(me: MeHandle) -> CHandle {
     Class::Me.mark(me.0)
 }
 
-pub(crate) fn md_out(md: MdHandle) -> Handle {
+pub(crate) fn md_out(md: MdHandle) -> CHandle {
     Class::Md.mark(md.0)
 }
 
-pub(crate) fn eq_out(eq: EqHandle) -> Handle {
+pub(crate) fn eq_out(eq: EqHandle) -> CHandle {
     if eq == EqHandle::NONE { PTL_EQ_NONE } else { Class::Eq.mark(eq.0) }
 }
 
 /// A value outside the enumeration is `PTL_FAIL`, here and below: the specification has no error for it.
-pub(crate) fn unlink_in(unlink: Enum) -> Result<Unlink, Code> {
+pub(crate) fn unlink_in(unlink: CEnum) -> Result<Unlink, Code> {
     match unlink {
         PTL_RETAIN => Ok(Unlink::Retain),
         PTL_UNLINK => Ok(Unlink::Unlink),
@@ -137,7 +137,7 @@ pub(crate) fn unlink_in(unlink: Enum) -> Result<Unlink, Code> {
     }
 }
 
-pub(crate) fn position_in(position: Enum) -> Result<InsPos, Code> {
+pub(crate) fn position_in(position: CEnum) -> Result<InsPos, Code> {
     match position {
         PTL_INS_BEFORE => Ok(InsPos::Before),
         PTL_INS_AFTER => Ok(InsPos::After),
@@ -146,7 +146,7 @@ pub(crate) fn position_in(position: Enum) -> Result<InsPos, Code> {
 }
 
 #[inline(always)]
-pub(crate) fn ack_in(ack: Enum) -> Result<AckReq, Code> {
+pub(crate) fn ack_in(ack: CEnum) -> Result<AckReq, Code> {
     match ack {
         PTL_ACK_REQ => Ok(AckReq::Ack),
         PTL_NO_ACK_REQ => Ok(AckReq::NoAck),
@@ -168,8 +168,8 @@ const _: () = {
     assert!(PTL_MD_THRESH_INF == portals3::THRESH_INF);
 };
 
-pub(crate) fn descriptor_in(md: &abi::Md) -> Result<portals3::Md, Code> {
-    Ok(portals3::Md {
+pub(crate) fn descriptor_in(md: &abi::CMd) -> Result<portals3::MemoryDescriptor, Code> {
+    Ok(portals3::MemoryDescriptor {
         start: md.start,
         length: md.length,
         threshold: md.threshold,
@@ -180,8 +180,8 @@ pub(crate) fn descriptor_in(md: &abi::Md) -> Result<portals3::Md, Code> {
     })
 }
 
-pub(crate) fn descriptor_out(md: &portals3::Md) -> abi::Md {
-    abi::Md {
+pub(crate) fn descriptor_out(md: &portals3::MemoryDescriptor) -> abi::CMd {
+    abi::CMd {
         start: md.start,
         length: md.length,
         threshold: md.threshold,
@@ -192,22 +192,22 @@ pub(crate) fn descriptor_out(md: &portals3::Md) -> abi::Md {
     }
 }
 
-pub(crate) fn event_out(fetched: &Fetched) -> abi::Event {
+pub(crate) fn event_out(fetched: &FetchedEvent) -> abi::CEvent {
     let event = &fetched.event;
-    abi::Event {
+    abi::CEvent {
         kind: match event.kind {
-            EventKind::GetStart => PTL_EVENT_GET_START,
-            EventKind::GetEnd => PTL_EVENT_GET_END,
-            EventKind::PutStart => PTL_EVENT_PUT_START,
-            EventKind::PutEnd => PTL_EVENT_PUT_END,
-            EventKind::GetPutStart => PTL_EVENT_GETPUT_START,
-            EventKind::GetPutEnd => PTL_EVENT_GETPUT_END,
-            EventKind::ReplyStart => PTL_EVENT_REPLY_START,
-            EventKind::ReplyEnd => PTL_EVENT_REPLY_END,
-            EventKind::SendStart => PTL_EVENT_SEND_START,
-            EventKind::SendEnd => PTL_EVENT_SEND_END,
-            EventKind::Ack => PTL_EVENT_ACK,
-            EventKind::Unlink => PTL_EVENT_UNLINK,
+            PtlEventKind::GetStart => PTL_EVENT_GET_START,
+            PtlEventKind::GetEnd => PTL_EVENT_GET_END,
+            PtlEventKind::PutStart => PTL_EVENT_PUT_START,
+            PtlEventKind::PutEnd => PTL_EVENT_PUT_END,
+            PtlEventKind::GetPutStart => PTL_EVENT_GETPUT_START,
+            PtlEventKind::GetPutEnd => PTL_EVENT_GETPUT_END,
+            PtlEventKind::ReplyStart => PTL_EVENT_REPLY_START,
+            PtlEventKind::ReplyEnd => PTL_EVENT_REPLY_END,
+            PtlEventKind::SendStart => PTL_EVENT_SEND_START,
+            PtlEventKind::SendEnd => PTL_EVENT_SEND_END,
+            PtlEventKind::Ack => PTL_EVENT_ACK,
+            PtlEventKind::Unlink => PTL_EVENT_UNLINK,
         },
         initiator: event.initiator,
         uid: event.uid,
@@ -230,9 +230,9 @@ pub(crate) fn event_out(fetched: &Fetched) -> abi::Event {
 }
 
 /// Negative wishes count as 0. More than [`MOST`] objects have no handles.
-pub(crate) fn limits_in(limits: &NiLimits) -> Limits {
+pub(crate) fn limits_in(limits: &CNiLimits) -> NiLimits {
     let number = |wish: c_int| wish.max(0) as u32;
-    Limits {
+    NiLimits {
         max_mes: number(limits.max_mes).min(MOST),
         max_mds: number(limits.max_mds).min(MOST),
         max_eqs: number(limits.max_eqs).min(MOST),
@@ -244,8 +244,8 @@ pub(crate) fn limits_in(limits: &NiLimits) -> Limits {
     }
 }
 
-pub(crate) fn limits_out(limits: &Limits) -> NiLimits {
-    NiLimits {
+pub(crate) fn limits_out(limits: &NiLimits) -> CNiLimits {
+    CNiLimits {
         max_mes: limits.max_mes as c_int,
         max_mds: limits.max_mds as c_int,
         max_eqs: limits.max_eqs as c_int,

@@ -5,7 +5,7 @@ use core::mem;
 use core::ptr::NonNull;
 use core::sync::atomic::Ordering;
 
-use portals3::{EqHandle, Fetched};
+use portals3::{EqHandle, FetchedEvent};
 
 use crate::abi::{self, *};
 use crate::calls;
@@ -14,7 +14,7 @@ use crate::state::{self, Ni};
 
 calls! {
     /// A queue for at least `count` events; `PTL_EQ_NONE` for 0. `handler` may be `PTL_EQ_HANDLER_NONE`.
-    fn PtlEQAlloc(ni: Handle, count: u64, handler: EqHandler, eq: *mut Handle) {
+    fn PtlEQAlloc(ni: CHandle, count: u64, handler: CEqHandler, eq: *mut CHandle) {
         let ni = state::ni(ni)?;
         let eq = out(eq)?;
         let made = ni.interface.eq_alloc(count, None)?;
@@ -27,12 +27,12 @@ calls! {
     }
 
     /// Descriptors that still log to it log no more.
-    fn PtlEQFree(eq: Handle) {
+    fn PtlEQFree(eq: CHandle) {
         Ok(state::open_ni(PTL_EQ_INVALID)?.interface.eq_free(eq_in(eq)?)?)
     }
 
     /// The next event. `PTL_EQ_EMPTY`: none; `PTL_EQ_DROPPED`: there is one, and others before it were lost.
-    fn PtlEQGet(eq: Handle, event: *mut abi::Event) {
+    fn PtlEQGet(eq: CHandle, event: *mut abi::CEvent) {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let event = out(event)?;
         let eq = eq_in(eq)?;
@@ -42,7 +42,7 @@ calls! {
     }
 
     /// The next event, when it has come.
-    fn PtlEQWait(eq: Handle, event: *mut abi::Event) {
+    fn PtlEQWait(eq: CHandle, event: *mut abi::CEvent) {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let event = out(event)?;
         let eq = eq_in(eq)?;
@@ -53,7 +53,7 @@ calls! {
 
     /// The next event of the first of several queues that has one within `timeout` milliseconds; `which` becomes its place
     /// in the array. `PTL_EQ_INVALID` if one is no queue, or there is none.
-    fn PtlEQPoll(eqs: *const Handle, size: c_int, timeout: u32, event: *mut abi::Event, which: *mut c_int) {
+    fn PtlEQPoll(eqs: *const CHandle, size: c_int, timeout: u32, event: *mut abi::CEvent, which: *mut c_int) {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let (event, which) = (out(event)?, out(which)?);
         if eqs.is_null() {
@@ -98,15 +98,15 @@ calls! {
 unsafe fn hand_over(
     ni: &Ni,
     eq: EqHandle,
-    fetched: &Fetched,
-    event: NonNull<abi::Event>,
+    fetched: &FetchedEvent,
+    event: NonNull<abi::CEvent>,
 ) -> Result<(), Code> {
     // SAFETY: promised by the caller.
     unsafe { event.write(event_out(fetched)) };
     let handler =
         ni.handlers.get(eq.0 as usize & 0xffff).map_or(0, |slot| slot.load(Ordering::Relaxed));
     // SAFETY: `PtlEQAlloc` stored 0 or a function of this type; 0 is `None`.
-    if let Some(handler) = unsafe { mem::transmute::<usize, EqHandler>(handler) } {
+    if let Some(handler) = unsafe { mem::transmute::<usize, CEqHandler>(handler) } {
         // SAFETY: the user's function, called as `ptl_eq_handler_t` says.
         unsafe { handler(event.as_ptr()) };
     }

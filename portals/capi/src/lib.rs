@@ -1,7 +1,7 @@
 //! The C interface of Portals 3.3 over crate `portals3`: `libportals3` and `portals3.h`.
 //!
 //! Each function checks what C can get wrong (null pointers, handles of another kind, values outside an enumeration),
-//! calls one method of [`portals3::Interface`] and translates the result. There is one network interface per process,
+//! calls one method of [`portals3::NetworkInterface`] and translates the result. There is one network interface per process,
 //! as there is one network.
 //!
 //! | file | what it owns |

@@ -11,7 +11,7 @@ use crate::state;
 
 calls! {
     /// Attaches a descriptor to a match entry that has none, else `PTL_ME_IN_USE`.
-    fn PtlMDAttach(me: Handle, md: abi::Md, unlink: Enum, made: *mut Handle) {
+    fn PtlMDAttach(me: CHandle, md: abi::CMd, unlink: CEnum, made: *mut CHandle) {
         let ni = state::open_ni(PTL_ME_INVALID)?;
         let made = out(made)?;
         let (me, md, unlink) = (me_in(me)?, descriptor_in(&md)?, unlink_in(unlink)?);
@@ -21,7 +21,7 @@ calls! {
     }
 
     /// Makes a descriptor that operations start from; it is never a target.
-    fn PtlMDBind(ni: Handle, md: abi::Md, unlink: Enum, made: *mut Handle) {
+    fn PtlMDBind(ni: CHandle, md: abi::CMd, unlink: CEnum, made: *mut CHandle) {
         let ni = state::ni(ni)?;
         let made = out(made)?;
         let (md, unlink) = (descriptor_in(&md)?, unlink_in(unlink)?);
@@ -31,13 +31,13 @@ calls! {
     }
 
     /// `PTL_MD_IN_USE` while operations are under way. Posts no event.
-    fn PtlMDUnlink(md: Handle) {
+    fn PtlMDUnlink(md: CHandle) {
         Ok(state::open_ni(PTL_MD_INVALID)?.interface.md_unlink(md_in(md)?)?)
     }
 
     /// Tells the present state in `old`, and replaces it by `new`; each may be null. `PTL_MD_NO_UPDATE` if there is an
     /// event in `test_eq`, or one is about to come; `PTL_EQ_NONE` asks for no test.
-    fn PtlMDUpdate(md: Handle, old: *mut abi::Md, new: *const abi::Md, test_eq: Handle) {
+    fn PtlMDUpdate(md: CHandle, old: *mut abi::CMd, new: *const abi::CMd, test_eq: CHandle) {
         let ni = state::open_ni(PTL_MD_INVALID)?;
         let md = md_in(md)?;
         // SAFETY: that of the crate; both may be the same, so `new` is copied first.
@@ -49,7 +49,7 @@ calls! {
         let result = unsafe { ni.interface.md_update(md, wants_old.then_some(&mut now), new.as_ref(), test_eq) };
         let told = match result {
             Ok(()) => true,
-            Err(error) => error == portals3::Error::MdNoUpdate,
+            Err(error) => error == portals3::PtlError::MdNoUpdate,
         };
         if wants_old && told {
             // SAFETY: that of the crate.
@@ -60,7 +60,7 @@ calls! {
 }
 
 /// A descriptor of nothing, to be overwritten.
-const NOTHING: portals3::Md = portals3::Md {
+const NOTHING: portals3::MemoryDescriptor = portals3::MemoryDescriptor {
     start: ptr::null_mut(),
     length: 0,
     threshold: 0,

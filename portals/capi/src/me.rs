@@ -8,14 +8,14 @@ use crate::state;
 calls! {
     /// Before the head or after the tail of a portal table entry's list.
     fn PtlMEAttach(
-        ni: Handle,
+        ni: CHandle,
         pt_index: u32,
-        match_id: ProcessId,
+        match_id: PtlProcessId,
         match_bits: u64,
         ignore_bits: u64,
-        unlink: Enum,
-        position: Enum,
-        me: *mut Handle,
+        unlink: CEnum,
+        position: CEnum,
+        me: *mut CHandle,
     ) {
         let ni = state::ni(ni)?;
         let me = out(me)?;
@@ -28,13 +28,13 @@ calls! {
 
     /// On a portal table entry that was never used.
     fn PtlMEAttachAny(
-        ni: Handle,
+        ni: CHandle,
         pt_index: *mut u32,
-        match_id: ProcessId,
+        match_id: PtlProcessId,
         match_bits: u64,
         ignore_bits: u64,
-        unlink: Enum,
-        me: *mut Handle,
+        unlink: CEnum,
+        me: *mut CHandle,
     ) {
         let ni = state::ni(ni)?;
         let (pt_index, me) = (out(pt_index)?, out(me)?);
@@ -49,13 +49,13 @@ calls! {
 
     /// Before or after another entry.
     fn PtlMEInsert(
-        base: Handle,
-        match_id: ProcessId,
+        base: CHandle,
+        match_id: PtlProcessId,
         match_bits: u64,
         ignore_bits: u64,
-        unlink: Enum,
-        position: Enum,
-        me: *mut Handle,
+        unlink: CEnum,
+        position: CEnum,
+        me: *mut CHandle,
     ) {
         let ni = state::open_ni(PTL_ME_INVALID)?;
         let me = out(me)?;
@@ -67,7 +67,7 @@ calls! {
     }
 
     /// Takes an entry off its list; `PTL_ME_IN_USE` while operations on its descriptor are under way.
-    fn PtlMEUnlink(me: Handle) {
+    fn PtlMEUnlink(me: CHandle) {
         Ok(state::open_ni(PTL_ME_INVALID)?.interface.me_unlink(me_in(me)?)?)
     }
 }

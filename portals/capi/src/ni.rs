@@ -2,7 +2,7 @@
 
 use core::ffi::c_int;
 
-use portals3::{Interface, StatusRegister};
+use portals3::{NetworkInterface, StatusRegister};
 
 use crate::abi::*;
 use crate::calls;
@@ -26,9 +26,9 @@ calls! {
     fn PtlNIInit(
         interface: u32,
         pid: u32,
-        desired: *const NiLimits,
-        actual: *mut NiLimits,
-        ni: *mut Handle,
+        desired: *const CNiLimits,
+        actual: *mut CNiLimits,
+        ni: *mut CHandle,
     ) {
         let ni = out(ni)?;
         // SAFETY: that of the crate.
@@ -49,12 +49,12 @@ calls! {
     }
 
     /// Takes back one `PtlNIInit`; the last closes the interface. Messages that come later are dropped.
-    fn PtlNIFini(ni: Handle) {
+    fn PtlNIFini(ni: CHandle) {
         state::close(ni)
     }
 
     /// `PTL_SR_DROP_COUNT`, or `PTL_SR_INDEX_INVALID`.
-    fn PtlNIStatus(ni: Handle, register: u32, status: *mut u64) {
+    fn PtlNIStatus(ni: CHandle, register: u32, status: *mut u64) {
         let ni = state::ni(ni)?;
         let status = out(status)?;
         if register != PTL_SR_DROP_COUNT {
@@ -66,17 +66,17 @@ calls! {
     }
 
     /// 0 to ourselves, 1 to the others of the host. `PTL_PROCESS_INVALID`: nobody of the job.
-    fn PtlNIDist(ni: Handle, process: ProcessId, distance: *mut Distance) {
+    fn PtlNIDist(ni: CHandle, process: PtlProcessId, distance: *mut NiDistance) {
         let ni = state::ni(ni)?;
         let distance = out(distance)?;
         let found = ni.interface.distance(process)?;
         // SAFETY: that of the crate.
-        unsafe { distance.write(found as Distance) };
+        unsafe { distance.write(found as NiDistance) };
         Ok(())
     }
 
     /// The interface that an object belongs to. `PTL_HANDLE_INVALID`: there is no such object.
-    fn PtlNIHandle(handle: Handle, ni: *mut Handle) {
+    fn PtlNIHandle(handle: CHandle, ni: *mut CHandle) {
         let out = out(ni)?;
         let ni = state::open_ni(PTL_HANDLE_INVALID)?;
         let exists = match Class::of(handle) {
@@ -94,22 +94,22 @@ calls! {
     }
 
     /// Our process id.
-    fn PtlGetId(ni: Handle, id: *mut ProcessId) {
-        tell(ni, id, Interface::id)
+    fn PtlGetId(ni: CHandle, id: *mut PtlProcessId) {
+        tell(ni, id, NetworkInterface::id)
     }
 
     /// Our user id.
-    fn PtlGetUid(ni: Handle, uid: *mut u32) {
-        tell(ni, uid, Interface::uid)
+    fn PtlGetUid(ni: CHandle, uid: *mut u32) {
+        tell(ni, uid, NetworkInterface::uid)
     }
 
     /// Our job id.
-    fn PtlGetJid(ni: Handle, jid: *mut u32) {
-        tell(ni, jid, Interface::jid)
+    fn PtlGetJid(ni: CHandle, jid: *mut u32) {
+        tell(ni, jid, NetworkInterface::jid)
     }
 
     /// Admits processes to a portal table entry, under an index of the access control table.
-    fn PtlACEntry(ni: Handle, ac_index: u32, match_id: ProcessId, uid: u32, jid: u32, pt_index: u32) {
+    fn PtlACEntry(ni: CHandle, ac_index: u32, match_id: PtlProcessId, uid: u32, jid: u32, pt_index: u32) {
         Ok(state::ni(ni)?.interface.ac_entry(ac_index, match_id, uid, jid, pt_index)?)
     }
 }
@@ -123,7 +123,7 @@ pub unsafe extern "C" fn PtlFini() {
     state::finalise();
 }
 
-fn tell<T>(ni: Handle, to: *mut T, what: fn(&Interface) -> T) -> Result<(), Code> {
+fn tell<T>(ni: CHandle, to: *mut T, what: fn(&NetworkInterface) -> T) -> Result<(), Code> {
     let ni = state::ni(ni)?;
     let to = out(to)?;
     // SAFETY: the pointer is the caller's, with the safety of the crate.

@@ -8,9 +8,9 @@ use crate::state;
 calls! {
     /// Sends a descriptor's bytes.
     fn PtlPut(
-        md: Handle,
-        ack: Enum,
-        target: ProcessId,
+        md: CHandle,
+        ack: CEnum,
+        target: PtlProcessId,
         pt_index: u32,
         ac_index: u32,
         match_bits: u64,
@@ -24,11 +24,11 @@ calls! {
 
     /// Sends a part of a descriptor's bytes. `PTL_MD_ILLEGAL`: it does not lie in the descriptor.
     fn PtlPutRegion(
-        md: Handle,
+        md: CHandle,
         local_offset: u64,
         length: u64,
-        ack: Enum,
-        target: ProcessId,
+        ack: CEnum,
+        target: PtlProcessId,
         pt_index: u32,
         ac_index: u32,
         match_bits: u64,
@@ -45,8 +45,8 @@ calls! {
 
     /// Fetches bytes into a descriptor.
     fn PtlGet(
-        md: Handle,
-        target: ProcessId,
+        md: CHandle,
+        target: PtlProcessId,
         pt_index: u32,
         ac_index: u32,
         match_bits: u64,
@@ -58,10 +58,10 @@ calls! {
 
     /// Fetches bytes into a part of a descriptor. `PTL_MD_ILLEGAL`: it does not lie in the descriptor.
     fn PtlGetRegion(
-        md: Handle,
+        md: CHandle,
         local_offset: u64,
         length: u64,
-        target: ProcessId,
+        target: PtlProcessId,
         pt_index: u32,
         ac_index: u32,
         match_bits: u64,
@@ -76,9 +76,9 @@ calls! {
 
     /// Sends the bytes of `put_md` and fetches what was there before into `get_md`, atomically with other get-puts.
     fn PtlGetPut(
-        get_md: Handle,
-        put_md: Handle,
-        target: ProcessId,
+        get_md: CHandle,
+        put_md: CHandle,
+        target: PtlProcessId,
         pt_index: u32,
         ac_index: u32,
         match_bits: u64,

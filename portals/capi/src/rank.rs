@@ -26,25 +26,25 @@ use crate::state;
 
 /// The processes of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct RankMap {
     pub(crate) rank: u32,
     nids: Vec<u32>,
     pids: Vec<u32>,
 }
 
-impl Job {
+impl RankMap {
     /// `PTL_NIDMAP` and `PTL_PIDMAP` have their defaults: one host, and pids are ranks.
-    fn new(rank: u32, size: u32) -> Job {
-        Job { rank, nids: vec![0; size as usize], pids: (0..size).collect() }
+    fn new(rank: u32, size: u32) -> RankMap {
+        RankMap { rank, nids: vec![0; size as usize], pids: (0..size).collect() }
     }
 
     pub(crate) fn size(&self) -> u32 {
         self.nids.len() as u32
     }
 
-    pub(crate) fn id(&self, rank: u32) -> Option<ProcessId> {
+    pub(crate) fn id(&self, rank: u32) -> Option<PtlProcessId> {
         let rank = rank as usize;
-        Some(ProcessId { nid: *self.nids.get(rank)?, pid: *self.pids.get(rank)? })
+        Some(PtlProcessId { nid: *self.nids.get(rank)?, pid: *self.pids.get(rank)? })
     }
 
     pub(crate) fn nid(&self) -> u32 {
@@ -52,8 +52,8 @@ impl Job {
     }
 
     /// What this library needs of a job.
-    fn check(self) -> Result<Job, String> {
-        let Job { rank, nids, pids } = &self;
+    fn check(self) -> Result<RankMap, String> {
+        let RankMap { rank, nids, pids } = &self;
         if nids.is_empty() || nids.len() != pids.len() {
             return Err(format!(
                 "PTL_NIDMAP tells of {} processes, PTL_PIDMAP of {}",
@@ -75,14 +75,14 @@ impl Job {
 }
 
 /// What `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` told.
-static TOLD: Mutex<Option<Job>> = Mutex::new(None);
+static TOLD: Mutex<Option<RankMap>> = Mutex::new(None);
 
-fn told() -> MutexGuard<'static, Option<Job>> {
+fn told() -> MutexGuard<'static, Option<RankMap>> {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The job as it was told, or else as the environment has it.
-pub(crate) fn job() -> Result<Job, Code> {
+pub(crate) fn job() -> Result<RankMap, Code> {
     let job = match told().clone() {
         Some(job) => job.check(),
         None => from_environment(),
@@ -112,11 +112,11 @@ fn map(name: &str) -> Result<Option<Vec<u32>>, String> {
     numbers.map(Some).map_err(|_| format!("{name}={value}: not numbers with colons between"))
 }
 
-fn from_environment() -> Result<Job, String> {
+fn from_environment() -> Result<RankMap, String> {
     let (rank, nids, pids) = (variable("PTL_MY_RID")?, map("PTL_NIDMAP")?, map("PTL_PIDMAP")?);
     match (rank, nids, pids) {
-        (None, None, None) => Ok(Job::new(0, 1)),
-        (Some(rank), Some(nids), Some(pids)) => Job { rank, nids, pids }.check(),
+        (None, None, None) => Ok(RankMap::new(0, 1)),
+        (Some(rank), Some(nids), Some(pids)) => RankMap { rank, nids, pids }.check(),
         _ => Err("PTL_MY_RID, PTL_NIDMAP and PTL_PIDMAP must be set together".into()),
     }
 }
@@ -152,8 +152,8 @@ pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
 
 /// Changes what is told. Once an interface is open, only what is so already may be told.
 fn tell(
-    ni: Handle,
-    change: impl FnOnce(&mut Option<Job>) -> Result<(), Code>,
+    ni: CHandle,
+    change: impl FnOnce(&mut Option<RankMap>) -> Result<(), Code>,
 ) -> Result<(), Code> {
     check_handle(ni)?;
     let mut told = told();
@@ -169,12 +169,12 @@ fn tell(
 }
 
 /// `PTL_INVALID_HANDLE` stands for the process, whether an interface is open or not.
-fn check_handle(ni: Handle) -> Result<(), Code> {
+fn check_handle(ni: CHandle) -> Result<(), Code> {
     if ni == PTL_INVALID_HANDLE { Ok(()) } else { state::ni(ni).map(|_| ()) }
 }
 
 /// The job as it is known now.
-fn known(ni: Handle) -> Result<Job, Code> {
+fn known(ni: CHandle) -> Result<RankMap, Code> {
     check_handle(ni)?;
     match state::job() {
         Some(job) => Ok(job),
@@ -187,10 +187,10 @@ fn known(ni: Handle) -> Result<Job, Code> {
 /// # Safety
 /// `map` is null or points to `size` numbers.
 unsafe fn told_map(
-    job: &mut Option<Job>,
+    job: &mut Option<RankMap>,
     map: *const u32,
     size: c_uint,
-) -> Result<(&mut Job, Vec<u32>), Code> {
+) -> Result<(&mut RankMap, Vec<u32>), Code> {
     let job = job.as_mut().ok_or(Code(PTL_NO_INIT))?;
     if map.is_null() {
         return Err(Code(PTL_SEGV));
@@ -219,21 +219,21 @@ unsafe fn give_map(map: &[u32], to: *mut u32, size: c_uint) -> Result<(), Code> 
 calls! {
     /// Tells our rank and how many processes there are, before `PtlNIInit`. `ni` is `PTL_INVALID_HANDLE`, or the interface: then it
     /// must be so already, else `PTL_FAIL`.
-    fn PtlSetRank(ni: Handle, rank: c_uint, size: c_uint) {
+    fn PtlSetRank(ni: CHandle, rank: c_uint, size: c_uint) {
         if size == 0 || rank >= size {
             return Err(Code(PTL_FAIL));
         }
         tell(ni, |job| {
             match job {
                 Some(job) if job.size() == size => job.rank = rank,
-                _ => *job = Some(Job::new(rank, size)),
+                _ => *job = Some(RankMap::new(rank, size)),
             }
             Ok(())
         })
     }
 
     /// Tells the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL` if the size is another.
-    fn PtlSetNIDMap(ni: Handle, nids: *const u32, size: c_uint) {
+    fn PtlSetNIDMap(ni: CHandle, nids: *const u32, size: c_uint) {
         tell(ni, |job| {
             // SAFETY: that of the crate.
             let (job, nids) = unsafe { told_map(job, nids, size)? };
@@ -243,7 +243,7 @@ calls! {
     }
 
     /// Tells the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL` if the size is another.
-    fn PtlSetPIDMap(ni: Handle, pids: *const u32, size: c_uint) {
+    fn PtlSetPIDMap(ni: CHandle, pids: *const u32, size: c_uint) {
         tell(ni, |job| {
             // SAFETY: that of the crate.
             let (job, pids) = unsafe { told_map(job, pids, size)? };
@@ -253,7 +253,7 @@ calls! {
     }
 
     /// Our rank and how many processes there are.
-    fn PtlGetRank(ni: Handle, rank: *mut c_uint, size: *mut c_uint) {
+    fn PtlGetRank(ni: CHandle, rank: *mut c_uint, size: *mut c_uint) {
         let (rank, size) = (out(rank)?, out(size)?);
         let job = known(ni)?;
         // SAFETY: that of the crate.
@@ -265,7 +265,7 @@ calls! {
     }
 
     /// The id of the process with a rank. `PTL_PROCESS_INVALID`: there is none.
-    fn PtlGetRankId(ni: Handle, rank: c_uint, id: *mut ProcessId) {
+    fn PtlGetRankId(ni: CHandle, rank: c_uint, id: *mut PtlProcessId) {
         let id = out(id)?;
         let found = known(ni)?.id(rank).ok_or(Code(PTL_PROCESS_INVALID))?;
         // SAFETY: that of the crate.
@@ -274,13 +274,13 @@ calls! {
     }
 
     /// The node ids of all ranks. `PTL_FAIL` if `size` is not their number.
-    fn PtlGetNIDMap(ni: Handle, nids: *mut u32, size: c_uint) {
+    fn PtlGetNIDMap(ni: CHandle, nids: *mut u32, size: c_uint) {
         // SAFETY: that of the crate.
         unsafe { give_map(&known(ni)?.nids, nids, size) }
     }
 
     /// The process ids of all ranks. `PTL_FAIL` if `size` is not their number.
-    fn PtlGetPIDMap(ni: Handle, pids: *mut u32, size: c_uint) {
+    fn PtlGetPIDMap(ni: CHandle, pids: *mut u32, size: c_uint) {
         // SAFETY: that of the crate.
         unsafe { give_map(&known(ni)?.pids, pids, size) }
     }

@@ -14,19 +14,19 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portals3::nal::shm::{Fabric, FabricSpec};
-use portals3::{Interface, Limits};
+use portals3::{NetworkInterface, NiLimits};
 
 use crate::abi::*;
 use crate::convert::{Class, Code};
-use crate::rank::{self, Job};
+use crate::rank::{self, RankMap};
 
 /// The open interface.
 pub(crate) struct Ni {
-    pub(crate) interface: Interface,
-    pub(crate) handle: Handle,
-    /// [`EqHandler`] of each queue, by index; 0: none.
+    pub(crate) interface: NetworkInterface,
+    pub(crate) handle: CHandle,
+    /// [`CEqHandler`] of each queue, by index; 0: none.
     pub(crate) handlers: Box<[AtomicUsize]>,
-    job: Job,
+    job: RankMap,
 }
 
 /// What changes only in [`open`], [`close`] and their like.
@@ -62,13 +62,13 @@ pub(crate) fn open_ni(otherwise: c_int) -> Result<&'static Ni, Code> {
 
 /// The interface with this handle.
 #[inline(always)]
-pub(crate) fn ni(handle: Handle) -> Result<&'static Ni, Code> {
+pub(crate) fn ni(handle: CHandle) -> Result<&'static Ni, Code> {
     let ni = open_ni(PTL_NI_INVALID)?;
     if ni.handle == handle { Ok(ni) } else { Err(Code(PTL_NI_INVALID)) }
 }
 
 /// The job that the open interface belongs to.
-pub(crate) fn job() -> Option<Job> {
+pub(crate) fn job() -> Option<RankMap> {
     open_ni(PTL_FAIL).ok().map(|ni| ni.job.clone())
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn finalise() {
 }
 
 /// `PtlNIInit` of the only interface there is.
-pub(crate) fn open(pid: u32, limits: Option<Limits>) -> Result<&'static Ni, Code> {
+pub(crate) fn open(pid: u32, limits: Option<NiLimits>) -> Result<&'static Ni, Code> {
     let life = &mut *life();
     let ni = match open_ni(PTL_FAIL) {
         Ok(ni) => ni,
@@ -99,18 +99,18 @@ pub(crate) fn open(pid: u32, limits: Option<Limits>) -> Result<&'static Ni, Code
     Ok(ni)
 }
 
-fn check_pid(job: &Job, pid: u32) -> Result<(), Code> {
+fn check_pid(job: &RankMap, pid: u32) -> Result<(), Code> {
     if pid == PTL_PID_ANY || pid == job.rank { Ok(()) } else { Err(Code(PTL_PID_INVALID)) }
 }
 
-fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'static Ni, Code> {
+fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'static Ni, Code> {
     let job = rank::job()?;
     check_pid(&job, pid)?;
     let interface = match rank::fabric_file()? {
         None if job.size() > 1 => {
             return Err(rank::complain("PTL_FABRIC_FD: must be set for more than one process"));
         }
-        None => Interface::loopback(limits)?,
+        None => NetworkInterface::loopback(limits)?,
         Some(_) if life.left => {
             return Err(rank::complain(
                 "an interface that the other processes know cannot be opened again",
@@ -131,7 +131,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'sta
             };
             let fabric = Fabric::join(spec)
                 .map_err(|error| rank::complain(&format!("PTL_FABRIC_FD: {error}")))?;
-            Interface::shm(fabric, limits)?
+            NetworkInterface::shm(fabric, limits)?
         }
     };
     let queues = interface.limits().max_eqs;
@@ -148,7 +148,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<Limits>) -> Result<&'sta
 }
 
 /// `PtlNIFini`
-pub(crate) fn close(handle: Handle) -> Result<(), Code> {
+pub(crate) fn close(handle: CHandle) -> Result<(), Code> {
     let life = &mut *life();
     ni(handle)?;
     life.users -= 1;

@@ -2,18 +2,18 @@
 
 use core::ffi::{CStr, c_char, c_uint};
 
-use crate::abi::{CRAY_ERRORS, Enum, Handle, PTL_NI_FAIL, PTL_NI_OK, PTL_UNKNOWN_ERROR};
+use crate::abi::{CEnum, CHandle, CRAY_ERRORS, PTL_NI_FAIL, PTL_NI_OK, PTL_UNKNOWN_ERROR};
 
 /// A string of C in a static array.
 #[repr(transparent)]
 #[derive(Debug)]
-pub struct Text(*const c_char);
+pub struct StaticText(*const c_char);
 
 // SAFETY: leads to a constant.
-unsafe impl Sync for Text {}
+unsafe impl Sync for StaticText {}
 
-const fn text(string: &'static CStr) -> Text {
-    Text(string.as_ptr())
+const fn text(string: &'static CStr) -> StaticText {
+    StaticText(string.as_ptr())
 }
 
 const SPECIFIED: usize = PTL_UNKNOWN_ERROR as usize + 1;
@@ -21,7 +21,7 @@ const SPECIFIED: usize = PTL_UNKNOWN_ERROR as usize + 1;
 /// `ptl_err_str`: by error code.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
-pub static ptl_err_str: [Text; SPECIFIED + 1 + CRAY_ERRORS.len()] = [
+pub static ptl_err_str: [StaticText; SPECIFIED + 1 + CRAY_ERRORS.len()] = [
     text(c"PTL_OK"),
     text(c"PTL_AC_INDEX_INVALID"),
     text(c"PTL_EQ_DROPPED"),
@@ -59,7 +59,7 @@ pub static ptl_err_str: [Text; SPECIFIED + 1 + CRAY_ERRORS.len()] = [
 /// `ptl_event_str`: by event kind.
 #[allow(non_upper_case_globals)]
 #[unsafe(no_mangle)]
-pub static ptl_event_str: [Text; 12] = [
+pub static ptl_event_str: [StaticText; 12] = [
     text(c"PTL_EVENT_GET_START"),
     text(c"PTL_EVENT_GET_END"),
     text(c"PTL_EVENT_PUT_START"),
@@ -74,7 +74,7 @@ pub static ptl_event_str: [Text; 12] = [
     text(c"PTL_EVENT_UNLINK"),
 ];
 
-fn name(table: &[Text], number: c_uint, other: &'static CStr) -> *const c_char {
+fn name(table: &[StaticText], number: c_uint, other: &'static CStr) -> *const c_char {
     table.get(number as usize).map_or(other.as_ptr(), |text| text.0)
 }
 
@@ -86,13 +86,13 @@ pub extern "C" fn PtlErrorStr(error: c_uint) -> *const c_char {
 
 /// The name of an event kind. Never null.
 #[unsafe(no_mangle)]
-pub extern "C" fn PtlEventKindStr(kind: Enum) -> *const c_char {
+pub extern "C" fn PtlEventKindStr(kind: CEnum) -> *const c_char {
     name(&ptl_event_str, kind, c"unknown Portals event")
 }
 
 /// The name of a failure. Never null; any interface will do.
 #[unsafe(no_mangle)]
-pub extern "C" fn PtlNIFailStr(_ni: Handle, fail: u32) -> *const c_char {
+pub extern "C" fn PtlNIFailStr(_ni: CHandle, fail: u32) -> *const c_char {
     match fail {
         PTL_NI_OK => c"PTL_NI_OK".as_ptr(),
         PTL_NI_FAIL => c"PTL_NI_FAIL".as_ptr(),

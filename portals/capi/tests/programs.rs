@@ -287,19 +287,19 @@ fn layouts_and_values_are_those_of_the_header() {
             );)*
         };
     }
-    layout!(abi::ProcessId, "ptl_process_id_t": nid = nid, pid = pid);
+    layout!(abi::PtlProcessId, "ptl_process_id_t": nid = nid, pid = pid);
     layout!(abi::MdIovec, "ptl_md_iovec_t": base = iov_base, len = iov_len);
-    layout!(abi::NiLimits, "ptl_ni_limits_t": max_mes = max_mes, max_mds = max_mds, max_eqs = max_eqs,
+    layout!(abi::CNiLimits, "ptl_ni_limits_t": max_mes = max_mes, max_mds = max_mds, max_eqs = max_eqs,
         max_ac_index = max_ac_index, max_pt_index = max_pt_index, max_md_iovecs = max_md_iovecs,
         max_me_list = max_me_list, max_getput_md = max_getput_md);
-    layout!(abi::Md, "ptl_md_t": start = start, length = length, threshold = threshold, max_size = max_size,
+    layout!(abi::CMd, "ptl_md_t": start = start, length = length, threshold = threshold, max_size = max_size,
         options = options, user_ptr = user_ptr, eq_handle = eq_handle);
-    layout!(abi::Event, "ptl_event_t": kind = type, initiator = initiator, uid = uid, jid = jid,
+    layout!(abi::CEvent, "ptl_event_t": kind = type, initiator = initiator, uid = uid, jid = jid,
         pt_index = pt_index, match_bits = match_bits, rlength = rlength, mlength = mlength, offset = offset,
         md_handle = md_handle, md = md, hdr_data = hdr_data, link = link, ni_fail_type = ni_fail_type,
         sequence = sequence);
     for handle in ["any", "ni", "me", "md", "eq"] {
-        same(format!("sizeof(ptl_handle_{handle}_t)"), size_of::<abi::Handle>() as i64);
+        same(format!("sizeof(ptl_handle_{handle}_t)"), size_of::<abi::CHandle>() as i64);
     }
     for (name, bytes) in
         [("ptl_size_t", 8), ("ptl_match_bits_t", 8), ("ptl_hdr_data_t", 8), ("ptl_sr_value_t", 8)]
@@ -316,7 +316,7 @@ fn layouts_and_values_are_those_of_the_header() {
                 ("ptl_unlink_t", 4),
                 ("ptl_event_kind_t", 4),
             ])
-            .chain([("ptl_eq_handler_t", size_of::<abi::EqHandler>() as i64)])
+            .chain([("ptl_eq_handler_t", size_of::<abi::CEqHandler>() as i64)])
     {
         same(format!("sizeof({name})"), bytes);
     }

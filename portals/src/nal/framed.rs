@@ -11,11 +11,11 @@ use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::Interface;
+use crate::NetworkInterface;
 use crate::nal::pages::Pages;
 use crate::nal::{Nal, Route};
-use crate::types::{Error, Limits};
-use crate::wire::{Frame, Role};
+use crate::types::{NiLimits, PtlError};
+use crate::wire::{FrameHeader, FrameRole};
 
 /// Bytes of arena of each interface.
 const ARENA: usize = 4 << 20;
@@ -26,20 +26,20 @@ const ROOM: usize = 64;
 
 /// A network of up to `size` interfaces of this process.
 #[derive(Clone, Debug)]
-pub struct Network {
-    shared: Arc<Shared>,
+pub struct FramedNetwork {
+    shared: Arc<FramedNetworkShared>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct FramedNetworkShared {
     size: u32,
-    state: Mutex<State>,
+    state: Mutex<FramedNetworkState>,
     /// Frames under way, by receiver.
     waiting: Box<[AtomicUsize]>,
 }
 
 #[derive(Debug)]
-struct State {
+struct FramedNetworkState {
     joined: u32,
     lot: u64,
     flights: Box<[Vec<Flight>]>,
@@ -48,50 +48,55 @@ struct State {
 #[derive(Debug)]
 struct Flight {
     from: u32,
-    role: Role,
+    role: FrameRole,
     message: u64,
     first: bool,
     bytes: Vec<u8>,
 }
 
-impl Network {
+impl FramedNetwork {
     /// A network whose order of delivery is drawn by `seed`.
-    pub fn new(size: u32, seed: u64) -> Network {
-        let state = State {
+    pub fn new(size: u32, seed: u64) -> FramedNetwork {
+        let state = FramedNetworkState {
             joined: 0,
             lot: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             flights: (0..size).map(|_| Vec::new()).collect(),
         };
         let waiting = (0..size).map(|_| AtomicUsize::new(0)).collect();
-        Network { shared: Arc::new(Shared { size, state: Mutex::new(state), waiting }) }
+        FramedNetwork {
+            shared: Arc::new(FramedNetworkShared { size, state: Mutex::new(state), waiting }),
+        }
     }
 }
 
-impl Interface {
+impl NetworkInterface {
     /// Opens the next interface of a test network. `PTL_NO_SPACE` if all of its places are taken.
-    pub fn framed(network: &Network, limits: Option<Limits>) -> Result<Interface, Error> {
+    pub fn framed(
+        network: &FramedNetwork,
+        limits: Option<NiLimits>,
+    ) -> Result<NetworkInterface, PtlError> {
         let mut state = network.shared.lock();
         if state.joined == network.shared.size {
-            return Err(Error::NoSpace);
+            return Err(PtlError::NoSpace);
         }
         let index = state.joined;
         state.joined += 1;
         drop(state);
-        let arena = Pages::new(ARENA).ok_or(Error::NoSpace)?;
-        Interface::with_nal(
+        let arena = Pages::new(ARENA).ok_or(PtlError::NoSpace)?;
+        NetworkInterface::with_nal(
             Box::new(Port { shared: Arc::clone(&network.shared), index, arena }),
             limits,
         )
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl FramedNetworkShared {
+    fn lock(&self) -> MutexGuard<'_, FramedNetworkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl FramedNetworkState {
     /// A number below `below`, drawn by xorshift (G. Marsaglia, "Xorshift RNGs", 2003).
     fn draw(&mut self, below: usize) -> usize {
         self.lot ^= self.lot << 13;
@@ -117,7 +122,8 @@ impl State {
 impl Flight {
     /// Whether this frame, which was sent earlier, must arrive before `later`.
     fn precedes(&self, later: &Flight) -> bool {
-        let ordered = self.role == Role::Request && later.role == Role::Request && later.first;
+        let ordered =
+            self.role == FrameRole::Request && later.role == FrameRole::Request && later.first;
         self.from == later.from && self.first && (ordered || self.message == later.message)
     }
 }
@@ -125,7 +131,7 @@ impl Flight {
 /// One interface's place in a network.
 #[derive(Debug)]
 struct Port {
-    shared: Arc<Shared>,
+    shared: Arc<FramedNetworkShared>,
     index: u32,
     arena: Pages,
 }
@@ -169,7 +175,7 @@ unsafe impl Nal for Port {
         if state.flights[peer as usize].len() == ROOM || state.draw(8) == 0 {
             return false;
         }
-        let Some((header, _)) = Frame::decode(frame) else { return false };
+        let Some((header, _)) = FrameHeader::decode(frame) else { return false };
         let (role, message, first) = (header.role, header.message, header.at == 0);
         let flight = Flight { from: self.index, role, message, first, bytes: frame.to_vec() };
         state.flights[peer as usize].push(flight);

@@ -22,7 +22,7 @@ pub enum Route {
     Wire,
 }
 
-/// One way to reach peers. Processes are numbered 0 to `size() - 1`; the number is their `ProcessId::pid`.
+/// One way to reach peers. Processes are numbered 0 to `size() - 1`; the number is their `PtlProcessId::pid`.
 ///
 /// # Safety
 /// Memory that [`Nal::arena`] and [`Nal::route`] tell of is mapped, readable, writable, aligned to a page,

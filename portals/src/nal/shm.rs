@@ -15,7 +15,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use super::{Nal, PeerState, Route};
-use crate::arena::{Alone, Header, MAGIC};
+use crate::arena::{ArenaHeader, MAGIC, OwnLine};
 use crate::ring::{self, Memo, published, reserved_by};
 
 /// Frames that an inbox has room for.
@@ -25,25 +25,25 @@ const FRAME: usize = 4096 - 64;
 
 /// A frame in an inbox.
 #[repr(C, align(64))]
-struct Slot {
+struct FrameSlot {
     control: AtomicU64,
     /// Who sent the frame, and its bytes.
     sender: AtomicU32,
     length: AtomicU32,
-    bytes: Alone<[u8; FRAME]>,
+    bytes: OwnLine<[u8; FRAME]>,
 }
 
 /// Where frames for a process are put.
 #[repr(C, align(4096))]
-struct Inbox {
+struct FrameInbox {
     /// Ticket of the next frame to be taken; written by the owner of the inbox.
-    head: Alone<AtomicU64>,
+    head: OwnLine<AtomicU64>,
     /// Raised by senders after they have published a frame, lowered by the owner before it looks.
-    flag: Alone<AtomicU32>,
-    slots: [Slot; FRAMES as usize],
+    flag: OwnLine<AtomicU32>,
+    slots: [FrameSlot; FRAMES as usize],
 }
 
-const _: () = assert!(size_of::<Slot>() == 4096 && FRAMES.is_power_of_two());
+const _: () = assert!(size_of::<FrameSlot>() == 4096 && FRAMES.is_power_of_two());
 
 /// Whether memory outside of arenas and segments may be reached with `process_vm_readv` and
 /// `process_vm_writev`.
@@ -81,7 +81,7 @@ pub struct Fabric {
     base: NonNull<u8>,
     /// Bytes of one arena.
     bytes: usize,
-    /// Ticket of the next frame for us; what others see of it is [`Inbox::head`].
+    /// Ticket of the next frame for us; what others see of it is [`FrameInbox::head`].
     next: AtomicU64,
     /// What we remember of the inboxes of others.
     memos: Box<[Memo]>,
@@ -114,14 +114,14 @@ fn may_be_long(bytes: usize) -> io::Result<()> {
 
 impl Fabric {
     /// Maps the file. Peers may be addressed once they have opened their interfaces
-    /// ([`crate::Interface::shm`]); the caller arranges for a barrier after that.
+    /// ([`crate::NetworkInterface::shm`]); the caller arranges for a barrier after that.
     pub fn join(spec: FabricSpec) -> io::Result<Fabric> {
         // SAFETY: has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let bytes =
             spec.bytes.checked_next_multiple_of(page).filter(|&b| b > 0).ok_or_else(invalid)?;
-        let part = bytes.checked_add(size_of::<Inbox>()).ok_or_else(invalid)?;
+        let part = bytes.checked_add(size_of::<FrameInbox>()).ok_or_else(invalid)?;
         let total =
             part.checked_mul(spec.size as usize).filter(|&t| t < 1 << 47).ok_or_else(invalid)?;
         if spec.index >= spec.size {
@@ -172,10 +172,10 @@ impl Fabric {
     fn part(&self, index: u32) -> NonNull<u8> {
         debug_assert!(index < self.size);
         // SAFETY: inside the mapping.
-        unsafe { self.base.add((self.bytes + size_of::<Inbox>()) * index as usize) }
+        unsafe { self.base.add((self.bytes + size_of::<FrameInbox>()) * index as usize) }
     }
 
-    fn header(&self, index: u32) -> &Header {
+    fn header(&self, index: u32) -> &ArenaHeader {
         // SAFETY: a mapped header, which consists of atomics; arenas are never shorter (checked by
         // `with_nal`).
         unsafe { self.part(index).cast().as_ref() }
@@ -184,7 +184,7 @@ impl Fabric {
 
 /// Inboxes: addressed by fields, never as a whole, since peers write frames into them.
 impl Fabric {
-    fn inbox(&self, index: u32) -> *mut Inbox {
+    fn inbox(&self, index: u32) -> *mut FrameInbox {
         self.part(index).as_ptr().wrapping_add(self.bytes).cast()
     }
 
@@ -198,9 +198,10 @@ impl Fabric {
         unsafe { &(*self.inbox(index)).flag.0 }
     }
 
-    fn slot(&self, index: u32, ticket: u64) -> *mut Slot {
-        const { assert!(offset_of!(Inbox, slots) % 64 == 0) };
-        let first = self.inbox(index).wrapping_byte_add(offset_of!(Inbox, slots)).cast::<Slot>();
+    fn slot(&self, index: u32, ticket: u64) -> *mut FrameSlot {
+        const { assert!(offset_of!(FrameInbox, slots) % 64 == 0) };
+        let first =
+            self.inbox(index).wrapping_byte_add(offset_of!(FrameInbox, slots)).cast::<FrameSlot>();
         first.wrapping_add((ticket % FRAMES) as usize)
     }
 
@@ -220,7 +221,7 @@ impl Fabric {
     }
 
     fn bytes_of(&self, index: u32, ticket: u64) -> *mut u8 {
-        self.slot(index, ticket).wrapping_byte_add(offset_of!(Slot, bytes)).cast()
+        self.slot(index, ticket).wrapping_byte_add(offset_of!(FrameSlot, bytes)).cast()
     }
 }
 
@@ -230,7 +231,7 @@ impl Drop for Fabric {
         unsafe {
             libc::munmap(
                 self.base.as_ptr().cast(),
-                (self.bytes + size_of::<Inbox>()) * self.size as usize,
+                (self.bytes + size_of::<FrameInbox>()) * self.size as usize,
             )
         };
     }
@@ -258,7 +259,7 @@ unsafe impl Nal for Fabric {
         self.bytes
     }
     fn mapped(&self) -> (NonNull<u8>, usize) {
-        (self.base, (self.bytes + size_of::<Inbox>()) * self.size as usize)
+        (self.base, (self.bytes + size_of::<FrameInbox>()) * self.size as usize)
     }
     fn route(&self, peer: u32) -> Route {
         Route::Mapped(self.part(peer))

@@ -3,10 +3,10 @@
 //! room; else the walk continues, and at the end of the list the message is dropped".
 
 use portals3::md_options::{MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE};
-use portals3::{AckReq, Error, EventKind, InsPos, NID_ANY, PID_ANY, ProcessId, Unlink};
+use portals3::{AckReq, InsPos, NID_ANY, PID_ANY, PtlError, PtlEventKind, PtlProcessId, Unlink};
 
 use crate::common::*;
-use crate::rig::Kind;
+use crate::rig::RigKind;
 
 instantiate! {
     the_list_is_walked_from_head_to_tail
@@ -25,7 +25,7 @@ instantiate! {
     an_empty_list_drops_the_message
 }
 
-fn the_list_is_walked_from_head_to_tail(kind: Kind) {
+fn the_list_is_walked_from_head_to_tail(kind: RigKind) {
     let rig = kind.rig();
     let first = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let second = target(&rig, 64, BOTH | MANAGE_REMOTE);
@@ -36,12 +36,12 @@ fn the_list_is_walked_from_head_to_tail(kind: Kind) {
     rig.silent(rig.target(), second.eq);
 }
 
-fn an_entry_attached_before_becomes_the_head(kind: Kind) {
+fn an_entry_attached_before_becomes_the_head(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let old = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let me = node
-        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before)
+        .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before)
         .expect("PtlMEAttach");
     let new = behind(node, me, 64, Unlink::Retain, |md| md.options |= MANAGE_REMOTE);
     let (from, bytes) = source_of(&rig, 1, 64);
@@ -50,12 +50,12 @@ fn an_entry_attached_before_becomes_the_head(kind: Kind) {
     rig.silent(node, old.eq);
 }
 
-fn each_portal_table_entry_has_its_own_list(kind: Kind) {
+fn each_portal_table_entry_has_its_own_list(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let other = target(&rig, 64, BOTH);
     let me = node
-        .me_attach(PT + 1, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .me_attach(PT + 1, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let mine = behind(node, me, 64, Unlink::Retain, |_| ());
     let (from, bytes) = source_of(&rig, 1, 64);
@@ -64,20 +64,20 @@ fn each_portal_table_entry_has_its_own_list(kind: Kind) {
     rig.silent(node, other.eq);
 }
 
-fn an_entry_for_another_process_is_passed_over(kind: Kind) {
+fn an_entry_for_another_process_is_passed_over(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let sender = rig.initiator().id();
     // Another process that exists, where the rig has one; else one of another node.
     let other = if node.id() == sender {
-        ProcessId { nid: sender.nid + 1, pid: sender.pid }
+        PtlProcessId { nid: sender.nid + 1, pid: sender.pid }
     } else {
         node.id()
     };
     let me = match node.me_attach(PT, other, 0, !0, Unlink::Retain, InsPos::After) {
         Ok(me) => me,
         // A process that is alone may know that there is no other.
-        Err(Error::ProcessInvalid) if kind == Kind::Loopback => return,
+        Err(PtlError::ProcessInvalid) if kind == RigKind::Loopback => return,
         Err(error) => panic!("{error:?}"),
     };
     let theirs = behind(node, me, 64, Unlink::Retain, |_| ());
@@ -90,14 +90,14 @@ fn an_entry_for_another_process_is_passed_over(kind: Kind) {
     rig.silent(node, theirs.eq);
 }
 
-fn a_wild_nid_or_pid_matches_every_process(kind: Kind) {
+fn a_wild_nid_or_pid_matches_every_process(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let sender = rig.initiator().id();
     let wild = [
-        ProcessId { nid: NID_ANY, pid: sender.pid },
-        ProcessId { nid: sender.nid, pid: PID_ANY },
-        ProcessId { nid: NID_ANY, pid: PID_ANY },
+        PtlProcessId { nid: NID_ANY, pid: sender.pid },
+        PtlProcessId { nid: sender.nid, pid: PID_ANY },
+        PtlProcessId { nid: NID_ANY, pid: PID_ANY },
     ];
     for (pt, id) in (0..).zip(wild) {
         let me =
@@ -109,14 +109,14 @@ fn a_wild_nid_or_pid_matches_every_process(kind: Kind) {
     }
 }
 
-fn match_bits_must_agree_outside_the_ignore_bits(kind: Kind) {
+fn match_bits_must_agree_outside_the_ignore_bits(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let ignore = 0x00ff_0000_0000_fff0;
     let strict = entry_for(node, BITS ^ 1);
     let strict = behind(node, strict, 64, Unlink::Retain, |_| ());
     let me = node
-        .me_attach(PT, ProcessId::ANY, BITS, ignore, Unlink::Retain, InsPos::After)
+        .me_attach(PT, PtlProcessId::ANY, BITS, ignore, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let loose = behind(node, me, 640, Unlink::Retain, |_| ());
     let (from, _) = source_of(&rig, 1, 8);
@@ -130,24 +130,24 @@ fn match_bits_must_agree_outside_the_ignore_bits(kind: Kind) {
         if bit % 16 == 15 {
             assert_eq!(arrived(&rig, loose.eq), std::mem::take(&mut due));
             let ours = rig.events(rig.initiator(), from.eq);
-            assert!(ours.iter().all(|event| event.kind != EventKind::Ack));
+            assert!(ours.iter().all(|event| event.kind != PtlEventKind::Ack));
         }
     }
     assert_eq!(arrived(&rig, strict.eq), [0], "only the bits of its own reach the strict entry");
 }
 
-fn all_bits_may_be_ignored(kind: Kind) {
+fn all_bits_may_be_ignored(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (from, _) = source_of(&rig, 1, 8);
     for bits in [0, !0, BITS] {
         put(&rig, from, to_bits(&rig, bits), 0);
-        let event = of_kind(&rig, rig.target(), side.eq, EventKind::PutEnd);
+        let event = of_kind(&rig, rig.target(), side.eq, PtlEventKind::PutEnd);
         assert_eq!(event.iter().map(|e| e.match_bits).collect::<Vec<_>>(), [bits]);
     }
 }
 
-fn an_entry_without_a_descriptor_is_passed_over(kind: Kind) {
+fn an_entry_without_a_descriptor_is_passed_over(kind: RigKind) {
     let rig = kind.rig();
     entry(rig.target());
     let side = target(&rig, 64, BOTH);
@@ -156,7 +156,7 @@ fn an_entry_without_a_descriptor_is_passed_over(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [5]);
 }
 
-fn an_inactive_descriptor_is_passed_over(kind: Kind) {
+fn an_inactive_descriptor_is_passed_over(kind: RigKind) {
     let rig = kind.rig();
     let once = target_with(&rig, 64, |md| md.threshold = 1);
     let rest = target(&rig, 64, BOTH);
@@ -167,7 +167,7 @@ fn an_inactive_descriptor_is_passed_over(kind: Kind) {
     assert_eq!(arrived(&rig, rest.eq), [2]);
 }
 
-fn a_descriptor_that_forbids_puts_is_passed_over_by_puts(kind: Kind) {
+fn a_descriptor_that_forbids_puts_is_passed_over_by_puts(kind: RigKind) {
     let rig = kind.rig();
     let gets = target(&rig, 64, OP_GET);
     let puts = target(&rig, 64, OP_PUT);
@@ -177,7 +177,7 @@ fn a_descriptor_that_forbids_puts_is_passed_over_by_puts(kind: Kind) {
     rig.silent(rig.target(), gets.eq);
 }
 
-fn a_descriptor_that_forbids_gets_is_passed_over_by_gets(kind: Kind) {
+fn a_descriptor_that_forbids_gets_is_passed_over_by_gets(kind: RigKind) {
     let rig = kind.rig();
     let puts = target(&rig, 64, OP_PUT);
     let gets = target(&rig, 64, OP_GET);
@@ -186,11 +186,11 @@ fn a_descriptor_that_forbids_gets_is_passed_over_by_gets(kind: Kind) {
     let (into, _) = source_of(&rig, 1, 64);
     get(&rig, into, to(&rig));
     assert_eq!(rig.initiator().read(into.buffer), bytes);
-    assert_eq!(of_kind(&rig, rig.target(), gets.eq, EventKind::GetEnd).len(), 1);
+    assert_eq!(of_kind(&rig, rig.target(), gets.eq, PtlEventKind::GetEnd).len(), 1);
     rig.silent(rig.target(), puts.eq);
 }
 
-fn an_entry_without_room_is_passed_over(kind: Kind) {
+fn an_entry_without_room_is_passed_over(kind: RigKind) {
     let rig = kind.rig();
     let small = target(&rig, 32, BOTH);
     let large = target(&rig, 64, BOTH);
@@ -200,7 +200,7 @@ fn an_entry_without_room_is_passed_over(kind: Kind) {
     rig.silent(rig.target(), small.eq);
 }
 
-fn the_end_of_the_list_drops_the_message(kind: Kind) {
+fn the_end_of_the_list_drops_the_message(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry_for(node, 1);
@@ -212,7 +212,7 @@ fn the_end_of_the_list_drops_the_message(kind: Kind) {
     rig.silent(node, side.eq);
 }
 
-fn an_empty_list_drops_the_message(kind: Kind) {
+fn an_empty_list_drops_the_message(kind: RigKind) {
     let rig = kind.rig();
     let (from, _) = source_of(&rig, 1, 8);
     let before = rig.target().dropped();

@@ -1,10 +1,10 @@
 //! Access control: "the entry of the target's table that the message names must admit the sender's user, job and
 //! process and the portal index, before the match list is looked at".
 
-use portals3::{Error, JID_ANY, NID_ANY, PID_ANY, PT_INDEX_ANY, ProcessId, UID_ANY};
+use portals3::{JID_ANY, NID_ANY, PID_ANY, PT_INDEX_ANY, PtlError, PtlProcessId, UID_ANY};
 
 use crate::common::*;
-use crate::rig::{Kind, Rig, To};
+use crate::rig::{Rig, RigKind, To};
 
 instantiate! {
     entry_zero_admits_the_processes_of_the_job
@@ -22,7 +22,7 @@ instantiate! {
 const AC: u32 = 3;
 
 /// Whether a put through entry [`AC`] arrives; if not, it has been counted.
-fn admitted(rig: &Rig, side: Side) -> bool {
+fn admitted(rig: &Rig, side: QueuedMd) -> bool {
     let (from, _) = source_of(rig, 1, 1);
     let before = rig.target().dropped();
     put(rig, from, To { ac: AC, ..to(rig) }, 1);
@@ -39,7 +39,7 @@ fn admitted(rig: &Rig, side: Side) -> bool {
     }
 }
 
-fn entry_zero_admits_the_processes_of_the_job(kind: Kind) {
+fn entry_zero_admits_the_processes_of_the_job(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (from, _) = source_of(&rig, 1, 8);
@@ -47,7 +47,7 @@ fn entry_zero_admits_the_processes_of_the_job(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [4]);
 }
 
-fn an_entry_admits_who_fits_in_all_fields(kind: Kind) {
+fn an_entry_admits_who_fits_in_all_fields(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let sender = rig.initiator();
@@ -56,15 +56,15 @@ fn an_entry_admits_who_fits_in_all_fields(kind: Kind) {
     assert!(admitted(&rig, side));
 }
 
-fn another_process_is_refused(kind: Kind) {
+fn another_process_is_refused(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
-    let ProcessId { nid, pid } = rig.initiator().id();
+    let PtlProcessId { nid, pid } = rig.initiator().id();
     let others = [
-        ProcessId { nid, pid: pid + 1 },
-        ProcessId { nid: nid + 1, pid },
-        ProcessId { nid: NID_ANY, pid: pid + 1 },
-        ProcessId { nid: nid + 1, pid: PID_ANY },
+        PtlProcessId { nid, pid: pid + 1 },
+        PtlProcessId { nid: nid + 1, pid },
+        PtlProcessId { nid: NID_ANY, pid: pid + 1 },
+        PtlProcessId { nid: nid + 1, pid: PID_ANY },
     ];
     for other in others {
         rig.target().ac_entry(AC, other, UID_ANY, JID_ANY, PT_INDEX_ANY).expect("PtlACEntry");
@@ -72,40 +72,46 @@ fn another_process_is_refused(kind: Kind) {
     }
 }
 
-fn another_user_is_refused(kind: Kind) {
+fn another_user_is_refused(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (uid, _) = rig.initiator().user_and_job();
-    rig.target().ac_entry(AC, ProcessId::ANY, uid + 1, JID_ANY, PT_INDEX_ANY).expect("PtlACEntry");
+    rig.target()
+        .ac_entry(AC, PtlProcessId::ANY, uid + 1, JID_ANY, PT_INDEX_ANY)
+        .expect("PtlACEntry");
     assert!(!admitted(&rig, side));
 }
 
-fn another_job_is_refused(kind: Kind) {
+fn another_job_is_refused(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (_, jid) = rig.initiator().user_and_job();
-    rig.target().ac_entry(AC, ProcessId::ANY, UID_ANY, jid ^ 1, PT_INDEX_ANY).expect("PtlACEntry");
+    rig.target()
+        .ac_entry(AC, PtlProcessId::ANY, UID_ANY, jid ^ 1, PT_INDEX_ANY)
+        .expect("PtlACEntry");
     assert!(!admitted(&rig, side));
 }
 
-fn another_portal_index_is_refused(kind: Kind) {
+fn another_portal_index_is_refused(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
-    rig.target().ac_entry(AC, ProcessId::ANY, UID_ANY, JID_ANY, PT + 1).expect("PtlACEntry");
+    rig.target().ac_entry(AC, PtlProcessId::ANY, UID_ANY, JID_ANY, PT + 1).expect("PtlACEntry");
     assert!(!admitted(&rig, side));
 }
 
-fn wild_cards_admit_everybody(kind: Kind) {
+fn wild_cards_admit_everybody(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
-    rig.target().ac_entry(AC, ProcessId::ANY, UID_ANY, JID_ANY, PT_INDEX_ANY).expect("PtlACEntry");
+    rig.target()
+        .ac_entry(AC, PtlProcessId::ANY, UID_ANY, JID_ANY, PT_INDEX_ANY)
+        .expect("PtlACEntry");
     assert!(admitted(&rig, side));
 }
 
-fn a_refused_get_brings_nothing(kind: Kind) {
+fn a_refused_get_brings_nothing(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
-    rig.target().ac_entry(AC, ProcessId::ANY, UID_ANY, JID_ANY, PT + 1).expect("PtlACEntry");
+    rig.target().ac_entry(AC, PtlProcessId::ANY, UID_ANY, JID_ANY, PT + 1).expect("PtlACEntry");
     let into = source(&rig, &[9; 8]);
     get(&rig, into, To { ac: AC, ..to(&rig) });
     rig.silent(rig.initiator(), into.eq);
@@ -113,22 +119,22 @@ fn a_refused_get_brings_nothing(kind: Kind) {
     assert_eq!(rig.target().dropped(), 1);
 }
 
-fn an_entry_can_be_changed(kind: Kind) {
+fn an_entry_can_be_changed(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     for (pt, due) in [(PT, true), (PT + 1, false), (PT_INDEX_ANY, true), (0, false), (PT, true)] {
-        rig.target().ac_entry(AC, ProcessId::ANY, UID_ANY, JID_ANY, pt).expect("PtlACEntry");
+        rig.target().ac_entry(AC, PtlProcessId::ANY, UID_ANY, JID_ANY, pt).expect("PtlACEntry");
         assert_eq!(admitted(&rig, side), due);
     }
 }
 
-fn indices_are_checked(kind: Kind) {
+fn indices_are_checked(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let limits = node.limits();
-    let entry = |ac, pt| node.ac_entry(ac, ProcessId::ANY, UID_ANY, JID_ANY, pt);
+    let entry = |ac, pt| node.ac_entry(ac, PtlProcessId::ANY, UID_ANY, JID_ANY, pt);
     assert_eq!(entry(limits.max_ac_index, PT), Ok(()));
-    assert_eq!(entry(limits.max_ac_index + 1, PT), Err(Error::AcIndexInvalid));
+    assert_eq!(entry(limits.max_ac_index + 1, PT), Err(PtlError::AcIndexInvalid));
     assert_eq!(entry(AC, limits.max_pt_index), Ok(()));
-    assert_eq!(entry(AC, limits.max_pt_index + 1), Err(Error::PtIndexInvalid));
+    assert_eq!(entry(AC, limits.max_pt_index + 1), Err(PtlError::PtIndexInvalid));
 }

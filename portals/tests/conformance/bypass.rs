@@ -2,10 +2,10 @@
 //! and its gets answered", where its memory can be reached; and what happens where it cannot.
 
 use portals3::md_options::MANAGE_REMOTE;
-use portals3::{AckReq, EventKind};
+use portals3::{AckReq, PtlEventKind};
 
 use crate::common::*;
-use crate::rig::{Kind, Node, pattern};
+use crate::rig::{RigKind, RigNode, pattern};
 
 instantiate! {
     a_target_that_never_calls_is_served_all_the_same
@@ -17,7 +17,7 @@ instantiate! {
 struct Stopped(Option<i32>);
 
 impl Stopped {
-    fn new(node: &Node) -> Stopped {
+    fn new(node: &RigNode) -> Stopped {
         let pid = node.os_pid();
         if let Some(pid) = pid {
             // SAFETY: the process is a child of ours that has not been waited for.
@@ -36,7 +36,7 @@ impl Drop for Stopped {
     }
 }
 
-fn a_target_that_never_calls_is_served_all_the_same(kind: Kind) {
+fn a_target_that_never_calls_is_served_all_the_same(kind: RigKind) {
     if kind.needs_target() {
         return without_bypass_delivery_waits_for_the_target(kind);
     }
@@ -53,21 +53,24 @@ fn a_target_that_never_calls_is_served_all_the_same(kind: Kind) {
     node.put(from.md, AckReq::Ack, to(&rig), 11).expect("PtlPut");
     let ours: Vec<_> = std::iter::from_fn(|| node.eq_get(from.eq).expect("PtlEQGet")).collect();
     let ours: Vec<_> = ours.iter().map(|fetched| fetched.event.kind).collect();
-    assert!(ours.contains(&EventKind::SendEnd) && ours.contains(&EventKind::Ack), "{ours:?}");
+    assert!(
+        ours.contains(&PtlEventKind::SendEnd) && ours.contains(&PtlEventKind::Ack),
+        "{ours:?}"
+    );
     node.get(into.md, to(&rig)).expect("PtlGet");
     let reply: Vec<_> = std::iter::from_fn(|| node.eq_get(into.eq).expect("PtlEQGet")).collect();
-    assert_eq!(reply.last().map(|fetched| fetched.event.kind), Some(EventKind::ReplyEnd));
+    assert_eq!(reply.last().map(|fetched| fetched.event.kind), Some(PtlEventKind::ReplyEnd));
     assert!(node.read(into.buffer) == bytes, "the get found what the put brought");
     node.get_put(swap_out.md, swap_in.md, to(&rig), 12).expect("PtlGetPut");
     assert_eq!(node.read(swap_out.buffer), bytes[..8]);
     drop(stopped);
-    use EventKind::{GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart};
+    use PtlEventKind::{GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart};
     let theirs = kinds(&rig, rig.target(), side.eq);
     assert_eq!(theirs, [PutStart, PutEnd, GetStart, GetEnd, GetPutStart, GetPutEnd]);
     assert!(rig.target().read(side.buffer) == [eight, bytes[8..].to_vec()].concat());
 }
 
-fn without_bypass_delivery_waits_for_the_target(kind: Kind) {
+fn without_bypass_delivery_waits_for_the_target(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, 3000, BOTH | MANAGE_REMOTE);
@@ -82,7 +85,7 @@ fn without_bypass_delivery_waits_for_the_target(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer), bytes);
 }
 
-fn messages_take_the_road_that_their_memory_allows(kind: Kind) {
+fn messages_take_the_road_that_their_memory_allows(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, BOTH | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 64);
@@ -95,7 +98,7 @@ fn messages_take_the_road_that_their_memory_allows(kind: Kind) {
     assert_eq!(counters.framed, if kind.needs_target() { 20 } else { 0 });
 }
 
-fn distance_is_zero_to_oneself(kind: Kind) {
+fn distance_is_zero_to_oneself(kind: RigKind) {
     let rig = kind.rig();
     for node in rig.nodes() {
         assert_eq!(node.distance(node.id()), Ok(0));

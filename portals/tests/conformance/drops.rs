@@ -3,7 +3,7 @@
 use portals3::{AckReq, EqHandle, Unlink};
 
 use crate::common::*;
-use crate::rig::{Kind, To, md, pattern};
+use crate::rig::{RigKind, To, md, pattern};
 
 instantiate! {
     the_counter_begins_at_zero_and_counts_no_success
@@ -14,7 +14,7 @@ instantiate! {
     drops_are_counted_at_the_target_only
 }
 
-fn the_counter_begins_at_zero_and_counts_no_success(kind: Kind) {
+fn the_counter_begins_at_zero_and_counts_no_success(kind: RigKind) {
     let rig = kind.rig();
     assert!(rig.nodes().iter().all(|node| node.dropped() == 0));
     target(&rig, 64, BOTH);
@@ -24,7 +24,7 @@ fn the_counter_begins_at_zero_and_counts_no_success(kind: Kind) {
     assert!(rig.nodes().iter().all(|node| node.dropped() == 0));
 }
 
-fn a_bad_portal_index_counts(kind: Kind) {
+fn a_bad_portal_index_counts(kind: RigKind) {
     let rig = kind.rig();
     let (from, _) = source_of(&rig, 1, 8);
     let limit = rig.target().limits().max_pt_index;
@@ -34,7 +34,7 @@ fn a_bad_portal_index_counts(kind: Kind) {
     }
 }
 
-fn a_bad_access_control_index_counts(kind: Kind) {
+fn a_bad_access_control_index_counts(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (from, _) = source_of(&rig, 1, 8);
@@ -46,7 +46,7 @@ fn a_bad_access_control_index_counts(kind: Kind) {
     rig.silent(rig.target(), side.eq);
 }
 
-fn a_reply_to_a_vanished_descriptor_counts_or_lands(kind: Kind) {
+fn a_reply_to_a_vanished_descriptor_counts_or_lands(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, 64, BOTH);
@@ -69,7 +69,7 @@ fn a_reply_to_a_vanished_descriptor_counts_or_lands(kind: Kind) {
     }
 }
 
-fn an_acknowledgement_to_a_vanished_descriptor_harms_nobody(kind: Kind) {
+fn an_acknowledgement_to_a_vanished_descriptor_harms_nobody(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, 64, BOTH | portals3::md_options::MANAGE_REMOTE);
@@ -85,7 +85,7 @@ fn an_acknowledgement_to_a_vanished_descriptor_harms_nobody(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [1]);
 }
 
-fn drops_are_counted_at_the_target_only(kind: Kind) {
+fn drops_are_counted_at_the_target_only(kind: RigKind) {
     let rig = kind.rig();
     let from = source_with(&rig, &[0; 8], |md| md.eq = EqHandle::NONE);
     for _ in 0..5 {

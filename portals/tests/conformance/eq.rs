@@ -1,11 +1,11 @@
 //! Event queues: size, sequence, overflow, handlers, `PtlEQGet`, `PtlEQWait`, `PtlEQPoll`.
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE};
-use portals3::{AckReq, EqHandle, Error, EventKind, Fetched, Size, Unlink};
+use portals3::{AckReq, EqHandle, FetchedEvent, PtlError, PtlEventKind, Size, Unlink};
 
 use crate::common::*;
-use crate::rig::agent::{Answer, Call};
-use crate::rig::{Kind, Rig, pattern};
+use crate::rig::agent::{AgentAnswer, AgentCall};
+use crate::rig::{Rig, RigKind, pattern};
 
 instantiate! {
     an_empty_queue_tells_so
@@ -28,7 +28,7 @@ instantiate! {
 }
 
 /// A target whose queue has room for `count` events, one for each put.
-fn queue(rig: &Rig, count: Size) -> (Side, Side) {
+fn queue(rig: &Rig, count: Size) -> (QueuedMd, QueuedMd) {
     let node = rig.target();
     let eq = node.eq_alloc(count).expect("PtlEQAlloc");
     let me = entry(node);
@@ -40,7 +40,7 @@ fn queue(rig: &Rig, count: Size) -> (Side, Side) {
     (side, from)
 }
 
-fn an_empty_queue_tells_so(kind: Kind) {
+fn an_empty_queue_tells_so(kind: RigKind) {
     let rig = kind.rig();
     for node in rig.nodes() {
         let eq = node.eq_alloc(4).expect("PtlEQAlloc");
@@ -49,7 +49,7 @@ fn an_empty_queue_tells_so(kind: Kind) {
     }
 }
 
-fn a_queue_holds_as_many_events_as_asked_for(kind: Kind) {
+fn a_queue_holds_as_many_events_as_asked_for(kind: RigKind) {
     let rig = kind.rig();
     for count in [1, 2, 3, 4, 7, 64, 100] {
         let (side, from) = queue(&rig, count);
@@ -64,12 +64,12 @@ fn a_queue_holds_as_many_events_as_asked_for(kind: Kind) {
     }
 }
 
-fn a_queue_without_room_is_none(kind: Kind) {
+fn a_queue_without_room_is_none(kind: RigKind) {
     let rig = kind.rig();
     assert_eq!(rig.target().eq_alloc(0), Ok(EqHandle::NONE));
 }
 
-fn sequence_numbers_count_the_events_of_a_queue(kind: Kind) {
+fn sequence_numbers_count_the_events_of_a_queue(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 8);
     let mut last = None;
@@ -87,7 +87,7 @@ fn sequence_numbers_count_the_events_of_a_queue(kind: Kind) {
 /// Reads until the queue is empty, checking that exactly the events after a gap say so; `due` is the next in line.
 fn read_with_gaps(rig: &Rig, eq: EqHandle, due: &mut u64) -> u64 {
     let mut lost = 0;
-    while let Some(Fetched { event, dropped }) = rig.poll(rig.target(), eq) {
+    while let Some(FetchedEvent { event, dropped }) = rig.poll(rig.target(), eq) {
         assert!(event.hdr_data >= *due, "{} after {due}", event.hdr_data);
         assert_eq!(dropped, event.hdr_data > *due, "event {}, due was {due}", event.hdr_data);
         lost += event.hdr_data - *due;
@@ -96,7 +96,7 @@ fn read_with_gaps(rig: &Rig, eq: EqHandle, due: &mut u64) -> u64 {
     lost
 }
 
-fn an_overflow_is_told_once_with_the_next_event(kind: Kind) {
+fn an_overflow_is_told_once_with_the_next_event(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     let mut due = 0;
@@ -110,7 +110,7 @@ fn an_overflow_is_told_once_with_the_next_event(kind: Kind) {
     assert_eq!((due, lost), (8, 3), "a queue that asked for 4 has room for 4 here");
 }
 
-fn a_queue_works_on_after_an_overflow(kind: Kind) {
+fn a_queue_works_on_after_an_overflow(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     let (mut hdr, mut due, mut lost) = (0, 0, 0);
@@ -127,7 +127,7 @@ fn a_queue_works_on_after_an_overflow(kind: Kind) {
     assert_eq!(lost, 5 + 1 + 26);
 }
 
-fn a_queue_works_around_many_times(kind: Kind) {
+fn a_queue_works_around_many_times(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     let (mut hdr, mut due) = (0, 0);
@@ -142,13 +142,13 @@ fn a_queue_works_around_many_times(kind: Kind) {
     }
 }
 
-fn overflow_of_one_queue_does_not_touch_another(kind: Kind) {
+fn overflow_of_one_queue_does_not_touch_another(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let (small, from) = queue(&rig, 2);
     let other = node.me_attach(
         PT + 1,
-        portals3::ProcessId::ANY,
+        portals3::PtlProcessId::ANY,
         0,
         !0,
         Unlink::Retain,
@@ -163,7 +163,7 @@ fn overflow_of_one_queue_does_not_touch_another(kind: Kind) {
     assert_eq!(rig.events(node, small.eq).len(), 2);
 }
 
-fn wait_returns_an_event_that_is_there(kind: Kind) {
+fn wait_returns_an_event_that_is_there(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     put(&rig, from, to(&rig), 5);
@@ -171,11 +171,11 @@ fn wait_returns_an_event_that_is_there(kind: Kind) {
     assert_eq!((fetched.event.hdr_data, fetched.dropped), (5, false));
 }
 
-fn wait_sleeps_until_an_event_comes(kind: Kind) {
+fn wait_sleeps_until_an_event_comes(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     for hdr in 0..30 {
-        let waiting = rig.target().begin(Call::EqWait(side.eq));
+        let waiting = rig.target().begin(AgentCall::EqWait(side.eq));
         // Sometimes before and sometimes after it has fallen asleep; both must end.
         if hdr % 3 == 0 {
             std::thread::sleep(std::time::Duration::from_millis(3));
@@ -183,13 +183,13 @@ fn wait_sleeps_until_an_event_comes(kind: Kind) {
         rig.initiator().put(from.md, AckReq::NoAck, to(&rig), hdr).expect("PtlPut");
         rig.initiator().progress();
         let answer = waiting.finish().expect("PtlEQWait");
-        let Answer::Fetched(Some(fetched)) = answer else { panic!("{answer:?}") };
+        let AgentAnswer::Fetched(Some(fetched)) = answer else { panic!("{answer:?}") };
         assert_eq!(fetched.event.hdr_data, hdr);
         rig.settle();
     }
 }
 
-fn poll_finds_the_first_queue_with_an_event(kind: Kind) {
+fn poll_finds_the_first_queue_with_an_event(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let (side, from) = queue(&rig, 4);
@@ -204,7 +204,7 @@ fn poll_finds_the_first_queue_with_an_event(kind: Kind) {
     assert_eq!((which, fetched.event.hdr_data), (0, 2));
 }
 
-fn poll_returns_nothing_when_its_time_is_over(kind: Kind) {
+fn poll_returns_nothing_when_its_time_is_over(kind: RigKind) {
     let rig = kind.rig();
     let eqs: Vec<_> = (0..2).map(|_| rig.target().eq_alloc(4).expect("PtlEQAlloc")).collect();
     for timeout in [0, 1, 20] {
@@ -212,32 +212,32 @@ fn poll_returns_nothing_when_its_time_is_over(kind: Kind) {
     }
 }
 
-fn poll_sleeps_until_an_event_comes(kind: Kind) {
+fn poll_sleeps_until_an_event_comes(kind: RigKind) {
     let rig = kind.rig();
     let (side, from) = queue(&rig, 4);
     let empty = rig.target().eq_alloc(4).expect("PtlEQAlloc");
     let mut eqs = [EqHandle::NONE; crate::rig::agent::MAX_POLL];
     eqs[..2].copy_from_slice(&[empty, side.eq]);
     for timeout_ms in [None, Some(100_000)] {
-        let waiting = rig.target().begin(Call::EqPoll { eqs, len: 2, timeout_ms });
+        let waiting = rig.target().begin(AgentCall::EqPoll { eqs, len: 2, timeout_ms });
         std::thread::sleep(std::time::Duration::from_millis(5));
         rig.initiator().put(from.md, AckReq::NoAck, to(&rig), 3).expect("PtlPut");
         rig.initiator().progress();
         let answer = waiting.finish().expect("PtlEQPoll");
-        let Answer::Polled(Some((1, fetched))) = answer else { panic!("{answer:?}") };
+        let AgentAnswer::Polled(Some((1, fetched))) = answer else { panic!("{answer:?}") };
         assert_eq!(fetched.event.hdr_data, 3);
         rig.settle();
     }
 }
 
-fn poll_refuses_what_is_no_queue(kind: Kind) {
+fn poll_refuses_what_is_no_queue(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let eq = node.eq_alloc(4).expect("PtlEQAlloc");
-    assert_eq!(node.eq_poll(&[eq, EqHandle(12345)], Some(0)).err(), Some(Error::EqInvalid));
+    assert_eq!(node.eq_poll(&[eq, EqHandle(12345)], Some(0)).err(), Some(PtlError::EqInvalid));
 }
 
-fn a_handler_runs_for_every_event(kind: Kind) {
+fn a_handler_runs_for_every_event(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let eq = node.eq_alloc_handled(8).expect("PtlEQAlloc");
@@ -260,19 +260,19 @@ fn a_handler_runs_for_every_event(kind: Kind) {
     rig.silent(node, eq);
 }
 
-fn a_freed_queue_is_invalid(kind: Kind) {
+fn a_freed_queue_is_invalid(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let eq = node.eq_alloc(4).expect("PtlEQAlloc");
     assert_eq!(node.eq_free(eq), Ok(()));
-    assert_eq!(node.eq_free(eq), Err(Error::EqInvalid));
-    assert_eq!(node.eq_get(eq).err(), Some(Error::EqInvalid));
-    assert_eq!(node.eq_wait(eq).err(), Some(Error::EqInvalid));
-    assert_eq!(node.eq_get(EqHandle::NONE).err(), Some(Error::EqInvalid));
-    assert_eq!(node.eq_get(EqHandle(7)).err(), Some(Error::EqInvalid));
+    assert_eq!(node.eq_free(eq), Err(PtlError::EqInvalid));
+    assert_eq!(node.eq_get(eq).err(), Some(PtlError::EqInvalid));
+    assert_eq!(node.eq_wait(eq).err(), Some(PtlError::EqInvalid));
+    assert_eq!(node.eq_get(EqHandle::NONE).err(), Some(PtlError::EqInvalid));
+    assert_eq!(node.eq_get(EqHandle(7)).err(), Some(PtlError::EqInvalid));
 }
 
-fn queues_can_be_freed_and_allocated_again(kind: Kind) {
+fn queues_can_be_freed_and_allocated_again(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let from = source_with(&rig, &pattern(1, 8), |md| md.eq = EqHandle::NONE);
@@ -285,7 +285,7 @@ fn queues_can_be_freed_and_allocated_again(kind: Kind) {
         });
         put(&rig, from, to(&rig), hdr);
         let event = rig.event(node, eq);
-        assert_eq!((event.kind, event.hdr_data), (EventKind::PutEnd, hdr));
+        assert_eq!((event.kind, event.hdr_data), (PtlEventKind::PutEnd, hdr));
         node.me_unlink(me).expect("PtlMEUnlink");
         node.eq_free(eq).expect("PtlEQFree");
     }

@@ -3,10 +3,10 @@
 use portals3::md_options::{
     ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE,
 };
-use portals3::{AckReq, EqHandle, Event, EventKind, NiFail};
+use portals3::{AckReq, EqHandle, NiFail, PtlEvent, PtlEventKind};
 
 use crate::common::*;
-use crate::rig::{Kind, Node, pattern};
+use crate::rig::{RigKind, RigNode, pattern};
 
 instantiate! {
     a_put_posts_start_and_end_at_the_target
@@ -33,11 +33,11 @@ instantiate! {
     descriptors_may_share_a_queue
 }
 
-use EventKind::{
+use PtlEventKind::{
     Ack, GetEnd, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart,
 };
 
-fn a_put_posts_start_and_end_at_the_target(kind: Kind) {
+fn a_put_posts_start_and_end_at_the_target(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (from, _) = source_of(&rig, 1, 64);
@@ -45,7 +45,7 @@ fn a_put_posts_start_and_end_at_the_target(kind: Kind) {
     assert_eq!(kinds(&rig, rig.target(), side.eq), [PutStart, PutEnd]);
 }
 
-fn a_get_posts_start_and_end_at_the_target(kind: Kind) {
+fn a_get_posts_start_and_end_at_the_target(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (into, _) = source_of(&rig, 1, 64);
@@ -53,7 +53,7 @@ fn a_get_posts_start_and_end_at_the_target(kind: Kind) {
     assert_eq!(kinds(&rig, rig.target(), side.eq), [GetStart, GetEnd]);
 }
 
-fn a_put_posts_send_start_and_end_at_the_initiator(kind: Kind) {
+fn a_put_posts_send_start_and_end_at_the_initiator(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, BOTH);
     let (from, _) = source_of(&rig, 1, 64);
@@ -61,7 +61,7 @@ fn a_put_posts_send_start_and_end_at_the_initiator(kind: Kind) {
     assert_eq!(kinds(&rig, rig.initiator(), from.eq), [SendStart, SendEnd]);
 }
 
-fn a_get_posts_reply_start_and_end_at_the_initiator_and_no_send(kind: Kind) {
+fn a_get_posts_reply_start_and_end_at_the_initiator_and_no_send(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, BOTH);
     let (into, _) = source_of(&rig, 1, 64);
@@ -69,7 +69,7 @@ fn a_get_posts_reply_start_and_end_at_the_initiator_and_no_send(kind: Kind) {
     assert_eq!(kinds(&rig, rig.initiator(), into.eq), [ReplyStart, ReplyEnd]);
 }
 
-fn links(events: &[Event], start: EventKind, end: EventKind) {
+fn links(events: &[PtlEvent], start: PtlEventKind, end: PtlEventKind) {
     let starts: Vec<_> = events.iter().filter(|e| e.kind == start).collect();
     let ends: Vec<_> = events.iter().filter(|e| e.kind == end).collect();
     assert_eq!(starts.len(), ends.len());
@@ -82,7 +82,7 @@ fn links(events: &[Event], start: EventKind, end: EventKind) {
     }
 }
 
-fn the_link_of_an_end_is_the_sequence_of_its_start(kind: Kind) {
+fn the_link_of_an_end_is_the_sequence_of_its_start(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 1 << 16, BOTH | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 2000);
@@ -99,7 +99,7 @@ fn the_link_of_an_end_is_the_sequence_of_its_start(kind: Kind) {
     links(&rig.events(rig.initiator(), into.eq), ReplyStart, ReplyEnd);
 }
 
-fn starts_come_in_the_order_of_arrival(kind: Kind) {
+fn starts_come_in_the_order_of_arrival(kind: RigKind) {
     for seed in 1..=10 {
         let rig = kind.rig_seeded(seed);
         let side = target(&rig, 1 << 16, OP_PUT);
@@ -117,13 +117,13 @@ fn starts_come_in_the_order_of_arrival(kind: Kind) {
             seen.iter().filter(|e| e.kind == PutEnd).map(|e| e.hdr_data).collect();
         ends.sort_unstable();
         assert_eq!(ends, [1, 2, 3, 4, 5], "ENDs may come in any order");
-        if kind != Kind::Framed {
+        if kind != RigKind::Framed {
             break;
         }
     }
 }
 
-fn start_disable_suppresses_starts_only(kind: Kind) {
+fn start_disable_suppresses_starts_only(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | EVENT_START_DISABLE);
     let from = source_with(&rig, &pattern(1, 8), |md| md.options = EVENT_START_DISABLE);
@@ -133,7 +133,7 @@ fn start_disable_suppresses_starts_only(kind: Kind) {
     assert_eq!(kinds(&rig, rig.initiator(), from.eq), [SendEnd, ReplyEnd]);
 }
 
-fn end_disable_suppresses_ends_only(kind: Kind) {
+fn end_disable_suppresses_ends_only(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | EVENT_END_DISABLE);
     let from = source_with(&rig, &pattern(1, 8), |md| md.options = EVENT_END_DISABLE);
@@ -143,7 +143,7 @@ fn end_disable_suppresses_ends_only(kind: Kind) {
     assert_eq!(kinds(&rig, rig.initiator(), from.eq), [SendStart, ReplyStart]);
 }
 
-fn both_disabled_suppress_start_and_end(kind: Kind) {
+fn both_disabled_suppress_start_and_end(kind: RigKind) {
     let rig = kind.rig();
     let both = EVENT_START_DISABLE | EVENT_END_DISABLE;
     let side = target(&rig, 64, BOTH | both);
@@ -155,7 +155,7 @@ fn both_disabled_suppress_start_and_end(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer)[..8], pattern(1, 8));
 }
 
-fn start_disable_does_not_touch_the_acknowledgement(kind: Kind) {
+fn start_disable_does_not_touch_the_acknowledgement(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, BOTH | EVENT_START_DISABLE);
     let from = source_with(&rig, &pattern(1, 8), |md| md.options = EVENT_START_DISABLE);
@@ -165,7 +165,7 @@ fn start_disable_does_not_touch_the_acknowledgement(kind: Kind) {
     assert_eq!(seen, [SendEnd, Ack], "in either order");
 }
 
-fn an_acknowledgement_comes_only_if_it_was_asked_for(kind: Kind) {
+fn an_acknowledgement_comes_only_if_it_was_asked_for(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, BOTH | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 8);
@@ -175,7 +175,7 @@ fn an_acknowledgement_comes_only_if_it_was_asked_for(kind: Kind) {
     }
 }
 
-fn ack_disable_at_the_target_suppresses_the_acknowledgement(kind: Kind) {
+fn ack_disable_at_the_target_suppresses_the_acknowledgement(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | ACK_DISABLE);
     let (from, _) = source_of(&rig, 1, 8);
@@ -184,7 +184,7 @@ fn ack_disable_at_the_target_suppresses_the_acknowledgement(kind: Kind) {
     assert_eq!(kinds(&rig, rig.target(), side.eq), [PutStart, PutEnd]);
 }
 
-fn a_dropped_put_still_posts_send_events(kind: Kind) {
+fn a_dropped_put_still_posts_send_events(kind: RigKind) {
     let rig = kind.rig();
     let (from, _) = source_of(&rig, 1, 2000);
     let before = rig.target().dropped();
@@ -193,7 +193,7 @@ fn a_dropped_put_still_posts_send_events(kind: Kind) {
     assert_eq!(rig.target().dropped(), before + 1);
 }
 
-fn a_dropped_get_posts_nothing(kind: Kind) {
+fn a_dropped_get_posts_nothing(kind: RigKind) {
     let rig = kind.rig();
     let into = source(&rig, &[7; 2000]);
     get(&rig, into, to(&rig));
@@ -202,7 +202,7 @@ fn a_dropped_get_posts_nothing(kind: Kind) {
 }
 
 /// What both events of one operation at the target say.
-fn at_target(node: &Node, side: Side, sender: &Node, event: &Event) {
+fn at_target(node: &RigNode, side: QueuedMd, sender: &RigNode, event: &PtlEvent) {
     assert_eq!(event.initiator, sender.id());
     assert_eq!((event.uid, event.jid), sender.user_and_job());
     assert_eq!(event.pt_index, PT);
@@ -210,10 +210,10 @@ fn at_target(node: &Node, side: Side, sender: &Node, event: &Event) {
     assert_eq!(event.md_handle, side.md);
     assert_eq!(event.md.start, side.buffer.start());
     assert_eq!(event.ni_fail, NiFail::Ok);
-    assert_ne!(node.id(), portals3::ProcessId::ANY);
+    assert_ne!(node.id(), portals3::PtlProcessId::ANY);
 }
 
-fn the_events_of_a_put_tell_all_about_it(kind: Kind) {
+fn the_events_of_a_put_tell_all_about_it(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE | TRUNCATE);
@@ -229,7 +229,7 @@ fn the_events_of_a_put_tell_all_about_it(kind: Kind) {
     }
 }
 
-fn the_events_of_a_get_tell_all_about_it(kind: Kind) {
+fn the_events_of_a_get_tell_all_about_it(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target(&rig, 64, OP_GET | MANAGE_REMOTE | TRUNCATE);
@@ -243,7 +243,7 @@ fn the_events_of_a_get_tell_all_about_it(kind: Kind) {
     }
 }
 
-fn the_events_of_the_sender_tell_all_about_it(kind: Kind) {
+fn the_events_of_the_sender_tell_all_about_it(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     target(&rig, 64, BOTH);
@@ -259,7 +259,7 @@ fn the_events_of_the_sender_tell_all_about_it(kind: Kind) {
     }
 }
 
-fn an_acknowledgement_tells_what_was_accepted(kind: Kind) {
+fn an_acknowledgement_tells_what_was_accepted(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, OP_PUT | MANAGE_REMOTE | TRUNCATE);
     let from = source_with(&rig, &pattern(1, 48), |md| md.options = EVENT_START_DISABLE);
@@ -275,7 +275,7 @@ fn an_acknowledgement_tells_what_was_accepted(kind: Kind) {
     }
 }
 
-fn a_reply_tells_what_was_accepted(kind: Kind) {
+fn a_reply_tells_what_was_accepted(kind: RigKind) {
     let rig = kind.rig();
     target(&rig, 64, OP_GET | MANAGE_REMOTE | TRUNCATE);
     let (into, _) = source_of(&rig, 1, 48);
@@ -290,7 +290,7 @@ fn a_reply_tells_what_was_accepted(kind: Kind) {
     }
 }
 
-fn an_event_carries_the_state_of_its_descriptor(kind: Kind) {
+fn an_event_carries_the_state_of_its_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 100, |md| {
         md.threshold = 3;
@@ -311,7 +311,7 @@ fn an_event_carries_the_state_of_its_descriptor(kind: Kind) {
     }
 }
 
-fn descriptors_without_queue_work_in_silence(kind: Kind) {
+fn descriptors_without_queue_work_in_silence(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target_with(&rig, 64, |md| {
@@ -327,7 +327,7 @@ fn descriptors_without_queue_work_in_silence(kind: Kind) {
     assert_eq!(rig.initiator().read(into.buffer), bytes);
 }
 
-fn descriptors_may_share_a_queue(kind: Kind) {
+fn descriptors_may_share_a_queue(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");

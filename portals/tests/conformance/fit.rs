@@ -1,10 +1,10 @@
 //! Where in a descriptor a message goes and how much of it: offsets, truncation, `PTL_MD_MAX_SIZE`.
 
 use portals3::md_options::{ACK_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT, TRUNCATE};
-use portals3::{AckReq, EqHandle, EventKind, Unlink};
+use portals3::{AckReq, EqHandle, PtlEventKind, Unlink};
 
 use crate::common::*;
-use crate::rig::{Kind, pattern};
+use crate::rig::{RigKind, pattern};
 
 instantiate! {
     a_remotely_managed_offset_is_the_initiators
@@ -31,7 +31,7 @@ instantiate! {
     max_size_means_nothing_where_the_offset_is_the_initiators
 }
 
-fn a_remotely_managed_offset_is_the_initiators(kind: Kind) {
+fn a_remotely_managed_offset_is_the_initiators(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let (from, bytes) = source_of(&rig, 1, 8);
@@ -39,19 +39,19 @@ fn a_remotely_managed_offset_is_the_initiators(kind: Kind) {
         put(&rig, from, to_offset(&rig, offset), 0);
         let at = offset as usize;
         assert_eq!(rig.target().read(side.buffer)[at..at + 8], bytes[..]);
-        let events = of_kind(&rig, rig.target(), side.eq, EventKind::PutEnd);
+        let events = of_kind(&rig, rig.target(), side.eq, PtlEventKind::PutEnd);
         assert_eq!(events.iter().map(|e| e.offset).collect::<Vec<_>>(), [offset]);
     }
 }
 
-fn a_locally_managed_offset_advances_by_what_was_accepted(kind: Kind) {
+fn a_locally_managed_offset_advances_by_what_was_accepted(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT);
     let mut due = Vec::new();
     for (seed, len) in [(1, 8), (2, 0), (3, 19), (4, 37)] {
         let (from, bytes) = source_of(&rig, seed, len);
         put(&rig, from, to(&rig), 0);
-        let events = of_kind(&rig, rig.target(), side.eq, EventKind::PutEnd);
+        let events = of_kind(&rig, rig.target(), side.eq, PtlEventKind::PutEnd);
         assert_eq!(
             events.iter().map(|e| (e.offset, e.mlength)).collect::<Vec<_>>(),
             [(due.len() as u64, len as u64)]
@@ -61,7 +61,7 @@ fn a_locally_managed_offset_advances_by_what_was_accepted(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer), due);
 }
 
-fn a_locally_managed_descriptor_ignores_the_initiators_offset(kind: Kind) {
+fn a_locally_managed_descriptor_ignores_the_initiators_offset(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT);
     let (from, bytes) = source_of(&rig, 1, 32);
@@ -70,7 +70,7 @@ fn a_locally_managed_descriptor_ignores_the_initiators_offset(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer), [bytes.clone(), bytes].concat());
 }
 
-fn without_truncate_all_of_a_message_must_fit(kind: Kind) {
+fn without_truncate_all_of_a_message_must_fit(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 32);
@@ -83,7 +83,7 @@ fn without_truncate_all_of_a_message_must_fit(kind: Kind) {
     rig.silent(rig.target(), side.eq);
 }
 
-fn without_truncate_a_message_may_fill_the_descriptor_exactly(kind: Kind) {
+fn without_truncate_a_message_may_fill_the_descriptor_exactly(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT | MANAGE_REMOTE);
     let (from, bytes) = source_of(&rig, 1, 32);
@@ -92,7 +92,7 @@ fn without_truncate_a_message_may_fill_the_descriptor_exactly(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer)[32..], bytes[..]);
 }
 
-fn with_truncate_the_rest_is_accepted(kind: Kind) {
+fn with_truncate_the_rest_is_accepted(kind: RigKind) {
     for options in [OP_PUT | TRUNCATE | MANAGE_REMOTE, OP_PUT | TRUNCATE] {
         let rig = kind.rig();
         let node = rig.target();
@@ -105,7 +105,7 @@ fn with_truncate_the_rest_is_accepted(kind: Kind) {
         let (from, bytes) = source_of(&rig, 2, 32);
         put(&rig, lead, to(&rig), 0);
         put(&rig, from, to_offset(&rig, 40), 0);
-        let events = of_kind(&rig, node, eq, EventKind::PutEnd);
+        let events = of_kind(&rig, node, eq, PtlEventKind::PutEnd);
         let seen: Vec<_> = events.iter().map(|e| (e.offset, e.rlength, e.mlength)).collect();
         assert_eq!(seen, [(0, 40, 40), (40, 32, 24)]);
         assert_eq!(node.read(room)[40..64], bytes[..24]);
@@ -113,16 +113,16 @@ fn with_truncate_the_rest_is_accepted(kind: Kind) {
     }
 }
 
-fn with_truncate_and_no_room_zero_bytes_are_accepted(kind: Kind) {
+fn with_truncate_and_no_room_zero_bytes_are_accepted(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT | TRUNCATE | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 32);
     put(&rig, from, to_offset(&rig, 64), 0);
-    let events = of_kind(&rig, rig.target(), side.eq, EventKind::PutEnd);
+    let events = of_kind(&rig, rig.target(), side.eq, PtlEventKind::PutEnd);
     assert_eq!(events.iter().map(|e| (e.rlength, e.mlength)).collect::<Vec<_>>(), [(32, 0)]);
 }
 
-fn with_truncate_an_offset_beyond_the_end_does_not_fit(kind: Kind) {
+fn with_truncate_an_offset_beyond_the_end_does_not_fit(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT | TRUNCATE | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 32);
@@ -132,7 +132,7 @@ fn with_truncate_an_offset_beyond_the_end_does_not_fit(kind: Kind) {
     rig.silent(rig.target(), side.eq);
 }
 
-fn a_huge_offset_does_not_wrap_around(kind: Kind) {
+fn a_huge_offset_does_not_wrap_around(kind: RigKind) {
     for options in [BOTH | MANAGE_REMOTE, BOTH | MANAGE_REMOTE | TRUNCATE] {
         let rig = kind.rig();
         let side = target(&rig, 64, options);
@@ -150,7 +150,7 @@ fn a_huge_offset_does_not_wrap_around(kind: Kind) {
     }
 }
 
-fn a_get_follows_the_same_rules(kind: Kind) {
+fn a_get_follows_the_same_rules(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_GET);
     let bytes = pattern(5, 64);
@@ -166,7 +166,7 @@ fn a_get_follows_the_same_rules(kind: Kind) {
     assert_eq!(rig.target().dropped(), before + 1);
 }
 
-fn a_get_is_truncated_like_a_put(kind: Kind) {
+fn a_get_is_truncated_like_a_put(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_GET | TRUNCATE | MANAGE_REMOTE);
     let bytes = pattern(5, 64);
@@ -176,11 +176,11 @@ fn a_get_is_truncated_like_a_put(kind: Kind) {
     let mut due = bytes[50..].to_vec();
     due.resize(32, 0xee);
     assert_eq!(rig.initiator().read(into.buffer), due);
-    let reply = of_kind(&rig, rig.initiator(), into.eq, EventKind::ReplyEnd);
+    let reply = of_kind(&rig, rig.initiator(), into.eq, PtlEventKind::ReplyEnd);
     assert_eq!(reply.iter().map(|e| e.mlength).collect::<Vec<_>>(), [14]);
 }
 
-fn an_empty_message_is_accepted(kind: Kind) {
+fn an_empty_message_is_accepted(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let from = source(&rig, &[]);
@@ -188,12 +188,15 @@ fn an_empty_message_is_accepted(kind: Kind) {
     rig.settle();
     assert_eq!(arrived(&rig, side.eq), [77]);
     let ours = kinds(&rig, rig.initiator(), from.eq);
-    assert!(ours.contains(&EventKind::Ack) && ours.contains(&EventKind::SendEnd), "{ours:?}");
+    assert!(
+        ours.contains(&PtlEventKind::Ack) && ours.contains(&PtlEventKind::SendEnd),
+        "{ours:?}"
+    );
     get(&rig, from, to_offset(&rig, 3));
-    assert_eq!(of_kind(&rig, rig.initiator(), from.eq, EventKind::ReplyEnd).len(), 1);
+    assert_eq!(of_kind(&rig, rig.initiator(), from.eq, PtlEventKind::ReplyEnd).len(), 1);
 }
 
-fn a_zero_length_catch_basin_takes_what_nobody_else_took(kind: Kind) {
+fn a_zero_length_catch_basin_takes_what_nobody_else_took(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let main = target(&rig, 48, OP_PUT);
@@ -205,7 +208,7 @@ fn a_zero_length_catch_basin_takes_what_nobody_else_took(kind: Kind) {
     put(&rig, from, to(&rig), 1);
     put(&rig, from, to(&rig), 2);
     assert_eq!(arrived(&rig, main.eq), [1]);
-    let events = of_kind(&rig, node, basin.eq, EventKind::PutEnd);
+    let events = of_kind(&rig, node, basin.eq, PtlEventKind::PutEnd);
     assert_eq!(
         events.iter().map(|e| (e.hdr_data, e.rlength, e.mlength)).collect::<Vec<_>>(),
         [(2, 32, 0)]
@@ -213,7 +216,7 @@ fn a_zero_length_catch_basin_takes_what_nobody_else_took(kind: Kind) {
     assert_eq!(node.dropped(), before);
 }
 
-fn a_region_is_a_part_of_the_source(kind: Kind) {
+fn a_region_is_a_part_of_the_source(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT);
     let (from, bytes) = source_of(&rig, 1, 64);
@@ -227,21 +230,21 @@ fn a_region_is_a_part_of_the_source(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer)[..due.len()], due[..]);
 }
 
-fn a_get_region_fills_a_part_of_the_source(kind: Kind) {
+fn a_get_region_fills_a_part_of_the_source(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_GET | MANAGE_REMOTE);
     let bytes = pattern(5, 64);
     rig.target().write(side.buffer, &bytes);
     let into = source(&rig, &[0xee; 64]);
     rig.initiator().get_region(into.md, 10, 20, to_offset(&rig, 30)).expect("PtlGetRegion");
-    let reply = of_kind(&rig, rig.initiator(), into.eq, EventKind::ReplyEnd);
+    let reply = of_kind(&rig, rig.initiator(), into.eq, PtlEventKind::ReplyEnd);
     assert_eq!(reply.iter().map(|e| (e.offset, e.mlength)).collect::<Vec<_>>(), [(10, 20)]);
     let mut due = vec![0xee; 64];
     due[10..30].copy_from_slice(&bytes[30..50]);
     assert_eq!(rig.initiator().read(into.buffer), due);
 }
 
-fn large_messages_arrive_whole(kind: Kind) {
+fn large_messages_arrive_whole(kind: RigKind) {
     let rig = kind.rig();
     let len = 300_007;
     let side = target(&rig, len, BOTH | MANAGE_REMOTE);
@@ -253,7 +256,7 @@ fn large_messages_arrive_whole(kind: Kind) {
     assert!(rig.initiator().read(into.buffer) == bytes, "the get differs");
 }
 
-fn odd_lengths_and_offsets_arrive_whole(kind: Kind) {
+fn odd_lengths_and_offsets_arrive_whole(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
@@ -284,7 +287,7 @@ fn odd_lengths_and_offsets_arrive_whole(kind: Kind) {
     }
 }
 
-fn max_size_makes_a_nearly_full_descriptor_inactive(kind: Kind) {
+fn max_size_makes_a_nearly_full_descriptor_inactive(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 256, |md| (md.options, md.max_size) = (OP_PUT | MAX_SIZE, 128));
     let (from, _) = source_of(&rig, 1, 100);
@@ -298,7 +301,7 @@ fn max_size_makes_a_nearly_full_descriptor_inactive(kind: Kind) {
     );
 }
 
-fn max_size_leaves_a_descriptor_active_while_enough_is_left(kind: Kind) {
+fn max_size_leaves_a_descriptor_active_while_enough_is_left(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 300, |md| (md.options, md.max_size) = (OP_PUT | MAX_SIZE, 100));
     let (from, _) = source_of(&rig, 1, 100);
@@ -308,7 +311,7 @@ fn max_size_leaves_a_descriptor_active_while_enough_is_left(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [1, 2, 3], "after two there are exactly 100 bytes left");
 }
 
-fn max_size_unlinks_a_nearly_full_descriptor(kind: Kind) {
+fn max_size_unlinks_a_nearly_full_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
@@ -320,15 +323,15 @@ fn max_size_unlinks_a_nearly_full_descriptor(kind: Kind) {
     for hdr in 1..=4 {
         put(&rig, from, to(&rig), hdr);
     }
-    use EventKind::{PutEnd, PutStart};
+    use PtlEventKind::{PutEnd, PutStart};
     assert_eq!(
         kinds(&rig, node, side.eq),
-        [PutStart, PutEnd, PutStart, PutEnd, EventKind::Unlink]
+        [PutStart, PutEnd, PutStart, PutEnd, PtlEventKind::Unlink]
     );
     assert_eq!(node.dropped(), before + 2);
 }
 
-fn max_size_does_not_limit_a_message(kind: Kind) {
+fn max_size_does_not_limit_a_message(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 256, |md| (md.options, md.max_size) = (OP_PUT | MAX_SIZE, 16));
     let (from, bytes) = source_of(&rig, 1, 200);
@@ -339,7 +342,7 @@ fn max_size_does_not_limit_a_message(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer), [bytes, more].concat());
 }
 
-fn max_size_means_nothing_where_the_offset_is_the_initiators(kind: Kind) {
+fn max_size_means_nothing_where_the_offset_is_the_initiators(kind: RigKind) {
     let rig = kind.rig();
     let remote = OP_PUT | MAX_SIZE | MANAGE_REMOTE;
     let side = target_with(&rig, 64, |md| (md.options, md.max_size) = (remote, 64));

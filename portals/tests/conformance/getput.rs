@@ -1,11 +1,11 @@
 //! `PtlGetPut`: "an atomic swap at the target, of at most `max_getput_md` bytes".
 
 use portals3::md_options::{ACK_DISABLE, MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE};
-use portals3::{Error, EventKind, Unlink};
+use portals3::{PtlError, PtlEventKind, Unlink};
 
 use crate::common::*;
-use crate::rig::agent::{Answer, Call, Swap};
-use crate::rig::{Kind, Node, Rig, md, pattern};
+use crate::rig::agent::{AgentAnswer, AgentCall, Swap};
+use crate::rig::{Rig, RigKind, RigNode, md, pattern};
 
 instantiate! {
     it_swaps_the_bytes
@@ -18,7 +18,7 @@ instantiate! {
     swaps_are_atomic
 }
 
-fn it_swaps_the_bytes(kind: Kind) {
+fn it_swaps_the_bytes(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 128, BOTH | MANAGE_REMOTE);
     let limit = rig.target().limits().max_getput_md as usize;
@@ -38,20 +38,20 @@ fn it_swaps_the_bytes(kind: Kind) {
     }
 }
 
-fn the_target_gets_a_getput_pair_and_the_initiator_send_and_reply(kind: Kind) {
+fn the_target_gets_a_getput_pair_and_the_initiator_send_and_reply(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let (from, _) = source_of(&rig, 1, 8);
     let (into, _) = source_of(&rig, 2, 8);
     rig.initiator().get_put(into.md, from.md, to(&rig), 0).expect("PtlGetPut");
     rig.settle();
-    use EventKind::{GetPutEnd, GetPutStart, ReplyEnd, ReplyStart, SendEnd, SendStart};
+    use PtlEventKind::{GetPutEnd, GetPutStart, ReplyEnd, ReplyStart, SendEnd, SendStart};
     assert_eq!(kinds(&rig, rig.target(), side.eq), [GetPutStart, GetPutEnd]);
     assert_eq!(kinds(&rig, rig.initiator(), from.eq), [SendStart, SendEnd]);
     assert_eq!(kinds(&rig, rig.initiator(), into.eq), [ReplyStart, ReplyEnd]);
 }
 
-fn its_events_tell_all_about_it(kind: Kind) {
+fn its_events_tell_all_about_it(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 16);
@@ -70,7 +70,7 @@ fn its_events_tell_all_about_it(kind: Kind) {
     }
 }
 
-fn it_needs_a_descriptor_that_allows_puts_and_gets(kind: Kind) {
+fn it_needs_a_descriptor_that_allows_puts_and_gets(kind: RigKind) {
     let rig = kind.rig();
     let puts = target(&rig, 64, OP_PUT);
     let gets = target(&rig, 64, OP_GET);
@@ -78,12 +78,12 @@ fn it_needs_a_descriptor_that_allows_puts_and_gets(kind: Kind) {
     let (from, _) = source_of(&rig, 1, 8);
     let (into, _) = source_of(&rig, 2, 8);
     rig.initiator().get_put(into.md, from.md, to(&rig), 5).expect("PtlGetPut");
-    assert_eq!(of_kind(&rig, rig.target(), both.eq, EventKind::GetPutEnd).len(), 1);
+    assert_eq!(of_kind(&rig, rig.target(), both.eq, PtlEventKind::GetPutEnd).len(), 1);
     rig.silent(rig.target(), puts.eq);
     rig.silent(rig.target(), gets.eq);
 }
 
-fn it_is_truncated_like_a_put(kind: Kind) {
+fn it_is_truncated_like_a_put(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE | TRUNCATE);
     let before = pattern(3, 64);
@@ -94,11 +94,11 @@ fn it_is_truncated_like_a_put(kind: Kind) {
     rig.settle();
     assert_eq!(rig.target().read(side.buffer), [&before[..54], &bytes[..10]].concat());
     assert_eq!(rig.initiator().read(into.buffer), [&before[54..], &[0xee; 6]].concat());
-    let replies = of_kind(&rig, rig.initiator(), into.eq, EventKind::ReplyEnd);
+    let replies = of_kind(&rig, rig.initiator(), into.eq, PtlEventKind::ReplyEnd);
     assert_eq!(replies.iter().map(|e| e.mlength).collect::<Vec<_>>(), [10]);
 }
 
-fn its_length_is_limited(kind: Kind) {
+fn its_length_is_limited(kind: RigKind) {
     let rig = kind.rig();
     let limit = rig.initiator().limits().max_getput_md as usize;
     let side = target(&rig, limit * 2, BOTH | MANAGE_REMOTE);
@@ -106,14 +106,14 @@ fn its_length_is_limited(kind: Kind) {
     let (into, _) = source_of(&rig, 2, limit + 1);
     let result = rig.initiator().get_put(into.md, from.md, to(&rig), 0);
     assert!(
-        matches!(result, Err(Error::MdIllegal | Error::MdInvalid | Error::NoSpace)),
+        matches!(result, Err(PtlError::MdIllegal | PtlError::MdInvalid | PtlError::NoSpace)),
         "{result:?}"
     );
     rig.silent(rig.target(), side.eq);
     assert_eq!(rig.target().read(side.buffer), vec![0; limit * 2]);
 }
 
-fn a_dropped_swap_changes_nothing_and_brings_no_reply(kind: Kind) {
+fn a_dropped_swap_changes_nothing_and_brings_no_reply(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT);
     let (from, _) = source_of(&rig, 1, 8);
@@ -126,7 +126,7 @@ fn a_dropped_swap_changes_nothing_and_brings_no_reply(kind: Kind) {
     assert_eq!(rig.initiator().read(into.buffer), [0xee; 8]);
 }
 
-fn swapper(rig: &Rig, node: &Node) -> Swap {
+fn swapper(rig: &Rig, node: &RigNode) -> Swap {
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
     let (into, from) = (node.memory(8), node.memory(8));
     Swap {
@@ -141,7 +141,7 @@ fn swapper(rig: &Rig, node: &Node) -> Swap {
     }
 }
 
-fn swaps_are_atomic(kind: Kind) {
+fn swaps_are_atomic(kind: RigKind) {
     // Every value that was ever put in comes out once: as a reply, or as what is left in the end.
     let rig = kind.build(3, None, 1);
     let count = if kind.needs_target() { 200 } else { 20_000 };
@@ -154,13 +154,13 @@ fn swaps_are_atomic(kind: Kind) {
     let mut running = Vec::new();
     for (number, node) in swappers.into_iter().enumerate() {
         let swap = swapper(&rig, node);
-        running.push(node.begin(Call::SwapMany { swap, first: first(number), count }));
+        running.push(node.begin(AgentCall::SwapMany { swap, first: first(number), count }));
     }
     rig.help(&running);
     let (mut put_in, mut came_out) = (0_u64, 0_u64);
     for (number, call) in running.into_iter().enumerate() {
         let answer = call.finish().expect("PtlGetPut");
-        let Answer::Number(sum) = answer else { panic!("{answer:?}") };
+        let AgentAnswer::Number(sum) = answer else { panic!("{answer:?}") };
         came_out = came_out.wrapping_add(sum);
         put_in = (first(number)..first(number) + count).fold(put_in, u64::wrapping_add);
     }

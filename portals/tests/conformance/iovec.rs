@@ -1,10 +1,10 @@
 //! Scattered descriptors: "`length` counts the entries of a vector, offsets count the bytes of all its pieces".
 
 use portals3::md_options::{IOVEC, MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE};
-use portals3::{AckReq, EqHandle, Error, Md, Unlink};
+use portals3::{AckReq, EqHandle, MemoryDescriptor, PtlError, Unlink};
 
 use crate::common::*;
-use crate::rig::{Buffer, Kind, Node, md, pattern};
+use crate::rig::{NodeBuffer, RigKind, RigNode, md, pattern};
 
 instantiate! {
     a_put_is_scattered
@@ -24,7 +24,12 @@ const PIECES: [usize; 5] = [10, 1, 33, 8, 12];
 const TOTAL: usize = 64;
 
 /// Pieces far apart from each other, and a descriptor of them.
-fn vector(node: &Node, lengths: &[usize], options: u32, eq: EqHandle) -> (Vec<Buffer>, Md) {
+fn vector(
+    node: &RigNode,
+    lengths: &[usize],
+    options: u32,
+    eq: EqHandle,
+) -> (Vec<NodeBuffer>, MemoryDescriptor) {
     let room = node.memory(lengths.iter().map(|len| len + 96).sum());
     let mut at = 5;
     let mut pieces = Vec::new();
@@ -36,15 +41,15 @@ fn vector(node: &Node, lengths: &[usize], options: u32, eq: EqHandle) -> (Vec<Bu
     pieces.reverse();
     pieces.sort_by_key(|piece| lengths.iter().position(|len| *len == piece.len));
     let vector = node.vector(&pieces);
-    let md = Md { length: pieces.len() as u64, ..md(vector, options | IOVEC, eq) };
+    let md = MemoryDescriptor { length: pieces.len() as u64, ..md(vector, options | IOVEC, eq) };
     (pieces, md)
 }
 
-fn gather(node: &Node, pieces: &[Buffer]) -> Vec<u8> {
+fn gather(node: &RigNode, pieces: &[NodeBuffer]) -> Vec<u8> {
     pieces.iter().flat_map(|piece| node.read(*piece)).collect()
 }
 
-fn scatter(node: &Node, pieces: &[Buffer], bytes: &[u8]) {
+fn scatter(node: &RigNode, pieces: &[NodeBuffer], bytes: &[u8]) {
     let mut rest = bytes;
     for piece in pieces {
         let (own, more) = rest.split_at(piece.len);
@@ -54,7 +59,7 @@ fn scatter(node: &Node, pieces: &[Buffer], bytes: &[u8]) {
 }
 
 /// Pieces behind an entry of the target.
-fn scattered(rig: &crate::rig::Rig, options: u32) -> (Vec<Buffer>, EqHandle) {
+fn scattered(rig: &crate::rig::Rig, options: u32) -> (Vec<NodeBuffer>, EqHandle) {
     let node = rig.target();
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
     let (pieces, md) = vector(node, &PIECES, options, eq);
@@ -62,7 +67,7 @@ fn scattered(rig: &crate::rig::Rig, options: u32) -> (Vec<Buffer>, EqHandle) {
     (pieces, eq)
 }
 
-fn a_put_is_scattered(kind: Kind) {
+fn a_put_is_scattered(kind: RigKind) {
     let rig = kind.rig();
     let (pieces, eq) = scattered(&rig, OP_PUT | MANAGE_REMOTE);
     let mut due = vec![0; TOTAL];
@@ -73,7 +78,7 @@ fn a_put_is_scattered(kind: Kind) {
         put(&rig, from, to_offset(&rig, offset), seed);
         due[offset as usize..offset as usize + len].copy_from_slice(&bytes);
         assert_eq!(gather(rig.target(), &pieces), due);
-        let event = of_kind(&rig, rig.target(), eq, portals3::EventKind::PutEnd);
+        let event = of_kind(&rig, rig.target(), eq, portals3::PtlEventKind::PutEnd);
         assert_eq!(
             event.iter().map(|e| (e.offset, e.mlength)).collect::<Vec<_>>(),
             [(offset, len as u64)]
@@ -85,7 +90,7 @@ fn a_put_is_scattered(kind: Kind) {
     assert_eq!(rig.target().dropped(), before + 1);
 }
 
-fn a_get_is_gathered(kind: Kind) {
+fn a_get_is_gathered(kind: RigKind) {
     let rig = kind.rig();
     let (pieces, _) = scattered(&rig, OP_GET | MANAGE_REMOTE);
     let bytes = pattern(9, TOTAL);
@@ -100,7 +105,7 @@ fn a_get_is_gathered(kind: Kind) {
     }
 }
 
-fn a_source_is_gathered(kind: Kind) {
+fn a_source_is_gathered(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, TOTAL, BOTH | MANAGE_REMOTE);
@@ -113,7 +118,7 @@ fn a_source_is_gathered(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer), bytes);
 }
 
-fn a_reply_is_scattered(kind: Kind) {
+fn a_reply_is_scattered(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, TOTAL, BOTH | MANAGE_REMOTE);
@@ -126,7 +131,7 @@ fn a_reply_is_scattered(kind: Kind) {
     assert_eq!(gather(node, &pieces), bytes);
 }
 
-fn a_region_of_a_vector_counts_bytes(kind: Kind) {
+fn a_region_of_a_vector_counts_bytes(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, TOTAL, BOTH | MANAGE_REMOTE);
@@ -143,7 +148,7 @@ fn a_region_of_a_vector_counts_bytes(kind: Kind) {
     assert_eq!(gather(node, &pieces), bytes);
 }
 
-fn a_locally_managed_vector_fills_piece_after_piece(kind: Kind) {
+fn a_locally_managed_vector_fills_piece_after_piece(kind: RigKind) {
     let rig = kind.rig();
     let (pieces, _) = scattered(&rig, OP_PUT);
     let mut due = Vec::new();
@@ -159,37 +164,40 @@ fn a_locally_managed_vector_fills_piece_after_piece(kind: Kind) {
     assert_eq!(rig.target().dropped(), before + 1);
 }
 
-fn a_vector_may_have_empty_pieces(kind: Kind) {
+fn a_vector_may_have_empty_pieces(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let room = node.memory(64);
     let pieces =
         [room.part(0, 0), room.part(40, 8), room.part(8, 0), room.part(10, 8), room.part(0, 0)];
     let vector = node.vector(&pieces);
-    let md = Md { length: 5, ..md(vector, OP_PUT | IOVEC | MANAGE_REMOTE, EqHandle::NONE) };
+    let md = MemoryDescriptor {
+        length: 5,
+        ..md(vector, OP_PUT | IOVEC | MANAGE_REMOTE, EqHandle::NONE)
+    };
     node.md_attach(entry(node), md, Unlink::Retain).expect("PtlMDAttach");
     let (from, bytes) = source_of(&rig, 1, 16);
     put(&rig, from, to(&rig), 0);
     assert_eq!(gather(node, &pieces), bytes);
 }
 
-fn truncation_cuts_at_the_end_of_the_last_piece(kind: Kind) {
+fn truncation_cuts_at_the_end_of_the_last_piece(kind: RigKind) {
     let rig = kind.rig();
     let (pieces, eq) = scattered(&rig, OP_PUT | MANAGE_REMOTE | TRUNCATE);
     let (from, bytes) = source_of(&rig, 1, 40);
     put(&rig, from, to_offset(&rig, 50), 0);
     assert_eq!(gather(rig.target(), &pieces)[50..], bytes[..14]);
-    let event = of_kind(&rig, rig.target(), eq, portals3::EventKind::PutEnd);
+    let event = of_kind(&rig, rig.target(), eq, portals3::PtlEventKind::PutEnd);
     assert_eq!(event.iter().map(|e| (e.rlength, e.mlength)).collect::<Vec<_>>(), [(40, 14)]);
 }
 
-fn the_vector_is_copied(kind: Kind) {
+fn the_vector_is_copied(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let (pieces, md) = vector(node, &PIECES, OP_PUT | MANAGE_REMOTE, EqHandle::NONE);
     node.md_attach(entry(node), md, Unlink::Retain).expect("PtlMDAttach");
     node.write(
-        Buffer { address: md.start.addr(), len: PIECES.len() * 16 },
+        NodeBuffer { address: md.start.addr(), len: PIECES.len() * 16 },
         &[0; PIECES.len() * 16],
     );
     let (from, bytes) = source_of(&rig, 1, TOTAL);
@@ -197,20 +205,21 @@ fn the_vector_is_copied(kind: Kind) {
     assert_eq!(gather(node, &pieces), bytes);
 }
 
-fn long_vectors_are_refused(kind: Kind) {
+fn long_vectors_are_refused(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let limit = node.limits().max_md_iovecs as usize;
     let room = node.memory(8 * (limit + 1));
     let pieces: Vec<_> = (0..=limit).map(|at| room.part(8 * at, 8)).collect();
     let vector = node.vector(&pieces);
-    let wanted = |length| Md { length, ..md(vector, OP_PUT | IOVEC, EqHandle::NONE) };
+    let wanted =
+        |length| MemoryDescriptor { length, ..md(vector, OP_PUT | IOVEC, EqHandle::NONE) };
     assert!(node.md_bind(wanted(limit as u64), Unlink::Retain).is_ok());
     let result = node.md_bind(wanted(limit as u64 + 1), Unlink::Retain);
-    assert!(matches!(result, Err(Error::MdIllegal | Error::NoSpace)), "{result:?}");
+    assert!(matches!(result, Err(PtlError::MdIllegal | PtlError::NoSpace)), "{result:?}");
 }
 
-fn large_messages_cross_pieces(kind: Kind) {
+fn large_messages_cross_pieces(kind: RigKind) {
     let rig = kind.rig();
     let lengths = [5000, 1, 30_000, 12_345, 700];
     let total = lengths.iter().sum::<usize>();

@@ -1,9 +1,9 @@
 //! Match entries and memory descriptors: what goes where, and how many.
 
-use portals3::{AckReq, EqHandle, Error, InsPos, Limits, ProcessId, Unlink};
+use portals3::{AckReq, EqHandle, InsPos, NiLimits, PtlError, PtlProcessId, Unlink};
 
 use crate::common::*;
-use crate::rig::{Kind, Rig, To, md};
+use crate::rig::{Rig, RigKind, To, md};
 
 instantiate! {
     an_entry_has_one_descriptor
@@ -17,18 +17,18 @@ instantiate! {
     lists_keep_their_order_through_changes
 }
 
-fn an_entry_has_one_descriptor(kind: Kind) {
+fn an_entry_has_one_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
     let side = behind(node, me, 64, Unlink::Retain, |_| ());
     let another = md(node.memory(64), BOTH, EqHandle::NONE);
-    assert_eq!(node.md_attach(me, another, Unlink::Retain), Err(Error::MeInUse));
+    assert_eq!(node.md_attach(me, another, Unlink::Retain), Err(PtlError::MeInUse));
     node.md_unlink(side.md).expect("PtlMDUnlink");
     assert!(node.md_attach(me, another, Unlink::Retain).is_ok());
 }
 
-fn a_bound_descriptor_is_never_a_target(kind: Kind) {
+fn a_bound_descriptor_is_never_a_target(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
@@ -43,7 +43,7 @@ fn a_bound_descriptor_is_never_a_target(kind: Kind) {
 }
 
 /// Which of the descriptors takes a put, by taking them away one after the other.
-fn order(rig: &Rig, sides: &[Side]) -> Vec<usize> {
+fn order(rig: &Rig, sides: &[QueuedMd]) -> Vec<usize> {
     let from = source_with(rig, &[1; 8], |md| md.eq = EqHandle::NONE);
     let mut found = Vec::new();
     while found.len() < sides.len() {
@@ -57,12 +57,12 @@ fn order(rig: &Rig, sides: &[Side]) -> Vec<usize> {
     found
 }
 
-fn insert_before_and_after(kind: Kind) {
+fn insert_before_and_after(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let base = entry(node);
     let insert = |base, pos| {
-        node.me_insert(base, ProcessId::ANY, 0, !0, Unlink::Retain, pos).expect("PtlMEInsert")
+        node.me_insert(base, PtlProcessId::ANY, 0, !0, Unlink::Retain, pos).expect("PtlMEInsert")
     };
     let before = insert(base, InsPos::Before);
     let after = insert(base, InsPos::After);
@@ -74,14 +74,14 @@ fn insert_before_and_after(kind: Kind) {
     assert_eq!(order(&rig, &sides), [5, 1, 0, 3, 2, 4]);
 }
 
-fn attach_any_takes_an_entry_of_the_table_that_was_never_used(kind: Kind) {
+fn attach_any_takes_an_entry_of_the_table_that_was_never_used(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let used = target(&rig, 64, BOTH);
     let mut seen = vec![PT];
     for hdr in 1..=4 {
         let (pt, me) =
-            node.me_attach_any(ProcessId::ANY, 0, !0, Unlink::Retain).expect("PtlMEAttachAny");
+            node.me_attach_any(PtlProcessId::ANY, 0, !0, Unlink::Retain).expect("PtlMEAttachAny");
         assert!(!seen.contains(&pt) && pt <= node.limits().max_pt_index);
         seen.push(pt);
         let side = behind(node, me, 64, Unlink::Retain, |_| ());
@@ -92,57 +92,58 @@ fn attach_any_takes_an_entry_of_the_table_that_was_never_used(kind: Kind) {
     rig.silent(node, used.eq);
 }
 
-fn attach_any_fails_when_the_table_is_full(kind: Kind) {
-    let rig = kind.rig_limited(Limits { max_pt_index: 7, ..Limits::DEFAULT });
+fn attach_any_fails_when_the_table_is_full(kind: RigKind) {
+    let rig = kind.rig_limited(NiLimits { max_pt_index: 7, ..NiLimits::DEFAULT });
     let node = rig.target();
     let limits = node.limits();
     for _ in 0..=limits.max_pt_index {
-        assert!(node.me_attach_any(ProcessId::ANY, 0, !0, Unlink::Retain).is_ok());
+        assert!(node.me_attach_any(PtlProcessId::ANY, 0, !0, Unlink::Retain).is_ok());
     }
-    let result = node.me_attach_any(ProcessId::ANY, 0, !0, Unlink::Retain);
-    assert_eq!(result, Err(Error::PtFull));
+    let result = node.me_attach_any(PtlProcessId::ANY, 0, !0, Unlink::Retain);
+    assert_eq!(result, Err(PtlError::PtFull));
 }
 
-fn a_list_has_a_longest_length(kind: Kind) {
-    let rig = kind.rig_limited(Limits { max_me_list: 10, ..Limits::DEFAULT });
+fn a_list_has_a_longest_length(kind: RigKind) {
+    let rig = kind.rig_limited(NiLimits { max_me_list: 10, ..NiLimits::DEFAULT });
     let node = rig.target();
     let limits = node.limits();
-    let attach = |pt| node.me_attach(pt, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
+    let attach = |pt| node.me_attach(pt, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
     let entries: Vec<_> =
         (0..limits.max_me_list).map(|_| attach(PT).expect("PtlMEAttach")).collect();
-    assert_eq!(attach(PT), Err(Error::MeListTooLong));
-    let insert = node.me_insert(entries[3], ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
-    assert_eq!(insert, Err(Error::MeListTooLong));
+    assert_eq!(attach(PT), Err(PtlError::MeListTooLong));
+    let insert =
+        node.me_insert(entries[3], PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
+    assert_eq!(insert, Err(PtlError::MeListTooLong));
     assert!(attach(PT + 1).is_ok());
     node.me_unlink(entries[5]).expect("PtlMEUnlink");
     assert!(attach(PT).is_ok());
 }
 
-fn entries_and_descriptors_and_queues_are_limited(kind: Kind) {
-    let small = Limits { max_mes: 12, max_mds: 9, max_eqs: 5, ..Limits::DEFAULT };
+fn entries_and_descriptors_and_queues_are_limited(kind: RigKind) {
+    let small = NiLimits { max_mes: 12, max_mds: 9, max_eqs: 5, ..NiLimits::DEFAULT };
     let rig = kind.rig_limited(small);
     let node = rig.target();
     let limits = node.limits();
     // What is granted may be more than what was asked for; what is granted is granted, and no more.
-    let attach = |_| node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
+    let attach = |_| node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
     let entries: Result<Vec<_>, _> = (0..limits.max_mes).map(attach).collect();
     assert_eq!(entries.map(|list| list.len()), Ok(limits.max_mes as usize));
-    assert_eq!(attach(0), Err(Error::NoSpace));
+    assert_eq!(attach(0), Err(PtlError::NoSpace));
     let buffer = node.memory(8);
     let bind = |_| node.md_bind(md(buffer, BOTH, EqHandle::NONE), Unlink::Retain);
     let bound: Result<Vec<_>, _> = (0..limits.max_mds).map(bind).collect();
     assert_eq!(bound.as_ref().map(Vec::len), Ok(limits.max_mds as usize));
-    assert_eq!(bind(0), Err(Error::NoSpace));
+    assert_eq!(bind(0), Err(PtlError::NoSpace));
     node.md_unlink(bound.expect("bound")[0]).expect("PtlMDUnlink");
     assert!(bind(0).is_ok());
     let queues: Result<Vec<_>, _> = (0..limits.max_eqs).map(|_| node.eq_alloc(4)).collect();
     assert_eq!(queues.map(|list| list.len()), Ok(limits.max_eqs as usize));
-    assert_eq!(node.eq_alloc(4), Err(Error::NoSpace));
+    assert_eq!(node.eq_alloc(4), Err(PtlError::NoSpace));
 }
 
-fn what_was_unlinked_can_be_allocated_again(kind: Kind) {
+fn what_was_unlinked_can_be_allocated_again(kind: RigKind) {
     let rig =
-        kind.rig_limited(Limits { max_mes: 4, max_mds: 6, max_me_list: 4, ..Limits::DEFAULT });
+        kind.rig_limited(NiLimits { max_mes: 4, max_mds: 6, max_me_list: 4, ..NiLimits::DEFAULT });
     let node = rig.target();
     let from = source_with(&rig, &[1; 8], |md| md.eq = EqHandle::NONE);
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
@@ -150,7 +151,7 @@ fn what_was_unlinked_can_be_allocated_again(kind: Kind) {
     for hdr in 0..if kind.has_processes() { 60 } else { 500 } {
         let me = entry(node);
         let by_itself = hdr % 2 == 0;
-        let wanted = portals3::Md { threshold: 1, ..md(buffer, BOTH, eq) };
+        let wanted = portals3::MemoryDescriptor { threshold: 1, ..md(buffer, BOTH, eq) };
         let unlink = if by_itself { Unlink::Unlink } else { Unlink::Retain };
         let attached = node.md_attach(me, wanted, unlink).expect("PtlMDAttach");
         rig.initiator().put(from.md, AckReq::NoAck, to(&rig), hdr).expect("PtlPut");
@@ -162,7 +163,7 @@ fn what_was_unlinked_can_be_allocated_again(kind: Kind) {
     }
 }
 
-fn lists_keep_their_order_through_changes(kind: Kind) {
+fn lists_keep_their_order_through_changes(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let mut lot = 12345_u64;
@@ -179,12 +180,12 @@ fn lists_keep_their_order_through_changes(kind: Kind) {
             1 => list.push(entry(node)),
             2 => {
                 let new =
-                    node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before);
+                    node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::Before);
                 list.insert(0, new.expect("PtlMEAttach"));
             }
             before => {
                 let pos = if before == 3 { InsPos::Before } else { InsPos::After };
-                let new = node.me_insert(list[at], ProcessId::ANY, 0, !0, Unlink::Retain, pos);
+                let new = node.me_insert(list[at], PtlProcessId::ANY, 0, !0, Unlink::Retain, pos);
                 list.insert(at + usize::from(pos == InsPos::After), new.expect("PtlMEInsert"));
             }
         }

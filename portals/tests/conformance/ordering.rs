@@ -1,11 +1,11 @@
 //! Ordering: "two messages between the same pair of processes match in the order in which they were sent".
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, OP_PUT};
-use portals3::{AckReq, EqHandle, EventKind, InsPos, ProcessId, Unlink};
+use portals3::{AckReq, EqHandle, InsPos, PtlEventKind, PtlProcessId, Unlink};
 
 use crate::common::*;
-use crate::rig::agent::Memory;
-use crate::rig::{Kind, Rig, md, pattern};
+use crate::rig::agent::AgentMemory;
+use crate::rig::{Rig, RigKind, md, pattern};
 
 instantiate! {
     puts_match_in_the_order_in_which_they_were_sent
@@ -18,12 +18,12 @@ instantiate! {
 }
 
 /// One rig where the order of delivery is fixed, many where it is drawn by lot.
-fn rigs(kind: Kind) -> impl Iterator<Item = Rig> {
-    let count = if kind == Kind::Framed { 25 } else { 1 };
+fn rigs(kind: RigKind) -> impl Iterator<Item = Rig> {
+    let count = if kind == RigKind::Framed { 25 } else { 1 };
     (1..=count).map(move |seed| kind.rig_seeded(seed))
 }
 
-fn puts_match_in_the_order_in_which_they_were_sent(kind: Kind) {
+fn puts_match_in_the_order_in_which_they_were_sent(kind: RigKind) {
     for rig in rigs(kind) {
         let side = target(&rig, 1 << 12, OP_PUT | EVENT_START_DISABLE);
         let from = source_with(&rig, &pattern(1, 8), |md| md.eq = EqHandle::NONE);
@@ -41,7 +41,7 @@ fn puts_match_in_the_order_in_which_they_were_sent(kind: Kind) {
     }
 }
 
-fn long_and_short_messages_match_in_order(kind: Kind) {
+fn long_and_short_messages_match_in_order(kind: RigKind) {
     for rig in rigs(kind) {
         let side = target(&rig, 1 << 16, OP_PUT | EVENT_START_DISABLE);
         let bytes = pattern(1, 5000);
@@ -64,7 +64,7 @@ fn long_and_short_messages_match_in_order(kind: Kind) {
     }
 }
 
-fn puts_and_gets_match_in_order(kind: Kind) {
+fn puts_and_gets_match_in_order(kind: RigKind) {
     for rig in rigs(kind) {
         // One descriptor of threshold 1 after the other: who takes which message tells the order.
         let node = rig.target();
@@ -83,33 +83,37 @@ fn puts_and_gets_match_in_order(kind: Kind) {
             rig.initiator().get(into.md, to(&rig)).expect("PtlGet");
         }
         let seen: Vec<_> = rig.events(node, eq).iter().map(|e| e.kind).collect();
-        assert_eq!(seen, [EventKind::PutStart, EventKind::GetStart].repeat(4));
+        assert_eq!(seen, [PtlEventKind::PutStart, PtlEventKind::GetStart].repeat(4));
     }
 }
 
-fn order_holds_across_kinds_of_memory(kind: Kind) {
+fn order_holds_across_kinds_of_memory(kind: RigKind) {
     // Where the target has both, some messages can be delivered at once and others not; order is kept all the same.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
-        let shared = if kind == Kind::Framed { Memory::Private } else { Memory::Arena };
+        let shared =
+            if kind == RigKind::Framed { AgentMemory::Private } else { AgentMemory::Arena };
         let memories = [
-            Memory::Private,
+            AgentMemory::Private,
             shared,
             shared,
-            Memory::Private,
+            AgentMemory::Private,
             shared,
             shared,
-            Memory::Private,
+            AgentMemory::Private,
             shared,
         ];
         let mut buffers = Vec::new();
         for memory in memories {
             let me = node
-                .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+                .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
                 .expect("PtlMEAttach");
             let buffer = node.memory_of(memory, 600);
-            let wanted = portals3::Md { threshold: 1, ..md(buffer, BOTH | MANAGE_REMOTE, eq) };
+            let wanted = portals3::MemoryDescriptor {
+                threshold: 1,
+                ..md(buffer, BOTH | MANAGE_REMOTE, eq)
+            };
             node.md_attach(me, wanted, Unlink::Retain).expect("PtlMDAttach");
             buffers.push(buffer);
         }
@@ -119,23 +123,24 @@ fn order_holds_across_kinds_of_memory(kind: Kind) {
         }
         let seen = rig.events(node, eq);
         let starts: Vec<_> =
-            seen.iter().filter(|e| e.kind == EventKind::PutStart).map(|e| e.hdr_data).collect();
+            seen.iter().filter(|e| e.kind == PtlEventKind::PutStart).map(|e| e.hdr_data).collect();
         assert_eq!(starts, (0..8).collect::<Vec<_>>());
         for (buffer, (from, bytes)) in buffers.iter().zip(&sources) {
             assert_eq!(node.read(*buffer), *bytes);
-            assert!(kinds(&rig, rig.initiator(), from.eq).contains(&EventKind::Ack));
+            assert!(kinds(&rig, rig.initiator(), from.eq).contains(&PtlEventKind::Ack));
         }
     }
 }
 
-fn order_holds_across_descriptors(kind: Kind) {
+fn order_holds_across_descriptors(kind: RigKind) {
     // The messages alternate between two descriptors of different memory, so that nothing but the rule keeps a message
     // that could be delivered at once from overtaking one that waits for the target.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
-        let shared = if kind == Kind::Framed { Memory::Private } else { Memory::Arena };
-        for (bits, memory) in [(0, Memory::Private), (1, shared)] {
+        let shared =
+            if kind == RigKind::Framed { AgentMemory::Private } else { AgentMemory::Arena };
+        for (bits, memory) in [(0, AgentMemory::Private), (1, shared)] {
             let wanted = md(node.memory_of(memory, 600), BOTH | MANAGE_REMOTE, eq);
             node.md_attach(entry_for(node, bits), wanted, Unlink::Retain).expect("PtlMDAttach");
         }
@@ -147,13 +152,14 @@ fn order_holds_across_descriptors(kind: Kind) {
                     .expect("PtlPut");
             }
             let seen = rig.events(node, eq);
-            let starts = seen.iter().filter(|e| e.kind == EventKind::PutStart).map(|e| e.hdr_data);
+            let starts =
+                seen.iter().filter(|e| e.kind == PtlEventKind::PutStart).map(|e| e.hdr_data);
             assert_eq!(starts.collect::<Vec<_>>(), (0..7).collect::<Vec<_>>(), "round {round}");
         }
     }
 }
 
-fn order_holds_when_the_sender_runs_far_ahead(kind: Kind) {
+fn order_holds_when_the_sender_runs_far_ahead(kind: RigKind) {
     // Far more than any network holds on the way: nothing is lost and the sender is never held up.
     for rig in rigs(kind).take(5) {
         let count = 600;
@@ -175,7 +181,7 @@ fn order_holds_when_the_sender_runs_far_ahead(kind: Kind) {
     }
 }
 
-fn all_bytes_are_there_when_end_comes(kind: Kind) {
+fn all_bytes_are_there_when_end_comes(kind: RigKind) {
     for rig in rigs(kind) {
         let node = rig.target();
         let side = target(&rig, 4000, BOTH | MANAGE_REMOTE);
@@ -186,7 +192,7 @@ fn all_bytes_are_there_when_end_comes(kind: Kind) {
             rig.initiator().progress();
             node.progress();
             let fetched = node.eq_get(side.eq).expect("PtlEQGet");
-            if fetched.is_some_and(|f| f.event.kind == EventKind::PutEnd) {
+            if fetched.is_some_and(|f| f.event.kind == PtlEventKind::PutEnd) {
                 break;
             }
         }

@@ -2,10 +2,10 @@
 //! put, get or get-put, and reply received; none for the issue of a get; infinite thresholds do not move; at zero the
 //! descriptor is inactive".
 
-use portals3::{AckReq, EventKind, THRESH_INF};
+use portals3::{AckReq, PtlEventKind, THRESH_INF};
 
 use crate::common::*;
-use crate::rig::{Kind, pattern};
+use crate::rig::{RigKind, pattern};
 
 instantiate! {
     a_put_sent_counts_one
@@ -21,7 +21,7 @@ instantiate! {
     large_thresholds_count_exactly
 }
 
-fn a_put_sent_counts_one(kind: Kind) {
+fn a_put_sent_counts_one(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let from = source_with(&rig, &pattern(1, 8), |md| md.threshold = 2);
@@ -34,14 +34,14 @@ fn a_put_sent_counts_one(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [1, 2]);
 }
 
-fn an_acknowledgement_received_counts_one(kind: Kind) {
+fn an_acknowledgement_received_counts_one(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let from = source_with(&rig, &pattern(1, 8), |md| md.threshold = 2);
     rig.initiator().put(from.md, AckReq::Ack, to(&rig), 1).expect("PtlPut");
     rig.settle();
     let ours = kinds(&rig, rig.initiator(), from.eq);
-    assert!(ours.contains(&EventKind::Ack), "{ours:?}");
+    assert!(ours.contains(&PtlEventKind::Ack), "{ours:?}");
     let _ = rig.initiator().put(from.md, AckReq::NoAck, to(&rig), 2);
     rig.settle();
     assert_eq!(
@@ -51,17 +51,20 @@ fn an_acknowledgement_received_counts_one(kind: Kind) {
     );
 }
 
-fn an_acknowledgement_to_a_used_up_descriptor_is_lost(kind: Kind) {
+fn an_acknowledgement_to_a_used_up_descriptor_is_lost(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let from = source_with(&rig, &pattern(1, 8), |md| md.threshold = 1);
     rig.initiator().put(from.md, AckReq::Ack, to(&rig), 1).expect("PtlPut");
     rig.settle();
     assert_eq!(arrived(&rig, side.eq), [1]);
-    assert_eq!(kinds(&rig, rig.initiator(), from.eq), [EventKind::SendStart, EventKind::SendEnd]);
+    assert_eq!(
+        kinds(&rig, rig.initiator(), from.eq),
+        [PtlEventKind::SendStart, PtlEventKind::SendEnd]
+    );
 }
 
-fn an_incoming_put_counts_one(kind: Kind) {
+fn an_incoming_put_counts_one(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 64, |md| md.threshold = 3);
     let (from, _) = source_of(&rig, 1, 8);
@@ -73,18 +76,18 @@ fn an_incoming_put_counts_one(kind: Kind) {
     assert_eq!(rig.target().dropped(), before + 2);
 }
 
-fn an_incoming_get_counts_one(kind: Kind) {
+fn an_incoming_get_counts_one(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 64, |md| md.threshold = 2);
     let (into, _) = source_of(&rig, 1, 8);
     for _ in 0..4 {
         get(&rig, into, to(&rig));
     }
-    assert_eq!(of_kind(&rig, rig.target(), side.eq, EventKind::GetEnd).len(), 2);
-    assert_eq!(of_kind(&rig, rig.initiator(), into.eq, EventKind::ReplyEnd).len(), 2);
+    assert_eq!(of_kind(&rig, rig.target(), side.eq, PtlEventKind::GetEnd).len(), 2);
+    assert_eq!(of_kind(&rig, rig.initiator(), into.eq, PtlEventKind::ReplyEnd).len(), 2);
 }
 
-fn an_incoming_get_put_counts_one(kind: Kind) {
+fn an_incoming_get_put_counts_one(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 64, |md| md.threshold = 2);
     let (from, _) = source_of(&rig, 1, 8);
@@ -93,11 +96,11 @@ fn an_incoming_get_put_counts_one(kind: Kind) {
         rig.initiator().get_put(into.md, from.md, to(&rig), hdr).expect("PtlGetPut");
         rig.settle();
     }
-    let seen = of_kind(&rig, rig.target(), side.eq, EventKind::GetPutEnd);
+    let seen = of_kind(&rig, rig.target(), side.eq, PtlEventKind::GetPutEnd);
     assert_eq!(seen.iter().map(|e| e.hdr_data).collect::<Vec<_>>(), [1, 2]);
 }
 
-fn a_reply_counts_one_and_the_issue_of_a_get_nothing(kind: Kind) {
+fn a_reply_counts_one_and_the_issue_of_a_get_nothing(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let bytes = pattern(3, 64);
@@ -107,7 +110,7 @@ fn a_reply_counts_one_and_the_issue_of_a_get_nothing(kind: Kind) {
     assert_eq!(rig.initiator().read(into.buffer), bytes[..8]);
     assert_eq!(
         kinds(&rig, rig.initiator(), into.eq),
-        [EventKind::ReplyStart, EventKind::ReplyEnd]
+        [PtlEventKind::ReplyStart, PtlEventKind::ReplyEnd]
     );
     let _ = rig.initiator().get(into.md, to(&rig));
     rig.silent(rig.initiator(), into.eq);
@@ -118,7 +121,7 @@ fn a_reply_counts_one_and_the_issue_of_a_get_nothing(kind: Kind) {
     );
 }
 
-fn incoming_operations_of_all_kinds_count_together(kind: Kind) {
+fn incoming_operations_of_all_kinds_count_together(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 64, |md| md.threshold = 3);
     let (from, _) = source_of(&rig, 1, 8);
@@ -128,12 +131,12 @@ fn incoming_operations_of_all_kinds_count_together(kind: Kind) {
     rig.initiator().get_put(into.md, from.md, to(&rig), 2).expect("PtlGetPut");
     rig.settle();
     put(&rig, from, to(&rig), 3);
-    use EventKind::{GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart};
+    use PtlEventKind::{GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart};
     let seen = kinds(&rig, rig.target(), side.eq);
     assert_eq!(seen, [PutStart, PutEnd, GetStart, GetEnd, GetPutStart, GetPutEnd]);
 }
 
-fn an_infinite_threshold_never_moves(kind: Kind) {
+fn an_infinite_threshold_never_moves(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 1 << 16, |_| ());
     let (from, _) = source_of(&rig, 1, 8);
@@ -143,16 +146,16 @@ fn an_infinite_threshold_never_moves(kind: Kind) {
         assert!(seen.iter().all(|e| e.md.threshold == THRESH_INF), "{seen:?}");
         let ours = rig.events(rig.initiator(), from.eq);
         assert!(ours.iter().all(|e| e.md.threshold == THRESH_INF), "{ours:?}");
-        assert!(ours.iter().any(|e| e.kind == EventKind::Ack));
+        assert!(ours.iter().any(|e| e.kind == PtlEventKind::Ack));
     }
 }
 
-fn a_threshold_of_zero_is_inactive_from_the_beginning(kind: Kind) {
+fn a_threshold_of_zero_is_inactive_from_the_beginning(kind: RigKind) {
     let rig = kind.rig();
     let me = entry(rig.target());
     let eq = rig.target().eq_alloc(ROOM).expect("PtlEQAlloc");
     let buffer = rig.target().memory(64);
-    let wanted = portals3::Md { threshold: 0, ..crate::rig::md(buffer, BOTH, eq) };
+    let wanted = portals3::MemoryDescriptor { threshold: 0, ..crate::rig::md(buffer, BOTH, eq) };
     // An implementation may refuse it; if it does not, it takes nothing.
     let _ = rig.target().md_attach(me, wanted, portals3::Unlink::Retain);
     let (from, _) = source_of(&rig, 1, 8);
@@ -160,7 +163,7 @@ fn a_threshold_of_zero_is_inactive_from_the_beginning(kind: Kind) {
     rig.silent(rig.target(), eq);
 }
 
-fn large_thresholds_count_exactly(kind: Kind) {
+fn large_thresholds_count_exactly(kind: RigKind) {
     let rig = kind.rig();
     let me = entry(rig.target());
     let eq = rig.target().eq_alloc(1024).expect("PtlEQAlloc");

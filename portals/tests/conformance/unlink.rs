@@ -1,10 +1,10 @@
 //! Unlinking: by hand, by `PTL_UNLINK`, and what goes with what.
 
 use portals3::md_options::{EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE};
-use portals3::{AckReq, EqHandle, Error, EventKind, InsPos, ProcessId, Unlink};
+use portals3::{AckReq, EqHandle, InsPos, PtlError, PtlEventKind, PtlProcessId, Unlink};
 
 use crate::common::*;
-use crate::rig::{Kind, md, pattern};
+use crate::rig::{RigKind, md, pattern};
 
 instantiate! {
     unlink_takes_a_used_up_descriptor_away
@@ -24,18 +24,18 @@ instantiate! {
     handles_of_what_is_gone_are_invalid
 }
 
-fn unlink_takes_a_used_up_descriptor_away(kind: Kind) {
+fn unlink_takes_a_used_up_descriptor_away(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
     let side = behind(node, me, 64, Unlink::Unlink, |md| md.threshold = 1);
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
-    assert!(kinds(&rig, node, side.eq).contains(&EventKind::Unlink));
-    assert_eq!(node.md_unlink(side.md), Err(Error::MdInvalid));
+    assert!(kinds(&rig, node, side.eq).contains(&PtlEventKind::Unlink));
+    assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid));
 }
 
-fn unlink_posts_one_event_after_the_last_end(kind: Kind) {
+fn unlink_posts_one_event_after_the_last_end(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
@@ -45,17 +45,17 @@ fn unlink_posts_one_event_after_the_last_end(kind: Kind) {
         put(&rig, from, to(&rig), hdr);
     }
     let seen = rig.events(node, side.eq);
-    use EventKind::{PutEnd, PutStart};
+    use PtlEventKind::{PutEnd, PutStart};
     assert_eq!(
         seen.iter().map(|e| e.kind).collect::<Vec<_>>(),
-        [PutStart, PutEnd, PutStart, PutEnd, EventKind::Unlink]
+        [PutStart, PutEnd, PutStart, PutEnd, PtlEventKind::Unlink]
     );
     let (last, unlinked) = (&seen[3], &seen[4]);
     assert_eq!(unlinked.md_handle, side.md);
     assert_eq!(unlinked.md.user_ptr, last.md.user_ptr);
 }
 
-fn the_unlink_event_tells_of_the_last_operation(kind: Kind) {
+fn the_unlink_event_tells_of_the_last_operation(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = behind(node, entry(node), 64, Unlink::Unlink, |md| md.threshold = 2);
@@ -65,13 +65,13 @@ fn the_unlink_event_tells_of_the_last_operation(kind: Kind) {
     }
     let seen = rig.events(node, side.eq);
     let [.., last, unlinked] = seen.as_slice() else { panic!("{seen:?}") };
-    assert_eq!((unlinked.kind, unlinked.link), (EventKind::Unlink, last.sequence));
+    assert_eq!((unlinked.kind, unlinked.link), (PtlEventKind::Unlink, last.sequence));
     assert_eq!((unlinked.hdr_data, unlinked.match_bits), (9, last.match_bits));
     assert_eq!((unlinked.initiator, unlinked.pt_index), (last.initiator, last.pt_index));
     assert_eq!((unlinked.rlength, unlinked.mlength, unlinked.offset), (8, 8, last.offset));
 }
 
-fn without_start_and_end_there_is_no_unlink_event(kind: Kind) {
+fn without_start_and_end_there_is_no_unlink_event(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = behind(node, entry(node), 64, Unlink::Unlink, |md| {
@@ -81,23 +81,23 @@ fn without_start_and_end_there_is_no_unlink_event(kind: Kind) {
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
     rig.silent(node, side.eq);
-    assert_eq!(node.md_unlink(side.md), Err(Error::MdInvalid), "it is gone all the same");
+    assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid), "it is gone all the same");
 }
 
-fn a_retained_descriptor_stays_when_it_is_used_up(kind: Kind) {
+fn a_retained_descriptor_stays_when_it_is_used_up(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
     let side = behind(node, me, 64, Unlink::Retain, |md| md.threshold = 1);
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
-    assert_eq!(kinds(&rig, node, side.eq), [EventKind::PutStart, EventKind::PutEnd]);
+    assert_eq!(kinds(&rig, node, side.eq), [PtlEventKind::PutStart, PtlEventKind::PutEnd]);
     let another = node.md_attach(me, md(side.buffer, BOTH, side.eq), Unlink::Retain);
-    assert_eq!(another, Err(Error::MeInUse));
+    assert_eq!(another, Err(PtlError::MeInUse));
     assert_eq!(node.md_unlink(side.md), Ok(()));
 }
 
-fn unlink_by_hand_posts_no_event(kind: Kind) {
+fn unlink_by_hand_posts_no_event(kind: RigKind) {
     let rig = kind.rig();
     for unlink in [Unlink::Retain, Unlink::Unlink] {
         let me = entry(rig.target());
@@ -107,7 +107,7 @@ fn unlink_by_hand_posts_no_event(kind: Kind) {
     }
 }
 
-fn an_unlinked_descriptor_takes_nothing(kind: Kind) {
+fn an_unlinked_descriptor_takes_nothing(kind: RigKind) {
     let rig = kind.rig();
     let first = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let second = target(&rig, 64, BOTH | MANAGE_REMOTE);
@@ -121,28 +121,28 @@ fn an_unlinked_descriptor_takes_nothing(kind: Kind) {
     assert_eq!(arrived(&rig, second.eq), [2]);
 }
 
-fn an_entry_with_unlink_goes_with_its_descriptor(kind: Kind) {
+fn an_entry_with_unlink_goes_with_its_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let attach = || {
-        node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
+        node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
             .expect("PtlMEAttach")
     };
     // By hand.
     let me = attach();
     let side = behind(node, me, 64, Unlink::Retain, |_| ());
     node.md_unlink(side.md).expect("PtlMDUnlink");
-    assert_eq!(node.me_unlink(me), Err(Error::MeInvalid));
+    assert_eq!(node.me_unlink(me), Err(PtlError::MeInvalid));
     // By itself.
     let me = attach();
     let side = behind(node, me, 64, Unlink::Unlink, |md| md.threshold = 1);
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
-    assert!(kinds(&rig, node, side.eq).contains(&EventKind::Unlink));
-    assert_eq!(node.me_unlink(me), Err(Error::MeInvalid));
+    assert!(kinds(&rig, node, side.eq).contains(&PtlEventKind::Unlink));
+    assert_eq!(node.me_unlink(me), Err(PtlError::MeInvalid));
 }
 
-fn a_retained_entry_stays_and_takes_another_descriptor(kind: Kind) {
+fn a_retained_entry_stays_and_takes_another_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
@@ -150,7 +150,7 @@ fn a_retained_entry_stays_and_takes_another_descriptor(kind: Kind) {
     // By itself, then by hand.
     let side = behind(node, me, 64, Unlink::Unlink, |md| md.threshold = 1);
     put(&rig, from, to(&rig), 1);
-    assert!(kinds(&rig, node, side.eq).contains(&EventKind::Unlink));
+    assert!(kinds(&rig, node, side.eq).contains(&PtlEventKind::Unlink));
     let side = behind(node, me, 64, Unlink::Retain, |_| ());
     put(&rig, from, to(&rig), 2);
     assert_eq!(arrived(&rig, side.eq), [2]);
@@ -160,16 +160,16 @@ fn a_retained_entry_stays_and_takes_another_descriptor(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [3]);
 }
 
-fn a_descriptor_with_unlink_goes_with_its_entry(kind: Kind) {
+fn a_descriptor_with_unlink_goes_with_its_entry(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let me = entry(node);
     let side = behind(node, me, 64, Unlink::Unlink, |_| ());
     assert_eq!(node.me_unlink(me), Ok(()));
-    assert_eq!(node.md_unlink(side.md), Err(Error::MdInvalid));
+    assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid));
 }
 
-fn an_unlinked_entry_matches_nothing(kind: Kind) {
+fn an_unlinked_entry_matches_nothing(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let entries: Vec<_> = (0..3).map(|_| entry(node)).collect();
@@ -190,37 +190,41 @@ fn an_unlinked_entry_matches_nothing(kind: Kind) {
     }
 }
 
-fn a_source_with_unlink_goes_after_its_last_operation(kind: Kind) {
+fn a_source_with_unlink_goes_after_its_last_operation(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, 64, BOTH);
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
     let bind = |threshold| {
-        let wanted = portals3::Md { threshold, ..md(node.filled(&pattern(1, 8)), 0, eq) };
+        let wanted =
+            portals3::MemoryDescriptor { threshold, ..md(node.filled(&pattern(1, 8)), 0, eq) };
         node.md_bind(wanted, Unlink::Unlink).expect("PtlMDBind")
     };
     let from = bind(1);
     node.put(from, AckReq::NoAck, to(&rig), 1).expect("PtlPut");
     assert_eq!(
         kinds(&rig, node, eq),
-        [EventKind::SendStart, EventKind::SendEnd, EventKind::Unlink]
+        [PtlEventKind::SendStart, PtlEventKind::SendEnd, PtlEventKind::Unlink]
     );
-    assert_eq!(node.md_unlink(from), Err(Error::MdInvalid));
+    assert_eq!(node.md_unlink(from), Err(PtlError::MdInvalid));
     let from = bind(2);
     node.put(from, AckReq::Ack, to(&rig), 2).expect("PtlPut");
     let seen = kinds(&rig, node, eq);
-    assert_eq!(seen.last(), Some(&EventKind::Unlink), "{seen:?}");
-    assert!(seen.contains(&EventKind::Ack) && seen.contains(&EventKind::SendEnd), "{seen:?}");
+    assert_eq!(seen.last(), Some(&PtlEventKind::Unlink), "{seen:?}");
+    assert!(
+        seen.contains(&PtlEventKind::Ack) && seen.contains(&PtlEventKind::SendEnd),
+        "{seen:?}"
+    );
     let into = bind(1);
     node.get(into, to(&rig)).expect("PtlGet");
     assert_eq!(
         kinds(&rig, node, eq),
-        [EventKind::ReplyStart, EventKind::ReplyEnd, EventKind::Unlink]
+        [PtlEventKind::ReplyStart, PtlEventKind::ReplyEnd, PtlEventKind::Unlink]
     );
     assert_eq!(arrived(&rig, side.eq), [1, 2]);
 }
 
-fn unlink_waits_for_pending_operations(kind: Kind) {
+fn unlink_waits_for_pending_operations(kind: RigKind) {
     // Several messages under way into one descriptor: UNLINK comes once and last, however their bytes arrive.
     for seed in 1..=20 {
         let rig = kind.rig_seeded(seed);
@@ -236,15 +240,15 @@ fn unlink_waits_for_pending_operations(kind: Kind) {
         }
         let seen = rig.events(node, side.eq);
         let kinds: Vec<_> = seen.iter().map(|e| e.kind).collect();
-        use EventKind::PutEnd;
-        assert_eq!(kinds, [PutEnd, PutEnd, PutEnd, PutEnd, EventKind::Unlink], "seed {seed}");
-        if !kind.has_processes() && kind != Kind::Framed {
+        use PtlEventKind::PutEnd;
+        assert_eq!(kinds, [PutEnd, PutEnd, PutEnd, PutEnd, PtlEventKind::Unlink], "seed {seed}");
+        if !kind.has_processes() && kind != RigKind::Framed {
             break;
         }
     }
 }
 
-fn unlinking_by_hand_fails_while_operations_are_pending(kind: Kind) {
+fn unlinking_by_hand_fails_while_operations_are_pending(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let len = 200_000;
@@ -254,18 +258,18 @@ fn unlinking_by_hand_fails_while_operations_are_pending(kind: Kind) {
     node.put(from.md, AckReq::Ack, to(&rig), 1).expect("PtlPut");
     // Until its last byte has left, the source is in use. A network that is done by now lets it go.
     let result = node.md_unlink(from.md);
-    assert!(matches!(result, Ok(()) | Err(Error::MdInUse)), "{result:?}");
+    assert!(matches!(result, Ok(()) | Err(PtlError::MdInUse)), "{result:?}");
     rig.settle();
     if result.is_err() {
         assert!(kind.needs_target());
         assert_eq!(node.md_unlink(from.md), Ok(()));
     }
-    assert_eq!(node.md_unlink(from.md), Err(Error::MdInvalid));
+    assert_eq!(node.md_unlink(from.md), Err(PtlError::MdInvalid));
     assert_eq!(arrived(&rig, side.eq), [1]);
     assert!(rig.target().read(side.buffer) == bytes);
 }
 
-fn handles_of_what_is_gone_are_invalid(kind: Kind) {
+fn handles_of_what_is_gone_are_invalid(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let me = entry(node);
@@ -274,14 +278,14 @@ fn handles_of_what_is_gone_are_invalid(kind: Kind) {
     let bound = node.md_bind(wanted, Unlink::Retain).expect("PtlMDBind");
     for handle in [attached, bound] {
         assert_eq!(node.md_unlink(handle), Ok(()));
-        assert_eq!(node.md_unlink(handle), Err(Error::MdInvalid));
-        assert_eq!(node.put(handle, AckReq::NoAck, to(&rig), 0), Err(Error::MdInvalid));
-        assert_eq!(node.get(handle, to(&rig)), Err(Error::MdInvalid));
-        assert_eq!(node.md_update(handle, None, None, EqHandle::NONE), Err(Error::MdInvalid));
+        assert_eq!(node.md_unlink(handle), Err(PtlError::MdInvalid));
+        assert_eq!(node.put(handle, AckReq::NoAck, to(&rig), 0), Err(PtlError::MdInvalid));
+        assert_eq!(node.get(handle, to(&rig)), Err(PtlError::MdInvalid));
+        assert_eq!(node.md_update(handle, None, None, EqHandle::NONE), Err(PtlError::MdInvalid));
     }
     assert_eq!(node.me_unlink(me), Ok(()));
-    assert_eq!(node.me_unlink(me), Err(Error::MeInvalid));
-    assert_eq!(node.md_attach(me, wanted, Unlink::Retain), Err(Error::MeInvalid));
-    let insert = node.me_insert(me, ProcessId::ANY, 0, 0, Unlink::Retain, InsPos::After);
-    assert_eq!(insert, Err(Error::MeInvalid));
+    assert_eq!(node.me_unlink(me), Err(PtlError::MeInvalid));
+    assert_eq!(node.md_attach(me, wanted, Unlink::Retain), Err(PtlError::MeInvalid));
+    let insert = node.me_insert(me, PtlProcessId::ANY, 0, 0, Unlink::Retain, InsPos::After);
+    assert_eq!(insert, Err(PtlError::MeInvalid));
 }

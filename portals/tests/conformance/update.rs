@@ -2,10 +2,10 @@
 //! has not read".
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};
-use portals3::{AckReq, EqHandle, Error, EventKind, Md, Size, Unlink};
+use portals3::{AckReq, EqHandle, MemoryDescriptor, PtlError, PtlEventKind, Size, Unlink};
 
 use crate::common::*;
-use crate::rig::{Kind, md, pattern};
+use crate::rig::{RigKind, md, pattern};
 
 instantiate! {
     without_a_new_descriptor_it_reads_the_present_one
@@ -22,11 +22,11 @@ instantiate! {
     a_message_under_way_keeps_it_off_or_ends_in_the_old_memory
 }
 
-fn blank() -> Md {
-    md(crate::rig::Buffer { address: 0, len: 0 }, 0, EqHandle::NONE)
+fn blank() -> MemoryDescriptor {
+    md(crate::rig::NodeBuffer { address: 0, len: 0 }, 0, EqHandle::NONE)
 }
 
-fn without_a_new_descriptor_it_reads_the_present_one(kind: Kind) {
+fn without_a_new_descriptor_it_reads_the_present_one(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 100, |md| {
         md.options = OP_PUT | MAX_SIZE;
@@ -35,12 +35,16 @@ fn without_a_new_descriptor_it_reads_the_present_one(kind: Kind) {
     });
     let mut old = blank();
     rig.target().md_update(side.md, Some(&mut old), None, EqHandle::NONE).expect("PtlMDUpdate");
-    let due = Md { max_size: 10, threshold: 5, ..md(side.buffer, OP_PUT | MAX_SIZE, side.eq) };
+    let due = MemoryDescriptor {
+        max_size: 10,
+        threshold: 5,
+        ..md(side.buffer, OP_PUT | MAX_SIZE, side.eq)
+    };
     assert_eq!(old, due);
     assert_eq!(rig.target().md_update(side.md, None, None, EqHandle::NONE), Ok(()));
 }
 
-fn it_replaces_the_descriptor_when_the_queue_is_empty(kind: Kind) {
+fn it_replaces_the_descriptor_when_the_queue_is_empty(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
@@ -59,7 +63,7 @@ fn it_replaces_the_descriptor_when_the_queue_is_empty(kind: Kind) {
     assert_eq!(node.read(other)[..32], more);
 }
 
-fn it_refuses_while_an_event_is_unread(kind: Kind) {
+fn it_refuses_while_an_event_is_unread(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
@@ -67,11 +71,11 @@ fn it_refuses_while_an_event_is_unread(kind: Kind) {
     put(&rig, from, to(&rig), 1);
     let other = node.memory(64);
     let new = md(other, BOTH | MANAGE_REMOTE, side.eq);
-    assert_eq!(node.md_update(side.md, None, Some(new), side.eq), Err(Error::MdNoUpdate));
+    assert_eq!(node.md_update(side.md, None, Some(new), side.eq), Err(PtlError::MdNoUpdate));
     rig.event(node, side.eq);
     assert_eq!(
         node.md_update(side.md, None, Some(new), side.eq),
-        Err(Error::MdNoUpdate),
+        Err(PtlError::MdNoUpdate),
         "one is still unread"
     );
     rig.event(node, side.eq);
@@ -83,7 +87,7 @@ fn it_refuses_while_an_event_is_unread(kind: Kind) {
     assert_eq!(node.md_update(side.md, None, Some(new), side.eq), Ok(()));
 }
 
-fn it_tells_the_old_state_even_when_it_refuses(kind: Kind) {
+fn it_tells_the_old_state_even_when_it_refuses(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
     let (from, _) = source_of(&rig, 1, 32);
@@ -91,11 +95,11 @@ fn it_tells_the_old_state_even_when_it_refuses(kind: Kind) {
     let mut old = blank();
     let new = md(side.buffer, OP_GET, side.eq);
     let result = rig.target().md_update(side.md, Some(&mut old), Some(new), side.eq);
-    assert_eq!(result, Err(Error::MdNoUpdate));
+    assert_eq!(result, Err(PtlError::MdNoUpdate));
     assert_eq!(old, md(side.buffer, BOTH | MANAGE_REMOTE, side.eq));
 }
 
-fn without_a_queue_it_is_unconditional(kind: Kind) {
+fn without_a_queue_it_is_unconditional(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target(&rig, 64, BOTH | MANAGE_REMOTE);
@@ -110,7 +114,7 @@ fn without_a_queue_it_is_unconditional(kind: Kind) {
     assert_eq!(arrived(&rig, side.eq), [1, 2]);
 }
 
-fn it_begins_at_the_beginning_again(kind: Kind) {
+fn it_begins_at_the_beginning_again(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, OP_PUT | EVENT_START_DISABLE);
     let (from, _) = source_of(&rig, 1, 24);
@@ -123,7 +127,7 @@ fn it_begins_at_the_beginning_again(kind: Kind) {
     assert_eq!(rig.event(rig.target(), side.eq).offset, 0);
 }
 
-fn it_revives_an_inactive_descriptor(kind: Kind) {
+fn it_revives_an_inactive_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 64, |md| md.threshold = 1);
     let (from, _) = source_of(&rig, 1, 8);
@@ -131,7 +135,7 @@ fn it_revives_an_inactive_descriptor(kind: Kind) {
     put(&rig, from, to(&rig), 2);
     assert_eq!(arrived(&rig, side.eq), [1]);
     for hdr in 3..6 {
-        let new = Md { threshold: 1, ..md(side.buffer, BOTH, side.eq) };
+        let new = MemoryDescriptor { threshold: 1, ..md(side.buffer, BOTH, side.eq) };
         rig.target().md_update(side.md, None, Some(new), side.eq).expect("PtlMDUpdate");
         put(&rig, from, to(&rig), hdr);
         put(&rig, from, to(&rig), 9);
@@ -139,7 +143,7 @@ fn it_revives_an_inactive_descriptor(kind: Kind) {
     }
 }
 
-fn it_changes_a_free_floating_descriptor(kind: Kind) {
+fn it_changes_a_free_floating_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.initiator();
     let side = target(&rig, 64, OP_PUT);
@@ -153,7 +157,7 @@ fn it_changes_a_free_floating_descriptor(kind: Kind) {
     assert_eq!(rig.target().read(side.buffer)[..40], [first, second].concat());
 }
 
-fn it_tells_what_is_left_of_the_threshold(kind: Kind) {
+fn it_tells_what_is_left_of_the_threshold(kind: RigKind) {
     let rig = kind.rig();
     let side = target_with(&rig, 64, |md| md.threshold = 5);
     let (from, _) = source_of(&rig, 1, 8);
@@ -164,7 +168,7 @@ fn it_tells_what_is_left_of_the_threshold(kind: Kind) {
     assert_eq!(old.threshold, 3);
 }
 
-fn it_can_change_the_queue(kind: Kind) {
+fn it_can_change_the_queue(kind: RigKind) {
     let rig = kind.rig();
     let node = rig.target();
     let side = target(&rig, 64, BOTH);
@@ -181,28 +185,28 @@ fn it_can_change_the_queue(kind: Kind) {
     rig.silent(node, other);
 }
 
-fn it_checks_the_new_descriptor(kind: Kind) {
+fn it_checks_the_new_descriptor(kind: RigKind) {
     let rig = kind.rig();
     let side = target(&rig, 64, BOTH);
     let node = rig.target();
-    let illegal = Md { threshold: -5, ..md(side.buffer, BOTH, side.eq) };
+    let illegal = MemoryDescriptor { threshold: -5, ..md(side.buffer, BOTH, side.eq) };
     assert_eq!(
         node.md_update(side.md, None, Some(illegal), EqHandle::NONE),
-        Err(Error::MdIllegal)
+        Err(PtlError::MdIllegal)
     );
     let no_queue = md(side.buffer, BOTH, EqHandle(4711));
     assert_eq!(
         node.md_update(side.md, None, Some(no_queue), EqHandle::NONE),
-        Err(Error::EqInvalid)
+        Err(PtlError::EqInvalid)
     );
     let new = md(side.buffer, BOTH, side.eq);
-    assert_eq!(node.md_update(side.md, None, Some(new), EqHandle(4711)), Err(Error::EqInvalid));
+    assert_eq!(node.md_update(side.md, None, Some(new), EqHandle(4711)), Err(PtlError::EqInvalid));
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
     assert_eq!(arrived(&rig, side.eq), [1], "a refused update changes nothing");
 }
 
-fn a_message_under_way_keeps_it_off_or_ends_in_the_old_memory(kind: Kind) {
+fn a_message_under_way_keeps_it_off_or_ends_in_the_old_memory(kind: RigKind) {
     for seed in 1..=10 {
         let rig = kind.rig_seeded(seed);
         let node = rig.target();
@@ -218,8 +222,8 @@ fn a_message_under_way_keeps_it_off_or_ends_in_the_old_memory(kind: Kind) {
             node.progress();
         }
         let updated = node.md_update(side.md, None, Some(new), side.eq);
-        assert!(matches!(updated, Ok(()) | Err(Error::MdNoUpdate)), "{updated:?}");
-        let ends = of_kind(&rig, node, side.eq, EventKind::PutEnd);
+        assert!(matches!(updated, Ok(()) | Err(PtlError::MdNoUpdate)), "{updated:?}");
+        let ends = of_kind(&rig, node, side.eq, PtlEventKind::PutEnd);
         assert_eq!(ends.iter().map(|e| e.mlength).collect::<Vec<_>>(), [len as Size]);
         let (used, spared) =
             if updated.is_ok() { (other, side.buffer) } else { (side.buffer, other) };
@@ -229,7 +233,7 @@ fn a_message_under_way_keeps_it_off_or_ends_in_the_old_memory(kind: Kind) {
         assert_eq!(after, Ok(()));
         assert_eq!(node.md_unlink(side.md), Ok(()));
         assert_eq!(node.md_bind(new, Unlink::Retain).map(|_| ()), Ok(()));
-        if kind != Kind::Framed {
+        if kind != RigKind::Framed {
             break;
         }
     }

@@ -12,13 +12,13 @@ mod rig;
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};
 use portals3::nal::PeerState;
 use portals3::{
-    AckReq, EqHandle, Error, EventKind, InsPos, Interface, Md, MdHandle, MeHandle, ProcessId,
-    Unlink,
+    AckReq, EqHandle, InsPos, MdHandle, MeHandle, MemoryDescriptor, NetworkInterface, PtlError,
+    PtlEventKind, PtlProcessId, Unlink,
 };
 
-use rig::agent::{Answer, Call, Swap};
+use rig::agent::{AgentAnswer, AgentCall, Swap};
 use rig::watchdog::Watchdog;
-use rig::{Kind, Node, Rig, Running, To, md};
+use rig::{Rig, RigKind, RigNode, Running, To, md};
 
 const PT: u32 = 4;
 /// Operations of the one who is paused.
@@ -55,17 +55,22 @@ struct Scene {
     md: MdHandle,
 }
 
-fn attach(node: &Node, eq: EqHandle, threshold: i32, unlink: Unlink) -> (MeHandle, MdHandle, Md) {
+fn attach(
+    node: &RigNode,
+    eq: EqHandle,
+    threshold: i32,
+    unlink: Unlink,
+) -> (MeHandle, MdHandle, MemoryDescriptor) {
     let me = node
-        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | OP_GET | MANAGE_REMOTE | EVENT_START_DISABLE;
-    let wanted = Md { threshold, ..md(node.memory(8), options, eq) };
+    let wanted = MemoryDescriptor { threshold, ..md(node.memory(8), options, eq) };
     (me, node.md_attach(me, wanted, unlink).expect("PtlMDAttach"), wanted)
 }
 
 impl Scene {
-    fn new(kind: Kind, pause: &str, work: Work) -> Scene {
+    fn new(kind: RigKind, pause: &str, work: Work) -> Scene {
         let rig = kind.build_paused(3, VICTIM, pause);
         let node = &rig.nodes()[0];
         let eq = node.eq_alloc(256).expect("PtlEQAlloc");
@@ -75,52 +80,59 @@ impl Scene {
             }
         }
         if work == Work::FillAtOnce {
-            let me = node.me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
+            let me = node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
             let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
-            let wanted = Md { max_size: 1, ..md(node.memory(40), options, eq) };
+            let wanted = MemoryDescriptor { max_size: 1, ..md(node.memory(40), options, eq) };
             node.md_attach(me.expect("PtlMEAttach"), wanted, Unlink::Unlink).expect("PtlMDAttach");
         }
         let (_, md, _) = attach(node, eq, portals3::THRESH_INF, Unlink::Retain);
         Scene { rig, eq, md }
     }
 
-    fn target(&self) -> &Node {
+    fn target(&self) -> &RigNode {
         &self.rig.nodes()[0]
     }
 
-    fn interface(&self) -> &Interface {
+    fn interface(&self) -> &NetworkInterface {
         self.target().interface().expect("the target is here")
     }
 
-    fn victim(&self) -> &Node {
+    fn victim(&self) -> &RigNode {
         &self.rig.nodes()[VICTIM as usize]
     }
 
-    fn bystander(&self) -> &Node {
+    fn bystander(&self) -> &RigNode {
         &self.rig.nodes()[2]
     }
 
-    fn to(&self, node: &Node) -> To {
+    fn to(&self, node: &RigNode) -> To {
         To { id: node.id(), pt: PT, ac: 0, bits: 0, offset: 0 }
     }
 
     /// What `node` does to `other`, [`COUNT`] times.
-    fn call(&self, node: &Node, other: &Node, work: Work) -> Call {
+    fn call(&self, node: &RigNode, other: &RigNode, work: Work) -> AgentCall {
         let (from, to) = (node.memory(8), self.to(other));
         let put = node.md_bind(md(from, 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
         let at_once =
             matches!(work, Work::PutAtOnce | Work::GetAtOnce | Work::FillAtOnce).then_some(from);
         match work {
-            Work::Put | Work::LastPut | Work::PutAtOnce | Work::FillAtOnce => {
-                Call::PutMany { md: put, at_once, ack: AckReq::NoAck, to, hdr: 0, count: COUNT }
+            Work::Put | Work::LastPut | Work::PutAtOnce | Work::FillAtOnce => AgentCall::PutMany {
+                md: put,
+                at_once,
+                ack: AckReq::NoAck,
+                to,
+                hdr: 0,
+                count: COUNT,
+            },
+            Work::Get | Work::GetAtOnce => {
+                AgentCall::GetMany { md: put, at_once, to, count: COUNT }
             }
-            Work::Get | Work::GetAtOnce => Call::GetMany { md: put, at_once, to, count: COUNT },
             Work::GetPut => {
                 let (eq, into) = (node.eq_alloc(64).expect("PtlEQAlloc"), node.memory(8));
                 let get = node.md_bind(md(into, 0, eq), Unlink::Retain).expect("PtlMDBind");
                 let (get_address, put_address) = (into.address, from.address);
                 let swap = Swap { get, get_address, put, put_address, eq, to };
-                Call::SwapMany { swap, first: 1, count: COUNT }
+                AgentCall::SwapMany { swap, first: 1, count: COUNT }
             }
         }
     }
@@ -129,7 +141,7 @@ impl Scene {
     fn bystander_goes_on(&self) {
         let node = self.bystander();
         let answer = node.begin(self.call(node, self.target(), Work::Put)).finish();
-        assert!(matches!(answer, Ok(Answer::Number(COUNT))), "{answer:?}");
+        assert!(matches!(answer, Ok(AgentAnswer::Number(COUNT))), "{answer:?}");
         node.progress();
     }
 
@@ -139,7 +151,7 @@ impl Scene {
         let (mut victim, mut bystander) = (0, 0);
         loop {
             match self.interface().eq_get(self.eq).expect("PtlEQGet") {
-                Some(fetched) if fetched.event.kind == EventKind::Unlink => {}
+                Some(fetched) if fetched.event.kind == PtlEventKind::Unlink => {}
                 Some(fetched) => {
                     assert!(!fetched.dropped);
                     let of_victim = fetched.event.initiator == self.victim().id();
@@ -179,14 +191,14 @@ impl Scene {
         let mut ended = 0;
         while let Some(fetched) = self.interface().eq_get(self.eq).expect("PtlEQGet") {
             assert!(!fetched.dropped);
-            ended += u64::from(fetched.event.kind != EventKind::Unlink);
+            ended += u64::from(fetched.event.kind != PtlEventKind::Unlink);
         }
         assert_eq!(self.interface().blocked_by(), None);
         ended
     }
 }
 
-fn watch(what: &str, point: &str, kind: Kind) -> Watchdog {
+fn watch(what: &str, point: &str, kind: RigKind) -> Watchdog {
     Watchdog::new(format!("{point} {what} on {kind:?}"), 100)
 }
 
@@ -195,7 +207,7 @@ fn holds_the_queue(point: &str) -> bool {
     matches!(point, "event.reserved" | "frame.reserved")
 }
 
-fn stopped(kind: Kind, point: &str, work: Work) {
+fn stopped(kind: RigKind, point: &str, work: Work) {
     let _watchdog = watch("stopped", point, kind);
     let scene = Scene::new(kind, &format!("{point}:stop:{}", work.passage()), work);
     let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
@@ -205,14 +217,14 @@ fn stopped(kind: Kind, point: &str, work: Work) {
     let (before, holder) = scene.take();
     assert!(!holds_the_queue(point) || holder == Some(VICTIM));
     let unlinked = scene.target().md_unlink(scene.md);
-    assert!(matches!(unlinked, Ok(()) | Err(Error::MdInUse)), "{unlinked:?}");
+    assert!(matches!(unlinked, Ok(()) | Err(PtlError::MdInUse)), "{unlinked:?}");
     scene.let_go();
     // What comes to the descriptor after it has gone is dropped, and a swap would wait for its reply.
     if unlinked.is_ok() && work == Work::GetPut {
         return;
     }
     let answer = finish(&scene, running);
-    assert!(matches!(answer, Ok(Answer::Number(_))), "{answer:?}");
+    assert!(matches!(answer, Ok(AgentAnswer::Number(_))), "{answer:?}");
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Alive);
     let after = scene.drain();
     let seen = before + after + scene.target().dropped();
@@ -224,14 +236,14 @@ fn stopped(kind: Kind, point: &str, work: Work) {
 }
 
 /// Waits for a call, helping where the network needs the target's help.
-fn finish(scene: &Scene, running: Running<'_>) -> Result<Answer, Error> {
+fn finish(scene: &Scene, running: Running<'_>) -> Result<AgentAnswer, PtlError> {
     let running = [running];
     scene.rig.help(&running);
     let [running] = running;
     running.finish()
 }
 
-fn killed(kind: Kind, point: &str, work: Work) {
+fn killed(kind: RigKind, point: &str, work: Work) {
     let _watchdog = watch("killed", point, kind);
     let scene = Scene::new(kind, &format!("{point}:kill:{}", work.passage()), work);
     let _running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
@@ -252,11 +264,11 @@ fn killed(kind: Kind, point: &str, work: Work) {
     }
     // What the dead one was using may stay in use for ever; the call returns.
     let unlinked = scene.target().md_unlink(scene.md);
-    assert!(matches!(unlinked, Ok(()) | Err(Error::MdInUse)), "{unlinked:?}");
+    assert!(matches!(unlinked, Ok(()) | Err(PtlError::MdInUse)), "{unlinked:?}");
 }
 
 /// The victim is the owner of a list and changes it, while others put to it.
-fn owner(kind: Kind, point: &str, signal: &str) {
+fn owner(kind: RigKind, point: &str, signal: &str) {
     let _watchdog = watch(signal, point, kind);
     // Every attaching and unlinking passes once; the list is there before.
     let scene = Scene::new(kind, &format!("{point}:{signal}:12"), Work::Put);
@@ -265,12 +277,12 @@ fn owner(kind: Kind, point: &str, signal: &str) {
     let (me, handle, wanted) =
         attach(victim, EqHandle::NONE, portals3::THRESH_INF, Unlink::Retain);
     victim.md_unlink(handle).expect("PtlMDUnlink");
-    let churning = victim.begin(Call::Churn { me, md: wanted, count: 30 });
+    let churning = victim.begin(AgentCall::Churn { me, md: wanted, count: 30 });
     scene.await_victim(if signal == "stop" { libc::WSTOPPED } else { libc::WEXITED });
     let from =
         node.md_bind(md(node.memory(8), 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
     let to = scene.to(victim);
-    let putting = node.begin(Call::PutMany {
+    let putting = node.begin(AgentCall::PutMany {
         md: from,
         at_once: None,
         ack: AckReq::NoAck,
@@ -284,16 +296,16 @@ fn owner(kind: Kind, point: &str, signal: &str) {
             std::thread::yield_now();
         }
         scene.let_go();
-        assert!(matches!(churning.finish(), Ok(Answer::Number(30))));
+        assert!(matches!(churning.finish(), Ok(AgentAnswer::Number(30))));
     }
-    assert!(matches!(putting.finish(), Ok(Answer::Number(COUNT))));
+    assert!(matches!(putting.finish(), Ok(AgentAnswer::Number(COUNT))));
 }
 
 /// The victim is about to wake a target that sleeps.
-fn waker_stopped(kind: Kind, point: &str) {
+fn waker_stopped(kind: RigKind, point: &str) {
     let _watchdog = watch("stopped", point, kind);
     let scene = Scene::new(kind, &format!("{point}:stop:1"), Work::Put);
-    let sleeping = scene.target().begin(Call::TakeMany { eq: scene.eq, count: COUNT });
+    let sleeping = scene.target().begin(AgentCall::TakeMany { eq: scene.eq, count: COUNT });
     // Long enough to fall asleep. If it has not, it looks as if: the point is passed in any case.
     std::thread::sleep(std::time::Duration::from_millis(50));
     let _ = scene.interface().doorbell();
@@ -301,8 +313,8 @@ fn waker_stopped(kind: Kind, point: &str) {
     scene.await_victim(libc::WSTOPPED);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
     scene.let_go();
-    assert!(matches!(running.finish(), Ok(Answer::Number(COUNT))));
-    assert!(matches!(sleeping.finish(), Ok(Answer::Number(0))));
+    assert!(matches!(running.finish(), Ok(AgentAnswer::Number(COUNT))));
+    assert!(matches!(sleeping.finish(), Ok(AgentAnswer::Number(0))));
 }
 
 macro_rules! points {
@@ -313,11 +325,11 @@ macro_rules! points {
                 use crate::*;
                 #[test]
                 fn stopped() {
-                    crate::stopped(Kind::$kind, $point, Work::$work);
+                    crate::stopped(RigKind::$kind, $point, Work::$work);
                 }
                 #[test]
                 fn killed() {
-                    crate::killed(Kind::$kind, $point, Work::$work);
+                    crate::killed(RigKind::$kind, $point, Work::$work);
                 }
             })*
         })*
@@ -357,27 +369,27 @@ const OTHER_POINTS: &[&str] = &["list.odd", "unlink.closing", "doorbell.changed"
 
 #[test]
 fn list_odd_owner_stopped() {
-    owner(Kind::ShmMapped, "list.odd", "stop");
+    owner(RigKind::ShmMapped, "list.odd", "stop");
 }
 
 #[test]
 fn list_odd_owner_killed() {
-    owner(Kind::ShmMapped, "list.odd", "kill");
+    owner(RigKind::ShmMapped, "list.odd", "kill");
 }
 
 #[test]
 fn unlink_closing_owner_stopped() {
-    owner(Kind::ShmMapped, "unlink.closing", "stop");
+    owner(RigKind::ShmMapped, "unlink.closing", "stop");
 }
 
 #[test]
 fn unlink_closing_owner_killed() {
-    owner(Kind::ShmMapped, "unlink.closing", "kill");
+    owner(RigKind::ShmMapped, "unlink.closing", "kill");
 }
 
 #[test]
 fn doorbell_changed_waker_stopped() {
-    waker_stopped(Kind::ShmMapped, "doorbell.changed");
+    waker_stopped(RigKind::ShmMapped, "doorbell.changed");
 }
 
 #[test]

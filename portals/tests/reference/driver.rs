@@ -5,13 +5,14 @@ use portals3::md_options::{
     TRUNCATE,
 };
 use portals3::{
-    AckReq, EqHandle, Error, Event, EventKind, InsPos, MdHandle, MeHandle, ProcessId, Unlink,
+    AckReq, EqHandle, InsPos, MdHandle, MeHandle, PtlError, PtlEvent, PtlEventKind, PtlProcessId,
+    Unlink,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 
-use crate::model::{self, Due, Me, Message, Model, Process};
-use crate::rig::{Buffer, Rig, To, pattern};
+use crate::model::{self, Due, Model, ModelMe, ModelMessage, ModelProcess};
+use crate::rig::{NodeBuffer, Rig, To, pattern};
 
 /// Queues of every process, and their size.
 const QUEUES: usize = 2;
@@ -33,7 +34,7 @@ pub(crate) struct MdDraw {
 /// A random operation. `at` is the process; indices count what is there at that time, and wrap.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the fields are the arguments of the specification's calls")]
-pub(crate) enum Op {
+pub(crate) enum DrawnOp {
     Attach {
         at: usize,
         pt: u32,
@@ -143,29 +144,23 @@ fn md_draw() -> impl Strategy<Value = MdDraw> {
 }
 
 /// Strategy for a list of operations.
-pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
+pub(crate) fn ops() -> impl Strategy<Value = Vec<DrawnOp>> {
     let (at, pt, bits, offset) =
         (0..2_usize, prop_oneof![8 => 0..2_u32, 1 => Just(99_999)], 0..4_u64, 0..60_usize);
     let part = (0..40_usize, 0..1300_usize);
-    let attach = (
-        at.clone(),
-        0..2_u32,
-        0..4_usize,
-        bits.clone(),
-        bits.clone(),
-        any::<(bool, bool)>(),
-        prop::option::of(0..9_usize),
-    )
-        .prop_map(|(at, pt, id, bits, ignore, (unlink, before), base)| Op::Attach {
-            at,
-            pt,
-            id,
-            bits,
-            ignore,
-            unlink,
-            before,
-            base,
-        });
+    let attach =
+        (
+            at.clone(),
+            0..2_u32,
+            0..4_usize,
+            bits.clone(),
+            bits.clone(),
+            any::<(bool, bool)>(),
+            prop::option::of(0..9_usize),
+        )
+            .prop_map(|(at, pt, id, bits, ignore, (unlink, before), base)| {
+                DrawnOp::Attach { at, pt, id, bits, ignore, unlink, before, base }
+            });
     let put = (
         at.clone(),
         at.clone(),
@@ -176,7 +171,7 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
         offset.clone(),
         any::<u64>(),
     )
-        .prop_map(|(at, to, md, part, ack, (pt, bits), offset, hdr)| Op::Put {
+        .prop_map(|(at, to, md, part, ack, (pt, bits), offset, hdr)| DrawnOp::Put {
             at,
             to,
             md,
@@ -188,7 +183,7 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
             hdr,
         });
     let get = (at.clone(), at.clone(), 0..9_usize, part, pt.clone(), bits.clone(), offset.clone())
-        .prop_map(|(at, to, md, part, pt, bits, offset)| Op::Get {
+        .prop_map(|(at, to, md, part, pt, bits, offset)| DrawnOp::Get {
             at,
             to,
             md,
@@ -197,27 +192,21 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
             bits,
             offset,
         });
-    let at_once = (
-        at.clone(),
-        at.clone(),
-        any::<bool>(),
-        0..40_usize,
-        pt.clone(),
-        (bits.clone(), offset.clone()),
-        1..5_usize,
-    )
-        .prop_map(|(at, to, get, length, pt, (bits, offset), times)| Op::AtOnce {
-            at,
-            to,
-            get,
-            length,
-            pt,
-            bits,
-            offset,
-            times,
-        });
+    let at_once =
+        (
+            at.clone(),
+            at.clone(),
+            any::<bool>(),
+            0..40_usize,
+            pt.clone(),
+            (bits.clone(), offset.clone()),
+            1..5_usize,
+        )
+            .prop_map(|(at, to, get, length, pt, (bits, offset), times)| {
+                DrawnOp::AtOnce { at, to, get, length, pt, bits, offset, times }
+            });
     let get_put = (at.clone(), at.clone(), 0..9_usize, 0..9_usize, pt, bits, offset, any::<u64>())
-        .prop_map(|(at, to, get, put, pt, bits, offset, hdr)| Op::GetPut {
+        .prop_map(|(at, to, get, put, pt, bits, offset, hdr)| DrawnOp::GetPut {
             at,
             to,
             get,
@@ -229,26 +218,26 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<Op>> {
         });
     let update =
         (at.clone(), 0..9_usize, prop::option::of(md_draw()), prop::option::of(0..QUEUES))
-            .prop_map(|(at, md, new, test)| Op::MdUpdate { at, md, new, test });
+            .prop_map(|(at, md, new, test)| DrawnOp::MdUpdate { at, md, new, test });
     let op = prop_oneof![
         4 => attach,
-        6 => (at.clone(), 0..9_usize, md_draw()).prop_map(|(at, me, md)| Op::MdAttach { at, me, md }),
-        4 => (at.clone(), md_draw()).prop_map(|(at, md)| Op::MdBind { at, md }),
-        1 => (at.clone(), 0..9_usize).prop_map(|(at, me)| Op::MeUnlink { at, me }),
-        1 => (at.clone(), 0..9_usize).prop_map(|(at, md)| Op::MdUnlink { at, md }),
+        6 => (at.clone(), 0..9_usize, md_draw()).prop_map(|(at, me, md)| DrawnOp::MdAttach { at, me, md }),
+        4 => (at.clone(), md_draw()).prop_map(|(at, md)| DrawnOp::MdBind { at, md }),
+        1 => (at.clone(), 0..9_usize).prop_map(|(at, me)| DrawnOp::MeUnlink { at, me }),
+        1 => (at.clone(), 0..9_usize).prop_map(|(at, md)| DrawnOp::MdUnlink { at, md }),
         2 => update,
         12 => put,
         6 => get,
         3 => get_put,
         8 => at_once,
-        4 => (at, 0..QUEUES, 0..20_usize).prop_map(|(at, eq, count)| Op::EqGet { at, eq, count }),
+        4 => (at, 0..QUEUES, 0..20_usize).prop_map(|(at, eq, count)| DrawnOp::EqGet { at, eq, count }),
     ];
     prop::collection::vec(op, 1..90)
 }
 
 /// Strategy for a list of operations of which most go the same few ways at once, from one process to the other, whose lists and
 /// descriptors change meanwhile.
-pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
+pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<DrawnOp>> {
     let md = || {
         (md_draw(), prop::bool::weighted(0.8)).prop_map(|(mut md, quiet)| {
             if quiet {
@@ -260,7 +249,7 @@ pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
         })
     };
     let attach = (0..2_u64, 0..2_u64, any::<(bool, bool)>()).prop_map(
-        |(bits, ignore, (unlink, before))| Op::Attach {
+        |(bits, ignore, (unlink, before))| DrawnOp::Attach {
             at: 1,
             pt: 0,
             id: 0,
@@ -272,7 +261,7 @@ pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
         },
     );
     let at_once = (any::<bool>(), 0..9_usize, 0..2_u64, 0..12_usize, 1..4_usize).prop_map(
-        |(get, length, bits, offset, times)| Op::AtOnce {
+        |(get, length, bits, offset, times)| DrawnOp::AtOnce {
             at: 0,
             to: 1,
             get,
@@ -285,13 +274,13 @@ pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
     );
     let op = prop_oneof![
         2 => attach,
-        4 => (0..9_usize, md()).prop_map(|(me, md)| Op::MdAttach { at: 1, me, md }),
-        1 => (0..9_usize).prop_map(|me| Op::MeUnlink { at: 1, me }),
-        2 => (0..9_usize).prop_map(|md| Op::MdUnlink { at: 1, md }),
+        4 => (0..9_usize, md()).prop_map(|(me, md)| DrawnOp::MdAttach { at: 1, me, md }),
+        1 => (0..9_usize).prop_map(|me| DrawnOp::MeUnlink { at: 1, me }),
+        2 => (0..9_usize).prop_map(|md| DrawnOp::MdUnlink { at: 1, md }),
         2 => (0..9_usize, prop::option::weighted(0.9, md()), prop::option::of(0..QUEUES))
-            .prop_map(|(md, new, test)| Op::MdUpdate { at: 1, md, new, test }),
+            .prop_map(|(md, new, test)| DrawnOp::MdUpdate { at: 1, md, new, test }),
         16 => at_once,
-        2 => (0..QUEUES, 0..20_usize).prop_map(|(eq, count)| Op::EqGet { at: 1, eq, count }),
+        2 => (0..QUEUES, 0..20_usize).prop_map(|(eq, count)| DrawnOp::EqGet { at: 1, eq, count }),
     ];
     prop::collection::vec(op, 1..120)
 }
@@ -299,11 +288,11 @@ pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<Op>> {
 /// What the library calls what the model counts.
 struct Names {
     mes: Vec<MeHandle>,
-    mds: Vec<(MdHandle, Buffer)>,
+    mds: Vec<(MdHandle, NodeBuffer)>,
     eqs: Vec<EqHandle>,
     sequences: Vec<Option<u32>>,
     /// Sequence of the START of an operation, by queue and END kind.
-    starts: Vec<(usize, usize, EventKind, u32)>,
+    starts: Vec<(usize, usize, PtlEventKind, u32)>,
 }
 
 struct Driver<'a> {
@@ -313,14 +302,14 @@ struct Driver<'a> {
     fresh: u64,
 }
 
-type Outcome = Result<(), TestCaseError>;
+type PlayResult = Result<(), TestCaseError>;
 
 /// Plays all operations and compares.
-pub(crate) fn play(rig: &Rig, ops: &[Op]) -> Outcome {
+pub(crate) fn play(rig: &Rig, ops: &[DrawnOp]) -> PlayResult {
     let processes = rig
         .nodes()
         .iter()
-        .map(|_| Process { eqs: vec![Vec::new(); QUEUES], ..Process::default() });
+        .map(|_| ModelProcess { eqs: vec![Vec::new(); QUEUES], ..ModelProcess::default() });
     let model = Model {
         processes: processes.collect(),
         ids: rig.nodes().iter().map(|node| node.id()).collect(),
@@ -358,17 +347,21 @@ impl Driver<'_> {
         at % self.rig.nodes().len()
     }
 
-    fn describe(&mut self, at: usize, draw: &MdDraw) -> (model::Md, portals3::Md, Buffer) {
+    fn describe(
+        &mut self,
+        at: usize,
+        draw: &MdDraw,
+    ) -> (model::ModelMd, portals3::MemoryDescriptor, NodeBuffer) {
         self.fresh += 1;
         let bytes = pattern(self.fresh, draw.len);
         let buffer = self.rig.nodes()[at].filled(&bytes);
         let eq = draw.eq.map_or(EqHandle::NONE, |eq| self.names[at].eqs[eq]);
-        let theirs = portals3::Md {
+        let theirs = portals3::MemoryDescriptor {
             threshold: draw.threshold,
             max_size: draw.max_size as u64,
             ..crate::rig::md(buffer, draw.options, eq)
         };
-        let ours = model::Md {
+        let ours = model::ModelMd {
             bytes,
             threshold: draw.threshold,
             max_size: draw.max_size,
@@ -396,23 +389,23 @@ impl Driver<'_> {
         pick(&free, index, |_| true)
     }
 
-    fn step(&mut self, op: &Op) -> Outcome {
+    fn step(&mut self, op: &DrawnOp) -> PlayResult {
         match op.clone() {
-            Op::Attach { at, pt, id, bits, ignore, unlink, before, base } => {
+            DrawnOp::Attach { at, pt, id, bits, ignore, unlink, before, base } => {
                 let at = self.at(at);
                 let node = &self.rig.nodes()[at];
                 let first = self.rig.nodes()[0].id();
                 let id = [
-                    ProcessId::ANY,
-                    ProcessId { nid: portals3::NID_ANY, ..first },
-                    ProcessId { pid: portals3::PID_ANY, ..first },
+                    PtlProcessId::ANY,
+                    PtlProcessId { nid: portals3::NID_ANY, ..first },
+                    PtlProcessId { pid: portals3::PID_ANY, ..first },
                     self.rig.nodes()[self.rig.nodes().len() - 1].id(),
                 ][id];
                 let unlink = if unlink { Unlink::Unlink } else { Unlink::Retain };
                 let pos = if before { InsPos::Before } else { InsPos::After };
                 let base =
                     base.and_then(|base| pick(&self.model.processes[at].mes, base, |_| true));
-                let mut me = Me { pt, id, bits, ignore, unlink, md: None };
+                let mut me = ModelMe { pt, id, bits, ignore, unlink, md: None };
                 let handle = match base {
                     None => node.me_attach(pt, id, bits, ignore, unlink, pos),
                     Some(base) => {
@@ -425,7 +418,7 @@ impl Driver<'_> {
                     .push(handle.map_err(|e| TestCaseError::fail(format!("{e:?}")))?);
                 self.model.me_attach(at, me, base, pos);
             }
-            Op::MdAttach { at, me, md } => {
+            DrawnOp::MdAttach { at, me, md } => {
                 let at = self.at(at);
                 let Some(me) = pick(&self.model.processes[at].mes, me, |_| true) else {
                     return Ok(());
@@ -436,7 +429,7 @@ impl Driver<'_> {
                 let result =
                     self.rig.nodes()[at].md_attach(self.names[at].mes[me], theirs, ours.unlink);
                 if taken {
-                    prop_assert_eq!(result, Err(Error::MeInUse));
+                    prop_assert_eq!(result, Err(PtlError::MeInUse));
                 } else {
                     self.names[at].mds.push((
                         result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?,
@@ -445,7 +438,7 @@ impl Driver<'_> {
                     self.model.md_add(at, ours, Some(me));
                 }
             }
-            Op::MdBind { at, md } => {
+            DrawnOp::MdBind { at, md } => {
                 let at = self.at(at);
                 let (ours, theirs, buffer) = self.describe(at, &md);
                 let result = self.rig.nodes()[at].md_bind(theirs, ours.unlink);
@@ -454,11 +447,11 @@ impl Driver<'_> {
                     .push((result.map_err(|e| TestCaseError::fail(format!("{e:?}")))?, buffer));
                 self.model.md_add(at, ours, None);
             }
-            Op::MeUnlink { at, me } => {
+            DrawnOp::MeUnlink { at, me } => {
                 let at = self.at(at);
                 let process = &self.model.processes[at];
                 // What becomes of a retained descriptor of an entry that goes is open.
-                let goes = |me: &Me| {
+                let goes = |me: &ModelMe| {
                     me.md.is_none_or(|md| {
                         process.mds[md].as_ref().is_some_and(|md| md.unlink == Unlink::Unlink)
                     })
@@ -467,7 +460,7 @@ impl Driver<'_> {
                 prop_assert_eq!(self.rig.nodes()[at].me_unlink(self.names[at].mes[me]), Ok(()));
                 self.model.me_unlink(at, me);
             }
-            Op::MdUnlink { at, md } => {
+            DrawnOp::MdUnlink { at, md } => {
                 let at = self.at(at);
                 // Any that ever was: those that are gone must be refused.
                 let count = self.names[at].mds.len();
@@ -480,16 +473,16 @@ impl Driver<'_> {
                     prop_assert_eq!(result, Ok(()));
                     self.model.md_unlink(at, md);
                 } else {
-                    prop_assert_eq!(result, Err(Error::MdInvalid));
+                    prop_assert_eq!(result, Err(PtlError::MdInvalid));
                 }
             }
-            Op::MdUpdate { at, md, new, test } => self.update(at, md, new, test)?,
-            Op::Put { at, to, md, part, ack, pt, bits, offset, hdr } => {
+            DrawnOp::MdUpdate { at, md, new, test } => self.update(at, md, new, test)?,
+            DrawnOp::Put { at, to, md, part, ack, pt, bits, offset, hdr } => {
                 let (at, to) = (self.at(at), self.at(to));
                 let Some(md) = self.bound(at, md) else { return Ok(()) };
                 let (local_offset, length) = self.part(at, md, part);
-                let message = Message {
-                    kind: model::Kind::Put { ack },
+                let message = ModelMessage {
+                    kind: model::ModelOpKind::Put { ack },
                     from: at,
                     to,
                     pt,
@@ -510,12 +503,12 @@ impl Driver<'_> {
                 prop_assert_eq!(result, Ok(()));
                 self.model.run(&message);
             }
-            Op::Get { at, to, md, part, pt, bits, offset } => {
+            DrawnOp::Get { at, to, md, part, pt, bits, offset } => {
                 let (at, to) = (self.at(at), self.at(to));
                 let Some(md) = self.bound(at, md) else { return Ok(()) };
                 let (local_offset, length) = self.part(at, md, part);
-                let message = Message {
-                    kind: model::Kind::Get,
+                let message = ModelMessage {
+                    kind: model::ModelOpKind::Get,
                     from: at,
                     to,
                     pt,
@@ -534,7 +527,7 @@ impl Driver<'_> {
                 prop_assert_eq!(result, Ok(()));
                 self.model.run(&message);
             }
-            Op::GetPut { at, to, get, put, pt, bits, offset, hdr } => {
+            DrawnOp::GetPut { at, to, get, put, pt, bits, offset, hdr } => {
                 let (at, to) = (self.at(at), self.at(to));
                 let (Some(get), Some(put)) = (self.bound(at, get), self.bound(at, put)) else {
                     return Ok(());
@@ -546,8 +539,8 @@ impl Driver<'_> {
                 if get == put || length(get) != length(put) || length(get) > 64 {
                     return Ok(());
                 }
-                let message = Message {
-                    kind: model::Kind::GetPut,
+                let message = ModelMessage {
+                    kind: model::ModelOpKind::GetPut,
                     from: at,
                     to,
                     pt,
@@ -565,14 +558,18 @@ impl Driver<'_> {
                 prop_assert_eq!(result, Ok(()));
                 self.model.run(&message);
             }
-            Op::AtOnce { at, to, get, length, pt, bits, offset, times } => {
+            DrawnOp::AtOnce { at, to, get, length, pt, bits, offset, times } => {
                 let (at, to) = (self.at(at), self.at(to));
                 for _ in 0..times {
                     self.make_room()?;
                     self.fresh += 1;
                     let mut plain = pattern(self.fresh, length);
-                    let message = Message {
-                        kind: if get { model::Kind::Get } else { model::Kind::Put { ack: false } },
+                    let message = ModelMessage {
+                        kind: if get {
+                            model::ModelOpKind::Get
+                        } else {
+                            model::ModelOpKind::Put { ack: false }
+                        },
                         from: at,
                         to,
                         pt,
@@ -603,7 +600,7 @@ impl Driver<'_> {
                         }
                     };
                     // What would be dropped is not done, nor what no mapping reaches.
-                    let mapped = self.rig.kind == crate::rig::Kind::ShmOneProcess && at != to;
+                    let mapped = self.rig.kind == crate::rig::RigKind::ShmOneProcess && at != to;
                     prop_assert_eq!(result, Ok(mapped && !self.model.drops(&message)));
                     if result == Ok(true) {
                         let answer = self.model.run(&message);
@@ -611,7 +608,7 @@ impl Driver<'_> {
                     }
                 }
             }
-            Op::EqGet { at, eq, count } => {
+            DrawnOp::EqGet { at, eq, count } => {
                 let at = self.at(at);
                 self.read(at, eq, count)?;
             }
@@ -620,7 +617,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn to(&self, message: &Message) -> To {
+    fn to(&self, message: &ModelMessage) -> To {
         To {
             id: self.model.ids[message.to],
             pt: message.pt,
@@ -642,13 +639,13 @@ impl Driver<'_> {
         md: usize,
         new: Option<MdDraw>,
         test: Option<usize>,
-    ) -> Outcome {
+    ) -> PlayResult {
         let at = self.at(at);
         let Some(md) = pick(&self.model.processes[at].mds, md, |_| true) else { return Ok(()) };
         let new = new.map(|draw| self.describe(at, &draw));
         let before = self.model.processes[at].mds[md].clone().expect("picked");
         let names = &self.names[at];
-        let mut old = crate::rig::md(Buffer { address: 0, len: 0 }, 0, EqHandle::NONE);
+        let mut old = crate::rig::md(NodeBuffer { address: 0, len: 0 }, 0, EqHandle::NONE);
         let queue = test.map_or(EqHandle::NONE, |eq| names.eqs[eq]);
         let changed = new.as_ref().map(|new| new.1);
         let result =
@@ -665,7 +662,7 @@ impl Driver<'_> {
         let unread = due.iter().any(|due| !due.optional);
         let perhaps = due.iter().any(|due| due.optional);
         if !perhaps {
-            prop_assert_eq!(result, if unread { Err(Error::MdNoUpdate) } else { Ok(()) });
+            prop_assert_eq!(result, if unread { Err(PtlError::MdNoUpdate) } else { Ok(()) });
         }
         if result.is_ok() {
             ours.unlink = before.unlink;
@@ -676,7 +673,7 @@ impl Driver<'_> {
     }
 
     /// Reads up to `count` events of a queue and compares them with what is due.
-    fn read(&mut self, at: usize, eq: usize, count: usize) -> Outcome {
+    fn read(&mut self, at: usize, eq: usize, count: usize) -> PlayResult {
         for _ in 0..count {
             let fetched = self.rig.poll(&self.rig.nodes()[at], self.names[at].eqs[eq]);
             let Some(fetched) = fetched else {
@@ -691,7 +688,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn compare(&mut self, at: usize, eq: usize, event: &Event) -> Outcome {
+    fn compare(&mut self, at: usize, eq: usize, event: &PtlEvent) -> PlayResult {
         let names = &mut self.names[at];
         let dues = &mut self.model.processes[at].eqs[eq];
         // Events of one operation may come in any order that its parts permit, those of two in theirs.
@@ -721,12 +718,12 @@ impl Driver<'_> {
             prop_assert_eq!(event.sequence, last.wrapping_add(1));
         }
         names.sequences[eq] = Some(event.sequence);
-        if due.kind == EventKind::Unlink {
+        if due.kind == PtlEventKind::Unlink {
             return Ok(());
         }
         prop_assert_eq!(event.match_bits, due.bits);
         prop_assert_eq!(event.mlength, due.mlength as u64);
-        use EventKind::{
+        use PtlEventKind::{
             Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart,
             SendEnd, SendStart,
         };
@@ -751,7 +748,7 @@ impl Driver<'_> {
                 prop_assert_eq!(event.initiator, due.peer);
             }
             Ack => prop_assert_eq!(event.initiator, due.peer),
-            SendStart | SendEnd | EventKind::Unlink => {}
+            SendStart | SendEnd | PtlEventKind::Unlink => {}
         }
         match due.kind {
             PutStart | GetStart | GetPutStart | SendStart | ReplyStart => {
@@ -771,13 +768,13 @@ impl Driver<'_> {
                     );
                 }
             }
-            Ack | EventKind::Unlink => {}
+            Ack | PtlEventKind::Unlink => {}
         }
         Ok(())
     }
 
     /// Reads queues that another operation could fill.
-    fn make_room(&mut self) -> Outcome {
+    fn make_room(&mut self) -> PlayResult {
         for at in 0..self.rig.nodes().len() {
             for eq in 0..QUEUES {
                 if self.model.processes[at].eqs[eq].len() + BURST > ROOM {
@@ -788,7 +785,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn compare_memory(&self) -> Outcome {
+    fn compare_memory(&self) -> PlayResult {
         for (at, process) in self.model.processes.iter().enumerate() {
             for (md, (_, buffer)) in process.mds.iter().zip(&self.names[at].mds) {
                 if let Some(md) = md {
@@ -799,7 +796,7 @@ impl Driver<'_> {
         self.compare_drops()
     }
 
-    fn compare_drops(&self) -> Outcome {
+    fn compare_drops(&self) -> PlayResult {
         for (process, node) in self.model.processes.iter().zip(self.rig.nodes()) {
             let (fewest, most) = process.drops;
             prop_assert!(

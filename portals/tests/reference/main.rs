@@ -14,17 +14,17 @@ mod model;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use driver::{Op, ops, ops_at_once, play};
-use rig::Kind;
+use driver::{DrawnOp, ops, ops_at_once, play};
+use rig::RigKind;
 use rig::watchdog::Watchdog;
 
 /// Checks `cases` lists of operations, or as many as `PROPTEST_CASES` says.
-fn check(kind: Kind, cases: u32) {
+fn check(kind: RigKind, cases: u32) {
     check_those(kind, cases, ops());
 }
 
 /// The same of these.
-fn check_those(kind: Kind, cases: u32, ops: impl Strategy<Value = Vec<Op>>) {
+fn check_those(kind: RigKind, cases: u32, ops: impl Strategy<Value = Vec<DrawnOp>>) {
     let cases =
         if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };
     let _watchdog =
@@ -32,7 +32,7 @@ fn check_those(kind: Kind, cases: u32, ops: impl Strategy<Value = Vec<Op>>) {
     let config =
         Config { cases, failure_persistence: None, max_shrink_iters: 4000, ..Config::default() };
     let strategy = (any::<u64>(), ops);
-    let run = |(seed, ops): (u64, Vec<Op>)| play(&kind.rig_seeded(seed), &ops);
+    let run = |(seed, ops): (u64, Vec<DrawnOp>)| play(&kind.rig_seeded(seed), &ops);
     if let Err(failure) = TestRunner::new(config).run(&strategy, run) {
         panic!("{kind:?}: {failure}");
     }
@@ -40,20 +40,20 @@ fn check_those(kind: Kind, cases: u32, ops: impl Strategy<Value = Vec<Op>>) {
 
 #[test]
 fn random_operations_on_a_loopback_do_what_the_model_does() {
-    check(Kind::Loopback, 300);
+    check(RigKind::Loopback, 300);
 }
 
 #[test]
 fn random_operations_on_shared_memory_do_what_the_model_does() {
-    check(Kind::ShmOneProcess, 100);
+    check(RigKind::ShmOneProcess, 100);
 }
 
 #[test]
 fn random_operations_at_once_do_what_the_model_does() {
-    check_those(Kind::ShmOneProcess, 300, ops_at_once());
+    check_those(RigKind::ShmOneProcess, 300, ops_at_once());
 }
 
 #[test]
 fn random_operations_in_frames_do_what_the_model_does() {
-    check(Kind::Framed, 200);
+    check(RigKind::Framed, 200);
 }

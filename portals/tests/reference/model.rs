@@ -4,11 +4,11 @@ use portals3::md_options::{
     ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT,
     TRUNCATE,
 };
-use portals3::{EventKind, InsPos, ProcessId, Unlink};
+use portals3::{InsPos, PtlEventKind, PtlProcessId, Unlink};
 
 /// A memory descriptor.
 #[derive(Clone, Debug)]
-pub(crate) struct Md {
+pub(crate) struct ModelMd {
     pub(crate) bytes: Vec<u8>,
     pub(crate) threshold: i32,
     pub(crate) max_size: usize,
@@ -20,7 +20,7 @@ pub(crate) struct Md {
     pub(crate) inactive: bool,
 }
 
-impl Md {
+impl ModelMd {
     fn has(&self, option: u32) -> bool {
         self.options & option == option
     }
@@ -48,9 +48,9 @@ impl Md {
 
 /// A match entry.
 #[derive(Clone, Debug)]
-pub(crate) struct Me {
+pub(crate) struct ModelMe {
     pub(crate) pt: u32,
-    pub(crate) id: ProcessId,
+    pub(crate) id: PtlProcessId,
     pub(crate) bits: u64,
     pub(crate) ignore: u64,
     pub(crate) unlink: Unlink,
@@ -60,29 +60,29 @@ pub(crate) struct Me {
 /// An event that is due on a queue.
 #[derive(Clone, Debug)]
 pub(crate) struct Due {
-    pub(crate) kind: EventKind,
+    pub(crate) kind: PtlEventKind,
     /// Number of the operation.
     pub(crate) operation: usize,
     pub(crate) md: usize,
-    pub(crate) peer: ProcessId,
+    pub(crate) peer: PtlProcessId,
     pub(crate) bits: u64,
     pub(crate) rlength: usize,
     pub(crate) mlength: usize,
     pub(crate) offset: usize,
     pub(crate) hdr: u64,
     /// How many of the events of this operation that stand before it in the list must come before it.
-    pub(crate) after: Vec<EventKind>,
+    pub(crate) after: Vec<PtlEventKind>,
     /// Whether it may also not come.
     pub(crate) optional: bool,
 }
 
 /// One process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Process {
-    pub(crate) mes: Vec<Option<Me>>,
+pub(crate) struct ModelProcess {
+    pub(crate) mes: Vec<Option<ModelMe>>,
     /// Match lists, head first, by portal table index.
     pub(crate) lists: [Vec<usize>; 2],
-    pub(crate) mds: Vec<Option<Md>>,
+    pub(crate) mds: Vec<Option<ModelMd>>,
     /// What is due on each queue.
     pub(crate) eqs: Vec<Vec<Due>>,
     /// Fewest and most messages dropped.
@@ -91,7 +91,7 @@ pub(crate) struct Process {
 
 /// What an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ModelOpKind {
     Put { ack: bool },
     Get,
     GetPut,
@@ -99,8 +99,8 @@ pub(crate) enum Kind {
 
 /// An operation as its initiator says it.
 #[derive(Clone, Debug)]
-pub(crate) struct Message {
-    pub(crate) kind: Kind,
+pub(crate) struct ModelMessage {
+    pub(crate) kind: ModelOpKind,
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) pt: u32,
@@ -120,8 +120,8 @@ pub(crate) struct Message {
 /// All processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    pub(crate) processes: Vec<Process>,
-    pub(crate) ids: Vec<ProcessId>,
+    pub(crate) processes: Vec<ModelProcess>,
+    pub(crate) ids: Vec<PtlProcessId>,
     pub(crate) operations: usize,
 }
 
@@ -130,7 +130,7 @@ impl Model {
     pub(crate) fn me_attach(
         &mut self,
         at: usize,
-        me: Me,
+        me: ModelMe,
         base: Option<usize>,
         pos: InsPos,
     ) -> usize {
@@ -175,7 +175,7 @@ impl Model {
         }
     }
 
-    pub(crate) fn md_add(&mut self, at: usize, md: Md, me: Option<usize>) -> usize {
+    pub(crate) fn md_add(&mut self, at: usize, md: ModelMd, me: Option<usize>) -> usize {
         let process = &mut self.processes[at];
         process.mds.push(Some(md));
         let new = process.mds.len() - 1;
@@ -186,7 +186,7 @@ impl Model {
     }
 
     /// The first entry that takes a message: its descriptor, and where and how much.
-    fn choose(&self, message: &Message) -> Option<(usize, usize, usize)> {
+    fn choose(&self, message: &ModelMessage) -> Option<(usize, usize, usize)> {
         let process = &self.processes[message.to];
         let sender = self.ids[message.from];
         for me in process.lists.get(message.pt as usize)? {
@@ -194,9 +194,9 @@ impl Model {
             let Some(index) = me.md else { continue };
             let md = process.mds[index].as_ref().expect("attached");
             let wanted = match message.kind {
-                Kind::Put { .. } => OP_PUT,
-                Kind::Get => OP_GET,
-                Kind::GetPut => OP_PUT | OP_GET,
+                ModelOpKind::Put { .. } => OP_PUT,
+                ModelOpKind::Get => OP_GET,
+                ModelOpKind::GetPut => OP_PUT | OP_GET,
             };
             let id = (me.id.nid == portals3::NID_ANY || me.id.nid == sender.nid)
                 && (me.id.pid == portals3::PID_ANY || me.id.pid == sender.pid);
@@ -214,7 +214,13 @@ impl Model {
 
     /// Posts the events of one side of an operation, counts it, and unlinks its descriptor if it is used up.
     /// `pair` is its START and END, or the same kind twice for an ACK.
-    fn log(&mut self, at: usize, due: Due, pair: (EventKind, EventKind), after: &[EventKind]) {
+    fn log(
+        &mut self,
+        at: usize,
+        due: Due,
+        pair: (PtlEventKind, PtlEventKind),
+        after: &[PtlEventKind],
+    ) {
         let process = &mut self.processes[at];
         let md = process.mds[due.md].as_mut().expect("a descriptor");
         let (no_start, no_end) = (md.has(EVENT_START_DISABLE), md.has(EVENT_END_DISABLE));
@@ -234,7 +240,7 @@ impl Model {
         if gone {
             let after = [&[pair.0, pair.1], after].concat();
             events.push(Due {
-                kind: EventKind::Unlink,
+                kind: PtlEventKind::Unlink,
                 after,
                 optional: no_start || no_end,
                 ..due.clone()
@@ -249,12 +255,12 @@ impl Model {
     }
 
     /// Whether a message would be dropped.
-    pub(crate) fn drops(&self, message: &Message) -> bool {
+    pub(crate) fn drops(&self, message: &ModelMessage) -> bool {
         self.choose(message).is_none()
     }
 
     /// Does one operation from beginning to end. Tells the bytes that were where it went.
-    pub(crate) fn run(&mut self, message: &Message) -> Vec<u8> {
+    pub(crate) fn run(&mut self, message: &ModelMessage) -> Vec<u8> {
         self.operations += 1;
         let chosen = self.choose(message);
         let of_source = message.source.map(|md| {
@@ -265,7 +271,7 @@ impl Model {
         let mut answer = Vec::new();
         let mut acknowledge = false;
         let blank = Due {
-            kind: EventKind::PutStart,
+            kind: PtlEventKind::PutStart,
             operation: self.operations,
             md: 0,
             peer: self.ids[message.from],
@@ -283,16 +289,16 @@ impl Model {
             if let Some(sent) = &sent {
                 md.bytes[offset..offset + mlength].copy_from_slice(&sent[..mlength]);
             }
-            acknowledge = message.kind == (Kind::Put { ack: true }) && !md.has(ACK_DISABLE);
+            acknowledge = message.kind == (ModelOpKind::Put { ack: true }) && !md.has(ACK_DISABLE);
             if !md.has(MANAGE_REMOTE) {
                 md.cursor += mlength;
                 md.inactive |= md.has(MAX_SIZE) && md.bytes.len() - md.cursor < md.max_size;
             }
             md.count();
             let pair = match message.kind {
-                Kind::Put { .. } => (EventKind::PutStart, EventKind::PutEnd),
-                Kind::Get => (EventKind::GetStart, EventKind::GetEnd),
-                Kind::GetPut => (EventKind::GetPutStart, EventKind::GetPutEnd),
+                ModelOpKind::Put { .. } => (PtlEventKind::PutStart, PtlEventKind::PutEnd),
+                ModelOpKind::Get => (PtlEventKind::GetStart, PtlEventKind::GetEnd),
+                ModelOpKind::GetPut => (PtlEventKind::GetPutStart, PtlEventKind::GetPutEnd),
             };
             self.log(message.to, Due { md: index, mlength, offset, ..blank.clone() }, pair, &[]);
         } else {
@@ -303,7 +309,7 @@ impl Model {
             self.processes[message.from].mds[md].as_mut().expect("a source").count();
             let due =
                 Due { md, offset: message.local_offset, mlength: message.length, ..blank.clone() };
-            self.log(message.from, due, (EventKind::SendStart, EventKind::SendEnd), &[]);
+            self.log(message.from, due, (PtlEventKind::SendStart, PtlEventKind::SendEnd), &[]);
         }
         let peer = self.ids[message.to];
         let (_, offset, mlength) = chosen.unwrap_or_default();
@@ -316,8 +322,8 @@ impl Model {
                     self.log(
                         message.from,
                         due,
-                        (EventKind::Ack, EventKind::Ack),
-                        &[EventKind::SendEnd],
+                        (PtlEventKind::Ack, PtlEventKind::Ack),
+                        &[PtlEventKind::SendEnd],
                     );
                 }
                 // Whether it is counted as dropped is a habit.
@@ -331,7 +337,12 @@ impl Model {
                     md.bytes[into..into + mlength].copy_from_slice(&answer);
                     md.count();
                     let due = Due { md: index, offset: into, mlength, peer, ..blank };
-                    self.log(message.from, due, (EventKind::ReplyStart, EventKind::ReplyEnd), &[]);
+                    self.log(
+                        message.from,
+                        due,
+                        (PtlEventKind::ReplyStart, PtlEventKind::ReplyEnd),
+                        &[],
+                    );
                 }
                 _ => unreachable!("the driver gets into active descriptors only"),
             }

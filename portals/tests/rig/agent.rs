@@ -5,19 +5,19 @@
 use std::sync::Mutex;
 
 use portals3::{
-    AcIndex, AckReq, EqHandle, Error, Event, EventKind, Fetched, HdrData, InsPos, Interface, Jid,
-    Limits, MatchBits, Md, MdHandle, MdIovec, MeHandle, ProcessId, PtIndex, Size, StatusRegister,
-    Uid, Unlink,
+    AcIndex, AckReq, EqHandle, FetchedEvent, HdrData, InsPos, Jid, MatchBits, MdHandle, MdIovec,
+    MeHandle, MemoryDescriptor, NetworkInterface, NiLimits, PtIndex, PtlError, PtlEvent,
+    PtlEventKind, PtlProcessId, Size, StatusRegister, Uid, Unlink,
 };
 
-use super::{Buffer, To};
+use super::{NodeBuffer, To};
 
 /// Most queues that one `PtlEQPoll` of a test names.
 pub const MAX_POLL: usize = 4;
 
 /// Kinds of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Memory {
+pub enum AgentMemory {
     /// The library's own, where peers can reach it.
     Arena,
     /// The process's own.
@@ -27,17 +27,17 @@ pub enum Memory {
 /// What a node is told to do; addresses are those of its process.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the fields are the arguments of the specification's calls")]
-pub enum Call {
+pub enum AgentCall {
     Id,
     UserJob,
     Limits,
     Status(StatusRegister),
-    Distance(ProcessId),
+    Distance(PtlProcessId),
     Frames,
     Progress,
     Handled(HdrData),
     Memory {
-        kind: Memory,
+        kind: AgentMemory,
         len: usize,
     },
     Write {
@@ -61,21 +61,21 @@ pub enum Call {
     },
     MeAttach {
         pt: PtIndex,
-        id: ProcessId,
+        id: PtlProcessId,
         bits: MatchBits,
         ignore: MatchBits,
         unlink: Unlink,
         pos: InsPos,
     },
     MeAttachAny {
-        id: ProcessId,
+        id: PtlProcessId,
         bits: MatchBits,
         ignore: MatchBits,
         unlink: Unlink,
     },
     MeInsert {
         base: MeHandle,
-        id: ProcessId,
+        id: PtlProcessId,
         bits: MatchBits,
         ignore: MatchBits,
         unlink: Unlink,
@@ -84,23 +84,23 @@ pub enum Call {
     MeUnlink(MeHandle),
     MdAttach {
         me: MeHandle,
-        md: Md,
+        md: MemoryDescriptor,
         unlink: Unlink,
     },
     MdBind {
-        md: Md,
+        md: MemoryDescriptor,
         unlink: Unlink,
     },
     MdUnlink(MdHandle),
     MdUpdate {
         md: MdHandle,
         read: bool,
-        new: Option<Md>,
+        new: Option<MemoryDescriptor>,
         test: EqHandle,
     },
     AcEntry {
         index: AcIndex,
-        id: ProcessId,
+        id: PtlProcessId,
         uid: Uid,
         jid: Jid,
         pt: PtIndex,
@@ -126,7 +126,7 @@ pub enum Call {
     PutMany {
         md: MdHandle,
         /// The bytes of the descriptor, to be put at once where that is possible.
-        at_once: Option<Buffer>,
+        at_once: Option<NodeBuffer>,
         ack: AckReq,
         to: To,
         hdr: HdrData,
@@ -139,13 +139,13 @@ pub enum Call {
     },
     GetMany {
         md: MdHandle,
-        at_once: Option<Buffer>,
+        at_once: Option<NodeBuffer>,
         to: To,
         count: u64,
     },
     Churn {
         me: MeHandle,
-        md: Md,
+        md: MemoryDescriptor,
         count: u64,
     },
     TakeMany {
@@ -154,7 +154,7 @@ pub enum Call {
     },
 }
 
-/// What [`Call::SwapMany`] works with.
+/// What [`AgentCall::SwapMany`] works with.
 #[derive(Clone, Copy, Debug)]
 #[allow(
     missing_docs,
@@ -172,68 +172,74 @@ pub struct Swap {
 /// What came of a call.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the fields are the results of the specification's calls")]
-pub enum Answer {
+pub enum AgentAnswer {
     Unit(()),
     Number(u64),
     Address(usize),
-    Id(ProcessId),
+    Id(PtlProcessId),
     UserJob(Uid, Jid),
-    Limits(Limits),
+    Limits(NiLimits),
     Frames(u64, u64),
     Eq(EqHandle),
     Me(MeHandle),
     MeAny((PtIndex, MeHandle)),
     Md(MdHandle),
-    Update(Option<Md>, Result<(), Error>),
-    Fetched(Option<Fetched>),
-    Polled(Option<(usize, Fetched)>),
+    Update(Option<MemoryDescriptor>, Result<(), PtlError>),
+    Fetched(Option<FetchedEvent>),
+    Polled(Option<(usize, FetchedEvent)>),
 }
 
 /// An interface and the buffers of its node.
 pub struct Agent {
     // Dropped first: nothing may arrive in a buffer that is gone.
-    interface: Interface,
+    interface: NetworkInterface,
     private: Mutex<Vec<Box<[u64]>>>,
 }
 
 /// Header data of all events that handlers of this process saw.
 static HANDLED: Mutex<Vec<HdrData>> = Mutex::new(Vec::new());
 
-fn handler(event: &Event) {
+fn handler(event: &PtlEvent) {
     HANDLED.lock().expect("log").push(event.hdr_data);
 }
 
 impl Agent {
-    pub(super) fn new(interface: Interface) -> Agent {
+    pub(super) fn new(interface: NetworkInterface) -> Agent {
         Agent { interface, private: Mutex::default() }
     }
 
-    pub(super) fn interface(&self) -> &Interface {
+    pub(super) fn interface(&self) -> &NetworkInterface {
         &self.interface
     }
 
-    pub(super) fn serve(&self, call: Call, payload: &[u8]) -> Result<(Answer, Vec<u8>), Error> {
+    pub(super) fn serve(
+        &self,
+        call: AgentCall,
+        payload: &[u8],
+    ) -> Result<(AgentAnswer, Vec<u8>), PtlError> {
         let ni = &self.interface;
         let answer = match call {
-            Call::Id => Answer::Id(ni.id()),
-            Call::UserJob => Answer::UserJob(ni.uid(), ni.jid()),
-            Call::Limits => Answer::Limits(ni.limits()),
-            Call::Status(register) => Answer::Number(ni.status(register)),
-            Call::Distance(id) => Answer::Number(ni.distance(id)?),
-            Call::Frames => {
+            AgentCall::Id => AgentAnswer::Id(ni.id()),
+            AgentCall::UserJob => AgentAnswer::UserJob(ni.uid(), ni.jid()),
+            AgentCall::Limits => AgentAnswer::Limits(ni.limits()),
+            AgentCall::Status(register) => AgentAnswer::Number(ni.status(register)),
+            AgentCall::Distance(id) => AgentAnswer::Number(ni.distance(id)?),
+            AgentCall::Frames => {
                 let counters = ni.counters();
-                Answer::Frames(counters.frames_sent, counters.frames_taken)
+                AgentAnswer::Frames(counters.frames_sent, counters.frames_taken)
             }
-            Call::Progress => {
+            AgentCall::Progress => {
                 ni.progress();
-                Answer::Unit(())
+                AgentAnswer::Unit(())
             }
-            Call::Handled(mark) => {
+            AgentCall::Handled(mark) => {
                 let log = HANDLED.lock().expect("log");
-                Answer::Number(log.iter().filter(|hdr| **hdr >> 32 == mark >> 32).count() as u64)
+                AgentAnswer::Number(
+                    log.iter().filter(|hdr| **hdr >> 32 == mark >> 32).count() as u64
+                )
             }
-            Call::Memory { kind, len } => Answer::Address(self.memory(kind, len)?),
-            Call::Write { address } => {
+            AgentCall::Memory { kind, len } => AgentAnswer::Address(self.memory(kind, len)?),
+            AgentCall::Write { address } => {
                 // SAFETY: tests write within buffers that this agent gave them, never while a delivery may.
                 unsafe {
                     core::ptr::copy_nonoverlapping(
@@ -242,44 +248,46 @@ impl Agent {
                         payload.len(),
                     )
                 };
-                Answer::Unit(())
+                AgentAnswer::Unit(())
             }
-            Call::Read { address, len } => {
+            AgentCall::Read { address, len } => {
                 let mut bytes = vec![0; len];
                 // SAFETY: tests read within buffers that this agent gave them.
                 unsafe {
                     core::ptr::copy_nonoverlapping(address as *const u8, bytes.as_mut_ptr(), len)
                 };
-                return Ok((Answer::Unit(()), bytes));
+                return Ok((AgentAnswer::Unit(()), bytes));
             }
-            Call::EqAlloc { count, handler: wanted } => {
-                Answer::Eq(ni.eq_alloc(count, wanted.then_some(handler as portals3::EqHandler))?)
+            AgentCall::EqAlloc { count, handler: wanted } => AgentAnswer::Eq(
+                ni.eq_alloc(count, wanted.then_some(handler as portals3::EqHandler))?,
+            ),
+            AgentCall::EqFree(eq) => AgentAnswer::Unit(ni.eq_free(eq)?),
+            AgentCall::EqGet(eq) => AgentAnswer::Fetched(ni.eq_get(eq)?),
+            AgentCall::EqWait(eq) => AgentAnswer::Fetched(Some(ni.eq_wait(eq)?)),
+            AgentCall::EqPoll { eqs, len, timeout_ms } => {
+                AgentAnswer::Polled(ni.eq_poll(&eqs[..len], timeout_ms)?)
             }
-            Call::EqFree(eq) => Answer::Unit(ni.eq_free(eq)?),
-            Call::EqGet(eq) => Answer::Fetched(ni.eq_get(eq)?),
-            Call::EqWait(eq) => Answer::Fetched(Some(ni.eq_wait(eq)?)),
-            Call::EqPoll { eqs, len, timeout_ms } => {
-                Answer::Polled(ni.eq_poll(&eqs[..len], timeout_ms)?)
+            AgentCall::MeAttach { pt, id, bits, ignore, unlink, pos } => {
+                AgentAnswer::Me(ni.me_attach(pt, id, bits, ignore, unlink, pos)?)
             }
-            Call::MeAttach { pt, id, bits, ignore, unlink, pos } => {
-                Answer::Me(ni.me_attach(pt, id, bits, ignore, unlink, pos)?)
+            AgentCall::MeAttachAny { id, bits, ignore, unlink } => {
+                AgentAnswer::MeAny(ni.me_attach_any(id, bits, ignore, unlink)?)
             }
-            Call::MeAttachAny { id, bits, ignore, unlink } => {
-                Answer::MeAny(ni.me_attach_any(id, bits, ignore, unlink)?)
+            AgentCall::MeInsert { base, id, bits, ignore, unlink, pos } => {
+                AgentAnswer::Me(ni.me_insert(base, id, bits, ignore, unlink, pos)?)
             }
-            Call::MeInsert { base, id, bits, ignore, unlink, pos } => {
-                Answer::Me(ni.me_insert(base, id, bits, ignore, unlink, pos)?)
-            }
-            Call::MeUnlink(me) => Answer::Unit(ni.me_unlink(me)?),
+            AgentCall::MeUnlink(me) => AgentAnswer::Unit(ni.me_unlink(me)?),
             // SAFETY: the buffers of a node live as long as its agent, and the interface goes first.
-            Call::MdAttach { me, md, unlink } => {
-                Answer::Md(unsafe { ni.md_attach(me, &md, unlink) }?)
+            AgentCall::MdAttach { me, md, unlink } => {
+                AgentAnswer::Md(unsafe { ni.md_attach(me, &md, unlink) }?)
             }
             // SAFETY: as above.
-            Call::MdBind { md, unlink } => Answer::Md(unsafe { ni.md_bind(&md, unlink) }?),
-            Call::MdUnlink(md) => Answer::Unit(ni.md_unlink(md)?),
-            Call::MdUpdate { md, read, new, test } => {
-                let mut old = Md {
+            AgentCall::MdBind { md, unlink } => {
+                AgentAnswer::Md(unsafe { ni.md_bind(&md, unlink) }?)
+            }
+            AgentCall::MdUnlink(md) => AgentAnswer::Unit(ni.md_unlink(md)?),
+            AgentCall::MdUpdate { md, read, new, test } => {
+                let mut old = MemoryDescriptor {
                     start: core::ptr::null_mut(),
                     length: 0,
                     threshold: 0,
@@ -291,55 +299,57 @@ impl Agent {
                 // SAFETY: as above.
                 let result =
                     unsafe { ni.md_update(md, read.then_some(&mut old), new.as_ref(), test) };
-                Answer::Update(read.then_some(old), result)
+                AgentAnswer::Update(read.then_some(old), result)
             }
-            Call::AcEntry { index, id, uid, jid, pt } => {
-                Answer::Unit(ni.ac_entry(index, id, uid, jid, pt)?)
+            AgentCall::AcEntry { index, id, uid, jid, pt } => {
+                AgentAnswer::Unit(ni.ac_entry(index, id, uid, jid, pt)?)
             }
-            Call::Put { md, part, ack, to, hdr } => Answer::Unit(put(ni, md, part, ack, to, hdr)?),
-            Call::Get { md, part: None, to } => {
-                Answer::Unit(ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?)
+            AgentCall::Put { md, part, ack, to, hdr } => {
+                AgentAnswer::Unit(put(ni, md, part, ack, to, hdr)?)
             }
-            Call::Get { md, part: Some((offset, length)), to } => Answer::Unit(
+            AgentCall::Get { md, part: None, to } => {
+                AgentAnswer::Unit(ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?)
+            }
+            AgentCall::Get { md, part: Some((offset, length)), to } => AgentAnswer::Unit(
                 ni.get_region(md, offset, length, to.id, to.pt, to.ac, to.bits, to.offset)?,
             ),
-            Call::GetPut { get, put, to, hdr } => {
-                Answer::Unit(ni.get_put(get, put, to.id, to.pt, to.ac, to.bits, to.offset, hdr)?)
-            }
-            Call::PutMany { md, at_once, ack, to, hdr, count } => {
+            AgentCall::GetPut { get, put, to, hdr } => AgentAnswer::Unit(
+                ni.get_put(get, put, to.id, to.pt, to.ac, to.bits, to.offset, hdr)?,
+            ),
+            AgentCall::PutMany { md, at_once, ack, to, hdr, count } => {
                 for hdr in hdr..hdr + count {
                     let done = at_once.map_or(Ok(false), |from| put_at_once(ni, from, to, hdr))?;
                     if !done {
                         put(ni, md, None, ack, to, hdr)?;
                     }
                 }
-                Answer::Number(count)
+                AgentAnswer::Number(count)
             }
-            Call::GetMany { md, at_once, to, count } => {
+            AgentCall::GetMany { md, at_once, to, count } => {
                 for _ in 0..count {
                     if !at_once.map_or(Ok(false), |into| get_at_once(ni, into, to))? {
                         ni.get(md, to.id, to.pt, to.ac, to.bits, to.offset)?;
                     }
                 }
-                Answer::Number(count)
+                AgentAnswer::Number(count)
             }
-            Call::Churn { me, md, count } => Answer::Number(churn(ni, me, &md, count)?),
-            Call::SwapMany { swap, first, count } => {
-                Answer::Number(swap_many(ni, swap, first, count)?)
+            AgentCall::Churn { me, md, count } => AgentAnswer::Number(churn(ni, me, &md, count)?),
+            AgentCall::SwapMany { swap, first, count } => {
+                AgentAnswer::Number(swap_many(ni, swap, first, count)?)
             }
-            Call::TakeMany { eq, count } => Answer::Number(take_many(ni, eq, count)?),
+            AgentCall::TakeMany { eq, count } => AgentAnswer::Number(take_many(ni, eq, count)?),
         };
         Ok((answer, Vec::new()))
     }
 
-    fn memory(&self, kind: Memory, len: usize) -> Result<usize, Error> {
+    fn memory(&self, kind: AgentMemory, len: usize) -> Result<usize, PtlError> {
         match kind {
-            Memory::Arena => self
+            AgentMemory::Arena => self
                 .interface
                 .alloc(len.max(1), 64)
                 .map(|p| p.as_ptr() as usize)
-                .ok_or(Error::NoSpace),
-            Memory::Private => {
+                .ok_or(PtlError::NoSpace),
+            AgentMemory::Private => {
                 let mut words = vec![0_u64; len.div_ceil(8).max(1)].into_boxed_slice();
                 let address = words.as_mut_ptr() as usize;
                 self.private.lock().expect("private memory").push(words);
@@ -350,13 +360,13 @@ impl Agent {
 }
 
 fn put(
-    ni: &Interface,
+    ni: &NetworkInterface,
     md: MdHandle,
     part: Option<(Size, Size)>,
     ack: AckReq,
     to: To,
     hdr: HdrData,
-) -> Result<(), Error> {
+) -> Result<(), PtlError> {
     match part {
         None => ni.put(md, ack, to.id, to.pt, to.ac, to.bits, to.offset, hdr),
         Some((offset, length)) => {
@@ -365,19 +375,24 @@ fn put(
     }
 }
 
-fn put_at_once(ni: &Interface, from: Buffer, to: To, hdr: HdrData) -> Result<bool, Error> {
+fn put_at_once(
+    ni: &NetworkInterface,
+    from: NodeBuffer,
+    to: To,
+    hdr: HdrData,
+) -> Result<bool, PtlError> {
     let piece = MdIovec { base: from.start(), len: from.len as Size };
     // SAFETY: a buffer of this node, which lives as long as its agent.
     unsafe { ni.put_at_once([piece], to.id, to.pt, to.ac, to.bits, to.offset, hdr) }
 }
 
-fn get_at_once(ni: &Interface, into: Buffer, to: To) -> Result<bool, Error> {
+fn get_at_once(ni: &NetworkInterface, into: NodeBuffer, to: To) -> Result<bool, PtlError> {
     let (first, length) = (into.start().cast(), into.len as Size);
     // SAFETY: as above; who reads it waits for the call.
     unsafe { ni.get_at_once(first, length, to.id, to.pt, to.ac, to.bits, to.offset) }
 }
 
-fn swap_many(ni: &Interface, swap: Swap, first: u64, count: u64) -> Result<u64, Error> {
+fn swap_many(ni: &NetworkInterface, swap: Swap, first: u64, count: u64) -> Result<u64, PtlError> {
     let (put, get) = (swap.put_address as *mut u64, swap.get_address as *const u64);
     let mut sum = 0_u64;
     for value in first..first + count {
@@ -385,7 +400,7 @@ fn swap_many(ni: &Interface, swap: Swap, first: u64, count: u64) -> Result<u64, 
         unsafe { put.write_volatile(value) };
         let to = swap.to;
         ni.get_put(swap.get, swap.put, to.id, to.pt, to.ac, to.bits, to.offset, 0)?;
-        while ni.eq_wait(swap.eq)?.event.kind != EventKind::ReplyEnd {}
+        while ni.eq_wait(swap.eq)?.event.kind != PtlEventKind::ReplyEnd {}
         // SAFETY: as above; the reply is in.
         sum = sum.wrapping_add(unsafe { get.read_volatile() });
     }
@@ -393,11 +408,16 @@ fn swap_many(ni: &Interface, swap: Swap, first: u64, count: u64) -> Result<u64, 
 }
 
 /// Attaches and unlinks a descriptor again and again; it ends attached.
-fn churn(ni: &Interface, me: MeHandle, md: &Md, count: u64) -> Result<u64, Error> {
+fn churn(
+    ni: &NetworkInterface,
+    me: MeHandle,
+    md: &MemoryDescriptor,
+    count: u64,
+) -> Result<u64, PtlError> {
     for _ in 0..count {
-        // SAFETY: as for `Call::MdAttach`.
+        // SAFETY: as for `AgentCall::MdAttach`.
         let handle = unsafe { ni.md_attach(me, md, Unlink::Retain) }?;
-        while ni.md_unlink(handle) == Err(Error::MdInUse) {
+        while ni.md_unlink(handle) == Err(PtlError::MdInUse) {
             std::thread::yield_now();
         }
     }
@@ -406,12 +426,12 @@ fn churn(ni: &Interface, me: MeHandle, md: &Md, count: u64) -> Result<u64, Error
     Ok(count)
 }
 
-fn take_many(ni: &Interface, eq: EqHandle, count: u64) -> Result<u64, Error> {
-    let mut next: Vec<(ProcessId, u64, u64)> = Vec::new();
+fn take_many(ni: &NetworkInterface, eq: EqHandle, count: u64) -> Result<u64, PtlError> {
+    let mut next: Vec<(PtlProcessId, u64, u64)> = Vec::new();
     let (mut taken, mut lost) = (0, 0);
     while taken + lost < count {
-        let Fetched { event, dropped } = ni.eq_wait(eq)?;
-        if event.kind != EventKind::PutEnd {
+        let FetchedEvent { event, dropped } = ni.eq_wait(eq)?;
+        if event.kind != PtlEventKind::PutEnd {
             continue;
         }
         let (stream, number) = (event.hdr_data >> 32, event.hdr_data & 0xffff_ffff);

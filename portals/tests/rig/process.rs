@@ -12,10 +12,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
-use portals3::{Interface, Limits};
+use portals3::{NetworkInterface, NiLimits};
 
-use super::agent::{Agent, Answer, Call};
-use super::{ARENA, Reply};
+use super::agent::{Agent, AgentAnswer, AgentCall};
+use super::{ARENA, NodeReply};
 
 const VARIABLE: &str = "PORTALS3_TEST_NODE";
 const SECONDS_TO_LIVE: u32 = 300;
@@ -26,7 +26,7 @@ struct Birth {
     index: u32,
     size: u32,
     denied: bool,
-    limits: Option<Limits>,
+    limits: Option<NiLimits>,
 }
 
 /// An empty memory file for arenas.
@@ -46,21 +46,21 @@ pub(super) fn fabric(file: &OwnedFd, index: u32, size: u32, attach: AttachPolicy
 }
 
 /// A node in another process.
-pub(super) struct Remote {
+pub(super) struct NodeProcess {
     child: std::cell::RefCell<Child>,
     socket: UnixStream,
 }
 
-impl Remote {
+impl NodeProcess {
     /// Starts the process and waits until it has joined.
     pub(super) fn start(
         file: &OwnedFd,
         index: u32,
         size: u32,
         attach: AttachPolicy,
-        limits: Option<Limits>,
+        limits: Option<NiLimits>,
         pause: Option<&str>,
-    ) -> Remote {
+    ) -> NodeProcess {
         let (socket, theirs) = UnixStream::pair().expect("socketpair");
         let passed = [file.as_raw_fd(), theirs.as_raw_fd()];
         let mut command = Command::new(std::env::current_exe().expect("current_exe"));
@@ -83,7 +83,7 @@ impl Remote {
             });
         }
         let child = command.spawn().expect("spawn");
-        let remote = Remote { child: child.into(), socket };
+        let remote = NodeProcess { child: child.into(), socket };
         let birth = Birth { index, size, denied: attach == AttachPolicy::Denied, limits };
         send(&remote.socket, &birth);
         let joined: u32 = receive(&remote.socket).expect("the process of a node did not start");
@@ -95,7 +95,7 @@ impl Remote {
         self.child.borrow().id() as i32
     }
 
-    pub(super) fn send(&self, call: Call, payload: &[u8]) {
+    pub(super) fn send(&self, call: AgentCall, payload: &[u8]) {
         send(&self.socket, &call);
         send_bytes(&self.socket, payload);
     }
@@ -108,15 +108,15 @@ impl Remote {
         unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) != -1 }
     }
 
-    pub(super) fn receive(&self) -> Reply {
+    pub(super) fn receive(&self) -> NodeReply {
         let gone = "the process of a node is gone";
-        let result: Result<Answer, portals3::Error> = receive(&self.socket).expect(gone);
+        let result: Result<AgentAnswer, portals3::PtlError> = receive(&self.socket).expect(gone);
         let payload = receive_bytes(&self.socket).expect(gone);
         result.map(|answer| (answer, payload))
     }
 }
 
-impl Drop for Remote {
+impl Drop for NodeProcess {
     fn drop(&mut self) {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
         let mut child = self.child.borrow_mut();
@@ -138,15 +138,15 @@ pub(super) fn serve_if_asked() {
     let birth: Birth = receive(&socket).expect("birth");
     let attach = if birth.denied { AttachPolicy::Denied } else { AttachPolicy::Allowed };
     let fabric = fabric(&file, birth.index, birth.size, attach);
-    let agent = Agent::new(Interface::shm(fabric, birth.limits).expect("shm"));
+    let agent = Agent::new(NetworkInterface::shm(fabric, birth.limits).expect("shm"));
     send(&socket, &birth.index);
-    while let Some(call) = receive::<Call>(&socket) {
+    while let Some(call) = receive::<AgentCall>(&socket) {
         let payload = receive_bytes(&socket).expect("payload");
         let (result, bytes) = match agent.serve(call, &payload) {
             Ok((answer, bytes)) => (Ok(answer), bytes),
             Err(error) => (Err(error), Vec::new()),
         };
-        send::<Result<Answer, portals3::Error>>(&socket, &result);
+        send::<Result<AgentAnswer, portals3::PtlError>>(&socket, &result);
         send_bytes(&socket, &bytes);
     }
     std::process::exit(0);

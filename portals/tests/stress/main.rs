@@ -8,13 +8,13 @@ mod rig;
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_PUT};
 use portals3::{
-    AckReq, EqHandle, Error, EventKind, Fetched, InsPos, Interface, Md, MdHandle, ProcessId,
-    Unlink,
+    AckReq, EqHandle, FetchedEvent, InsPos, MdHandle, MemoryDescriptor, NetworkInterface,
+    PtlError, PtlEventKind, PtlProcessId, Unlink,
 };
 
-use rig::agent::{Answer, Call};
+use rig::agent::{AgentAnswer, AgentCall};
 use rig::watchdog::Watchdog;
-use rig::{Buffer, Kind, Node, Rig, Running, To, md};
+use rig::{NodeBuffer, Rig, RigKind, RigNode, Running, To, md};
 
 const PT: u32 = 4;
 
@@ -22,7 +22,7 @@ const PT: u32 = 4;
 /// can be put at once.
 struct Fire<'a> {
     rig: &'a Rig,
-    sources: Vec<(&'a Node, MdHandle, Option<Buffer>)>,
+    sources: Vec<(&'a RigNode, MdHandle, Option<NodeBuffer>)>,
 }
 
 impl<'a> Fire<'a> {
@@ -51,9 +51,9 @@ impl<'a> Fire<'a> {
     /// Starts `count` puts of every sender, whose header data count from `first` with the sender above bit 32.
     fn open(&self, first: u64, count: u64) -> Vec<Running<'a>> {
         let start = |(number, &(node, md, at_once))| {
-            let node: &'a Node = node;
+            let node: &'a RigNode = node;
             let (to, hdr) = (self.to(), (number as u64) << 32 | first);
-            node.begin(Call::PutMany { md, at_once, ack: AckReq::NoAck, to, hdr, count })
+            node.begin(AgentCall::PutMany { md, at_once, ack: AckReq::NoAck, to, hdr, count })
         };
         self.sources.iter().enumerate().map(start).collect()
     }
@@ -66,29 +66,29 @@ fn join(rig: &Rig, running: Vec<Running<'_>>, mut meanwhile: impl FnMut()) {
         rig.nudge(&running);
     }
     for call in running {
-        assert!(matches!(call.finish(), Ok(Answer::Number(_))));
+        assert!(matches!(call.finish(), Ok(AgentAnswer::Number(_))));
     }
     rig.settle();
 }
 
-fn owner(rig: &Rig) -> (&Node, &Interface) {
+fn owner(rig: &Rig) -> (&RigNode, &NetworkInterface) {
     let node = &rig.nodes()[0];
     (node, node.interface().expect("the first node is here"))
 }
 
-fn watch(name: &str, kind: Kind) -> Watchdog {
+fn watch(name: &str, kind: RigKind) -> Watchdog {
     Watchdog::new(format!("{name} on {kind:?}"), 200)
 }
 
 /// Processes where the kind has them, else threads of one.
-fn build(kind: Kind) -> (Rig, usize) {
+fn build(kind: RigKind) -> (Rig, usize) {
     (
         kind.build(if kind.has_processes() { 3 } else { 2 }, None, 7),
         if kind.has_processes() { 2 } else { 4 },
     )
 }
 
-fn many_senders_to_one_queue(kind: Kind) {
+fn many_senders_to_one_queue(kind: RigKind) {
     let _watchdog = watch("many senders", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
@@ -96,7 +96,7 @@ fn many_senders_to_one_queue(kind: Kind) {
     // Room for one round: the ring is used around and around.
     let eq = node.eq_alloc(senders as u64 * count).expect("PtlEQAlloc");
     let me = node
-        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
     node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
@@ -106,7 +106,7 @@ fn many_senders_to_one_queue(kind: Kind) {
         let running = fire.open(round * count, count);
         let mut left = senders as u64 * count;
         while left > 0 {
-            let Some(Fetched { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") else {
+            let Some(FetchedEvent { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") else {
                 rig.nudge(&running);
                 continue;
             };
@@ -123,14 +123,14 @@ fn many_senders_to_one_queue(kind: Kind) {
     assert_eq!(node.dropped(), 0);
 }
 
-fn overflow_under_fire_is_always_told(kind: Kind) {
+fn overflow_under_fire_is_always_told(kind: RigKind) {
     let _watchdog = watch("overflow", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
     let count = 3000;
     let eq = node.eq_alloc(8).expect("PtlEQAlloc");
     let me = node
-        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
     node.md_attach(me, md(node.memory(8), options, eq), Unlink::Retain).expect("PtlMDAttach");
@@ -140,7 +140,7 @@ fn overflow_under_fire_is_always_told(kind: Kind) {
     let mut told = 0;
     let mut gaps = 0;
     let mut take = || {
-        while let Some(Fetched { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
+        while let Some(FetchedEvent { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
             let (sender, number) = ((event.hdr_data >> 32) as usize, event.hdr_data & 0xffff_ffff);
             assert!(number >= next[sender], "events of one sender come in order");
             // A gap of one sender may have been told with an event of another.
@@ -165,10 +165,10 @@ fn overflow_under_fire_is_always_told(kind: Kind) {
 }
 
 /// Fills a buffer that nobody may write any more with a mark, to be looked at in the end.
-struct Graveyard<'a>(&'a Node, Vec<Buffer>);
+struct Graveyard<'a>(&'a RigNode, Vec<NodeBuffer>);
 
 impl Graveyard<'_> {
-    fn bury(&mut self, buffer: Buffer) {
+    fn bury(&mut self, buffer: NodeBuffer) {
         self.0.write(buffer, &[0xaa; 8]);
         self.1.push(buffer);
     }
@@ -182,12 +182,12 @@ impl Graveyard<'_> {
 }
 
 /// What is in a buffer after puts: nothing, or the value of one sender.
-fn whole(node: &Node, buffer: Buffer, senders: usize) {
+fn whole(node: &RigNode, buffer: NodeBuffer, senders: usize) {
     let value = u64::from_ne_bytes(node.read(buffer).try_into().expect("8 bytes"));
     assert!(value & 0xffff_ffff == 0 && value >> 32 <= senders as u64, "{value:x}");
 }
 
-fn unlink_under_fire(kind: Kind) {
+fn unlink_under_fire(kind: RigKind) {
     let _watchdog = watch("unlink under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
@@ -200,14 +200,14 @@ fn unlink_under_fire(kind: Kind) {
     let mut count_events = || {
         while let Some(fetched) = ni.eq_get(eq).expect("PtlEQGet") {
             assert!(!fetched.dropped);
-            ended += u64::from(fetched.event.kind == EventKind::PutEnd);
+            ended += u64::from(fetched.event.kind == PtlEventKind::PutEnd);
         }
         ended
     };
     let mut pool = pool.into_iter();
-    let cycle = |buffer: Buffer, refused: &mut u64| {
+    let cycle = |buffer: NodeBuffer, refused: &mut u64| {
         let me = node
-            .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
+            .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
             .expect("PtlMEAttach");
         let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
         let handle =
@@ -219,7 +219,7 @@ fn unlink_under_fire(kind: Kind) {
         loop {
             match node.md_unlink(handle) {
                 Ok(()) => break,
-                Err(Error::MdInUse) => *refused += 1,
+                Err(PtlError::MdInUse) => *refused += 1,
                 Err(other) => panic!("{other:?}"),
             }
             std::thread::yield_now();
@@ -244,16 +244,20 @@ fn unlink_under_fire(kind: Kind) {
     );
 }
 
-fn auto_unlink_under_fire(kind: Kind) {
-    used_up_under_fire(kind, |md, times| Md { threshold: times, ..md });
+fn auto_unlink_under_fire(kind: RigKind) {
+    used_up_under_fire(kind, |md, times| MemoryDescriptor { threshold: times, ..md });
 }
 
-fn full_under_fire(kind: Kind) {
-    used_up_under_fire(kind, |md, _| Md { max_size: 8, options: md.options | MAX_SIZE, ..md });
+fn full_under_fire(kind: RigKind) {
+    used_up_under_fire(kind, |md, _| MemoryDescriptor {
+        max_size: 8,
+        options: md.options | MAX_SIZE,
+        ..md
+    });
 }
 
 /// Descriptors of room for seven puts, which `bounded` makes unlink themselves after so many.
-fn used_up_under_fire(kind: Kind, bounded: fn(Md, i32) -> Md) {
+fn used_up_under_fire(kind: RigKind, bounded: fn(MemoryDescriptor, i32) -> MemoryDescriptor) {
     let _watchdog = watch("auto-unlink under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
@@ -263,7 +267,7 @@ fn used_up_under_fire(kind: Kind, bounded: fn(Md, i32) -> Md) {
     let buffer = node.memory(8 * threshold as usize);
     let attach = || {
         let me = node
-            .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
+            .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
             .expect("PtlMEAttach");
         let wanted = bounded(md(buffer, OP_PUT | EVENT_START_DISABLE, eq), threshold);
         node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach")
@@ -272,16 +276,16 @@ fn used_up_under_fire(kind: Kind, bounded: fn(Md, i32) -> Md) {
     let mut live: Vec<(MdHandle, i32)> = (0..4).map(|_| (attach(), 0)).collect();
     let (mut ended, mut unlinked) = (0_u64, 0_u64);
     let mut take = || {
-        while let Some(Fetched { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
+        while let Some(FetchedEvent { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
             assert!(!dropped);
             let at = live.iter().position(|(handle, _)| *handle == event.md_handle);
             let at = at.expect("an event of a descriptor that has not been unlinked");
             match event.kind {
-                EventKind::PutEnd => {
+                PtlEventKind::PutEnd => {
                     live[at].1 += 1;
                     ended += 1;
                 }
-                EventKind::Unlink => {
+                PtlEventKind::Unlink => {
                     assert_eq!(live[at].1, threshold, "UNLINK comes after the last END");
                     live[at] = (attach(), 0);
                     unlinked += 1;
@@ -299,7 +303,7 @@ fn used_up_under_fire(kind: Kind, bounded: fn(Md, i32) -> Md) {
     assert!(unlinked >= ended / threshold as u64 - 4 && unlinked <= ended / threshold as u64);
 }
 
-fn update_under_fire(kind: Kind) {
+fn update_under_fire(kind: RigKind) {
     let _watchdog = watch("update under fire", kind);
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
@@ -307,7 +311,7 @@ fn update_under_fire(kind: Kind) {
     let eq = node.eq_alloc(2 * senders as u64 * count).expect("PtlEQAlloc");
     let fire = Fire::new(&rig, senders);
     let me = node
-        .me_attach(PT, ProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
+        .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach");
     let options = OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE;
     let pool: Vec<_> = (0..100).map(|_| node.memory(8)).collect();
@@ -320,7 +324,7 @@ fn update_under_fire(kind: Kind) {
     let mut take = || {
         while let Some(fetched) = ni.eq_get(eq).expect("PtlEQGet") {
             assert!(!fetched.dropped);
-            ended += u64::from(fetched.event.kind == EventKind::PutEnd);
+            ended += u64::from(fetched.event.kind == PtlEventKind::PutEnd);
         }
         ended
     };
@@ -336,7 +340,7 @@ fn update_under_fire(kind: Kind) {
                 current = new;
                 next = pool.next();
             }
-            Err(Error::MdNoUpdate) => refused += 1,
+            Err(PtlError::MdNoUpdate) => refused += 1,
             Err(other) => panic!("{other:?}"),
         }
     });
@@ -347,7 +351,7 @@ fn update_under_fire(kind: Kind) {
 }
 
 /// How often every case is repeated: `PORTALS3_STRESS` times, else thrice.
-fn repeatedly(case: fn(Kind), kind: Kind) {
+fn repeatedly(case: fn(RigKind), kind: RigKind) {
     let times =
         std::env::var("PORTALS3_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(3);
     for _ in 0..times {
@@ -358,30 +362,30 @@ fn repeatedly(case: fn(Kind), kind: Kind) {
 macro_rules! instantiate {
     ($($case:ident)*) => {
         $(mod $case {
-            use crate::rig::Kind;
+            use crate::rig::RigKind;
             #[test]
             fn loopback() {
-                crate::repeatedly(super::$case, Kind::Loopback);
+                crate::repeatedly(super::$case, RigKind::Loopback);
             }
             #[test]
             fn shm_one_process() {
-                crate::repeatedly(super::$case, Kind::ShmOneProcess);
+                crate::repeatedly(super::$case, RigKind::ShmOneProcess);
             }
             #[test]
             fn shm_mapped() {
-                crate::repeatedly(super::$case, Kind::ShmMapped);
+                crate::repeatedly(super::$case, RigKind::ShmMapped);
             }
             #[test]
             fn shm_attach() {
-                crate::repeatedly(super::$case, Kind::ShmAttach);
+                crate::repeatedly(super::$case, RigKind::ShmAttach);
             }
             #[test]
             fn shm_denied() {
-                crate::repeatedly(super::$case, Kind::ShmDenied);
+                crate::repeatedly(super::$case, RigKind::ShmDenied);
             }
             #[test]
             fn framed() {
-                crate::repeatedly(super::$case, Kind::Framed);
+                crate::repeatedly(super::$case, RigKind::Framed);
             }
         })*
     };

@@ -1,6 +1,6 @@
 //! The portals3 emulation as the conduit sees it.
 //!
-//! Owns the translation between [`super::Portals`] and [`portals3::Interface`], and the size of the arena; nothing else.
+//! Owns the translation between [`super::Portals`] and [`portals3::NetworkInterface`], and the size of the arena; nothing else.
 //! Made by the core room, used by the conduit. Invariant: names and meanings on both sides are the specification's,
 //! so every method is one call.
 
@@ -11,15 +11,15 @@ use super::{
 use crate::conduit::Config;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
-    AckReq, EqHandle, EqWatch, InsPos, Interface, Limits, Md, MdHandle, MdIovec, MeHandle, NiFail,
-    THRESH_INF, Unlink, md_options,
+    AckReq, EqHandle, EqWatch, InsPos, MdHandle, MdIovec, MeHandle, MemoryDescriptor,
+    NetworkInterface, NiFail, NiLimits, THRESH_INF, Unlink, md_options,
 };
 use std::os::fd::OwnedFd;
 use sys::memory;
 
 /// One interface of the emulation.
 pub struct Emulation {
-    interface: Interface,
+    interface: NetworkInterface,
 }
 
 impl core::fmt::Debug for Emulation {
@@ -56,13 +56,13 @@ impl Emulation {
             attach: AttachPolicy::Allowed,
         };
         let fabric = Fabric::join(spec).map_err(no_arena)?;
-        Self::over(Interface::shm(fabric, Some(limits(config))), config)
+        Self::over(NetworkInterface::shm(fabric, Some(limits(config))), config)
             .map_err(|e| OpenError(e.to_string()))
     }
 
     /// An interface of the limits that `config` needs, made ready for its threads.
     fn over(
-        interface: Result<Interface, portals3::Error>,
+        interface: Result<NetworkInterface, portals3::PtlError>,
         config: &Config,
     ) -> Result<Emulation, Error> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
@@ -74,19 +74,19 @@ impl Emulation {
     }
 
     /// The interface itself.
-    pub fn interface(&self) -> &Interface {
+    pub fn interface(&self) -> &NetworkInterface {
         &self.interface
     }
 }
 
 /// What the conduit uses; entries and descriptors of refreshed buffers may be given back late.
-fn limits(config: &Config) -> Limits {
-    Limits {
+fn limits(config: &Config) -> NiLimits {
+    NiLimits {
         max_mes: 16 + 2 * config.match_entries() as u32,
         max_mds: 16 + config.reqrb_buffers + config.descriptors() as u32,
         max_eqs: 4,
         max_pt_index: config.pt_rar.max(config.pt_am),
-        ..Limits::DEFAULT
+        ..NiLimits::DEFAULT
     }
 }
 
@@ -105,8 +105,8 @@ fn arena_bytes(config: &Config) -> usize {
         + config.library_bytes()
 }
 
-fn error(call: &'static str, e: portals3::Error) -> Error {
-    use portals3::Error as E;
+fn error(call: &'static str, e: portals3::PtlError) -> Error {
+    use portals3::PtlError as E;
     let code = match e {
         E::AcIndexInvalid => "PTL_AC_INDEX_INVALID",
         E::EqInvalid => "PTL_EQ_INVALID",
@@ -133,20 +133,20 @@ fn error(call: &'static str, e: portals3::Error) -> Error {
 }
 
 #[inline]
-fn out(id: portals3::ProcessId) -> ProcessId {
+fn out(id: portals3::PtlProcessId) -> ProcessId {
     ProcessId { nid: id.nid, pid: id.pid }
 }
 
 #[inline]
-fn peer(id: ProcessId) -> portals3::ProcessId {
-    portals3::ProcessId { nid: id.nid, pid: id.pid }
+fn peer(id: ProcessId) -> portals3::PtlProcessId {
+    portals3::PtlProcessId { nid: id.nid, pid: id.pid }
 }
 
 fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
 
-fn md(spec: &MdSpec<EqWatch>) -> Md {
+fn md(spec: &MdSpec<EqWatch>) -> MemoryDescriptor {
     use md_options as o;
     let f = spec.flags;
     let options = [
@@ -159,7 +159,7 @@ fn md(spec: &MdSpec<EqWatch>) -> Md {
         (f.event_end_disable, o::EVENT_END_DISABLE),
         (spec.max_size.is_some(), o::MAX_SIZE),
     ];
-    Md {
+    MemoryDescriptor {
         start: spec.start.cast(),
         length: spec.length as u64,
         threshold: THRESH_INF,
@@ -198,12 +198,12 @@ impl Portals for Emulation {
         }
         let event = Event {
             kind: match e.kind {
-                portals3::EventKind::PutEnd => EventKind::PutEnd,
-                portals3::EventKind::GetEnd => EventKind::GetEnd,
-                portals3::EventKind::ReplyEnd => EventKind::ReplyEnd,
-                portals3::EventKind::SendEnd => EventKind::SendEnd,
-                portals3::EventKind::Ack => EventKind::Ack,
-                portals3::EventKind::Unlink => EventKind::Unlink,
+                portals3::PtlEventKind::PutEnd => EventKind::PutEnd,
+                portals3::PtlEventKind::GetEnd => EventKind::GetEnd,
+                portals3::PtlEventKind::ReplyEnd => EventKind::ReplyEnd,
+                portals3::PtlEventKind::SendEnd => EventKind::SendEnd,
+                portals3::PtlEventKind::Ack => EventKind::Ack,
+                portals3::PtlEventKind::Unlink => EventKind::Unlink,
                 _ => EventKind::Other,
             },
             user: e.user_ptr.addr(),
@@ -226,9 +226,9 @@ impl Portals for Emulation {
     fn eq_next(&self, eq: EqWatch, inline: &mut Inline) -> Next {
         // SAFETY: as above.
         match unsafe { self.interface.eq_next_arrival(eq, inline) } {
-            portals3::Next::Nothing => Next::Nothing,
-            portals3::Next::Other => Next::Other,
-            portals3::Next::Arrival(e) => Next::Arrival(Event {
+            portals3::EqNext::Nothing => Next::Nothing,
+            portals3::EqNext::Other => Next::Other,
+            portals3::EqNext::Arrival(e) => Next::Arrival(Event {
                 kind: EventKind::PutEnd,
                 user: e.user_ptr.addr(),
                 match_bits: e.match_bits,
@@ -259,7 +259,7 @@ impl Portals for Emulation {
         ignore_bits: u64,
         unlink_with_md: bool,
     ) -> Result<MeHandle, Error> {
-        let (any, gone) = (portals3::ProcessId::ANY, unlink(unlink_with_md));
+        let (any, gone) = (portals3::PtlProcessId::ANY, unlink(unlink_with_md));
         let attach = |pt, position| {
             self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position)
         };
@@ -303,7 +303,7 @@ impl Portals for Emulation {
 
     fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
         match self.interface.md_unlink(md) {
-            Ok(()) | Err(portals3::Error::MdInvalid) => Ok(()),
+            Ok(()) | Err(portals3::PtlError::MdInvalid) => Ok(()),
             Err(e) => Err(error("PtlMDUnlink", e)),
         }
     }

@@ -41,7 +41,7 @@ fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
     let file = unsafe { OwnedFd::from_raw_fd(file) };
     let nids = vec!["0".to_string(); count as usize].join(":");
     let pids = (0..count).map(|pid| pid.to_string()).collect::<Vec<_>>().join(":");
-    let (mut children, mut sockets) = (Job(Vec::new()), Vec::new());
+    let (mut children, mut sockets) = (PtlrunJob(Vec::new()), Vec::new());
     for rank in 0..count {
         let (ours, theirs) = UnixStream::pair()?;
         let passed = [file.as_raw_fd(), theirs.as_raw_fd()];
@@ -86,9 +86,9 @@ fn barrier(sockets: &mut [UnixStream]) -> io::Result<()> {
 }
 
 /// Processes that are killed when they are not waited for.
-struct Job(Vec<Child>);
+struct PtlrunJob(Vec<Child>);
 
-impl Job {
+impl PtlrunJob {
     /// Waits until all have ended, or one has failed: the code.
     fn wait(&mut self) -> io::Result<u8> {
         while !self.0.is_empty() {
@@ -112,7 +112,7 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for PtlrunJob {
     fn drop(&mut self) {
         for child in &mut self.0 {
             let _ = child.kill();
