@@ -1,12 +1,12 @@
 #!/bin/sh
-# Regenerates include/gasnet_abi.h from src/capi/abi.rs and fails if the committed file differs; with --write replaces
-# it. Wants cbindgen on the PATH or in $CBINDGEN.
+# Generates include/gasnet_abi.h from src/capi/abi.rs and fails if the committed file differs.
+# With --write it replaces the committed file. CBINDGEN names another cbindgen than that of PATH.
 set -eu
 cd "$(dirname "$0")/.."
 cbindgen=${CBINDGEN:-cbindgen}
 if ! command -v "$cbindgen" >/dev/null; then
-    echo "ci/cbindgen.sh: cbindgen is missing; install it with: cargo install cbindgen" >&2
-    exit 1
+    echo "cbindgen is not installed (cargo install cbindgen)"
+    exit 77
 fi
 new=$(mktemp)
 trap 'rm -f "$new"' EXIT

@@ -1,7 +1,9 @@
 #!/bin/sh
-# All tests, with a sample of the large matrices that SEED chooses: without one the commit does, so that whoever repeats a
-# commit repeats its sample, and the next commit meets other cases. Each script of ci/ counts as one test, each Rust test
-# and each case of the C programs as one. The last line is the sum: `N passed, N failed, N skipped`.
+# All tests, with a sample of the large matrices.
+# SEED chooses the sample. Without SEED, the commit chooses: a repeated run of one commit repeats its sample, and the next
+# commit meets other cases.
+# Each script of ci/ counts as one test, and so does each Rust test and each case of the C programs.
+# Each step prints its minutes. The last line is the sum: `N passed, N failed, N skipped`.
 set -u
 exec 2>&1
 cd "$(dirname "$0")/.."
@@ -14,32 +16,42 @@ passed=0
 failed=0
 skipped=0
 
-# step NAME COMMAND...: one test.
-step() {
+# timed NAME COMMAND...: runs the command into its log; $code is its exit code and $took the minutes.
+timed() {
     name=$1
     shift
-    if "$@" >"$log/$name.log" 2>&1; then
+    began=$(date +%s)
+    "$@" >"$log/$name.log" 2>&1
+    code=$?
+    took=$(echo "$began $(date +%s)" | awk '{ printf "%4.1f min", ($2 - $1) / 60 }')
+}
+
+# step NAME COMMAND...: one test. A command that ends with 77 is skipped; its last line says why.
+step() {
+    timed "$@"
+    case $code in
+    0)
         passed=$((passed + 1))
-        echo "ok      $name"
-    else
+        echo "ok      $took  $name"
+        ;;
+    77) skip "$name" "$(tail -n 1 "$log/$name.log")" ;;
+    *)
         failed=$((failed + 1))
-        echo "FAILED  $name"
+        echo "FAILED  $took  $name"
         sed 's/^/    /' "$log/$name.log" | tail -n 60
-    fi
+        ;;
+    esac
 }
 
 skip() {
     skipped=$((skipped + 1))
-    echo "skipped $1 ($2)"
+    echo "skipped           $1 ($2)"
 }
 
-# tests NAME COMMAND...: Rust tests; adds up what the `test result:` lines say. A command that fails without such a line
-# is one failure, one that ends with 77 is skipped; so is each case of which a line says `skipped NAME: why`.
+# tests NAME COMMAND...: Rust tests; adds up the numbers of the `test result:` lines. A command that fails without such a
+# line is one failure. One that ends with 77 is skipped. A line `skipped NAME: why` is one skipped case.
 tests() {
-    name=$1
-    shift
-    "$@" >"$log/$name.log" 2>&1
-    code=$?
+    timed "$@"
     if [ $code = 77 ]; then
         skip "$name" "$(tail -n 1 "$log/$name.log")"
         return
@@ -55,9 +67,9 @@ tests() {
     grep '^skipped ' "$log/$name.log"
     skipped=$((skipped + $(grep -c '^skipped ' "$log/$name.log")))
     if [ "$f" = 0 ]; then
-        echo "ok      $name ($p passed, $i not in this sample or ignored)"
+        echo "ok      $took  $name ($p passed, $i not in this sample or ignored)"
     else
-        echo "FAILED  $name ($p passed, $f failed, $i not in this sample or ignored)"
+        echo "FAILED  $took  $name ($p passed, $f failed, $i not in this sample or ignored)"
         if grep -q '^failures:' "$log/$name.log"; then
             sed -n '/^failures:/,/^test result/p' "$log/$name.log" | head -n 400
         else
@@ -66,42 +78,34 @@ tests() {
     fi
 }
 
+# libclang makes the binding to a libportals.
+over_libportals() {
+    ci/build.sh build-libportals && return
+    grep -q 'libclang is missing' $log/build-libportals.log || return 1
+    echo "libclang is missing: Debian package libclang-dev"
+    return 77
+}
+
 sum() {
     sed -n "s/^test result:.* \([0-9][0-9]*\) $1.*/\1/p" "$2" | awk '{ n += $1 } END { print n + 0 }'
 }
 
 echo "SEED=$SEED"
+start=$(date +%s)
 step tools ci/tools.sh pkg-config +cmake +gfortran
 step build ci/build.sh build
 step build-faults ci/build.sh build-faults
-# Over a libportals: only where libclang makes the binding.
-if ci/build.sh build-libportals >$log/build-libportals.log 2>&1; then
-    passed=$((passed + 1))
-    echo "ok      build-libportals"
-    step build-contrary ci/build.sh build-contrary
-elif grep -q 'libclang is missing' $log/build-libportals.log; then
-    skip build-libportals "libclang is missing: Debian package libclang-dev"
-else
-    failed=$((failed + 1))
-    echo "FAILED  build-libportals"
-    sed 's/^/    /' $log/build-libportals.log | tail -n 60
-fi
-if $cargo fmt --version >/dev/null 2>&1; then step fmt ci/fmt.sh; else skip fmt "rustfmt is not installed"; fi
-if $cargo clippy --version >/dev/null 2>&1; then step clippy ci/clippy.sh; else skip clippy "clippy is not installed"; fi
+step build-libportals over_libportals
+if [ $code = 0 ]; then step build-contrary ci/build.sh build-contrary; fi
+step fmt ci/fmt.sh
+step clippy ci/clippy.sh
 step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
-if command -v cbindgen >/dev/null 2>&1; then
-    step cbindgen ci/cbindgen.sh
-else
-    skip cbindgen "cbindgen is not installed"
-fi
-if command -v valgrind >/dev/null 2>&1; then
-    step instructions ci/instructions.sh
-else
-    skip instructions "valgrind is not installed"
-fi
+step abi ci/abi.sh
+step cbindgen ci/cbindgen.sh
+step instructions ci/instructions.sh
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
 tests pauses timeout 600 $cargo test --quiet -p portals3 --features faults --test pauses
 for launcher in hydra openmpi slurm; do
@@ -113,6 +117,6 @@ tests exits ci/launchers.sh any timeout 600 \
     --skip fault
 tests runner timeout 600 $cargo test --quiet -p capi-tests --lib
 tests programs timeout 1800 $cargo test --quiet -p capi-tests --test programs -- --color never
-echo "SEED=$SEED repeats this sample; logs are in $log"
+echo "SEED=$SEED repeats this sample; logs are in $log; $((($(date +%s) - start) / 60)) minutes in all"
 echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

@@ -1,0 +1,80 @@
+#!/bin/sh
+# The C interface is that of ci/abi: the exported symbols of the shared library, and the types of the headers.
+# The types are those of a shared object that names every exported function and variable through the headers, as
+# abidw (Debian: abigail-tools) describes it. A structure changed on purpose must be reported, or the check is worthless.
+#   ci/abi.sh            compares; ends with 77 where abidiff is not installed
+#   ci/abi.sh --write    writes ci/abi anew, for a change of the interface that is meant (docs/VERSIONS.md)
+#   HEADERS=dir LIB=file ci/abi.sh ...    of other headers and another library
+set -eu
+cd "$(dirname "$0")/.."
+headers=${HEADERS:-include}
+lib=${LIB:-build/lib/libgasnet.so.0}
+command -v abidiff >/dev/null || {
+    echo "abidiff is not installed (Debian: apt-get install abigail-tools)"
+    exit 77
+}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export LC_ALL=C
+
+${NM:-nm} -D --defined-only "$lib" | awk '$2 != "A" { sub(/@@.*/, "", $3); print $3, ($2 == "T" ? "function" : "data") }' |
+    sort >"$work/symbols"
+
+# describe HEADERS OUTPUT: what the headers say of each exported symbol.
+describe() {
+    {
+        for header in gasnet gasnet_coll gasnet_vis gasnet_tools gasnet_trace; do
+            echo "#include <$header.h>"
+        done
+        # The parentheses keep a macro of the same name from being used.
+        awk '{ printf "#line 1 \"%s\"\nextern __typeof__(&(%s)) abi_%s;\n__typeof__(&(%s)) abi_%s = &(%s);\n", $1, $1, $1, $1, $1, $1 }' \
+            "$work/declared"
+    } >"$work/abi.c"
+    ${CC:-cc} -w -g -O0 -std=gnu99 -fPIC -shared -DGASNET_PAR -I"$1" "$work/abi.c" -o "$work/abi.so" &&
+        abidw --no-corpus-path --no-comp-dir-path --no-show-locs --no-elf-needed --no-parameter-names \
+            --out-file "$2" "$work/abi.so"
+}
+
+# Symbols that no header declares: only inline code and the Makefile's checks know them.
+cp "$work/symbols" "$work/declared"
+until describe "$headers" "$work/now.xml" 2>"$work/err"; do
+    sed -n "s/.*error: '\([a-z_A-Z0-9]*\)' undeclared.*/\1/p" "$work/err" | sort -u >"$work/undeclared"
+    if [ ! -s "$work/undeclared" ]; then
+        cat "$work/err" >&2
+        exit 1
+    fi
+    awk 'NR == FNR { undeclared[$1]; next } !($1 in undeclared)' "$work/undeclared" "$work/declared" >"$work/rest"
+    mv "$work/rest" "$work/declared"
+done
+
+if [ "${1:-}" = --write ]; then
+    mkdir -p ci/abi
+    cp "$work/symbols" ci/abi/symbols.txt
+    cp "$work/now.xml" ci/abi/types.xml
+    exit
+fi
+
+failed=0
+if ! diff -u ci/abi/symbols.txt "$work/symbols"; then
+    echo "ci/abi.sh: the exported symbols differ from ci/abi/symbols.txt; see docs/VERSIONS.md" >&2
+    failed=1
+fi
+if ! abidiff ci/abi/types.xml "$work/now.xml"; then
+    echo "ci/abi.sh: the headers' types differ from ci/abi/types.xml; see docs/VERSIONS.md" >&2
+    failed=1
+fi
+
+# A field more in a structure that clients allocate.
+cp -r "$headers" "$work/planted"
+sed -i 's/^} gasnet_seginfo_t;/  int planted;\n&/' "$work/planted/gasnet.h"
+if cmp -s "$headers/gasnet.h" "$work/planted/gasnet.h"; then
+    echo "ci/abi.sh: found no structure to plant a field into" >&2
+    exit 1
+fi
+describe "$work/planted" "$work/planted.xml"
+if abidiff "$work/now.xml" "$work/planted.xml" >/dev/null; then
+    echo "ci/abi.sh: abidiff does not report a planted field" >&2
+    failed=1
+fi
+echo "ci/abi.sh: $(wc -l <"$work/symbols") exported symbols, $(wc -l <"$work/declared") of them described by the headers"
+exit $failed
