@@ -1,19 +1,25 @@
-# A thin shim over cargo and ci/: what it builds looks like an installed prefix under build/.
+# Builds, tests and installs libgasnet: a thin layer over cargo and the scripts in ci/.
+# The build tree `build` has the form of an installed prefix.
 #
-#   make demo                  build, run testsmall and testexit, print latencies and exit codes
-#   make check [SEED=n]        all tests, with a sample of the large matrices
+#   make                          builds the library, the launcher and the tools
+#   make demo                     builds, then runs testsmall and testexit as jobs of two ranks
+#   make check [SEED=n]           runs all tests, with a sample of the large matrices
 #   make soak FOR=minutes [ONLY=word]
-#                              the whole matrices, on from where the last soak stopped, or of them the cases with that
-#                              word in their names; tally in soak/tally.txt
+#                                 walks the whole matrices, from where the last soak stopped;
+#                                 ONLY selects the cases with that word in their names;
+#                                 the tally is soak/tally.txt
 #   make install [PREFIX=] [DESTDIR=]
-#   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"] [SECONDS=120]
-#                              compile and run other people's programs: one verdict each
-#   make lib PORTALS_PREFIX=/opt/portals          over a libportals too; docs/guide/libportals.md
-#   make install-portals [PREFIX=] [DESTDIR=]     libportals3, the C interface of the network below, by itself
-#   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]     with any of these: the table and
-#                              drawings of docs/bench, beside those libraries
-#   make bench-credits [ROUNDS=n]              the AM rate while credits move, against that with more of them than anybody needs
-#   make headers doc clean
+#   make install-portals [PREFIX=] [DESTDIR=]
+#                                 installs libportals3, the C interface of our Portals 3.3
+#   make lib PORTALS_PREFIX=dir   builds over a libportals too (docs/guide/libportals.md)
+#   make check-programs DIR=folder [NP=2] [MODE=par] [TREE=prefix] [ARGS=table] [ONLY="names"]
+#                       [SECONDS=120]
+#                                 compiles and runs each program of a folder: one verdict each
+#   make bench [PEER="prefix[,conduit] ..."] [MPI=1] [SHMEM=1] [ROUNDS=n]
+#                                 measures; with any argument, in turn with those libraries,
+#                                 into the tables and drawings of docs/bench
+#   make bench-credits [ROUNDS=n] measures what dynamic credits cost
+#   make headers doc clean help
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -22,7 +28,8 @@ CC      ?= cc
 CARGO   ?= cargo
 export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
-.PHONY: all lib faults libportals demo check soak bench bench-credits headers doc install install-portals check-programs clean
+.PHONY: all lib faults libportals demo check soak bench bench-credits headers doc install \
+  install-portals check-programs clean help
 
 all: lib
 
@@ -30,12 +37,13 @@ lib:
 	@ci/tools.sh
 	@ci/build.sh build
 
-# The same library with planted faults, for the tests that must fail.
+# The library with planted faults, for the tests that must fail.
 faults:
 	@ci/tools.sh
 	@ci/build.sh build-faults
 
-# The same over a libportals that is bound by its header: our own libportals3, and one that has the habits of others. Needs libclang.
+# The library over a libportals: our own libportals3, and one that behaves as other vendors'
+# libraries do. Needs libclang, which makes the binding.
 libportals:
 	@ci/tools.sh
 	@ci/build.sh build-libportals
@@ -72,6 +80,9 @@ install: lib
 
 install-portals:
 	@ci/install-portals.sh "$(DESTDIR)" "$(PREFIX)"
+
+help:
+	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
 clean:
 	rm -rf build build-faults build-libportals build-contrary

@@ -1,5 +1,6 @@
-//! Compiles src/capi/shim.c, what stable Rust cannot define; tells gasnet_info with what the library is built; and with
-//! feature `libportals` finds a libportals and makes the binding to it (src/conduit/portals/binding/build.rs).
+//! Compiles src/capi/shim.c, what stable Rust cannot define; tells gasnet_info with what the
+//! library is built; and with feature `libportals` finds a libportals and makes the binding to
+//! it (src/conduit/portals/binding/build.rs).
 
 use std::process::Command;
 

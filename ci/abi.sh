@@ -1,9 +1,10 @@
 #!/bin/sh
-# The C interface is that of ci/abi: the exported symbols of the shared library, and the types of the headers.
-# The types are those of a shared object that names every exported function and variable through the headers, as
-# abidw (Debian: abigail-tools) describes it. A structure changed on purpose must be reported, or the check is worthless.
+# The C interface is that of ci/abi: the exported symbols of the shared library, and the types
+# of the headers. The types are those of a shared object that names every exported function and
+# variable through the headers, as abidw (Debian: abigail-tools) describes it. A structure
+# changed on purpose must be reported, or the check is worthless.
 #   ci/abi.sh            compares; ends with 77 where abidiff is not installed
-#   ci/abi.sh --write    writes ci/abi anew, for a change of the interface that is meant (docs/VERSIONS.md)
+#   ci/abi.sh --write    writes ci/abi again, for an intended change (docs/VERSIONS.md)
 #   HEADERS=dir LIB=file ci/abi.sh ...    of other headers and another library
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,13 +1,14 @@
 #!/bin/sh
-# Makes the archive that users link from the one that cargo builds: one object that holds what GASNet's names need, whose
-# only global definitions are these names. So a program may contain another Rust archive, whose std is then
-# its own, and what the library does not use is not in it. Debug information stays in the shared library.
+# Makes the archive that users link from the archive that cargo builds. It holds one object with
+# everything that GASNet's names need; these names are its only global definitions. So a program
+# can also contain another Rust archive with its own copy of std. Debug information stays in the
+# shared library.
 #   ci/archive.sh CARGO-ARCHIVE SHARED-LIBRARY TO
 set -eu
 from=$1
 shared=$2
 to=$3
-# The tools that belong to the compiler, whose machine need not be this one.
+# The binutils of the compiler: it may compile for another machine.
 tool() {
     ${CC:-cc} -print-prog-name="$1"
 }
@@ -15,12 +16,13 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ${NM:-$(tool nm)} -D --defined-only --without-symbol-versions "$shared" | awk '$3 ~ /^gasnet/ { print $3 }' >"$work/names"
 sed 's/^/-u /' "$work/names" >"$work/roots"
-# Groups are dissolved: another archive has a group of the same name, of which a linker would keep only one.
+# Section groups are dissolved: a linker keeps only one of two groups with the same name, and
+# another Rust archive has groups of the same names.
 ${LD:-$(tool ld)} -r --force-group-allocation --gc-sections "@$work/roots" --whole-archive "$from" -o "$work/all.o"
-# Undefined names of what was left out.
+# Undefined names that only discarded sections used.
 ${READELF:-$(tool readelf)} -Ws "$work/all.o" |
     awk '$5 == "LOCAL" && $7 == "UND" && $8 != "" { print $8 }' >"$work/unused"
-# objcopy fails for an empty list, without a word.
+# objcopy fails silently on an empty list.
 [ -s "$work/unused" ] || echo gasneti_nothing >"$work/unused"
 ${OBJCOPY:-$(tool objcopy)} --strip-debug --remove-section=.llvmbc --remove-section=.llvmcmd \
     --strip-symbols="$work/unused" --keep-global-symbols="$work/names" "$work/all.o" "$work/libgasnet.o"

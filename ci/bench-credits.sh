@@ -1,9 +1,10 @@
 #!/bin/sh
-# What dynamic credits cost once they have settled: the rate of active messages with the figures that users have, against
-# GASNET_PORTAL_DYNAMIC_CREDITS=0 with just so many credits that no request can lack one (which is checked). Both run in turn, for a
-# short time and often, and it is the ratios of neighbours that count: what else happens on the machine meets both. Where that is allowed
-# they run in real time: a process that others take the CPU from leaves its peer without work, the sooner the fewer messages may be under
-# way. A flood sends as fast as it can; a window never has more than 64 requests unanswered. docs/internals/credits.md has the figures.
+# Measures the steady-state cost of dynamic credits: the rate of active messages with the
+# default settings, relative to GASNET_PORTAL_DYNAMIC_CREDITS=0 with enough credits for every
+# request (which is checked). The two settings alternate in short runs, and the ratio of
+# adjacent runs counts, so that other load affects both. Where permitted, the ranks run at
+# real-time priority. A flood sends at the maximum rate; a window keeps at most 64 requests
+# unanswered.
 #   ci/bench-credits.sh [ROUNDS=40] [LEAST=0.97]
 # The exit code is 1 if the median of a ratio is below LEAST.
 set -eu
@@ -22,12 +23,13 @@ $realtime true 2>/dev/null || {
     echo "no right to run in real time: other work on this machine will show" >&2
 }
 
-# once WHICH PROCESSES CREDITS SIZES FIGURE...: a line per figure: its name, processes, size, value. No request needs more
-# than so many credits. The first of the sizes only warms up what the others use.
+# once SETTING RANKS CREDITS SIZES FIGURE...: a line per figure: its name, ranks, size, value.
+# CREDITS is the most that a request needs. The first size only warms up.
 once() {
     which=$1
     processes=$2
-    # A sender has 2,048 chunks under way at most, and credits for a request that waits for one.
+    # A sender has at most 2,048 chunks in flight, and credits for one request that waits for a
+    # chunk.
     variables="GASNET_PORTAL_DYNAMIC_CREDITS=0 GASNET_PORTAL_CRED_PER_NODE=$((2049 * $3))"
     [ "$which" = fixed ] || variables=
     sizes=$4
@@ -37,7 +39,7 @@ once() {
         -s "$sizes" "$@" |
         sed -n 's/.*"name":"\([a-z_]*\)","processes":\([0-9]*\),"size":\([0-9]*\),.*"value":\([^}]*\)}/\1 \2 \3 \4/p' |
         awk -v first="${sizes%:*}" '$3 != first' >>"$dir/$which"
-    # The seventh number is how many requests lacked credits.
+    # The seventh number counts the requests that lacked credits.
     awk -v which="$which" '{ stalls += $7 } END { exit which == "fixed" && stalls != 0 }' $dir/counters.* || {
         echo "requests lacked credits though there are plenty" >&2
         exit 1
@@ -53,7 +55,7 @@ all() {
 for processes in 2 8; do
     round=0
     while [ $round -lt "$rounds" ]; do
-        # Who goes first alternates.
+        # The setting that goes first alternates.
         if [ $((round % 2)) = 0 ]; then
             order="dynamic fixed"
         else

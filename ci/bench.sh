@@ -1,13 +1,15 @@
 #!/bin/sh
-# Measures the library over a built tree. Without arguments: the speed figures of two pinned processes on both paths, in a
-# minute. With arguments, those of the program `bench`: beside other libraries, into docs/bench.
+# Measures the library of a built tree. Without arguments: the figures of two pinned ranks,
+# cross-mapped and through Portals, in one minute. With arguments: those of the program `bench`,
+# with other libraries in turn, into docs/bench.
 #   ci/bench.sh
 #   ci/bench.sh [--peer PREFIX[,CONDUIT]] [--beside openmpi|mpich|shmem] [--rounds N] [--ms MS]
 #   ci/bench.sh --starts [--rounds N]
 set -eu
 cd "$(dirname "$0")/.."
 
-# have COMMAND PACKAGE...: whether the command is there; as root it is installed from these packages.
+# have COMMAND PACKAGE...: tests for the command; as root, first installs it from these packages
+# if it is missing.
 have() {
     command -v "$1" >/dev/null 2>&1 && return
     tool=$1

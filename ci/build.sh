@@ -2,16 +2,17 @@
 # Builds the library and its programs into a tree that looks like an installed prefix.
 #   ci/build.sh build             what users get
 #   ci/build.sh build-faults      the same with planted faults, for the tests
-#   ci/build.sh build-libportals  over our own libportals3, found in build-libportals/portals, and the emulation
-#   ci/build.sh build-contrary    over libportals-contrary alone, which has the habits of other vendors' libraries
+#   ci/build.sh build-libportals  over libportals3 in build-libportals/portals, and the emulation
+#   ci/build.sh build-contrary    over libportals-contrary only, which imitates other vendors' libraries
 # The networks of `build` follow from PORTALS:
 #   emulation   our own Portals only
-#   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX, or by pkg-config portals3
+#   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX,
+#               or by pkg-config portals3
 #   both        chosen at run time by GASNET_NETWORK
-# Unset, it is both if one of these variables is set or pkg-config knows portals3, else emulation.
-# For another machine: ci/target.sh.
-# The shared library is linked here, from the static archive: symbols of C objects are not exported from a plain cdylib,
-# and rustc has no say in the soname and the version script.
+# Unset, it is both if one of these variables is set or pkg-config knows portals3, else
+# emulation. For another machine: ci/target.sh. The shared library is linked here, from the
+# static archive: a plain cdylib does not export the symbols of C objects, and rustc offers no
+# control of the soname and the version script.
 set -eu
 cd "$(dirname "$0")/.."
 tree=$1
@@ -56,7 +57,7 @@ build-contrary)
     ;;
 esac
 if [ "$tree" != build ]; then
-    # Built fast rather than built to be fast.
+    # Test trees: a short build matters more than fast code.
     export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
 fi
 case $tree in
@@ -95,7 +96,7 @@ both)
 esac
 out=$target/$released
 mkdir -p "$tree/lib/pkgconfig" "$tree/bin" "$target"
-# What was made for another machine is not newer or older: it goes.
+# Files built for another machine are removed: their age says nothing.
 if [ "$(cat "$tree/lib/.released" 2>/dev/null)" != "$released" ]; then
     rm -f "$tree/lib/libgasnet.so.0" "$tree/lib/libgasnet.a" "$tree"/bin/*
     echo "$released" >"$tree/lib/.released"
@@ -104,13 +105,13 @@ fi
 $cargo build --release -p gasnet --features "$features" $defaults --target-dir $target \
     --message-format=json-render-diagnostics >"$target/build.json"
 
-# Where the binding to a libportals was made, there are the flags that link it.
+# The build script that made the binding to a libportals also wrote the flags that link it.
 portals_libs=
 sed -n 's/.*"reason":"build-script-executed".*"out_dir":"\([^"]*\)".*/\1/p' "$target/build.json" >"$target/out_dirs"
 while read -r dir; do
     if [ "$networks" != emulation ] && [ -e "$dir/libportals.link" ]; then
         portals_libs=$(cat "$dir/libportals.link")
-        # For a test that compares it with the header.
+        # A test compares it with the header.
         cp "$dir/portals3.rs" "$tree/lib/.libportals.rs"
     fi
 done <"$target/out_dirs"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # All tests, with a sample of the large matrices.
-# SEED chooses the sample. Without SEED, the commit chooses: a repeated run of one commit repeats its sample, and the next
-# commit meets other cases.
-# Each script of ci/ counts as one test, and so does each Rust test and each case of the C programs.
+# SEED chooses the sample. Without SEED, the commit chooses: a repeated run of one commit repeats
+# its sample, and the next commit meets other cases.
+# Each script of ci/ counts as one test, as does each Rust test and each case of the C programs.
 # Each step prints its minutes. The last line is the sum: `N passed, N failed, N skipped`.
 set -u
 exec 2>&1
@@ -16,7 +16,8 @@ passed=0
 failed=0
 skipped=0
 
-# timed NAME COMMAND...: runs the command into its log; $code is its exit code and $took the minutes.
+# timed NAME COMMAND...: runs the command into its log; sets $code to its exit code, $took to
+# minutes.
 timed() {
     name=$1
     shift
@@ -48,8 +49,9 @@ skip() {
     echo "skipped           $1 ($2)"
 }
 
-# tests NAME COMMAND...: Rust tests; adds up the numbers of the `test result:` lines. A command that fails without such a
-# line is one failure. One that ends with 77 is skipped. A line `skipped NAME: why` is one skipped case.
+# tests NAME COMMAND...: Rust tests; adds up the numbers of the `test result:` lines. A command
+# that fails without such a line is one failure. One that ends with 77 is skipped. A line
+# `skipped NAME: why` is one skipped case.
 tests() {
     timed "$@"
     if [ $code = 77 ]; then

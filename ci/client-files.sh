@@ -1,6 +1,6 @@
 #!/bin/sh
-# Writes what the builds of clients read, for a library that will be found under PREFIX, into the tree TO: link names,
-# make fragments, pkg-config files, the CMake package. The templates are in ci/client.
+# Writes into the tree TO what client builds read, for a library installed under PREFIX: link
+# names, make fragments, pkg-config files, the CMake package. The templates are in ci/client.
 #   ci/client-files.sh TO PREFIX [TREE]     TREE: where the library was built; else build
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,7 +10,7 @@ version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 number() { awk -v name="GASNET_RELEASE_VERSION_$1" '$2 == name { print $3 }' include/gasnet_config.h; }
 major=$(number MAJOR)
 release=$major.$(number MINOR).$(number PATCH)
-# What a link with the archive needs besides it.
+# The libraries that a link with the archive needs in addition.
 portals=$(cat "${3:-build}/lib/.libportals" 2>/dev/null || true)
 static="${portals:+$portals }-lgcc_s -lutil -lrt -lpthread -lm -ldl -lc"
 mkdir -p "$to/include/portals-conduit" "$to/lib/pkgconfig" "$to/lib/cmake/GASNet"
@@ -49,6 +49,6 @@ for mode in seq par; do
     fill $mode "$defines" "$threads" gasnet_tools.mak.in "include/gasnet_tools-$mode.mak"
     fill $mode "$defines" "$threads" gasnet_tools.pc.in "lib/pkgconfig/gasnet_tools-$mode.pc"
 done
-# The CMake package finds its prefix from where it stands.
+# The CMake package derives its prefix from its own location.
 fill "" "" "" GASNetConfig.cmake.in lib/cmake/GASNet/GASNetConfig.cmake
 fill "" "" "" GASNetConfigVersion.cmake.in lib/cmake/GASNet/GASNetConfigVersion.cmake

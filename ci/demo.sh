@@ -1,6 +1,7 @@
 #!/bin/sh
-# What `make demo` shows, over a built tree: testsmall as a job of two processes on both paths, then every portable case of
-# testexit as a job of two processes with its exit code.
+# The demonstration of `make demo`, over a built tree: testsmall as a job of two ranks,
+# cross-mapped and through Portals; then every portable case of testexit as a job of two ranks,
+# with its exit code.
 set -eu
 cd "$(dirname "$0")/.."
 cc=${CC:-cc}

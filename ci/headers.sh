@@ -1,6 +1,7 @@
 #!/bin/sh
-# Every header compiles alone, without a warning, as C99 and C++98 and as the compilers' newest languages, in every
-# thread and segment mode; and what must not compile does not.
+# Every header compiles alone and without a warning, as C99, as C++98 and as the newest
+# languages of the compilers, in every thread and segment mode. Programs that must be rejected
+# are rejected.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
@@ -45,7 +46,8 @@ for header in include/*.h; do
     done
 done
 
-# Another library's header, such as Open MPI's mpi.h, has given some of our names other values before, and taken the compiler for another.
+# Another header, such as Open MPI's mpi.h, may define some of our names first, with other values,
+# and may mistake the compiler for another one.
 {
     echo '#define PLATFORM_COMPILER_PGI 1'
     echo '#define PLATFORM_COMPILER_PGI_C 1'
@@ -55,8 +57,8 @@ done
     done
     cat <<'END'
 #include <gasnet.h>
-#if PLATFORM_COMPILER_VERSION < 0 || !PLATFORM_COMPILER_VERSION_GE(1, 0, 0) || PLATFORM_COMPILER_PGI || PLATFORM_COMPILER_PGI_C || \
-    PLATFORM_COMPILER_PGI_CXX
+#if PLATFORM_COMPILER_VERSION < 0 || !PLATFORM_COMPILER_VERSION_GE(1, 0, 0) || \
+    PLATFORM_COMPILER_PGI || PLATFORM_COMPILER_PGI_C || PLATFORM_COMPILER_PGI_CXX
 #error theirs
 #endif
 END
@@ -68,7 +70,7 @@ try gcc -std=c99 $warn -DGASNET_PAR "$work/a.c"
 # shellcheck disable=SC2086
 try g++ -std=c++98 $warn -DGASNET_PAR "$work/a.cc"
 
-# Nothing is declared twice, and words are put together without their signs.
+# Nothing is declared twice, and the halves of a word are joined without sign extension.
 cat >"$work/a.c" <<'END'
 #include <gasnet.h>
 #include <gasnet_vis.h>
@@ -79,7 +81,7 @@ END
 # shellcheck disable=SC2086
 try gcc -std=c99 $warn -Wredundant-decls -DGASNET_PAR "$work/a.c"
 
-# What the inline paths do for other sizes is not held against a program.
+# The inline paths for other sizes cause no warning in a client.
 cat >"$work/a.c" <<'END'
 #include <gasnet.h>
 int main(void) {
@@ -92,7 +94,7 @@ int main(void) {
 }
 END
 for level in 0 g 1 2 3 s; do
-    # The warnings are those of code that is made.
+    # Some warnings need code generation.
     # shellcheck disable=SC2086
     try gcc -std=c99 ${warn% -fsyntax-only} -O$level -DGASNET_PAR -c "$work/a.c" -o "$work/a.o"
 done

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds libportals3 and installs it: libraries, portals3.h, portals3.pc, and ptlrun, which starts jobs, with its manual page.
+# Builds and installs libportals3: libraries, portals3.h, portals3.pc, and the launcher ptlrun
+# with its manual page.
 #   ci/install-portals.sh DESTDIR PREFIX
 set -eu
 cd "$(dirname "$0")/.."

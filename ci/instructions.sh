@@ -1,6 +1,7 @@
 #!/bin/sh
-# Counts the instructions of the hottest paths (capi-tests/bench/paths.c) under valgrind, which repeat exactly, and
-# compares them with ci/instructions.tsv. A row more than 5 % above its count fails: another compiler makes other code.
+# Counts the instructions of the hottest paths (capi-tests/bench/paths.c) under valgrind, which
+# repeat exactly, and compares them with ci/instructions.tsv. A row more than 5 % above its
+# count fails: another compiler makes other code.
 #   ci/instructions.sh            compares
 #   ci/instructions.sh --write    writes the table
 set -eu
@@ -32,8 +33,8 @@ counts() {
     done | awk -v n=$times '{ printf "%s\t%s\t%d\n", $1, $2, $3 / n + 0.5 }'
 }
 
-# Active messages take the same path whether segments are cross-mapped or not. Mode `events` is that of a Portals which
-# reports every completion by an event.
+# Active messages take the same path whether segments are cross-mapped or not. Mode `events` is
+# that of a Portals which reports every completion by an event.
 {
     counts cross-mapped GASNET_SUPERNODE_MAXSIZE=0 | grep -E '^(put|get)'
     counts portals GASNET_SUPERNODE_MAXSIZE=1

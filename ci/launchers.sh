@@ -1,16 +1,16 @@
 #!/bin/sh
-# Runs a command where the launcher of another job system can be used; ends with 77, and one line that says why, where
-# it cannot.
+# Runs a command if the launcher of another job system is usable. Otherwise ends with 77 and one
+# line with the reason.
 #   ci/launchers.sh hydra COMMAND...      MPICH's mpiexec
 #   ci/launchers.sh openmpi COMMAND...    Open MPI's mpirun
-#   ci/launchers.sh slurm COMMAND...      srun, in a cluster of this one machine that is made for the command
-#   ci/launchers.sh any COMMAND...        all of them that can be used, be it none
-# The command finds their names in LAUNCHERS.
-# On the machine that tests every change (CI=true), as root, it installs Debian's packages first.
+#   ci/launchers.sh slurm COMMAND...      srun, in a temporary cluster of this machine
+#   ci/launchers.sh any COMMAND...        all usable launchers, possibly none
+# The variable LAUNCHERS gives their names to the command.
+# With CI=true, as root, it installs Debian's packages first.
 set -u
 launcher=$1
 shift
-# Debian keeps daemons there.
+# Debian installs daemons there.
 PATH=$PATH:/usr/sbin:/sbin
 
 cannot() {
@@ -50,7 +50,7 @@ any)
     ;;
 hydra)
     need "mpich libmpich-dev" mpiexec.hydra
-    # What ends at once it may not survive.
+    # hydra may fail on programs that end at once.
     timeout 60 mpiexec.hydra -n 2 sleep 0.3 || cannot "mpiexec.hydra cannot run sleep"
     "$@"
     exit
@@ -77,7 +77,7 @@ stop() {
         kill "$pid" 2>/dev/null
     done
     sleep 1
-    # Also what keeps a step, which may outlive it for long.
+    # The step daemons, too: they may outlive the step for long.
     for environ in /proc/[0-9]*/environ; do
         if { tr '\0' '\n' <"$environ"; } 2>/dev/null | grep -qx "SLURM_CONF=$dir/slurm.conf"; then
             pid=${environ#/proc/}
@@ -97,7 +97,7 @@ chmod 1777 "$dir/tmp"
 dd if=/dev/urandom of="$dir/munge.key" bs=1024 count=1 2>/dev/null
 chmod 400 "$dir/munge.key"
 host=$(hostname -s 2>/dev/null || hostname)
-# Below those that the system gives away, and others than those of a cluster that runs at the same time.
+# Below the ephemeral ports, and different from those of a cluster that runs at the same time.
 port=$((16384 + $$ % 8192 * 2))
 cat >"$dir/slurm.conf" <<END
 ClusterName=gasnet
@@ -110,7 +110,7 @@ AuthInfo=socket=$dir/munge.socket
 CredType=cred/munge
 StateSaveLocation=$dir/state
 SlurmdSpoolDir=$dir/spool
-# Where PMIx has a folder for each step, whose number another cluster gives as well.
+# PMIx has a folder here for each step, by a number that another cluster may use too.
 TmpFS=$dir/tmp
 SlurmctldPidFile=$dir/slurmctld.pid
 SlurmdPidFile=$dir/slurmd.pid

@@ -1,7 +1,8 @@
 #!/bin/sh
-# Uses every name of ci/names.tsv in the shape that the table gives, as C99 and C++98, in every thread mode, after gasnet.h
-# and with gasnet_tools.h alone; links them; and looks at what the shared library exports. Says how many of the names are
-# usable, and which are not and why.
+# Uses every name of ci/names.tsv in the shape that the table gives: as C99 and C++98, in every
+# thread mode, after gasnet.h and with gasnet_tools.h alone. Links them, and compares with the
+# exports of the shared library. Prints how many names are usable, and the reasons why others
+# are not.
 #   ci/name-table.sh [table]
 set -eu
 cd "$(dirname "$0")/.."
@@ -10,8 +11,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 lib=build/lib/libgasnet.so
 
-# program tools|gasnet [pending]: a source that uses each name of that header, those that are there or those for whose absence
-# the table gives a reason; the place of a name in the source is named after it.
+# program tools|gasnet [pending]: prints a source that uses each name of that header: the names
+# that exist, or with `pending` those that are absent for a reason. #line directives give each
+# use its name.
 program() {
     cat <<'HEAD'
 #ifdef WITH_GASNET
@@ -51,7 +53,7 @@ HEAD
         /^#/ || (header == "tools" && $2 != "tools") || (pending != "") != ($5 != "") { next }
         function place(line) { printf "#line %d \"%s\"\n", line, $1 }
         function macro() { printf "#ifndef %s\n#error not a macro\n#endif\n", $1 }
-        # The small names of a row are its own.
+        # Each row has its own variables.
         function own() { for (k = 1; k <= 4; k++) printf "#define %s %s_%d\n", small[k], small[k], NR }
         function disown() { for (k = 1; k <= 4; k++) printf "#undef %s\n", small[k] }
         BEGIN { split("f v x key", small, " ") }
@@ -88,7 +90,8 @@ cp "$work/tools.c" "$work/tools.cc"
 : >"$work/failed"
 count=0
 
-# try SOURCE COMPILER...: with -ftrack-macro-expansion=0 gcc names the row, not the inside of a macro.
+# try SOURCE COMPILER...: with -ftrack-macro-expansion=0, gcc reports the row, not the inside of
+# a macro.
 try() {
     source=$1
     shift
@@ -123,7 +126,8 @@ printf '#include <gasnet_tools.h>\nuint64_t f(void); uint64_t f(void) { gasnett_
     >"$work/lite.c"
 try "$work/lite.c" gcc -fsyntax-only -DGASNETT_LITE_MODE
 
-# Names with a reason that are there after all: no error is theirs, and a function is exported.
+# Names with a reason for their absence that exist all the same: they cause no error, or are
+# exported.
 pending=$(awk -F '\t' '!/^#/ && $5 != "" { n++ } END { print n + 0 }' "$table")
 program gasnet pending >"$work/pending.c"
 $gcc -w -std=gnu17 -DWITH_GASNET -DGASNET_PAR -Iinclude "$work/pending.c" >"$work/out" 2>&1 || true
@@ -144,7 +148,7 @@ sort -u "$work/missing" -o "$work/missing"
 
 if [ -s "$work/failed" ]; then
     echo "ci/name-table.sh: names that cannot be used as $table says:" >&2
-    # Once each.
+    # One line per name.
     sort -t: -k1,1 -u "$work/failed" | cut -c 1-200 >&2
     exit 1
 fi
@@ -157,5 +161,5 @@ awk -F '\t' -v count=$count -v missing="$work/missing" -v pending="$pending" '
     END {
         printf "ci/name-table.sh: %d names, %d usable in their shape in %d compilations, %d absent:\n", all, all - without, count, without
         for (reason in absent) printf "    %d: %s\n", absent[reason], reason
-        if (late > 0) printf "    (%d of the %d names with a reason are there after all: take the reason from the table)\n", late, pending
+        if (late > 0) printf "    (%d of the %d names with a reason exist: delete the reason from the table)\n", late, pending
     }' "$table"

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Compiles ci/names.c, which uses the names of the headers in the shapes that clients rely on, as C99 and C++98 in every
-# mode; looks for the lines that client build systems grep for; and, where the shared library is built, links.
+# Compiles ci/names.c, which uses the names of the headers as clients do, as C99 and C++98 in
+# every mode. Looks for the strings that client build systems grep for in objects. Links, if the
+# shared library is built.
 set -eu
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)

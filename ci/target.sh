@@ -1,5 +1,6 @@
-# Read by scripts that build: for which machine. CARGO_BUILD_TARGET is its name in Rust, and CC then its compiler, which links too.
-# Sets `released`, where cargo puts what it makes, below its target directory.
+# Sourced by scripts that build, possibly for another machine: CARGO_BUILD_TARGET is its Rust
+# target, CC its compiler and linker. Sets `released`: the folder of cargo's output below its
+# target directory.
 released=release
 if [ -n "${CARGO_BUILD_TARGET-}" ]; then
     released=$CARGO_BUILD_TARGET/release

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Checks that the tools of a build, and those named, are there; as root on a system with apt-get, installs what is missing.
-# Otherwise names what is missing in one line and fails. A tool named with a + in front is only wished for: some tests do
-# without it and say so.
+# Checks for the tools that a build needs, and for the tools named. As root on a system with
+# apt-get, it installs missing tools. Otherwise it names all missing tools in one line and
+# fails. A tool with a + in front is optional: tests that need it are skipped with a reason.
 #   ci/tools.sh [tool | +tool]...
 set -eu
 
