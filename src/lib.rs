@@ -23,6 +23,7 @@ extern crate alloc;
 
 pub mod boot;
 pub mod capi;
+pub mod client_memory;
 pub mod conduit;
 pub mod env;
 pub mod extended;
@@ -30,6 +31,7 @@ pub mod fault;
 /// The same file as in `portals3`, without which the library may be built.
 #[path = "../portals/src/hint.rs"]
 pub(crate) mod hint;
+pub mod rank;
 pub mod report;
 pub mod runtime;
 pub mod tools;
