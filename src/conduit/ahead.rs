@@ -7,7 +7,7 @@
 
 use super::am_recv::Body;
 use super::am_send::args_bytes;
-use super::match_bits::{Am, Form};
+use super::match_bits::{AmForm, AmHeader};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -19,16 +19,16 @@ const MOST: usize = 512;
 
 /// A guess; threads may overwrite each other's.
 #[derive(Debug)]
-pub(super) struct Ahead {
+pub(super) struct PayloadPrefetch {
     at: AtomicPtr<u8>,
     /// Bytes of it that will be read at once.
     bytes: AtomicUsize,
 }
 
-impl Ahead {
+impl PayloadPrefetch {
     /// Nothing is expected.
-    pub(super) fn new() -> Ahead {
-        Ahead { at: AtomicPtr::new(ptr::null_mut()), bytes: AtomicUsize::new(0) }
+    pub(super) fn new() -> PayloadPrefetch {
+        PayloadPrefetch { at: AtomicPtr::new(ptr::null_mut()), bytes: AtomicUsize::new(0) }
     }
 
     /// The next body will be here.
@@ -39,9 +39,9 @@ impl Ahead {
 
     /// A message has come; the next will be like it.
     #[inline(always)]
-    pub(super) fn has_come(&self, am: &Am, body: Body) {
+    pub(super) fn has_come(&self, am: &AmHeader, body: Body) {
         let soon = match am.form {
-            Form::Medium => args_bytes(am.numargs.into()),
+            AmForm::Medium => args_bytes(am.numargs.into()),
             _ => body.len,
         };
         self.bytes.store(soon, Ordering::Relaxed);

@@ -1,17 +1,17 @@
 //! Requests that arrive: from AM_EQ to their handlers, and the resources that a handler's reply needs.
 //!
-//! AM_EQ is only polled with a [`Kit`] in hand: what any reply may need. The kit of the next request is held by
+//! AM_EQ is only polled with a [`ReplyKit`] in hand: what any reply may need. The kit of the next request is held by
 //! whoever takes events off the queue; a handler takes it over and what its reply leaves goes back. Handlers run with
 //! no lock held and never inside another handler of the same thread.
 
 use super::ahead::fetch_lines;
 use super::am_send::{ADDRESS, args_bytes};
 use super::credits;
-use super::match_bits::{Am, Form};
-use super::portals::{Event, EventKind, Inline, Next, Portals};
-use super::sync::Guard;
+use super::match_bits::{AmForm, AmHeader};
+use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
+use super::sync::ParGuard;
 use super::user::Descriptor;
-use super::{Conduit, MAX_ARGS, Message, Outgoing, ReplyToken, Upcall};
+use super::{AmMessage, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
 use crate::hint::cold_path;
 use crate::{fault, report};
 use alloc::boxed::Box;
@@ -21,13 +21,13 @@ use core::sync::atomic::Ordering;
 /// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment, in two messages)
 /// and a RplSB chunk.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Kit {
+pub(super) struct ReplyKit {
     pub(super) tickets: u32,
     pub(super) tmpmd: Option<u32>,
     pub(super) chunk: Option<u32>,
 }
 
-impl Kit {
+impl ReplyKit {
     #[inline(always)]
     fn is_complete(&self) -> bool {
         self.tickets == 2 && self.tmpmd.is_some() && self.chunk.is_some()
@@ -60,7 +60,7 @@ impl Body {
 }
 
 /// Where a request is until its handler has run.
-enum Place {
+enum RequestBody {
     /// In a request receive buffer, which it holds.
     Buffer(u32, Body),
     /// Copied out, because it has to wait; or there is nothing of it.
@@ -68,23 +68,23 @@ enum Place {
 }
 
 /// A request that has arrived.
-pub(super) struct Request {
-    am: Am,
-    place: Place,
+pub(super) struct ArrivedRequest {
+    am: AmHeader,
+    place: RequestBody,
     /// The data of an unpacked Long: where, and how many bytes.
     data: Option<(*mut u8, usize)>,
 }
 
 // SAFETY: the pointers are addresses in our segment and in a receive buffer that the request holds.
-unsafe impl Send for Request {}
+unsafe impl Send for ArrivedRequest {}
 
 /// What only the taker of AM_EQ touches.
 #[derive(Default)]
-pub(super) struct Taker {
+pub(super) struct AmConsumer {
     /// Empty while the handler of the last request has it, where others may want one meanwhile.
-    kit: Kit,
+    kit: ReplyKit,
     /// Requests whose handlers must wait until the receive buffers have room for what their credits allow.
-    waiting: VecDeque<Request>,
+    waiting: VecDeque<ArrivedRequest>,
 }
 
 impl<P: Portals> Conduit<P> {
@@ -115,7 +115,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken last, see `tickets`.
     #[inline(always)]
-    fn fill(&self, kit: &mut Kit) -> bool {
+    fn fill(&self, kit: &mut ReplyKit) -> bool {
         if kit.is_complete() {
             return true;
         }
@@ -124,7 +124,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     #[inline(never)]
-    fn fill_up(&self, kit: &mut Kit) -> bool {
+    fn fill_up(&self, kit: &mut ReplyKit) -> bool {
         if kit.chunk.is_none() {
             kit.chunk = self.rplsb.take();
         }
@@ -152,11 +152,11 @@ impl<P: Portals> Conduit<P> {
             self.run_any(up, taker, request);
             return true;
         }
-        let mut inline = Inline::default();
+        let mut inline = InlineBody::default();
         let e = match self.portals.eq_next(self.am.eq, &mut inline) {
-            Next::Arrival(e) => e,
-            Next::Nothing => return false,
-            Next::Other => {
+            NextEvent::Arrival(e) => e,
+            NextEvent::Nothing => return false,
+            NextEvent::Other => {
                 cold_path();
                 return self.seldom(up, taker, None, &mut inline);
             }
@@ -172,13 +172,20 @@ impl<P: Portals> Conduit<P> {
                 // What has no bytes has no arguments: told once more, to the compiler, which makes code of its own for this.
                 // SAFETY: the message has no bytes.
                 unsafe {
-                    self.run_request(up, Am { numargs: 0, ..am }, Body::NONE, None, kit, None)
+                    self.run_request(
+                        up,
+                        AmHeader { numargs: 0, ..am },
+                        Body::NONE,
+                        None,
+                        kit,
+                        None,
+                    )
                 };
             }
             Descriptor::ReqRb(buffer) => {
                 let (am, body) = self.request_in_buffer(&e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
-                if !start || am.form == Form::Unpacked {
+                if !start || am.form == AmForm::Unpacked {
                     cold_path();
                     self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
                     return true;
@@ -201,10 +208,10 @@ impl<P: Portals> Conduit<P> {
     fn inline_request<U: Upcall>(
         &self,
         up: U,
-        mut taker: Guard<'_, Taker>,
+        mut taker: ParGuard<'_, AmConsumer>,
         bits: u64,
         data: u64,
-        inline: &mut Inline,
+        inline: &mut InlineBody,
     ) {
         let body = Body::of(inline);
         let am = self.request_without_room(bits, data, body.len);
@@ -219,37 +226,37 @@ impl<P: Portals> Conduit<P> {
     fn seldom<U: Upcall>(
         &self,
         up: U,
-        mut taker: Guard<'_, Taker>,
-        e: Option<Event>,
-        inline: &mut Inline,
+        mut taker: ParGuard<'_, AmConsumer>,
+        e: Option<MdEvent>,
+        inline: &mut InlineBody,
     ) -> bool {
         let Some(e) = e.or_else(|| self.am.get(&self.portals, inline)) else { return false };
         match (Descriptor::unpack(e.user), e.kind) {
-            (Descriptor::ReqHdr, EventKind::PutEnd) if e.inline => {
+            (Descriptor::ReqHdr, MdEventKind::PutEnd) if e.inline => {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, inline);
             }
-            (Descriptor::ReqHdr, EventKind::PutEnd) => {
+            (Descriptor::ReqHdr, MdEventKind::PutEnd) => {
                 let am = self.request_without_room(e.match_bits, e.hdr_data, 0);
                 self.run_any(
                     up,
                     taker,
-                    Request { am, place: Place::Copy(Box::default()), data: None },
+                    ArrivedRequest { am, place: RequestBody::Copy(Box::default()), data: None },
                 );
             }
-            (Descriptor::ReqRb(buffer), EventKind::PutEnd) => {
+            (Descriptor::ReqRb(buffer), MdEventKind::PutEnd) => {
                 let (am, body) = self.request_in_buffer(&e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
             }
-            (Descriptor::ReqRb(buffer), EventKind::Unlink) => {
+            (Descriptor::ReqRb(buffer), MdEventKind::Unlink) => {
                 self.reqrb.unlinked(&self.portals, buffer)
             }
-            (Descriptor::RarAm, EventKind::PutEnd) => {
+            (Descriptor::RarAm, MdEventKind::PutEnd) => {
                 if let Some(request) = self.request_data_arrived(&mut taker, e) {
                     self.run_any(up, taker, request);
                 }
             }
-            (Descriptor::CatchBasin, EventKind::PutEnd) => {
+            (Descriptor::CatchBasin, MdEventKind::PutEnd) => {
                 self.stats.caught.fetch_add(1, Ordering::Relaxed);
                 overflow(e.hdr_data)
             }
@@ -260,13 +267,18 @@ impl<P: Portals> Conduit<P> {
 
     /// Runs a request, wherever it is, with what the taker has in hand.
     #[inline(never)]
-    fn run_any<U: Upcall>(&self, up: U, mut taker: Guard<'_, Taker>, request: Request) {
+    fn run_any<U: Upcall>(
+        &self,
+        up: U,
+        mut taker: ParGuard<'_, AmConsumer>,
+        request: ArrivedRequest,
+    ) {
         let kit = self.take_kit(&mut taker);
         drop(taker);
-        let Request { am, mut place, data } = request;
+        let ArrivedRequest { am, mut place, data } = request;
         let (body, buffer) = match &mut place {
-            Place::Buffer(buffer, body) => (*body, Some(*buffer)),
-            Place::Copy(words) => (Body::of(words), None),
+            RequestBody::Buffer(buffer, body) => (*body, Some(*buffer)),
+            RequestBody::Copy(words) => (Body::of(words), None),
         };
         // SAFETY: the message is in a copy of its own, or in the buffer that it holds until it is released.
         unsafe { self.run_request(up, am, body, data, kit, buffer) };
@@ -274,7 +286,7 @@ impl<P: Portals> Conduit<P> {
 
     /// The request that has waited longest, if it may be started.
     #[cold]
-    fn next_waiting(&self, taker: &mut Taker) -> Option<Request> {
+    fn next_waiting(&self, taker: &mut AmConsumer) -> Option<ArrivedRequest> {
         let first = taker.waiting.front()?;
         if !self.reqrb.may_start(credits::used(first.am.credit)) {
             return None;
@@ -286,7 +298,7 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a request has arrived whose body is in a receive buffer: what it says, and where that is.
     #[inline(always)]
-    fn request_in_buffer(&self, e: &Event) -> (Am, Body) {
+    fn request_in_buffer(&self, e: &MdEvent) -> (AmHeader, Body) {
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
         let am = self.request_arrived(e.match_bits, e.hdr_data, body.len);
         self.request_ahead.here(body.at.wrapping_add(body.len));
@@ -297,7 +309,7 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a request has arrived that is in no receive buffer: what it says.
     #[inline(always)]
-    fn request_without_room(&self, bits: u64, data: u64, len: usize) -> Am {
+    fn request_without_room(&self, bits: u64, data: u64, len: usize) -> AmHeader {
         let am = self.request_arrived(bits, data, len);
         self.request_ahead.nothing();
         self.ask_for_payload(&am, Body::NONE);
@@ -306,7 +318,7 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a request has arrived, with a body of so many bytes: what it says.
     #[inline(always)]
-    fn request_arrived(&self, bits: u64, data: u64, len: usize) -> Am {
+    fn request_arrived(&self, bits: u64, data: u64, len: usize) -> AmHeader {
         let am = header(bits, data);
         if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > len {
             malformed(bits, data);
@@ -317,15 +329,17 @@ impl<P: Portals> Conduit<P> {
 
     /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
     #[inline(always)]
-    pub(super) fn ask_for_payload(&self, am: &Am, body: Body) {
+    pub(super) fn ask_for_payload(&self, am: &AmHeader, body: Body) {
         // A Short has none: tested first, so that it goes by no table of jumps.
-        if am.form == Form::Short {
+        if am.form == AmForm::Short {
             return;
         }
         match am.form {
-            Form::Medium => fetch_lines(body.at, body.len),
-            Form::Outbox => fetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize),
-            Form::Placed => fetch_lines(self.rar().near(am.place as usize), am.length as usize),
+            AmForm::Medium => fetch_lines(body.at, body.len),
+            AmForm::Outbox => {
+                fetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize)
+            }
+            AmForm::Placed => fetch_lines(self.rar().near(am.place as usize), am.length as usize),
             _ => {}
         }
     }
@@ -336,7 +350,7 @@ impl<P: Portals> Conduit<P> {
     fn arrived_in_part<U: Upcall>(
         &self,
         up: U,
-        mut taker: Guard<'_, Taker>,
+        mut taker: ParGuard<'_, AmConsumer>,
         bits: u64,
         data: u64,
         buffer: u32,
@@ -345,10 +359,15 @@ impl<P: Portals> Conduit<P> {
     ) {
         let am = header(bits, data);
         let used = credits::used(am.credit);
-        let mut request = Request { am, place: Place::Buffer(buffer, body), data: None };
-        if am.form == Form::Unpacked {
+        let mut request =
+            ArrivedRequest { am, place: RequestBody::Buffer(buffer, body), data: None };
+        if am.form == AmForm::Unpacked {
             // SAFETY: the message is in the buffer, which it holds.
-            let header = || Request { am, place: Place::Copy(unsafe { copy(body) }), data: None };
+            let header = || ArrivedRequest {
+                am,
+                place: RequestBody::Copy(unsafe { copy(body) }),
+                data: None,
+            };
             request.data = self.request_lids.header(am.source, am.length, header);
             if request.data.is_none() {
                 if start {
@@ -362,13 +381,13 @@ impl<P: Portals> Conduit<P> {
             return self.run_any(up, taker, request);
         }
         // SAFETY: the message is in the buffer, which it holds.
-        request.place = Place::Copy(unsafe { copy(body) });
+        request.place = RequestBody::Copy(unsafe { copy(body) });
         self.reqrb.release(&self.portals, buffer);
         self.wait(&mut taker, request);
     }
 
     /// The data of a request Long has arrived: the request, if its header is here and it may be started.
-    fn request_data_arrived(&self, taker: &mut Taker, e: Event) -> Option<Request> {
+    fn request_data_arrived(&self, taker: &mut AmConsumer, e: MdEvent) -> Option<ArrivedRequest> {
         let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
         let at = e.start.wrapping_add(e.offset);
         let mut request = self.request_lids.data(source, id, at, e.mlength)?;
@@ -380,7 +399,7 @@ impl<P: Portals> Conduit<P> {
         None
     }
 
-    fn wait(&self, taker: &mut Taker, request: Request) {
+    fn wait(&self, taker: &mut AmConsumer, request: ArrivedRequest) {
         self.stats.requests_waited.fetch_add(1, Ordering::Relaxed);
         taker.waiting.push_back(request);
         self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
@@ -394,10 +413,10 @@ impl<P: Portals> Conduit<P> {
     unsafe fn run_request<U: Upcall>(
         &self,
         up: U,
-        am: Am,
+        am: AmHeader,
         body: Body,
         data: Option<(*mut u8, usize)>,
-        kit: Kit,
+        kit: ReplyKit,
         buffer: Option<u32>,
     ) {
         let mut token = ReplyToken {
@@ -410,7 +429,7 @@ impl<P: Portals> Conduit<P> {
         let thread = &self.threads[up.thread()];
         thread.in_handler.store(true, Ordering::Relaxed);
         let mut wrong = [0; MAX_ARGS];
-        let data = if am.form == Form::Outbox {
+        let data = if am.form == AmForm::Outbox {
             cold_path();
             self.fetch_payload(thread, &am)
         } else {
@@ -437,7 +456,7 @@ impl<P: Portals> Conduit<P> {
     /// The kit, which is complete, for a handler. With one thread nobody else can want one before that has returned: then the taker
     /// keeps what it says.
     #[inline(always)]
-    fn take_kit(&self, taker: &mut Taker) -> Kit {
+    fn take_kit(&self, taker: &mut AmConsumer) -> ReplyKit {
         if !self.config.par() {
             return taker.kit;
         }
@@ -447,7 +466,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Keeps what is left of a kit for the next request, unless another thread has begun to fill one.
     #[inline(always)]
-    fn put_back(&self, kit: &Kit) {
+    fn put_back(&self, kit: &ReplyKit) {
         let par = self.config.par();
         if !par && kit.is_complete() {
             return;
@@ -464,7 +483,7 @@ impl<P: Portals> Conduit<P> {
 
     #[cold]
     #[inline(never)]
-    fn give_away(&self, kit: &Kit) {
+    fn give_away(&self, kit: &ReplyKit) {
         if kit.tickets != 0 {
             self.tickets.give(kit.tickets);
         }
@@ -484,11 +503,11 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub(super) unsafe fn message<'a>(
         &self,
-        am: &Am,
+        am: &AmHeader,
         body: Body,
         data: Option<(*mut u8, usize)>,
         wrong: &'a mut [i32; MAX_ARGS],
-    ) -> Message<'a> {
+    ) -> AmMessage<'a> {
         let numargs = usize::from(am.numargs);
         let at = args_bytes(numargs);
         // SAFETY: arguments come first in the body, which is aligned; its length has been checked to hold them by the
@@ -496,7 +515,7 @@ impl<P: Portals> Conduit<P> {
         let mut args = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs) };
         // As above.
         let (payload, nbytes) = match am.form {
-            Form::Short => (core::ptr::null_mut(), 0),
+            AmForm::Short => (core::ptr::null_mut(), 0),
             // SAFETY: as the caller vouches.
             _ => unsafe { self.payload(am, body, at, data) },
         };
@@ -509,7 +528,7 @@ impl<P: Portals> Conduit<P> {
             // SAFETY: the payload is in our buffer, in our segment, or in an area of its sender's that is the handler's now.
             unsafe { *payload.add(nbytes / 2) ^= 1 };
         }
-        Message {
+        AmMessage {
             source: am.source,
             category: am.form.category(),
             handler: am.handler,
@@ -526,15 +545,15 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn payload(
         &self,
-        am: &Am,
+        am: &AmHeader,
         body: Body,
         at: usize,
         data: Option<(*mut u8, usize)>,
     ) -> (*mut u8, usize) {
         let n = am.length as usize;
         match am.form {
-            Form::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
-            Form::Landing if at + n <= body.len => {
+            AmForm::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
+            AmForm::Landing if at + n <= body.len => {
                 let Some(dest) = self.rar().at(am.place as usize, n) else {
                     bad_message(am.source)
                 };
@@ -543,7 +562,7 @@ impl<P: Portals> Conduit<P> {
                 unsafe { core::ptr::copy_nonoverlapping(body.at.add(at), dest, n) };
                 (dest, n)
             }
-            Form::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
+            AmForm::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
                 // SAFETY: the address follows the payload, 8-byte aligned, inside the body.
                 let dest = unsafe { body.at.add(at + n.next_multiple_of(8)).cast::<u64>().read() }
                     as *mut u8;
@@ -557,12 +576,14 @@ impl<P: Portals> Conduit<P> {
                 }
                 (dest, n)
             }
-            Form::Placed => match self.rar().at(am.place as usize, n) {
+            AmForm::Placed => match self.rar().at(am.place as usize, n) {
                 Some(dest) => (dest, n),
                 None => bad_message(am.source),
             },
-            Form::Unpacked | Form::Outbox => data.unwrap_or_else(|| bad_message(am.source)),
-            Form::Short | Form::Medium | Form::Packed | Form::Landing => bad_message(am.source),
+            AmForm::Unpacked | AmForm::Outbox => data.unwrap_or_else(|| bad_message(am.source)),
+            AmForm::Short | AmForm::Medium | AmForm::Packed | AmForm::Landing => {
+                bad_message(am.source)
+            }
         }
     }
 }
@@ -585,7 +606,7 @@ unsafe fn copy(body: Body) -> Box<[u64]> {
 /// A message that reached the catch basin: its body is lost.
 #[cold]
 fn overflow(hdr_data: u64) -> ! {
-    let source = Am::source(hdr_data);
+    let source = AmHeader::source(hdr_data);
     report::fatal(
         format_args!(
             "flow-control failure: an active message request of process {source} found no room in the request receive buffers"
@@ -596,8 +617,8 @@ fn overflow(hdr_data: u64) -> ! {
 
 /// What the header of a message says.
 #[inline(always)]
-pub(super) fn header(bits: u64, data: u64) -> Am {
-    match Am::unpack(bits, data) {
+pub(super) fn header(bits: u64, data: u64) -> AmHeader {
+    match AmHeader::unpack(bits, data) {
         Some(am) => am,
         None => malformed(bits, data),
     }

@@ -13,11 +13,11 @@
 //! payload travel in the message's event, where the network can do that: to ReqHdr or, a reply, to a chunk that the header names.
 
 use super::credits;
-use super::match_bits::{self, Am, Form, LENGTHS, PLACES, REPLY_LID, Target};
-use super::portals::{Inline, Portals, ProcessId};
+use super::match_bits::{self, AmForm, AmHeader, LENGTHS, PLACES, REPLY_LID, TargetMd};
+use super::portals::{InlineBody, Portals, PortalsId};
 use super::queue::broken;
 use super::rar::Rar;
-use super::{CHUNK, Category, Conduit, MAX_ARGS, Need, Outgoing, ReplyToken, Upcall};
+use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::fault;
 use crate::hint::cold_path;
 use core::mem::MaybeUninit;
@@ -41,11 +41,11 @@ pub(super) const ADDRESS: usize = size_of::<u64>();
 
 /// How a message travels.
 #[derive(Clone, Copy)]
-struct Way {
-    form: Form,
+struct SendPlan {
+    form: AmForm,
     /// Bytes of its header message.
     len: usize,
-    /// [`Am::place`]
+    /// [`AmHeader::place`]
     place: u64,
 }
 
@@ -67,21 +67,21 @@ impl<P: Portals> Conduit<P> {
 
     /// How a message travels whose payload is not at its place. A Long without payload has nothing to send apart.
     #[inline(always)]
-    fn way(&self, m: &Outgoing<'_>) -> Way {
+    fn way(&self, m: &Outgoing<'_>) -> SendPlan {
         let args = args_bytes(m.args.len());
         let (form, len) = match m.category {
-            Category::Short => (Form::Short, args),
-            Category::Medium => (Form::Medium, args + m.nbytes),
+            Category::Short => (AmForm::Short, args),
+            Category::Medium => (AmForm::Medium, args + m.nbytes),
             Category::Long => {
                 let packed = args + m.nbytes.next_multiple_of(8) + ADDRESS;
                 if m.nbytes == 0 || (m.nbytes <= self.config.packed_limit && packed <= CHUNK) {
-                    (Form::Packed, packed)
+                    (AmForm::Packed, packed)
                 } else {
-                    (Form::Unpacked, args)
+                    (AmForm::Unpacked, args)
                 }
             }
         };
-        Way { form, len, place: 0 }
+        SendPlan { form, len, place: 0 }
     }
 
     /// How a message travels, its payload being on its way. Where a put is complete when its call returns, the header of a Long says where its
@@ -91,24 +91,24 @@ impl<P: Portals> Conduit<P> {
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(always)]
-    unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> Way {
+    unsafe fn place(&self, node: u32, m: &Outgoing<'_>) -> SendPlan {
         if m.category == Category::Long && self.config.at_once {
             let near = !m.near.is_null();
             let lands = m.nbytes != 0
                 && m.nbytes <= self.config.packed_limit
                 && node != self.me
-                && Self::fits_inline(Form::Landing, m);
+                && Self::fits_inline(AmForm::Landing, m);
             let least = if near || lands { 1 } else { PUT_APART };
             if (least..LENGTHS).contains(&m.nbytes) {
                 let (args, place) =
                     (args_bytes(m.args.len()), self.rar().remote(node, m.dest, m.nbytes) as u64);
                 if place < PLACES && lands {
-                    return Way { form: Form::Landing, len: args + m.nbytes, place };
+                    return SendPlan { form: AmForm::Landing, len: args + m.nbytes, place };
                 }
                 // SAFETY: as the caller vouches, the source is readable, and the destination lies in a segment. The message that tells
                 // of the bytes is published after them.
                 if place < PLACES && unsafe { self.put_to_place(near, node, m) } {
-                    return Way { form: Form::Placed, len: args, place };
+                    return SendPlan { form: AmForm::Placed, len: args, place };
                 }
             }
         }
@@ -160,7 +160,7 @@ impl<P: Portals> Conduit<P> {
         // SAFETY: as the caller vouches.
         match unsafe { self.leave(node, m.src, m.nbytes) } {
             Some(place) => {
-                let way = Way { form: Form::Outbox, len: args_bytes(m.args.len()), place };
+                let way = SendPlan { form: AmForm::Outbox, len: args_bytes(m.args.len()), place };
                 // SAFETY: as the caller vouches.
                 unsafe { self.request_this_way(up, node, m, way) }
             }
@@ -176,12 +176,12 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     unsafe fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
         // To ask for the line of arguments alone gains nothing, and a Long in one message is seldom.
-        if m.category == Category::Medium && !Self::fits_inline(Form::Medium, m) {
+        if m.category == Category::Medium && !Self::fits_inline(AmForm::Medium, m) {
             let bytes = args_bytes(m.args.len()) + m.nbytes;
             self.portals.about_to_put(
                 self.peers[node as usize],
                 self.config.pt_am,
-                Target::ReqRb as u64,
+                TargetMd::ReqRb as u64,
                 bytes,
             );
         }
@@ -194,7 +194,13 @@ impl<P: Portals> Conduit<P> {
     /// # Safety
     /// As [`Conduit::request`].
     #[inline(always)]
-    unsafe fn request_this_way<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, way: Way) {
+    unsafe fn request_this_way<U: Upcall>(
+        &self,
+        up: U,
+        node: u32,
+        m: &Outgoing<'_>,
+        way: SendPlan,
+    ) {
         match self.credits.take(node, credits_for(way.form, way.len)) {
             // SAFETY: as the caller vouches.
             Some(taken) => unsafe {
@@ -218,21 +224,21 @@ impl<P: Portals> Conduit<P> {
     /// As [`Conduit::request`].
     #[cold]
     #[inline(never)]
-    unsafe fn request_later<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, way: Way) {
+    unsafe fn request_later<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>, way: SendPlan) {
         let credits = credits_for(way.form, way.len);
         let short = self.credits.stall(node, credits);
         self.stats.credit_stalls.fetch_add(1, Ordering::Relaxed);
         let args = args_bytes(m.args.len());
-        let need = Need { what: &"a request for credits", peer: Some(node) };
+        let need = ResourceNeed { what: &"a request for credits", peer: Some(node) };
         let (way, taken) = self.wait_full(up, need, || {
             if let Some(taken) = self.credits.take(node, credits) {
                 return Some((way, taken));
             }
-            let fewer = credits_for(Form::Unpacked, args);
-            if way.form != Form::Packed || m.nbytes == 0 || fewer >= credits {
+            let fewer = credits_for(AmForm::Unpacked, args);
+            if way.form != AmForm::Packed || m.nbytes == 0 || fewer >= credits {
                 return None;
             }
-            let apart = Way { form: Form::Unpacked, len: args, place: 0 };
+            let apart = SendPlan { form: AmForm::Unpacked, len: args, place: 0 };
             self.credits.take(node, fewer).map(|taken| (apart, taken))
         });
         // SAFETY: as the caller vouches.
@@ -249,13 +255,13 @@ impl<P: Portals> Conduit<P> {
         up: U,
         node: u32,
         m: &Outgoing<'_>,
-        Way { form, len, place }: Way,
+        SendPlan { form, len, place }: SendPlan,
         credit: u8,
         may_wait: bool,
     ) {
         let chunk = self.reqsb.take().unwrap_or_else(|| self.wait_chunk(up));
         let offset = chunk * CHUNK as u32;
-        let length = if form == Form::Unpacked {
+        let length = if form == AmForm::Unpacked {
             cold_path();
             // SAFETY: as the caller vouches.
             unsafe { self.data_of_request(up, node, &{ *m }, offset) };
@@ -263,14 +269,14 @@ impl<P: Portals> Conduit<P> {
         } else {
             m.nbytes as u32
         };
-        if form == Form::Outbox {
+        if form == AmForm::Outbox {
             self.outbox.note(chunk, place);
         }
-        let header = Am {
+        let header = AmHeader {
             form,
             request: true,
             may_wait,
-            copy: form == Form::Outbox && self.config.par(),
+            copy: form == AmForm::Outbox && self.config.par(),
             handler: m.handler,
             numargs: m.args.len() as u8,
             chunk: offset,
@@ -280,13 +286,13 @@ impl<P: Portals> Conduit<P> {
             place,
         };
         let (bits, data) = header.pack();
-        debug_assert!(len == 0 || bits & !match_bits::IGNORE != Target::ReqHdr as u64);
+        debug_assert!(len == 0 || bits & !match_bits::IGNORE != TargetMd::ReqHdr as u64);
         self.reply_ahead.here(self.reqsb.at(chunk));
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.peers[node as usize];
             // SAFETY: the payload is readable, as the caller vouches.
             if !unsafe {
-                self.send_inline(form, m, to, Am::inline_request(bits), data)
+                self.send_inline(form, m, to, AmHeader::inline_request(bits), data)
                     || self.send_at_once(form, m, to, bits, 0, data)
             } {
                 // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
@@ -303,7 +309,7 @@ impl<P: Portals> Conduit<P> {
                 };
             }
         }
-        if form == Form::Unpacked && !m.source_stays {
+        if form == AmForm::Unpacked && !m.source_stays {
             self.wait_local(up);
         }
     }
@@ -311,18 +317,18 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn wait_chunk<U: Upcall>(&self, up: U) -> u32 {
-        self.wait_full(up, Need::of(&"a request for a send buffer"), || self.reqsb.take())
+        self.wait_full(up, ResourceNeed::of(&"a request for a send buffer"), || self.reqsb.take())
     }
 
     /// Whether a message has a body that may travel in its event.
     #[inline(always)]
-    fn fits_inline(form: Form, m: &Outgoing<'_>) -> bool {
-        let (args, room) = (args_bytes(m.args.len()), size_of::<Inline>());
+    fn fits_inline(form: AmForm, m: &Outgoing<'_>) -> bool {
+        let (args, room) = (args_bytes(m.args.len()), size_of::<InlineBody>());
         P::INLINES
             && match form {
-                Form::Short | Form::Placed | Form::Outbox => args != 0 && args <= room,
-                Form::Medium | Form::Landing => args + m.nbytes <= room,
-                Form::Packed | Form::Unpacked => false,
+                AmForm::Short | AmForm::Placed | AmForm::Outbox => args != 0 && args <= room,
+                AmForm::Medium | AmForm::Landing => args + m.nbytes <= room,
+                AmForm::Packed | AmForm::Unpacked => false,
             }
     }
 
@@ -333,9 +339,9 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub(super) unsafe fn send_inline(
         &self,
-        form: Form,
+        form: AmForm,
         m: &Outgoing<'_>,
-        to: ProcessId,
+        to: PortalsId,
         bits: u64,
         data: u64,
     ) -> bool {
@@ -360,9 +366,9 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     pub(super) unsafe fn send_at_once(
         &self,
-        form: Form,
+        form: AmForm,
         m: &Outgoing<'_>,
-        to: ProcessId,
+        to: PortalsId,
         bits: u64,
         at: usize,
         data: u64,
@@ -375,7 +381,7 @@ impl<P: Portals> Conduit<P> {
         // SAFETY: there is room for the most arguments and an address.
         unsafe { write_body(words.as_mut_ptr().cast(), form, &Outgoing { nbytes: 0, ..*m }) };
         // A packed address stands behind the payload; where there is none, behind the arguments.
-        let packed = form == Form::Packed;
+        let packed = form == AmForm::Packed;
         let address = if packed && m.nbytes == 0 { ADDRESS } else { 0 };
         let head = (words.as_ptr().cast(), args_bytes(m.args.len()) + address);
         let pt = self.config.pt_am;
@@ -411,9 +417,9 @@ impl<P: Portals> Conduit<P> {
     #[allow(clippy::too_many_arguments)]
     unsafe fn send_from_chunk(
         &self,
-        form: Form,
+        form: AmForm,
         m: &Outgoing<'_>,
-        to: ProcessId,
+        to: PortalsId,
         chunk: u32,
         bytes: usize,
         bits: u64,
@@ -436,15 +442,17 @@ impl<P: Portals> Conduit<P> {
         let rar = self.rar();
         let slot = match rar.local(m.src, m.nbytes) {
             Some(_) => None,
-            None => {
-                Some(self.wait_safe(up, Need::of(&"a request for a memory descriptor"), || {
-                    self.tmpmd.take()
-                }))
-            }
+            None => Some(self.wait_safe(
+                up,
+                ResourceNeed::of(&"a request for a memory descriptor"),
+                || self.tmpmd.take(),
+            )),
         };
-        self.wait_safe(up, Need::of(&"a request for a send ticket"), || self.tickets.take(1));
+        self.wait_safe(up, ResourceNeed::of(&"a request for a send ticket"), || {
+            self.tickets.take(1)
+        });
         // SAFETY: as the caller vouches.
-        unsafe { self.send_data(up, rar, node, Target::RarAm, m, lid, slot) };
+        unsafe { self.send_data(up, rar, node, TargetMd::RarAm, m, lid, slot) };
     }
 
     /// Sends the data of a Long; the caller has a ticket for it, and a TMPMD if the source is outside the segment.
@@ -457,7 +465,7 @@ impl<P: Portals> Conduit<P> {
         up: U,
         rar: &Rar<P>,
         node: u32,
-        target: Target,
+        target: TargetMd,
         m: &Outgoing<'_>,
         lid: u32,
         slot: Option<u32>,
@@ -510,9 +518,9 @@ impl<P: Portals> Conduit<P> {
         assert!(!token.replied, "a request handler replies once");
         token.replied = true;
         // SAFETY: as the caller vouches.
-        let Way { form, len, place } = unsafe { self.place(token.source, m) };
+        let SendPlan { form, len, place } = unsafe { self.place(token.source, m) };
         let chunk = token.kit.chunk.expect("a request comes with a chunk for its reply");
-        let length = if form == Form::Unpacked {
+        let length = if form == AmForm::Unpacked {
             cold_path();
             // SAFETY: as the caller vouches.
             unsafe { self.data_of_reply(up, token, &{ *m }) }
@@ -520,7 +528,7 @@ impl<P: Portals> Conduit<P> {
             m.nbytes as u32
         };
         let (credit, low) = self.credits.reply_byte(token.source, token.credit);
-        let header = Am {
+        let header = AmHeader {
             form,
             request: false,
             may_wait: false,
@@ -537,7 +545,7 @@ impl<P: Portals> Conduit<P> {
         let (to, at) = (self.peers[token.source as usize], token.chunk as usize);
         // SAFETY: the payload is readable, as the caller vouches.
         if !unsafe {
-            self.send_inline(form, m, to, Am::inline_reply(bits, token.chunk), data)
+            self.send_inline(form, m, to, AmHeader::inline_reply(bits, token.chunk), data)
                 || self.send_at_once(form, m, to, bits, at, data)
         } {
             // SAFETY: `form` keeps the message within a chunk, and this one is ours; the payload is readable.
@@ -547,7 +555,7 @@ impl<P: Portals> Conduit<P> {
             cold_path();
             self.scavenge();
         }
-        if form == Form::Unpacked && !m.source_stays {
+        if form == AmForm::Unpacked && !m.source_stays {
             self.wait_local(up);
         }
     }
@@ -571,7 +579,7 @@ impl<P: Portals> Conduit<P> {
             if rar.local(m.src, m.nbytes).is_some() { None } else { token.kit.tmpmd.take() };
         token.kit.tickets -= 1;
         // SAFETY: as the caller vouches.
-        unsafe { self.send_data(up, rar, token.source, Target::RarSrc, m, lid, slot) };
+        unsafe { self.send_data(up, rar, token.source, TargetMd::RarSrc, m, lid, slot) };
         lid
     }
 
@@ -584,7 +592,7 @@ impl<P: Portals> Conduit<P> {
     #[allow(clippy::too_many_arguments)]
     unsafe fn reply_from_chunk(
         &self,
-        form: Form,
+        form: AmForm,
         len: usize,
         m: &Outgoing<'_>,
         token: &mut ReplyToken,
@@ -610,18 +618,18 @@ impl<P: Portals> Conduit<P> {
 
 /// Credits that a request uses: its header's, and one for the event of a Long's data.
 #[inline(always)]
-fn credits_for(form: Form, len: usize) -> u32 {
+fn credits_for(form: AmForm, len: usize) -> u32 {
     const { assert!(args_bytes(MAX_ARGS) <= credits::CREDIT_BYTES) };
     match form {
-        Form::Short => 1,
-        _ => credits::needed(len) + u32::from(form == Form::Unpacked),
+        AmForm::Short => 1,
+        _ => credits::needed(len) + u32::from(form == AmForm::Unpacked),
     }
 }
 
 /// Whether the payload travels in the body.
 #[inline(always)]
-fn has_payload(form: Form) -> bool {
-    matches!(form, Form::Medium | Form::Packed | Form::Landing)
+fn has_payload(form: AmForm) -> bool {
+    matches!(form, AmForm::Medium | AmForm::Packed | AmForm::Landing)
 }
 
 /// The arguments, and the payload if that travels with them, behind each other as in any body. What [`write_body`] writes goes through
@@ -630,8 +638,8 @@ fn has_payload(form: Form) -> bool {
 /// # Safety
 /// [`Conduit::fits_inline`] says so; the payload is readable.
 #[inline(always)]
-unsafe fn inline_body(form: Form, m: &Outgoing<'_>) -> Inline {
-    let mut body = Inline::default();
+unsafe fn inline_body(form: AmForm, m: &Outgoing<'_>) -> InlineBody {
+    let mut body = InlineBody::default();
     let mut words = body.iter_mut();
     for (pair, word) in m.args.chunks(2).zip(&mut words) {
         let second = if pair.len() == 2 { pair[1] } else { 0 };
@@ -661,7 +669,7 @@ unsafe fn inline_body(form: Form, m: &Outgoing<'_>) -> Inline {
 /// # Safety
 /// `to` is 8-byte aligned and has room for the message and its padding; the payload is readable.
 #[inline(always)]
-unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
+unsafe fn write_body(to: *mut u8, form: AmForm, m: &Outgoing<'_>) {
     // SAFETY: there is room for it all, as the caller says, and neither arguments nor payload lie in a chunk that the
     // caller has just taken.
     unsafe {
@@ -677,7 +685,7 @@ unsafe fn write_body(to: *mut u8, form: Form, m: &Outgoing<'_>) {
             core::ptr::copy_nonoverlapping(m.src, to, m.nbytes);
             to = to.add(m.nbytes.next_multiple_of(8));
         }
-        if form == Form::Packed {
+        if form == AmForm::Packed {
             to.cast::<u64>().write(m.dest as u64);
         }
     }

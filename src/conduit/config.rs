@@ -151,7 +151,7 @@ impl Config {
                 ),
             );
         }
-        let wish = sizing::Wish {
+        let wish = sizing::CreditDemand {
             each: each.map(u64::from),
             bank: bank.map(u64::from),
             space,
@@ -179,8 +179,8 @@ impl Config {
     }
 
     /// What the sizing of receive buffers starts from.
-    fn wish(&self) -> sizing::Wish {
-        sizing::Wish {
+    fn wish(&self) -> sizing::CreditDemand {
+        sizing::CreditDemand {
             nodes: self.nodes.into(),
             chunk: CHUNK,
             buffer_chunks: self.reqrb_chunks as usize,

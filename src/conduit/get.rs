@@ -4,12 +4,12 @@
 //! go in the end) or a temporary descriptor (TMPMD). Where REPLY events come without match bits each get has a
 //! temporary descriptor, which tells the operation. Waits as a put does.
 
-use super::match_bits::{Kind, Rma};
+use super::match_bits::{MessageKind, RmaBits};
 use super::portals::Portals;
 use super::put::NOBODY;
 use super::queue::broken;
 use super::rar::Rar;
-use super::{CHUNK, Conduit, Need, OpId, Upcall};
+use super::{CHUNK, Conduit, OpId, ResourceNeed, Upcall};
 use crate::fault;
 
 impl<P: Portals> Conduit<P> {
@@ -30,7 +30,7 @@ impl<P: Portals> Conduit<P> {
                 n,
                 from,
                 self.config.pt_rar,
-                NOBODY.pack(Kind::Get),
+                NOBODY.pack(MessageKind::Get),
                 remote,
             )
         }
@@ -76,7 +76,7 @@ impl<P: Portals> Conduit<P> {
         n: usize,
         op: OpId,
     ) {
-        let mut rma = Rma { op, local: None, chunk: 0 };
+        let mut rma = RmaBits { op, local: None, chunk: 0 };
         let echoes = self.portals.echoes_match_bits();
         let bounce =
             || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
@@ -88,15 +88,17 @@ impl<P: Portals> Conduit<P> {
             rma.chunk = chunk;
             (self.reqsb.md, chunk as usize * CHUNK, None)
         } else {
-            let slot = self
-                .wait_safe(up, Need::of(&"a get for a memory descriptor"), || self.tmpmd.take());
+            let slot =
+                self.wait_safe(up, ResourceNeed::of(&"a get for a memory descriptor"), || {
+                    self.tmpmd.take()
+                });
             if !echoes {
-                self.tmpmd.note(slot, rma.pack(Kind::Get));
+                self.tmpmd.note(slot, rma.pack(MessageKind::Get));
             }
             // SAFETY: the caller keeps the destination until the operation is done, which the REPLY event says.
             (unsafe { self.tmpmd.bind(&self.portals, slot, dest, n, 1) }, 0, Some(slot))
         };
-        self.wait_safe(up, Need::of(&"a get for a send ticket"), || self.tickets.take(1));
+        self.wait_safe(up, ResourceNeed::of(&"a get for a send ticket"), || self.tickets.take(1));
         self.portals
             .get(
                 md,
@@ -104,7 +106,7 @@ impl<P: Portals> Conduit<P> {
                 n,
                 self.peers[node as usize],
                 self.config.pt_rar,
-                rma.pack(Kind::Get),
+                rma.pack(MessageKind::Get),
                 remote,
             )
             .unwrap_or_else(|e| broken(e));

@@ -1,24 +1,24 @@
 //! Implicit replies: those to requests whose handlers sent none. All that they do is to give back what the request holds, its chunk and
 //! its credits, and nobody waits for that but a requester who runs short.
 //!
-//! So a request that leaves its sender enough credits for a largest one says that its implicit reply may wait ([`Am::may_wait`]).
+//! So a request that leaves its sender enough credits for a largest one says that its implicit reply may wait ([`AmHeader::may_wait`]).
 //! The receiver keeps it, and sends those of the same requester as one message, whose arguments name the further chunks: when the
 //! message is full, when a reply to somebody else is to be kept, when a request of the requester comes that may not wait, and at the
 //! latest at the [`PATIENCE`]th poll.
 //!
 //! Nobody waits for a reply that is kept. Credits: when the last request was sent that may wait, those of a largest one were left, and no
 //! CREDIT_REVOKE takes them; so whoever is short has an unanswered request that may not wait. Chunks: requests only say that they may wait where all
-//! that can be kept everywhere is no more than half of them ([`Implicit::may_wait`]).
+//! that can be kept everywhere is no more than half of them ([`ImplicitReplies::may_wait`]).
 //!
 //! Called by `am_send` (what a request says), `am_recv` (whose handler sent no reply), `reply` (what such a message gives back) and
 //! `wait` (polls). Nothing that is kept leaves while a handler runs, which `outbox` relies on. Invariant: each request whose handler sent no reply is named by one message, and its credits by one.
 
 use super::am_recv::{Body, malformed};
 use super::am_send::args_bytes;
-use super::match_bits::{Am, Form};
+use super::match_bits::{AmForm, AmHeader};
 use super::portals::Portals;
 use super::queue::broken;
-use super::sync::Lock;
+use super::sync::ParLock;
 use super::{Conduit, Config, Outgoing, ReplyToken, credits};
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -40,21 +40,21 @@ struct Kept {
     chunks: [i32; MOST],
 }
 
-pub(super) struct Implicit {
+pub(super) struct ImplicitReplies {
     /// Credits that must be left for a request of ours whose reply may wait; more than there are if none may.
     least_left: u32,
-    kept: Lock<Kept>,
+    kept: ParLock<Kept>,
     /// Polls since the first of those that are kept, itself counted; 0 if none is. A hint for all but the holder of the lock.
     age: AtomicU32,
 }
 
-impl Implicit {
+impl ImplicitReplies {
     pub(super) fn new(config: &Config) -> Self {
         let kept = MOST as u64 * u64::from(config.nodes);
         let waits = config.at_once && 2 * kept <= u64::from(config.sb_chunks);
-        Implicit {
+        ImplicitReplies {
             least_left: if waits { credits::MIN_CREDITS } else { u32::MAX },
-            kept: Lock::new(config.par(), Kept::default()),
+            kept: ParLock::new(config.par(), Kept::default()),
             age: AtomicU32::new(0),
         }
     }
@@ -132,8 +132,8 @@ impl<P: Portals> Conduit<P> {
         let (credit, _) = self.credits.reply_byte(kept.to, used as u8);
         let to = self.peers[kept.to as usize];
         let header = |args: &[i32], credit| {
-            Am {
-                form: Form::Short,
+            AmHeader {
+                form: AmForm::Short,
                 request: false,
                 may_wait: false,
                 copy: false,
@@ -150,7 +150,7 @@ impl<P: Portals> Conduit<P> {
         let (bits, data) = header(others, credit);
         let m = Outgoing::short(0, others);
         // SAFETY: a message without payload.
-        if unsafe { self.send_at_once(Form::Short, &m, to, bits, first as u32 as usize, data) } {
+        if unsafe { self.send_at_once(AmForm::Short, &m, to, bits, first as u32 as usize, data) } {
             return;
         }
         for (i, &chunk) in kept.chunks[..count].iter().enumerate() {

@@ -5,7 +5,7 @@
 //! ReqSB, that of a reply the offset of the chunk it answers, with [`super::match_bits::REPLY_LID`] set: a chunk is in
 //! use until both halves have met, so with the sender's rank an id is unique among those under way.
 
-use super::sync::Lock;
+use super::sync::ParLock;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
@@ -28,14 +28,14 @@ unsafe impl<H: Send> Send for Entry<H> {}
 
 /// The halves that wait.
 pub(super) struct LidCache<H> {
-    buckets: Box<[Lock<Vec<Entry<H>>>]>,
+    buckets: Box<[ParLock<Vec<Entry<H>>>]>,
 }
 
 const BUCKETS: usize = 64;
 
 impl<H> LidCache<H> {
     pub(super) fn new(par: bool) -> Self {
-        LidCache { buckets: (0..BUCKETS).map(|_| Lock::new(par, Vec::new())).collect() }
+        LidCache { buckets: (0..BUCKETS).map(|_| ParLock::new(par, Vec::new())).collect() }
     }
 
     /// The header of a Long has arrived: its data, if that is here already; else what `header` makes waits for it.

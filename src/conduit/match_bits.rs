@@ -1,6 +1,6 @@
 //! What the conduit writes into the 64 match bits and the 64 bits of immediate data of its messages.
 //!
-//! Only the low four bits select a descriptor ([`Target`]); the match entries ignore the other sixty, so they carry
+//! Only the low four bits select a descriptor ([`TargetMd`]); the match entries ignore the other sixty, so they carry
 //! what the receiver, or the sender when its own events come back, must know. Used by every file that sends or takes
 //! an event. Invariant: what a `pack` writes, the `unpack` beside it reads.
 //!
@@ -26,7 +26,7 @@ pub(super) const IGNORE: u64 = !0xf;
 /// The descriptor that a message is for.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Target {
+pub(super) enum TargetMd {
     /// The segment, without events.
     Rar = 0,
     /// The segment, with events on AM_EQ.
@@ -45,10 +45,10 @@ pub(super) enum Target {
 
 /// What a message is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum MessageKind {
     Put,
     Get,
-    Am,
+    AmHeader,
     AmData,
 }
 
@@ -59,19 +59,19 @@ const AM_DATA: u64 = 0x80;
 
 /// What these match bits belong to; `None` for nothing that we send.
 #[inline]
-pub(super) fn kind(bits: u64) -> Option<Kind> {
+pub(super) fn kind(bits: u64) -> Option<MessageKind> {
     match bits & 0xf0 {
-        PUT => Some(Kind::Put),
-        GET => Some(Kind::Get),
-        AM => Some(Kind::Am),
-        AM_DATA => Some(Kind::AmData),
+        PUT => Some(MessageKind::Put),
+        GET => Some(MessageKind::Get),
+        AM => Some(MessageKind::AmHeader),
+        AM_DATA => Some(MessageKind::AmData),
         _ => None,
     }
 }
 
 /// The match bits of a put or get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rma {
+pub(super) struct RmaBits {
     /// Hands the completion to the upper room.
     pub(super) op: OpId,
     /// The thread that waits for the source to be reusable, if one does.
@@ -80,11 +80,11 @@ pub(super) struct Rma {
     pub(super) chunk: u32,
 }
 
-impl Rma {
+impl RmaBits {
     #[inline]
-    pub(super) fn pack(self, kind: Kind) -> u64 {
-        let kind = if kind == Kind::Put { PUT } else { GET };
-        Target::Rar as u64
+    pub(super) fn pack(self, kind: MessageKind) -> u64 {
+        let kind = if kind == MessageKind::Put { PUT } else { GET };
+        TargetMd::Rar as u64
             | kind
             | local_bits(self.local)
             | u64::from(self.chunk) << 20
@@ -92,8 +92,8 @@ impl Rma {
     }
 
     #[inline]
-    pub(super) fn unpack(bits: u64) -> Rma {
-        Rma {
+    pub(super) fn unpack(bits: u64) -> RmaBits {
+        RmaBits {
             op: OpId((bits >> 32) as u32),
             local: local(bits),
             chunk: (bits >> 20) as u32 & 0xfff,
@@ -114,7 +114,7 @@ pub(super) fn local(bits: u64) -> Option<u8> {
 
 /// Match bits of the data of a Long.
 #[inline]
-pub(super) fn am_data(target: Target, local: Option<u8>) -> u64 {
+pub(super) fn am_data(target: TargetMd, local: Option<u8>) -> u64 {
     target as u64 | AM_DATA | local_bits(local)
 }
 
@@ -126,7 +126,7 @@ const COPY: u64 = 32;
 /// How an active message travels.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(super) enum AmForm {
     /// Arguments.
     Short = 1,
     /// Arguments, payload.
@@ -143,37 +143,37 @@ pub(super) enum Form {
     Landing,
 }
 
-impl Form {
+impl AmForm {
     /// The form whose number is in the low three bits of the flags.
     #[inline]
-    fn of(flags: u64) -> Option<Form> {
-        const { assert!(Form::Short as u8 == 1 && Form::Landing as u8 == 7) };
+    fn of(flags: u64) -> Option<AmForm> {
+        const { assert!(AmForm::Short as u8 == 1 && AmForm::Landing as u8 == 7) };
         match flags & 7 {
             0 => None,
             // A table of jumps, one for each form, is what a `match` would be compiled to.
             // SAFETY: 1 to 7 are the numbers of the forms.
-            form => Some(unsafe { core::mem::transmute::<u8, Form>(form as u8) }),
+            form => Some(unsafe { core::mem::transmute::<u8, AmForm>(form as u8) }),
         }
     }
 
     #[inline]
     pub(super) fn category(self) -> Category {
         match self {
-            Form::Short => Category::Short,
-            Form::Medium | Form::Outbox => Category::Medium,
-            Form::Packed | Form::Unpacked | Form::Placed | Form::Landing => Category::Long,
+            AmForm::Short => Category::Short,
+            AmForm::Medium | AmForm::Outbox => Category::Medium,
+            AmForm::Packed | AmForm::Unpacked | AmForm::Placed | AmForm::Landing => Category::Long,
         }
     }
 }
 
 /// The match bits and immediate data of an active message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Am {
-    pub(super) form: Form,
+pub(super) struct AmHeader {
+    pub(super) form: AmForm,
     pub(super) request: bool,
     /// Of a request: its implicit reply may wait, see [`super::implicit`].
     pub(super) may_wait: bool,
-    /// Of [`Form::Outbox`]: the payload stays only until the reply, see [`super::outbox`].
+    /// Of [`AmForm::Outbox`]: the payload stays only until the reply, see [`super::outbox`].
     pub(super) copy: bool,
     /// 0 is the reply of a handler that sent none.
     pub(super) handler: u8,
@@ -184,11 +184,11 @@ pub(super) struct Am {
     pub(super) chunk: u32,
     /// Rank of the sender.
     pub(super) source: u32,
-    /// Bytes of payload, or the long id of [`Form::Unpacked`]; 24 bits.
+    /// Bytes of payload, or the long id of [`AmForm::Unpacked`]; 24 bits.
     pub(super) length: u32,
     /// EXXXNNNN, see [`super::credits`].
     pub(super) credit: u8,
-    /// Of [`Form::Placed`] and [`Form::Landing`]: where the payload is, or goes, in the receiver's segment; of [`Form::Outbox`]: in the sender's library memory; below
+    /// Of [`AmForm::Placed`] and [`AmForm::Landing`]: where the payload is, or goes, in the receiver's segment; of [`AmForm::Outbox`]: in the sender's library memory; below
     /// [`PLACES`]. 0 otherwise.
     pub(super) place: u64,
 }
@@ -206,12 +206,12 @@ const CHUNK_NUMBERS: u32 = (1 << (32 - PLACE_BITS)) - 1;
 const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
 const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
 
-impl Am {
+impl AmHeader {
     /// Whether no bytes travel with it, and none come apart: it is all that the receiver waits for. (A Medium is told by its length, which is
     /// seldom 0.)
     #[inline]
     fn is_all(&self) -> bool {
-        self.numargs == 0 && matches!(self.form, Form::Short | Form::Placed | Form::Outbox)
+        self.numargs == 0 && matches!(self.form, AmForm::Short | AmForm::Placed | AmForm::Outbox)
     }
 
     /// Match bits and immediate data.
@@ -224,9 +224,9 @@ impl Am {
             self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES
         );
         let (target, request) = match (self.request, self.is_all()) {
-            (true, true) => (Target::ReqHdr, REQUEST),
-            (true, false) => (Target::ReqRb, REQUEST),
-            (false, _) => (Target::ReqSb, 0),
+            (true, true) => (TargetMd::ReqHdr, REQUEST),
+            (true, false) => (TargetMd::ReqRb, REQUEST),
+            (false, _) => (TargetMd::ReqSb, 0),
         };
         let may_wait = if self.may_wait { MAY_WAIT } else { 0 };
         let copy = if self.copy { COPY } else { 0 };
@@ -247,7 +247,7 @@ impl Am {
     /// The match bits of a request whose body travels in its event: it needs no room.
     #[inline]
     pub(super) fn inline_request(bits: u64) -> u64 {
-        bits & IGNORE | Target::ReqHdr as u64
+        bits & IGNORE | TargetMd::ReqHdr as u64
     }
 
     /// The match bits of a reply whose body travels in its event, to the requester's chunk at this offset.
@@ -256,31 +256,31 @@ impl Am {
         bits & !(u64::from(CHUNK_NUMBERS) << 32) | u64::from(chunk) << CHUNK_SHIFT
     }
 
-    /// `None` for what no [`Am::pack`] makes.
+    /// `None` for what no [`AmHeader::pack`] makes.
     #[inline]
-    pub(super) fn unpack(bits: u64, data: u64) -> Option<Am> {
+    pub(super) fn unpack(bits: u64, data: u64) -> Option<AmHeader> {
         let flags = bits >> 8;
-        let form = Form::of(flags)?;
+        let form = AmForm::of(flags)?;
         let numargs = (bits >> 24) as u8;
         if numargs > 16 {
             return None;
         }
-        Some(Am {
+        Some(AmHeader {
             form,
             request: flags & REQUEST != 0,
             may_wait: flags & MAY_WAIT != 0,
             copy: flags & COPY != 0,
             handler: (bits >> 16) as u8,
             numargs,
-            chunk: Am::chunk(bits),
-            source: Am::source(data),
+            chunk: AmHeader::chunk(bits),
+            source: AmHeader::source(data),
             length: (data >> 8) as u32 & (LENGTHS as u32 - 1),
             credit: data as u8,
             place: data >> 48 << PLACE_BITS | bits >> (64 - PLACE_BITS),
         })
     }
 
-    /// [`Am::chunk`]; the sender's own events need no more.
+    /// [`AmHeader::chunk`]; the sender's own events need no more.
     #[inline]
     pub(super) fn chunk(bits: u64) -> u32 {
         (bits >> CHUNK_SHIFT) as u32 & (CHUNK_NUMBERS * CHUNK as u32)
@@ -294,10 +294,10 @@ impl Am {
 }
 
 #[cfg(test)]
-impl Am {
+impl AmHeader {
     /// Of process 0, to handler 200, with no arguments and nothing else that can be left out.
-    pub(super) fn plain(form: Form, request: bool) -> Am {
-        Am {
+    pub(super) fn plain(form: AmForm, request: bool) -> AmHeader {
+        AmHeader {
             form,
             request,
             may_wait: false,
@@ -326,7 +326,7 @@ pub(super) fn lid(source: u32, id: u32) -> u64 {
 #[inline]
 pub(super) fn system(source: u16, m: SystemMessage) -> (u64, u64) {
     let [a, b, c] = m.args.map(u64::from);
-    (Target::Sys as u64 | u64::from(m.id) << 8 | u64::from(source) << 16 | a << 32, b << 32 | c)
+    (TargetMd::Sys as u64 | u64::from(m.id) << 8 | u64::from(source) << 16 | a << 32, b << 32 | c)
 }
 
 /// The sender and the message.
@@ -343,21 +343,21 @@ mod tests {
     #[test]
     fn what_is_packed_is_unpacked() {
         for local in [None, Some(0), Some(255)] {
-            let r = Rma { op: OpId(0xfedc_ba98), local, chunk: 4095 };
-            for k in [Kind::Put, Kind::Get] {
+            let r = RmaBits { op: OpId(0xfedc_ba98), local, chunk: 4095 };
+            for k in [MessageKind::Put, MessageKind::Get] {
                 let bits = r.pack(k);
-                assert_eq!((Rma::unpack(bits), kind(bits), bits & 0xf), (r, Some(k), 0));
+                assert_eq!((RmaBits::unpack(bits), kind(bits), bits & 0xf), (r, Some(k), 0));
             }
-            let bits = am_data(Target::RarSrc, local);
+            let bits = am_data(TargetMd::RarSrc, local);
             assert_eq!(
                 (super::local(bits), kind(bits), bits & 0xf),
-                (local, Some(Kind::AmData), 2)
+                (local, Some(MessageKind::AmData), 2)
             );
         }
-        use Form::*;
+        use AmForm::*;
         for form in [Short, Medium, Packed, Unpacked, Placed, Outbox, Landing] {
             for request in [true, false] {
-                let m = Am {
+                let m = AmHeader {
                     form,
                     request,
                     may_wait: request,
@@ -371,8 +371,14 @@ mod tests {
                     place: if matches!(form, Placed | Outbox | Landing) { PLACES - 8 } else { 0 },
                 };
                 let (bits, data) = m.pack();
-                assert_eq!((Am::unpack(bits, data), Am::source(data)), (Some(m), m.source));
-                assert_eq!((kind(bits), Am::chunk(bits)), (Some(Kind::Am), m.chunk));
+                assert_eq!(
+                    (AmHeader::unpack(bits, data), AmHeader::source(data)),
+                    (Some(m), m.source)
+                );
+                assert_eq!(
+                    (kind(bits), AmHeader::chunk(bits)),
+                    (Some(MessageKind::AmHeader), m.chunk)
+                );
                 assert_eq!(bits & 0xf, if request { 3 } else { 4 });
             }
         }
@@ -394,9 +400,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_refused() {
-        assert_eq!(Am::unpack(0, 0), None);
-        assert_eq!(Am::unpack(8 << 8, 0), None);
-        assert_eq!(Am::unpack((Form::Short as u64) << 8 | 17 << 24, 0), None);
+        assert_eq!(AmHeader::unpack(0, 0), None);
+        assert_eq!(AmHeader::unpack(8 << 8, 0), None);
+        assert_eq!(AmHeader::unpack((AmForm::Short as u64) << 8 | 17 << 24, 0), None);
         assert_eq!(kind(0), None);
     }
 }

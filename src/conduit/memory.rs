@@ -5,12 +5,12 @@
 //! descriptors and peers' messages may refer to it until the process ends.
 
 use super::PAGE;
-use super::portals::{Error, Portals};
+use super::portals::{Portals, PortalsError};
 use alloc::alloc::{Layout, alloc_zeroed};
 
 /// Memory that only we read and write.
-pub(super) fn private(bytes: usize) -> Result<*mut u8, Error> {
-    let none = Error { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
+pub(super) fn private(bytes: usize) -> Result<*mut u8, PortalsError> {
+    let none = PortalsError { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
     // Aligned by us, since an allocator that must align to more than 16 bytes touches all of it to clear it.
     let layout = bytes
         .checked_add(PAGE)
@@ -23,11 +23,11 @@ pub(super) fn private(bytes: usize) -> Result<*mut u8, Error> {
 }
 
 /// Memory that peers target.
-pub(super) fn targeted<P: Portals>(portals: &P, bytes: usize) -> Result<*mut u8, Error> {
+pub(super) fn targeted<P: Portals>(portals: &P, bytes: usize) -> Result<*mut u8, PortalsError> {
     match portals.extension() {
         Some(x) => x
             .alloc_library_memory(bytes, PAGE)
-            .ok_or(Error { call: "allocation of shared buffers", code: "PTL_NO_SPACE" }),
+            .ok_or(PortalsError { call: "allocation of shared buffers", code: "PTL_NO_SPACE" }),
         None => private(bytes),
     }
 }

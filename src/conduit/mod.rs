@@ -68,7 +68,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::race::OnceBox;
-use portals::{Error, Extension, Portals, ProcessId};
+use portals::{Extension, Portals, PortalsError, PortalsId};
 
 /// Bytes of a chunk of ReqSB and RplSB, the largest active message.
 pub const CHUNK: usize = 2048;
@@ -97,7 +97,7 @@ pub enum Category {
 
 /// An active message on its way to its handler.
 #[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
+pub struct AmMessage<'a> {
     /// Rank of the sender.
     pub source: u32,
     /// Short, Medium or Long.
@@ -166,17 +166,17 @@ impl<'a> Outgoing<'a> {
 
 /// What a sender waits for, in the words of a report.
 #[derive(Clone, Copy, Debug)]
-pub struct Need {
+pub struct ResourceNeed {
     /// What.
     pub what: &'static &'static str,
     /// The rank that has to give it back, if it is one.
     pub peer: Option<u32>,
 }
 
-impl Need {
+impl ResourceNeed {
     /// Of nobody in particular.
-    pub(crate) const fn of(what: &'static &'static str) -> Need {
-        Need { what, peer: None }
+    pub(crate) const fn of(what: &'static &'static str) -> ResourceNeed {
+        ResourceNeed { what, peer: None }
     }
 }
 
@@ -186,9 +186,9 @@ pub trait Upcall: Copy {
     fn thread(self) -> usize;
     /// Runs the handler of a request. The handler may call [`Conduit::reply`] with `token` at most once; if it does
     /// not, the conduit sends the implicit reply afterwards.
-    fn run_request(self, token: &mut ReplyToken, message: Message<'_>);
+    fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>);
     /// Runs the handler of a reply.
-    fn run_reply(self, message: Message<'_>);
+    fn run_reply(self, message: AmMessage<'_>);
     /// One of the [`Conduit::fragments`] of the put or get with this id is complete.
     fn op_done(self, op: OpId);
     /// A system message of process `source` that is not the conduit's own.
@@ -197,7 +197,7 @@ pub trait Upcall: Copy {
     }
     /// Called between two polls of a wait for resources, `round` counting from 0: checks whether the job is ending,
     /// and spins, yields or sleeps as the wait mode says. `need` is what is waited for.
-    fn pause(self, round: u32, need: Need);
+    fn pause(self, round: u32, need: ResourceNeed);
 }
 
 /// What a request handler needs to send its reply; made by the conduit, one per request.
@@ -210,7 +210,7 @@ pub struct ReplyToken {
     /// The credit byte that the request carried.
     credit: u8,
     replied: bool,
-    kit: am_recv::Kit,
+    kit: am_recv::ReplyKit,
 }
 
 impl ReplyToken {
@@ -231,7 +231,7 @@ pub struct SystemMessage {
 
 /// How often things happened that good figures make rare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct ConduitStats {
     /// Request receive buffers that were attached again.
     pub refreshes: u64,
     /// Requests that were not sent at once for want of credits.
@@ -260,25 +260,25 @@ pub struct Conduit<P: Portals> {
     portals: P,
     config: Config,
     me: u32,
-    peers: Box<[ProcessId]>,
-    threads: Box<[CachePadded<wait::Thread>]>,
+    peers: Box<[PortalsId]>,
+    threads: Box<[CachePadded<wait::ClientThread>]>,
     tickets: tickets::Tickets,
     credits: credits::Credits,
-    safe: queue::Queue<P, ()>,
-    am: queue::Queue<P, am_recv::Taker>,
+    safe: queue::EventQueue<P, ()>,
+    am: queue::EventQueue<P, am_recv::AmConsumer>,
     /// How many requests wait in the taker of `am`.
     waiting: AtomicU32,
-    request_ahead: ahead::Ahead,
-    reply_ahead: ahead::Ahead,
+    request_ahead: ahead::PayloadPrefetch,
+    reply_ahead: ahead::PayloadPrefetch,
     sys: sys::Sys<P>,
     outbox: outbox::Outbox,
     reqsb: reqsb::ReqSb<P>,
     rplsb: rplsb::RplSb<P>,
     reqrb: reqrb::ReqRb<P>,
     tmpmd: tmpmd::TmpMd<P>,
-    request_lids: lid_cache::LidCache<am_recv::Request>,
-    reply_lids: lid_cache::LidCache<reply::Reply>,
-    implicit: implicit::Implicit,
+    request_lids: lid_cache::LidCache<am_recv::ArrivedRequest>,
+    reply_lids: lid_cache::LidCache<reply::ArrivedReply>,
+    implicit: implicit::ImplicitReplies,
     rar: OnceBox<rar::Rar<P>>,
     stats: StatCounters,
 }
@@ -302,14 +302,20 @@ impl<P: Portals> Conduit<P> {
         portals: P,
         config: Config,
         me: u32,
-        peers: Vec<ProcessId>,
-    ) -> Result<Self, Error> {
+        peers: Vec<PortalsId>,
+    ) -> Result<Self, PortalsError> {
         let mut config = config;
         config.max_transfer = config.max_transfer.min(portals.max_transfer());
         let (par, pt) = (config.par(), config.pt_am);
         let [safe_events, am_events, sys_events] = config.event_counts();
-        let safe = queue::Queue::open(&portals, par, "SAFE_EQ", safe_events, ())?;
-        let am = queue::Queue::open(&portals, par, "AM_EQ", am_events, am_recv::Taker::default())?;
+        let safe = queue::EventQueue::open(&portals, par, "SAFE_EQ", safe_events, ())?;
+        let am = queue::EventQueue::open(
+            &portals,
+            par,
+            "AM_EQ",
+            am_events,
+            am_recv::AmConsumer::default(),
+        )?;
         // Order on the list of this portal table entry, most frequent first: ReqSB (replies), ReqHdr, ReqRB, catch basin, SYS. ReqRB puts itself
         // before the catch basin.
         let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, safe.eq)?;
@@ -321,15 +327,17 @@ impl<P: Portals> Conduit<P> {
             tickets: tickets::Tickets::new(par, config.msg_limit),
             credits: credits::Credits::new(&config, me),
             tmpmd: tmpmd::TmpMd::new(par, config.num_tmpmd, safe.eq),
-            threads: (0..config.threads).map(|_| CachePadded::new(wait::Thread::new())).collect(),
+            threads: (0..config.threads)
+                .map(|_| CachePadded::new(wait::ClientThread::new()))
+                .collect(),
             request_lids: lid_cache::LidCache::new(par),
             reply_lids: lid_cache::LidCache::new(par),
-            implicit: implicit::Implicit::new(&config),
+            implicit: implicit::ImplicitReplies::new(&config),
             rar: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),
-            request_ahead: ahead::Ahead::new(),
-            reply_ahead: ahead::Ahead::new(),
+            request_ahead: ahead::PayloadPrefetch::new(),
+            reply_ahead: ahead::PayloadPrefetch::new(),
             peers: peers.into_boxed_slice(),
             portals,
             config,
@@ -352,7 +360,7 @@ impl<P: Portals> Conduit<P> {
     ///
     /// # Panics
     /// The second time.
-    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
+    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), PortalsError> {
         let rar = rar::Rar::attach(
             &self.portals,
             self.config.pt_rar,
@@ -382,7 +390,7 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// What travelled through our interface.
-    pub fn counters(&self) -> portals::Counters {
+    pub fn counters(&self) -> portals::TrafficCounters {
         self.portals.counters()
     }
 
@@ -392,8 +400,8 @@ impl<P: Portals> Conduit<P> {
     }
 
     /// How often things happened that good figures make rare.
-    pub fn stats(&self) -> Stats {
-        Stats {
+    pub fn stats(&self) -> ConduitStats {
+        ConduitStats {
             refreshes: self.reqrb.refreshes(),
             credit_stalls: self.stats.credit_stalls.load(Ordering::Relaxed),
             requests_waited: self.stats.requests_waited.load(Ordering::Relaxed),

@@ -1,17 +1,17 @@
 //! The conduit over each Portals of the build, and which of them a job runs on (`GASNET_NETWORK`).
 //!
 //! Made by the core room when a job starts, and what every call of the upper rooms goes through. The conduit is compiled
-//! once for each network; [`Network`] chooses at the outermost call and nowhere further in, so that everything below
+//! once for each network; [`JobConduit`] chooses at the outermost call and nowhere further in, so that everything below
 //! knows its network when it is compiled. Over one network it has one variant, and choosing takes no instruction; over
 //! two it takes a load, a comparison and a branch that always goes the same way. Invariant: all processes of a job run
-//! on the same network; the caller compares [`Interface::kind`] among them.
+//! on the same network; the caller compares [`OpenInterface::kind`] among them.
 
 #[cfg(feature = "libportals")]
 use super::portals::binding::Binding;
 #[cfg(feature = "emulation")]
 use super::portals::emulation::Emulation;
-use super::portals::{Counters, Error, Extension, OpenError, Portals, ProcessId};
-use super::{Conduit, Config, OpId, Outgoing, ReplyToken, Stats, Upcall};
+use super::portals::{Extension, OpenError, Portals, PortalsError, PortalsId, TrafficCounters};
+use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
 use crate::{boot, env, report};
 use alloc::vec::Vec;
 
@@ -22,37 +22,40 @@ compile_error!(
 
 /// A Portals that the library was built with; the numbers travel between processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum NetworkKind {
     /// Our own, of crate `portals3`.
     Emulation = 0,
     /// A libportals that was found when this library was built.
     Libportals = 1,
 }
 
-impl Kind {
+impl NetworkKind {
     /// The one that is used if the user names none.
-    pub const DEFAULT: Kind =
-        if cfg!(feature = "libportals") { Kind::Libportals } else { Kind::Emulation };
+    pub const DEFAULT: NetworkKind = if cfg!(feature = "libportals") {
+        NetworkKind::Libportals
+    } else {
+        NetworkKind::Emulation
+    };
 
     /// Its value of `GASNET_NETWORK`, in lower case.
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Emulation => "emulation",
-            Kind::Libportals => "libportals",
+            NetworkKind::Emulation => "emulation",
+            NetworkKind::Libportals => "libportals",
         }
     }
 
     /// What to do when it cannot be opened.
     pub fn remedy(self) -> &'static str {
         match self {
-            Kind::Emulation => {
+            NetworkKind::Emulation => {
                 "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
             }
-            Kind::Libportals if cfg!(feature = "emulation") => {
+            NetworkKind::Libportals if cfg!(feature = "emulation") => {
                 "See which libportals LD_LIBRARY_PATH leads to, build this library with that one, or set \
                  GASNET_NETWORK=EMULATION to run on this host alone."
             }
-            Kind::Libportals => {
+            NetworkKind::Libportals => {
                 "See which libportals LD_LIBRARY_PATH leads to, or build this library with that one."
             }
         }
@@ -60,17 +63,17 @@ impl Kind {
 }
 
 /// The network that this process is to use. Ends the process with a line if the user names one that the build lacks.
-pub fn chosen() -> Kind {
+pub fn chosen() -> NetworkKind {
     let kind = match env::word("GASNET_NETWORK") {
-        Some(0) => Kind::Emulation,
-        Some(_) => Kind::Libportals,
-        None => Kind::DEFAULT,
+        Some(0) => NetworkKind::Emulation,
+        Some(_) => NetworkKind::Libportals,
+        None => NetworkKind::DEFAULT,
     };
     let (built, remedy) = match kind {
-        Kind::Emulation => {
+        NetworkKind::Emulation => {
             (cfg!(feature = "emulation"), "Unset it; this library has libportals alone.")
         }
-        Kind::Libportals => (
+        NetworkKind::Libportals => (
             cfg!(feature = "libportals"),
             "Unset it, or build the library with a libportals: make PORTALS_PREFIX=/where/it/is",
         ),
@@ -90,7 +93,7 @@ pub fn chosen() -> Kind {
 /// An open network interface.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of it
-pub enum Interface {
+pub enum OpenInterface {
     /// Of the emulation.
     #[cfg(feature = "emulation")]
     Emulation(Emulation),
@@ -99,39 +102,38 @@ pub enum Interface {
     Libportals(Binding),
 }
 
-impl Interface {
+impl OpenInterface {
     /// Opens the interface of this process on the network that the user chose. Peers can be addressed once they have
     /// returned from this too.
     ///
     /// # Errors
     /// What is missing or wrong with the network.
-    pub fn open(boot: &dyn boot::Bootstrap, config: &Config) -> Result<Interface, OpenError> {
+    pub fn open(boot: &dyn boot::Bootstrap, config: &Config) -> Result<OpenInterface, OpenError> {
         let cannot =
             |e: std::io::Error| OpenError(alloc::format!("no memory file for Portals: {e}"));
         let arena = boot.host().arena.try_clone().map_err(cannot)?;
         match chosen() {
             #[cfg(feature = "emulation")]
-            Kind::Emulation => {
+            NetworkKind::Emulation => {
                 let host = boot.host();
                 Emulation::open(arena, host.local_rank, host.local_size, config)
-                    .map(Interface::Emulation)
+                    .map(OpenInterface::Emulation)
             }
             #[cfg(feature = "libportals")]
-            Kind::Libportals => {
-                Binding::open(arena, boot.rank(), boot.size(), config).map(Interface::Libportals)
-            }
+            NetworkKind::Libportals => Binding::open(arena, boot.rank(), boot.size(), config)
+                .map(OpenInterface::Libportals),
             #[allow(unreachable_patterns)]
             kind => unreachable!("{} is not part of the build", kind.name()),
         }
     }
 
     /// Which network it is of.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> NetworkKind {
         match self {
             #[cfg(feature = "emulation")]
-            Interface::Emulation(_) => Kind::Emulation,
+            OpenInterface::Emulation(_) => NetworkKind::Emulation,
             #[cfg(feature = "libportals")]
-            Interface::Libportals(_) => Kind::Libportals,
+            OpenInterface::Libportals(_) => NetworkKind::Libportals,
         }
     }
 
@@ -139,23 +141,23 @@ impl Interface {
     ///
     /// # Errors
     /// They are not those of a job of `size` in which we have this rank.
-    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<ProcessId>>, OpenError> {
+    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<PortalsId>>, OpenError> {
         let _ = (rank, size);
         match self {
             #[cfg(feature = "emulation")]
-            Interface::Emulation(_) => Ok(None),
+            OpenInterface::Emulation(_) => Ok(None),
             #[cfg(feature = "libportals")]
-            Interface::Libportals(p) => p.known_peers(rank, size),
+            OpenInterface::Libportals(p) => p.known_peers(rank, size),
         }
     }
 
     /// Our address.
-    pub fn id(&self) -> ProcessId {
+    pub fn id(&self) -> PortalsId {
         match self {
             #[cfg(feature = "emulation")]
-            Interface::Emulation(p) => p.id(),
+            OpenInterface::Emulation(p) => p.id(),
             #[cfg(feature = "libportals")]
-            Interface::Libportals(p) => p.id(),
+            OpenInterface::Libportals(p) => p.id(),
         }
     }
 }
@@ -163,7 +165,7 @@ impl Interface {
 /// The conduit over the network of the job.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // there is one of it
-pub enum Network {
+pub enum JobConduit {
     /// The emulation.
     #[cfg(feature = "emulation")]
     Emulation(Conduit<Emulation>),
@@ -177,29 +179,33 @@ macro_rules! over {
     ($network:expr, $conduit:ident => $call:expr) => {
         match $network {
             #[cfg(feature = "emulation")]
-            Network::Emulation($conduit) => $call,
+            JobConduit::Emulation($conduit) => $call,
             #[cfg(feature = "libportals")]
-            Network::Libportals($conduit) => $call,
+            JobConduit::Libportals($conduit) => $call,
         }
     };
 }
 
-impl Network {
+impl JobConduit {
     /// [`Conduit::open`]
     ///
     /// # Errors
     /// The Portals call that failed.
     pub fn open(
-        interface: Interface,
+        interface: OpenInterface,
         config: Config,
         me: u32,
-        peers: Vec<ProcessId>,
-    ) -> Result<Network, Error> {
+        peers: Vec<PortalsId>,
+    ) -> Result<JobConduit, PortalsError> {
         Ok(match interface {
             #[cfg(feature = "emulation")]
-            Interface::Emulation(p) => Network::Emulation(Conduit::open(p, config, me, peers)?),
+            OpenInterface::Emulation(p) => {
+                JobConduit::Emulation(Conduit::open(p, config, me, peers)?)
+            }
             #[cfg(feature = "libportals")]
-            Interface::Libportals(p) => Network::Libportals(Conduit::open(p, config, me, peers)?),
+            OpenInterface::Libportals(p) => {
+                JobConduit::Libportals(Conduit::open(p, config, me, peers)?)
+            }
         })
     }
 
@@ -207,7 +213,7 @@ impl Network {
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), Error> {
+    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), PortalsError> {
         over!(self, c => c.attach_segments(segments))
     }
 
@@ -327,12 +333,12 @@ impl Network {
     }
 
     /// [`Conduit::counters`]
-    pub fn counters(&self) -> Counters {
+    pub fn counters(&self) -> TrafficCounters {
         over!(self, c => c.counters())
     }
 
     /// [`Conduit::stats`]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> ConduitStats {
         over!(self, c => c.stats())
     }
 

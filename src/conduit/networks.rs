@@ -1,7 +1,7 @@
 //! Which networks this library can open, for people: what `gasnet_info -n` prints. A network is one implementation of
 //! [`super::portals::Portals`]; the core room opens one of them at `gasnet_init`.
 
-use super::network::Kind;
+use super::network::NetworkKind;
 #[cfg(feature = "libportals")]
 use super::portals::binding;
 use crate::env;
@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 /// A network.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Network {
+pub struct NetworkInfo {
     /// Its name.
     pub name: &'static str,
     /// What it is, in one line.
@@ -23,20 +23,20 @@ pub struct Network {
 
 /// All networks of this library, the preferred one first. `may_attach`: whether processes of one user may copy from and
 /// to each other's memory (`process_vm_readv`).
-pub fn networks(may_attach: bool) -> Vec<Network> {
+pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
     let wish = env::text("GASNET_NETWORK");
-    let chosen = |kind: Kind| match &wish {
+    let chosen = |kind: NetworkKind| match &wish {
         Some(name) => name.trim().eq_ignore_ascii_case(kind.name()),
-        None => kind == Kind::DEFAULT,
+        None => kind == NetworkKind::DEFAULT,
     };
     #[cfg(not(feature = "emulation"))]
     let _ = may_attach;
     Vec::from([
         #[cfg(feature = "libportals")]
-        Network {
-            name: Kind::Libportals.name(),
+        NetworkInfo {
+            name: NetworkKind::Libportals.name(),
             what: "a libportals that was found when this library was built",
-            chosen: chosen(Kind::Libportals),
+            chosen: chosen(NetworkKind::Libportals),
             facts: alloc::vec![
                 ("loaded from", binding::loaded_file()),
                 ("built with", binding::header().into()),
@@ -44,10 +44,10 @@ pub fn networks(may_attach: bool) -> Vec<Network> {
             ],
         },
         #[cfg(feature = "emulation")]
-        Network {
-            name: Kind::Emulation.name(),
+        NetworkInfo {
+            name: NetworkKind::Emulation.name(),
             what: "Portals 3.3 in user space, in memory that the processes of a host share",
-            chosen: chosen(Kind::Emulation),
+            chosen: chosen(NetworkKind::Emulation),
             facts: alloc::vec![
                 ("reaches", "the processes of this host".into()),
                 (

@@ -14,11 +14,11 @@
 //! Areas are only written by their holder, or by the handler that has one, and are read by whoever has a request that names them. A process that
 //! dies leaves them as they are.
 
-use super::match_bits::{Am, PLACES};
+use super::match_bits::{AmHeader, PLACES};
 use super::memory;
-use super::portals::{Error, Portals};
+use super::portals::{Portals, PortalsError};
 use super::sync::FreeList;
-use super::wait::Thread;
+use super::wait::ClientThread;
 use super::{CHUNK, Conduit, Config};
 use crate::hint::cold_path;
 use alloc::boxed::Box;
@@ -66,7 +66,7 @@ impl Outbox {
         portals: &P,
         config: &Config,
         me: u32,
-    ) -> Result<Outbox, Error> {
+    ) -> Result<Outbox, PortalsError> {
         let own = portals.extension().and_then(|x| x.library_memory(portals.id()));
         let own = own.filter(|&(_, bytes)| bytes as u64 <= PLACES);
         let (base, bytes) = own.unwrap_or((core::ptr::null_mut(), 0));
@@ -218,7 +218,7 @@ impl<P: Portals> Conduit<P> {
 
     /// Where the payload of a request is that its sender has in his outbox; `None` if it cannot be there.
     #[inline(always)]
-    pub(super) fn in_outbox(&self, am: &Am) -> Option<*mut u8> {
+    pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<*mut u8> {
         let base = self.memory_of(am.source)?;
         let (place, n) = (am.place as usize, am.length as usize);
         // Places are below 2^36, lengths below 2^24.
@@ -228,7 +228,11 @@ impl<P: Portals> Conduit<P> {
 
     /// The payload of a request in its sender's outbox, for the handler that this thread is about to run; `None` if it cannot be there.
     #[inline(always)]
-    pub(super) fn fetch_payload(&self, thread: &Thread, am: &Am) -> Option<(*mut u8, usize)> {
+    pub(super) fn fetch_payload(
+        &self,
+        thread: &ClientThread,
+        am: &AmHeader,
+    ) -> Option<(*mut u8, usize)> {
         let (at, n) = (self.in_outbox(am)?, am.length as usize);
         if !am.copy && !self.config.par() {
             return Some((at, n));

@@ -5,11 +5,11 @@
 //! A put takes its chunk or descriptor first and its send ticket last, and waits with SAFE polls only; it never waits
 //! for a chunk.
 
-use super::match_bits::{Kind, Rma};
+use super::match_bits::{MessageKind, RmaBits};
 use super::portals::Portals;
 use super::queue::broken;
 use super::rar::Rar;
-use super::{CHUNK, Conduit, Need, OpId, Upcall};
+use super::{CHUNK, Conduit, OpId, ResourceNeed, Upcall};
 use crate::fault;
 
 impl<P: Portals> Conduit<P> {
@@ -40,7 +40,7 @@ impl<P: Portals> Conduit<P> {
                 [(src, n)],
                 to,
                 self.config.pt_rar,
-                NOBODY.pack(Kind::Put),
+                NOBODY.pack(MessageKind::Put),
                 remote,
                 0,
             )
@@ -101,7 +101,7 @@ impl<P: Portals> Conduit<P> {
         let local = rar.local(src, n);
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
-        let mut rma = Rma { op, local: None, chunk: 0 };
+        let mut rma = RmaBits { op, local: None, chunk: 0 };
         let (md, offset, slot) = if let (true, Some(chunk)) =
             (bounce, bounce.then(|| self.reqsb.take()).flatten())
         {
@@ -114,9 +114,10 @@ impl<P: Portals> Conduit<P> {
             if let Some(offset) = local {
                 (rar.src, offset, None)
             } else {
-                let slot = self.wait_safe(up, Need::of(&"a put for a memory descriptor"), || {
-                    self.tmpmd.take()
-                });
+                let slot =
+                    self.wait_safe(up, ResourceNeed::of(&"a put for a memory descriptor"), || {
+                        self.tmpmd.take()
+                    });
                 // SAFETY: the caller keeps the source until the ACK; this descriptor is only a source. Its events are
                 // SEND and ACK.
                 (
@@ -126,7 +127,7 @@ impl<P: Portals> Conduit<P> {
                 )
             }
         };
-        self.wait_safe(up, Need::of(&"a put for a send ticket"), || self.tickets.take(1));
+        self.wait_safe(up, ResourceNeed::of(&"a put for a send ticket"), || self.tickets.take(1));
         if rma.local.is_some() {
             self.expect_local(up);
         }
@@ -138,7 +139,7 @@ impl<P: Portals> Conduit<P> {
                 true,
                 self.peers[node as usize],
                 self.config.pt_rar,
-                rma.pack(Kind::Put),
+                rma.pack(MessageKind::Put),
                 remote,
                 0,
             )
@@ -151,7 +152,7 @@ impl<P: Portals> Conduit<P> {
 }
 
 /// Stands for an operation where no event will ask for it.
-pub(super) const NOBODY: Rma = Rma { op: OpId(0), local: None, chunk: 0 };
+pub(super) const NOBODY: RmaBits = RmaBits { op: OpId(0), local: None, chunk: 0 };
 
 /// A copy with one byte wrong, never freed: a planted fault.
 fn flipped(src: *const u8, n: usize) -> *const u8 {

@@ -4,26 +4,26 @@
 //! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
 //! event; one that finds another there goes away, since that one will see whatever there is.
 
-use super::portals::{Error, Event, Fetched, Inline, NI_FAIL, Next, Portals};
-use super::sync::Lock;
+use super::portals::{EqResult, InlineBody, MdEvent, NI_FAIL, NextEvent, Portals, PortalsError};
+use super::sync::ParLock;
 use crate::report;
 
 /// An event queue; `S` is what only the thread may touch that takes events off it.
-pub(super) struct Queue<P: Portals, S> {
+pub(super) struct EventQueue<P: Portals, S> {
     name: &'static str,
     pub(super) eq: P::Eq,
-    pub(super) taker: Lock<S>,
+    pub(super) taker: ParLock<S>,
 }
 
-impl<P: Portals, S> Queue<P, S> {
+impl<P: Portals, S> EventQueue<P, S> {
     pub(super) fn open(
         portals: &P,
         par: bool,
         name: &'static str,
         events: usize,
         state: S,
-    ) -> Result<Self, Error> {
-        Ok(Queue { name, eq: portals.eq_alloc(events)?, taker: Lock::new(par, state) })
+    ) -> Result<Self, PortalsError> {
+        Ok(EventQueue { name, eq: portals.eq_alloc(events)?, taker: ParLock::new(par, state) })
     }
 
     /// Whether there is nothing in it, if that can be told cheaply.
@@ -32,32 +32,32 @@ impl<P: Portals, S> Queue<P, S> {
         portals.eq_is_quiet(self.eq)
     }
 
-    /// The next event, and in `inline` the bytes that travelled in it, here and below; the caller holds [`Queue::taker`].
+    /// The next event, and in `inline` the bytes that travelled in it, here and below; the caller holds [`EventQueue::taker`].
     ///
     /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event
     /// is a lost message: fatal.
-    pub(super) fn get(&self, portals: &P, inline: &mut Inline) -> Option<Event> {
+    pub(super) fn get(&self, portals: &P, inline: &mut InlineBody) -> Option<MdEvent> {
         match portals.eq_get(self.eq, inline) {
-            Ok(Fetched::Empty) => None,
-            Ok(Fetched::Event(e)) => Some(e),
-            Ok(Fetched::AfterLoss(_)) => overflow(self.name),
+            Ok(EqResult::Empty) => None,
+            Ok(EqResult::Event(e)) => Some(e),
+            Ok(EqResult::AfterLoss(_)) => overflow(self.name),
             Err(e) => broken(e),
         }
     }
 }
 
-impl<P: Portals> Queue<P, ()> {
+impl<P: Portals> EventQueue<P, ()> {
     /// The next event, if that can be told cheaply; nothing if another thread is taking.
     #[inline(always)]
-    pub(super) fn next(&self, portals: &P, inline: &mut Inline) -> Next {
+    pub(super) fn next(&self, portals: &P, inline: &mut InlineBody) -> NextEvent {
         match self.taker.try_lock() {
             Some(_taker) => portals.eq_next(self.eq, inline),
-            None => Next::Nothing,
+            None => NextEvent::Nothing,
         }
     }
 
     /// The next event, unless there is none or another thread is taking.
-    pub(super) fn take(&self, portals: &P, inline: &mut Inline) -> Option<Event> {
+    pub(super) fn take(&self, portals: &P, inline: &mut InlineBody) -> Option<MdEvent> {
         let _taker = self.taker.try_lock()?;
         self.get(portals, inline)
     }
@@ -73,7 +73,7 @@ fn overflow(name: &str) -> ! {
 
 /// Ends the job over a Portals call or a transfer that cannot fail unless something is badly wrong, or a peer has died.
 #[cold]
-pub(super) fn broken(e: Error) -> ! {
+pub(super) fn broken(e: PortalsError) -> ! {
     report::fatal_unless_ending(
         format_args!("the Portals network failed: {e}"),
         if e.code == NI_FAIL {

@@ -4,8 +4,8 @@
 //! takes the data of request Longs, with events on AM_EQ; RARSRC that of reply Longs, with events on SAFE_EQ, and is
 //! the local side of our own puts, gets and Longs whose local memory lies in the segment.
 
-use super::match_bits::{IGNORE, Target};
-use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
+use super::match_bits::{IGNORE, TargetMd};
+use super::portals::{EntryPosition, MdFlags, MdSpec, Portals, PortalsError};
 use super::user::Descriptor;
 use crate::report;
 use alloc::boxed::Box;
@@ -28,10 +28,11 @@ impl<P: Portals> Rar<P> {
         segments: &[(*mut u8, usize)],
         safe: P::Eq,
         am: P::Eq,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, PortalsError> {
         let (base, len) = segments[me as usize];
-        let attach = |target: Target, user: Descriptor, flags: MdFlags, eq: Option<P::Eq>| {
-            let entry = portals.me_attach(Place::Tail(pt), target as u64, IGNORE, false)?;
+        let attach = |target: TargetMd, user: Descriptor, flags: MdFlags, eq: Option<P::Eq>| {
+            let entry =
+                portals.me_attach(EntryPosition::Tail(pt), target as u64, IGNORE, false)?;
             let spec =
                 MdSpec { start: base, length: len, max_size: None, flags, user: user.pack(), eq };
             // SAFETY: the segment stays mapped until the process ends, and peers may write it: that is what it is for.
@@ -44,9 +45,9 @@ impl<P: Portals> Rar<P> {
             ..MdFlags::default()
         };
         let rma = MdFlags { op_get: true, event_end_disable: true, ..put };
-        attach(Target::Rar, Descriptor::RarSrc, rma, None)?;
-        attach(Target::RarAm, Descriptor::RarAm, put, Some(am))?;
-        let src = attach(Target::RarSrc, Descriptor::RarSrc, put, Some(safe))?;
+        attach(TargetMd::Rar, Descriptor::RarSrc, rma, None)?;
+        attach(TargetMd::RarAm, Descriptor::RarAm, put, Some(am))?;
+        let src = attach(TargetMd::RarSrc, Descriptor::RarSrc, put, Some(safe))?;
         let segments = segments.iter().map(|&(p, n)| (p as usize, n)).collect();
         Ok(Rar { src, base: base as usize, len, segments })
     }

@@ -8,17 +8,17 @@
 
 use super::am_recv::{Body, header, malformed};
 use super::am_send::args_bytes;
-use super::match_bits::{Am, Form};
-use super::portals::{Event, Inline, Portals};
-use super::wait::Thread;
+use super::match_bits::{AmForm, AmHeader};
+use super::portals::{InlineBody, MdEvent, Portals};
+use super::wait::ClientThread;
 use super::{CHUNK, Conduit, MAX_ARGS, Upcall};
 use crate::hint::cold_path;
 use core::sync::atomic::Ordering;
 
 /// A reply that has arrived.
 #[derive(Clone, Copy)]
-pub(super) struct Reply {
-    am: Am,
+pub(super) struct ArrivedReply {
+    am: AmHeader,
     /// The chunk that it is in.
     chunk: u32,
     /// Bytes of it.
@@ -28,7 +28,7 @@ pub(super) struct Reply {
 }
 
 // SAFETY: the pointer is an address in our segment; whoever runs the handler passes it on.
-unsafe impl Send for Reply {}
+unsafe impl Send for ArrivedReply {}
 
 /// No reply has been put off.
 pub(super) const NONE: u32 = u32::MAX;
@@ -36,15 +36,15 @@ pub(super) const NONE: u32 = u32::MAX;
 impl<P: Portals> Conduit<P> {
     /// The header of a reply has arrived, perhaps with its body.
     #[inline(always)]
-    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &Event, inline: &Inline) {
+    pub(super) fn reply_arrived<U: Upcall>(&self, up: U, e: &MdEvent, inline: &InlineBody) {
         let (bits, data) = (e.match_bits, e.hdr_data);
         if e.inline {
             return self.inline_reply_arrived(up, bits, data, inline);
         }
         let am = header(bits, data);
         // Told once more, to the compiler, which makes code of its own for what is all header.
-        if am.form == Form::Short && am.numargs == 0 {
-            let am = Am { form: Form::Short, numargs: 0, ..am };
+        if am.form == AmForm::Short && am.numargs == 0 {
+            let am = AmHeader { form: AmForm::Short, numargs: 0, ..am };
             self.reply_has_come(up, bits, data, am, e.offset, e.mlength, None);
         } else {
             self.reply_has_come(up, bits, data, am, e.offset, e.mlength, None);
@@ -53,9 +53,9 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a reply has arrived, and its body with it.
     #[inline(never)]
-    fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &Inline) {
+    fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &InlineBody) {
         let am = header(bits, data);
-        if args_bytes(am.numargs.into()) > size_of::<Inline>() {
+        if args_bytes(am.numargs.into()) > size_of::<InlineBody>() {
             malformed(bits, data);
         }
         self.reply_has_come(
@@ -64,7 +64,7 @@ impl<P: Portals> Conduit<P> {
             data,
             am,
             am.chunk as usize,
-            size_of::<Inline>(),
+            size_of::<InlineBody>(),
             Some(inline),
         );
     }
@@ -77,10 +77,10 @@ impl<P: Portals> Conduit<P> {
         up: U,
         bits: u64,
         data: u64,
-        am: Am,
+        am: AmHeader,
         offset: usize,
         len: usize,
-        inline: Option<&Inline>,
+        inline: Option<&InlineBody>,
     ) {
         let Some(chunk) = self.reqsb.chunk_at(offset) else { malformed(bits, data) };
         if am.source >= self.config.nodes || am.request {
@@ -89,7 +89,7 @@ impl<P: Portals> Conduit<P> {
         let body = Body { at: self.reqsb.at(chunk), len };
         if let Some(inline) = inline {
             // SAFETY: the chunk, aligned and larger, is ours from now on.
-            unsafe { body.at.cast::<Inline>().write(*inline) };
+            unsafe { body.at.cast::<InlineBody>().write(*inline) };
             self.reply_ahead.nothing();
             self.ask_for_payload(&am, Body::NONE);
         } else {
@@ -99,7 +99,7 @@ impl<P: Portals> Conduit<P> {
         self.credits.reply_arrived(am.source, am.credit);
         self.outbox.reply_arrived(am.source, chunk);
         let thread = &self.threads[up.thread()];
-        if am.form == Form::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
+        if am.form == AmForm::Unpacked || thread.in_handler.load(Ordering::Relaxed) {
             cold_path();
             return self.reply_in_part(up, bits, data, chunk, len);
         }
@@ -110,29 +110,29 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: usize) {
-        let reply = Reply { am: header(bits, data), chunk, len, data: None };
+        let reply = ArrivedReply { am: header(bits, data), chunk, len, data: None };
         let mut data = None;
-        if reply.am.form == Form::Unpacked {
+        if reply.am.form == AmForm::Unpacked {
             data = self.reply_lids.header(reply.am.source, reply.am.length, || reply);
             if data.is_none() {
                 return;
             }
         }
-        self.run_reply(up, Reply { data, ..reply });
+        self.run_reply(up, ArrivedReply { data, ..reply });
     }
 
     /// The data of a reply Long has arrived.
-    pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: Event) {
+    pub(super) fn reply_data_arrived<U: Upcall>(&self, up: U, e: MdEvent) {
         let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
         let at = e.start.wrapping_add(e.offset);
         if let Some(reply) = self.reply_lids.data(source, id, at, e.mlength) {
-            self.run_reply(up, Reply { data: Some((at, e.mlength)), ..reply });
+            self.run_reply(up, ArrivedReply { data: Some((at, e.mlength)), ..reply });
         }
     }
 
     /// Runs the handler of a complete reply, or puts it off if this thread is inside one.
     #[inline(never)]
-    fn run_reply<U: Upcall>(&self, up: U, reply: Reply) {
+    fn run_reply<U: Upcall>(&self, up: U, reply: ArrivedReply) {
         let thread = &self.threads[up.thread()];
         if thread.in_handler.load(Ordering::Relaxed) {
             self.put_off(thread, reply);
@@ -146,8 +146,8 @@ impl<P: Portals> Conduit<P> {
     fn take_reply<U: Upcall>(
         &self,
         up: U,
-        thread: &Thread,
-        am: &Am,
+        thread: &ClientThread,
+        am: &AmHeader,
         chunk: u32,
         len: usize,
         data: Option<(*mut u8, usize)>,
@@ -170,7 +170,7 @@ impl<P: Portals> Conduit<P> {
 
     #[cold]
     #[inline(never)]
-    fn put_off(&self, thread: &Thread, reply: Reply) {
+    fn put_off(&self, thread: &ClientThread, reply: ArrivedReply) {
         let next = thread.put_off.swap(reply.chunk, Ordering::Relaxed);
         // SAFETY: we hold the chunk of a reply that has not been handled.
         unsafe { self.reqsb.note_reply(reply.chunk, reply, next) };

@@ -21,9 +21,9 @@
 use super::CHUNK;
 use super::config::Config;
 use super::credits::CREDIT_BYTES;
-use super::match_bits::{IGNORE, Target};
+use super::match_bits::{IGNORE, TargetMd};
 use super::memory;
-use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
+use super::portals::{EntryPosition, MdFlags, MdSpec, Portals, PortalsError};
 use super::queue::broken;
 use super::sync;
 use super::user::Descriptor;
@@ -60,10 +60,11 @@ unsafe impl<P: Portals> Send for ReqRb<P> {}
 unsafe impl<P: Portals> Sync for ReqRb<P> {}
 
 impl<P: Portals> ReqRb<P> {
-    pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, Error> {
+    pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, PortalsError> {
         attach_req_hdr(portals, config.pt_am, eq)?;
-        let bits = Target::ReqRb as u64;
-        let catch_basin = portals.me_attach(Place::Tail(config.pt_am), bits, IGNORE, false)?;
+        let bits = TargetMd::ReqRb as u64;
+        let catch_basin =
+            portals.me_attach(EntryPosition::Tail(config.pt_am), bits, IGNORE, false)?;
         let nothing = MdSpec {
             start: core::ptr::null_mut(),
             length: 0,
@@ -81,7 +82,7 @@ impl<P: Portals> ReqRb<P> {
         // SAFETY: a descriptor without bytes.
         unsafe { portals.md_attach(catch_basin, &nothing, false) }?;
         let bytes = config.buffer_bytes();
-        let buffers: Result<Vec<_>, Error> = (0..config.reqrb_buffers)
+        let buffers: Result<Vec<_>, PortalsError> = (0..config.reqrb_buffers)
             .map(|_| {
                 let base = memory::targeted(portals, bytes)?;
                 Ok(Buffer { base, refs: AtomicU32::new(0), room: AtomicI64::new(0) })
@@ -107,14 +108,14 @@ impl<P: Portals> ReqRb<P> {
     }
 
     /// Puts an empty buffer at the end of the line.
-    fn attach(&self, portals: &P, i: u32) -> Result<(), Error> {
+    fn attach(&self, portals: &P, i: u32) -> Result<(), PortalsError> {
         let b = &self.buffers[i as usize];
         let usable = (self.bytes - CHUNK) as i64;
         b.refs.store(1, Ordering::Relaxed);
         b.room.store(usable, Ordering::Relaxed);
         let me = portals.me_attach(
-            Place::Before(self.catch_basin),
-            Target::ReqRb as u64,
+            EntryPosition::Before(self.catch_basin),
+            TargetMd::ReqRb as u64,
             IGNORE,
             true,
         )?;
@@ -193,8 +194,9 @@ impl<P: Portals> ReqRb<P> {
 }
 
 /// Attaches ReqHdr.
-fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), Error> {
-    let entry = portals.me_attach(Place::Tail(pt), Target::ReqHdr as u64, IGNORE, false)?;
+fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), PortalsError> {
+    let entry =
+        portals.me_attach(EntryPosition::Tail(pt), TargetMd::ReqHdr as u64, IGNORE, false)?;
     let spec = MdSpec {
         start: core::ptr::null_mut(),
         length: 0,

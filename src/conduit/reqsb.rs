@@ -10,10 +10,10 @@
 //! network sends within the call does not even write to its chunk, which then waits for the reply only.
 
 use super::CHUNK;
-use super::match_bits::{IGNORE, Target};
+use super::match_bits::{IGNORE, TargetMd};
 use super::memory;
-use super::portals::{Error, MdFlags, MdSpec, Place, Portals};
-use super::reply::Reply;
+use super::portals::{EntryPosition, MdFlags, MdSpec, Portals, PortalsError};
+use super::reply::ArrivedReply;
 use super::sync::FreeList;
 use super::user::Descriptor;
 use alloc::boxed::Box;
@@ -26,7 +26,7 @@ union Record {
     /// A bounced get: where the bytes go.
     get: (*mut u8, usize),
     /// A reply that waits for its handler, and the next one that does.
-    reply: MaybeUninit<(Reply, u32)>,
+    reply: MaybeUninit<(ArrivedReply, u32)>,
 }
 
 pub(super) struct ReqSb<P: Portals> {
@@ -51,10 +51,11 @@ impl<P: Portals> ReqSb<P> {
         par: bool,
         chunks: u32,
         eq: P::Eq,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, PortalsError> {
         let bytes = chunks as usize * CHUNK;
         let base = memory::targeted(portals, bytes)?;
-        let me = portals.me_attach(Place::Tail(pt), Target::ReqSb as u64, IGNORE, false)?;
+        let me =
+            portals.me_attach(EntryPosition::Tail(pt), TargetMd::ReqSb as u64, IGNORE, false)?;
         let spec = MdSpec {
             start: base,
             length: bytes,
@@ -133,7 +134,7 @@ impl<P: Portals> ReqSb<P> {
     ///
     /// # Safety
     /// The caller holds the chunk.
-    pub(super) unsafe fn note_reply(&self, chunk: u32, reply: Reply, next: u32) {
+    pub(super) unsafe fn note_reply(&self, chunk: u32, reply: ArrivedReply, next: u32) {
         // SAFETY: the caller holds the chunk, so nobody else touches its record.
         unsafe { (*self.records[chunk as usize].get()).reply = MaybeUninit::new((reply, next)) };
     }
@@ -142,7 +143,7 @@ impl<P: Portals> ReqSb<P> {
     ///
     /// # Safety
     /// The caller holds the chunk, and the last note was [`ReqSb::note_reply`].
-    pub(super) unsafe fn noted_reply(&self, chunk: u32) -> (Reply, u32) {
+    pub(super) unsafe fn noted_reply(&self, chunk: u32) -> (ArrivedReply, u32) {
         // SAFETY: the caller says that this is what was written last, and nobody else touches the record.
         unsafe { (*self.records[chunk as usize].get()).reply.assume_init() }
     }

@@ -5,7 +5,7 @@
 
 use super::CHUNK;
 use super::memory;
-use super::portals::{Error, MdFlags, MdSpec, Portals};
+use super::portals::{MdFlags, MdSpec, Portals, PortalsError};
 use super::sync::FreeList;
 use super::user::Descriptor;
 
@@ -23,7 +23,12 @@ unsafe impl<P: Portals> Send for RplSb<P> {}
 unsafe impl<P: Portals> Sync for RplSb<P> {}
 
 impl<P: Portals> RplSb<P> {
-    pub(super) fn open(portals: &P, par: bool, chunks: u32, eq: P::Eq) -> Result<Self, Error> {
+    pub(super) fn open(
+        portals: &P,
+        par: bool,
+        chunks: u32,
+        eq: P::Eq,
+    ) -> Result<Self, PortalsError> {
         let bytes = chunks as usize * CHUNK;
         let base = memory::private(bytes)?;
         let spec = MdSpec {

@@ -2,8 +2,8 @@
 //! any time; they give back tickets, chunks, temporary descriptors and credits.
 
 use super::get;
-use super::match_bits::{self, Am, Kind, Rma};
-use super::portals::{Event, EventKind, Inline, Next, Portals};
+use super::match_bits::{self, AmHeader, MessageKind, RmaBits};
+use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::fault;
@@ -24,17 +24,17 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn serve_safe<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
         loop {
-            let mut inline = Inline::default();
+            let mut inline = InlineBody::default();
             match self.safe.next(&self.portals, &mut inline) {
-                Next::Arrival(e) if e.user == const { Descriptor::ReqSb.pack() } => {
+                NextEvent::Arrival(e) if e.user == const { Descriptor::ReqSb.pack() } => {
                     self.reply_arrived(up, &e, &inline)
                 }
-                Next::Arrival(e) => self.safe_event(up, e, &inline),
-                Next::Nothing => {
+                NextEvent::Arrival(e) => self.safe_event(up, e, &inline),
+                NextEvent::Nothing => {
                     cold_path();
                     break;
                 }
-                Next::Other => {
+                NextEvent::Other => {
                     cold_path();
                     let Some(e) = self.safe.take(&self.portals, &mut inline) else { break };
                     self.safe_event(up, e, &inline);
@@ -49,31 +49,31 @@ impl<P: Portals> Conduit<P> {
     }
 
     #[inline(never)]
-    fn safe_event<U: Upcall>(&self, up: U, e: Event, inline: &Inline) {
+    fn safe_event<U: Upcall>(&self, up: U, e: MdEvent, inline: &InlineBody) {
         let descriptor = Descriptor::unpack(e.user);
         let bits = match e.kind {
-            EventKind::ReplyEnd if !self.portals.echoes_match_bits() => {
+            MdEventKind::ReplyEnd if !self.portals.echoes_match_bits() => {
                 self.tmpmd.noted(descriptor)
             }
             _ => e.match_bits,
         };
         let Some(kind) = match_bits::kind(bits) else { return };
         match (e.kind, kind) {
-            (EventKind::PutEnd, Kind::Am) if descriptor == Descriptor::ReqSb => {
+            (MdEventKind::PutEnd, MessageKind::AmHeader) if descriptor == Descriptor::ReqSb => {
                 self.reply_arrived(up, &e, inline)
             }
-            (EventKind::PutEnd, Kind::AmData) => self.reply_data_arrived(up, e),
-            (EventKind::SendEnd, Kind::Am) => {
-                self.rplsb.give(Am::chunk(bits) / super::CHUNK as u32);
+            (MdEventKind::PutEnd, MessageKind::AmData) => self.reply_data_arrived(up, e),
+            (MdEventKind::SendEnd, MessageKind::AmHeader) => {
+                self.rplsb.give(AmHeader::chunk(bits) / super::CHUNK as u32);
                 self.tickets.give(1);
             }
-            (EventKind::SendEnd, Kind::Put) => self.has_left(descriptor, bits),
-            (EventKind::SendEnd, Kind::AmData) => {
+            (MdEventKind::SendEnd, MessageKind::Put) => self.has_left(descriptor, bits),
+            (MdEventKind::SendEnd, MessageKind::AmData) => {
                 self.has_left(descriptor, bits);
                 self.tickets.give(1);
             }
-            (EventKind::Ack, Kind::Put) => {
-                let rma = Rma::unpack(bits);
+            (MdEventKind::Ack, MessageKind::Put) => {
+                let rma = RmaBits::unpack(bits);
                 match descriptor {
                     Descriptor::ReqSb => self.reqsb.give(rma.chunk),
                     Descriptor::TmpMd(slot) => self.tmpmd.done(&self.portals, slot),
@@ -81,8 +81,8 @@ impl<P: Portals> Conduit<P> {
                 }
                 self.complete(up, rma.op);
             }
-            (EventKind::ReplyEnd, Kind::Get) => {
-                let rma = Rma::unpack(bits);
+            (MdEventKind::ReplyEnd, MessageKind::Get) => {
+                let rma = RmaBits::unpack(bits);
                 get::flip(e.start.wrapping_add(e.offset), e.mlength);
                 match descriptor {
                     // SAFETY: this event ends the hold of the get on its chunk; it noted where the bytes go, and the

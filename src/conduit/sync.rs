@@ -12,34 +12,38 @@ use core::ops::{Deref, DerefMut};
 use crossbeam_utils::CachePadded;
 
 /// A value behind a lock that is held for a few instructions only, never while a handler runs.
-pub(super) struct Lock<T> {
+pub(super) struct ParLock<T> {
     par: bool,
     held: CachePadded<AtomicBool>,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is only reached through a `Guard`, and `held` lets one exist at a time: with `par` by an atomic
+// SAFETY: the value is only reached through a `ParGuard`, and `held` lets one exist at a time: with `par` by an atomic
 // exchange, without it because only one thread calls.
-unsafe impl<T: Send> Sync for Lock<T> {}
+unsafe impl<T: Send> Sync for ParLock<T> {}
 
-/// Holds a [`Lock`].
-pub(super) struct Guard<'a, T>(&'a Lock<T>);
+/// Holds a [`ParLock`].
+pub(super) struct ParGuard<'a, T>(&'a ParLock<T>);
 
-impl<T> Lock<T> {
+impl<T> ParLock<T> {
     pub(super) fn new(par: bool, value: T) -> Self {
-        Lock { par, held: CachePadded::new(AtomicBool::new(false)), value: UnsafeCell::new(value) }
+        ParLock {
+            par,
+            held: CachePadded::new(AtomicBool::new(false)),
+            value: UnsafeCell::new(value),
+        }
     }
 
     /// Takes the lock unless somebody holds it.
     #[inline]
-    pub(super) fn try_lock(&self) -> Option<Guard<'_, T>> {
+    pub(super) fn try_lock(&self) -> Option<ParGuard<'_, T>> {
         if self.held.load(Ordering::Relaxed) {
             cold_path();
             return None;
         }
         if self.par {
             cold_path();
-            // Acquire pairs with the Release in `Guard::drop`.
+            // Acquire pairs with the Release in `ParGuard::drop`.
             if self
                 .held
                 .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
@@ -50,12 +54,12 @@ impl<T> Lock<T> {
         } else {
             self.held.store(true, Ordering::Relaxed);
         }
-        Some(Guard(self))
+        Some(ParGuard(self))
     }
 
     /// Takes the lock; its holder is about to let go.
     #[inline]
-    pub(super) fn lock(&self) -> Guard<'_, T> {
+    pub(super) fn lock(&self) -> ParGuard<'_, T> {
         let backoff = Backoff::new();
         loop {
             if let Some(guard) = self.try_lock() {
@@ -66,7 +70,7 @@ impl<T> Lock<T> {
     }
 }
 
-impl<T> Deref for Guard<'_, T> {
+impl<T> Deref for ParGuard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
@@ -75,7 +79,7 @@ impl<T> Deref for Guard<'_, T> {
     }
 }
 
-impl<T> DerefMut for Guard<'_, T> {
+impl<T> DerefMut for ParGuard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
         // SAFETY: the guard is the only one.
@@ -83,7 +87,7 @@ impl<T> DerefMut for Guard<'_, T> {
     }
 }
 
-impl<T> Drop for Guard<'_, T> {
+impl<T> Drop for ParGuard<'_, T> {
     #[inline]
     fn drop(&mut self) {
         self.0.held.store(false, if self.0.par { Ordering::Release } else { Ordering::Relaxed });
@@ -281,7 +285,7 @@ mod tests {
             assert_eq!(count(par, &r, 1), 2);
             assert_eq!(count(par, &r, -1), 1);
             assert_eq!(add(par, &AtomicI64::new(4), -5), -1);
-            let l = Lock::new(par, 1);
+            let l = ParLock::new(par, 1);
             let g = l.try_lock();
             assert!(g.is_some() && l.try_lock().is_none());
             drop(g);

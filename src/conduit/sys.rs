@@ -10,10 +10,12 @@
 //! | CREDIT_REVOKE | epoch has ended | CREDIT_RETURN |
 //! | CREDIT_RETURN | credits, epoch has ended | |
 
-use super::credits::policy::Return;
-use super::match_bits::{self, IGNORE, Target};
-use super::portals::{Error, EventKind, Inline, MdFlags, MdSpec, Place, Portals, ProcessId};
-use super::queue::{Queue, broken};
+use super::credits::policy::CreditReturn;
+use super::match_bits::{self, IGNORE, TargetMd};
+use super::portals::{
+    EntryPosition, InlineBody, MdEventKind, MdFlags, MdSpec, Portals, PortalsError, PortalsId,
+};
+use super::queue::{EventQueue, broken};
 use super::user::Descriptor;
 use super::{Conduit, SystemMessage, Upcall};
 
@@ -23,16 +25,22 @@ const CREDIT_REVOKE: u8 = 0x80;
 const CREDIT_RETURN: u8 = 0x81;
 
 pub(super) struct Sys<P: Portals> {
-    pub(super) queue: Queue<P, ()>,
+    pub(super) queue: EventQueue<P, ()>,
     pt: u32,
     /// What they leave from: no bytes, no events.
     source: P::Md,
 }
 
 impl<P: Portals> Sys<P> {
-    pub(super) fn open(portals: &P, pt: u32, par: bool, events: usize) -> Result<Self, Error> {
-        let queue = Queue::open(portals, par, "SYS_EQ", events, ())?;
-        let me = portals.me_attach(Place::Tail(pt), Target::Sys as u64, IGNORE, false)?;
+    pub(super) fn open(
+        portals: &P,
+        pt: u32,
+        par: bool,
+        events: usize,
+    ) -> Result<Self, PortalsError> {
+        let queue = EventQueue::open(portals, par, "SYS_EQ", events, ())?;
+        let me =
+            portals.me_attach(EntryPosition::Tail(pt), TargetMd::Sys as u64, IGNORE, false)?;
         let nothing = MdSpec {
             start: core::ptr::null_mut(),
             length: 0,
@@ -57,7 +65,7 @@ impl<P: Portals> Sys<P> {
         Ok(Sys { queue, pt, source })
     }
 
-    fn send(&self, portals: &P, me: u32, to: ProcessId, m: SystemMessage) {
+    fn send(&self, portals: &P, me: u32, to: PortalsId, m: SystemMessage) {
         let (bits, data) = match_bits::system(me as u16, m);
         portals
             .put(self.source, 0, 0, false, to, self.pt, bits, 0, data)
@@ -79,9 +87,9 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     pub(super) fn serve_sys<U: Upcall>(&self, up: U) -> bool {
         let mut served = 0;
-        while let Some(e) = self.sys.queue.take(&self.portals, &mut Inline::default()) {
+        while let Some(e) = self.sys.queue.take(&self.portals, &mut InlineBody::default()) {
             served += 1;
-            if e.kind == EventKind::PutEnd {
+            if e.kind == MdEventKind::PutEnd {
                 let (source, message) = match_bits::unpack_system(e.match_bits, e.hdr_data);
                 self.system_arrived(up, source.into(), message);
             }
@@ -104,7 +112,7 @@ impl<P: Portals> Conduit<P> {
                 self.send_own(source, SystemMessage { id: CREDIT_RETURN, args });
             }
             CREDIT_RETURN => {
-                let back = Return { credits: m.args[0] as u16, epoch: m.args[1] != 0 };
+                let back = CreditReturn { credits: m.args[0] as u16, epoch: m.args[1] != 0 };
                 self.credits.return_arrived(source, back);
             }
             id if id < 0x80 => up.system(source, m),

@@ -6,7 +6,7 @@
 //! when the Portals call has returned, and the takers of its events; so no event of an old descriptor can be taken
 //! for one of a new one in the same slot, and Portals never finds it in use.
 
-use super::portals::{Error, MdFlags, MdSpec, Portals};
+use super::portals::{MdFlags, MdSpec, Portals, PortalsError};
 use super::queue::broken;
 use super::sync::{self, FreeList};
 use super::user::Descriptor;
@@ -84,7 +84,7 @@ impl<P: Portals> TmpMd<P> {
             eq: Some(self.eq),
         };
         // SAFETY: valid until the last event, as the caller says; afterwards the descriptor is unlinked.
-        let md = unsafe { portals.md_bind(&spec) }.unwrap_or_else(|e: Error| broken(e));
+        let md = unsafe { portals.md_bind(&spec) }.unwrap_or_else(|e: PortalsError| broken(e));
         // SAFETY: the caller has taken the slot, and no event of this descriptor exists yet.
         unsafe { *s.md.get() = Some(md) };
         md

@@ -4,7 +4,7 @@
 use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
-use super::{CHUNK, Conduit, Need, Upcall};
+use super::{CHUNK, Conduit, ResourceNeed, Upcall};
 use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
@@ -15,7 +15,7 @@ use once_cell::race::OnceBox;
 const CATCH_UP_POLLS: u32 = 8;
 
 /// What the conduit knows of a calling thread.
-pub(super) struct Thread {
+pub(super) struct ClientThread {
     /// Puts and Longs of this thread whose source is not yet reusable; any thread may take one off.
     local: AtomicU32,
     /// Whether it is inside a handler. Only this thread touches it.
@@ -33,9 +33,9 @@ unsafe impl Sync for Payload {}
 // SAFETY: numbers.
 unsafe impl Send for Payload {}
 
-impl Thread {
+impl ClientThread {
     pub(super) fn new() -> Self {
-        Thread {
+        ClientThread {
             local: AtomicU32::new(0),
             in_handler: AtomicBool::new(false),
             put_off: AtomicU32::new(NONE),
@@ -121,7 +121,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn wait_safe<U: Upcall, T>(
         &self,
         up: U,
-        need: Need,
+        need: ResourceNeed,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> T {
         match attempt() {
@@ -136,7 +136,7 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn wait_full<U: Upcall, T>(
         &self,
         up: U,
-        need: Need,
+        need: ResourceNeed,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> T {
         match attempt() {
@@ -164,7 +164,7 @@ impl<P: Portals> Conduit<P> {
     fn wait_longer<U: Upcall, T>(
         &self,
         up: U,
-        need: Need,
+        need: ResourceNeed,
         mut attempt: impl FnMut() -> Option<T>,
         mut poll: impl FnMut() -> bool,
     ) -> T {
@@ -200,7 +200,7 @@ impl<P: Portals> Conduit<P> {
     /// Waits until all has left that [`Conduit::expect_local`] was told of.
     pub(super) fn wait_local<U: Upcall>(&self, up: U) {
         let local = &self.threads[up.thread()].local;
-        self.wait_safe(up, Need::of(&"the departure of data"), || {
+        self.wait_safe(up, ResourceNeed::of(&"the departure of data"), || {
             (local.load(Ordering::Acquire) == 0).then_some(())
         });
     }

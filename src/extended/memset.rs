@@ -6,7 +6,7 @@
 
 use super::rma::Remote;
 use super::{MEMSET_REPLY, MEMSET_REQUEST};
-use crate::conduit::{Message, OpId, Outgoing};
+use crate::conduit::{AmMessage, OpId, Outgoing};
 use crate::runtime::am::Token;
 use crate::runtime::ops::{Handle, Implicit};
 use crate::runtime::{Ctx, Job};
@@ -56,7 +56,7 @@ fn by_messages(ctx: Ctx, function: &str, dst: Remote, value: u8, op: OpId) {
 }
 
 /// The handler of a piece, at the target.
-pub(super) fn on_request(ctx: Ctx, token: &Token, m: &Message<'_>) {
+pub(super) fn on_request(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
     let &[high, low, n, value, op] = m.args else { malformed(m) };
     let addr = ((high as u32 as usize) << 32 | low as u32 as usize) as *mut u8;
     let n = n as u32 as usize;
@@ -75,13 +75,13 @@ pub(super) fn on_request(ctx: Ctx, token: &Token, m: &Message<'_>) {
 }
 
 /// The handler of the answer, at the initiator.
-pub(super) fn on_reply(ctx: Ctx, _token: &Token, m: &Message<'_>) {
+pub(super) fn on_reply(ctx: Ctx, _token: &Token, m: &AmMessage<'_>) {
     let &[op] = m.args else { malformed(m) };
     ctx.job.ops.complete(OpId(op as u32));
 }
 
 #[cold]
-fn malformed(m: &Message<'_>) -> ! {
+fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!("a memset message of process {} is malformed: {:?}", m.source, m.args),
         format_args!("All processes of a job must use the same version of the library."),

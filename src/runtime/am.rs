@@ -6,7 +6,7 @@
 
 use super::threads::Ctx;
 use super::{Error, Result};
-use crate::conduit::{Category, Message, Need, OpId, Outgoing, ReplyToken, Upcall};
+use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::hint::cold_path;
 use crate::report;
 use crate::trace::{self, Letter, Probe, What};
@@ -22,7 +22,7 @@ pub const EXTENDED_BASE: u8 = 64;
 pub const MAX_ARGS: usize = 16;
 
 /// A handler of the extended room.
-pub type InternalHandler = fn(Ctx, &Token, &Message<'_>);
+pub type InternalHandler = fn(Ctx, &Token, &AmMessage<'_>);
 
 /// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
 #[derive(Debug)]
@@ -208,7 +208,7 @@ fn no_reply(function: &str, token: &Token) -> ! {
 }
 
 /// A handler of the client, by category, or of the library.
-fn handler_probe(m: &Message<'_>) -> &'static Probe {
+fn handler_probe(m: &AmMessage<'_>) -> &'static Probe {
     static OURS: Probe = Probe::new(Letter::C, "handler");
     static SHORT: Probe = Probe::new(Letter::A, "handlerShort");
     static MEDIUM: Probe = Probe::new(Letter::A, "handlerMedium");
@@ -222,7 +222,7 @@ fn handler_probe(m: &Message<'_>) -> &'static Probe {
 }
 
 /// What is told of a handler that runs.
-fn handler_event(m: &Message<'_>) -> What {
+fn handler_event(m: &AmMessage<'_>) -> What {
     What::Message {
         node: m.source,
         handler: m.handler,
@@ -237,7 +237,7 @@ impl Ctx {
     /// Runs a handler that is watched; false, and nothing done, if it is not after all.
     #[cold]
     #[inline(never)]
-    fn run_watched(self, token: &Token, m: &Message<'_>) -> bool {
+    fn run_watched(self, token: &Token, m: &AmMessage<'_>) -> bool {
         // SAFETY: the message is there while its handler runs.
         let told =
             unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
@@ -245,7 +245,7 @@ impl Ctx {
     }
 
     #[inline(always)]
-    fn run(self, token: &Token, m: &Message<'_>) {
+    fn run(self, token: &Token, m: &AmMessage<'_>) {
         // What goes out of line takes a copy of the message: so the message itself is never put together in memory.
         if trace::on() && self.run_watched(token, &{ *m }) {
             return;
@@ -344,14 +344,14 @@ impl Upcall for Ctx {
     }
 
     #[inline(always)]
-    fn run_request(self, token: &mut ReplyToken, message: Message<'_>) {
+    fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>) {
         let token =
             Token { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
         self.run(&token, &message);
     }
 
     #[inline(always)]
-    fn run_reply(self, message: Message<'_>) {
+    fn run_reply(self, message: AmMessage<'_>) {
         let token = Token {
             source: message.source,
             reply: Cell::new(core::ptr::null_mut()),
@@ -366,7 +366,7 @@ impl Upcall for Ctx {
     }
 
     #[inline]
-    fn pause(self, round: u32, need: Need) {
+    fn pause(self, round: u32, need: ResourceNeed) {
         self.relax(round, need.what, need.peer);
     }
 }

@@ -12,8 +12,8 @@ use super::{Error, Result, am, counters, doing, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit;
-use crate::conduit::network::{Interface, Network};
-use crate::conduit::portals::{Extension, ProcessId};
+use crate::conduit::network::{JobConduit, OpenInterface};
+use crate::conduit::portals::{Extension, PortalsId};
 use crate::hint::cold_path;
 use crate::{env, report, trace};
 use alloc::boxed::Box;
@@ -54,7 +54,7 @@ pub struct Job {
     /// Thread mode of the client.
     pub threads: ThreadMode,
     /// The network.
-    pub conduit: Network,
+    pub conduit: JobConduit,
     /// Operations in flight.
     pub ops: ops::Ops,
     /// What the extended room keeps.
@@ -105,10 +105,10 @@ impl Job {
         let waiting = Waiting::new(mode, boot.host().local_size as usize, sys::cpu::usable());
 
         let config = conduit::Config::from_env(size, max_threads);
-        let interface = Interface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
+        let interface = OpenInterface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
         let peers = find_peers(&*boot, &interface);
         let conduit =
-            Network::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
+            JobConduit::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
         let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
         // Whoever returns from this may send to us.
         let limits = Limits::find(&*boot, bound);
@@ -319,7 +319,7 @@ impl Job {
 
 /// The addresses of all processes, by rank; every interface is open when it returns. Ends the job if they are not all on the
 /// same network.
-fn find_peers(boot: &dyn Bootstrap, interface: &Interface) -> Vec<ProcessId> {
+fn find_peers(boot: &dyn Bootstrap, interface: &OpenInterface) -> Vec<PortalsId> {
     let (kind, id) = (interface.kind(), interface.id());
     let mine = [kind as u32, id.nid, id.pid].map(u32::to_ne_bytes).concat();
     let mut peers = Vec::new();
@@ -334,7 +334,7 @@ fn find_peers(boot: &dyn Bootstrap, interface: &Interface) -> Vec<ProcessId> {
                 format_args!("Give all processes the same GASNET_NETWORK and the same library."),
             );
         }
-        peers.push(ProcessId { nid: word(4), pid: word(8) });
+        peers.push(PortalsId { nid: word(4), pid: word(8) });
     }
     match interface.known_peers(boot.rank(), boot.size()) {
         Ok(known) => known.unwrap_or(peers),

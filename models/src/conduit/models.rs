@@ -2,7 +2,7 @@
 
 use super::lid_cache::LidCache;
 use super::primitive::{AtomicI64, AtomicU32, Ordering};
-use super::sync::{self, FreeList, Lock};
+use super::sync::{self, FreeList, ParLock};
 use super::tickets::Tickets;
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -97,7 +97,7 @@ pub fn tickets_come_back() {
 /// What a lock guards is touched by one thread at a time, which sees what the last one did.
 pub fn locks_exclude() {
     check(|| {
-        let shared = in_threads(Lock::new(true, Watched::new()), 2, |lock, i| {
+        let shared = in_threads(ParLock::new(true, Watched::new()), 2, |lock, i| {
             lock.lock().add();
             match lock.try_lock() {
                 Some(guard) => guard.add(),

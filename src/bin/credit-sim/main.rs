@@ -7,9 +7,9 @@
 mod pattern;
 mod world;
 
-use gasnet::conduit::credits::sizing::{EVENT_BYTES, Share, Wish, credit_space};
-use gasnet::conduit::credits::stats::Stats;
-use gasnet::conduit::credits::{STATE_BYTES, policy::Limits};
+use gasnet::conduit::credits::sizing::{CreditDemand, CreditShare, EVENT_BYTES, credit_space};
+use gasnet::conduit::credits::stats::CreditStats;
+use gasnet::conduit::credits::{STATE_BYTES, policy::CreditLimits};
 use pattern::{PATTERNS, Pattern};
 use sys::signal;
 use world::{Outcome, World};
@@ -40,8 +40,8 @@ const MEMORY: [(usize, Option<u64>, Option<u64>, u64); 2] =
 const STATE_OF_10_000: u64 = 400_000;
 
 impl Run {
-    fn wish(&self) -> Wish {
-        Wish {
+    fn wish(&self) -> CreditDemand {
+        CreditDemand {
             nodes: self.nodes.into(),
             chunk: self.chunk,
             buffer_chunks: 1024,
@@ -54,7 +54,7 @@ impl Run {
         }
     }
 
-    fn share(&self) -> Share {
+    fn share(&self) -> CreditShare {
         self.wish()
             .share()
             .unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")))
@@ -77,9 +77,9 @@ impl Run {
         all
     }
 
-    fn simulate(&self, pattern: Pattern, watched: &[u32]) -> (Outcome, Vec<Stats>) {
+    fn simulate(&self, pattern: Pattern, watched: &[u32]) -> (Outcome, Vec<CreditStats>) {
         let (wish, share) = (self.wish(), self.share());
-        let limits = Limits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
+        let limits = CreditLimits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
         let world = World::new(self.nodes, share.each as u16, share.bank as u32, limits, watched);
         world.run(pattern, self.requests, self.seed)
     }
@@ -130,7 +130,7 @@ fn missed(pattern: Pattern, o: &Outcome) -> Vec<String> {
 }
 
 /// Writes what the watched processes noted.
-fn write_stats(prefix: &str, watched: &mut [u32], noted: &[Stats]) {
+fn write_stats(prefix: &str, watched: &mut [u32], noted: &[CreditStats]) {
     watched.sort_unstable();
     for (rank, stats) in watched.iter().zip(noted) {
         let (path, mut text) = (format!("{prefix}.{rank}"), String::new());

@@ -5,8 +5,11 @@
 //! tick. A process keeps a record only of peers that it has had to do with.
 
 use crate::pattern::Pattern;
-use gasnet::conduit::credits::policy::{Bank, Byte, Change, Limits, Peer, Policy, Return, Store};
-use gasnet::conduit::credits::stats::Stats;
+use gasnet::conduit::credits::policy::{
+    CreditBank, CreditByte, CreditChange, CreditLimits, CreditPolicy, CreditReturn, CreditStore,
+    PeerCredits,
+};
+use gasnet::conduit::credits::stats::CreditStats;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -39,17 +42,17 @@ struct Sparse {
     peers: RefCell<HashMap<u32, Entry, BuildHasherDefault<Mix>>>,
     /// Peers that hold more than the least, or, if all do at first, those that do not.
     odd: RefCell<BTreeSet<u32>>,
-    bank: Cell<Bank>,
+    bank: Cell<CreditBank>,
     epoch: Cell<u32>,
     received: Cell<u32>,
     sums: Cell<Sums>,
     /// The movements of a process that is watched, and the present tick.
-    stats: Option<Stats>,
+    stats: Option<CreditStats>,
     tick: Cell<u64>,
 }
 
 struct Entry {
-    peer: Peer,
+    peer: PeerCredits,
     /// How often what we lend to it turned from growing to shrinking or back, and which way it went last.
     turns: u16,
     shrank: bool,
@@ -65,17 +68,18 @@ struct Sums {
     moved_now: bool,
 }
 
-impl Store for Sparse {
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
+impl CreditStore for Sparse {
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         // `changed` needs the map too, so the record is put back before and after.
-        let mut peer = self.peers.borrow().get(&node).map_or(Peer::initial(self.each), |e| e.peer);
+        let mut peer =
+            self.peers.borrow().get(&node).map_or(PeerCredits::initial(self.each), |e| e.peer);
         let result = f(&mut peer);
         let new = || Entry { peer, turns: 0, shrank: false };
         self.peers.borrow_mut().entry(node).or_insert_with(new).peer = peer;
         result
     }
 
-    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R {
+    fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R {
         let mut bank = self.bank.get();
         let result = f(&mut bank);
         self.bank.set(bank);
@@ -111,25 +115,25 @@ impl Store for Sparse {
         }
     }
 
-    fn changed(&self, node: u32, peer: &Peer, change: Change) {
+    fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
         if let Some(stats) = &self.stats {
             stats.note(self.tick.get() * TICK_NS, node, self.epoch(), peer, change);
         }
         let mut s = self.sums.get();
         let shrank = match change {
-            Change::Lent(n) => {
+            CreditChange::Lent(n) => {
                 s.lent += u64::from(n);
                 Some(false)
             }
-            Change::Returned(0) => {
+            CreditChange::Returned(0) => {
                 s.vain += 1;
                 None
             }
-            Change::Returned(n) => {
+            CreditChange::Returned(n) => {
                 s.returned += u64::from(n);
                 Some(true)
             }
-            Change::Stalled(_) => {
+            CreditChange::Stalled(_) => {
                 s.stalls += 1;
                 None
             }
@@ -138,7 +142,7 @@ impl Store for Sparse {
         if let Some(shrank) = shrank {
             s.moved_now = true;
             let mut peers = self.peers.borrow_mut();
-            let new = || Entry { peer: Peer::initial(self.each), turns: 0, shrank };
+            let new = || Entry { peer: PeerCredits::initial(self.each), turns: 0, shrank };
             let e = peers.entry(node).or_insert_with(new);
             e.turns += u16::from(e.shrank != shrank);
             e.shrank = shrank;
@@ -148,14 +152,14 @@ impl Store for Sparse {
 }
 
 enum Message {
-    Reply(Byte),
+    Reply(CreditByte),
     Revoke(bool),
-    Return(Return),
+    Return(CreditReturn),
 }
 
 struct Node {
-    policy: Policy<Sparse>,
-    requests: VecDeque<(u32, Byte)>,
+    policy: CreditPolicy<Sparse>,
+    requests: VecDeque<(u32, CreditByte)>,
     others: VecDeque<(u32, Message)>,
     /// Credits of the requests that are not yet handled, and of those on their way.
     used: u64,
@@ -209,7 +213,13 @@ pub(crate) struct World {
 
 impl World {
     /// Processes that hold `each` credits of each other; those in `watched` note their movements.
-    pub(crate) fn new(nodes: u32, each: u16, bank: u32, limits: Limits, watched: &[u32]) -> World {
+    pub(crate) fn new(
+        nodes: u32,
+        each: u16,
+        bank: u32,
+        limits: CreditLimits,
+        watched: &[u32],
+    ) -> World {
         let node = |me| {
             let store = Sparse {
                 nodes,
@@ -217,15 +227,17 @@ impl World {
                 min: limits.min,
                 peers: RefCell::default(),
                 odd: RefCell::default(),
-                bank: Cell::new(Bank::new(bank)),
+                bank: Cell::new(CreditBank::new(bank)),
                 epoch: Cell::new(0),
                 received: Cell::new(0),
                 sums: Cell::default(),
-                stats: watched.contains(&me).then(|| Stats::new(false, me, nodes, each, bank)),
+                stats: watched
+                    .contains(&me)
+                    .then(|| CreditStats::new(false, me, nodes, each, bank)),
                 tick: Cell::new(0),
             };
             Node {
-                policy: Policy { limits, store },
+                policy: CreditPolicy { limits, store },
                 requests: VecDeque::new(),
                 others: VecDeque::new(),
                 used: 0,
@@ -249,7 +261,7 @@ impl World {
         pattern: Pattern,
         requests: u32,
         seed: u64,
-    ) -> (Outcome, Vec<Stats>) {
+    ) -> (Outcome, Vec<CreditStats>) {
         let count = self.nodes.len() as u32;
         let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut roll = move |n: u32| {
@@ -260,7 +272,7 @@ impl World {
         };
         let first = count - pattern.senders(count);
         let mut active: Vec<u32> = (0..count).collect();
-        let mut flying: Vec<(u32, u32, Result<Byte, Message>)> = Vec::new();
+        let mut flying: Vec<(u32, u32, Result<CreditByte, Message>)> = Vec::new();
         while !active.is_empty() {
             self.outcome.ticks += 1;
             let mut again = Vec::new();
@@ -317,7 +329,7 @@ impl World {
                     };
                     node.sent += 1;
                     node.open += 1;
-                    flying.push((me, to, Ok(Byte::new(epoch, short, n))));
+                    flying.push((me, to, Ok(CreditByte::new(epoch, short, n))));
                 }
                 if !blocked || !node.requests.is_empty() {
                     node.active = true;
@@ -362,7 +374,7 @@ impl World {
         self.outcome.worst_turns = self.nodes.iter().map(worst).max().unwrap_or(0);
     }
 
-    fn close(mut self, pattern: Pattern) -> (Outcome, Vec<Stats>) {
+    fn close(mut self, pattern: Pattern) -> (Outcome, Vec<CreditStats>) {
         let o = &mut self.outcome;
         o.conserved = true;
         // Each shift may take back what was lent before, and lend again.

@@ -18,10 +18,10 @@ pub use sizing::CREDIT_BYTES;
 
 use super::Config;
 use crate::hint::cold_path;
-use policy::{Byte, Limits, Policy, Return};
+use policy::{CreditByte, CreditLimits, CreditPolicy, CreditReturn};
 
-use stats::Stats;
-use store::Table;
+use stats::CreditStats;
+use store::CreditTable;
 
 /// Credits of a largest request: a process that holds fewer of a peer could never send it one.
 pub const MIN_CREDITS: u32 = (super::CHUNK / CREDIT_BYTES) as u32;
@@ -61,32 +61,36 @@ impl Taken {
     /// The credit byte of the request, which lacked `short` credits at first.
     #[inline]
     pub(super) fn byte(self, short: u32) -> u8 {
-        Byte::new(self.epoch, short.min(u16::MAX.into()) as u16, self.used as u16).0
+        CreditByte::new(self.epoch, short.min(u16::MAX.into()) as u16, self.used as u16).0
     }
 }
 
 /// Our credits of every process, and those that we have lent; `None` without flow control.
-pub(super) struct Credits(Option<Policy<Table>>);
+pub(super) struct Credits(Option<CreditPolicy<CreditTable>>);
 
 impl Credits {
     pub(super) fn new(config: &Config, me: u32) -> Self {
         Credits(config.flow_control.then(|| {
-            let limits = Limits {
+            let limits = CreditLimits {
                 dynamic: config.dynamic_credits,
-                ..Limits::new(MIN_CREDITS as u16, config.max_cred_per_node, config.epoch_duration)
+                ..CreditLimits::new(
+                    MIN_CREDITS as u16,
+                    config.max_cred_per_node,
+                    config.epoch_duration,
+                )
             };
             let (nodes, each, bank) =
                 (config.nodes, config.credits_of(me) as u16, config.banked_credits);
-            let store = Table::new(
+            let store = CreditTable::new(
                 config.par(),
                 nodes as usize,
                 each,
                 |node| config.credits_of(node) as u16,
                 limits.min,
                 bank,
-                config.credit_stats.then(|| Stats::new(config.par(), me, nodes, each, bank)),
+                config.credit_stats.then(|| CreditStats::new(config.par(), me, nodes, each, bank)),
             );
-            Policy { limits, store }
+            CreditPolicy { limits, store }
         }))
     }
 
@@ -113,7 +117,7 @@ impl Credits {
     #[inline]
     pub(super) fn request_arrived(&self, node: u32, byte: u8) {
         if let Some(policy) = &self.0 {
-            policy.request_arrived(node, Byte(byte));
+            policy.request_arrived(node, CreditByte(byte));
         }
     }
 
@@ -123,7 +127,7 @@ impl Credits {
     pub(super) fn reply_byte(&self, node: u32, byte: u8) -> (u8, bool) {
         match &self.0 {
             Some(policy) => {
-                let (byte, low) = policy.reply_byte(node, Byte(byte));
+                let (byte, low) = policy.reply_byte(node, CreditByte(byte));
                 (byte.0, low)
             }
             None => {
@@ -137,7 +141,7 @@ impl Credits {
     #[inline]
     pub(super) fn reply_arrived(&self, node: u32, byte: u8) {
         if let Some(policy) = &self.0 {
-            policy.reply_arrived(node, Byte(byte));
+            policy.reply_arrived(node, CreditByte(byte));
         }
     }
 
@@ -149,13 +153,13 @@ impl Credits {
     }
 
     /// The answer to a CREDIT_REVOKE of this process.
-    pub(super) fn revoke_arrived(&self, node: u32, epoch: bool) -> Return {
-        let nothing = Return { credits: 0, epoch: false };
+    pub(super) fn revoke_arrived(&self, node: u32, epoch: bool) -> CreditReturn {
+        let nothing = CreditReturn { credits: 0, epoch: false };
         self.0.as_ref().map_or(nothing, |policy| policy.revoke_arrived(node, epoch))
     }
 
     /// A CREDIT_RETURN of this process has arrived.
-    pub(super) fn return_arrived(&self, node: u32, back: Return) {
+    pub(super) fn return_arrived(&self, node: u32, back: CreditReturn) {
         if let Some(policy) = &self.0 {
             policy.return_arrived(node, back);
         }
@@ -176,13 +180,13 @@ impl Credits {
 }
 
 #[cfg(test)]
-use policy::Store;
+use policy::CreditStore;
 
 #[cfg(test)]
 impl Credits {
     /// What we know of each process; empty without flow control.
-    pub(super) fn peers(&self) -> alloc::vec::Vec<policy::Peer> {
-        let each = |p: &Policy<Table>| {
+    pub(super) fn peers(&self) -> alloc::vec::Vec<policy::PeerCredits> {
+        let each = |p: &CreditPolicy<CreditTable>| {
             (0..p.store.nodes() as u32).map(|node| p.store.peer(node, |peer| *peer)).collect()
         };
         self.0.as_ref().map(each).unwrap_or_default()

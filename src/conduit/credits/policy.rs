@@ -1,10 +1,10 @@
 //! How credits are used, lent and taken back: the portals-conduit README's "Scheme for credit balancing and
 //! re-distribution", free of I/O. `docs/internals/credits.md` says where that text was unclear and what is done here.
 //!
-//! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the rest in its [`Bank`])
+//! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the rest in its [`CreditBank`])
 //! and a *borrower* (the `Send` credits that each peer has lent to it). What happens to a process is a call of
-//! [`Policy`]; what it must send is what the call returns. Where the state of peers is kept is the business of a
-//! [`Store`]: the conduit has an array, the simulator only records that differ from the initial one. So the state of a
+//! [`CreditPolicy`]; what it must send is what the call returns. Where the state of peers is kept is the business of a
+//! [`CreditStore`]: the conduit has an array, the simulator only records that differ from the initial one. So the state of a
 //! peer is brought up to the present epoch when it is looked at, never all at once.
 //!
 //! Invariant, for each pair: what X has lent to Y is what Y may send X, plus what is on its way from one to the other
@@ -15,7 +15,7 @@ use crate::hint::cold_path;
 
 /// The figures of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct CreditLimits {
     /// Whether credits move at all.
     pub dynamic: bool,
     /// Credits that every peer keeps: those of a largest request.
@@ -36,10 +36,10 @@ pub struct Limits {
     pub epoch: u32,
 }
 
-impl Limits {
+impl CreditLimits {
     /// The scheme's own figures where the environment has no say.
-    pub const fn new(min: u16, max_per_node: u16, epoch: u32) -> Limits {
-        Limits {
+    pub const fn new(min: u16, max_per_node: u16, epoch: u32) -> CreditLimits {
+        CreditLimits {
             dynamic: true,
             min,
             max_per_node,
@@ -56,7 +56,7 @@ impl Limits {
 /// What a process knows of one peer. Fields of `Send` are about our requests to it, fields of `Loan` about its requests
 /// to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerCredits {
     /// Credits that the peer has lent to us.
     pub send_credits: u16,
     /// Those of them that our unanswered requests use.
@@ -91,17 +91,17 @@ const STALLED_LAST: u8 = 16;
 
 /// At most this many bytes of state for each peer: 400 KB in a job of 10,000.
 pub const PEER_LIMIT: usize = 40;
-const _: () = assert!(size_of::<Peer>() <= PEER_LIMIT);
+const _: () = assert!(size_of::<PeerCredits>() <= PEER_LIMIT);
 
 /// A decaying count loses three quarters at the end of an epoch.
 fn decayed(n: u16, epochs: u32) -> u16 {
     n.checked_shr(epochs.saturating_mul(2)).unwrap_or(0)
 }
 
-impl Peer {
+impl PeerCredits {
     /// The state at start: each has lent this many credits to the other.
-    pub const fn initial(credits: u16) -> Peer {
-        Peer {
+    pub const fn initial(credits: u16) -> PeerCredits {
+        PeerCredits {
             send_credits: credits,
             send_inuse: 0,
             send_max: 0,
@@ -188,7 +188,7 @@ impl Peer {
 
 /// What a lender has not lent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bank {
+pub struct CreditBank {
     /// Credits.
     pub credits: u32,
     /// CREDIT_REVOKE messages that are unanswered.
@@ -200,16 +200,16 @@ pub struct Bank {
     cursor: u32,
 }
 
-impl Bank {
+impl CreditBank {
     /// A bank with these credits.
-    pub const fn new(credits: u32) -> Bank {
-        Bank { credits, revoking: 0, vain: 0, vain_in: 0, cursor: 0 }
+    pub const fn new(credits: u32) -> CreditBank {
+        CreditBank { credits, revoking: 0, vain: 0, vain_in: 0, cursor: 0 }
     }
 }
 
 /// How many credits moved, and which way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum CreditChange {
     /// We lent the peer so many more.
     Lent(u16),
     /// The peer gave so many back to us; 0 if it could spare none.
@@ -224,13 +224,13 @@ pub enum Change {
 
 /// Where a process keeps what it knows. Several threads may call if the store is `Sync`.
 ///
-/// A closure that is given to [`Store::peer`] may call [`Store::bank`], not the other way round, and neither is called
+/// A closure that is given to [`CreditStore::peer`] may call [`CreditStore::bank`], not the other way round, and neither is called
 /// from inside itself.
-pub trait Store {
+pub trait CreditStore {
     /// Reads and changes the record of one peer.
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R;
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R;
     /// Reads and changes the bank.
-    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R;
+    fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R;
     /// Notes whether a peer holds more than the least that every peer keeps.
     fn note_spare(&self, node: u32, spare: bool);
     /// The first peer after this one, in the order of ranks and round the end, that holds more than the least; the
@@ -242,25 +242,25 @@ pub trait Store {
     fn count_request(&self, length: u32);
     /// Told of each movement, under the lock of the peer's record; for statistics.
     #[inline]
-    fn changed(&self, node: u32, peer: &Peer, change: Change) {
+    fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
         let _ = (node, peer, change);
     }
 }
 
 /// The credit byte EXXXNNNN of an active message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Byte(pub u8);
+pub struct CreditByte(pub u8);
 
-impl Byte {
+impl CreditByte {
     /// Most that XXX can say.
     pub const MOST: u16 = 7;
 
     /// E, the sender has ended an epoch; XXX, credits that it lacked (request) or lends (reply), 7 for more; NNNN,
     /// credits that the request uses.
     #[inline]
-    pub fn new(epoch: bool, extra: u16, used: u16) -> Byte {
+    pub fn new(epoch: bool, extra: u16, used: u16) -> CreditByte {
         debug_assert!(used <= 15);
-        Byte(u8::from(epoch) << 7 | (extra.min(Byte::MOST) as u8) << 4 | used as u8)
+        CreditByte(u8::from(epoch) << 7 | (extra.min(CreditByte::MOST) as u8) << 4 | used as u8)
     }
 
     /// E
@@ -284,7 +284,7 @@ impl Byte {
 
 /// A CREDIT_RETURN: credits for the lender's bank, and whether an epoch of the sender has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Return {
+pub struct CreditReturn {
     /// Credits.
     pub credits: u16,
     /// E
@@ -293,14 +293,14 @@ pub struct Return {
 
 /// The scheme over what one process knows.
 #[derive(Debug)]
-pub struct Policy<S> {
+pub struct CreditPolicy<S> {
     /// Its figures.
-    pub limits: Limits,
+    pub limits: CreditLimits,
     /// What the process knows.
     pub store: S,
 }
 
-impl<S: Store> Policy<S> {
+impl<S: CreditStore> CreditPolicy<S> {
     /// Takes `n` credits for a request to this peer, or none: whether the request says that an epoch of ours has ended, and how many
     /// credits are left.
     #[inline(always)]
@@ -318,49 +318,49 @@ impl<S: Store> Policy<S> {
             p.send_stalls = p.send_stalls.saturating_add(1);
             p.flags |= WAITING;
             let lacks = n.saturating_sub(p.send_credits - p.send_inuse);
-            self.store.changed(node, p, Change::Stalled(lacks));
+            self.store.changed(node, p, CreditChange::Stalled(lacks));
             lacks
         })
     }
 
     /// A request of this peer with this credit byte has been received. Calls do not overlap.
     #[inline]
-    pub fn request_arrived(&self, node: u32, byte: Byte) {
+    pub fn request_arrived(&self, node: u32, byte: CreditByte) {
         if self.limits.dynamic {
             self.store.count_request(self.limits.epoch);
             if byte.epoch() {
                 cold_path();
-                self.store.peer(node, Peer::decay_send);
+                self.store.peer(node, PeerCredits::decay_send);
             }
         }
     }
 
     /// The credit byte of the reply to a request of this peer that carried `byte`, and whether the peer asked for more
-    /// while the bank is low: [`Policy::scavenge`] then, when the reply has left.
+    /// while the bank is low: [`CreditPolicy::scavenge`] then, when the reply has left.
     #[inline(always)]
-    pub fn reply_byte(&self, node: u32, byte: Byte) -> (Byte, bool) {
+    pub fn reply_byte(&self, node: u32, byte: CreditByte) -> (CreditByte, bool) {
         let epoch = self.store.epoch();
         if byte.extra() == 0 || !self.limits.dynamic {
             let ended = self.store.peer(node, |p| p.tell_epoch(epoch));
-            return (Byte::new(ended, 0, byte.used()), false);
+            return (CreditByte::new(ended, 0, byte.used()), false);
         }
         self.reply_byte_with_more(node, byte, epoch)
     }
 
     #[cold]
     #[inline(never)]
-    fn reply_byte_with_more(&self, node: u32, byte: Byte, epoch: u32) -> (Byte, bool) {
+    fn reply_byte_with_more(&self, node: u32, byte: CreditByte, epoch: u32) -> (CreditByte, bool) {
         let (ended, extra, low) = self.store.peer(node, |p| {
             let ended = p.tell_epoch(epoch);
             let (extra, low) = self.grant(node, p, byte.extra());
             (ended, extra, low)
         });
-        (Byte::new(ended, extra, byte.used()), low)
+        (CreditByte::new(ended, extra, byte.used()), low)
     }
 
     /// Lends up to `wanted` more credits; how many, and whether the bank is low.
     #[cold]
-    fn grant(&self, node: u32, p: &mut Peer, wanted: u16) -> (u16, bool) {
+    fn grant(&self, node: u32, p: &mut PeerCredits, wanted: u16) -> (u16, bool) {
         p.loan_requested = p.loan_requested.saturating_add(1);
         let room = self.limits.max_per_node.saturating_sub(p.loan_credits);
         if room == 0 {
@@ -378,14 +378,14 @@ impl<S: Store> Policy<S> {
             p.loan_credits += extra;
             p.loan_given += extra;
             self.store.note_spare(node, p.loan_credits > self.limits.min);
-            self.store.changed(node, p, Change::Lent(extra));
+            self.store.changed(node, p, CreditChange::Lent(extra));
         }
         (extra, low)
     }
 
     /// A reply of this peer with this credit byte has been received.
     #[inline]
-    pub fn reply_arrived(&self, node: u32, byte: Byte) {
+    pub fn reply_arrived(&self, node: u32, byte: CreditByte) {
         self.store.peer(node, |p| p.send_inuse -= byte.used());
         // E or XXX: seldom, so it takes the record anew. Until then the credits that come with it count as on their way.
         if byte.0 & 0xf0 != 0 {
@@ -394,14 +394,14 @@ impl<S: Store> Policy<S> {
     }
 
     #[cold]
-    fn more_of_reply(&self, node: u32, byte: Byte) {
+    fn more_of_reply(&self, node: u32, byte: CreditByte) {
         self.store.peer(node, |p| {
             if byte.epoch() {
                 p.decay_send();
             }
             if byte.extra() != 0 {
                 p.send_credits += byte.extra();
-                self.store.changed(node, p, Change::Borrowed(byte.extra()));
+                self.store.changed(node, p, CreditChange::Borrowed(byte.extra()));
             }
         });
     }
@@ -448,7 +448,7 @@ impl<S: Store> Policy<S> {
     }
 
     /// Whether to send this peer a CREDIT_REVOKE, and with which flag.
-    fn may_revoke(&self, p: &mut Peer, epoch: u32) -> Option<bool> {
+    fn may_revoke(&self, p: &mut PeerCredits, epoch: u32) -> Option<bool> {
         p.catch_up(epoch);
         if p.flags & (REVOKING | ZERO_REPLY) != 0
             || p.loan_credits <= self.limits.min
@@ -461,7 +461,7 @@ impl<S: Store> Policy<S> {
     }
 
     /// A CREDIT_REVOKE of this peer has arrived: the CREDIT_RETURN to send.
-    pub fn revoke_arrived(&self, node: u32, ended: bool) -> Return {
+    pub fn revoke_arrived(&self, node: u32, ended: bool) -> CreditReturn {
         let epoch = self.store.epoch();
         self.store.peer(node, |p| {
             if ended {
@@ -471,13 +471,13 @@ impl<S: Store> Policy<S> {
             let credits = p.spare(self.limits.min).min(pace);
             p.send_credits -= credits;
             p.send_revoked += credits;
-            self.store.changed(node, p, Change::GaveBack(credits));
-            Return { credits, epoch: p.tell_epoch(epoch) }
+            self.store.changed(node, p, CreditChange::GaveBack(credits));
+            CreditReturn { credits, epoch: p.tell_epoch(epoch) }
         })
     }
 
     /// A CREDIT_RETURN of this peer has arrived.
-    pub fn return_arrived(&self, node: u32, back: Return) {
+    pub fn return_arrived(&self, node: u32, back: CreditReturn) {
         let epoch = self.store.epoch();
         self.store.peer(node, |p| {
             p.catch_up(epoch);
@@ -498,7 +498,7 @@ impl<S: Store> Policy<S> {
                     b.vain_in = epoch;
                 }
             });
-            self.store.changed(node, p, Change::Returned(back.credits));
+            self.store.changed(node, p, CreditChange::Returned(back.credits));
         });
     }
 }

@@ -58,7 +58,7 @@ pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish {
+pub struct CreditDemand {
     /// Processes of the job.
     pub nodes: u64,
     /// Bytes of a chunk, the largest message.
@@ -81,7 +81,7 @@ pub struct Wish {
 
 /// What is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct CreditShare {
     /// Credits of each process.
     pub each: u64,
     /// How many processes, from rank 0, have one credit more.
@@ -95,7 +95,7 @@ pub struct Share {
 /// A wish that cannot be granted: the credits of each that there must be room for, and the bytes of receive buffers
 /// that they need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooSmall {
+pub struct TooFewBuffers {
     /// Credits of each process.
     pub each: u64,
     /// Credits that there is room for.
@@ -104,7 +104,7 @@ pub struct TooSmall {
     pub bytes: u64,
 }
 
-impl Wish {
+impl CreditDemand {
     /// Credits of a largest message: a process that holds fewer could never send it.
     pub fn least_each(&self) -> u64 {
         (self.chunk / CREDIT_BYTES) as u64
@@ -126,7 +126,7 @@ impl Wish {
     ///
     /// # Errors
     /// If `space` is too small for `each`, or for the least that each process must have.
-    pub fn share(&self) -> Result<Share, TooSmall> {
+    pub fn share(&self) -> Result<CreditShare, TooFewBuffers> {
         let (table_each, table_bank) = initial(self.nodes, self.chunk);
         let per_buffer = self.credits_per_buffer();
         let least = self.least_each();
@@ -145,30 +145,33 @@ impl Wish {
         }
         if self.each.is_some_and(|e| e < least) || each * self.nodes > total {
             let buffers = (each * self.nodes).div_ceil(per_buffer) + self.spares;
-            return Err(TooSmall { each, total, bytes: buffers * self.buffer_bytes() });
+            return Err(TooFewBuffers { each, total, bytes: buffers * self.buffer_bytes() });
         }
         let buffers = buffers + spares;
         let rest = total - each * self.nodes;
         Ok(match (self.dynamic, self.each) {
-            (true, _) => Share {
+            (true, _) => CreditShare {
                 each,
                 extra: 0,
                 bank: self.bank.map_or(rest, |b| b.min(rest)).min(u32::MAX.into()),
                 buffers,
             },
-            (false, Some(_)) => Share { each, extra: 0, bank: 0, buffers },
+            (false, Some(_)) => CreditShare { each, extra: 0, bank: 0, buffers },
             // Nothing would ever leave the bank.
             (false, None) if total / self.nodes >= self.most_each => {
-                Share { each: self.most_each, extra: 0, bank: 0, buffers }
+                CreditShare { each: self.most_each, extra: 0, bank: 0, buffers }
             }
-            (false, None) => {
-                Share { each: total / self.nodes, extra: total % self.nodes, bank: 0, buffers }
-            }
+            (false, None) => CreditShare {
+                each: total / self.nodes,
+                extra: total % self.nodes,
+                bank: 0,
+                buffers,
+            },
         })
     }
 }
 
-impl Share {
+impl CreditShare {
     /// All credits of a process: those of its peers, itself included, and of its bank.
     pub fn total(&self, nodes: u64) -> u64 {
         self.each * nodes + self.extra + self.bank
@@ -184,7 +187,7 @@ pub fn credit_space(credits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const WISH: Wish = Wish {
+    const WISH: CreditDemand = CreditDemand {
         nodes: 2,
         chunk: 2048,
         buffer_chunks: 1024,
@@ -209,52 +212,59 @@ mod tests {
     #[test]
     fn the_worked_figures() {
         // One buffer of 8184 credits, and a spare.
-        assert_eq!(WISH.share(), Ok(Share { each: 200, extra: 0, bank: 7784, buffers: 2 }));
-        let fixed = Wish { dynamic: false, most_each: 65535, nodes: 5, spares: 2, ..WISH };
-        assert_eq!(fixed.share(), Ok(Share { each: 1636, extra: 4, bank: 0, buffers: 3 }));
-        let said = Wish { each: Some(8), ..fixed };
-        assert_eq!(said.share(), Ok(Share { each: 8, extra: 0, bank: 0, buffers: 3 }));
+        assert_eq!(WISH.share(), Ok(CreditShare { each: 200, extra: 0, bank: 7784, buffers: 2 }));
+        let fixed = CreditDemand { dynamic: false, most_each: 65535, nodes: 5, spares: 2, ..WISH };
+        assert_eq!(fixed.share(), Ok(CreditShare { each: 1636, extra: 4, bank: 0, buffers: 3 }));
+        let said = CreditDemand { each: Some(8), ..fixed };
+        assert_eq!(said.share(), Ok(CreditShare { each: 8, extra: 0, bank: 0, buffers: 3 }));
         // 8 MiB are four buffers, two of them spare.
-        let space = Wish { space: Some(8 << 20), ..fixed };
+        let space = CreditDemand { space: Some(8 << 20), ..fixed };
         assert_eq!(space.share().map(|s| (s.buffers, s.total(5))), Ok((4, 2 * 8184)));
         // The least space has one spare, however many are wanted.
-        let least = Wish { space: Some(4 << 20), ..fixed };
+        let least = CreditDemand { space: Some(4 << 20), ..fixed };
         assert_eq!(least.share().map(|s| (s.buffers, s.total(5))), Ok((2, 8184)));
         // Both credit figures win over the space, and are kept to.
-        let both = Wish { each: Some(10), bank: Some(10), space: Some(8 << 20), ..WISH };
-        assert_eq!(both.share(), Ok(Share { each: 10, extra: 0, bank: 10, buffers: 2 }));
+        let both = CreditDemand { each: Some(10), bank: Some(10), space: Some(8 << 20), ..WISH };
+        assert_eq!(both.share(), Ok(CreditShare { each: 10, extra: 0, bank: 10, buffers: 2 }));
     }
 
     #[test]
     fn extremes() {
         // The least space: all credits that one buffer is good for.
-        let least = Wish { nodes: 1000, space: Some(4 << 20), ..WISH };
-        assert_eq!(least.share(), Ok(Share { each: 8, extra: 0, bank: 184, buffers: 2 }));
-        let small = Wish { nodes: 2000, ..least };
-        assert_eq!(small.share(), Err(TooSmall { each: 8, total: 8184, bytes: 3 * (2 << 20) }));
-        let enough = Wish { space: Some(3 * (2 << 20)), ..small };
+        let least = CreditDemand { nodes: 1000, space: Some(4 << 20), ..WISH };
+        assert_eq!(least.share(), Ok(CreditShare { each: 8, extra: 0, bank: 184, buffers: 2 }));
+        let small = CreditDemand { nodes: 2000, ..least };
+        assert_eq!(
+            small.share(),
+            Err(TooFewBuffers { each: 8, total: 8184, bytes: 3 * (2 << 20) })
+        );
+        let enough = CreditDemand { space: Some(3 * (2 << 20)), ..small };
         assert_eq!(enough.share().map(|s| s.each), Ok(8));
-        let more = Wish { each: Some(10), ..least };
-        assert_eq!(more.share(), Err(TooSmall { each: 10, total: 8184, bytes: 3 * (2 << 20) }));
+        let more = CreditDemand { each: Some(10), ..least };
+        assert_eq!(
+            more.share(),
+            Err(TooFewBuffers { each: 10, total: 8184, bytes: 3 * (2 << 20) })
+        );
         // No bank; a large one.
-        let none = Wish { bank: Some(0), ..WISH };
+        let none = CreditDemand { bank: Some(0), ..WISH };
         assert_eq!(none.share().map(|s| s.bank), Ok(0));
-        let large = Wish { bank: Some(65535), ..WISH };
+        let large = CreditDemand { bank: Some(65535), ..WISH };
         assert_eq!(large.share().map(|s| (s.bank, s.buffers)), Ok((65535, 10)));
         // Nobody gets more than the most.
-        let most = Wish { most_each: 8, ..WISH };
+        let most = CreditDemand { most_each: 8, ..WISH };
         assert_eq!(most.share().map(|s| s.each), Ok(8));
     }
 
     /// The README's sums, by its 384 bytes a credit and by ours.
     #[test]
     fn memory_of_10_000_processes() {
-        let readme = Wish { nodes: 10_000, chunk: 1024, each: Some(6), bank: Some(0), ..WISH };
+        let readme =
+            CreditDemand { nodes: 10_000, chunk: 1024, each: Some(6), bank: Some(0), ..WISH };
         let share = readme.share().expect("it fits");
         let total = share.total(10_000);
         assert_eq!(total, 60_000);
         assert!(total * 384 <= 22 << 20 && credit_space(total) <= 22 << 20);
-        let table = Wish { nodes: 10_000, ..WISH };
+        let table = CreditDemand { nodes: 10_000, ..WISH };
         let share = table.share().expect("it fits");
         let total = share.total(10_000);
         assert!(total * 384 <= 44 << 20, "{total}");

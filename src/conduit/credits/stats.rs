@@ -4,8 +4,8 @@
 //! credits` draws it. Not for runs that are measured.
 //! Invariant: writing neither allocates nor waits, so that it may be done in a signal handler.
 
-use super::policy::{Change, Peer};
-use crate::conduit::sync::Lock;
+use super::policy::{CreditChange, PeerCredits};
+use crate::conduit::sync::ParLock;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -20,7 +20,7 @@ struct Movement {
     node: u32,
     loan: u16,
     send: u16,
-    change: Change,
+    change: CreditChange,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -46,41 +46,41 @@ struct Kept {
 }
 
 /// The movements of one process, and where they began.
-pub struct Stats {
+pub struct CreditStats {
     rank: u32,
     each: u16,
     bank: u32,
-    kept: Lock<Kept>,
+    kept: ParLock<Kept>,
 }
 
-impl core::fmt::Debug for Stats {
+impl core::fmt::Debug for CreditStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Stats").field("rank", &self.rank).finish_non_exhaustive()
     }
 }
 
-impl Stats {
+impl CreditStats {
     /// Of the process with this rank, one of `nodes`, which hold `each` credits of each other at first, with `bank` in
     /// the bank; `par` where several threads call.
-    pub fn new(par: bool, rank: u32, nodes: u32, each: u16, bank: u32) -> Stats {
+    pub fn new(par: bool, rank: u32, nodes: u32, each: u16, bank: u32) -> CreditStats {
         let first = Sums { high_loan: each, high_send: each, ..Sums::default() };
         let sums = (0..nodes).map(|_| first).collect();
         let kept = Kept { movements: Vec::new(), left_out: 0, sums };
-        Stats { rank, each, bank, kept: Lock::new(par, kept) }
+        CreditStats { rank, each, bank, kept: ParLock::new(par, kept) }
     }
 
     /// Keeps a movement, `at_ns` nanoseconds after the first could have been.
     #[cold]
-    pub fn note(&self, at_ns: u64, node: u32, epoch: u32, p: &Peer, change: Change) {
+    pub fn note(&self, at_ns: u64, node: u32, epoch: u32, p: &PeerCredits, change: CreditChange) {
         let mut kept = self.kept.lock();
         let s = &mut kept.sums[node as usize];
         match change {
-            Change::Lent(n) => s.lent += u64::from(n),
-            Change::Returned(0) => s.empty += 1,
-            Change::Returned(n) => s.returned += u64::from(n),
-            Change::Borrowed(n) => s.borrowed += u64::from(n),
-            Change::GaveBack(n) => s.gave_back += u64::from(n),
-            Change::Stalled(_) => s.stalls += 1,
+            CreditChange::Lent(n) => s.lent += u64::from(n),
+            CreditChange::Returned(0) => s.empty += 1,
+            CreditChange::Returned(n) => s.returned += u64::from(n),
+            CreditChange::Borrowed(n) => s.borrowed += u64::from(n),
+            CreditChange::GaveBack(n) => s.gave_back += u64::from(n),
+            CreditChange::Stalled(_) => s.stalls += 1,
         }
         s.high_loan = s.high_loan.max(p.loan_credits);
         s.high_send = s.high_send.max(p.send_credits);
@@ -133,11 +133,11 @@ impl Stats {
         )?;
         for m in &kept.movements {
             let (what, n) = match m.change {
-                Change::Lent(n) => ("lent", n),
-                Change::Returned(n) => ("returned", n),
-                Change::Borrowed(n) => ("borrowed", n),
-                Change::GaveBack(n) => ("gave-back", n),
-                Change::Stalled(n) => ("stalled", n),
+                CreditChange::Lent(n) => ("lent", n),
+                CreditChange::Returned(n) => ("returned", n),
+                CreditChange::Borrowed(n) => ("borrowed", n),
+                CreditChange::GaveBack(n) => ("gave-back", n),
+                CreditChange::Stalled(n) => ("stalled", n),
             };
             let (s, us) = (m.at_ns / 1_000_000_000, m.at_ns / 1000 % 1_000_000);
             writeln!(out, "{s}.{us:06} {} {what} {} {n} {} {}", m.epoch, m.node, m.loan, m.send)?;

@@ -1,13 +1,13 @@
 //! Where the conduit keeps the state of credits: an array with one record for each peer, half a cache line long.
 //!
-//! Used by [`super::Credits`] through [`Store`]. Where several threads call, each record has a lock of its own, held
+//! Used by [`super::Credits`] through [`CreditStore`]. Where several threads call, each record has a lock of its own, held
 //! for a few instructions; with one thread nothing is locked. Invariant: a record is only touched inside
-//! [`Store::peer`], the bank only inside [`Store::bank`].
+//! [`CreditStore::peer`], the bank only inside [`CreditStore::bank`].
 
-use super::policy::{Bank, Change, PEER_LIMIT, Peer, Store};
-use super::stats::Stats;
+use super::policy::{CreditBank, CreditChange, CreditStore, PEER_LIMIT, PeerCredits};
+use super::stats::CreditStats;
 use crate::conduit::primitive::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
-use crate::conduit::sync::Lock;
+use crate::conduit::sync::ParLock;
 use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
@@ -17,31 +17,31 @@ use sys::clock;
 #[repr(C, align(32))]
 struct Record {
     held: AtomicBool,
-    peer: UnsafeCell<Peer>,
+    peer: UnsafeCell<PeerCredits>,
 }
 const _: () = assert!(size_of::<Record>() <= PEER_LIMIT && size_of::<Record>() == 32);
 
-// SAFETY: `peer` is only reached by `Table::peer`: one thread at a time, by the lock or by the client's promise.
+// SAFETY: `peer` is only reached by `CreditTable::peer`: one thread at a time, by the lock or by the client's promise.
 unsafe impl Sync for Record {}
 
 /// Bytes of state for each peer.
 pub(super) const RECORD_BYTES: usize = size_of::<Record>();
 
-pub(super) struct Table {
+pub(super) struct CreditTable {
     par: bool,
     records: Box<[Record]>,
     /// One bit for each peer: it holds more than the least that every peer keeps.
     spare: Box<[AtomicU64]>,
-    bank: Lock<Bank>,
+    bank: ParLock<CreditBank>,
     /// Epochs that have ended.
     epoch: CachePadded<AtomicU32>,
     /// Requests received in this one.
     received: AtomicU32,
     /// The movements, and when it was opened.
-    pub(super) stats: Option<(Box<Stats>, u64)>,
+    pub(super) stats: Option<(Box<CreditStats>, u64)>,
 }
 
-impl Table {
+impl CreditTable {
     /// Records of `nodes` peers that lend us `each` credits at start and hold `loan` of ours, `min` of them for good.
     pub(super) fn new(
         par: bool,
@@ -50,18 +50,18 @@ impl Table {
         loan: impl Fn(u32) -> u16,
         min: u16,
         bank: u32,
-        stats: Option<Stats>,
-    ) -> Table {
+        stats: Option<CreditStats>,
+    ) -> CreditTable {
         let record = |node| {
-            let mut peer = Peer::initial(each);
+            let mut peer = PeerCredits::initial(each);
             peer.loan_credits = loan(node as u32);
             Record { held: AtomicBool::new(false), peer: UnsafeCell::new(peer) }
         };
-        let table = Table {
+        let table = CreditTable {
             par,
             records: (0..nodes).map(record).collect(),
             spare: (0..nodes.div_ceil(64)).map(|_| AtomicU64::new(0)).collect(),
-            bank: Lock::new(par, Bank::new(bank)),
+            bank: ParLock::new(par, CreditBank::new(bank)),
             epoch: CachePadded::new(AtomicU32::new(0)),
             received: AtomicU32::new(0),
             stats: stats.map(|s| (Box::new(s), clock::now_ns())),
@@ -73,7 +73,7 @@ impl Table {
     }
 
     /// A copy of a record, if nobody is changing it; for signal handlers, which may have interrupted just that.
-    pub(super) fn glimpse(&self, node: u32) -> Option<Peer> {
+    pub(super) fn glimpse(&self, node: u32) -> Option<PeerCredits> {
         let record = self.records.get(node as usize)?;
         // Acquire pairs with the Release of `Held`.
         if record.held.swap(true, Ordering::Acquire) {
@@ -113,9 +113,9 @@ impl Drop for Held<'_> {
     }
 }
 
-impl Store for Table {
+impl CreditStore for CreditTable {
     #[inline(always)]
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         let record = &self.records[node as usize];
         if self.par {
             cold_path();
@@ -123,12 +123,12 @@ impl Store for Table {
             // SAFETY: the lock makes this the only reference.
             return f(unsafe { &mut *record.peer.get() });
         }
-        // SAFETY: only one thread calls, and `f` does not call back for a peer, as `Store` demands.
+        // SAFETY: only one thread calls, and `f` does not call back for a peer, as `CreditStore` demands.
         f(unsafe { &mut *record.peer.get() })
     }
 
     #[inline]
-    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R {
+    fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R {
         f(&mut self.bank.lock())
     }
 
@@ -177,7 +177,7 @@ impl Store for Table {
     }
 
     #[inline]
-    fn changed(&self, node: u32, peer: &Peer, change: Change) {
+    fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
         if let Some((stats, opened_ns)) = &self.stats {
             stats.note(clock::now_ns() - opened_ns, node, self.epoch(), peer, change);
         }
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn the_next_peer_with_credits_to_spare() {
-        let t = Table::new(false, 130, 8, |_| 8, 8, 0, None);
+        let t = CreditTable::new(false, 130, 8, |_| 8, 8, 0, None);
         assert_eq!(t.next_spare(5), None);
         t.note_spare(5, true);
         assert_eq!(
@@ -209,12 +209,12 @@ mod tests {
         assert_eq!(round, [63, 64, 129, 0, 5, 63]);
         t.note_spare(63, false);
         assert_eq!(t.next_spare(5), Some(64));
-        assert_eq!(Table::new(false, 3, 9, |_| 9, 8, 0, None).next_spare(2), Some(0));
+        assert_eq!(CreditTable::new(false, 3, 9, |_| 9, 8, 0, None).next_spare(2), Some(0));
     }
 
     #[test]
     fn threads_share_a_record() {
-        let t = Table::new(true, 1, 0, |_| 0, 0, 0, None);
+        let t = CreditTable::new(true, 1, 0, |_| 0, 0, 0, None);
         std::thread::scope(|s| {
             for _ in 0..3 {
                 s.spawn(|| {

@@ -11,7 +11,7 @@ fn bytes() {
     assert_eq!(Taken { used: 8, epoch: false, left: 0 }.byte(100), 0x78);
     assert_eq!(Taken { used: 1, epoch: true, left: 0 }.byte(2), 0xa1);
     assert_eq!(used(0xf5), 5);
-    let b = Byte(0xd3);
+    let b = CreditByte(0xd3);
     assert_eq!((b.epoch(), b.extra(), b.used()), (true, 5, 3));
     let c = Credits(None);
     assert!(c.take(0, 15).is_some());
@@ -20,19 +20,19 @@ fn bytes() {
 
 /// A store for tests.
 struct Plain {
-    peers: Vec<RefCell<Peer>>,
-    bank: RefCell<Bank>,
+    peers: Vec<RefCell<PeerCredits>>,
+    bank: RefCell<CreditBank>,
     epoch: Cell<u32>,
     received: Cell<u32>,
     moved: Cell<u64>,
     min: u16,
 }
 
-impl Store for Plain {
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut Peer) -> R) -> R {
+impl CreditStore for Plain {
+    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         f(&mut self.peers[node as usize].borrow_mut())
     }
-    fn bank<R>(&self, f: impl FnOnce(&mut Bank) -> R) -> R {
+    fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R {
         f(&mut self.bank.borrow_mut())
     }
     fn note_spare(&self, _: u32, _: bool) {}
@@ -53,39 +53,39 @@ impl Store for Plain {
             self.epoch.set(self.epoch.get() + 1);
         }
     }
-    fn changed(&self, _: u32, _: &Peer, change: Change) {
-        if let Change::Lent(n) | Change::Returned(n) = change {
+    fn changed(&self, _: u32, _: &PeerCredits, change: CreditChange) {
+        if let CreditChange::Lent(n) | CreditChange::Returned(n) = change {
             self.moved.set(self.moved.get() + u64::from(n));
         }
     }
 }
 
-fn process(nodes: usize, each: u16, bank: u32, limits: Limits) -> Policy<Plain> {
+fn process(nodes: usize, each: u16, bank: u32, limits: CreditLimits) -> CreditPolicy<Plain> {
     let store = Plain {
-        peers: (0..nodes).map(|_| RefCell::new(Peer::initial(each))).collect(),
-        bank: RefCell::new(Bank::new(bank)),
+        peers: (0..nodes).map(|_| RefCell::new(PeerCredits::initial(each))).collect(),
+        bank: RefCell::new(CreditBank::new(bank)),
         epoch: Cell::new(0),
         received: Cell::new(0),
         moved: Cell::new(0),
         min: limits.min,
     };
-    Policy { limits, store }
+    CreditPolicy { limits, store }
 }
 
 #[test]
 fn a_stall_is_answered_with_a_loan() {
-    let limits = Limits::new(8, 20, 1024);
+    let limits = CreditLimits::new(8, 20, 1024);
     let (x, y) = (process(2, 8, 100, limits), process(2, 8, 100, limits));
     assert_eq!((x.take(1, 8), x.take(1, 1)), (Some((false, 0)), None));
     assert_eq!(x.stall(1, 3), 3);
     // The stalled request leaves when the first has come back.
-    let first = Byte::new(false, 0, 8);
+    let first = CreditByte::new(false, 0, 8);
     y.request_arrived(0, first);
     let (back, low) = y.reply_byte(0, first);
-    assert_eq!((back, low), (Byte(8), false));
+    assert_eq!((back, low), (CreditByte(8), false));
     x.reply_arrived(1, back);
     assert_eq!(x.take(1, 3), Some((false, 5)));
-    let (back, low) = y.reply_byte(0, Byte::new(false, 3, 3));
+    let (back, low) = y.reply_byte(0, CreditByte::new(false, 3, 3));
     assert_eq!((back.extra(), back.used(), low), (3, 3, false));
     x.reply_arrived(1, back);
     assert_eq!(
@@ -94,17 +94,17 @@ fn a_stall_is_answered_with_a_loan() {
     );
     assert_eq!(y.store.peer(0, |p| (p.loan_credits, p.loan_given, p.loan_requested)), (11, 3, 1));
     // No more than one peer may hold.
-    assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 7);
-    assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 2);
-    assert_eq!(y.reply_byte(0, Byte::new(false, 7, 1)).0.extra(), 0);
+    assert_eq!(y.reply_byte(0, CreditByte::new(false, 7, 1)).0.extra(), 7);
+    assert_eq!(y.reply_byte(0, CreditByte::new(false, 7, 1)).0.extra(), 2);
+    assert_eq!(y.reply_byte(0, CreditByte::new(false, 7, 1)).0.extra(), 0);
     assert_eq!(y.store.bank(|b| b.credits), 88);
 }
 
 #[test]
 fn lending_keeps_its_pace() {
-    let limits = Limits::new(8, 400, 4);
+    let limits = CreditLimits::new(8, 400, 4);
     let y = process(2, 8, 1000, limits);
-    let ask = Byte::new(false, 7, 1);
+    let ask = CreditByte::new(false, 7, 1);
     let lent: u16 = (0..20).map(|_| y.reply_byte(0, ask).0.extra()).sum();
     assert_eq!(lent, 32);
     (0..4).for_each(|_| y.request_arrived(1, ask));
@@ -121,7 +121,7 @@ fn lending_keeps_its_pace() {
 
 #[test]
 fn who_is_asked_to_give_back() {
-    let limits = Limits { low: 1000, targets: 2, ..Limits::new(8, 400, 2) };
+    let limits = CreditLimits { low: 1000, targets: 2, ..CreditLimits::new(8, 400, 2) };
     let y = process(6, 20, 0, limits);
     let asked = || {
         let mut all = Vec::new();
@@ -129,33 +129,33 @@ fn who_is_asked_to_give_back() {
         all
     };
     y.store.peer(2, |p| p.loan_credits = 8);
-    let _ = y.reply_byte(3, Byte::new(false, 1, 1));
+    let _ = y.reply_byte(3, CreditByte::new(false, 1, 1));
     // 2 has the least, 3 asks for more itself; two at a time, and no peer twice at once.
     assert_eq!(asked(), [(1, false), (4, false)]);
     assert_eq!(asked(), []);
-    y.return_arrived(1, Return { credits: 0, epoch: false });
+    y.return_arrived(1, CreditReturn { credits: 0, epoch: false });
     assert_eq!(asked(), [(5, false)]);
-    y.return_arrived(4, Return { credits: 5, epoch: false });
+    y.return_arrived(4, CreditReturn { credits: 5, epoch: false });
     assert_eq!(asked(), [(0, false)]);
-    y.return_arrived(5, Return { credits: 0, epoch: false });
-    y.return_arrived(0, Return { credits: 0, epoch: false });
+    y.return_arrived(5, CreditReturn { credits: 0, epoch: false });
+    y.return_arrived(0, CreditReturn { credits: 0, epoch: false });
     // 1, 5 and 0 had nothing to spare in this epoch.
     assert_eq!(asked(), [(4, false)]);
-    y.return_arrived(4, Return { credits: 7, epoch: false });
+    y.return_arrived(4, CreditReturn { credits: 7, epoch: false });
     assert_eq!(asked(), []);
     // In the next epoch they are asked again, from where the search ended; 3's wish has decayed.
-    (0..2).for_each(|_| y.request_arrived(1, Byte(1)));
+    (0..2).for_each(|_| y.request_arrived(1, CreditByte(1)));
     assert_eq!(asked(), [(1, true), (3, true)]);
     assert_eq!(y.store.bank(|b| b.credits), 12);
     // A bank that is not low asks nobody.
-    y.return_arrived(3, Return { credits: 12, epoch: false });
+    y.return_arrived(3, CreditReturn { credits: 12, epoch: false });
     y.store.bank(|b| b.credits = 1000);
     assert_eq!(asked(), []);
 }
 
 #[test]
 fn asking_in_vain_has_an_end() {
-    let limits = Limits { targets: 2, vain: 5, ..Limits::new(8, 400, 4) };
+    let limits = CreditLimits { targets: 2, vain: 5, ..CreditLimits::new(8, 400, 4) };
     let y = process(20, 20, 0, limits);
     // Asks two at a time until it stops: how many had nothing.
     let asked = || {
@@ -167,25 +167,27 @@ fn asking_in_vain_has_an_end() {
                 return vain;
             }
             vain += all.len();
-            all.iter()
-                .for_each(|&node| y.return_arrived(node, Return { credits: 0, epoch: false }));
+            all.iter().for_each(|&node| {
+                y.return_arrived(node, CreditReturn { credits: 0, epoch: false })
+            });
         }
     };
     assert_eq!(asked(), 6);
     // Not again in this epoch; in the next one, others first.
     assert_eq!(asked(), 0);
-    (0..4).for_each(|_| y.request_arrived(1, Byte(1)));
+    (0..4).for_each(|_| y.request_arrived(1, CreditByte(1)));
     let mut next = Vec::new();
     y.scavenge(|node, _| next.push(node));
     assert_eq!(next, [7, 8]);
-    next.iter().for_each(|&node| y.return_arrived(node, Return { credits: 3, epoch: false }));
+    next.iter()
+        .for_each(|&node| y.return_arrived(node, CreditReturn { credits: 3, epoch: false }));
     // What gives something does not count.
     assert_eq!(asked(), 6);
 }
 
 #[test]
 fn what_is_given_back() {
-    let limits = Limits::new(8, 400, 1024);
+    let limits = CreditLimits::new(8, 400, 1024);
     let x = process(2, 100, 0, limits);
     let give = |epoch| x.revoke_arrived(1, epoch).credits;
     (0..5).for_each(|_| assert!(x.take(1, 8).is_some()));
@@ -194,7 +196,7 @@ fn what_is_given_back() {
     // Revoked counts 8 now, so 24 more; what is in use stays, and the room.
     assert_eq!((give(true), give(true), give(true)), (20, 0, 0));
     assert_eq!(x.store.peer(1, |p| (p.send_credits, p.send_max)), (48, 40));
-    (0..5).for_each(|_| x.reply_arrived(1, Byte(8)));
+    (0..5).for_each(|_| x.reply_arrived(1, CreditByte(8)));
     // What was used in this epoch counts in full, in the next one a quarter; then the least stays.
     assert_eq!((give(false), give(false)), (8, 0));
     assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
@@ -208,31 +210,31 @@ fn what_is_given_back() {
     assert_eq!((give(), give(), give()), (0, 0, 0));
     // It waited all the time until now. Having waited counts for this epoch and the next.
     assert!(x.take(1, 8).is_some());
-    x.reply_arrived(1, Byte(8));
+    x.reply_arrived(1, CreditByte(8));
     assert_eq!((give(), give()), (0, 32));
 }
 
 #[test]
 fn without_dynamic_credits_nothing_moves() {
-    let limits = Limits { dynamic: false, ..Limits::new(8, 400, 1) };
+    let limits = CreditLimits { dynamic: false, ..CreditLimits::new(8, 400, 1) };
     let y = process(2, 8, 100, limits);
-    y.request_arrived(0, Byte(0x7f));
-    assert_eq!(y.reply_byte(0, Byte(0x7f)), (Byte(0xf), false));
+    y.request_arrived(0, CreditByte(0x7f));
+    assert_eq!(y.reply_byte(0, CreditByte(0x7f)), (CreditByte(0xf), false));
     assert_eq!((y.store.moved.get(), y.store.epoch()), (0, 0));
 }
 
 /// A message between two processes of the test below.
 #[derive(Clone, Copy)]
 enum Wire {
-    Request(Byte),
-    Reply(Byte),
+    Request(CreditByte),
+    Reply(CreditByte),
     Revoke(bool),
-    Return(Return),
+    CreditReturn(CreditReturn),
 }
 
 /// Processes that send as they like over a network that delivers in any order; after each step what X has lent to Y
 /// must be what Y may send X and what is under way.
-fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u64 {
+fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32) -> u64 {
     let mut dice = seed | 1;
     let mut roll = |n: usize| {
         dice ^= dice << 13;
@@ -254,7 +256,7 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
             });
             wants[me] = match all[me].take(to as u32, n) {
                 Some((epoch, _)) => {
-                    wire.push((me, to, Wire::Request(Byte::new(epoch, short, n))));
+                    wire.push((me, to, Wire::Request(CreditByte::new(epoch, short, n))));
                     None
                 }
                 None if short == 0 => Some((to, n, all[me].stall(to as u32, n))),
@@ -276,9 +278,9 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                 }
                 Wire::Reply(byte) => p.reply_arrived(f, byte),
                 Wire::Revoke(epoch) => {
-                    wire.push((to, from, Wire::Return(p.revoke_arrived(f, epoch))))
+                    wire.push((to, from, Wire::CreditReturn(p.revoke_arrived(f, epoch))))
                 }
-                Wire::Return(back) => p.return_arrived(f, back),
+                Wire::CreditReturn(back) => p.return_arrived(f, back),
             }
         }
         for x in 0..nodes {
@@ -290,7 +292,9 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                     .iter()
                     .map(|w| match *w {
                         (from, to, Wire::Reply(byte)) if (from, to) == (x, y) => byte.extra(),
-                        (from, to, Wire::Return(back)) if (from, to) == (y, x) => back.credits,
+                        (from, to, Wire::CreditReturn(back)) if (from, to) == (y, x) => {
+                            back.credits
+                        }
                         _ => 0,
                     })
                     .sum();
@@ -309,7 +313,7 @@ fn any_order(seed: u64, nodes: usize, limits: Limits, each: u16, bank: u32) -> u
                     .filter(|w| matches!(w, (a, b, Wire::Revoke(_)) if (*a, *b) == (x, y)));
                 let returns = wire
                     .iter()
-                    .filter(|w| matches!(w, (a, b, Wire::Return(_)) if (*a, *b) == (y, x)));
+                    .filter(|w| matches!(w, (a, b, Wire::CreditReturn(_)) if (*a, *b) == (y, x)));
                 assert!(revokes.count() + returns.count() == usize::from(on_loan.is_revoking()));
                 lent += u64::from(on_loan.loan_credits);
             }
@@ -326,7 +330,7 @@ fn no_credit_is_lost_in_any_order() {
         for (each, bank, most, epoch) in
             [(8, 0, 8, 1), (8, 40, 30, 7), (30, 0, 60, 16), (12, 200, 400, 64)]
         {
-            moved += any_order(seed * 77, 4, Limits::new(8, most, epoch), each, bank);
+            moved += any_order(seed * 77, 4, CreditLimits::new(8, most, epoch), each, bank);
         }
     }
     assert!(moved > 1000, "credits moved: {moved}");

@@ -5,8 +5,8 @@
 //! so every method is one call.
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Next, OpenError, Place,
-    Portals, ProcessId,
+    EntryPosition, EqResult, Extension, InlineBody, MdEvent, MdEventKind, MdSpec, NextEvent,
+    OpenError, Portals, PortalsError, PortalsId, TrafficCounters,
 };
 use crate::conduit::Config;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
@@ -64,7 +64,7 @@ impl Emulation {
     fn over(
         interface: Result<NetworkInterface, portals3::PtlError>,
         config: &Config,
-    ) -> Result<Emulation, Error> {
+    ) -> Result<Emulation, PortalsError> {
         let mut interface = interface.map_err(|e| error("PtlNIInit", e))?;
         if config.threads == 1 {
             // SAFETY: a conduit that is configured for one thread is never called by two at once.
@@ -105,7 +105,7 @@ fn arena_bytes(config: &Config) -> usize {
         + config.library_bytes()
 }
 
-fn error(call: &'static str, e: portals3::PtlError) -> Error {
+fn error(call: &'static str, e: portals3::PtlError) -> PortalsError {
     use portals3::PtlError as E;
     let code = match e {
         E::AcIndexInvalid => "PTL_AC_INDEX_INVALID",
@@ -129,16 +129,16 @@ fn error(call: &'static str, e: portals3::PtlError) -> Error {
         E::Segv => "PTL_SEGV",
         E::SrIndexInvalid => "PTL_SR_INDEX_INVALID",
     };
-    Error { call, code }
+    PortalsError { call, code }
 }
 
 #[inline]
-fn out(id: portals3::PtlProcessId) -> ProcessId {
-    ProcessId { nid: id.nid, pid: id.pid }
+fn out(id: portals3::PtlProcessId) -> PortalsId {
+    PortalsId { nid: id.nid, pid: id.pid }
 }
 
 #[inline]
-fn peer(id: ProcessId) -> portals3::PtlProcessId {
+fn peer(id: PortalsId) -> portals3::PtlProcessId {
     portals3::PtlProcessId { nid: id.nid, pid: id.pid }
 }
 
@@ -175,36 +175,36 @@ impl Portals for Emulation {
     type Me = MeHandle;
     type Md = MdHandle;
 
-    fn id(&self) -> ProcessId {
+    fn id(&self) -> PortalsId {
         out(self.interface.id())
     }
 
-    fn eq_alloc(&self, count: usize) -> Result<EqWatch, Error> {
+    fn eq_alloc(&self, count: usize) -> Result<EqWatch, PortalsError> {
         let eq = self.interface.eq_alloc(count as u64, None);
         eq.and_then(|eq| self.interface.eq_watch(eq)).map_err(|e| error("PtlEQAlloc", e))
     }
 
-    fn eq_free(&self, eq: EqWatch) -> Result<(), Error> {
+    fn eq_free(&self, eq: EqWatch) -> Result<(), PortalsError> {
         self.interface.eq_free(eq.eq()).map_err(|e| error("PtlEQFree", e))
     }
 
-    fn eq_get(&self, eq: EqWatch, inline: &mut Inline) -> Result<Fetched, Error> {
+    fn eq_get(&self, eq: EqWatch, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
         // SAFETY: handles are used with the interface that gave them.
         let Some(e) = (unsafe { self.interface.eq_next(eq, inline) }) else {
-            return Ok(Fetched::Empty);
+            return Ok(EqResult::Empty);
         };
         if e.ni_fail != NiFail::Ok {
-            return Err(Error::TRANSFER);
+            return Err(PortalsError::TRANSFER);
         }
-        let event = Event {
+        let event = MdEvent {
             kind: match e.kind {
-                portals3::PtlEventKind::PutEnd => EventKind::PutEnd,
-                portals3::PtlEventKind::GetEnd => EventKind::GetEnd,
-                portals3::PtlEventKind::ReplyEnd => EventKind::ReplyEnd,
-                portals3::PtlEventKind::SendEnd => EventKind::SendEnd,
-                portals3::PtlEventKind::Ack => EventKind::Ack,
-                portals3::PtlEventKind::Unlink => EventKind::Unlink,
-                _ => EventKind::Other,
+                portals3::PtlEventKind::PutEnd => MdEventKind::PutEnd,
+                portals3::PtlEventKind::GetEnd => MdEventKind::GetEnd,
+                portals3::PtlEventKind::ReplyEnd => MdEventKind::ReplyEnd,
+                portals3::PtlEventKind::SendEnd => MdEventKind::SendEnd,
+                portals3::PtlEventKind::Ack => MdEventKind::Ack,
+                portals3::PtlEventKind::Unlink => MdEventKind::Unlink,
+                _ => MdEventKind::Other,
             },
             user: e.user_ptr.addr(),
             match_bits: e.match_bits,
@@ -214,7 +214,7 @@ impl Portals for Emulation {
             mlength: e.mlength as usize,
             inline: e.inline,
         };
-        Ok(if e.dropped { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
+        Ok(if e.dropped { EqResult::AfterLoss(event) } else { EqResult::Event(event) })
     }
 
     #[inline(always)]
@@ -223,13 +223,13 @@ impl Portals for Emulation {
     }
 
     #[inline(always)]
-    fn eq_next(&self, eq: EqWatch, inline: &mut Inline) -> Next {
+    fn eq_next(&self, eq: EqWatch, inline: &mut InlineBody) -> NextEvent {
         // SAFETY: as above.
         match unsafe { self.interface.eq_next_arrival(eq, inline) } {
-            portals3::EqNext::Nothing => Next::Nothing,
-            portals3::EqNext::Other => Next::Other,
-            portals3::EqNext::Arrival(e) => Next::Arrival(Event {
-                kind: EventKind::PutEnd,
+            portals3::EqNext::Nothing => NextEvent::Nothing,
+            portals3::EqNext::Other => NextEvent::Other,
+            portals3::EqNext::Arrival(e) => NextEvent::Arrival(MdEvent {
+                kind: MdEventKind::PutEnd,
                 user: e.user_ptr.addr(),
                 match_bits: e.match_bits,
                 hdr_data: e.hdr_data,
@@ -254,26 +254,30 @@ impl Portals for Emulation {
 
     fn me_attach(
         &self,
-        place: Place<MeHandle>,
+        place: EntryPosition<MeHandle>,
         match_bits: u64,
         ignore_bits: u64,
         unlink_with_md: bool,
-    ) -> Result<MeHandle, Error> {
+    ) -> Result<MeHandle, PortalsError> {
         let (any, gone) = (portals3::PtlProcessId::ANY, unlink(unlink_with_md));
         let attach = |pt, position| {
             self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position)
         };
         match place {
-            Place::Head(pt) => attach(pt, InsPos::Before).map_err(|e| error("PtlMEAttach", e)),
-            Place::Tail(pt) => attach(pt, InsPos::After).map_err(|e| error("PtlMEAttach", e)),
-            Place::Before(me) => self
+            EntryPosition::Head(pt) => {
+                attach(pt, InsPos::Before).map_err(|e| error("PtlMEAttach", e))
+            }
+            EntryPosition::Tail(pt) => {
+                attach(pt, InsPos::After).map_err(|e| error("PtlMEAttach", e))
+            }
+            EntryPosition::Before(me) => self
                 .interface
                 .me_insert(me, any, match_bits, ignore_bits, gone, InsPos::Before)
                 .map_err(|e| error("PtlMEInsert", e)),
         }
     }
 
-    fn me_unlink(&self, me: MeHandle) -> Result<(), Error> {
+    fn me_unlink(&self, me: MeHandle) -> Result<(), PortalsError> {
         self.interface.me_unlink(me).map_err(|e| error("PtlMEUnlink", e))
     }
 
@@ -282,7 +286,7 @@ impl Portals for Emulation {
         me: MeHandle,
         spec: &MdSpec<EqWatch>,
         auto: bool,
-    ) -> Result<MdHandle, Error> {
+    ) -> Result<MdHandle, PortalsError> {
         // What peers target completes without our help.
         assert!(
             self.interface.is_shared(spec.start, spec.length as u64),
@@ -295,13 +299,13 @@ impl Portals for Emulation {
             .map_err(|e| error("PtlMDAttach", e))
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, Error> {
+    unsafe fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, PortalsError> {
         // SAFETY: as the caller vouches.
         unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }
             .map_err(|e| error("PtlMDBind", e))
     }
 
-    fn md_unlink(&self, md: MdHandle) -> Result<(), Error> {
+    fn md_unlink(&self, md: MdHandle) -> Result<(), PortalsError> {
         match self.interface.md_unlink(md) {
             Ok(()) | Err(portals3::PtlError::MdInvalid) => Ok(()),
             Err(e) => Err(error("PtlMDUnlink", e)),
@@ -315,12 +319,12 @@ impl Portals for Emulation {
         local_offset: usize,
         length: usize,
         ack: bool,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
         hdr_data: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PortalsError> {
         let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
         let (from, n, to) = (local_offset as u64, length as u64, remote_offset as u64);
         self.interface
@@ -334,11 +338,11 @@ impl Portals for Emulation {
         md: MdHandle,
         local_offset: usize,
         length: usize,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PortalsError> {
         let (to, n, from) = (local_offset as u64, length as u64, remote_offset as u64);
         self.interface
             .get_region(md, to, n, peer(target), pt_index, 0, match_bits, from)
@@ -346,7 +350,7 @@ impl Portals for Emulation {
     }
 
     #[inline(always)]
-    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64, bytes: usize) {
+    fn about_to_put(&self, target: PortalsId, pt_index: u32, match_bits: u64, bytes: usize) {
         self.interface.about_to_put(peer(target), pt_index, match_bits, bytes as u64);
     }
 
@@ -355,8 +359,8 @@ impl Portals for Emulation {
     #[inline(always)]
     fn put_inline(
         &self,
-        inline: &Inline,
-        target: ProcessId,
+        inline: &InlineBody,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         hdr_data: u64,
@@ -368,7 +372,7 @@ impl Portals for Emulation {
     unsafe fn put_at_once<const N: usize>(
         &self,
         from: [(*const u8, usize); N],
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
@@ -387,7 +391,7 @@ impl Portals for Emulation {
         &self,
         to: *mut u8,
         length: usize,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
@@ -398,9 +402,9 @@ impl Portals for Emulation {
             .unwrap_or(false)
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> TrafficCounters {
         let c = self.interface.counters();
-        Counters {
+        TrafficCounters {
             puts: c.puts,
             gets: c.gets,
             bytes: c.bytes,
@@ -419,7 +423,7 @@ impl Extension for Emulation {
         self.interface.alloc(bytes, align).map(|p| p.as_ptr())
     }
 
-    fn library_memory(&self, of: ProcessId) -> Option<(*mut u8, usize)> {
+    fn library_memory(&self, of: PortalsId) -> Option<(*mut u8, usize)> {
         self.interface.arena_of(peer(of)).map(|(base, bytes)| (base.as_ptr(), bytes))
     }
 

@@ -19,7 +19,7 @@ pub mod trial;
 
 /// Address of a process (`ptl_process_id_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct ProcessId {
+pub struct PortalsId {
     /// Node id.
     pub nid: u32,
     /// Process id.
@@ -56,7 +56,7 @@ pub struct MdSpec<Eq> {
     pub max_size: Option<usize>,
     /// Options.
     pub flags: MdFlags,
-    /// Comes back in [`Event::user`]: tells which kind of descriptor an event is about.
+    /// Comes back in [`MdEvent::user`]: tells which kind of descriptor an event is about.
     pub user: usize,
     /// Event queue, if any.
     pub eq: Option<Eq>,
@@ -64,7 +64,7 @@ pub struct MdSpec<Eq> {
 
 /// Where a match entry goes.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<Me> {
+pub enum EntryPosition<Me> {
     /// At the head of the list of this portal table entry (`PtlMEAttach` with `PTL_INS_BEFORE`).
     Head(u32),
     /// At the tail of the list of this portal table entry (`PtlMEAttach` with `PTL_INS_AFTER`).
@@ -75,7 +75,7 @@ pub enum Place<Me> {
 
 /// The kinds of events that the conduit acts upon; START events are disabled on all its descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventKind {
+pub enum MdEventKind {
     /// A put of somebody arrived here.
     PutEnd,
     /// A get of somebody was answered here.
@@ -94,9 +94,9 @@ pub enum EventKind {
 
 /// The part of `ptl_event_t` that the conduit uses.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct MdEvent {
     /// What happened.
-    pub kind: EventKind,
+    pub kind: MdEventKind,
     /// [`MdSpec::user`] of the descriptor.
     pub user: usize,
     /// The match bits as sent.
@@ -114,47 +114,47 @@ pub struct Event {
 }
 
 /// Bytes that travel in the event of their put, by words.
-pub type Inline = [u64; 4];
+pub type InlineBody = [u64; 4];
 
 /// What an event queue had.
 #[derive(Clone, Copy, Debug)]
-pub enum Fetched {
+pub enum EqResult {
     /// `PTL_EQ_EMPTY`.
     Empty,
     /// `PTL_OK`.
-    Event(Event),
+    Event(MdEvent),
     /// `PTL_EQ_DROPPED`: this event, and at least one was lost before it.
-    AfterLoss(Event),
+    AfterLoss(MdEvent),
 }
 
 /// What an event queue has next, where that can be told cheaply.
 // With a tag of its own, not in a gap of the event: then compilers see which way it takes.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
-pub enum Next {
+pub enum NextEvent {
     /// `PTL_EQ_EMPTY`.
     Nothing,
-    /// A put of somebody has arrived, and that is all: this event, of kind [`EventKind::PutEnd`].
-    Arrival(Event),
+    /// A put of somebody has arrived, and that is all: this event, of kind [`MdEventKind::PutEnd`].
+    Arrival(MdEvent),
     /// Whatever [`Portals::eq_get`] gives.
     Other,
 }
 
 /// Why a Portals call failed: the call and the specification's name of the error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct PortalsError {
     /// `PtlMDBind`, say.
     pub call: &'static str,
     /// `PTL_NO_SPACE`, say.
     pub code: &'static str,
 }
 
-/// [`Error::code`] of a put or get that was started and did not arrive.
+/// [`PortalsError::code`] of a put or get that was started and did not arrive.
 pub const NI_FAIL: &str = "PTL_NI_FAIL";
 
-impl Error {
+impl PortalsError {
     /// What the event of such a transfer tells.
-    pub const TRANSFER: Error = Error { call: "a put or get", code: NI_FAIL };
+    pub const TRANSFER: PortalsError = PortalsError { call: "a put or get", code: NI_FAIL };
 }
 
 /// Why an interface cannot be opened: text for a person.
@@ -167,7 +167,7 @@ impl core::fmt::Display for OpenError {
     }
 }
 
-impl core::fmt::Display for Error {
+impl core::fmt::Display for PortalsError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "{} failed: {}", self.call, self.code)
     }
@@ -185,22 +185,22 @@ pub trait Portals: Send + Sync + 'static {
     type Md: Copy + Send + Sync + PartialEq + core::fmt::Debug;
 
     /// `PtlGetId`
-    fn id(&self) -> ProcessId;
+    fn id(&self) -> PortalsId;
 
     /// `PtlEQAlloc` with room for at least `count` events, without a handler.
-    fn eq_alloc(&self, count: usize) -> Result<Self::Eq, Error>;
+    fn eq_alloc(&self, count: usize) -> Result<Self::Eq, PortalsError>;
     /// `PtlEQFree`
-    fn eq_free(&self, eq: Self::Eq) -> Result<(), Error>;
+    fn eq_free(&self, eq: Self::Eq) -> Result<(), PortalsError>;
     /// `PtlEQGet`. Of one queue, no two threads take at a time. Bytes that travelled in the event are written to `inline`, here and below.
-    fn eq_get(&self, eq: Self::Eq, inline: &mut Inline) -> Result<Fetched, Error>;
+    fn eq_get(&self, eq: Self::Eq, inline: &mut InlineBody) -> Result<EqResult, PortalsError>;
     /// What [`Portals::eq_get`] may do before it looks, for the two calls that follow, which do not.
     #[inline(always)]
     fn progress(&self) {}
     /// [`Portals::eq_get`] for the most frequent event alone.
     #[inline(always)]
-    fn eq_next(&self, eq: Self::Eq, inline: &mut Inline) -> Next {
+    fn eq_next(&self, eq: Self::Eq, inline: &mut InlineBody) -> NextEvent {
         let _ = (eq, inline);
-        Next::Other
+        NextEvent::Other
     }
     /// Whether [`Portals::eq_get`] would find nothing in this queue, where that can be told for less than the call costs.
     #[inline(always)]
@@ -215,13 +215,13 @@ pub trait Portals: Send + Sync + 'static {
     /// `PtlMEAttach` or `PtlMEInsert` for messages of any process; `PTL_UNLINK` if `unlink`.
     fn me_attach(
         &self,
-        place: Place<Self::Me>,
+        place: EntryPosition<Self::Me>,
         match_bits: u64,
         ignore_bits: u64,
         unlink: bool,
-    ) -> Result<Self::Me, Error>;
+    ) -> Result<Self::Me, PortalsError>;
     /// `PtlMEUnlink`
-    fn me_unlink(&self, me: Self::Me) -> Result<(), Error>;
+    fn me_unlink(&self, me: Self::Me) -> Result<(), PortalsError>;
     /// `PtlMDAttach`
     ///
     /// # Safety
@@ -231,14 +231,14 @@ pub trait Portals: Send + Sync + 'static {
         me: Self::Me,
         md: &MdSpec<Self::Eq>,
         unlink: bool,
-    ) -> Result<Self::Md, Error>;
+    ) -> Result<Self::Md, PortalsError>;
     /// `PtlMDBind`: a free-floating descriptor, never a target.
     ///
     /// # Safety
     /// The memory must stay valid until the last event of the last operation with the descriptor; gets write it.
-    unsafe fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, Error>;
+    unsafe fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, PortalsError>;
     /// `PtlMDUnlink`; a descriptor that is gone already (`PTL_MD_INVALID`) counts as success.
-    fn md_unlink(&self, md: Self::Md) -> Result<(), Error>;
+    fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
 
     /// `PtlPutRegion` (access control index 0).
     #[allow(clippy::too_many_arguments)]
@@ -248,12 +248,12 @@ pub trait Portals: Send + Sync + 'static {
         local_offset: usize,
         length: usize,
         ack: bool,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
         hdr_data: u64,
-    ) -> Result<(), Error>;
+    ) -> Result<(), PortalsError>;
     /// `PtlGetRegion` (access control index 0).
     #[allow(clippy::too_many_arguments)]
     fn get(
@@ -261,11 +261,11 @@ pub trait Portals: Send + Sync + 'static {
         md: Self::Md,
         local_offset: usize,
         length: usize,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
-    ) -> Result<(), Error>;
+    ) -> Result<(), PortalsError>;
 
     /// A put from plain memory that is complete, without an event here, when this returns; with `false` nothing was done, and
     /// [`Portals::put`] is the way. Its bytes are those of the pieces, each a first byte and a length, one after the other. Beyond
@@ -278,7 +278,7 @@ pub trait Portals: Send + Sync + 'static {
     unsafe fn put_at_once<const N: usize>(
         &self,
         from: [(*const u8, usize); N],
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
@@ -297,8 +297,8 @@ pub trait Portals: Send + Sync + 'static {
     #[inline(always)]
     fn put_inline(
         &self,
-        inline: &Inline,
-        target: ProcessId,
+        inline: &InlineBody,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         hdr_data: u64,
@@ -309,7 +309,7 @@ pub trait Portals: Send + Sync + 'static {
 
     /// A hint: a put of so many bytes to this process, with such match bits, will follow soon.
     #[inline(always)]
-    fn about_to_put(&self, target: ProcessId, pt_index: u32, match_bits: u64, bytes: usize) {
+    fn about_to_put(&self, target: PortalsId, pt_index: u32, match_bits: u64, bytes: usize) {
         let _ = (target, pt_index, match_bits, bytes);
     }
 
@@ -323,7 +323,7 @@ pub trait Portals: Send + Sync + 'static {
         &self,
         to: *mut u8,
         length: usize,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
@@ -344,7 +344,7 @@ pub trait Portals: Send + Sync + 'static {
     }
 
     /// What travelled, for checks that say that traffic really went this way.
-    fn counters(&self) -> Counters;
+    fn counters(&self) -> TrafficCounters;
 
     /// What this library has beyond the standard, if anything.
     fn extension(&self) -> Option<&dyn Extension>;
@@ -358,7 +358,7 @@ pub trait Extension: Send + Sync {
 
     /// Where the memory of which [`Extension::alloc_library_memory`] gives is mapped here, of a process that is open: first byte, and
     /// bytes, which are as many in all processes. `None` where it is not.
-    fn library_memory(&self, of: ProcessId) -> Option<(*mut u8, usize)>;
+    fn library_memory(&self, of: PortalsId) -> Option<(*mut u8, usize)>;
 
     /// Tells that `len` bytes from `base` are shared with the processes of this host; `peers[pid]` is where the
     /// same bytes of the segment of process `pid` (on this host) are mapped here, null where they are not, and
@@ -394,7 +394,7 @@ pub trait Extension: Send + Sync {
 
 /// What travelled through an interface since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct TrafficCounters {
     /// Puts that were initiated here.
     pub puts: u64,
     /// Gets that were initiated here.

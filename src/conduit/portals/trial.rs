@@ -6,7 +6,8 @@
 //! that it was compiled with, is refused with a line that says what is wrong.
 
 use super::{
-    Error, Event, EventKind, Fetched, Inline, MdFlags, MdSpec, OpenError, Place, Portals,
+    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdFlags, MdSpec, OpenError,
+    Portals, PortalsError,
 };
 use alloc::boxed::Box;
 use alloc::format;
@@ -35,7 +36,7 @@ const BITS: u64 = 0x8123_4567_89ab_cd40;
 const HDR_DATA: u64 = 0xf0e1_d2c3_b4a5_9687;
 const VALUE: u64 = 0xa55a_1234_c33c_5678;
 
-/// [`Event::user`] of a descriptor: what it is for.
+/// [`MdEvent::user`] of a descriptor: what it is for.
 #[derive(Clone, Copy)]
 enum User {
     /// Where our bytes are.
@@ -95,7 +96,7 @@ fn words() -> *mut u64 {
 }
 
 impl<'a, P: Portals> Trial<'a, P> {
-    fn open(portals: &'a P, pt: u32) -> Result<Self, Error> {
+    fn open(portals: &'a P, pt: u32) -> Result<Self, PortalsError> {
         let eq = portals.eq_alloc(EVENTS)?;
         let flags = MdFlags { event_start_disable: true, ..MdFlags::default() };
         let remote = MdFlags { manage_remote: true, ..flags };
@@ -114,32 +115,44 @@ impl<'a, P: Portals> Trial<'a, P> {
         let mut this = Trial { portals, pt, eq, source, targets: Vec::new() };
         let basin = MdFlags { op_put: true, truncate: true, ack_disable: true, ..flags };
         let basin = MdSpec { length: WORD, ..spec(User::Basin, basin) };
-        let basin = this.attach(Place::Tail(pt), LIMITED, User::Basin, &basin, false)?;
+        let basin = this.attach(EntryPosition::Tail(pt), LIMITED, User::Basin, &basin, false)?;
         let limited = spec(User::Limited, MdFlags { op_put: true, ..flags });
         let limited = MdSpec { length: 2 * WORD, max_size: Some(WORD + 1), ..limited };
-        this.attach(Place::Before(basin), LIMITED, User::Limited, &limited, true)?;
+        this.attach(EntryPosition::Before(basin), LIMITED, User::Limited, &limited, true)?;
         let puts = spec(User::Puts, MdFlags { op_put: true, ..remote });
-        this.attach(Place::Head(pt), ONE_WAY, User::Puts, &puts, false)?;
+        this.attach(EntryPosition::Head(pt), ONE_WAY, User::Puts, &puts, false)?;
         let gets = spec(User::Gets, MdFlags { op_get: true, ..remote });
-        this.attach(Place::Tail(pt), ONE_WAY, User::Gets, &gets, false)?;
+        this.attach(EntryPosition::Tail(pt), ONE_WAY, User::Gets, &gets, false)?;
         let silent = MdFlags { op_put: true, event_end_disable: true, ..remote };
-        this.attach(Place::Head(pt), SILENT, User::Silent, &spec(User::Silent, silent), false)?;
+        this.attach(
+            EntryPosition::Head(pt),
+            SILENT,
+            User::Silent,
+            &spec(User::Silent, silent),
+            false,
+        )?;
         let queueless =
             MdSpec { eq: None, ..spec(User::Queueless, MdFlags { op_put: true, ..remote }) };
-        this.attach(Place::Head(pt), QUEUELESS, User::Queueless, &queueless, false)?;
+        this.attach(EntryPosition::Head(pt), QUEUELESS, User::Queueless, &queueless, false)?;
         let empty = spec(User::Empty, MdFlags { op_put: true, ack_disable: true, ..remote });
-        this.attach(Place::Tail(pt), EMPTY, User::Empty, &MdSpec { length: 0, ..empty }, false)?;
+        this.attach(
+            EntryPosition::Tail(pt),
+            EMPTY,
+            User::Empty,
+            &MdSpec { length: 0, ..empty },
+            false,
+        )?;
         Ok(this)
     }
 
     fn attach(
         &mut self,
-        place: Place<P::Me>,
+        place: EntryPosition<P::Me>,
         low_bits: u64,
         user: User,
         spec: &MdSpec<P::Eq>,
         unlink: bool,
-    ) -> Result<P::Me, Error> {
+    ) -> Result<P::Me, PortalsError> {
         let me = self.portals.me_attach(place, low_bits, IGNORE, true)?;
         // SAFETY: the words are only freed after the descriptor is gone.
         let md = unsafe { self.portals.md_attach(me, spec, unlink)? };
@@ -148,7 +161,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     }
 
     fn run(&self) -> Result<Findings, String> {
-        use EventKind::{Ack, GetEnd, PutEnd, ReplyEnd, SendEnd, Unlink};
+        use MdEventKind::{Ack, GetEnd, PutEnd, ReplyEnd, SendEnd, Unlink};
         let with = |what: &'static str| move |e: String| format!("with {what}: {e}");
         // SAFETY: no operation is under way.
         unsafe { self.source.start.add(SOURCE_WORD).write_volatile(VALUE) };
@@ -233,8 +246,8 @@ impl<'a, P: Portals> Trial<'a, P> {
         low_bits: u64,
         words: usize,
         ack: bool,
-        kinds: [EventKind; N],
-    ) -> Result<[Event; N], String> {
+        kinds: [MdEventKind; N],
+    ) -> Result<[MdEvent; N], String> {
         let (from, to) = (SOURCE_WORD * WORD, TARGET_WORD * WORD);
         let (md, me, bits) = (self.source.md, self.portals.id(), BITS | low_bits);
         self.portals
@@ -246,27 +259,27 @@ impl<'a, P: Portals> Trial<'a, P> {
     /// These events, in any order, and no other, except `tolerated`. Of none: what is there now.
     fn events<const N: usize>(
         &self,
-        kinds: [EventKind; N],
-        tolerated: Option<EventKind>,
-    ) -> Result<[Event; N], String> {
+        kinds: [MdEventKind; N],
+        tolerated: Option<MdEventKind>,
+    ) -> Result<[MdEvent; N], String> {
         let mut seen = [None; N];
         let end = clock::now_ns() + PATIENCE_NS;
         loop {
             let missing = seen.iter().position(Option::is_none);
             let e = match (
                 self.portals
-                    .eq_get(self.eq, &mut Inline::default())
+                    .eq_get(self.eq, &mut InlineBody::default())
                     .map_err(|e| format!("{e}"))?,
                 missing,
             ) {
-                (Fetched::Event(e), _) => e,
-                (Fetched::Empty, None) => break,
-                (Fetched::Empty, Some(_)) if clock::now_ns() < end => {
+                (EqResult::Event(e), _) => e,
+                (EqResult::Empty, None) => break,
+                (EqResult::Empty, Some(_)) if clock::now_ns() < end => {
                     clock::yield_now();
                     continue;
                 }
-                (Fetched::Empty, Some(i)) => return Err(format!("no event {:?} came", kinds[i])),
-                (Fetched::AfterLoss(_), _) => {
+                (EqResult::Empty, Some(i)) => return Err(format!("no event {:?} came", kinds[i])),
+                (EqResult::AfterLoss(_), _) => {
                     return Err(format!("an event queue of {EVENTS} lost one of a few"));
                 }
             };
@@ -280,7 +293,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     }
 
     /// Whether it is the event of a word that was put to this descriptor.
-    fn arrived(&self, e: &Event, user: User, low_bits: u64, at: usize) -> Result<(), String> {
+    fn arrived(&self, e: &MdEvent, user: User, low_bits: u64, at: usize) -> Result<(), String> {
         let to = self.target(user);
         self.came_of(e, user, low_bits)?;
         wants(e, "hdr_data", e.hdr_data, HDR_DATA)?;
@@ -290,7 +303,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         self.same(to, at, "put")
     }
 
-    fn came_of(&self, e: &Event, user: User, low_bits: u64) -> Result<(), String> {
+    fn came_of(&self, e: &MdEvent, user: User, low_bits: u64) -> Result<(), String> {
         wants(e, "md.user_ptr", e.user as u64, user as u64)?;
         wants(e, "match_bits", e.match_bits, BITS | low_bits)
     }
@@ -305,7 +318,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         }
     }
 
-    fn close(self) -> Result<(), Error> {
+    fn close(self) -> Result<(), PortalsError> {
         for piece in self.targets.iter().chain([&self.source]) {
             self.portals.md_unlink(piece.md)?;
         }
@@ -318,7 +331,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     }
 }
 
-fn wants(e: &Event, what: &str, is: u64, wanted: u64) -> Result<(), String> {
+fn wants(e: &MdEvent, what: &str, is: u64, wanted: u64) -> Result<(), String> {
     if is == wanted {
         return Ok(());
     }

@@ -8,8 +8,8 @@
 //! seeds with laziness events carry bytes for those who ask for it.
 
 use crate::conduit::portals::{
-    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, Place, Portals,
-    ProcessId,
+    EntryPosition, EqResult, Extension, InlineBody, MdEvent, MdEventKind, MdSpec, Portals,
+    PortalsError, PortalsId, TrafficCounters,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -36,7 +36,7 @@ struct Md {
 #[derive(Default)]
 struct Eq {
     size: usize,
-    events: VecDeque<(Event, Inline)>,
+    events: VecDeque<(MdEvent, InlineBody)>,
     lost: bool,
 }
 
@@ -59,21 +59,21 @@ enum Later {
         md: Handle,
         to: usize,
         bytes: Vec<u8>,
-        event: Event,
-        ack: Option<(usize, Handle, Event)>,
+        event: MdEvent,
+        ack: Option<(usize, Handle, MdEvent)>,
     },
     /// Bytes of a get are read at their source, which an event then says; a reply goes back.
     Read {
         target: usize,
         md: Handle,
         from: usize,
-        event: Event,
-        reply: (usize, Handle, usize, Event),
+        event: MdEvent,
+        reply: (usize, Handle, usize, MdEvent),
     },
     /// Bytes arrive where a get wants them.
-    Reply { process: usize, md: Handle, to: usize, bytes: Vec<u8>, event: Event },
+    Reply { process: usize, md: Handle, to: usize, bytes: Vec<u8>, event: MdEvent },
     /// An event, with what travels in it.
-    Post { process: usize, md: Handle, event: Event, inline: Inline },
+    Post { process: usize, md: Handle, event: MdEvent, inline: InlineBody },
 }
 
 struct Net {
@@ -172,12 +172,12 @@ impl Net {
         }
     }
 
-    fn finish(&mut self, process: usize, md: Handle, event: Event) {
+    fn finish(&mut self, process: usize, md: Handle, event: MdEvent) {
         self.finish_inline(process, md, event, [0; 4]);
     }
 
     /// Posts the event of an operation on a descriptor, which is then no longer pending.
-    fn finish_inline(&mut self, process: usize, md: Handle, event: Event, inline: Inline) {
+    fn finish_inline(&mut self, process: usize, md: Handle, event: MdEvent, inline: InlineBody) {
         let p = &mut self.processes[process];
         let m = p
             .mds
@@ -188,7 +188,7 @@ impl Net {
             post(&mut p.eqs, m.spec.eq, (event, inline));
         }
         if m.inactive && m.unlink && m.pending == 0 {
-            post(&mut p.eqs, m.spec.eq, (Event { kind: EventKind::Unlink, ..event }, [0; 4]));
+            post(&mut p.eqs, m.spec.eq, (MdEvent { kind: MdEventKind::Unlink, ..event }, [0; 4]));
             p.mds.remove(&md);
         }
     }
@@ -241,7 +241,7 @@ impl Net {
     }
 }
 
-fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: (Event, Inline)) {
+fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: (MdEvent, InlineBody)) {
     let Some(eq) = eq else { return };
     let q = eqs.get_mut(&eq).expect("queues are not freed");
     if q.events.len() == q.size {
@@ -273,13 +273,13 @@ impl Fake {
     }
 
     fn event(
-        kind: EventKind,
+        kind: MdEventKind,
         spec: &MdSpec<Handle>,
         offset: usize,
         mlength: usize,
-        of: &Event,
-    ) -> Event {
-        Event { kind, user: spec.user, start: spec.start, offset, mlength, ..*of }
+        of: &MdEvent,
+    ) -> MdEvent {
+        MdEvent { kind, user: spec.user, start: spec.start, offset, mlength, ..*of }
     }
 }
 
@@ -288,49 +288,53 @@ impl Portals for Fake {
     type Me = Handle;
     type Md = Handle;
 
-    fn id(&self) -> ProcessId {
-        ProcessId { nid: 7, pid: self.me as u32 + 100 }
+    fn id(&self) -> PortalsId {
+        PortalsId { nid: 7, pid: self.me as u32 + 100 }
     }
 
-    fn eq_alloc(&self, count: usize) -> Result<Handle, Error> {
+    fn eq_alloc(&self, count: usize) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
         net.processes[self.me].eqs.insert(h, Eq { size: count, ..Eq::default() });
         Ok(h)
     }
 
-    fn eq_free(&self, _: Handle) -> Result<(), Error> {
+    fn eq_free(&self, _: Handle) -> Result<(), PortalsError> {
         Ok(())
     }
 
-    fn eq_get(&self, eq: Handle, inline: &mut Inline) -> Result<Fetched, Error> {
+    fn eq_get(&self, eq: Handle, inline: &mut InlineBody) -> Result<EqResult, PortalsError> {
         let mut net = self.net.lock().unwrap();
         net.step();
         let q = net.processes[self.me].eqs.get_mut(&eq).unwrap();
         Ok(match q.events.pop_front() {
-            None => Fetched::Empty,
+            None => EqResult::Empty,
             Some((e, bytes)) => {
                 *inline = bytes;
-                if std::mem::take(&mut q.lost) { Fetched::AfterLoss(e) } else { Fetched::Event(e) }
+                if std::mem::take(&mut q.lost) {
+                    EqResult::AfterLoss(e)
+                } else {
+                    EqResult::Event(e)
+                }
             }
         })
     }
 
     fn me_attach(
         &self,
-        place: Place<Handle>,
+        place: EntryPosition<Handle>,
         match_bits: u64,
         ignore_bits: u64,
         unlink: bool,
-    ) -> Result<Handle, Error> {
+    ) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let handle = net.handle();
         let me = Me { handle, match_bits, ignore_bits, unlink, md: None };
         let lists = &mut net.processes[self.me].lists;
         match place {
-            Place::Head(pt) => lists.entry(pt).or_default().insert(0, me),
-            Place::Tail(pt) => lists.entry(pt).or_default().push(me),
-            Place::Before(base) => {
+            EntryPosition::Head(pt) => lists.entry(pt).or_default().insert(0, me),
+            EntryPosition::Tail(pt) => lists.entry(pt).or_default().push(me),
+            EntryPosition::Before(base) => {
                 let list =
                     lists.values_mut().find(|l| l.iter().any(|m| m.handle == base)).unwrap();
                 let i = list.iter().position(|m| m.handle == base).unwrap();
@@ -340,7 +344,7 @@ impl Portals for Fake {
         Ok(handle)
     }
 
-    fn me_unlink(&self, me: Handle) -> Result<(), Error> {
+    fn me_unlink(&self, me: Handle) -> Result<(), PortalsError> {
         let mut net = self.net.lock().unwrap();
         net.processes[self.me].lists.values_mut().for_each(|l| l.retain(|m| m.handle != me));
         Ok(())
@@ -351,7 +355,7 @@ impl Portals for Fake {
         me: Handle,
         spec: &MdSpec<Handle>,
         unlink: bool,
-    ) -> Result<Handle, Error> {
+    ) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
         let p = &mut net.processes[self.me];
@@ -361,7 +365,7 @@ impl Portals for Fake {
         Ok(h)
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<Handle>) -> Result<Handle, Error> {
+    unsafe fn md_bind(&self, spec: &MdSpec<Handle>) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
         let md = Md { spec: *spec, cursor: 0, unlink: false, inactive: false, pending: 0 };
@@ -369,11 +373,11 @@ impl Portals for Fake {
         Ok(h)
     }
 
-    fn md_unlink(&self, md: Handle) -> Result<(), Error> {
+    fn md_unlink(&self, md: Handle) -> Result<(), PortalsError> {
         let mut net = self.net.lock().unwrap();
         let mds = &mut net.processes[self.me].mds;
         if mds.get(&md).is_some_and(|m| m.pending != 0) {
-            return Err(Error { call: "PtlMDUnlink", code: "PTL_MD_IN_USE" });
+            return Err(PortalsError { call: "PtlMDUnlink", code: "PTL_MD_IN_USE" });
         }
         mds.remove(&md);
         Ok(())
@@ -385,19 +389,19 @@ impl Portals for Fake {
         local_offset: usize,
         length: usize,
         ack: bool,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
         hdr_data: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PortalsError> {
         let mut net = self.net.lock().unwrap();
         net.processes[self.me].puts += 1;
         let source = net.processes[self.me].mds[&md].spec;
         assert!(local_offset + length <= source.length);
         let from = source.start.wrapping_add(local_offset);
-        let base = Event {
-            kind: EventKind::Other,
+        let base = MdEvent {
+            kind: MdEventKind::Other,
             user: 0,
             match_bits,
             hdr_data,
@@ -407,7 +411,7 @@ impl Portals for Fake {
             inline: false,
         };
         net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
-        let sent = Self::event(EventKind::SendEnd, &source, local_offset, length, &base);
+        let sent = Self::event(MdEventKind::SendEnd, &source, local_offset, length, &base);
         let to = (target.pid - 100) as usize;
         if let Some((h, offset, n)) =
             net.accept(to, pt_index, match_bits, true, length, remote_offset)
@@ -416,10 +420,10 @@ impl Portals for Fake {
             // SAFETY: the caller keeps the source until the SEND event, which comes later.
             unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), n) };
             let spec = net.processes[to].mds[&h].spec;
-            let event = Self::event(EventKind::PutEnd, &spec, offset, n, &base);
+            let event = Self::event(MdEventKind::PutEnd, &spec, offset, n, &base);
             let ack = (ack && !spec.flags.ack_disable).then(|| {
                 net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
-                let event = Self::event(EventKind::Ack, &source, local_offset, n, &base);
+                let event = Self::event(MdEventKind::Ack, &source, local_offset, n, &base);
                 (self.me, md, event)
             });
             let to_address = spec.start.wrapping_add(offset) as usize;
@@ -442,16 +446,16 @@ impl Portals for Fake {
         md: Handle,
         local_offset: usize,
         length: usize,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PortalsError> {
         let mut net = self.net.lock().unwrap();
         let own = net.processes[self.me].mds[&md].spec;
         assert!(local_offset + length <= own.length);
-        let base = Event {
-            kind: EventKind::Other,
+        let base = MdEvent {
+            kind: MdEventKind::Other,
             user: 0,
             match_bits,
             hdr_data: 0,
@@ -465,12 +469,12 @@ impl Portals for Fake {
             net.accept(to, pt_index, match_bits, false, length, remote_offset)
         {
             let spec = net.processes[to].mds[&h].spec;
-            let event = Self::event(EventKind::GetEnd, &spec, offset, n, &base);
-            let reply = Self::event(EventKind::ReplyEnd, &own, local_offset, n, &base);
+            let event = Self::event(MdEventKind::GetEnd, &spec, offset, n, &base);
+            let reply = Self::event(MdEventKind::ReplyEnd, &own, local_offset, n, &base);
             let match_bits = if self.echoes { match_bits } else { 0 };
-            let reply = Event { match_bits, ..reply };
+            let reply = MdEvent { match_bits, ..reply };
             // As on Cray, a get posts a SEND event too.
-            let sent = Self::event(EventKind::SendEnd, &own, local_offset, n, &base);
+            let sent = Self::event(MdEventKind::SendEnd, &own, local_offset, n, &base);
             post(&mut net.processes[self.me].eqs, own.eq, (sent, [0; 4]));
             net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
             let into = own.start.wrapping_add(local_offset) as usize;
@@ -491,8 +495,8 @@ impl Portals for Fake {
 
     fn put_inline(
         &self,
-        inline: &Inline,
-        target: ProcessId,
+        inline: &InlineBody,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         hdr_data: u64,
@@ -511,8 +515,8 @@ impl Portals for Fake {
             (process.puts + 1, process.inline + size_of_val(inline) as u64);
         let spec = net.processes[to].mds[&md].spec;
         assert!(spec.flags.manage_remote && spec.eq.is_some());
-        let event = Event {
-            kind: EventKind::PutEnd,
+        let event = MdEvent {
+            kind: MdEventKind::PutEnd,
             user: spec.user,
             match_bits,
             hdr_data,
@@ -530,9 +534,14 @@ impl Portals for Fake {
         self.echoes
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> TrafficCounters {
         let p = &self.net.lock().unwrap().processes[self.me];
-        Counters { puts: p.puts, bytes: p.inline, dropped: p.dropped, ..Counters::default() }
+        TrafficCounters {
+            puts: p.puts,
+            bytes: p.inline,
+            dropped: p.dropped,
+            ..TrafficCounters::default()
+        }
     }
 
     fn extension(&self) -> Option<&dyn Extension> {

@@ -6,7 +6,7 @@ use super::*;
 const BYTES: usize = 3000;
 
 /// Answers a request with a Long of the bytes that came, and notes each message that came whole.
-fn back<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn back<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     // SAFETY: the payload is in our segment, and its sender has been told not to write it again.
     let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
     if came != [7u8; BYTES] || m.payload != up.rank().segment {

@@ -1,6 +1,6 @@
 //! Implicit replies that are kept: how many messages they make, when they leave, and that nobody waits for them.
 
-use super::match_bits::{Am, Form};
+use super::match_bits::{AmForm, AmHeader};
 use super::*;
 
 /// Two processes or more over the emulation, with chunks enough that replies may wait.
@@ -160,7 +160,7 @@ fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
 }
 
 /// Replies if the request asks for it.
-fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     if let (Some(token), 1) = (token, m.args[0]) {
         // SAFETY: a message without payload.
         unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[2, 3, 4])) };
@@ -391,8 +391,8 @@ fn case() {
         ([held[1] + 8, 0], 8),
         ([asks.config.sb_chunks * CHUNK as u32, 0], 8),
     ][case];
-    let plain = Am::plain(Form::Short, false);
-    let (bits, data) = Am { handler: 0, numargs: 1, ..plain }.pack();
+    let plain = AmHeader::plain(AmForm::Short, false);
+    let (bits, data) = AmHeader { handler: 0, numargs: 1, ..plain }.pack();
     let body = (args.as_ptr().cast(), bytes);
     // SAFETY: a live array.
     let sent = unsafe {

@@ -1,11 +1,11 @@
 //! Bodies that travel in events: which ones do, that they come whole, by every way, and what no peer may say of them.
 
-use super::match_bits::{Am, Form, PLACES, Target};
-use super::portals::Inline;
+use super::match_bits::{AmForm, AmHeader, PLACES, TargetMd};
+use super::portals::InlineBody;
 use super::*;
 
 /// Bytes that an event carries.
-const ROOM: usize = size_of::<Inline>();
+const ROOM: usize = size_of::<InlineBody>();
 const MOST: usize = ROOM + 9;
 
 fn world(threads: usize) -> World<Emulation> {
@@ -13,7 +13,7 @@ fn world(threads: usize) -> World<Emulation> {
     World::open(emulation(2, &config), &config)
 }
 
-fn up<P: Portals>(world: &World<P>, rank: u32, handler: traffic::Handler<P>) -> Up<'_, P> {
+fn up<P: Portals>(world: &World<P>, rank: u32, handler: traffic::TestHandler<P>) -> Up<'_, P> {
     Up { world, rank, thread: 0, handler }
 }
 
@@ -47,7 +47,7 @@ const ARGS: [i32; 16] = [-1, 2, -3, 4, -5, 6, -7, 8, -9, 10, -11, 12, -13, 14, -
 /// Whether a message is what one of the same category would be with so many arguments and bytes.
 fn check<P: Portals>(
     up: Up<'_, P>,
-    m: &Message<'_>,
+    m: &AmMessage<'_>,
     category: Category,
     numargs: usize,
     nbytes: usize,
@@ -67,7 +67,7 @@ fn check<P: Portals>(
 }
 
 /// Checks a message by its own word, and answers it by the like.
-fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     let (category, numargs, nbytes) = (m.category, m.args.len(), m.nbytes);
     check(up, &m, category, numargs, nbytes);
     if let Some(token) = token {
@@ -214,7 +214,7 @@ fn where_no_event_can_carry_it() {
 /// Replies that come while this thread is inside a handler wait for its end; their bodies with them.
 #[test]
 fn a_reply_that_is_put_off_keeps_its_body() {
-    fn poll_inside<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    fn poll_inside<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         if up.rank == 0 && token.is_some() {
             (0..50).for_each(|_| _ = up.conduit().poll(up));
             assert_eq!(up.rank().replies.load(Ordering::Relaxed), 0);
@@ -268,33 +268,33 @@ fn case() {
     let free = gets.reqsb.take().expect("a chunk") * CHUNK as u32;
     let beyond = gets.config.sb_chunks * CHUNK as u32;
     let end = SEGMENT as u64;
-    let (request, reply) = (Target::ReqHdr, Target::ReqSb);
+    let (request, reply) = (TargetMd::ReqHdr, TargetMd::ReqSb);
     let (form, numargs, length, place, target, chunk) = [
-        (Form::Short, 8, 0, 0, request, 0),
-        (Form::Medium, 0, 32, 0, request, 0),
-        (Form::Landing, 6, 8, end - 8, request, 0),
-        (Form::Landing, 6, 8, end - 8, reply, free),
+        (AmForm::Short, 8, 0, 0, request, 0),
+        (AmForm::Medium, 0, 32, 0, request, 0),
+        (AmForm::Landing, 6, 8, end - 8, request, 0),
+        (AmForm::Landing, 6, 8, end - 8, reply, free),
         // More arguments, and more bytes, than an event has.
-        (Form::Short, 9, 0, 0, request, 0),
-        (Form::Short, 9, 0, 0, reply, free),
-        (Form::Medium, 2, 25, 0, request, 0),
-        (Form::Landing, 6, 9, 0, request, 0),
-        (Form::Landing, 6, 8, end - 7, request, 0),
-        (Form::Landing, 6, 8, end - 7, reply, free),
+        (AmForm::Short, 9, 0, 0, request, 0),
+        (AmForm::Short, 9, 0, 0, reply, free),
+        (AmForm::Medium, 2, 25, 0, request, 0),
+        (AmForm::Landing, 6, 9, 0, request, 0),
+        (AmForm::Landing, 6, 8, end - 7, request, 0),
+        (AmForm::Landing, 6, 8, end - 7, reply, free),
         // To a chunk that there is not, of no process of the job; a reply to where requests go, and the reverse.
-        (Form::Short, 2, 0, 0, reply, beyond),
-        (Form::Short, 3, 0, 0, request, 0),
-        (Form::Short, 4, 0, 0, reply, free),
-        (Form::Short, 5, 0, 0, request, 0),
+        (AmForm::Short, 2, 0, 0, reply, beyond),
+        (AmForm::Short, 3, 0, 0, request, 0),
+        (AmForm::Short, 4, 0, 0, reply, free),
+        (AmForm::Short, 5, 0, 0, request, 0),
     ][case];
-    let am = Am {
+    let am = AmHeader {
         numargs,
         length,
         place,
         chunk,
         source: if case == 11 { 2 } else { 0 },
         credit: u8::from(target == request),
-        ..Am::plain(form, (target == request) != (case > 11))
+        ..AmHeader::plain(form, (target == request) != (case > 11))
     };
     let (bits, data) = am.pack();
     let bits = bits & match_bits::IGNORE | target as u64;
@@ -303,5 +303,5 @@ fn case() {
     assert!(gets.poll(up));
     // SAFETY: the end of the segment of a process that is at rest.
     let came = unsafe { world.ranks[1].segment.add(SEGMENT - 8).cast::<u64>().read() };
-    assert_eq!(came, if form == Form::Landing { 7 } else { 0 });
+    assert_eq!(came, if form == AmForm::Landing { 7 } else { 0 });
 }

@@ -13,7 +13,7 @@ fn pin(cpu: usize) {
     }
 }
 
-fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     let Some(token) = token else { return };
     let reply = Outgoing::short(129, m.args);
     // SAFETY: no payload.

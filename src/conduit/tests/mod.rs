@@ -17,7 +17,7 @@ mod traffic;
 
 use super::config::tests::tiny;
 use super::portals::emulation::Emulation;
-use super::portals::{Portals, ProcessId};
+use super::portals::{Portals, PortalsId};
 use super::*;
 use core::sync::atomic::{AtomicBool, AtomicU32};
 use core::time::Duration;
@@ -56,7 +56,7 @@ struct Up<'a, P: Portals> {
     world: &'a World<P>,
     rank: u32,
     thread: usize,
-    handler: traffic::Handler<P>,
+    handler: traffic::TestHandler<P>,
 }
 
 impl<P: Portals> Clone for Up<'_, P> {
@@ -91,7 +91,7 @@ impl<P: Portals> Upcall for Up<'_, P> {
         self.thread
     }
 
-    fn run_request(self, token: &mut ReplyToken, message: Message<'_>) {
+    fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>) {
         assert!(!IN_HANDLER.replace(true), "handlers nest");
         // Polling inside a handler is harmless.
         self.conduit().poll(self);
@@ -100,7 +100,7 @@ impl<P: Portals> Upcall for Up<'_, P> {
         IN_HANDLER.set(false);
     }
 
-    fn run_reply(self, message: Message<'_>) {
+    fn run_reply(self, message: AmMessage<'_>) {
         assert!(!IN_HANDLER.replace(true), "handlers nest");
         (self.handler)(self, None, message);
         self.rank().replies.fetch_add(1, Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl<P: Portals> Upcall for Up<'_, P> {
         self.rank().system.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn pause(self, round: u32, _: Need) {
+    fn pause(self, round: u32, _: ResourceNeed) {
         match round {
             0..16 => core::hint::spin_loop(),
             16..256 => std::thread::yield_now(),
@@ -140,7 +140,7 @@ impl<P: Portals> World<P> {
         bytes: usize,
         view: impl Fn(usize, &mut Vec<(*mut u8, usize)>),
     ) -> World<P> {
-        let peers: Vec<ProcessId> = portals.iter().map(Portals::id).collect();
+        let peers: Vec<PortalsId> = portals.iter().map(Portals::id).collect();
         let ranks: Vec<Rank<P>> = portals
             .into_iter()
             .enumerate()
@@ -178,7 +178,7 @@ impl<P: Portals> World<P> {
 
     /// Runs `client` in every thread of every rank, polls until all are through, and checks that everything that the
     /// conduits hand out has come back.
-    fn run(&self, handler: traffic::Handler<P>, client: impl Fn(Up<'_, P>) + Sync) {
+    fn run(&self, handler: traffic::TestHandler<P>, client: impl Fn(Up<'_, P>) + Sync) {
         let done = AtomicBool::new(false);
         let busy = AtomicU32::new((self.ranks.len() * self.threads) as u32);
         std::thread::scope(|s| {
@@ -216,7 +216,7 @@ impl<P: Portals> World<P> {
             if up.conduit().poll(up) {
                 round = 0;
             } else {
-                up.pause(round, Need::of(&"a test"));
+                up.pause(round, ResourceNeed::of(&"a test"));
                 round += 1;
             }
         }

@@ -1,13 +1,13 @@
 //! Payloads that wait at their sender: which ones do, for how long, and what no header may say of them.
 
-use super::match_bits::{Am, Form};
-use super::portals::Inline;
+use super::match_bits::{AmForm, AmHeader};
+use super::portals::InlineBody;
 use super::*;
 
 /// A payload that stays at its sender.
 const LARGE: usize = 1000;
 /// Bytes that its message takes through Portals: its arguments are in the event.
-const ARGS: u64 = size_of::<Inline>() as u64;
+const ARGS: u64 = size_of::<InlineBody>() as u64;
 
 fn config(ranks: u32, threads: usize, areas: u32) -> Config {
     Config { outbox_areas: areas, am_limit: 1, ..usual(tiny(ranks, threads)) }
@@ -22,7 +22,7 @@ fn world(ranks: u32, threads: usize, areas: u32) -> World<Emulation> {
 fn up(
     world: &World<Emulation>,
     rank: u32,
-    handler: traffic::Handler<Emulation>,
+    handler: traffic::TestHandler<Emulation>,
 ) -> Up<'_, Emulation> {
     Up { world, rank, thread: 0, handler }
 }
@@ -40,7 +40,7 @@ fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
 }
 
 /// What a request says comes first in its arguments and all over its payload.
-fn check(up: Up<'_, Emulation>, m: &Message<'_>) {
+fn check(up: Up<'_, Emulation>, m: &AmMessage<'_>) {
     // SAFETY: the payload of a handler that runs.
     let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
     if came.iter().any(|&b| i32::from(b) != m.args[0]) {
@@ -48,13 +48,13 @@ fn check(up: Up<'_, Emulation>, m: &Message<'_>) {
     }
 }
 
-fn check_only(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn check_only(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     if token.is_some() {
         check(up, &m);
     }
 }
 
-fn check_and_reply(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn check_and_reply(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     let Some(token) = token else { return };
     check(up, &m);
     // SAFETY: no payload.
@@ -67,7 +67,7 @@ fn left(world: &World<Emulation>) -> u32 {
 }
 
 /// This rank serves all that has come.
-fn serve(world: &World<Emulation>, rank: u32, handler: traffic::Handler<Emulation>) {
+fn serve(world: &World<Emulation>, rank: u32, handler: traffic::TestHandler<Emulation>) {
     let up = up(world, rank, handler);
     while up.conduit().poll(up) {}
 }
@@ -128,7 +128,7 @@ fn nothing_stays_where_memory_must_not_be_used() {
 /// A handler that has replied still reads its payload, whatever its requester does with the reply.
 #[test]
 fn a_payload_stays_until_its_handler_returns() {
-    fn reply_and_read(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    fn reply_and_read(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         let Some(token) = token else { return };
         check(up, &m);
         // SAFETY: no payload.
@@ -191,7 +191,7 @@ fn only_the_next_reply_of_the_same_process_frees_an_area() {
 #[test]
 fn what_frees_areas_at_once() {
     for (threads, handler) in
-        [(2, check_and_reply as traffic::Handler<Emulation>), (2, check_only), (1, check_only)]
+        [(2, check_and_reply as traffic::TestHandler<Emulation>), (2, check_only), (1, check_only)]
     {
         let world = world(2, threads, 4);
         (0..4).for_each(|i| assert_eq!(send(&world, 1, i, LARGE), ARGS));
@@ -210,7 +210,7 @@ fn what_frees_areas_at_once() {
 /// A poll inside a handler sends nothing that is kept: the next reply would free the area that the handler reads.
 #[test]
 fn no_reply_leaves_inside_a_handler() {
-    fn reply_and_poll(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+    fn reply_and_poll(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         let Some(token) = token else { return };
         // SAFETY: no payload.
         unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
@@ -262,10 +262,10 @@ fn case() {
         (0, 8, true),
     ][case];
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let am = Am { length, place, ..Am::plain(Form::Outbox, request) };
+    let am = AmHeader { length, place, ..AmHeader::plain(AmForm::Outbox, request) };
     let (mut bits, data) = am.pack();
     if case == 6 {
-        bits |= Am { numargs: 1, ..am }.pack().0 & match_bits::IGNORE;
+        bits |= AmHeader { numargs: 1, ..am }.pack().0 & match_bits::IGNORE;
     }
     let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.

@@ -1,11 +1,11 @@
 //! Longs whose payload is at its place before their message is: what their headers say, and what no header can say.
 
-use super::match_bits::{Am, Form, PLACES, Target};
-use super::portals::Inline;
+use super::match_bits::{AmForm, AmHeader, PLACES, TargetMd};
+use super::portals::InlineBody;
 use super::*;
 
 /// Accepts a Long that came whole to the begin of our segment.
-fn check<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: Message<'_>) {
+fn check<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     // SAFETY: the payload is in our segment, and its sender waits.
     let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
     if m.payload != up.rank().segment || came.iter().any(|&b| b != 7) {
@@ -32,7 +32,7 @@ fn send(
     world: &World<Emulation>,
     node: u32,
     m: &Outgoing<'_>,
-    handler: traffic::Handler<Emulation>,
+    handler: traffic::TestHandler<Emulation>,
 ) -> u64 {
     let up = |rank| Up { world, rank, thread: 0, handler };
     let handled = || world.ranks[node as usize].requests.load(Ordering::Relaxed);
@@ -69,7 +69,7 @@ fn what_goes_to_its_place_and_what_in_a_message() {
         for (nbytes, near) in [(1, true), (300, true), (300, false)] {
             let bytes = send(&world, 1, &long([7u8; 300].as_ptr(), nbytes, dest, near), check);
             let expected = match earlier == 0 && at_once {
-                true if nbytes == 1 => size_of::<Inline>(),
+                true if nbytes == 1 => size_of::<InlineBody>(),
                 true => nbytes * usize::from(!near),
                 false => nbytes.next_multiple_of(8) + 8,
             };
@@ -88,7 +88,7 @@ fn the_longest() {
     let world = World::open_with(emulation(2, &config), &[&config], 2 * LONGEST, |_, _| {});
     let payload = vec![7u8; LONGEST + 1];
     for nbytes in [LONGEST - 1, LONGEST, LONGEST + 1] {
-        fn check_all<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+        fn check_all<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
             assert!(m.nbytes >= LONGEST - 1);
             check(up, token, m);
         }
@@ -101,7 +101,7 @@ fn the_longest() {
 /// Source and destination of a Long to oneself may overlap.
 #[test]
 fn a_long_to_oneself_may_overlap() {
-    fn check_row<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: Message<'_>) {
+    fn check_row<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         // SAFETY: our own segment.
         let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
         if came.iter().enumerate().any(|(i, &b)| b != i as u8) {
@@ -154,10 +154,11 @@ fn case() {
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
     // The chunk of the request that a reply answers.
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let (bits, data) = Am { length, place, ..Am::plain(Form::Placed, request) }.pack();
+    let (bits, data) =
+        AmHeader { length, place, ..AmHeader::plain(AmForm::Placed, request) }.pack();
     assert_eq!(
         bits & !match_bits::IGNORE,
-        if request { Target::ReqHdr } else { Target::ReqSb } as u64
+        if request { TargetMd::ReqHdr } else { TargetMd::ReqSb } as u64
     );
     let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
     // SAFETY: no bytes.

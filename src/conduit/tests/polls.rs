@@ -8,7 +8,7 @@ fn world(threads: usize) -> World<Emulation> {
 }
 
 /// Answers requests.
-fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: Message<'_>) {
+fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: AmMessage<'_>) {
     if let Some(token) = token {
         // SAFETY: a message without payload.
         unsafe { up.conduit().reply(up, token, &Outgoing::short(200, &[])) };

@@ -3,9 +3,9 @@
 use super::*;
 use std::sync::atomic::AtomicI64;
 
-pub(super) type Handler<P> = fn(Up<'_, P>, Option<&mut ReplyToken>, Message<'_>);
+pub(super) type TestHandler<P> = fn(Up<'_, P>, Option<&mut ReplyToken>, AmMessage<'_>);
 
-pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: Message<'_>) {}
+pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: AmMessage<'_>) {}
 
 /// # Safety
 /// Any client thread may call it, outside of handlers.
@@ -172,7 +172,7 @@ fn mapped(dest: *mut u8, dice: &mut Dice) -> *mut u8 {
     if dice.roll(2) == 0 { dest } else { core::ptr::null_mut() }
 }
 
-fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>) -> bool {
+fn check<P: Portals>(up: Up<'_, P>, m: &AmMessage<'_>) -> bool {
     let a = m.args;
     let nbytes = a[2] as usize;
     let seed = a[3] as usize;
@@ -189,7 +189,7 @@ fn check<P: Portals>(up: Up<'_, P>, m: &Message<'_>) -> bool {
 }
 
 /// Checks a message; a request may be answered with one of any kind, which depends on its seed.
-pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     check(up, &m);
     let Some(token) = token else { return };
     let long_at =
@@ -236,7 +236,7 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
 }
 
 /// As [`echo`], but every second request gets no reply from its handler.
-fn half_echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: Message<'_>) {
+fn half_echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     match token {
         Some(_) if m.args[3] % 2 == 0 => {
             check(up, &m);
@@ -326,7 +326,7 @@ pub(super) fn flood_threads_usual<P: Portals>(world: World<P>) {
 
 /// Requests that are all header to all ranks, every fifth a Medium; the handlers of two thirds reply.
 pub(super) fn headers<P: Portals>(world: World<P>) {
-    fn reply_often<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: Message<'_>) {
+    fn reply_often<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: AmMessage<'_>) {
         let Some(token) = token else { return };
         if !up.rank().requests.load(Ordering::Relaxed).is_multiple_of(3) {
             // SAFETY: no payload.
@@ -407,7 +407,7 @@ fn flood_of<P: Portals>(
     turns: usize,
     busy: usize,
     target: impl Fn(u32, usize) -> u32 + Sync,
-    handler: Handler<P>,
+    handler: TestHandler<P>,
 ) -> (u64, u64) {
     let payload = [5u8; 1984];
     world.run(handler, |up| {
@@ -489,7 +489,7 @@ pub(super) fn favourites_threads<P: Portals>(world: World<P>) {
 
 /// Handlers that take their time.
 pub(super) fn slow_handlers<P: Portals>(world: World<P>) {
-    let slow: Handler<P> = |_, _, _| std::thread::sleep(std::time::Duration::from_micros(200));
+    let slow: TestHandler<P> = |_, _, _| std::thread::sleep(std::time::Duration::from_micros(200));
     flood_of(world, 300, 1, |rank, turn| (rank + turn as u32 / 100) % 3, slow);
 }
 

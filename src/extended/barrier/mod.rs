@@ -10,7 +10,7 @@ mod shared;
 mod value;
 
 use super::{BARRIER_ARRIVAL, Extended, coll};
-use crate::conduit::{Message, Outgoing};
+use crate::conduit::{AmMessage, Outgoing};
 use crate::runtime::am::Token;
 use crate::runtime::{Ctx, Error, Job, Result};
 use crate::{fault, report};
@@ -196,7 +196,7 @@ impl Net for Messenger<'_> {
 }
 
 /// The handler of an arrival.
-pub(super) fn on_arrival(ctx: Ctx, _token: &Token, m: &Message<'_>) {
+pub(super) fn on_arrival(ctx: Ctx, _token: &Token, m: &AmMessage<'_>) {
     let noted = m.args.split_last().and_then(|(&id, rest)| {
         let barrier = match id {
             0 => Barrier::of(ctx.job),

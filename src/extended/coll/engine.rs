@@ -10,7 +10,7 @@ use super::lines::Lines;
 use super::plan::{Plan, Transfer, Way};
 use super::team::View;
 use super::{Request, choice};
-use crate::conduit::{Category, Message, Outgoing};
+use crate::conduit::{AmMessage, Category, Outgoing};
 use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::report;
 use crate::runtime::{Ctx, Job};
@@ -89,7 +89,7 @@ impl Engine {
     fn read_lines(&self, lines: &Lines) {
         lines.read(|source, short| {
             let payload = short.payload.as_ptr().cast_mut().cast();
-            let m = Message {
+            let m = AmMessage {
                 source: source as u32,
                 category: Category::Short,
                 handler: short.handler,

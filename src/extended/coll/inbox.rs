@@ -5,7 +5,7 @@
 //! nothing that a peer sent is used as an address or an index before it was compared with what is kept here.
 
 use super::engine::Key;
-use crate::conduit::{Category, Message};
+use crate::conduit::{AmMessage, Category};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub(super) struct Inbox {
 }
 
 #[cold]
-fn malformed(m: &Message<'_>) -> ! {
+fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!(
             "a message of a collective, of process {}, does not fit: {:?}, {} bytes",
@@ -177,7 +177,7 @@ impl Inbox {
     }
 
     /// A small message: context, number, tag; the payload is the data.
-    pub(super) fn on_small(&self, m: &Message<'_>) {
+    pub(super) fn on_small(&self, m: &AmMessage<'_>) {
         let &[context, number, tag] = m.args else { malformed(m) };
         let key = Key { context: context as u32, number: number as u32 };
         let name = Name { key, node: m.source, tag: tag as u32 };
@@ -211,7 +211,7 @@ impl Inbox {
     }
 
     /// A receiver's word that it wants a large message: context, number, tag, slot, address, size.
-    pub(super) fn on_ready(&self, m: &Message<'_>) {
+    pub(super) fn on_ready(&self, m: &AmMessage<'_>) {
         let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else {
             malformed(m)
         };
@@ -229,7 +229,7 @@ impl Inbox {
     }
 
     /// A piece of a large message: slot, offset; or, as a Short, slot and size of what was written directly.
-    pub(super) fn on_piece(&self, m: &Message<'_>) {
+    pub(super) fn on_piece(&self, m: &AmMessage<'_>) {
         let &[number, high, low] = m.args else { malformed(m) };
         let (number, word) = (number as u32, word(high, low));
         let mut shelf = self.shelf.lock();

@@ -33,7 +33,7 @@ pub mod team;
 mod tests;
 pub mod tree;
 
-use crate::conduit::Message;
+use crate::conduit::AmMessage;
 use crate::extended::Extended;
 use crate::runtime::am::Token;
 use crate::runtime::threads::MAX_THREADS;
@@ -440,14 +440,14 @@ impl Team {
     }
 }
 
-pub(super) fn on_small(ctx: Ctx, _: &Token, m: &Message<'_>) {
+pub(super) fn on_small(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
     Coll::of(ctx).engine.inbox.on_small(m);
 }
 
-pub(super) fn on_ready(ctx: Ctx, _: &Token, m: &Message<'_>) {
+pub(super) fn on_ready(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
     Coll::of(ctx).engine.inbox.on_ready(m);
 }
 
-pub(super) fn on_piece(ctx: Ctx, _: &Token, m: &Message<'_>) {
+pub(super) fn on_piece(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
     Coll::of(ctx).engine.inbox.on_piece(m);
 }

@@ -7,7 +7,7 @@
 
 use super::pieces::{Piece, Row, Rows, Run};
 use super::{Issue, copy};
-use crate::conduit::{CHUNK, Message, OpId, Outgoing};
+use crate::conduit::{AmMessage, CHUNK, OpId, Outgoing};
 use crate::extended::{Extended, VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST};
 use crate::report;
 use crate::runtime::Ctx;
@@ -171,7 +171,7 @@ impl<'a> GetPacker<'a> {
 /// The pieces of our own segment that `n` bytes of rows name, which must have `total` bytes.
 fn named(
     ctx: Ctx,
-    m: &Message<'_>,
+    m: &AmMessage<'_>,
     rows: *const u8,
     n: usize,
     total: usize,
@@ -199,7 +199,7 @@ fn named(
 }
 
 /// The handler of a packed put, at the target.
-pub fn on_put(ctx: Ctx, token: &Token, m: &Message<'_>) {
+pub fn on_put(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
     let &[op, data] = m.args else { malformed(m) };
     let data = data as u32 as usize;
     if data > m.nbytes {
@@ -221,13 +221,13 @@ pub fn on_put(ctx: Ctx, token: &Token, m: &Message<'_>) {
 }
 
 /// The handler of the answer to a packed put, at the initiator.
-pub fn on_put_reply(ctx: Ctx, _: &Token, m: &Message<'_>) {
+pub fn on_put_reply(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
     let &[op] = m.args else { malformed(m) };
     ctx.job.ops.complete(OpId(op as u32));
 }
 
 /// The handler of a packed get, at the target.
-pub fn on_get(ctx: Ctx, token: &Token, m: &Message<'_>) {
+pub fn on_get(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
     let &[number, total] = m.args else { malformed(m) };
     let total = total as u32 as usize;
     let mut data = [0u8; CHUNK];
@@ -249,7 +249,7 @@ pub fn on_get(ctx: Ctx, token: &Token, m: &Message<'_>) {
 }
 
 /// The handler of the answer to a packed get, at the initiator.
-pub fn on_get_reply(ctx: Ctx, token: &Token, m: &Message<'_>) {
+pub fn on_get_reply(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
     let &[number] = m.args else { malformed(m) };
     let Some(get) = gets(ctx).take(number as u32, token.source, m.nbytes) else { malformed(m) };
     let mut from = m.payload.cast_const();
@@ -264,7 +264,7 @@ pub fn on_get_reply(ctx: Ctx, token: &Token, m: &Message<'_>) {
 }
 
 #[cold]
-fn malformed(m: &Message<'_>) -> ! {
+fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!(
             "a message of process {} with packed pieces is malformed: {:?}, {} bytes",

@@ -1,18 +1,21 @@
 //! The models of the credits: the policy over the store that threads share.
 
-use super::policy::{Byte, Limits, Policy, Return, Store};
-use super::store::Table;
+use super::policy::{CreditByte, CreditLimits, CreditPolicy, CreditReturn, CreditStore};
+use super::store::CreditTable;
 use crate::conduit::models::{Watched, check, in_threads};
 use crate::conduit::primitive::{AtomicU32, Ordering};
 
 /// A process with two peers, who hold `each` of its credits, and this bank.
-fn lender(each: u16, bank: u32) -> Policy<Table> {
-    let limits = Limits::new(8, 20, 1);
-    Policy { limits, store: Table::new(true, 2, each, |_| each, limits.min, bank, None) }
+fn lender(each: u16, bank: u32) -> CreditPolicy<CreditTable> {
+    let limits = CreditLimits::new(8, 20, 1);
+    CreditPolicy {
+        limits,
+        store: CreditTable::new(true, 2, each, |_| each, limits.min, bank, None),
+    }
 }
 
 /// What is lent and what is in the bank keep their sum, and the peers that hold more than the least are noted.
-fn balanced(policy: &Policy<Table>, total: u32) {
+fn balanced(policy: &CreditPolicy<CreditTable>, total: u32) {
     let lent = |node| policy.store.peer(node, |p| p.loan_credits);
     assert_eq!(u32::from(lent(0) + lent(1)) + policy.store.bank(|b| b.credits), total);
     let noted = |node: u32| policy.store.next_spare(1 - node) == Some(node);
@@ -32,14 +35,14 @@ pub fn loans_keep_the_sum() {
             let mut asked = Vec::new();
             policy.scavenge(|node, _| asked.push(node));
             assert_eq!(asked, [1, 0]);
-            let event = |policy: &Policy<Table>, i| match i {
-                0 => policy.return_arrived(1, Return { credits: 1, epoch: false }),
-                1 => assert!(policy.reply_byte(0, Byte::new(false, 2, 1)).0.extra() <= 2),
-                _ => assert!(policy.reply_byte(1, Byte::new(false, 1, 1)).0.extra() <= 1),
+            let event = |policy: &CreditPolicy<CreditTable>, i| match i {
+                0 => policy.return_arrived(1, CreditReturn { credits: 1, epoch: false }),
+                1 => assert!(policy.reply_byte(0, CreditByte::new(false, 2, 1)).0.extra() <= 2),
+                _ => assert!(policy.reply_byte(1, CreditByte::new(false, 1, 1)).0.extra() <= 1),
             };
             let policy = in_threads(policy, 2, move |p, i| event(p, [first, second][i]));
             event(&policy, last);
-            policy.return_arrived(0, Return { credits: 0, epoch: false });
+            policy.return_arrived(0, CreditReturn { credits: 0, epoch: false });
             balanced(&policy, 20);
         });
     }
@@ -49,7 +52,7 @@ pub fn loans_keep_the_sum() {
 pub fn who_holds_more_is_noted() {
     check(|| {
         let policy = in_threads(lender(8, 4), 2, |policy, i| {
-            assert_eq!(policy.reply_byte(i as u32, Byte::new(false, 2, 1)).0.extra(), 2);
+            assert_eq!(policy.reply_byte(i as u32, CreditByte::new(false, 2, 1)).0.extra(), 2);
         });
         balanced(&policy, 20);
     });
@@ -81,7 +84,7 @@ pub fn one_revoke_at_a_time() {
             let expected = asked.load(Ordering::Relaxed) >> (8 * node) & 0xff == 1;
             assert_eq!(policy.store.peer(node, |p| p.is_revoking()), expected);
             if expected {
-                policy.return_arrived(node, Return { credits: 1, epoch: false });
+                policy.return_arrived(node, CreditReturn { credits: 1, epoch: false });
             }
         }
         balanced(policy, 18);
@@ -94,8 +97,8 @@ pub fn credits_are_taken_once() {
         check(move || {
             let policy = lender(10, 0);
             assert!(policy.take(0, 2).is_some());
-            let event = |(policy, taken): &(Policy<Table>, AtomicU32), i| match i {
-                0 => policy.reply_arrived(0, Byte::new(false, 1, 2)),
+            let event = |(policy, taken): &(CreditPolicy<CreditTable>, AtomicU32), i| match i {
+                0 => policy.reply_arrived(0, CreditByte::new(false, 1, 2)),
                 1 => drop(policy.revoke_arrived(0, true)),
                 _ => {
                     let n = [5, 5].into_iter().filter(|&n| policy.take(0, n).is_some()).count();
@@ -118,11 +121,11 @@ pub fn credits_are_taken_once() {
 pub fn an_epoch_is_told_once() {
     check(|| {
         let policy = lender(10, 0);
-        policy.request_arrived(0, Byte::new(false, 0, 1));
+        policy.request_arrived(0, CreditByte::new(false, 0, 1));
         let shared = in_threads((policy, AtomicU32::new(0)), 2, |(policy, told), i| {
             let epoch = match i {
                 0 => policy.take(0, 1).is_some_and(|(epoch, _)| epoch),
-                _ => policy.reply_byte(0, Byte::new(false, 0, 1)).0.epoch(),
+                _ => policy.reply_byte(0, CreditByte::new(false, 0, 1)).0.epoch(),
             };
             told.fetch_add(epoch.into(), Ordering::Relaxed);
         });

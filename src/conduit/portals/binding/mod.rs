@@ -20,8 +20,8 @@ mod ranks;
 mod sys;
 
 use super::{
-    Counters, Error, Event, EventKind, Extension, Fetched, Inline, MdSpec, OpenError, Place,
-    Portals, ProcessId, trial,
+    EntryPosition, EqResult, Extension, InlineBody, MdEvent, MdEventKind, MdSpec, OpenError,
+    Portals, PortalsError, PortalsId, TrafficCounters, trial,
 };
 use crate::conduit::Config;
 use crate::report::Suspicion;
@@ -60,16 +60,16 @@ const fn code(returned: c_int) -> u32 {
 /// A handle of the library.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(transparent)]
-pub struct Handle<T>(T);
+pub struct PtlHandle<T>(T);
 
 // SAFETY: handles are names of objects; Portals 3.3 lets any thread use them.
-unsafe impl<T> Send for Handle<T> {}
+unsafe impl<T> Send for PtlHandle<T> {}
 // SAFETY: as above.
-unsafe impl<T> Sync for Handle<T> {}
+unsafe impl<T> Sync for PtlHandle<T> {}
 
-type Eq = Handle<sys::ptl_handle_eq_t>;
-type Me = Handle<sys::ptl_handle_me_t>;
-type Md = Handle<sys::ptl_handle_md_t>;
+type Eq = PtlHandle<sys::ptl_handle_eq_t>;
+type Me = PtlHandle<sys::ptl_handle_me_t>;
+type Md = PtlHandle<sys::ptl_handle_md_t>;
 
 /// What was sent.
 #[derive(Default)]
@@ -81,8 +81,8 @@ struct Sent {
 
 /// The interface of the library.
 pub struct Binding {
-    ni: Handle<sys::ptl_handle_ni_t>,
-    id: ProcessId,
+    ni: PtlHandle<sys::ptl_handle_ni_t>,
+    id: PortalsId,
     /// `PTL_EQ_NONE`
     eq_none: Eq,
     echoes_match_bits: bool,
@@ -166,9 +166,9 @@ impl Binding {
         // SAFETY: `eq_none` is live.
         unsafe { sys::gasneti_ptl_eq_none(&mut eq_none) };
         let mut this = Binding {
-            ni: Handle(ni),
-            id: ProcessId { nid: id.nid as u32, pid: id.pid as u32 },
-            eq_none: Handle(eq_none),
+            ni: PtlHandle(ni),
+            id: PortalsId { nid: id.nid as u32, pid: id.pid as u32 },
+            eq_none: PtlHandle(eq_none),
             echoes_match_bits: true,
             single_threaded: config.threads == 1,
             sent: CachePadded::default(),
@@ -182,7 +182,7 @@ impl Binding {
     ///
     /// # Errors
     /// They are not those of a job of `size`, or not ours at `rank`.
-    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<ProcessId>>, OpenError> {
+    pub fn known_peers(&self, rank: u32, size: u32) -> Result<Option<Vec<PortalsId>>, OpenError> {
         ranks::known(rank, size, self.id, self.ni.0)
     }
 
@@ -223,7 +223,7 @@ impl Binding {
 
 /// The process with this address, in the header's types.
 #[inline]
-fn peer(id: ProcessId) -> sys::ptl_process_id_t {
+fn peer(id: PortalsId) -> sys::ptl_process_id_t {
     // SAFETY: plain data, for which zero is a value.
     let mut to: sys::ptl_process_id_t = unsafe { zeroed() };
     to.nid = id.nid as _;
@@ -232,12 +232,12 @@ fn peer(id: ProcessId) -> sys::ptl_process_id_t {
 }
 
 #[inline]
-fn done(call: &'static str, returned: c_int) -> Result<(), Error> {
+fn done(call: &'static str, returned: c_int) -> Result<(), PortalsError> {
     if code(returned) == OK { Ok(()) } else { Err(error(call, returned)) }
 }
 
 #[cold]
-fn error(call: &'static str, returned: c_int) -> Error {
+fn error(call: &'static str, returned: c_int) -> PortalsError {
     // SAFETY: takes any number, returns null or a string constant.
     let name = unsafe { sys::gasneti_ptl_error_name(returned) };
     let name = if name.is_null() {
@@ -246,7 +246,7 @@ fn error(call: &'static str, returned: c_int) -> Error {
         // SAFETY: a string constant, as above.
         unsafe { CStr::from_ptr(name) }.to_str().ok()
     };
-    Error { call, code: name.unwrap_or("an error that its header does not name") }
+    PortalsError { call, code: name.unwrap_or("an error that its header does not name") }
 }
 
 /// Whether the library and the header mean the same errors by the same numbers.
@@ -298,30 +298,30 @@ impl Portals for Binding {
     type Me = Me;
     type Md = Md;
 
-    fn id(&self) -> ProcessId {
+    fn id(&self) -> PortalsId {
         self.id
     }
 
-    fn eq_alloc(&self, count: usize) -> Result<Eq, Error> {
+    fn eq_alloc(&self, count: usize) -> Result<Eq, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut eq: sys::ptl_handle_eq_t = unsafe { zeroed() };
         // SAFETY: `eq` is live.
         let rc = unsafe { sys::gasneti_ptl_eq_alloc(self.ni.0, count as _, &mut eq) };
-        done("PtlEQAlloc", rc).map(|()| Handle(eq))
+        done("PtlEQAlloc", rc).map(|()| PtlHandle(eq))
     }
 
-    fn eq_free(&self, eq: Eq) -> Result<(), Error> {
+    fn eq_free(&self, eq: Eq) -> Result<(), PortalsError> {
         // SAFETY: a queue of ours that nobody uses any more.
         done("PtlEQFree", unsafe { sys::gasneti_ptl_eq_free(eq.0) })
     }
 
     #[inline]
-    fn eq_get(&self, eq: Eq, _: &mut Inline) -> Result<Fetched, Error> {
+    fn eq_get(&self, eq: Eq, _: &mut InlineBody) -> Result<EqResult, PortalsError> {
         let mut room = MaybeUninit::<sys::ptl_event_t>::uninit();
         // SAFETY: there is room for an event.
         let rc = unsafe { sys::PtlEQGet(eq.0, room.as_mut_ptr()) } as c_int;
         let lost = match code(rc) {
-            EQ_EMPTY => return Ok(Fetched::Empty),
+            EQ_EMPTY => return Ok(EqResult::Empty),
             OK => false,
             EQ_DROPPED => true,
             _ => return Err(error("PtlEQGet", rc)),
@@ -329,17 +329,17 @@ impl Portals for Binding {
         // SAFETY: with these two codes the library has written an event.
         let e = unsafe { room.assume_init_ref() };
         if e.ni_fail_type as i64 != NI_OK {
-            return Err(Error::TRANSFER);
+            return Err(PortalsError::TRANSFER);
         }
-        let event = Event {
+        let event = MdEvent {
             kind: match e.type_ as i64 {
-                PUT_END => EventKind::PutEnd,
-                GET_END => EventKind::GetEnd,
-                REPLY_END => EventKind::ReplyEnd,
-                SEND_END => EventKind::SendEnd,
-                ACK => EventKind::Ack,
-                UNLINK_EVENT => EventKind::Unlink,
-                _ => EventKind::Other,
+                PUT_END => MdEventKind::PutEnd,
+                GET_END => MdEventKind::GetEnd,
+                REPLY_END => MdEventKind::ReplyEnd,
+                SEND_END => MdEventKind::SendEnd,
+                ACK => MdEventKind::Ack,
+                UNLINK_EVENT => MdEventKind::Unlink,
+                _ => MdEventKind::Other,
             },
             user: e.md.user_ptr.addr(),
             match_bits: e.match_bits as u64,
@@ -349,17 +349,17 @@ impl Portals for Binding {
             mlength: e.mlength as usize,
             inline: false,
         };
-        Ok(if lost { Fetched::AfterLoss(event) } else { Fetched::Event(event) })
+        Ok(if lost { EqResult::AfterLoss(event) } else { EqResult::Event(event) })
     }
 
     fn me_attach(
         &self,
-        place: Place<Me>,
+        place: EntryPosition<Me>,
         match_bits: u64,
         ignore_bits: u64,
         unlink: bool,
-    ) -> Result<Me, Error> {
-        let mut any = peer(ProcessId::default());
+    ) -> Result<Me, PortalsError> {
+        let mut any = peer(PortalsId::default());
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut me: sys::ptl_handle_me_t = unsafe { zeroed() };
         let unlink = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
@@ -373,41 +373,46 @@ impl Portals for Binding {
                     as c_int
             };
             match place {
-                Place::Head(pt) => done("PtlMEAttach", attach(pt, before, &mut me))?,
-                Place::Tail(pt) => done("PtlMEAttach", attach(pt, after, &mut me))?,
-                Place::Before(base) => {
+                EntryPosition::Head(pt) => done("PtlMEAttach", attach(pt, before, &mut me))?,
+                EntryPosition::Tail(pt) => done("PtlMEAttach", attach(pt, after, &mut me))?,
+                EntryPosition::Before(base) => {
                     let rc = sys::PtlMEInsert(base.0, any, bits, ignore, unlink, before, &mut me);
                     done("PtlMEInsert", rc as c_int)?;
                 }
             }
         }
-        Ok(Handle(me))
+        Ok(PtlHandle(me))
     }
 
-    fn me_unlink(&self, me: Me) -> Result<(), Error> {
+    fn me_unlink(&self, me: Me) -> Result<(), PortalsError> {
         // SAFETY: takes any handle.
         done("PtlMEUnlink", unsafe { sys::PtlMEUnlink(me.0) } as c_int)
     }
 
-    unsafe fn md_attach(&self, me: Me, spec: &MdSpec<Eq>, unlink: bool) -> Result<Md, Error> {
+    unsafe fn md_attach(
+        &self,
+        me: Me,
+        spec: &MdSpec<Eq>,
+        unlink: bool,
+    ) -> Result<Md, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
         // SAFETY: `made` is live; the memory is as the caller vouches.
         let rc = unsafe { sys::PtlMDAttach(me.0, self.md(spec, unlink), how, &mut made) };
-        done("PtlMDAttach", rc as c_int).map(|()| Handle(made))
+        done("PtlMDAttach", rc as c_int).map(|()| PtlHandle(made))
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<Eq>) -> Result<Md, Error> {
+    unsafe fn md_bind(&self, spec: &MdSpec<Eq>) -> Result<Md, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = sys::GASNETI_PTL_RETAIN as _;
         // SAFETY: `made` is live; the memory is as the caller vouches.
         let rc = unsafe { sys::PtlMDBind(self.ni.0, self.md(spec, false), how, &mut made) };
-        done("PtlMDBind", rc as c_int).map(|()| Handle(made))
+        done("PtlMDBind", rc as c_int).map(|()| PtlHandle(made))
     }
 
-    fn md_unlink(&self, md: Md) -> Result<(), Error> {
+    fn md_unlink(&self, md: Md) -> Result<(), PortalsError> {
         let mut tries = 0;
         loop {
             // SAFETY: takes any handle.
@@ -428,12 +433,12 @@ impl Portals for Binding {
         local_offset: usize,
         length: usize,
         ack: bool,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
         hdr_data: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PortalsError> {
         self.count(&self.sent.puts, 1);
         self.count(&self.sent.bytes, length as u64);
         let ack = if ack { sys::GASNETI_PTL_ACK_REQ } else { sys::GASNETI_PTL_NO_ACK_REQ } as _;
@@ -461,11 +466,11 @@ impl Portals for Binding {
         md: Md,
         local_offset: usize,
         length: usize,
-        target: ProcessId,
+        target: PortalsId,
         pt_index: u32,
         match_bits: u64,
         remote_offset: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), PortalsError> {
         self.count(&self.sent.gets, 1);
         self.count(&self.sent.bytes, length as u64);
         // SAFETY: the descriptor vouches for the memory; everything else is numbers.
@@ -493,9 +498,9 @@ impl Portals for Binding {
         usize::try_from(sys::GASNETI_PTL_MAX_TRANSFER).unwrap_or(1 << 31)
     }
 
-    fn counters(&self) -> Counters {
+    fn counters(&self) -> TrafficCounters {
         let value = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counters {
+        TrafficCounters {
             puts: value(&self.sent.puts),
             gets: value(&self.sent.gets),
             bytes: value(&self.sent.bytes),

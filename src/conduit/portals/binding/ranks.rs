@@ -6,7 +6,7 @@
 //! (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, looked up by name in the running program), then the rank map of a
 //! launcher; where there is neither the processes tell each other their addresses (`runtime::job`).
 
-use super::super::{OpenError, ProcessId};
+use super::super::{OpenError, PortalsId};
 use super::{fabric_variable, sys};
 use crate::env;
 use ::sys::process;
@@ -24,12 +24,12 @@ const NIDS: &CStr = c"PTL_NIDMAP";
 const PIDS: &CStr = c"PTL_PIDMAP";
 
 /// Variables that are there while the interface is opened, and the file that one of them names.
-pub(super) struct Told {
+pub(super) struct FabricVariables {
     names: Vec<&'static CStr>,
     _shared: OwnedFd,
 }
 
-impl Drop for Told {
+impl Drop for FabricVariables {
     fn drop(&mut self) {
         for name in &self.names {
             // SAFETY: gasnet_init is called before the program has other threads.
@@ -46,8 +46,8 @@ fn value(name: &CStr) -> Option<String> {
 ///
 /// # Errors
 /// A launcher has told it something else.
-pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<Told, OpenError> {
-    let mut told = Told { names: Vec::new(), _shared: shared };
+pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<FabricVariables, OpenError> {
+    let mut told = FabricVariables { names: Vec::new(), _shared: shared };
     let Some(fabric) = fabric_variable() else { return Ok(told) };
     if let Some(other) = value(RANK).filter(|other| other.trim().parse() != Ok(rank)) {
         return Err(OpenError(format!(
@@ -76,7 +76,7 @@ pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<Told, OpenEr
 }
 
 /// A map of ids by rank, and where it comes from.
-type Map = (Vec<ProcessId>, &'static str);
+type Map = (Vec<PortalsId>, &'static str);
 
 /// The addresses of all processes by rank, if the system or a launcher has told them.
 ///
@@ -85,9 +85,9 @@ type Map = (Vec<ProcessId>, &'static str);
 pub(super) fn known(
     rank: u32,
     size: u32,
-    id: ProcessId,
+    id: PortalsId,
     ni: sys::ptl_handle_ni_t,
-) -> Result<Option<Vec<ProcessId>>, OpenError> {
+) -> Result<Option<Vec<PortalsId>>, OpenError> {
     let found = match of_system(size, id, ni)? {
         Some(found) => Some(found),
         None => of_launcher(size)?,
@@ -120,7 +120,7 @@ type Register = unsafe extern "C" fn(sys::ptl_process_id_t) -> c_int;
 /// The system's map is of another size.
 fn of_system(
     size: u32,
-    id: ProcessId,
+    id: PortalsId,
     ni: sys::ptl_handle_ni_t,
 ) -> Result<Option<Map>, OpenError> {
     let mut map: *const NidPid = ptr::null();
@@ -160,7 +160,7 @@ fn of_system(
     let ids = (0..size as usize).map(|rank| {
         // SAFETY: the map has an element for each rank of the job.
         let element = unsafe { map.add(rank).read() };
-        ProcessId { nid: element.nid as u32, pid: element.pid as u32 }
+        PortalsId { nid: element.nid as u32, pid: element.pid as u32 }
     });
     Ok(Some((ids.collect(), source)))
 }
@@ -184,6 +184,6 @@ fn of_launcher(size: u32) -> Result<Option<Map>, OpenError> {
         }
     };
     let (nids, pids) = (numbers(NIDS, &nids)?, numbers(PIDS, &pids)?);
-    let ids = nids.into_iter().zip(pids).map(|(nid, pid)| ProcessId { nid, pid });
+    let ids = nids.into_iter().zip(pids).map(|(nid, pid)| PortalsId { nid, pid });
     Ok(Some((ids.collect(), "PTL_NIDMAP and PTL_PIDMAP")))
 }
