@@ -1,10 +1,10 @@
 //! Debug checks: every program passes with GASNET_DEBUG_CHECKS=1, since none of them misuses anything; and a client that
 //! was compiled with GASNET_DEBUG gets them unasked. (What they notice is in the cases of `testbad`.)
 
-use crate::job::{Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::program::{self, Program};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::program::{self, TestProgram};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
 
@@ -23,17 +23,17 @@ const MISUSE: &str = "#include <gasnet.h>\n\
     }\n";
 
 /// Each program, mode and path; and the clients that are, or are not, compiled for checks.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for program in program::all().into_iter().filter(|p| !ELSEWHERE.contains(&p.name.as_str())) {
         for &mode in &program.modes {
             for portals in [false, true] {
                 let path = if portals { "portals" } else { "cross" };
-                let sampled =
-                    SAMPLED.contains(&program.name.as_str()) && (mode == Mode::Par) != portals;
+                let sampled = SAMPLED.contains(&program.name.as_str())
+                    && (mode == ThreadMode::Par) != portals;
                 let p = program.clone();
                 let name = format!("checks::{}::{}::{path}", p.name, mode.name());
-                all.push(Case::new(name, sampled, move || passes(&p, mode, portals)));
+                all.push(TestCase::new(name, sampled, move || passes(&p, mode, portals)));
             }
         }
     }
@@ -43,20 +43,21 @@ pub fn cases() -> Vec<Case> {
         ("plain", "-DGASNET_NDEBUG=1", None, false),
         ("plain_but_on", "-DGASNET_NDEBUG=1", Some("1"), true),
     ] {
-        all.push(Case::new(format!("checks::client::{name}"), true, move || {
+        all.push(TestCase::new(format!("checks::client::{name}"), true, move || {
             client(name, define, value, noticed)
         }));
     }
     all
 }
 
-fn passes(program: &Program, mode: Mode, portals: bool) -> Result<(), Trouble> {
+fn passes(program: &TestProgram, mode: ThreadMode, portals: bool) -> Result<(), Failure> {
     let compiled = layout::compiled(&program.source, mode)?;
     let nodes =
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
-    let mut job = Job::new(&layout::build(), &compiled, &program.args, Launcher::Gasnetrun, nodes)
-        .watchdog(Duration::from_secs(300))
-        .env("GASNET_DEBUG_CHECKS", "1");
+    let mut job =
+        TestJob::new(&layout::build(), &compiled, &program.args, JobLauncher::Gasnetrun, nodes)
+            .watchdog(Duration::from_secs(300))
+            .env("GASNET_DEBUG_CHECKS", "1");
     for (name, value) in &program.env {
         job = job.env(name, value);
     }
@@ -71,7 +72,7 @@ fn passes(program: &Program, mode: Mode, portals: bool) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Result<(), Trouble> {
+fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Result<(), Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/checks");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -86,7 +87,7 @@ fn client(name: &str, define: &str, value: Option<&str>, noticed: bool) -> Resul
         .arg(&program);
     cc.arg("-L").arg(&lib).arg(format!("-Wl,-rpath,{}", lib.display())).arg("-lgasnet");
     layout::succeed(cc)?;
-    let mut job = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 1)
+    let mut job = TestJob::new(&layout::build(), &program, &[], JobLauncher::Gasnetrun, 1)
         .watchdog(Duration::from_secs(60));
     if let Some(value) = value {
         job = job.env("GASNET_DEBUG_CHECKS", value);

@@ -2,9 +2,9 @@
 //! plain flags; from C, C++, Fortran and Python; with the shared library and with the archive. And what else `make install`
 //! puts there. The sources of the clients are in `capi-tests/clients`.
 
-use crate::job::{Job, Launcher};
-use crate::layout::{self, Mode, compiler, root, succeed};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, TestJob};
+use crate::layout::{self, ThreadMode, compiler, root, succeed};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -14,13 +14,13 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-const MODES: [Mode; 3] = [Mode::Seq, Mode::Par, Mode::Parsync];
+const MODES: [ThreadMode; 3] = [ThreadMode::Seq, ThreadMode::Par, ThreadMode::Parsync];
 
 /// One entry each.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    let case = |name: &str, run: fn() -> Result<(), Trouble>| {
-        Case::new(format!("clients::{name}"), true, run)
+    let case = |name: &str, run: fn() -> Result<(), Failure>| {
+        TestCase::new(format!("clients::{name}"), true, run)
     };
     all.extend([
         case("cmake", cmake).needs("cmake"),
@@ -29,7 +29,7 @@ pub fn cases() -> Vec<Case> {
         case("manual_pages_format", manual_pages_format).needs("groff"),
         case("gasnet_info_json", gasnet_info_json).needs("python3"),
     ]);
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| all.push(case(name, run));
+    let mut add = |name: &str, run: fn() -> Result<(), Failure>| all.push(case(name, run));
     add("make_fragments", make_fragments);
     add("pkg_config", || pkg_config(&prefix()?));
     add("pkg_config_of_the_build_tree", || pkg_config(&layout::build()));
@@ -44,7 +44,7 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-fn dir(name: &str) -> Result<PathBuf, Trouble> {
+fn dir(name: &str) -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/clients").join(name);
     if dir.exists() {
@@ -58,14 +58,14 @@ fn sources() -> PathBuf {
     root().join("capi-tests/clients")
 }
 
-fn install(destdir: &Path, prefix: &Path) -> Result<(), Trouble> {
+fn install(destdir: &Path, prefix: &Path) -> Result<(), Failure> {
     let mut install = Command::new(root().join("ci/install.sh"));
     install.arg(destdir).arg(prefix);
     succeed(install).map(drop)
 }
 
 /// The installed tree that all cases use; installed anew by the first that asks.
-fn prefix() -> Result<PathBuf, Trouble> {
+fn prefix() -> Result<PathBuf, Failure> {
     static MADE: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut made = MADE.lock().map_err(|e| e.to_string())?;
     if made.is_none() {
@@ -81,9 +81,9 @@ fn passes(
     tree: &Path,
     program: &Path,
     args: &[String],
-    launcher: Launcher,
-) -> Result<(), Trouble> {
-    let job = Job::new(tree, program, args, launcher, 2).without_library_path();
+    launcher: JobLauncher,
+) -> Result<(), Failure> {
+    let job = TestJob::new(tree, program, args, launcher, 2).without_library_path();
     let ended = job.watchdog(Duration::from_secs(60)).run()?;
     ended.tidy()?;
     if ended.code == Some(0) && ended.output.contains("PASS") {
@@ -93,11 +93,11 @@ fn passes(
     }
 }
 
-fn make_fragments() -> Result<(), Trouble> {
+fn make_fragments() -> Result<(), Failure> {
     let prefix = prefix()?;
     for mode in MODES {
         let dir = dir(&format!("make_{}", mode.name()))?;
-        let tools = if mode == Mode::Seq { "seq" } else { "par" };
+        let tools = if mode == ThreadMode::Seq { "seq" } else { "par" };
         let mut make = Command::new("make");
         make.arg("-C").arg(&dir).arg("-f").arg(sources().join("Makefile"));
         make.arg(format!("SOURCES={}", sources().display()))
@@ -107,7 +107,7 @@ fn make_fragments() -> Result<(), Trouble> {
         make.env_remove("MAKEFLAGS").env_remove("MFLAGS").env_remove("MAKELEVEL");
         succeed(make)?;
         for program in ["c", "cxx", "static"] {
-            passes(&prefix, &dir.join(program), &[], Launcher::Gasnetrun)?;
+            passes(&prefix, &dir.join(program), &[], JobLauncher::Gasnetrun)?;
         }
         let told = succeed(Command::new(dir.join("tools")))?;
         if !told.contains("PASS") {
@@ -117,13 +117,13 @@ fn make_fragments() -> Result<(), Trouble> {
     Ok(())
 }
 
-fn pkg(tree: &Path, args: &[&str]) -> Result<Vec<String>, Trouble> {
+fn pkg(tree: &Path, args: &[&str]) -> Result<Vec<String>, Failure> {
     let mut pkg = Command::new("pkg-config");
     pkg.env("PKG_CONFIG_PATH", tree.join("lib/pkgconfig")).args(args);
     Ok(succeed(pkg)?.split_whitespace().map(str::to_string).collect())
 }
 
-fn pkg_config(tree: &Path) -> Result<(), Trouble> {
+fn pkg_config(tree: &Path) -> Result<(), Failure> {
     let dir = dir("pkg_config")?;
     for mode in MODES {
         let package = format!("gasnet-portals-{}", mode.name());
@@ -132,7 +132,7 @@ fn pkg_config(tree: &Path) -> Result<(), Trouble> {
         cc.arg(sources().join("hello.c")).args(pkg(tree, &["--cflags", "--libs", &package])?);
         cc.arg("-o").arg(&program);
         succeed(cc)?;
-        passes(tree, &program, &[], Launcher::PshmNodes)?;
+        passes(tree, &program, &[], JobLauncher::PshmNodes)?;
         for variable in
             ["GASNET_CC", "GASNET_LD", "GASNET_DEFINES", "GASNET_INCLUDES", "GASNET_LIBS"]
         {
@@ -155,7 +155,7 @@ fn pkg_config(tree: &Path) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn cmake() -> Result<(), Trouble> {
+fn cmake() -> Result<(), Failure> {
     let prefix = prefix()?;
     for (name, is_static) in [("cmake", "OFF"), ("cmake_static", "ON")] {
         let dir = dir(name)?;
@@ -168,13 +168,13 @@ fn cmake() -> Result<(), Trouble> {
         build.arg("--build").arg(&dir).env_remove("MAKEFLAGS").env_remove("MFLAGS");
         succeed(build)?;
         for program in ["seq", "par", "parsync", "cxx"] {
-            passes(&prefix, &dir.join(program), &[], Launcher::Gasnetrun)?;
+            passes(&prefix, &dir.join(program), &[], JobLauncher::Gasnetrun)?;
         }
     }
     Ok(())
 }
 
-fn plain_flags() -> Result<(), Trouble> {
+fn plain_flags() -> Result<(), Failure> {
     let prefix = prefix()?;
     let lib = prefix.join("lib");
     let program = dir("plain")?.join("program");
@@ -187,11 +187,11 @@ fn plain_flags() -> Result<(), Trouble> {
         .arg(format!("-Wl,-rpath,{}", lib.display()))
         .arg("-lgasnet");
     succeed(cc)?;
-    passes(&prefix, &program, &[], Launcher::Gasnetrun)
+    passes(&prefix, &program, &[], JobLauncher::Gasnetrun)
 }
 
 /// The line of the README.
-fn with_archive() -> Result<(), Trouble> {
+fn with_archive() -> Result<(), Failure> {
     let prefix = prefix()?;
     let dir = dir("static")?;
     for mode in MODES {
@@ -207,14 +207,14 @@ fn with_archive() -> Result<(), Trouble> {
         if succeed(readelf)?.contains("libgasnet") {
             return Err("the program with the archive wants the shared library".to_string());
         }
-        for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+        for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
             passes(&prefix, &program, &[], launcher)?;
         }
     }
     Ok(())
 }
 
-fn fortran() -> Result<(), Trouble> {
+fn fortran() -> Result<(), Failure> {
     let prefix = prefix()?;
     let dir = dir("fortran")?;
     let program = dir.join("program");
@@ -222,21 +222,21 @@ fn fortran() -> Result<(), Trouble> {
     compile.arg("-J").arg(&dir).arg(sources().join("hello.f90")).arg("-o").arg(&program);
     compile.args(pkg(&prefix, &["--libs", "gasnet-portals-par"])?);
     succeed(compile)?;
-    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         passes(&prefix, &program, &[], launcher)?;
     }
     Ok(())
 }
 
-fn python() -> Result<(), Trouble> {
+fn python() -> Result<(), Failure> {
     let prefix = prefix()?;
     let args = [sources().join("hello.py"), prefix.join("lib/libgasnet.so")]
         .map(|p| p.display().to_string());
-    passes(&prefix, Path::new("python3"), &args, Launcher::Gasnetrun)
+    passes(&prefix, Path::new("python3"), &args, JobLauncher::Gasnetrun)
 }
 
 /// DESTDIR is where files go, PREFIX where they will be looked for: no file speaks of DESTDIR.
-fn staged_install() -> Result<(), Trouble> {
+fn staged_install() -> Result<(), Failure> {
     let to = dir("staged")?;
     install(&to, Path::new("/opt/gasnet"))?;
     let tree = to.join("opt/gasnet");
@@ -285,7 +285,7 @@ fn staged_install() -> Result<(), Trouble> {
 }
 
 /// The options that a tool lists are on its page, and the pages are clean.
-fn manual_pages() -> Result<(), Trouble> {
+fn manual_pages() -> Result<(), Failure> {
     let prefix = prefix()?;
     for tool in ["gasnetrun", "gasnet_info", "gasnet_trace"] {
         let mut help = Command::new(prefix.join("bin").join(tool));
@@ -311,7 +311,7 @@ fn manual_pages() -> Result<(), Trouble> {
 }
 
 /// The manual pages have no mistake that groff finds.
-fn manual_pages_format() -> Result<(), Trouble> {
+fn manual_pages_format() -> Result<(), Failure> {
     let prefix = prefix()?;
     let pages = [
         "man1/gasnetrun.1",
@@ -332,7 +332,7 @@ fn manual_pages_format() -> Result<(), Trouble> {
     Ok(())
 }
 
-fn gasnet_info() -> Result<(), Trouble> {
+fn gasnet_info() -> Result<(), Failure> {
     let info = |args: &[&str], vars: &[(&str, &str)]| {
         let mut info = Command::new(prefix()?.join("bin/gasnet_info"));
         for (name, _) in
@@ -342,7 +342,7 @@ fn gasnet_info() -> Result<(), Trouble> {
         }
         info.args(args).envs(vars.iter().copied());
         let out = info.output().map_err(|e| e.to_string())?;
-        Ok::<_, Trouble>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
+        Ok::<_, Failure>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
     };
     let expect = |args: &[&str], vars: &[(&str, &str)], code: i32, words: &[&str]| {
         let (got, told) = info(args, vars)?;
@@ -375,11 +375,11 @@ fn gasnet_info() -> Result<(), Trouble> {
 }
 
 /// A tool whose reader has gone away ends by SIGPIPE, and says nothing about it.
-fn tools_end_with_their_reader() -> Result<(), Trouble> {
+fn tools_end_with_their_reader() -> Result<(), Failure> {
     let without_reader = || {
         let (end, reader) = UnixStream::pair().map_err(|e| e.to_string())?;
         drop(reader);
-        Ok::<_, Trouble>(OwnedFd::from(end))
+        Ok::<_, Failure>(OwnedFd::from(end))
     };
     for (tool, good) in
         [("gasnet_info", "-v"), ("gasnet_trace", "--help"), ("gasnetrun", "--help")]
@@ -400,7 +400,7 @@ fn tools_end_with_their_reader() -> Result<(), Trouble> {
 }
 
 /// A tool that cannot write what it tells says so, and does not end well.
-fn tools_tell_of_a_full_device() -> Result<(), Trouble> {
+fn tools_tell_of_a_full_device() -> Result<(), Failure> {
     for (tool, option) in [
         ("gasnet_info", "-v"),
         ("gasnet_info", "--json"),
@@ -423,7 +423,7 @@ fn tools_tell_of_a_full_device() -> Result<(), Trouble> {
 }
 
 /// What --json writes is JSON.
-fn gasnet_info_json() -> Result<(), Trouble> {
+fn gasnet_info_json() -> Result<(), Failure> {
     let mut info = Command::new(prefix()?.join("bin/gasnet_info"));
     info.arg("--json");
     let file = dir("info")?.join("info.json");
@@ -436,7 +436,7 @@ fn gasnet_info_json() -> Result<(), Trouble> {
 }
 
 /// `make check-programs` over a folder with one program for each verdict, and over some of ours.
-fn check_programs() -> Result<(), Trouble> {
+fn check_programs() -> Result<(), Failure> {
     let dir = dir("check_programs")?;
     let main = |body: &str| {
         format!(
@@ -478,7 +478,7 @@ fn check_programs() -> Result<(), Trouble> {
         let mut command = Command::new(program);
         command.arg(folder).args(["2", "par"]).env("TREE", prefix()?);
         let out = command.envs(vars.iter().copied()).output().map_err(|e| e.to_string())?;
-        Ok::<_, Trouble>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
+        Ok::<_, Failure>((out.status.code(), String::from_utf8_lossy(&out.stdout).into_owned()))
     };
     let table = dir.join("table").display().to_string();
     let (code, told) = check(&dir, &[("ARGS", &table), ("SECONDS", "20")])?;

@@ -1,18 +1,18 @@
 //! What users see of the configuration: the strings in objects and libraries, the `ENV parameter:` lines of
 //! GASNET_VERBOSEENV, values of variables that are refused at start, and names that are probably misspelt.
 
-use crate::job::{Ended, Job, Launcher};
-use crate::layout::{self, Mode, compiler, root, succeed};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::layout::{self, ThreadMode, compiler, root, succeed};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// One entry each.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("configuration::{name}"), true, run));
+    let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
+        all.push(TestCase::new(format!("configuration::{name}"), true, run));
     };
     add("strings_in_objects", strings_in_objects);
     add("strings_in_libraries", strings_in_libraries);
@@ -23,19 +23,19 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-fn dir() -> Result<PathBuf, Trouble> {
+fn dir() -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/configuration");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-fn program(name: &str, source: &str) -> Result<PathBuf, Trouble> {
+fn program(name: &str, source: &str) -> Result<PathBuf, Failure> {
     let dir = dir()?;
     let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
     fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut cc = compiler();
-    cc.args(Mode::Par.defines())
+    cc.args(ThreadMode::Par.defines())
         .arg("-I")
         .arg(layout::build().join("include"))
         .arg(file)
@@ -62,9 +62,14 @@ const ASKS: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     \x20   gasnet_exit(0);\n\
     }\n";
 
-fn run(source: (&str, &str), launcher: Launcher, vars: &[(&str, &str)]) -> Result<Ended, Trouble> {
-    let nodes = if launcher == Launcher::Alone { 1 } else { 2 };
-    let mut job = Job::new(&layout::build(), &program(source.0, source.1)?, &[], launcher, nodes);
+fn run(
+    source: (&str, &str),
+    launcher: JobLauncher,
+    vars: &[(&str, &str)],
+) -> Result<JobOutcome, Failure> {
+    let nodes = if launcher == JobLauncher::Alone { 1 } else { 2 };
+    let mut job =
+        TestJob::new(&layout::build(), &program(source.0, source.1)?, &[], launcher, nodes);
     for (name, value) in vars {
         job = job.env(name, value);
     }
@@ -73,7 +78,7 @@ fn run(source: (&str, &str), launcher: Launcher, vars: &[(&str, &str)]) -> Resul
     Ok(ended)
 }
 
-fn contains(path: PathBuf, texts: &[String]) -> Result<(), Trouble> {
+fn contains(path: PathBuf, texts: &[String]) -> Result<(), Failure> {
     let bytes = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let has = |t: &String| bytes.windows(t.len()).any(|w| w == t.as_bytes());
     match texts.iter().find(|t| !has(t)) {
@@ -83,12 +88,12 @@ fn contains(path: PathBuf, texts: &[String]) -> Result<(), Trouble> {
 }
 
 /// Every object that includes gasnet.h says for what it was compiled, at every optimisation.
-fn strings_in_objects() -> Result<(), Trouble> {
+fn strings_in_objects() -> Result<(), Failure> {
     let object = dir()?.join("strings.o");
     for (mode, segment, name) in [
-        (Mode::Seq, "-DGASNET_SEGMENT_FAST", "FAST"),
-        (Mode::Par, "-DGASNET_SEGMENT_LARGE", "LARGE"),
-        (Mode::Parsync, "-DGASNET_SEGMENT_FAST", "FAST"),
+        (ThreadMode::Seq, "-DGASNET_SEGMENT_FAST", "FAST"),
+        (ThreadMode::Par, "-DGASNET_SEGMENT_LARGE", "LARGE"),
+        (ThreadMode::Parsync, "-DGASNET_SEGMENT_FAST", "FAST"),
     ] {
         for optimisation in ["-O0", "-O3"] {
             let mut cc = compiler();
@@ -113,7 +118,7 @@ fn strings_in_objects() -> Result<(), Trouble> {
     Ok(())
 }
 
-fn strings_in_libraries() -> Result<(), Trouble> {
+fn strings_in_libraries() -> Result<(), Failure> {
     layout::require(&layout::build())?;
     let texts = [
         "$GASNetLibrary: libgasnet ",
@@ -126,12 +131,12 @@ fn strings_in_libraries() -> Result<(), Trouble> {
     Ok(())
 }
 
-fn lines(ended: &Ended) -> Vec<&str> {
+fn lines(ended: &JobOutcome) -> Vec<&str> {
     ended.output.lines().filter(|l| l.starts_with("ENV parameter: ")).collect()
 }
 
 /// In GASNet's columns, once for each name, from process 0 alone.
-fn lines_of_verboseenv() -> Result<(), Trouble> {
+fn lines_of_verboseenv() -> Result<(), Failure> {
     let vars = [
         ("GASNET_VERBOSEENV", "1"),
         ("MY_SIZE", "8K"),
@@ -139,7 +144,7 @@ fn lines_of_verboseenv() -> Result<(), Trouble> {
         ("GASNET_PORTAL_MSG_LIMIT", "100"),
         ("GASNET_MAX_SEGSIZE", "64M"),
     ];
-    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes, Launcher::Alone] {
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes, JobLauncher::Alone] {
         let ended = run(("asks", ASKS), launcher, &vars)?;
         if ended.code != Some(0) {
             return Err(ended.trouble("expected exit code 0".to_string()));
@@ -178,13 +183,13 @@ fn lines_of_verboseenv() -> Result<(), Trouble> {
 }
 
 /// With GASNET_VERBOSEENV, and only then.
-fn misspelt_names() -> Result<(), Trouble> {
+fn misspelt_names() -> Result<(), Failure> {
     let vars = [
         ("GASNET_PORTALS_MSG_LIMIT", "100"),
         ("GASNET_SPAWNER", "mpi"),
         ("GASNET_VERBOSEENV", ""),
     ];
-    let ended = run(("asks", ASKS), Launcher::Gasnetrun, &vars)?;
+    let ended = run(("asks", ASKS), JobLauncher::Gasnetrun, &vars)?;
     for text in [
         "GASNET_PORTALS_MSG_LIMIT is not a variable of this library; did you mean GASNET_PORTAL_MSG_LIMIT?\n",
         "GASNET_SPAWNER is not a variable of this library\n",
@@ -193,7 +198,7 @@ fn misspelt_names() -> Result<(), Trouble> {
             return Err(ended.trouble(format!("expected exit code 0 and once {text:?}")));
         }
     }
-    let ended = run(("asks", ASKS), Launcher::Gasnetrun, &vars[..2])?;
+    let ended = run(("asks", ASKS), JobLauncher::Gasnetrun, &vars[..2])?;
     if ended.code == Some(0) && ended.output.is_empty() {
         Ok(())
     } else {
@@ -202,7 +207,7 @@ fn misspelt_names() -> Result<(), Trouble> {
 }
 
 /// A value of each kind that cannot be: the job ends with one message that names variable, value and what is accepted.
-fn values_that_are_refused() -> Result<(), Trouble> {
+fn values_that_are_refused() -> Result<(), Failure> {
     let wrong = [
         ("GASNET_QUIET", "maybe", "Y, YES, 1, N, NO or 0"),
         ("GASNET_BACKTRACE", "2", "Y, YES, 1, N, NO or 0"),
@@ -218,7 +223,7 @@ fn values_that_are_refused() -> Result<(), Trouble> {
         ("GASNET_TRACEMASK", "GP?", "letters out of GPSWXBLAICDNH"),
     ];
     for (i, (name, value, accepted)) in wrong.into_iter().enumerate() {
-        let launcher = [Launcher::Gasnetrun, Launcher::PshmNodes, Launcher::Alone][i % 3];
+        let launcher = [JobLauncher::Gasnetrun, JobLauncher::PshmNodes, JobLauncher::Alone][i % 3];
         let ended = run(("asks", ASKS), launcher, &[(name, value)])?;
         let once = ended.output.matches(&format!("{name}={value} cannot be used\n")).count() == 1;
         if ended.code != Some(1) || !once || !ended.output.contains(accepted) {
@@ -226,7 +231,7 @@ fn values_that_are_refused() -> Result<(), Trouble> {
                 .trouble(format!("expected exit code 1, {name}={value} once, and {accepted:?}")));
         }
     }
-    for launcher in [Launcher::PshmNodes, Launcher::Alone] {
+    for launcher in [JobLauncher::PshmNodes, JobLauncher::Alone] {
         let ended = run(("asks", ASKS), launcher, &[("GASNET_PSHM_NODES", "two")])?;
         if ended.code != Some(1) || !ended.output.contains("GASNET_PSHM_NODES=two cannot be used")
         {
@@ -238,7 +243,7 @@ fn values_that_are_refused() -> Result<(), Trouble> {
     // An empty value is none.
     let ended = run(
         ("asks", ASKS),
-        Launcher::Gasnetrun,
+        JobLauncher::Gasnetrun,
         &[("GASNET_MAX_SEGSIZE", ""), ("GASNET_QUIET", "")],
     )?;
     if ended.code == Some(0) {
@@ -249,13 +254,13 @@ fn values_that_are_refused() -> Result<(), Trouble> {
 }
 
 /// What a client sets before gasnet_init is looked at like what the console set.
-fn refused_after_setenv() -> Result<(), Trouble> {
+fn refused_after_setenv() -> Result<(), Failure> {
     let source = "#include <gasnet.h>\n#include <stdlib.h>\n\
         int main(int argc, char **argv) {\n\
         \x20   setenv(\"GASNET_WAITMODE\", \"sleep\", 1);\n\
         \x20   return gasnet_init(&argc, &argv);\n\
         }\n";
-    let ended = run(("sets", source), Launcher::Gasnetrun, &[])?;
+    let ended = run(("sets", source), JobLauncher::Gasnetrun, &[])?;
     let line = "GASNET_WAITMODE=sleep cannot be used";
     if ended.code == Some(1) && ended.output.contains(line) {
         Ok(())

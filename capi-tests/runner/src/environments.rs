@@ -1,8 +1,8 @@
 //! Jobs whose processes have been given different environments, by a script in front of the program.
 
-use crate::job::{Job, Launcher};
+use crate::job::{JobLauncher, TestJob};
 use crate::layout;
-use crate::{Case, Trouble, refusals};
+use crate::{Failure, TestCase, refusals};
 use std::path::Path;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ const EVEN: &str = r#"export TEST_ODD="for all" GASNET_PORTAL_SB_CHUNKS=512
 exec "$@""#;
 
 /// Both paths, since the processes must agree on what the library itself reads.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let odd = ["own none, all not for all, chunks 512"; 2]
         .into_iter()
         .chain(["own not for all, all not for all, chunks 512"]);
@@ -56,16 +56,17 @@ pub fn cases() -> Vec<Case> {
         for (path, size) in [("cross", "0"), ("portals", "1")] {
             let lines = lines.clone();
             let run = move || one(script, size, &lines);
-            all.push(Case::new(format!("environments::{name}::{path}"), true, run));
+            all.push(TestCase::new(format!("environments::{name}::{path}"), true, run));
         }
     }
     all
 }
 
-fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Trouble> {
+fn one(script: &str, supernode: &str, lines: &[&str]) -> Result<(), Failure> {
     let program = refusals::compiled("environments", PROGRAM)?;
     let args = ["-c", script, "sh", &program.display().to_string()].map(str::to_string);
-    let job = Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Gasnetrun, 3);
+    let job =
+        TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, JobLauncher::Gasnetrun, 3);
     let ended =
         job.env("GASNET_SUPERNODE_MAXSIZE", supernode).watchdog(Duration::from_secs(60)).run()?;
     if ended.code != Some(0) {

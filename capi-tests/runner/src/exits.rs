@@ -6,11 +6,11 @@
 //! Each run adds a line to `soak/exits.tsv`: launcher, mode, path, processes, rank, case, exit code, milliseconds from the
 //! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes tables of them.
 
-use crate::job::{Ended, Launcher, Library};
-use crate::layout::{self, Mode};
-use crate::program::{self, Program};
-use crate::sample::{self, Random};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestLibrary};
+use crate::layout::{self, ThreadMode};
+use crate::program::{self, TestProgram};
+use crate::sample::{self, SampleRandom};
+use crate::{Failure, TestCase};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -100,17 +100,17 @@ const FAILED: &str = "TEST FAILED";
 const PROCESSES: [u32; 5] = [1, 2, 3, 8, 32];
 
 #[derive(Clone, Copy, Debug)]
-struct Setting {
-    mode: Mode,
+struct CaseSetting {
+    mode: ThreadMode,
     portals: bool,
-    launcher: Launcher,
+    launcher: JobLauncher,
     nodes: u32,
     /// The rank that is the last node.
     rank: u32,
     row: Row,
 }
 
-impl Setting {
+impl CaseSetting {
     fn path(self) -> &'static str {
         if self.portals { "portals" } else { "cross" }
     }
@@ -130,18 +130,20 @@ impl Setting {
 
 /// All settings of these launchers: through Portals only the last rank of 2 and 8 processes ends first, since which
 /// rank it is and how segments are reached do not meet anywhere.
-fn settings(launchers: &[Launcher]) -> Vec<Setting> {
+fn settings(launchers: &[JobLauncher]) -> Vec<CaseSetting> {
     let mut all = Vec::new();
     for &launcher in launchers {
-        for mode in [Mode::Seq, Mode::Par] {
-            for &nodes in PROCESSES.iter().filter(|&&n| n > 1 || launcher != Launcher::PshmNodes) {
-                for &row in ROWS.iter().filter(|r| mode == Mode::Par || !r.3) {
+        for mode in [ThreadMode::Seq, ThreadMode::Par] {
+            for &nodes in
+                PROCESSES.iter().filter(|&&n| n > 1 || launcher != JobLauncher::PshmNodes)
+            {
+                for &row in ROWS.iter().filter(|r| mode == ThreadMode::Par || !r.3) {
                     let ranks = if row.4 { 0..nodes } else { nodes - 1..nodes };
                     for rank in ranks {
-                        all.push(Setting { mode, portals: false, launcher, nodes, rank, row });
+                        all.push(CaseSetting { mode, portals: false, launcher, nodes, rank, row });
                     }
                     if nodes == 2 || nodes == 8 {
-                        all.push(Setting {
+                        all.push(CaseSetting {
                             mode,
                             portals: true,
                             launcher,
@@ -160,11 +162,12 @@ fn settings(launchers: &[Launcher]) -> Vec<Setting> {
 /// One entry per setting. The sample: cases 1 to 13 in SEQ, cross-mapped, with 2 processes under both of our launchers;
 /// of all others of theirs as many as it takes to meet each trait; and, where launchers of others can be used, each case
 /// under some of them.
-pub fn cases(seed: u64) -> Vec<Case> {
+pub fn cases(seed: u64) -> Vec<TestCase> {
     let Some(program) = program::named("testexit") else { return Vec::new() };
     let mut all = Vec::new();
-    let mut random = Random::new(seed, "testexit");
-    for launchers in [vec![Launcher::Gasnetrun, Launcher::PshmNodes], Launcher::foreign()] {
+    let mut random = SampleRandom::new(seed, "testexit");
+    for launchers in [vec![JobLauncher::Gasnetrun, JobLauncher::PshmNodes], JobLauncher::foreign()]
+    {
         let settings = settings(&launchers);
         let taken = sample::cover(&settings, &mut random, |s| {
             let place = if s.rank + 1 == s.nodes { 2 } else { u64::from(s.rank.min(1)) };
@@ -180,11 +183,11 @@ pub fn cases(seed: u64) -> Vec<Case> {
         });
         for (i, &s) in settings.iter().enumerate() {
             let plain = !s.launcher.is_foreign()
-                && (s.mode, s.portals, s.nodes, s.rank) == (Mode::Seq, false, 2, 1)
+                && (s.mode, s.portals, s.nodes, s.rank) == (ThreadMode::Seq, false, 2, 1)
                 && s.row.0 <= 13;
             let p = program.clone();
-            all.push(Case::new(s.name(), plain || taken.contains(&i), move || {
-                right(&Library::of(layout::build()), &p, s, |ended| {
+            all.push(TestCase::new(s.name(), plain || taken.contains(&i), move || {
+                right(&TestLibrary::of(layout::build()), &p, s, |ended| {
                     note(ended, s).map_err(|e| format!("{}: {e}", times().display()))
                 })
             }));
@@ -192,32 +195,38 @@ pub fn cases(seed: u64) -> Vec<Case> {
     }
     for fault in &program.faults {
         let (p, f) = (program.clone(), fault.name.clone());
-        all.push(Case::new(format!("testexit::fault::{f}"), true, move || noticed(&p, &f)));
+        all.push(TestCase::new(format!("testexit::fault::{f}"), true, move || noticed(&p, &f)));
     }
     all
 }
 
 /// The cases with another library, under our launchers: the first and the last of 2 and of 8 processes end first.
-pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
+pub(crate) fn over(library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let Some(program) = program::named("testexit") else { return Vec::new() };
-    let all = settings(&[Launcher::Gasnetrun, Launcher::PshmNodes]).into_iter();
+    let all = settings(&[JobLauncher::Gasnetrun, JobLauncher::PshmNodes]).into_iter();
     all.filter(|s| [2, 8].contains(&s.nodes) && [0, s.nodes - 1].contains(&s.rank))
         .map(|s| {
             let (l, p) = (library.clone(), program.clone());
-            Case::new(format!("{prefix}{}", s.name()), false, move || right(&l, &p, s, |_| Ok(())))
+            TestCase::new(format!("{prefix}{}", s.name()), false, move || {
+                right(&l, &p, s, |_| Ok(()))
+            })
         })
         .collect()
 }
 
-fn run(library: &Library, program: &Program, s: Setting) -> Result<Ended, Trouble> {
+fn run(
+    library: &TestLibrary,
+    program: &TestProgram,
+    s: CaseSetting,
+) -> Result<JobOutcome, Failure> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let mut args = vec!["-l".to_string(), s.rank.to_string(), s.row.0.to_string()];
-    if s.mode == Mode::Par {
+    if s.mode == ThreadMode::Par {
         args.push("2".to_string());
     }
     let watchdog = Duration::from_secs(60 + 4 * u64::from(s.nodes));
     let mut job =
-        library.job(&compiled, &args, s.launcher, s.nodes)?.watchdog(watchdog).farewells();
+        library.job(&compiled, &args, s.launcher, s.nodes)?.watchdog(watchdog).exit_times();
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
@@ -227,11 +236,11 @@ fn run(library: &Library, program: &Program, s: Setting) -> Result<Ended, Troubl
 /// Runs a case; what it shows is noted. A run that is late, or that ends otherwise after the time that jobs and launchers
 /// allow their processes, is repeated: a busy machine makes one late now and then, a mistake of ours all of them.
 fn right(
-    library: &Library,
-    program: &Program,
-    s: Setting,
-    note: impl Fn(&Ended) -> Result<(), String>,
-) -> Result<(), Trouble> {
+    library: &TestLibrary,
+    program: &TestProgram,
+    s: CaseSetting,
+    note: impl Fn(&JobOutcome) -> Result<(), String>,
+) -> Result<(), Failure> {
     const RUNS: u32 = 3;
     // The grace after an exit with 0; a quarter is due after others, and two of srun's own.
     const ALLOWED: Duration = Duration::from_secs(1);
@@ -243,7 +252,7 @@ fn right(
         late = as_expected(&ended, s)
             .and_then(|()| handled(&ended, s))
             .and_then(|()| soon(&ended, s));
-        let in_time = ended.farewells.gone.is_none_or(|gone| gone < ALLOWED);
+        let in_time = ended.exit_times.gone.is_none_or(|gone| gone < ALLOWED);
         let Err(why) = &late else { break };
         if in_time || ended.output.contains(FAILED) {
             break;
@@ -253,14 +262,14 @@ fn right(
     late
 }
 
-fn as_expected(ended: &Ended, s: Setting) -> Result<(), Trouble> {
+fn as_expected(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     if !ended.code.is_some_and(|c| s.row.1.met(c)) {
         return Err(ended.trouble(format!("expected {:?}", s.row.1)));
     }
     if ended.output.contains(FAILED) {
         return Err(ended.trouble("it says TEST FAILED"));
     }
-    if ended.farewells.left.is_empty() {
+    if ended.exit_times.left.is_empty() {
         return Err(ended.trouble("no process told that it leaves"));
     }
     Ok(())
@@ -268,7 +277,7 @@ fn as_expected(ended: &Ended, s: Setting) -> Result<(), Trouble> {
 
 /// Whether the handlers ran where they were due, and only there. What a launcher of others does to the rest when one
 /// process fails is its own business, and may leave no time for handlers.
-fn handled(ended: &Ended, s: Setting) -> Result<(), Trouble> {
+fn handled(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     let (nodes, failed) = (s.nodes, s.launcher.is_foreign() && s.row.1 != Code(0));
     let due: Vec<u32> = match s.row.2 {
         Nowhere => Vec::new(),
@@ -278,7 +287,7 @@ fn handled(ended: &Ended, s: Setting) -> Result<(), Trouble> {
         Last => vec![nodes - 1],
         Anywhere => return Ok(()),
     };
-    let quit = &ended.farewells.quit;
+    let quit = &ended.exit_times.quit;
     let right = if failed { quit.iter().all(|n| due.contains(n)) } else { *quit == due };
     if right {
         return Ok(());
@@ -287,18 +296,18 @@ fn handled(ended: &Ended, s: Setting) -> Result<(), Trouble> {
 }
 
 /// Whether all processes were gone soon enough.
-fn soon(ended: &Ended, s: Setting) -> Result<(), Trouble> {
+fn soon(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     let late =
         |why| ended.trouble(format!("our last process was gone late after the first exit: {why}"));
-    ended.farewells.gone.map_or(Ok(()), |gone| s.launcher.soon(s.nodes, gone)).map_err(late)
+    ended.exit_times.gone.map_or(Ok(()), |gone| s.launcher.soon(s.nodes, gone)).map_err(late)
 }
 
 /// With the fault at least one of the plain cases must end wrongly.
-fn noticed(program: &Program, fault: &str) -> Result<(), Trouble> {
+fn noticed(program: &TestProgram, fault: &str) -> Result<(), Failure> {
     for &row in ROWS.iter().filter(|r| [1, 3, 10].contains(&r.0)) {
-        let (mode, launcher) = (Mode::Seq, Launcher::Gasnetrun);
-        let s = Setting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
-        let library = Library::of(layout::build_faults());
+        let (mode, launcher) = (ThreadMode::Seq, JobLauncher::Gasnetrun);
+        let s = CaseSetting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
+        let library = TestLibrary::of(layout::build_faults());
         as_expected(&run(&library, program, s)?, s)
             .map_err(|e| format!("without the fault: {e}"))?;
         let faulty = library.told("GASNET_TEST_FAULT", fault);
@@ -314,9 +323,9 @@ fn times() -> PathBuf {
 }
 
 /// Keeps how long it took.
-fn note(ended: &Ended, s: Setting) -> std::io::Result<()> {
+fn note(ended: &JobOutcome, s: CaseSetting) -> std::io::Result<()> {
     let Some(code) = ended.code else { return Ok(()) };
-    let Some(gone) = ended.farewells.gone else { return Ok(()) };
+    let Some(gone) = ended.exit_times.gone else { return Ok(()) };
     fs::create_dir_all(layout::root().join("soak"))?;
     let mut file = OpenOptions::new().create(true).append(true).open(times())?;
     let (launcher, mode, path) = (s.launcher.name(), s.mode.name(), s.path());

@@ -2,10 +2,10 @@
 //! can be. With flow control the catch basin is never reached, told by the counters of every process, and there was
 //! something to hold back; without it the same flood overflows, which is noticed and ends the job.
 
-use crate::job::{Ended, Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::sample::{self, Random};
-use crate::{Case, Trouble, matrix, program};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::sample::{self, SampleRandom};
+use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::process::Command;
 use std::time::Duration;
@@ -15,12 +15,12 @@ enum Pattern {
     EveryToOne,
     OneToEvery,
     Pairs,
-    Random,
+    SampleRandom,
 }
 
 impl Pattern {
     const ALL: [Pattern; 4] =
-        [Pattern::EveryToOne, Pattern::OneToEvery, Pattern::Pairs, Pattern::Random];
+        [Pattern::EveryToOne, Pattern::OneToEvery, Pattern::Pairs, Pattern::SampleRandom];
 
     /// As the program calls it.
     fn name(self) -> &'static str {
@@ -28,7 +28,7 @@ impl Pattern {
             Pattern::EveryToOne => "every-to-one",
             Pattern::OneToEvery => "one-to-every",
             Pattern::Pairs => "pairs",
-            Pattern::Random => "random",
+            Pattern::SampleRandom => "random",
         }
     }
 }
@@ -145,7 +145,7 @@ struct Flood {
     pattern: Pattern,
     nodes: u32,
     limits: Limits,
-    mode: Mode,
+    mode: ThreadMode,
     manner: Manner,
     seed: u64,
 }
@@ -164,7 +164,7 @@ impl Flood {
 
     /// Threads of a process that send; many processes have one each.
     fn threads(self) -> u32 {
-        if self.mode == Mode::Par && self.nodes <= 8 { 3 } else { 1 }
+        if self.mode == ThreadMode::Par && self.nodes <= 8 { 3 } else { 1 }
     }
 
     /// Requests of each thread: some thousands for the process that gets most.
@@ -175,7 +175,7 @@ impl Flood {
         match self.pattern {
             Pattern::OneToEvery => most / 2,
             Pattern::Pairs => most / 4,
-            Pattern::EveryToOne | Pattern::Random => {
+            Pattern::EveryToOne | Pattern::SampleRandom => {
                 (most / (self.nodes * self.threads())).max(100)
             }
         }
@@ -186,7 +186,7 @@ impl Flood {
         if self.limits == Limits::Full { &["-k", "MMMMMSLA"] } else { &[] }
     }
 
-    fn job(self, more: &[&str]) -> Result<Job, Trouble> {
+    fn job(self, more: &[&str]) -> Result<TestJob, Failure> {
         layout::require(&layout::build())?;
         let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
         let compiled = layout::compiled(&program.source, self.mode)?;
@@ -201,7 +201,7 @@ impl Flood {
         );
         args.push(self.pattern.name().to_string());
         let mut job =
-            Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, self.nodes)
+            TestJob::new(&layout::build(), &compiled, &args, JobLauncher::Gasnetrun, self.nodes)
                 .watchdog(Duration::from_secs(400));
         for (name, value) in self.limits.variables(self.nodes) {
             job = job.env(&format!("GASNET_PORTAL_{name}"), value);
@@ -209,7 +209,7 @@ impl Flood {
         Ok(job)
     }
 
-    fn held(self) -> Result<(), Trouble> {
+    fn held(self) -> Result<(), Failure> {
         let ended = self.job(&[])?.run()?;
         passed(&ended, self.nodes)?;
         let stalls: u64 = ended.counters.iter().map(|c| c.stalls).sum();
@@ -225,7 +225,7 @@ impl Flood {
 }
 
 /// It passed, and no request of it reached the catch basin anywhere.
-fn passed(ended: &Ended, nodes: u32) -> Result<(), Trouble> {
+fn passed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code != Some(0) || !ended.says("testflood: PASS") {
         return Err(ended.trouble("it did not pass"));
@@ -254,7 +254,7 @@ impl Overflow {
     }
 
     /// Without flow control the flood ends the job, by the process that it overflows; with it the same passes.
-    fn noticed(self, mode: Mode) -> Result<(), Trouble> {
+    fn noticed(self, mode: ThreadMode) -> Result<(), Failure> {
         let (args, nodes, message) = self.how();
         let flood = Flood {
             pattern: Pattern::EveryToOne,
@@ -267,7 +267,7 @@ impl Overflow {
         let more = [args, &["-r", "4000", "-t", "1"]].concat();
         let job = || {
             let job = flood.job(&more)?.env("GASNET_PORTAL_SB_CHUNKS", "4096");
-            Ok::<_, Trouble>(job.env("GASNET_PORTAL_AMRECV_SPACE", "4M"))
+            Ok::<_, Failure>(job.env("GASNET_PORTAL_AMRECV_SPACE", "4M"))
         };
         passed(&job()?.run()?, nodes)?;
         let ended = job()?.env("GASNET_PORTAL_FLOW_CONTROL", "0").run()?;
@@ -292,12 +292,12 @@ impl Overflow {
 
 /// GASNET_PORTAL_CREDIT_STATS: each process writes its file, none has borrowed what nobody has lent, and `gasnet_trace credits` draws
 /// them; it refuses what is no such file.
-fn credit_stats() -> Result<(), Trouble> {
+fn credit_stats() -> Result<(), Failure> {
     let flood = Flood {
         pattern: Pattern::EveryToOne,
         nodes: 4,
         limits: Limits::Lending,
-        mode: Mode::Par,
+        mode: ThreadMode::Par,
         manner: Manner::Brisk,
         seed: 1,
     };
@@ -361,12 +361,12 @@ fn credit_stats() -> Result<(), Trouble> {
 
 /// Each pattern, number of processes, limits and thread mode, in a manner that changes from one round of the soak to the next;
 /// and what overflows.
-pub fn cases(seed: u64) -> Vec<Case> {
+pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut floods = Vec::new();
     for pattern in Pattern::ALL {
         for nodes in PROCESSES {
             for limits in Limits::ALL {
-                for mode in [Mode::Seq, Mode::Par] {
+                for mode in [ThreadMode::Seq, ThreadMode::Par] {
                     let manner =
                         Manner::ALL[(floods.len() as u64).wrapping_add(seed) as usize % 3];
                     let seed = seed % 1_000_000;
@@ -375,19 +375,19 @@ pub fn cases(seed: u64) -> Vec<Case> {
             }
         }
     }
-    let taken = sample::cover(&floods, &mut Random::new(seed, "floods"), |f| {
+    let taken = sample::cover(&floods, &mut SampleRandom::new(seed, "floods"), |f| {
         [f.pattern as u64, u64::from(f.nodes), f.limits as u64, f.mode as u64, f.manner as u64]
     });
-    let mut all: Vec<Case> = floods
+    let mut all: Vec<TestCase> = floods
         .into_iter()
         .enumerate()
-        .map(|(i, f)| Case::new(f.name(), taken.contains(&i), move || f.held()))
+        .map(|(i, f)| TestCase::new(f.name(), taken.contains(&i), move || f.held()))
         .collect();
-    all.push(Case::new("floods::credit_stats".to_string(), true, credit_stats));
+    all.push(TestCase::new("floods::credit_stats".to_string(), true, credit_stats));
     for (name, what) in [("buffers", Overflow::Buffers), ("events", Overflow::Events)] {
-        for mode in [Mode::Seq, Mode::Par] {
+        for mode in [ThreadMode::Seq, ThreadMode::Par] {
             let name = format!("floods::overflow::{name}::{}", mode.name());
-            all.push(Case::new(name, mode == Mode::Seq, move || what.noticed(mode)));
+            all.push(TestCase::new(name, mode == ThreadMode::Seq, move || what.noticed(mode)));
         }
     }
     all

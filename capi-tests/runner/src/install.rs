@@ -1,19 +1,19 @@
 //! What the libraries of a tree offer: the shared library's name and exports, the bounds of the static archive, dlopen, data
 //! that a client may define, and what gasnetrun hands on. (How programs are built against an installed tree is in `clients`.)
 
-use crate::job::{Ended, Job, Launcher};
-use crate::layout::{self, Mode, compiler, succeed};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 /// One entry each.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("install::{name}"), true, run));
+    let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
+        all.push(TestCase::new(format!("install::{name}"), true, run));
     };
     add("exports", exports);
     add("soname_and_nodelete", soname);
@@ -22,33 +22,35 @@ pub fn cases() -> Vec<Case> {
     add("dlopen", dlopen);
     for (name, flags) in [("pie", ["-fPIE", "-pie"]), ("no_pie", ["-fno-pie", "-no-pie"])] {
         for (of, with_archive) in [("shared", false), ("archive", true)] {
-            all.push(Case::new(format!("install::client_data_{of}_{name}"), true, move || {
-                client_data(&flags, with_archive)
-            }));
+            all.push(TestCase::new(
+                format!("install::client_data_{of}_{name}"),
+                true,
+                move || client_data(&flags, with_archive),
+            ));
         }
     }
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("install::{name}"), true, run));
+    let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
+        all.push(TestCase::new(format!("install::{name}"), true, run));
     };
     add("client_data_in_a_shared_object", client_data_in_a_shared_object);
     add("gasnetrun_arguments_and_stdin", gasnetrun_passes_all);
     all
 }
 
-fn dir(name: &str) -> Result<PathBuf, Trouble> {
+fn dir(name: &str) -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/install").join(name);
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-fn source(dir: &Path, text: &str) -> Result<PathBuf, Trouble> {
+fn source(dir: &Path, text: &str) -> Result<PathBuf, Failure> {
     let path = dir.join("main.c");
     fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
 
-fn ran(ended: &Ended, word: &str) -> Result<(), Trouble> {
+fn ran(ended: &JobOutcome, word: &str) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code == Some(0) && ended.output.contains(word) {
         Ok(())
@@ -57,7 +59,7 @@ fn ran(ended: &Ended, word: &str) -> Result<(), Trouble> {
     }
 }
 
-fn exported() -> Result<Vec<String>, Trouble> {
+fn exported() -> Result<Vec<String>, Failure> {
     layout::require(&layout::build())?;
     let mut nm = Command::new("nm");
     nm.args(["-D", "--defined-only", "--without-symbol-versions"])
@@ -69,7 +71,7 @@ fn exported() -> Result<Vec<String>, Trouble> {
         .collect())
 }
 
-fn exports() -> Result<(), Trouble> {
+fn exports() -> Result<(), Failure> {
     let names = exported()?;
     let foreign: Vec<&String> = names
         .iter()
@@ -125,7 +127,7 @@ fn exports() -> Result<(), Trouble> {
     if missing.is_empty() { Ok(()) } else { Err(format!("not exported: {}", missing.join(" "))) }
 }
 
-fn soname() -> Result<(), Trouble> {
+fn soname() -> Result<(), Failure> {
     layout::require(&layout::build())?;
     let mut readelf = Command::new("readelf");
     readelf.arg("-d").arg(layout::build().join("lib/libgasnet.so"));
@@ -143,7 +145,7 @@ fn archive(cc: &mut Command) {
 }
 
 /// The archive is small, and defines to the outside what the shared library exports and nothing else.
-fn archive_in_bounds() -> Result<(), Trouble> {
+fn archive_in_bounds() -> Result<(), Failure> {
     const MOST: u64 = 8 << 20;
     layout::require(&layout::build())?;
     let path = layout::build().join("lib/libgasnet.a");
@@ -169,7 +171,7 @@ fn archive_in_bounds() -> Result<(), Trouble> {
 }
 
 /// A C program that contains this archive and another one that rustc made, each with its own std.
-fn beside_another_rust_archive() -> Result<(), Trouble> {
+fn beside_another_rust_archive() -> Result<(), Failure> {
     let dir = dir("two_archives")?;
     let other = dir.join("other.rs");
     let text = "#[unsafe(no_mangle)]\npub extern \"C\" fn other() -> i32 {\n\
@@ -193,7 +195,7 @@ fn beside_another_rust_archive() -> Result<(), Trouble> {
     for (name, ours_first) in [("ours_first", true), ("ours_last", false)] {
         let program = dir.join(name);
         let mut cc = compiler();
-        cc.args(Mode::Par.defines()).arg("-I").arg(layout::build().join("include"));
+        cc.args(ThreadMode::Par.defines()).arg("-I").arg(layout::build().join("include"));
         cc.arg(&main).arg("-o").arg(&program);
         if !ours_first {
             cc.arg(dir.join("libother.a"));
@@ -204,13 +206,13 @@ fn beside_another_rust_archive() -> Result<(), Trouble> {
         }
         cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
         succeed(cc)?;
-        let job = Job::new(&layout::build(), &program, &[], Launcher::PshmNodes, 2);
+        let job = TestJob::new(&layout::build(), &program, &[], JobLauncher::PshmNodes, 2);
         ran(&job.watchdog(Duration::from_secs(60)).run()?, "both")?;
     }
     Ok(())
 }
 
-fn dlopen() -> Result<(), Trouble> {
+fn dlopen() -> Result<(), Failure> {
     let dir = dir("dlopen")?;
     let text = "#include <dlfcn.h>\n#include <stdio.h>\n\
         int main(int argc, char **argv) {\n\
@@ -231,7 +233,7 @@ fn dlopen() -> Result<(), Trouble> {
     let mut cc = compiler();
     cc.arg(source(&dir, text)?).arg("-o").arg(&program).arg("-ldl");
     succeed(cc)?;
-    let ended = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 2)
+    let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Gasnetrun, 2)
         .watchdog(Duration::from_secs(60));
     ran(&ended.run()?, "loaded")
 }
@@ -273,9 +275,9 @@ const DATA_MAIN: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     }\n";
 
 /// 77 is the exit code of the function that was assigned last.
-fn all_data_seen(program: &Path) -> Result<(), Trouble> {
-    let job =
-        Job::new(&layout::build(), program, &[], Launcher::Alone, 1).env("GASNET_BACKTRACE", "1");
+fn all_data_seen(program: &Path) -> Result<(), Failure> {
+    let job = TestJob::new(&layout::build(), program, &[], JobLauncher::Alone, 1)
+        .env("GASNET_BACKTRACE", "1");
     let ended = job.watchdog(Duration::from_secs(30)).run()?;
     ended.tidy()?;
     if ended.code == Some(77) && ended.output.contains("seen\n") {
@@ -284,14 +286,14 @@ fn all_data_seen(program: &Path) -> Result<(), Trouble> {
     Err(ended.trouble("expected exit code 77 and \"seen\"".to_string()))
 }
 
-fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Trouble> {
+fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Failure> {
     let dir =
         dir(&format!("data{}{}", flags.concat(), if with_archive { "_static" } else { "" }))?;
     let program = dir.join("program");
     let other = dir.join("data.c");
     fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
     let mut cc = compiler();
-    cc.args(Mode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
+    cc.args(ThreadMode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
     cc.arg(source(&dir, DATA_MAIN)?).arg(other).arg("-o").arg(&program);
     if with_archive {
         archive(&mut cc);
@@ -303,7 +305,7 @@ fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Trouble> {
 }
 
 /// The data are defined in a shared object of the client: a language runtime.
-fn client_data_in_a_shared_object() -> Result<(), Trouble> {
+fn client_data_in_a_shared_object() -> Result<(), Failure> {
     let dir = dir("data_in_object")?;
     let (object, program) = (dir.join("libdata.so"), dir.join("program"));
     let other = dir.join("data.c");
@@ -313,7 +315,10 @@ fn client_data_in_a_shared_object() -> Result<(), Trouble> {
         (source(&dir, DATA_MAIN)?, &program, ["-fPIE", "-pie"]),
     ] {
         let mut cc = compiler();
-        cc.args(Mode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
+        cc.args(ThreadMode::Seq.defines())
+            .args(flags)
+            .arg("-I")
+            .arg(layout::build().join("include"));
         cc.arg(file).arg("-o").arg(to);
         if *to == program {
             cc.arg(&object).arg(format!("-Wl,-rpath,{}", dir.display()));
@@ -325,7 +330,7 @@ fn client_data_in_a_shared_object() -> Result<(), Trouble> {
 }
 
 /// gasnetrun hands on arguments with blanks and quotes, the environment, and standard input to rank 0.
-fn gasnetrun_passes_all() -> Result<(), Trouble> {
+fn gasnetrun_passes_all() -> Result<(), Failure> {
     let dir = dir("gasnetrun")?;
     let text = "#include <gasnet.h>\n#include <stdio.h>\n\
         int main(int argc, char **argv) {\n\
@@ -341,7 +346,7 @@ fn gasnetrun_passes_all() -> Result<(), Trouble> {
         }\n";
     let program = dir.join("program");
     let mut cc = compiler();
-    cc.args(Mode::Seq.defines()).arg("-I").arg(layout::build().join("include"));
+    cc.args(ThreadMode::Seq.defines()).arg("-I").arg(layout::build().join("include"));
     cc.arg(source(&dir, text)?)
         .arg("-o")
         .arg(&program)
@@ -350,7 +355,7 @@ fn gasnetrun_passes_all() -> Result<(), Trouble> {
         .arg("-lgasnet");
     succeed(cc)?;
     let args = ["a b".to_string(), "\"q\" $x %0hh".to_string()];
-    let job = Job::new(&layout::build(), &program, &args, Launcher::Gasnetrun, 3)
+    let job = TestJob::new(&layout::build(), &program, &args, JobLauncher::Gasnetrun, 3)
         .env("NOT_OURS", "x  y")
         .stdin("from the console\n")
         .watchdog(Duration::from_secs(60));

@@ -3,9 +3,9 @@
 //! watchdog barks or an orphan remains, killed. Jobs of all runners of this checkout run one at a time (a file lock),
 //! since they spin, unless a runner says that its own may run beside each other ([`together`]).
 
-use crate::blow::{self, Blow, Striker};
-use crate::farewell::{self, Farewells, Pipe};
-use crate::{Trouble, have, layout};
+use crate::exit_pipe::{self, ExitPipe, ExitTimes};
+use crate::injector::{self, FaultInjector, InjectedFault};
+use crate::{Failure, have, layout};
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
@@ -29,7 +29,7 @@ const REPORT: Duration = Duration::from_millis(1500);
 
 /// How a job is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Launcher {
+pub enum JobLauncher {
     /// `gasnetrun -n N prog args`
     Gasnetrun,
     /// `GASNET_PSHM_NODES=N prog args`
@@ -47,29 +47,29 @@ pub enum Launcher {
 }
 
 /// The launchers of others, with the name that `ci/launchers.sh` puts into LAUNCHERS where they can be used.
-const FOREIGN: [(Launcher, &str); 4] = [
-    (Launcher::Mpiexec, "hydra"),
-    (Launcher::Mpirun, "openmpi"),
-    (Launcher::SrunPmi2, "slurm"),
-    (Launcher::SrunPmix, "slurm"),
+const FOREIGN: [(JobLauncher, &str); 4] = [
+    (JobLauncher::Mpiexec, "hydra"),
+    (JobLauncher::Mpirun, "openmpi"),
+    (JobLauncher::SrunPmi2, "slurm"),
+    (JobLauncher::SrunPmix, "slurm"),
 ];
 
-impl Launcher {
+impl JobLauncher {
     /// As in case names.
     pub fn name(self) -> &'static str {
         match self {
-            Launcher::Gasnetrun => "gasnetrun",
-            Launcher::PshmNodes => "pshm_nodes",
-            Launcher::Alone => "alone",
-            Launcher::Mpiexec => "mpiexec",
-            Launcher::Mpirun => "mpirun",
-            Launcher::SrunPmi2 => "srun_pmi2",
-            Launcher::SrunPmix => "srun_pmix",
+            JobLauncher::Gasnetrun => "gasnetrun",
+            JobLauncher::PshmNodes => "pshm_nodes",
+            JobLauncher::Alone => "alone",
+            JobLauncher::Mpiexec => "mpiexec",
+            JobLauncher::Mpirun => "mpirun",
+            JobLauncher::SrunPmi2 => "srun_pmi2",
+            JobLauncher::SrunPmix => "srun_pmix",
         }
     }
 
     /// The launchers of others that LAUNCHERS says can be used here.
-    pub fn foreign() -> Vec<Launcher> {
+    pub fn foreign() -> Vec<JobLauncher> {
         let usable = std::env::var("LAUNCHERS").unwrap_or_default();
         let usable: Vec<&str> = usable.split_whitespace().collect();
         FOREIGN.iter().filter(|(_, name)| usable.contains(name)).map(|&(l, _)| l).collect()
@@ -83,12 +83,12 @@ impl Launcher {
     /// The command that starts `program` as `nodes` processes.
     fn command(self, tree: &Path, program: &Path, nodes: u32) -> Command {
         let words: &[&str] = match self {
-            Launcher::PshmNodes | Launcher::Alone => return Command::new(program),
-            Launcher::Gasnetrun => &[],
-            Launcher::Mpiexec => &["mpiexec.hydra"],
-            Launcher::Mpirun => &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
-            Launcher::SrunPmi2 => &["srun", "--mpi=pmi2", "--overcommit", "--quiet"],
-            Launcher::SrunPmix => &["srun", "--mpi=pmix", "--overcommit", "--quiet"],
+            JobLauncher::PshmNodes | JobLauncher::Alone => return Command::new(program),
+            JobLauncher::Gasnetrun => &[],
+            JobLauncher::Mpiexec => &["mpiexec.hydra"],
+            JobLauncher::Mpirun => &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
+            JobLauncher::SrunPmi2 => &["srun", "--mpi=pmi2", "--overcommit", "--quiet"],
+            JobLauncher::SrunPmix => &["srun", "--mpi=pmix", "--overcommit", "--quiet"],
         };
         let mut command = match words.split_first() {
             Some((name, options)) => {
@@ -127,7 +127,7 @@ impl Launcher {
         if took <= SOON {
             return Ok(());
         }
-        let launcher = if self == Launcher::PshmNodes { Launcher::Gasnetrun } else { self };
+        let launcher = if self == JobLauncher::PshmNodes { JobLauncher::Gasnetrun } else { self };
         let yardstick = launcher.yardstick(&layout::build(), nodes);
         if took <= SOON + 3 * yardstick {
             return Ok(());
@@ -145,11 +145,15 @@ type Ready = Box<dyn Fn(&str) -> bool>;
 
 /// What is looked at while a job runs: the pipe, when our last process was found gone, who deals blows, since when only the
 /// launcher was seen after the blow.
-type Watched<'a> =
-    (&'a mut Option<Pipe>, &'a mut Option<u64>, &'a mut Option<Striker>, &'a mut Option<Instant>);
+type Watched<'a> = (
+    &'a mut Option<ExitPipe>,
+    &'a mut Option<u64>,
+    &'a mut Option<FaultInjector>,
+    &'a mut Option<Instant>,
+);
 
 /// A command to be run as a job.
-pub struct Job {
+pub struct TestJob {
     command: Command,
     shown: String,
     watchdog: Duration,
@@ -158,65 +162,65 @@ pub struct Job {
     /// The victim dies by itself.
     by_itself: bool,
     /// What befalls it.
-    blow: Option<Blow>,
+    blow: Option<InjectedFault>,
     /// From when on its time counts, if not from the start.
     ready: Option<Ready>,
     /// Whether the processes are to tell when they leave.
-    farewells: bool,
+    exit_times: bool,
     dir: PathBuf,
     marker: String,
 }
 
 /// A built library, and what its jobs are told.
 #[derive(Clone)]
-pub struct Library {
+pub struct TestLibrary {
     tree: PathBuf,
     env: Vec<(&'static str, String)>,
 }
 
-impl Library {
+impl TestLibrary {
     /// The library of a build tree.
-    pub fn of(tree: PathBuf) -> Library {
-        Library { tree, env: Vec::new() }
+    pub fn of(tree: PathBuf) -> TestLibrary {
+        TestLibrary { tree, env: Vec::new() }
     }
 
     /// Sets an environment variable for its jobs.
-    pub fn told(mut self, name: &'static str, value: impl Into<String>) -> Library {
+    pub fn told(mut self, name: &'static str, value: impl Into<String>) -> TestLibrary {
         self.env.push((name, value.into()));
         self
     }
 
-    /// [`Job::new`] with this library.
+    /// [`TestJob::new`] with this library.
     pub fn job(
         &self,
         program: &Path,
         args: &[String],
-        launcher: Launcher,
+        launcher: JobLauncher,
         nodes: u32,
-    ) -> Result<Job, Trouble> {
+    ) -> Result<TestJob, Failure> {
         layout::require(&self.tree)?;
-        let job = Job::new(&self.tree, program, args, launcher, nodes);
+        let job = TestJob::new(&self.tree, program, args, launcher, nodes);
         Ok(self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
     }
 }
 
 /// How a job ended.
-pub struct Ended {
+pub struct JobOutcome {
     /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog did.
     pub code: Option<i32>,
     /// Everything that it wrote to both its streams.
     pub output: String,
     /// How long it ran.
     pub time: Duration,
-    /// How long it lived on after [`Job::kill`] had struck, or the process of [`Job::death`] had died; after
-    /// [`Job::blow`], until the last of its processes was gone.
+    /// How long it lived on after [`TestJob::kill`] had struck, or the process of [`TestJob::death`] had died; after
+    /// [`TestJob::blow`], until the last of its processes was gone.
     pub after_kill: Option<Duration>,
-    /// The process that [`Job::blow`] hit, and whether it belongs to a launcher of others.
+    /// The process that [`TestJob::blow`] hit, and whether it belongs to a launcher of others.
     pub hit: String,
     /// See there.
     pub hit_theirs: bool,
     /// What its processes told when they left, if they were asked to.
-    pub farewells: Farewells,
+    pub exit_times: ExitTimes,
     /// The watchdog found no process of ours, but the launcher of others still there; how long after the blow the last of ours was
     /// gone.
     pub launcher_hangs: Option<Duration>,
@@ -225,15 +229,15 @@ pub struct Ended {
     /// The processes that were there when its launcher had ended, and how long after that the last was gone, in words.
     pub outlived: String,
     /// Lines of the counters files, by rank, if they were asked for.
-    pub counters: Vec<Counters>,
-    /// Name and text of each file in the folder of [`Job::in_own_folder`], by name.
+    pub counters: Vec<RankCounters>,
+    /// Name and text of each file in the folder of [`TestJob::in_own_folder`], by name.
     pub files: Vec<(String, String)>,
     shown: String,
 }
 
 /// What the network interface of one rank counted, from the file that the library writes at exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct RankCounters {
     /// The rank.
     pub rank: u64,
     /// Puts started.
@@ -256,16 +260,16 @@ pub struct Counters {
     pub caught: u64,
 }
 
-impl Job {
+impl TestJob {
     /// `program` with `args` as a job of `nodes` processes, started by `launcher` of the build tree `tree`, whose
     /// library it uses.
     pub fn new(
         tree: &Path,
         program: &Path,
         args: &[String],
-        launcher: Launcher,
+        launcher: JobLauncher,
         nodes: u32,
-    ) -> Job {
+    ) -> TestJob {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let marker = format!("{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(format!("capi-tests-{marker}"));
@@ -284,7 +288,7 @@ impl Job {
         let watchdog = Duration::from_secs(120);
         let shown = String::new();
         let (input, victim) = (None, None);
-        let mut job = Job {
+        let mut job = TestJob {
             command,
             shown,
             watchdog,
@@ -293,18 +297,18 @@ impl Job {
             by_itself: false,
             blow: None,
             ready: None,
-            farewells: false,
+            exit_times: false,
             dir,
             marker,
         };
-        if launcher == Launcher::PshmNodes {
+        if launcher == JobLauncher::PshmNodes {
             job = job.env("GASNET_PSHM_NODES", nodes.to_string());
         }
         job
     }
 
     /// Sets an environment variable.
-    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Job {
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> TestJob {
         let value: OsString = value.as_ref().to_owned();
         self.shown += &format!("{name}={} ", value.to_string_lossy());
         self.command.env(name, value);
@@ -312,62 +316,62 @@ impl Job {
     }
 
     /// Lets the program find its library by itself.
-    pub fn without_library_path(mut self) -> Job {
+    pub fn without_library_path(mut self) -> TestJob {
         self.command.env_remove("LD_LIBRARY_PATH");
         self
     }
 
     /// Kills one process of the job, 100 ms after `victim` can tell from the output which.
-    pub fn kill(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
+    pub fn kill(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> TestJob {
         self.victim = Some(Box::new(victim));
         self
     }
 
     /// Notes when one process of the job dies, once `victim` can tell from the output which.
-    pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> Job {
+    pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> TestJob {
         self.by_itself = true;
         self.kill(victim)
     }
 
     /// Deals the job this blow.
-    pub fn blow(mut self, blow: Blow) -> Job {
+    pub fn blow(mut self, blow: InjectedFault) -> TestJob {
         self.blow = Some(blow);
         self
     }
 
     /// Deals it when `ready` has been told by the output, and the time of the blow has passed since.
-    pub fn once(mut self, ready: impl Fn(&str) -> bool + 'static) -> Job {
+    pub fn once(mut self, ready: impl Fn(&str) -> bool + 'static) -> TestJob {
         self.ready = Some(Box::new(ready));
         self
     }
 
     /// Has the processes tell when they leave.
-    pub fn farewells(mut self) -> Job {
-        self.farewells = true;
+    pub fn exit_times(mut self) -> TestJob {
+        self.exit_times = true;
         self
     }
 
     /// Runs it in a folder of its own rather than in the root of all; what its processes leave there ends up in
-    /// [`Ended::files`].
-    pub fn in_own_folder(mut self) -> Job {
+    /// [`JobOutcome::files`].
+    pub fn in_own_folder(mut self) -> TestJob {
         self.command.current_dir(self.dir.join("work"));
         self
     }
 
     /// Gives the launcher something to read.
-    pub fn stdin(mut self, text: &'static str) -> Job {
+    pub fn stdin(mut self, text: &'static str) -> TestJob {
         self.input = Some(text);
         self
     }
 
     /// Ends the job when it has run that long.
-    pub fn watchdog(mut self, after: Duration) -> Job {
+    pub fn watchdog(mut self, after: Duration) -> TestJob {
         self.watchdog = after;
         self
     }
 
     /// Runs it to its end. srun now and then fails to launch any process, and says so; then it is started again.
-    pub fn run(self) -> Result<Ended, Trouble> {
+    pub fn run(self) -> Result<JobOutcome, Failure> {
         let _one_at_a_time = lock()?;
         for start in 1..=STARTS {
             let ended = self.attempt()?;
@@ -410,7 +414,7 @@ impl Job {
     }
 
     /// Runs it to its end, whatever that is.
-    fn attempt(&self) -> Result<Ended, Trouble> {
+    fn attempt(&self) -> Result<JobOutcome, Failure> {
         let io = |e: std::io::Error| format!("{}: {e}", self.dir.display());
         fs::create_dir_all(self.dir.join("tmp")).map_err(io)?;
         fs::create_dir_all(self.dir.join("counters")).map_err(io)?;
@@ -433,14 +437,14 @@ impl Job {
         }
 
         let mut pipe = None;
-        if self.farewells {
-            let path = self.dir.join("farewells");
-            pipe = Some(Pipe::create(&path)?);
+        if self.exit_times {
+            let path = self.dir.join("exit_times");
+            pipe = Some(ExitPipe::create(&path)?);
             command.env("TESTEXIT_PIPE", path);
         }
 
         let mut striker = match self.blow {
-            Some(blow) => Some(Striker::new(blow, &mut command).map_err(io)?),
+            Some(blow) => Some(FaultInjector::new(blow, &mut command).map_err(io)?),
             None => None,
         };
 
@@ -459,7 +463,7 @@ impl Job {
 
         let mut left = Vec::new();
         let mut outlived = String::new();
-        let mut farewells = Farewells::default();
+        let mut exit_times = ExitTimes::default();
         if code.is_some() {
             let since = Instant::now();
             let there = described(&marked(&self.marker)).join(", ");
@@ -482,8 +486,8 @@ impl Job {
                     since.elapsed().as_secs_f64()
                 );
             }
-            let gone = gone.unwrap_or_else(farewell::now);
-            farewells = pipe.map(|p| p.sum(gone)).unwrap_or_default();
+            let gone = gone.unwrap_or_else(exit_pipe::now);
+            exit_times = pipe.map(|p| p.sum(gone)).unwrap_or_default();
             left = described(&marked(&self.marker));
         }
         self.kill_all();
@@ -515,7 +519,7 @@ impl Job {
             .collect();
         files.sort();
         let _ = fs::remove_dir_all(&self.dir);
-        Ok(Ended {
+        Ok(JobOutcome {
             code,
             output: text,
             time,
@@ -523,7 +527,7 @@ impl Job {
             hit,
             hit_theirs,
             launcher_hangs,
-            farewells,
+            exit_times,
             left,
             outlived,
             counters,
@@ -545,8 +549,8 @@ impl Job {
         let mut glanced = start;
         loop {
             // A foreign launcher may outlive our processes for long.
-            if gone.is_none() && pipe.as_mut().is_some_and(Pipe::look) && self.only_theirs() {
-                *gone = Some(farewell::now());
+            if gone.is_none() && pipe.as_mut().is_some_and(ExitPipe::look) && self.only_theirs() {
+                *gone = Some(exit_pipe::now());
             }
             if let Ok(Some(status)) = child.try_wait() {
                 if self.by_itself {
@@ -570,8 +574,9 @@ impl Job {
                 ready =
                     fs::read_to_string(output).is_ok_and(|text| told(&text)).then(Instant::now);
             }
-            let due =
-                |s: &mut Striker, since: Instant| s.look(since.elapsed(), || marked(&self.marker));
+            let due = |s: &mut FaultInjector, since: Instant| {
+                s.look(since.elapsed(), || marked(&self.marker))
+            };
             if ready.is_some_and(|since| striker.as_mut().is_some_and(|s| due(s, since))) {
                 *struck = Some(Instant::now());
             }
@@ -686,9 +691,9 @@ impl Job {
     }
 }
 
-impl Ended {
+impl JobOutcome {
     /// A failure of this job: `why`, the command line and the end of its output.
-    pub fn trouble(&self, why: impl std::fmt::Display) -> Trouble {
+    pub fn trouble(&self, why: impl std::fmt::Display) -> Failure {
         let lines: Vec<&str> = self.output.lines().collect();
         let tail = &lines[lines.len().saturating_sub(60)..];
         format!(
@@ -704,7 +709,7 @@ impl Ended {
     }
 
     /// Fails if it was the watchdog that ended it, or if it left something behind.
-    pub fn tidy(&self) -> Result<(), Trouble> {
+    pub fn tidy(&self) -> Result<(), Failure> {
         if self.code.is_none() {
             return Err(self.trouble("the watchdog ended it"));
         }
@@ -753,7 +758,7 @@ pub fn together() {
 }
 
 /// Holds every other job of this checkout back while it lives, but for those that may run beside it.
-fn lock() -> Result<File, Trouble> {
+fn lock() -> Result<File, Failure> {
     let path = layout::build().join("capi-tests");
     fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let file = File::create(path.join("lock")).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -786,7 +791,7 @@ fn described(pids: &[i32]) -> Vec<String> {
 
 /// Whether this process belongs to a foreign launcher.
 fn is_theirs(pid: i32) -> bool {
-    blow::is_theirs(&fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
+    injector::is_theirs(&fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
 }
 
 /// Whether the first thread of a process has this signal blocked.
@@ -804,16 +809,16 @@ fn names_of_shared_memory() -> BTreeSet<String> {
     names.filter(|n| !n.starts_with("vader_segment.") && !n.starts_with("sm_segment.")).collect()
 }
 
-fn counters(dir: &Path) -> Vec<Counters> {
+fn counters(dir: &Path) -> Vec<RankCounters> {
     let Ok(files) = fs::read_dir(dir) else { return Vec::new() };
-    let mut all: Vec<Counters> = files
+    let mut all: Vec<RankCounters> = files
         .flatten()
         .filter_map(|f| fs::read_to_string(f.path()).ok())
         .filter_map(|text| {
             let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
             let [rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught] =
                 n.try_into().ok()?;
-            Some(Counters {
+            Some(RankCounters {
                 rank,
                 puts,
                 gets,
@@ -835,9 +840,9 @@ fn counters(dir: &Path) -> Vec<Counters> {
 mod tests {
     use super::*;
 
-    fn sh(script: &str) -> Job {
+    fn sh(script: &str) -> TestJob {
         let args = vec!["-c".to_string(), script.to_string()];
-        Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Alone, 1)
+        TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1)
     }
 
     #[test]
@@ -891,7 +896,7 @@ mod tests {
         assert_eq!(ended.counters.len(), 2);
         assert_eq!(
             ended.counters[1],
-            Counters {
+            RankCounters {
                 rank: 1,
                 puts: 10,
                 gets: 11,

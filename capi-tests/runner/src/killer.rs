@@ -6,13 +6,13 @@
 //! `killer::0001` and so on are cases like others, each with its own randomness; `soak killer N` runs N of them in
 //! turn and prints a tally.
 
-use crate::blow::{Blow, Deed};
-use crate::job::{self, Ended, Job, Launcher};
+use crate::injector::{FaultKind, InjectedFault};
+use crate::job::{self, JobLauncher, JobOutcome, TestJob};
 use crate::kills;
-use crate::layout::{self, Mode};
+use crate::layout::{self, ThreadMode};
 use crate::program;
-use crate::sample::Random;
-use crate::{Case, Trouble};
+use crate::sample::SampleRandom;
+use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -64,17 +64,17 @@ enum Outcome {
 #[derive(Debug)]
 struct Run {
     victim: Victim,
-    mode: Mode,
-    launcher: Launcher,
+    mode: ThreadMode,
+    launcher: JobLauncher,
     nodes: u32,
     portals: bool,
-    blow: Blow,
+    blow: InjectedFault,
 }
 
 /// One entry per number.
-pub fn cases(seed: u64) -> Vec<Case> {
+pub fn cases(seed: u64) -> Vec<TestCase> {
     let one = |n: u64| move || Run::draw(seed, n).done().1;
-    (0..CASES).map(|n| Case::new(format!("killer::{n:04}"), n < SAMPLED, one(n))).collect()
+    (0..CASES).map(|n| TestCase::new(format!("killer::{n:04}"), n < SAMPLED, one(n))).collect()
 }
 
 /// Runs the first `count` of them that are like these words (`Pause`, say, or the name of a program) and tells of all that
@@ -122,28 +122,30 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
 
 impl Run {
     fn draw(seed: u64, n: u64) -> Run {
-        let mut random = Random::new(seed, &format!("killer {n}"));
-        let mut launchers = vec![Launcher::Gasnetrun, Launcher::PshmNodes];
-        launchers.extend(Launcher::foreign());
+        let mut random = SampleRandom::new(seed, &format!("killer {n}"));
+        let mut launchers = vec![JobLauncher::Gasnetrun, JobLauncher::PshmNodes];
+        launchers.extend(JobLauncher::foreign());
         let launcher = *random.pick(&launchers);
         let deed = match random.below(10) {
-            0 => Deed::HangUp,
-            1 => Deed::Interrupts(Duration::from_millis(random.below(300))),
-            2 => {
-                Deed::Pause(Duration::from_millis(random.below(600)), random.below(1000) as usize)
-            }
-            _ => Deed::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
+            0 => FaultKind::HangUp,
+            1 => FaultKind::Interrupts(Duration::from_millis(random.below(300))),
+            2 => FaultKind::Pause(
+                Duration::from_millis(random.below(600)),
+                random.below(1000) as usize,
+            ),
+            _ => FaultKind::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
         };
         // What srun makes of Ctrl-C depends on how soon it gets round to it.
         let deed = match (launcher, deed) {
-            (Launcher::SrunPmi2 | Launcher::SrunPmix, Deed::Interrupts(_)) => {
-                Deed::Signal(libc::SIGTERM, 0)
+            (JobLauncher::SrunPmi2 | JobLauncher::SrunPmix, FaultKind::Interrupts(_)) => {
+                FaultKind::Signal(libc::SIGTERM, 0)
             }
             _ => deed,
         };
-        let victims = if matches!(deed, Deed::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
+        let victims = if matches!(deed, FaultKind::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
         let victim = *random.pick(victims);
-        let mode = if victim.2 || random.below(2) == 1 { Mode::Par } else { Mode::Seq };
+        let mode =
+            if victim.2 || random.below(2) == 1 { ThreadMode::Par } else { ThreadMode::Seq };
         let after = Duration::from_micros(random.below(1000 * victim.3));
         Run {
             victim,
@@ -151,11 +153,11 @@ impl Run {
             launcher,
             nodes: *random.pick(&NODES),
             portals: random.below(3) == 0,
-            blow: Blow { after, deed },
+            blow: InjectedFault { after, deed },
         }
     }
 
-    fn run(&self) -> Result<Ended, Trouble> {
+    fn run(&self) -> Result<JobOutcome, Failure> {
         layout::require(&layout::build())?;
         let (name, args, ..) = self.victim;
         let source = match name {
@@ -164,7 +166,7 @@ impl Run {
         };
         let compiled = layout::compiled(&source, self.mode)?;
         let args: Vec<String> = args.iter().map(|a| (*a).to_string()).collect();
-        let mut job = Job::new(&layout::build(), &compiled, &args, self.launcher, self.nodes)
+        let mut job = TestJob::new(&layout::build(), &compiled, &args, self.launcher, self.nodes)
             .watchdog(Duration::from_secs(30))
             .blow(self.blow);
         if self.portals {
@@ -173,7 +175,7 @@ impl Run {
         job.run()
     }
 
-    fn done(&self) -> (Outcome, Result<(), Trouble>, Option<Duration>) {
+    fn done(&self) -> (Outcome, Result<(), Failure>, Option<Duration>) {
         match self.run() {
             Ok(ended) => {
                 let (outcome, why) = self.judge(&ended);
@@ -190,7 +192,7 @@ impl Run {
         }
     }
 
-    fn judge(&self, ended: &Ended) -> (Outcome, String) {
+    fn judge(&self, ended: &JobOutcome) -> (Outcome, String) {
         let none = String::new;
         if ended.code.is_none() {
             return match ended.launcher_hangs.map(|after| self.launcher.soon(self.nodes, after)) {
@@ -210,7 +212,7 @@ impl Run {
             return (outcome, none());
         };
         let passed = ended.output.contains(": PASS");
-        if matches!(self.blow.deed, Deed::Pause(..)) {
+        if matches!(self.blow.deed, FaultKind::Pause(..)) {
             return if ended.code == Some(0) {
                 (Outcome::Right, none())
             } else {
@@ -220,7 +222,7 @@ impl Run {
         // What a launcher of others returns when it is interrupted itself is its own business.
         let told = self.launcher.is_foreign()
             && match self.blow.deed {
-                Deed::Signal(signal, _) => {
+                FaultKind::Signal(signal, _) => {
                     ended.hit_theirs && matches!(signal, libc::SIGINT | libc::SIGTERM)
                 }
                 _ => true,

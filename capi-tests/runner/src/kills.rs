@@ -2,9 +2,9 @@
 //! the rest ends soon, with a code that is not 0 and a message that names the rank; also when a process had forked a
 //! child that lives on.
 
-use crate::job::{Ended, Launcher, Library};
-use crate::layout::{self, Mode};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestLibrary};
+use crate::layout::{self, ThreadMode};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -64,24 +64,24 @@ const POINTS: &[(&str, u32)] = &[
 const WITH_EVENTS: &[&str] = &["put.sent", "get.claimed", "unlink.closing"];
 
 /// Points of a delivery, with living children; and over the ordinary library.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for &(point, passage) in POINTS {
         for at_once in
             [false, true].into_iter().take(1 + usize::from(!WITH_EVENTS.contains(&point)))
         {
             let name = format!("kill::point::{point}{}", if at_once { "::at_once" } else { "" });
-            all.push(Case::new(name, true, move || killed_at(point, passage, at_once)));
+            all.push(TestCase::new(name, true, move || killed_at(point, passage, at_once)));
         }
     }
-    all.extend(over(&Library::of(layout::build()), ""));
+    all.extend(over(&TestLibrary::of(layout::build()), ""));
     all
 }
 
 /// Launchers x paths x victims, and the same with living children.
-pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
+pub(crate) fn over(library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let mut all = Vec::new();
-    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         for portals in [false, true] {
             for victim in [0, NODES - 1] {
                 for children in [false, true] {
@@ -92,7 +92,7 @@ pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
                         if children { "::with_children" } else { "" }
                     );
                     let l = library.clone();
-                    all.push(Case::new(name, true, move || {
+                    all.push(TestCase::new(name, true, move || {
                         killed(&l, launcher, portals, victim, children)
                     }));
                 }
@@ -103,12 +103,12 @@ pub(crate) fn over(library: &Library, prefix: &str) -> Vec<Case> {
 }
 
 fn killed(
-    library: &Library,
-    launcher: Launcher,
+    library: &TestLibrary,
+    launcher: JobLauncher,
     portals: bool,
     victim: u32,
     children: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let args: Vec<String> = if children { vec!["fork".to_string()] } else { Vec::new() };
     let mut job = library.job(&traffic()?, &args, launcher, NODES)?;
     if portals {
@@ -119,11 +119,11 @@ fn killed(
     soon_over(&ended, launcher, victim, children)
 }
 
-fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Trouble> {
+fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Failure> {
     const VICTIM: u32 = 1;
     let args = ["fork".to_string(), VICTIM.to_string()];
-    let job = Library::of(layout::build_faults())
-        .job(&traffic()?, &args, Launcher::Gasnetrun, NODES)?
+    let job = TestLibrary::of(layout::build_faults())
+        .job(&traffic()?, &args, JobLauncher::Gasnetrun, NODES)?
         .env("GASNET_SUPERNODE_MAXSIZE", "1")
         .env("GASNET_PORTAL_AT_ONCE", if at_once { "1" } else { "0" })
         // Payloads go through receive buffers, so that one is full at last.
@@ -132,16 +132,16 @@ fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Trouble> {
         .env("GASNET_WAITMODE", "BLOCK")
         .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
     let ended = job.death(told_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
-    soon_over(&ended, Launcher::Gasnetrun, VICTIM, true)
+    soon_over(&ended, JobLauncher::Gasnetrun, VICTIM, true)
 }
 
 /// The program that makes the traffic, in SEQ.
-fn traffic() -> Result<PathBuf, Trouble> {
-    layout::compiled(&traffic_source()?, Mode::Seq)
+fn traffic() -> Result<PathBuf, Failure> {
+    layout::compiled(&traffic_source()?, ThreadMode::Seq)
 }
 
 /// The source of the program that makes the traffic.
-pub(crate) fn traffic_source() -> Result<PathBuf, Trouble> {
+pub(crate) fn traffic_source() -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/kill");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -163,11 +163,11 @@ fn told_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
 
 /// Whether the job ended as it must when this rank was killed.
 fn soon_over(
-    ended: &Ended,
-    launcher: Launcher,
+    ended: &JobOutcome,
+    launcher: JobLauncher,
     victim: u32,
     children: bool,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let Some(after) = ended.after_kill else {
         return Err(ended.trouble("the job ended before a process was killed"));
     };

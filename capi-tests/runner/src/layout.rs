@@ -1,7 +1,7 @@
 //! Where things are: the repository, the build trees that the Makefile made, and how a C program is compiled against
 //! one of them. A build tree looks like an installed prefix (`include lib lib/pkgconfig bin`).
 
-use crate::Trouble;
+use crate::Failure;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// Thread mode of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Mode {
+pub enum ThreadMode {
     /// One thread.
     Seq,
     /// Many threads, any of which may call.
@@ -19,22 +19,22 @@ pub enum Mode {
     Parsync,
 }
 
-impl Mode {
+impl ThreadMode {
     /// As in case names and in the names of the pkg-config files.
     pub fn name(self) -> &'static str {
         match self {
-            Mode::Seq => "seq",
-            Mode::Par => "par",
-            Mode::Parsync => "parsync",
+            ThreadMode::Seq => "seq",
+            ThreadMode::Par => "par",
+            ThreadMode::Parsync => "parsync",
         }
     }
 
     /// The macros that a client defines.
     pub const fn defines(self) -> &'static [&'static str] {
         match self {
-            Mode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
-            Mode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
-            Mode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
+            ThreadMode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
+            ThreadMode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
+            ThreadMode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
         }
     }
 }
@@ -69,7 +69,7 @@ pub fn build_contrary() -> PathBuf {
 }
 
 /// Refuses to go on without a library.
-pub fn require(tree: &Path) -> Result<(), Trouble> {
+pub fn require(tree: &Path) -> Result<(), Failure> {
     let lib = tree.join("lib/libgasnet.so");
     if lib.exists() {
         Ok(())
@@ -80,7 +80,7 @@ pub fn require(tree: &Path) -> Result<(), Trouble> {
 
 /// A program compiled in `mode`, under `build/capi-tests/<mode>`; compiled anew only when it is older than its
 /// sources, the headers or the library.
-pub fn compiled(source: &Path, mode: Mode) -> Result<PathBuf, Trouble> {
+pub fn compiled(source: &Path, mode: ThreadMode) -> Result<PathBuf, Failure> {
     // Cases that run beside each other want the same program.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,7 +126,7 @@ pub fn compiler() -> Command {
 }
 
 /// Runs a tool to its end; its output if it succeeds, a report with the command line if not.
-pub fn succeed(mut command: Command) -> Result<String, Trouble> {
+pub fn succeed(mut command: Command) -> Result<String, Failure> {
     let line = format!("{command:?}");
     let out = command.output().map_err(|e| format!("{line}: {e}"))?;
     if out.status.success() {

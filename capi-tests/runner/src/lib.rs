@@ -7,12 +7,12 @@
 //! | `job` | one command under a watchdog, and what it may not leave behind |
 //! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
 //! | `floods` | active messages that never overflow: `testflood` |
-//! | `farewell` | the pipe through which processes tell when they leave |
+//! | `exit_pipe` | the pipe through which processes tell when they leave |
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
 //! | `killer` | random jobs to which something random happens at a random moment |
 //! | `reports` | what SIGUSR1 to a launcher prints |
-//! | `blow` | what happens to a job from outside |
+//! | `injector` | what happens to a job from outside |
 //! | `misuse` | the cases of `testbad` |
 //! | `refusals` | what a machine may refuse to a job, and a job to other users |
 //! | `environments` | processes of one job that have been given different environments |
@@ -32,16 +32,16 @@
 //! | `sample` | which of all cases a short run takes |
 //!
 //! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
-//! [`Case`]; nothing runs two jobs at a time, since jobs spin.
+//! [`TestCase`]; nothing runs two jobs at a time, since jobs spin.
 
-pub mod blow;
 pub mod checks;
 pub mod clients;
 pub mod configuration;
 pub mod environments;
+pub mod exit_pipe;
 pub mod exits;
-pub mod farewell;
 pub mod floods;
+pub mod injector;
 pub mod install;
 pub mod job;
 pub mod killer;
@@ -64,10 +64,10 @@ pub mod variables;
 pub mod waits;
 
 /// What went wrong with a case, for people to read.
-pub type Trouble = String;
+pub type Failure = String;
 
 /// One entry of the test list.
-pub struct Case {
+pub struct TestCase {
     /// Its name, with `::` between the parts.
     pub name: String,
     /// Whether the short run (`cargo test`, `make check`) takes it.
@@ -75,20 +75,20 @@ pub struct Case {
     /// A program that it needs, and that is not here: it cannot run.
     pub missing: Option<&'static str>,
     /// Runs it.
-    pub run: Box<dyn FnOnce() -> Result<(), Trouble> + Send>,
+    pub run: Box<dyn FnOnce() -> Result<(), Failure> + Send>,
 }
 
-impl Case {
+impl TestCase {
     fn new(
         name: String,
         sampled: bool,
-        run: impl FnOnce() -> Result<(), Trouble> + Send + 'static,
-    ) -> Case {
-        Case { name, sampled, missing: None, run: Box::new(run) }
+        run: impl FnOnce() -> Result<(), Failure> + Send + 'static,
+    ) -> TestCase {
+        TestCase { name, sampled, missing: None, run: Box::new(run) }
     }
 
     /// The same case, which cannot run without this program.
-    fn needs(mut self, program: &'static str) -> Case {
+    fn needs(mut self, program: &'static str) -> TestCase {
         if !have(program) {
             self.missing = Some(program);
         }
@@ -103,7 +103,7 @@ fn have(program: &str) -> bool {
 }
 
 /// All cases, with the sample that `seed` takes marked.
-pub fn cases(seed: u64) -> Vec<Case> {
+pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = matrix::cases(seed);
     all.extend(floods::cases(seed));
     all.extend(exits::cases(seed));

@@ -1,11 +1,11 @@
 //! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals, that with events only} x thread modes x
 //! launchers, and with each of its planted faults, which it must notice.
 
-use crate::job::{Ended, Job, Launcher, Library};
-use crate::layout::{self, Mode};
-use crate::program::{self, Fault, Program};
-use crate::sample::{self, Random};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestJob, TestLibrary};
+use crate::layout::{self, ThreadMode};
+use crate::program::{self, PlantedFault, TestProgram};
+use crate::sample::{self, SampleRandom};
+use crate::{Failure, TestCase};
 use std::time::Duration;
 
 /// Programs that are run in cases of their own.
@@ -16,7 +16,7 @@ const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];
 
 /// How the processes of a host reach each other's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum SegmentPath {
     /// By plain memory operations.
     Cross,
     /// By messages alone (GASNET_SUPERNODE_MAXSIZE=1).
@@ -25,35 +25,37 @@ pub enum Way {
     Events,
 }
 
-impl Way {
+impl SegmentPath {
     fn name(self) -> &'static str {
         match self {
-            Way::Cross => "cross",
-            Way::Portals => "portals",
-            Way::Events => "events",
+            SegmentPath::Cross => "cross",
+            SegmentPath::Portals => "portals",
+            SegmentPath::Events => "events",
         }
     }
 
     /// The variables that bring it about.
     fn env(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Way::Cross => &[],
-            Way::Portals => &[("GASNET_SUPERNODE_MAXSIZE", "1")],
-            Way::Events => &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")],
+            SegmentPath::Cross => &[],
+            SegmentPath::Portals => &[("GASNET_SUPERNODE_MAXSIZE", "1")],
+            SegmentPath::Events => {
+                &[("GASNET_SUPERNODE_MAXSIZE", "1"), ("GASNET_PORTAL_AT_ONCE", "0")]
+            }
         }
     }
 }
 
 /// How a program is run.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Setting {
-    mode: Mode,
-    pub(crate) path: Way,
-    launcher: Launcher,
+pub(crate) struct CaseSetting {
+    mode: ThreadMode,
+    pub(crate) path: SegmentPath,
+    launcher: JobLauncher,
     pub(crate) nodes: u32,
 }
 
-impl Setting {
+impl CaseSetting {
     pub(crate) fn name(self) -> String {
         format!(
             "{}::{}::{}::n{}",
@@ -66,19 +68,20 @@ impl Setting {
 }
 
 /// One case per program and setting, and one per planted fault.
-pub fn cases(seed: u64) -> Vec<Case> {
+pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     for program in program::all().into_iter().filter(has_settings) {
-        let settings = settings(&program, &[Way::Cross, Way::Portals, Way::Events]);
-        let mut random = Random::new(seed, &program.name);
+        let settings =
+            settings(&program, &[SegmentPath::Cross, SegmentPath::Portals, SegmentPath::Events]);
+        let mut random = SampleRandom::new(seed, &program.name);
         let taken = sample::cover(&settings, &mut random, |s| {
             [s.mode as u64, s.path as u64, s.launcher as u64, u64::from(s.nodes)]
         });
         for (i, s) in settings.iter().enumerate() {
             let (p, s) = (program.clone(), *s);
             let name = format!("{}::{}", p.name, s.name());
-            all.push(Case::new(name, taken.contains(&i), move || {
-                sound(&Library::of(layout::build()), &p, s)
+            all.push(TestCase::new(name, taken.contains(&i), move || {
+                sound(&TestLibrary::of(layout::build()), &p, s)
             }));
         }
         for fault in &program.faults {
@@ -87,7 +90,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
             for (i, s) in settings.iter().enumerate() {
                 let (p, f, s) = (program.clone(), fault.name.clone(), *s);
                 let name = format!("{}::fault::{f}::{}", p.name, s.name());
-                all.push(Case::new(name, taken.contains(&i), move || noticed(&p, &f, s)));
+                all.push(TestCase::new(name, taken.contains(&i), move || noticed(&p, &f, s)));
             }
         }
     }
@@ -95,23 +98,23 @@ pub fn cases(seed: u64) -> Vec<Case> {
 }
 
 /// Whether a program is run in all settings, and not in cases of its own.
-pub(crate) fn has_settings(program: &Program) -> bool {
+pub(crate) fn has_settings(program: &TestProgram) -> bool {
     !IN_CASES.contains(&program.name.as_str())
 }
 
 /// All settings of a program that take one of these ways.
-pub(crate) fn settings(program: &Program, ways: &[Way]) -> Vec<Setting> {
+pub(crate) fn settings(program: &TestProgram, ways: &[SegmentPath]) -> Vec<CaseSetting> {
     let mut modes = program.modes.clone();
     if PARSYNC.contains(&program.name.as_str()) {
-        modes.push(Mode::Parsync);
+        modes.push(ThreadMode::Parsync);
     }
     let mut all = Vec::new();
     for &mode in &modes {
         for &path in ways {
             for &nodes in PROCESSES.iter().filter(|&&n| program.nodes.allow(n)) {
-                let other = if nodes == 1 { Launcher::Alone } else { Launcher::PshmNodes };
-                for launcher in [Launcher::Gasnetrun, other] {
-                    all.push(Setting { mode, path, launcher, nodes });
+                let other = if nodes == 1 { JobLauncher::Alone } else { JobLauncher::PshmNodes };
+                for launcher in [JobLauncher::Gasnetrun, other] {
+                    all.push(CaseSetting { mode, path, launcher, nodes });
                 }
             }
         }
@@ -120,30 +123,34 @@ pub(crate) fn settings(program: &Program, ways: &[Way]) -> Vec<Setting> {
 }
 
 /// Many more processes than CPUs, if the program allows of so many.
-pub(crate) fn crowded(program: &Program) -> Vec<Setting> {
+pub(crate) fn crowded(program: &TestProgram) -> Vec<CaseSetting> {
     const PROCESSES: u32 = 16;
-    let (mode, launcher) = (program.modes[0], Launcher::Gasnetrun);
-    let both =
-        [Way::Cross, Way::Portals].map(|path| Setting { mode, path, launcher, nodes: PROCESSES });
+    let (mode, launcher) = (program.modes[0], JobLauncher::Gasnetrun);
+    let both = [SegmentPath::Cross, SegmentPath::Portals].map(|path| CaseSetting {
+        mode,
+        path,
+        launcher,
+        nodes: PROCESSES,
+    });
     if program.nodes.allow(PROCESSES) { both.to_vec() } else { Vec::new() }
 }
 
 /// The settings in which a fault leaves a trace: two processes, or as few as the program runs with.
-fn fault_settings(program: &Program, fault: &Fault) -> Vec<Setting> {
+fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSetting> {
     let nodes =
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
     let mut all = Vec::new();
-    for &mode in program.modes.iter().filter(|&&m| !fault.par || m == Mode::Par) {
-        for path in [Way::Cross, Way::Portals] {
-            if path == Way::Portals || !fault.portals {
-                all.push(Setting { mode, path, launcher: Launcher::Gasnetrun, nodes });
+    for &mode in program.modes.iter().filter(|&&m| !fault.par || m == ThreadMode::Par) {
+        for path in [SegmentPath::Cross, SegmentPath::Portals] {
+            if path == SegmentPath::Portals || !fault.portals {
+                all.push(CaseSetting { mode, path, launcher: JobLauncher::Gasnetrun, nodes });
             }
         }
     }
     all
 }
 
-fn job(library: &Library, program: &Program, s: Setting) -> Result<Job, Trouble> {
+fn job(library: &TestLibrary, program: &TestProgram, s: CaseSetting) -> Result<TestJob, Failure> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let mut job = library.job(&compiled, &program.args, s.launcher, s.nodes)?;
     for (name, value) in &program.env {
@@ -156,13 +163,17 @@ fn job(library: &Library, program: &Program, s: Setting) -> Result<Job, Trouble>
 }
 
 /// A run that must pass.
-pub(crate) fn sound(library: &Library, program: &Program, s: Setting) -> Result<(), Trouble> {
+pub(crate) fn sound(
+    library: &TestLibrary,
+    program: &TestProgram,
+    s: CaseSetting,
+) -> Result<(), Failure> {
     let ended = job(library, program, s)?.watchdog(Duration::from_secs(300)).run()?;
     passed(program, &ended)?;
     travelled(program, s, &ended)
 }
 
-fn passed(program: &Program, ended: &Ended) -> Result<(), Trouble> {
+fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code != Some(0) {
         return Err(ended.trouble("it did not exit with 0"));
@@ -174,7 +185,7 @@ fn passed(program: &Program, ended: &Ended) -> Result<(), Trouble> {
 }
 
 /// Whether every process found a place for every message that was sent to it, told by the counters of all.
-pub(crate) fn delivered(ended: &Ended, nodes: u32) -> Result<(), Trouble> {
+pub(crate) fn delivered(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     let ranks: Vec<u64> = ended.counters.iter().map(|c| c.rank).collect();
     if ranks != (0..u64::from(nodes)).collect::<Vec<_>>() {
         return Err(ended.trouble(format!("counters came from the ranks {ranks:?}")));
@@ -188,7 +199,7 @@ pub(crate) fn delivered(ended: &Ended, nodes: u32) -> Result<(), Trouble> {
 }
 
 /// Whether the data took the path that the setting names, told by the counters of the network interfaces.
-fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble> {
+fn travelled(program: &TestProgram, s: CaseSetting, ended: &JobOutcome) -> Result<(), Failure> {
     delivered(ended, s.nodes)?;
     if s.nodes == 1 {
         return Ok(());
@@ -198,10 +209,10 @@ fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble
     }
     let gets: u64 = ended.counters.iter().map(|c| c.gets).sum();
     match s.path {
-        Way::Portals | Way::Events if program.gets && gets == 0 => {
+        SegmentPath::Portals | SegmentPath::Events if program.gets && gets == 0 => {
             Err(ended.trouble("no get went through Portals, though the program gets"))
         }
-        Way::Cross if gets != 0 => {
+        SegmentPath::Cross if gets != 0 => {
             Err(ended.trouble(format!("{gets} gets of mapped segments went through Portals")))
         }
         _ => Ok(()),
@@ -209,8 +220,8 @@ fn travelled(program: &Program, s: Setting, ended: &Ended) -> Result<(), Trouble
 }
 
 /// A run with a planted fault: the same build must pass without it, and fail with it.
-fn noticed(program: &Program, fault: &str, s: Setting) -> Result<(), Trouble> {
-    let library = Library::of(layout::build_faults());
+fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Failure> {
+    let library = TestLibrary::of(layout::build_faults());
     let control = job(&library, program, s)?.watchdog(Duration::from_secs(300)).run()?;
     passed(program, &control).map_err(|e| format!("without the fault: {e}"))?;
     // A lost message ends in the program's own watchdog; how long it waits follows from how long it takes without.

@@ -2,9 +2,9 @@
 //! different modes, headers of another interface and a segment mode that the library does not have are refused by
 //! gasnet_init. Each refusal must name what differs.
 
-use crate::job::{Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -43,7 +43,7 @@ struct Kind {
     defines: &'static [&'static str],
 }
 
-const fn threads(mode: Mode, name: &'static str, told: &'static str) -> Kind {
+const fn threads(mode: ThreadMode, name: &'static str, told: &'static str) -> Kind {
     Kind { name, told, defines: mode.defines() }
 }
 
@@ -51,9 +51,9 @@ const fn threads(mode: Mode, name: &'static str, told: &'static str) -> Kind {
 const THREADS: (&str, &[Kind]) = (
     "thread_mode",
     &[
-        threads(Mode::Seq, "seq", "GASNET_SEQ"),
-        threads(Mode::Parsync, "parsync", "GASNET_PARSYNC"),
-        threads(Mode::Par, "par", "GASNET_PAR"),
+        threads(ThreadMode::Seq, "seq", "GASNET_SEQ"),
+        threads(ThreadMode::Parsync, "parsync", "GASNET_PARSYNC"),
+        threads(ThreadMode::Par, "par", "GASNET_PAR"),
     ],
 );
 
@@ -75,37 +75,39 @@ const SEGMENTS: (&str, &[Kind]) = (
 );
 
 /// Each pair of modes that differ, both ways of meeting; their control with equal modes; the two numbers.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for (symbol, kinds) in [THREADS, SEGMENTS] {
         for &a in kinds {
             for &b in kinds {
                 let pair = format!("{}_{}", a.name, b.name);
-                all.push(Case::new(format!("mismatch::link::{pair}"), true, move || {
+                all.push(TestCase::new(format!("mismatch::link::{pair}"), true, move || {
                     link(a, b, symbol)
                 }));
-                all.push(Case::new(format!("mismatch::load::{pair}"), true, move || load(a, b)));
+                all.push(TestCase::new(format!("mismatch::load::{pair}"), true, move || {
+                    load(a, b)
+                }));
             }
         }
     }
-    all.push(Case::new("mismatch::interface".to_string(), true, || {
+    all.push(TestCase::new("mismatch::interface".to_string(), true, || {
         refused("interface", FOREIGN, &[], &["999"])
     }));
-    all.push(Case::new("mismatch::everything".to_string(), true, || {
+    all.push(TestCase::new("mismatch::everything".to_string(), true, || {
         refused("everything", ALONE, &["-DGASNET_SEGMENT_EVERYTHING"], &["EVERYTHING"])
     }));
-    all.push(Case::new("mismatch::no_thread_mode".to_string(), true, no_thread_mode));
+    all.push(TestCase::new("mismatch::no_thread_mode".to_string(), true, no_thread_mode));
     all
 }
 
-fn dir(name: &str) -> Result<PathBuf, Trouble> {
+fn dir(name: &str) -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/mismatch").join(name);
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-fn source(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Trouble> {
+fn source(dir: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     let path = dir.join(name);
     fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
@@ -128,7 +130,7 @@ fn link_with_library(mut cc: Command) -> Command {
 }
 
 /// Two objects of one program.
-fn link(a: Kind, b: Kind, symbol: &str) -> Result<(), Trouble> {
+fn link(a: Kind, b: Kind, symbol: &str) -> Result<(), Failure> {
     let dir = dir(&format!("link_{}_{}", a.name, b.name))?;
     let (one, two) = (dir.join("main.o"), dir.join("other.o"));
     layout::succeed(compile(a.defines, &["-c"], &[&source(&dir, "main.c", MAIN)?], &one))?;
@@ -147,7 +149,7 @@ fn link(a: Kind, b: Kind, symbol: &str) -> Result<(), Trouble> {
 }
 
 /// A program and a shared object that it uses.
-fn load(a: Kind, b: Kind) -> Result<(), Trouble> {
+fn load(a: Kind, b: Kind) -> Result<(), Failure> {
     let dir = dir(&format!("load_{}_{}", a.name, b.name))?;
     let (object, program) = (dir.join("libother.so"), dir.join("program"));
     let flags = ["-shared", "-fPIC"];
@@ -160,7 +162,7 @@ fn load(a: Kind, b: Kind) -> Result<(), Trouble> {
     let mut cc = compile(a.defines, &[], &[&source(&dir, "main.c", MAIN)?, &object], &program);
     cc.arg(format!("-Wl,-rpath,{}", dir.display()));
     layout::succeed(link_with_library(cc))?;
-    let ended = Job::new(&layout::build(), &program, &[], Launcher::Alone, 1)
+    let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Alone, 1)
         .watchdog(Duration::from_secs(30))
         .run()?;
     ended.tidy()?;
@@ -177,16 +179,16 @@ fn load(a: Kind, b: Kind) -> Result<(), Trouble> {
 }
 
 /// A program that gasnet_init must refuse with all of `words`.
-fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(), Trouble> {
+fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(), Failure> {
     let dir = dir(name)?;
     let program = dir.join("program");
     layout::succeed(link_with_library(compile(
-        Mode::Seq.defines(),
+        ThreadMode::Seq.defines(),
         flags,
         &[&source(&dir, "main.c", text)?],
         &program,
     )))?;
-    let ended = Job::new(&layout::build(), &program, &[], Launcher::Alone, 1)
+    let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Alone, 1)
         .watchdog(Duration::from_secs(30))
         .run()?;
     ended.tidy()?;
@@ -200,7 +202,7 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
 }
 
 /// A client that names no thread mode does not compile, and is told so.
-fn no_thread_mode() -> Result<(), Trouble> {
+fn no_thread_mode() -> Result<(), Failure> {
     let dir = dir("no_thread_mode")?;
     match layout::succeed(compile(
         &[],

@@ -1,10 +1,10 @@
 //! Wrong calls: the cases that `testbad -list` names, each as a job of two processes. A case passes, or ends the job with
 //! a fatal message; the messages hold the words which the list names.
 
-use crate::job::{Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::program::{self, Program};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::program::{self, TestProgram};
+use crate::{Failure, TestCase};
 use std::process::Command;
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 struct Row {
     name: String,
-    modes: Vec<Mode>,
+    modes: Vec<ThreadMode>,
     dies: bool,
     words: String,
 }
 
 /// One entry per case, mode and path; the sample takes each once. If the list cannot be had, one entry that says why.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let Some(program) = program::named("testbad") else { return Vec::new() };
     let rows = match list(&program) {
         Ok(rows) => rows,
         Err(trouble) => {
-            return vec![Case::new("testbad::list".to_string(), true, move || Err(trouble))];
+            return vec![TestCase::new("testbad::list".to_string(), true, move || Err(trouble))];
         }
     };
     let mut all = Vec::new();
@@ -33,7 +33,7 @@ pub fn cases() -> Vec<Case> {
                 let path = if portals { "portals" } else { "cross" };
                 let name = format!("testbad::{}::{path}::{}", mode.name(), row.name);
                 let (p, r) = (program.clone(), row.clone());
-                all.push(Case::new(name, i == 0 && !portals, move || {
+                all.push(TestCase::new(name, i == 0 && !portals, move || {
                     answered(&p, &r, mode, portals)
                 }));
             }
@@ -42,22 +42,22 @@ pub fn cases() -> Vec<Case> {
     all
 }
 
-fn list(program: &Program) -> Result<Vec<Row>, Trouble> {
-    let compiled = layout::compiled(&program.source, Mode::Seq)?;
+fn list(program: &TestProgram) -> Result<Vec<Row>, Failure> {
+    let compiled = layout::compiled(&program.source, ThreadMode::Seq)?;
     let mut command = Command::new(compiled);
     command.arg("-list").env("LD_LIBRARY_PATH", layout::build().join("lib"));
     layout::succeed(command)?.lines().map(row).collect()
 }
 
-fn row(line: &str) -> Result<Row, Trouble> {
+fn row(line: &str) -> Result<Row, Failure> {
     let columns: Vec<&str> = line.split('\t').collect();
     let [name, threads, outcome, rest @ ..] = columns.as_slice() else {
         return Err(format!("testbad -list: {line:?} has too few columns"));
     };
     let modes = match *threads {
-        "both" => vec![Mode::Seq, Mode::Par],
-        "par" => vec![Mode::Par],
-        "seq" => vec![Mode::Seq],
+        "both" => vec![ThreadMode::Seq, ThreadMode::Par],
+        "par" => vec![ThreadMode::Par],
+        "seq" => vec![ThreadMode::Seq],
         _ => return Err(format!("testbad -list: {threads:?} in {line:?}")),
     };
     let dies = match *outcome {
@@ -68,13 +68,18 @@ fn row(line: &str) -> Result<Row, Trouble> {
     Ok(Row { name: name.to_string(), modes, dies, words: rest.first().unwrap_or(&"").to_string() })
 }
 
-fn answered(program: &Program, row: &Row, mode: Mode, portals: bool) -> Result<(), Trouble> {
+fn answered(
+    program: &TestProgram,
+    row: &Row,
+    mode: ThreadMode,
+    portals: bool,
+) -> Result<(), Failure> {
     let compiled = layout::compiled(&program.source, mode)?;
-    let mut job = Job::new(
+    let mut job = TestJob::new(
         &layout::build(),
         &compiled,
         std::slice::from_ref(&row.name),
-        Launcher::Gasnetrun,
+        JobLauncher::Gasnetrun,
         2,
     )
     .watchdog(Duration::from_secs(60));

@@ -1,9 +1,9 @@
 //! MPI and GASNet in one process: `testmpi.c`, compiled by the compiler of an MPI and started by its launcher, with either of
 //! the two initialised first; and by us, who start no MPI.
 
-use crate::job::{Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::{Failure, TestCase};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
@@ -12,20 +12,20 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// An MPI: its name, its compiler, what is missing where that has no headers, the launchers that start its programs.
-type Mpi = (&'static str, &'static str, &'static str, [Launcher; 2]);
+type Mpi = (&'static str, &'static str, &'static str, [JobLauncher; 2]);
 
 const MPIS: [Mpi; 2] = [
     (
         "mpich",
         "mpicc.mpich",
         "mpi.h of MPICH (Debian: libmpich-dev)",
-        [Launcher::Mpiexec, Launcher::SrunPmi2],
+        [JobLauncher::Mpiexec, JobLauncher::SrunPmi2],
     ),
     (
         "openmpi",
         "mpicc.openmpi",
         "mpi.h of Open MPI (Debian: libopenmpi-dev)",
-        [Launcher::Mpirun, Launcher::SrunPmix],
+        [JobLauncher::Mpirun, JobLauncher::SrunPmix],
     ),
 ];
 
@@ -34,32 +34,32 @@ const LONE: &str =
     "MPI was initialised before gasnet_init, and knows nothing of the other processes";
 
 /// MPI x launcher x which is first x mode. Those of Slurm are there where it can be used.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for mpi in MPIS {
         let missing = missing(mpi);
-        for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+        for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
             let name = format!("testmpi::{}::{}::lone", mpi.0, launcher.name());
-            let mut case = Case::new(name, true, move || lone(mpi, launcher));
+            let mut case = TestCase::new(name, true, move || lone(mpi, launcher));
             case.missing = missing;
             all.push(case);
         }
         for launcher in mpi.3 {
-            let own = !matches!(launcher, Launcher::SrunPmi2 | Launcher::SrunPmix);
-            if !own && !Launcher::foreign().contains(&launcher) {
+            let own = !matches!(launcher, JobLauncher::SrunPmi2 | JobLauncher::SrunPmix);
+            if !own && !JobLauncher::foreign().contains(&launcher) {
                 continue;
             }
             for first in ["mpi", "gasnet"] {
-                for mode in [Mode::Seq, Mode::Par] {
+                for mode in [ThreadMode::Seq, ThreadMode::Par] {
                     let name = format!(
                         "testmpi::{}::{}::{first}_first::{}",
                         mpi.0,
                         launcher.name(),
                         mode.name()
                     );
-                    let sampled = own && (first == "mpi") == (mode == Mode::Par);
+                    let sampled = own && (first == "mpi") == (mode == ThreadMode::Par);
                     let mut case =
-                        Case::new(name, sampled, move || together(mpi, launcher, first, mode));
+                        TestCase::new(name, sampled, move || together(mpi, launcher, first, mode));
                     case.missing = missing;
                     all.push(case);
                 }
@@ -72,7 +72,7 @@ pub fn cases() -> Vec<Case> {
 /// What a program of this MPI lacks here.
 fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
     let launcher =
-        if launchers[0] == Launcher::Mpirun { "mpirun.openmpi" } else { "mpiexec.hydra" };
+        if launchers[0] == JobLauncher::Mpirun { "mpirun.openmpi" } else { "mpiexec.hydra" };
     if let Some(program) = [compiler, launcher].into_iter().find(|p| !crate::have(p)) {
         return Some(program);
     }
@@ -82,7 +82,7 @@ fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
     (!found.is_ok_and(|s| s.success())).then_some(headers)
 }
 
-fn compiled((name, compiler, ..): Mpi, mode: Mode) -> Result<PathBuf, Trouble> {
+fn compiled((name, compiler, ..): Mpi, mode: ThreadMode) -> Result<PathBuf, Failure> {
     // Cases that run beside each other want the same program.
     static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,13 +108,13 @@ fn compiled((name, compiler, ..): Mpi, mode: Mode) -> Result<PathBuf, Trouble> {
 }
 
 /// MPI that each process has for itself is told of once. Open MPI, initialised without a launcher, tells PMIx that this is a job of one.
-fn lone(mpi: Mpi, launcher: Launcher) -> Result<(), Trouble> {
-    let program = compiled(mpi, Mode::Seq)?;
+fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
+    let program = compiled(mpi, ThreadMode::Seq)?;
     let args = ["mpi", "0"].map(String::from);
-    let ended = Job::new(&layout::build(), &program, &args, launcher, 3).run()?;
+    let ended = TestJob::new(&layout::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
     let (code, told) = match (mpi.0, launcher) {
-        ("openmpi", Launcher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 is not heeded"),
+        ("openmpi", JobLauncher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 is not heeded"),
         _ => (1, LONE),
     };
     if ended.code != Some(code) || ended.output.matches(told).count() != 1 {
@@ -123,14 +123,19 @@ fn lone(mpi: Mpi, launcher: Launcher) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn together(mpi: Mpi, launcher: Launcher, first: &str, mode: Mode) -> Result<(), Trouble> {
+fn together(
+    mpi: Mpi,
+    launcher: JobLauncher,
+    first: &str,
+    mode: ThreadMode,
+) -> Result<(), Failure> {
     let program = compiled(mpi, mode)?;
     for (nodes, code) in [(2, 0), (3, 6)] {
         let args = [first.to_string(), code.to_string()];
-        let job = Job::new(&layout::build(), &program, &args, launcher, nodes);
+        let job = TestJob::new(&layout::build(), &program, &args, launcher, nodes);
         let ended = job.watchdog(Duration::from_secs(120)).run()?;
         ended.tidy()?;
-        if launcher == Launcher::SrunPmi2 && first == "gasnet" {
+        if launcher == JobLauncher::SrunPmi2 && first == "gasnet" {
             if ended.code == Some(0) || !ended.output.contains("Call MPI_Init before gasnet_init")
             {
                 return Err(ended.trouble("Slurm's PMI was used where MPI needs it"));

@@ -1,7 +1,7 @@
 //! The tests of crate `portals3`, repeated more often than `cargo test` does: for the soak only.
 
-use crate::job::{Job, Launcher};
-use crate::{Case, Trouble, layout};
+use crate::job::{JobLauncher, TestJob};
+use crate::{Failure, TestCase, layout};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,21 +14,21 @@ const SUITES: &[(&str, &str, &str, &str)] = &[
 ];
 
 /// One case a test target.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let case = |&(suite, features, variable, value): &(
         &'static str,
         &'static str,
         &'static str,
         &'static str,
     )| {
-        Case::new(format!("portals3::{suite}"), false, move || {
+        TestCase::new(format!("portals3::{suite}"), false, move || {
             repeated(suite, features, variable, value)
         })
     };
     SUITES.iter().map(case).collect()
 }
 
-fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<(), Trouble> {
+fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<(), Failure> {
     let cargo = PathBuf::from(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     let manifest = layout::root().join("Cargo.toml").display().to_string();
     let args = [
@@ -44,7 +44,7 @@ fn repeated(suite: &str, features: &str, variable: &str, value: &str) -> Result<
         suite,
     ]
     .map(str::to_string);
-    let ended = Job::new(&layout::build(), &cargo, &args, Launcher::Alone, 1)
+    let ended = TestJob::new(&layout::build(), &cargo, &args, JobLauncher::Alone, 1)
         .env(variable, value)
         .watchdog(Duration::from_secs(900))
         .run()?;

@@ -1,12 +1,12 @@
 //! The C test programs and what their head lines say. `capi-tests/check.h` describes the lines.
 
-use crate::layout::{Mode, root};
+use crate::layout::{ThreadMode, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A planted fault that must make a program fail, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct PlantedFault {
     /// Value of GASNET_TEST_FAULT.
     pub name: String,
     /// Only in PAR.
@@ -42,7 +42,7 @@ impl Nodes {
 
 /// One test program.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct TestProgram {
     /// Its source file.
     pub source: PathBuf,
     /// Its name.
@@ -54,15 +54,15 @@ pub struct Program {
     /// Numbers of processes.
     pub nodes: Nodes,
     /// Thread modes that it can be compiled for.
-    pub modes: Vec<Mode>,
+    pub modes: Vec<ThreadMode>,
     /// Faults that it must notice.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<PlantedFault>,
     /// Whether it calls a get of any form, so that the interface must have counted some.
     pub gets: bool,
 }
 
 /// All programs, `capi-tests/test*.c`, by name.
-pub fn all() -> Vec<Program> {
+pub fn all() -> Vec<TestProgram> {
     let Ok(dir) = fs::read_dir(root().join("capi-tests")) else { return Vec::new() };
     let mut sources: Vec<PathBuf> = dir
         .flatten()
@@ -78,20 +78,20 @@ pub fn all() -> Vec<Program> {
 }
 
 /// The program of that name.
-pub fn named(name: &str) -> Option<Program> {
+pub fn named(name: &str) -> Option<TestProgram> {
     all().into_iter().find(|p| p.name == name)
 }
 
 /// What `source` with this text says about itself. A line that makes no sense is a mistake in the source.
-pub fn parse(source: &Path, text: &str) -> Program {
+pub fn parse(source: &Path, text: &str) -> TestProgram {
     let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
-    let mut program = Program {
+    let mut program = TestProgram {
         source: source.to_path_buf(),
         name: name.clone(),
         args: Vec::new(),
         env: Vec::new(),
         nodes: Nodes::Any,
-        modes: vec![Mode::Seq, Mode::Par],
+        modes: vec![ThreadMode::Seq, ThreadMode::Par],
         faults: Vec::new(),
         gets: ["gasnet_get(", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
             .iter()
@@ -128,9 +128,9 @@ pub fn parse(source: &Path, text: &str) -> Program {
             }
             "threads" => {
                 program.modes = match value {
-                    "both" => vec![Mode::Seq, Mode::Par],
-                    "par" => vec![Mode::Par],
-                    "seq" => vec![Mode::Seq],
+                    "both" => vec![ThreadMode::Seq, ThreadMode::Par],
+                    "par" => vec![ThreadMode::Par],
+                    "seq" => vec![ThreadMode::Seq],
                     _ => panic!("{name}.c: threads: {value}"),
                 }
             }
@@ -139,7 +139,7 @@ pub fn parse(source: &Path, text: &str) -> Program {
                     .iter()
                     .map(|w| {
                         let mut parts = w.split(':');
-                        let mut fault = Fault {
+                        let mut fault = PlantedFault {
                             name: parts.next().unwrap_or("").to_string(),
                             par: false,
                             portals: false,
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(p.name, "testenv");
         assert_eq!(p.args, ["GASNet", "is", "Global Address Space Networking"]);
         assert_eq!(p.nodes, Nodes::From(3));
-        assert_eq!(p.modes, [Mode::Par]);
+        assert_eq!(p.modes, [ThreadMode::Par]);
         assert_eq!(p.env, [("GASNET_DUMMY".to_string(), "a b".to_string())]);
         assert_eq!(p.faults.len(), 3);
         assert!(p.faults[1].par && !p.faults[1].portals && p.faults[2].portals);

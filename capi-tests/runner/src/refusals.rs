@@ -1,9 +1,9 @@
 //! What a machine may refuse to a job, and a job to others: shared memory of the file system, memory, users. Each case makes its
 //! machine, which takes root, and is skipped where it cannot.
 
-use crate::job::{Ended, Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -84,17 +84,17 @@ int main(int argc, char **argv) {
 "#;
 
 /// Both launchers of ours where it matters.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     // SAFETY: plain query.
     let root = (unsafe { libc::geteuid() } != 0).then_some("the power of root");
     let mounts = root.or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
         .then_some("a mount namespace"));
     let groups = root.or(Group::new(64 << 20).is_none().then_some("a memory control group"));
-    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
-        let mut add = |name: &str, missing, run: fn(Launcher) -> Result<(), Trouble>| {
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
+        let mut add = |name: &str, missing, run: fn(JobLauncher) -> Result<(), Failure>| {
             let mut case =
-                Case::new(format!("refusals::{name}::{}", launcher.name()), true, move || {
+                TestCase::new(format!("refusals::{name}::{}", launcher.name()), true, move || {
                     run(launcher)
                 });
             case.missing = missing;
@@ -113,26 +113,31 @@ fn runs(program: &str, args: &[&str]) -> bool {
     c.status().is_ok_and(|s| s.success())
 }
 
-pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Trouble> {
+pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Failure> {
     let dir = layout::build().join("capi-tests/refusals");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let file = dir.join(name).with_extension("c");
     if fs::read_to_string(&file).ok().as_deref() != Some(source) {
         fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     }
-    layout::compiled(&file, Mode::Par)
+    layout::compiled(&file, ThreadMode::Par)
 }
 
 /// Runs a job of `nodes` processes, whose command `script` ends with `exec "$@"`.
-fn run(script: &str, program: &Path, launcher: Launcher, nodes: u32) -> Result<Ended, Trouble> {
+fn run(
+    script: &str,
+    program: &Path,
+    launcher: JobLauncher,
+    nodes: u32,
+) -> Result<JobOutcome, Failure> {
     let mut args = vec!["-c".to_string(), script.to_string(), "sh".to_string()];
-    if launcher == Launcher::Gasnetrun {
+    if launcher == JobLauncher::Gasnetrun {
         args.push(layout::build().join("bin/gasnetrun").display().to_string());
         args.extend(["-n".to_string(), nodes.to_string()]);
     }
     args.push(program.display().to_string());
-    let job = Job::new(&layout::build(), Path::new("/bin/sh"), &args, Launcher::Alone, 1);
-    let job = if launcher == Launcher::PshmNodes {
+    let job = TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, JobLauncher::Alone, 1);
+    let job = if launcher == JobLauncher::PshmNodes {
         job.env("GASNET_PSHM_NODES", nodes.to_string())
     } else {
         job
@@ -143,8 +148,9 @@ fn run(script: &str, program: &Path, launcher: Launcher, nodes: u32) -> Result<E
 }
 
 /// Nothing of a job is in /dev/shm, so nothing happens.
-fn full_dev_shm(launcher: Launcher) -> Result<(), Trouble> {
-    let program = layout::compiled(&layout::root().join("capi-tests/testhello.c"), Mode::Par)?;
+fn full_dev_shm(launcher: JobLauncher) -> Result<(), Failure> {
+    let program =
+        layout::compiled(&layout::root().join("capi-tests/testhello.c"), ThreadMode::Par)?;
     let script = "exec unshare -m sh -c '
         mount --make-rprivate / && mount -t tmpfs -o size=4k none /dev/shm || exit 9
         echo 1 >/dev/shm/1
@@ -200,7 +206,7 @@ impl Drop for Group {
 }
 
 /// A process that finds no memory any more is killed by the kernel; the job ends, and tells why.
-fn memory(launcher: Launcher) -> Result<(), Trouble> {
+fn memory(launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled("hungry", HUNGRY)?;
     let group = Group::new(64 << 20).ok_or("no memory control group can be made")?;
     let script = format!("echo $$ >{}/cgroup.procs && exec \"$@\"", group.0.display());
@@ -222,7 +228,7 @@ fn memory(launcher: Launcher) -> Result<(), Trouble> {
 }
 
 /// What one user can read of his processes, another cannot.
-fn strangers(launcher: Launcher) -> Result<(), Trouble> {
+fn strangers(launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled("stranger", STRANGER)?;
     let ended = run("exec \"$@\"", &program, launcher, 2)?;
     if ended.code == Some(0) && ended.output.contains("the same user 31, another 0\n") {

@@ -1,9 +1,9 @@
 //! What SIGUSR1 to a launcher prints: of each rank, what it waits in; and of one that is stopped, that spins in its own
 //! code or that has its signals blocked, just that.
 
-use crate::job::{Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
 
@@ -34,19 +34,19 @@ const STATES: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n#include <
     }\n";
 
 /// Both launchers of ours, both modes.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
-        for mode in [Mode::Seq, Mode::Par] {
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
+        for mode in [ThreadMode::Seq, ThreadMode::Par] {
             let name = format!("report::{}::{}", launcher.name(), mode.name());
-            let sampled = (launcher == Launcher::Gasnetrun) == (mode == Mode::Par);
-            all.push(Case::new(name, sampled, move || told(launcher, mode)));
+            let sampled = (launcher == JobLauncher::Gasnetrun) == (mode == ThreadMode::Par);
+            all.push(TestCase::new(name, sampled, move || told(launcher, mode)));
         }
     }
     all
 }
 
-fn told(launcher: Launcher, mode: Mode) -> Result<(), Trouble> {
+fn told(launcher: JobLauncher, mode: ThreadMode) -> Result<(), Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/report");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -55,8 +55,8 @@ fn told(launcher: Launcher, mode: Mode) -> Result<(), Trouble> {
         fs::write(&source, STATES).map_err(|e| format!("{}: {e}", source.display()))?;
     }
     let program = layout::compiled(&source, mode)?;
-    let job =
-        Job::new(&layout::build(), &program, &[], launcher, 4).watchdog(Duration::from_secs(60));
+    let job = TestJob::new(&layout::build(), &program, &[], launcher, 4)
+        .watchdog(Duration::from_secs(60));
     let ended = job.run()?;
     ended.tidy()?;
     let expected = [

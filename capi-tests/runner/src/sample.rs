@@ -6,16 +6,16 @@ pub fn seed() -> u64 {
 }
 
 /// A small generator (splitmix64, Steele, Lea and Flood 2014).
-pub struct Random(u64);
+pub struct SampleRandom(u64);
 
-impl Random {
+impl SampleRandom {
     /// A sequence of its own for each `seed` and `name`.
-    pub fn new(seed: u64, name: &str) -> Random {
+    pub fn new(seed: u64, name: &str) -> SampleRandom {
         // FNV-1a, so that each program draws its own sample.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        Random(seed ^ hash)
+        SampleRandom(seed ^ hash)
     }
 
     fn next(&mut self) -> u64 {
@@ -48,7 +48,7 @@ impl Random {
 /// been taken once. A trait is told by any number that differs where it differs.
 pub fn cover<T, const N: usize>(
     items: &[T],
-    random: &mut Random,
+    random: &mut SampleRandom,
     traits: impl Fn(&T) -> [u64; N],
 ) -> Vec<usize> {
     let mut order: Vec<usize> = (0..items.len()).collect();
@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn a_sample_covers_every_value_and_repeats() {
         let items: Vec<(u64, u64)> = (0..5).flat_map(|a| (0..4).map(move |b| (a, b))).collect();
-        let once = cover(&items, &mut Random::new(7, "x"), |&(a, b)| [a, b]);
-        let again = cover(&items, &mut Random::new(7, "x"), |&(a, b)| [a, b]);
+        let once = cover(&items, &mut SampleRandom::new(7, "x"), |&(a, b)| [a, b]);
+        let again = cover(&items, &mut SampleRandom::new(7, "x"), |&(a, b)| [a, b]);
         assert_eq!(once, again);
         for a in 0..5 {
             assert!(once.iter().any(|&i| items[i].0 == a));
@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_shuffle_keeps_all() {
         let mut v: Vec<u32> = (0..100).collect();
-        Random::new(1, "y").shuffle(&mut v);
+        SampleRandom::new(1, "y").shuffle(&mut v);
         assert_ne!(v, (0..100).collect::<Vec<_>>());
         v.sort_unstable();
         assert_eq!(v, (0..100).collect::<Vec<_>>());

@@ -3,10 +3,10 @@
 //! limit and the remedy. Under the limits of a shell (`ulimit`) the largest segment still fits, or the job is refused by
 //! a line that names the limit.
 
-use crate::job::{Ended, Job, Launcher};
-use crate::layout::{self, Mode};
-use crate::program::{self, Program};
-use crate::{Case, Trouble};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::layout::{self, ThreadMode};
+use crate::program::{self, TestProgram};
+use crate::{Failure, TestCase};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,37 +14,38 @@ use std::time::Duration;
 const BUS: i32 = 135;
 
 #[derive(Clone, Copy)]
-struct Setting {
-    mode: Mode,
+struct CaseSetting {
+    mode: ThreadMode,
     portals: bool,
-    launcher: Launcher,
+    launcher: JobLauncher,
     nodes: u32,
 }
 
 /// One entry per case and setting; the sample takes each case once per path, and the job of one.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let Some(program) = program::named("testsegment") else { return Vec::new() };
     let mut all = Vec::new();
-    for mode in [Mode::Seq, Mode::Par] {
+    for mode in [ThreadMode::Seq, ThreadMode::Par] {
         for portals in [false, true] {
             for (launcher, nodes) in [
-                (Launcher::Alone, 1),
-                (Launcher::Gasnetrun, 2),
-                (Launcher::PshmNodes, 2),
-                (Launcher::Gasnetrun, 4),
+                (JobLauncher::Alone, 1),
+                (JobLauncher::Gasnetrun, 2),
+                (JobLauncher::PshmNodes, 2),
+                (JobLauncher::Gasnetrun, 4),
             ] {
-                let s = Setting { mode, portals, launcher, nodes };
-                let sampled = mode == Mode::Seq && nodes <= 2 && (nodes == 2 || !portals);
+                let s = CaseSetting { mode, portals, launcher, nodes };
+                let sampled = mode == ThreadMode::Seq && nodes <= 2 && (nodes == 2 || !portals);
                 let path = if portals { "portals" } else { "cross" };
                 let place = format!("{}::{path}::{}::n{nodes}", mode.name(), launcher.name());
-                let mut add = |case: &str, run: fn(&Program, Setting) -> Result<(), Trouble>| {
-                    let p = program.clone();
-                    all.push(Case::new(
-                        format!("testsegment::{case}::{place}"),
-                        sampled,
-                        move || run(&p, s),
-                    ));
-                };
+                let mut add =
+                    |case: &str, run: fn(&TestProgram, CaseSetting) -> Result<(), Failure>| {
+                        let p = program.clone();
+                        all.push(TestCase::new(
+                            format!("testsegment::{case}::{place}"),
+                            sampled,
+                            move || run(&p, s),
+                        ));
+                    };
                 add("touch", touch);
                 add("huge", huge);
                 add("lack_own", |p, s| lack(p, s, "own"));
@@ -53,10 +54,10 @@ pub fn cases() -> Vec<Case> {
         }
     }
     for (launcher, nodes) in
-        [(Launcher::Alone, 1), (Launcher::Gasnetrun, 2), (Launcher::PshmNodes, 3)]
+        [(JobLauncher::Alone, 1), (JobLauncher::Gasnetrun, 2), (JobLauncher::PshmNodes, 3)]
     {
         let place = format!("{}::n{nodes}", launcher.name());
-        all.push(Case::new(format!("ulimit::address_space::{place}"), true, move || {
+        all.push(TestCase::new(format!("ulimit::address_space::{place}"), true, move || {
             let ended = limited("ulimit -v 2000000", launcher, nodes)?;
             if ended.code == Some(0) && ended.says("testhello: PASS") {
                 return Ok(());
@@ -64,7 +65,7 @@ pub fn cases() -> Vec<Case> {
             Err(ended
                 .trouble("the largest segment does not fit into the address space that is left"))
         }));
-        all.push(Case::new(format!("ulimit::file_size::{place}"), true, move || {
+        all.push(TestCase::new(format!("ulimit::file_size::{place}"), true, move || {
             let ended = limited("ulimit -f 100", launcher, nodes)?;
             if ended.code == Some(1)
                 && ended.output.lines().any(|l| l.starts_with("***") && l.contains("ulimit -f"))
@@ -78,30 +79,30 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// `testhello -m`, which attaches the largest segment, in a shell that has done `limit`.
-fn limited(limit: &str, launcher: Launcher, nodes: u32) -> Result<Ended, Trouble> {
+fn limited(limit: &str, launcher: JobLauncher, nodes: u32) -> Result<JobOutcome, Failure> {
     let hello = program::named("testhello").ok_or("there is no testhello")?;
-    let compiled = layout::compiled(&hello.source, Mode::Par)?;
+    let compiled = layout::compiled(&hello.source, ThreadMode::Par)?;
     let args = ["-c".to_string(), format!("{limit}; exec {} -m", compiled.display())];
-    let ended = Job::new(&layout::build(), Path::new("/bin/sh"), &args, launcher, nodes)
+    let ended = TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, launcher, nodes)
         .watchdog(Duration::from_secs(60))
         .run()?;
     ended.tidy()?;
     Ok(ended)
 }
 
-fn run(program: &Program, s: Setting, args: &[&str]) -> Result<Ended, Trouble> {
+fn run(program: &TestProgram, s: CaseSetting, args: &[&str]) -> Result<JobOutcome, Failure> {
     run_with(program, s, args, &[])
 }
 
 fn run_with(
-    program: &Program,
-    s: Setting,
+    program: &TestProgram,
+    s: CaseSetting,
     args: &[&str],
     env: &[(&str, &str)],
-) -> Result<Ended, Trouble> {
+) -> Result<JobOutcome, Failure> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let args: Vec<String> = args.iter().map(|a| a.to_string()).collect();
-    let mut job = Job::new(&layout::build(), &compiled, &args, s.launcher, s.nodes)
+    let mut job = TestJob::new(&layout::build(), &compiled, &args, s.launcher, s.nodes)
         .watchdog(Duration::from_secs(60));
     if s.portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
@@ -115,7 +116,7 @@ fn run_with(
 }
 
 /// Both ways of measuring must see the 8 MiB.
-fn touch(program: &Program, s: Setting) -> Result<(), Trouble> {
+fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let ended = run(program, s, &["touch"])?;
     if ended.code != Some(1) || !ended.says("testsegment: FAIL") {
         return Err(ended.trouble("it did not fail, though it touched pages"));
@@ -129,7 +130,7 @@ fn touch(program: &Program, s: Setting) -> Result<(), Trouble> {
 }
 
 /// A process gets huge pages by default where the kernel gives them to those who ask, and none where it is told not to ask.
-fn huge(program: &Program, s: Setting) -> Result<(), Trouble> {
+fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let kernel = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
         .unwrap_or_default();
     let always = ["[always]", "[within_size]", "[force]"].iter().any(|w| kernel.contains(w));
@@ -151,7 +152,7 @@ fn huge(program: &Program, s: Setting) -> Result<(), Trouble> {
     Ok(())
 }
 
-fn lack(program: &Program, s: Setting, whose: &str) -> Result<(), Trouble> {
+fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failure> {
     let ended = run(program, s, &["lack", whose])?;
     if ended.code != Some(BUS) {
         return Err(ended.trouble(format!("expected {BUS}")));

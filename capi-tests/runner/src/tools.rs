@@ -1,10 +1,10 @@
 //! What the tools interface does to the outside: stacks printed by each means, at a call, a signal and a crash; processes that are
 //! frozen, and what lets them go on or ends them; the report of the debug malloc services; in a job, and by the tools library alone.
 
-use crate::blow::{Blow, Deed};
-use crate::job::{Ended, Job, Launcher};
+use crate::injector::{FaultKind, InjectedFault};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
 use crate::layout;
-use crate::{Case, Trouble};
+use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -110,10 +110,10 @@ int main(int argc, char **argv) {
 "#;
 
 /// All of them; gdb's, which takes seconds, is left to long runs.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    let mut add = |name: &str, sampled: bool, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("tools::{name}"), sampled, run));
+    let mut add = |name: &str, sampled: bool, run: fn() -> Result<(), Failure>| {
+        all.push(TestCase::new(format!("tools::{name}"), sampled, run));
     };
     add("stack::execinfo", true, || {
         says(&stack(false, Some("EXECINFO"), None)?, &["stack", "went on"])
@@ -134,18 +134,23 @@ pub fn cases() -> Vec<Case> {
     });
     add("signal::backtrace", true, || {
         let program = compiled("stack", STACK, false)?;
-        let ended =
-            Job::new(&layout::build(), &program, &["signal".to_string()], Launcher::Gasnetrun, 1)
-                .watchdog(Duration::from_secs(120))
-                .env("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")
-                .env("GASNET_BACKTRACE_TYPE", "ADDR2LINE")
-                .run()?;
+        let ended = TestJob::new(
+            &layout::build(),
+            &program,
+            &["signal".to_string()],
+            JobLauncher::Gasnetrun,
+            1,
+        )
+        .watchdog(Duration::from_secs(120))
+        .env("GASNET_BACKTRACE_SIGNAL", "SIGUSR1")
+        .env("GASNET_BACKTRACE_TYPE", "ADDR2LINE")
+        .run()?;
         ended.tidy()?;
         says(&ended, &["SIGUSR1", "the_deepest", "went on"])
     });
     add("signal::freeze", true, || {
         let program = compiled("freeze", FREEZE, false)?;
-        let ended = Job::new(&layout::build(), &program, &[], Launcher::Gasnetrun, 1)
+        let ended = TestJob::new(&layout::build(), &program, &[], JobLauncher::Gasnetrun, 1)
             .watchdog(Duration::from_secs(120))
             .env("GASNET_FREEZE_SIGNAL", "USR2")
             .run()?;
@@ -169,19 +174,20 @@ pub fn cases() -> Vec<Case> {
     add("heap::report", true, || report(false));
     add("heap::report_alone", true, || report(true));
     let gdb = || says(&stack(false, Some("GDB"), None)?, &["the_deepest", "stack.c:", "went on"]);
-    all.push(Case::new("tools::stack::gdb".to_string(), false, gdb).needs("gdb"));
+    all.push(TestCase::new("tools::stack::gdb".to_string(), false, gdb).needs("gdb"));
     let gdb = || says(&crash(true, "GDB")?, &["SIGSEGV", "the_deepest", "stack.c:"]);
-    all.push(Case::new("tools::crash::gdb".to_string(), false, gdb).needs("gdb"));
+    all.push(TestCase::new("tools::crash::gdb".to_string(), false, gdb).needs("gdb"));
     for on_error in [false, true] {
-        for launcher in
-            [Launcher::Gasnetrun, Launcher::PshmNodes].into_iter().chain(Launcher::foreign())
+        for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes]
+            .into_iter()
+            .chain(JobLauncher::foreign())
         {
             for (what, deed) in DEEDS {
                 let when = if on_error { "error" } else { "start" };
                 let name = format!("tools::freeze::{when}::{}::{what}", launcher.name());
                 let run = move || frozen(on_error, launcher, deed);
-                let case = Case::new(name, !launcher.is_foreign(), run);
-                all.push(if deed == Deed::Thaw { case.needs("gdb") } else { case });
+                let case = TestCase::new(name, !launcher.is_foreign(), run);
+                all.push(if deed == FaultKind::Thaw { case.needs("gdb") } else { case });
             }
         }
     }
@@ -189,24 +195,24 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// What becomes of a frozen job: a debugger lets it go on, the first of its processes gets SIGTERM, somebody types Ctrl-C.
-const DEEDS: [(&str, Deed); 3] = [
-    ("debugger", Deed::Thaw),
-    ("sigterm", Deed::Signal(libc::SIGTERM, 0)),
-    ("ctrl_c", Deed::Interrupts(Duration::from_millis(100))),
+const DEEDS: [(&str, FaultKind); 3] = [
+    ("debugger", FaultKind::Thaw),
+    ("sigterm", FaultKind::Signal(libc::SIGTERM, 0)),
+    ("ctrl_c", FaultKind::Interrupts(Duration::from_millis(100))),
 ];
 
 /// Two processes are frozen at their start, or one of them at its crash, and stay so until the deed.
-fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble> {
+fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), Failure> {
     const AWHILE: Duration = Duration::from_millis(300);
     let program = compiled("frozen", FROZEN, false)?;
     let args: &[String] = if on_error { &["crash".to_string()] } else { &[] };
     let (variable, are_frozen) =
         if on_error { ("GASNET_FREEZE_ON_ERROR", 1) } else { ("GASNET_FREEZE", 2) };
-    let ended = Job::new(&layout::build(), &program, args, launcher, 2)
+    let ended = TestJob::new(&layout::build(), &program, args, launcher, 2)
         .watchdog(Duration::from_secs(120))
         .env(variable, "1")
         .once(move |output| output.matches(IS_FROZEN).count() == are_frozen)
-        .blow(Blow { after: AWHILE, deed })
+        .blow(InjectedFault { after: AWHILE, deed })
         .run()?;
     ended.tidy()?;
     let Some(after) = ended.after_kill else { return Err(ended.trouble("it did not wait")) };
@@ -215,8 +221,8 @@ fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble>
     let code = ended.code.unwrap_or_default();
     let before = if on_error { 2 } else { 0 };
     let (right, far) = match (deed, on_error) {
-        (Deed::Thaw, false) => (0, (2, 2)),
-        (Deed::Thaw, true) => (139, (2, 0)),
+        (FaultKind::Thaw, false) => (0, (2, 2)),
+        (FaultKind::Thaw, true) => (139, (2, 0)),
         // As for any signal that asks a process to end.
         _ => (1, (before, 0)),
     };
@@ -234,12 +240,17 @@ fn frozen(on_error: bool, launcher: Launcher, deed: Deed) -> Result<(), Trouble>
 }
 
 /// A process that crashes, with this means of GASNET_BACKTRACE, if that is asked for.
-fn crash(asked: bool, means: &str) -> Result<Ended, Trouble> {
+fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
     let program = compiled("stack", STACK, false)?;
-    let mut job =
-        Job::new(&layout::build(), &program, &["crash".to_string()], Launcher::Gasnetrun, 1)
-            .watchdog(Duration::from_secs(120))
-            .env("GASNET_BACKTRACE_TYPE", means);
+    let mut job = TestJob::new(
+        &layout::build(),
+        &program,
+        &["crash".to_string()],
+        JobLauncher::Gasnetrun,
+        1,
+    )
+    .watchdog(Duration::from_secs(120))
+    .env("GASNET_BACKTRACE_TYPE", means);
     if asked {
         job = job.env("GASNET_BACKTRACE", "1");
     }
@@ -252,7 +263,7 @@ fn crash(asked: bool, means: &str) -> Result<Ended, Trouble> {
 }
 
 /// A program for a job, or with the tools library alone.
-fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Trouble> {
+fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/tools").join(if alone { "alone" } else { "job" });
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -278,11 +289,15 @@ fn compiled(name: &str, source: &str, alone: bool) -> Result<PathBuf, Trouble> {
     Ok(program)
 }
 
-fn stack(alone: bool, means: Option<&str>, env: Option<(&str, &str)>) -> Result<Ended, Trouble> {
+fn stack(
+    alone: bool,
+    means: Option<&str>,
+    env: Option<(&str, &str)>,
+) -> Result<JobOutcome, Failure> {
     let program = compiled("stack", STACK, alone)?;
-    let launcher = if alone { Launcher::Alone } else { Launcher::Gasnetrun };
-    let mut job =
-        Job::new(&layout::build(), &program, &[], launcher, 1).watchdog(Duration::from_secs(120));
+    let launcher = if alone { JobLauncher::Alone } else { JobLauncher::Gasnetrun };
+    let mut job = TestJob::new(&layout::build(), &program, &[], launcher, 1)
+        .watchdog(Duration::from_secs(120));
     for (name, value) in means.map(|m| ("GASNET_BACKTRACE_TYPE", m)).into_iter().chain(env) {
         job = job.env(name, value);
     }
@@ -291,7 +306,7 @@ fn stack(alone: bool, means: Option<&str>, env: Option<(&str, &str)>) -> Result<
     Ok(ended)
 }
 
-fn says(ended: &Ended, words: &[&str]) -> Result<(), Trouble> {
+fn says(ended: &JobOutcome, words: &[&str]) -> Result<(), Failure> {
     match words.iter().find(|w| !ended.output.contains(**w)) {
         Some(word) => Err(ended.trouble(format!("it does not say {word:?}"))),
         None => Ok(()),
@@ -299,13 +314,13 @@ fn says(ended: &Ended, words: &[&str]) -> Result<(), Trouble> {
 }
 
 /// The report names what was left, and counts what was not; in a file of each rank, or where no job is, on stderr.
-fn report(alone: bool) -> Result<(), Trouble> {
+fn report(alone: bool) -> Result<(), Failure> {
     let program = compiled("leak", LEAK, alone)?;
     let dir = program.parent().expect("a program is in a directory").to_path_buf();
-    let launcher = if alone { Launcher::Alone } else { Launcher::Gasnetrun };
+    let launcher = if alone { JobLauncher::Alone } else { JobLauncher::Gasnetrun };
     let file = if alone { "-".to_string() } else { dir.join("report-%").display().to_string() };
     let nodes = if alone { 1 } else { 2 };
-    let ended = Job::new(&layout::build(), &program, &[], launcher, nodes)
+    let ended = TestJob::new(&layout::build(), &program, &[], launcher, nodes)
         .watchdog(Duration::from_secs(120))
         .env("GASNET_MALLOCFILE", &file)
         .run()?;

@@ -1,9 +1,9 @@
 //! Traces and statistics of a job: each call of a program with known calls is in them, once, with its line; masks, ranks and
 //! names of files; what is not asked leaves nothing; every way out writes what was traced.
 
-use crate::job::{Ended, Job, Launcher};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
 use crate::layout;
-use crate::{Case, Trouble};
+use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,10 +84,10 @@ int main(int argc, char **argv) {
 "#;
 
 /// All of them.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("tracing::{name}"), true, run));
+    let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
+        all.push(TestCase::new(format!("tracing::{name}"), true, run));
     };
     add("counts::cross", || counts(2, "cross", &[]));
     add("counts::portals", || counts(3, "portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")]));
@@ -103,7 +103,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// The program, compiled for one thread or many.
-fn compiled(mode: &str) -> Result<PathBuf, Trouble> {
+fn compiled(mode: &str) -> Result<PathBuf, Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/tracing");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
@@ -126,17 +126,17 @@ fn compiled(mode: &str) -> Result<PathBuf, Trouble> {
 }
 
 /// A directory of its own for the files of a case.
-fn folder(name: &str) -> Result<PathBuf, Trouble> {
+fn folder(name: &str) -> Result<PathBuf, Failure> {
     let dir = layout::build().join("capi-tests/tracing").join(name);
     let _ = fs::remove_dir_all(&dir);
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-fn run(mode: &str, nodes: u32, way: &str, vars: &[(&str, &str)]) -> Result<Ended, Trouble> {
+fn run(mode: &str, nodes: u32, way: &str, vars: &[(&str, &str)]) -> Result<JobOutcome, Failure> {
     let program = compiled(mode)?;
     let args = if way.is_empty() { vec![] } else { vec![way.to_string()] };
-    let mut job = Job::new(&layout::build(), &program, &args, Launcher::Gasnetrun, nodes)
+    let mut job = TestJob::new(&layout::build(), &program, &args, JobLauncher::Gasnetrun, nodes)
         .watchdog(Duration::from_secs(120));
     for (name, value) in vars {
         job = job.env(name, value);
@@ -146,7 +146,7 @@ fn run(mode: &str, nodes: u32, way: &str, vars: &[(&str, &str)]) -> Result<Ended
     Ok(ended)
 }
 
-fn read(ended: &Ended, file: &Path) -> Result<String, Trouble> {
+fn read(ended: &JobOutcome, file: &Path) -> Result<String, Failure> {
     fs::read_to_string(file).map_err(|e| ended.trouble(format!("{}: {e}", file.display())))
 }
 
@@ -193,7 +193,7 @@ const EVENTS: [(&str, usize); 22] = [
 ];
 
 /// Each rank has traced and counted exactly what the program does.
-fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Trouble> {
+fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Failure> {
     for mode in ["SEQ", "PAR"] {
         let dir = folder(&format!("counts-{name}-{mode}"))?;
         let (trace, stats) = (dir.join("trace-%"), dir.join("stats-%"));
@@ -260,7 +260,7 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Trouble> 
 }
 
 /// However a process leaves, its trace is whole.
-fn ways_out() -> Result<(), Trouble> {
+fn ways_out() -> Result<(), Failure> {
     for way in ["", "gasnet_exit", "abort", "peer"] {
         let dir = folder("ways-out")?;
         let file = dir.join("trace-%").display().to_string();
@@ -281,7 +281,7 @@ fn ways_out() -> Result<(), Trouble> {
 }
 
 /// Only the ranks and the types that are named.
-fn ranks_and_masks() -> Result<(), Trouble> {
+fn ranks_and_masks() -> Result<(), Failure> {
     let dir = folder("masks")?;
     let file = dir.join("trace-%").display().to_string();
     let vars = [
@@ -313,7 +313,7 @@ fn ranks_and_masks() -> Result<(), Trouble> {
 }
 
 /// GASNET_TRACELOCAL=0 leaves out what a process moves to itself; without that it is there.
-fn local() -> Result<(), Trouble> {
+fn local() -> Result<(), Failure> {
     let dir = folder("local")?;
     let file = dir.join("trace").display().to_string();
     for (value, puts) in [("1", 8), ("0", 0)] {
@@ -333,7 +333,7 @@ fn local() -> Result<(), Trouble> {
 }
 
 /// All ranks, trace and statistics in one file: lines are whole, and each rank's are all there.
-fn one_file() -> Result<(), Trouble> {
+fn one_file() -> Result<(), Failure> {
     let dir = folder("one")?;
     let file = dir.join("all").display().to_string();
     fs::write(&file, "of an earlier job\n").map_err(|e| format!("{file}: {e}"))?;
@@ -356,7 +356,7 @@ fn one_file() -> Result<(), Trouble> {
 }
 
 /// A file that cannot be written ends the job with what happened and what to do.
-fn unwritable() -> Result<(), Trouble> {
+fn unwritable() -> Result<(), Failure> {
     for name in ["GASNET_TRACEFILE", "GASNET_STATSFILE"] {
         let ended = run("SEQ", 2, "", &[(name, "/nowhere/trace-%")])?;
         let said = ended.output.contains(&format!("{name}: /nowhere/trace-"))
@@ -372,7 +372,7 @@ fn unwritable() -> Result<(), Trouble> {
 }
 
 /// Nothing is written where nothing is asked.
-fn off() -> Result<(), Trouble> {
+fn off() -> Result<(), Failure> {
     let ended = run("PAR", 2, "", &[])?;
     if ended.code == Some(0) && ended.output.is_empty() {
         Ok(())
@@ -382,7 +382,7 @@ fn off() -> Result<(), Trouble> {
 }
 
 /// gasnet_trace with these arguments: its code and what it wrote.
-fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Trouble> {
+fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Failure> {
     let tool = layout::build().join("bin/gasnet_trace");
     let out =
         Command::new(&tool).args(args).output().map_err(|e| format!("{}: {e}", tool.display()))?;
@@ -391,7 +391,7 @@ fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Trouble> {
 }
 
 /// Sums, by line and operation, and arrows of a job of 4 are what the program did; files that are none are refused.
-fn tool() -> Result<(), Trouble> {
+fn tool() -> Result<(), Failure> {
     let dir = folder("tool")?;
     let (trace, stats) =
         (dir.join("trace-%").display().to_string(), dir.join("stats-%").display().to_string());

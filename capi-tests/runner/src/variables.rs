@@ -2,9 +2,9 @@
 //! and in PAR, and one beyond either end, which is refused at start with its range; so is more memory than there is. (What each value does is
 //! in the library's own tests.)
 
-use crate::job::{Ended, Job, Launcher};
-use crate::layout::{self, Mode, root};
-use crate::{Case, Trouble, matrix, program};
+use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::layout::{self, ThreadMode, root};
+use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::time::Duration;
 
@@ -66,22 +66,26 @@ enum Place {
 }
 
 /// Each variable and place; and the table against the documentation.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for range in RANGES {
-        let name = |place: Place, mode: Mode| {
+        let name = |place: Place, mode: ThreadMode| {
             format!("variables::{}::{place:?}::{}", range.name, mode.name()).to_lowercase()
         };
         for place in [Place::Least, Place::Most] {
-            for mode in [Mode::Seq, Mode::Par] {
-                all.push(Case::new(name(place, mode), true, move || range.passes(place, mode)));
+            for mode in [ThreadMode::Seq, ThreadMode::Par] {
+                all.push(TestCase::new(name(place, mode), true, move || {
+                    range.passes(place, mode)
+                }));
             }
         }
         for place in [Place::Below, Place::Above] {
-            all.push(Case::new(name(place, Mode::Seq), true, move || range.is_refused(place)));
+            all.push(TestCase::new(name(place, ThreadMode::Seq), true, move || {
+                range.is_refused(place)
+            }));
         }
     }
-    all.push(Case::new("variables::all_are_tried".to_string(), true, all_are_tried));
+    all.push(TestCase::new("variables::all_are_tried".to_string(), true, all_are_tried));
     all
 }
 
@@ -95,14 +99,14 @@ impl Range {
         }
     }
 
-    fn flood(&self, place: Place, mode: Mode) -> Result<Ended, Trouble> {
+    fn flood(&self, place: Place, mode: ThreadMode) -> Result<JobOutcome, Failure> {
         let more = if matches!(place, Place::Most) { self.with_most } else { &[] };
         // Most bound what events need.
         let events = [("GASNET_PORTAL_AT_ONCE", "0")];
         flood(&[&events, &[(self.name, self.value(place).as_str())], more].concat(), mode)
     }
 
-    fn passes(&self, place: Place, mode: Mode) -> Result<(), Trouble> {
+    fn passes(&self, place: Place, mode: ThreadMode) -> Result<(), Failure> {
         let ended = self.flood(place, mode)?;
         if matches!(place, Place::Most) && self.most == NOT_TO_BE_HAD {
             let advice = format!("lower GASNET_PORTAL_SB_CHUNKS and {}.", self.name);
@@ -117,8 +121,8 @@ impl Range {
         matrix::delivered(&ended, 3)
     }
 
-    fn is_refused(&self, place: Place) -> Result<(), Trouble> {
-        let (ended, value) = (self.flood(place, Mode::Seq)?, self.value(place));
+    fn is_refused(&self, place: Place) -> Result<(), Failure> {
+        let (ended, value) = (self.flood(place, ThreadMode::Seq)?, self.value(place));
         let told =
             ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
         let bounds = match (self.least, self.most) {
@@ -136,12 +140,12 @@ impl Range {
 }
 
 /// Few enough messages at a time for receive buffers without flow control.
-fn flood(vars: &[(&str, &str)], mode: Mode) -> Result<Ended, Trouble> {
+fn flood(vars: &[(&str, &str)], mode: ThreadMode) -> Result<JobOutcome, Failure> {
     layout::require(&layout::build())?;
     let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
     let args = ["-r", "150", "random"].map(String::from);
     let compiled = layout::compiled(&program.source, mode)?;
-    let mut job = Job::new(&layout::build(), &compiled, &args, Launcher::Gasnetrun, 3)
+    let mut job = TestJob::new(&layout::build(), &compiled, &args, JobLauncher::Gasnetrun, 3)
         .watchdog(Duration::from_secs(300))
         .in_own_folder();
     for (name, value) in vars {
@@ -153,7 +157,7 @@ fn flood(vars: &[(&str, &str)], mode: Mode) -> Result<Ended, Trouble> {
 }
 
 /// The documentation knows no other variable of the conduit.
-fn all_are_tried() -> Result<(), Trouble> {
+fn all_are_tried() -> Result<(), Failure> {
     let path = root().join("docs/ENVIRONMENT.md");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let names = text.lines().filter_map(|l| l.strip_prefix("| `")?.split('`').next());

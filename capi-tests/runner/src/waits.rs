@@ -1,35 +1,35 @@
 //! Many more processes than CPUs: 1,000 barriers of each kind among 64 must end, which they do within seconds where waiters
 //! make room for each other, and not within minutes where they do not.
 
-use crate::job::{Launcher, Library};
-use crate::layout::{self, Mode};
-use crate::{Case, Trouble, program};
+use crate::job::{JobLauncher, TestLibrary};
+use crate::layout::{self, ThreadMode};
+use crate::{Failure, TestCase, program};
 use std::time::Duration;
 
 const NODES: u32 = 64;
 
 /// Paths x launchers; the sample has one of each.
-pub fn cases() -> Vec<Case> {
+pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    for launcher in [Launcher::Gasnetrun, Launcher::PshmNodes] {
+    for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
         for portals in [false, true] {
             let name = format!(
                 "wait::n{NODES}::{}::{}",
                 if portals { "portals" } else { "cross" },
                 launcher.name()
             );
-            let sampled = portals == (launcher == Launcher::Gasnetrun);
-            all.push(Case::new(name, sampled, move || ends(launcher, portals)));
+            let sampled = portals == (launcher == JobLauncher::Gasnetrun);
+            all.push(TestCase::new(name, sampled, move || ends(launcher, portals)));
         }
     }
     all
 }
 
-fn ends(launcher: Launcher, portals: bool) -> Result<(), Trouble> {
+fn ends(launcher: JobLauncher, portals: bool) -> Result<(), Failure> {
     let source = program::named("testbarrier").ok_or("there is no testbarrier")?.source;
-    let compiled = layout::compiled(&source, Mode::Seq)?;
+    let compiled = layout::compiled(&source, ThreadMode::Seq)?;
     let mut job =
-        Library::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
+        TestLibrary::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
     if portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }

@@ -10,9 +10,9 @@
 //! Variables: TREE, the installed prefix (default: build); ONLY, names of programs; SECONDS, for the watchdog; GASNET_* reach the
 //! programs.
 
-use capi_tests::Trouble;
-use capi_tests::job::{Job, Launcher};
-use capi_tests::layout::{self, Mode, succeed};
+use capi_tests::Failure;
+use capi_tests::job::{JobLauncher, TestJob};
+use capi_tests::layout::{self, ThreadMode, succeed};
 use capi_tests::program::{self, Nodes, words};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,14 +148,14 @@ struct Bench {
     tree: PathBuf,
     dir: PathBuf,
     out: PathBuf,
-    mode: Mode,
+    mode: ThreadMode,
     np: u32,
     watchdog: Duration,
     helpers: Option<PathBuf>,
 }
 
 impl Bench {
-    fn pkg(&self, package: &str, what: &[&str]) -> Result<Vec<String>, Trouble> {
+    fn pkg(&self, package: &str, what: &[&str]) -> Result<Vec<String>, Failure> {
         let mut pkg = Command::new("pkg-config");
         pkg.env("PKG_CONFIG_PATH", self.tree.join("lib/pkgconfig")).args(what).arg(package);
         Ok(succeed(pkg)?.split_whitespace().map(str::to_string).collect())
@@ -164,13 +164,13 @@ impl Bench {
     fn package(&self, plan: &Plan) -> String {
         match (plan.nodes, self.mode) {
             (Some(_), mode) => format!("gasnet-portals-{}", mode.name()),
-            (None, Mode::Seq) => "gasnet_tools-seq".to_string(),
+            (None, ThreadMode::Seq) => "gasnet_tools-seq".to_string(),
             (None, _) => "gasnet_tools-par".to_string(),
         }
     }
 
     /// The compiler that the installed library names, with the options of every source.
-    fn compiler(&self, source: &Path, plan: &Plan) -> Result<Command, Trouble> {
+    fn compiler(&self, source: &Path, plan: &Plan) -> Result<Command, Failure> {
         let package = self.package(plan);
         let prefix = if plan.nodes.is_some() { "GASNET" } else { "GASNETTOOLS" };
         let is_c = source.extension().is_some_and(|e| e == "c");
@@ -189,7 +189,7 @@ impl Bench {
 
     /// An archive of the sources without a `main`; those that do not compile are left out, and told by the link of the
     /// program that needs them.
-    fn collect(&mut self, sources: &[PathBuf]) -> Result<(), Trouble> {
+    fn collect(&mut self, sources: &[PathBuf]) -> Result<(), Failure> {
         let mut objects = Vec::new();
         for source in sources {
             let name = stem(source);
@@ -213,7 +213,7 @@ impl Bench {
         Ok(())
     }
 
-    fn check(&self, source: &Path, text: &str) -> Result<Verdict, Trouble> {
+    fn check(&self, source: &Path, text: &str) -> Result<Verdict, Failure> {
         let name = stem(source);
         let plan = plan(source, text, &name);
         if plan.skip {
@@ -239,14 +239,14 @@ impl Bench {
             ));
         }
         let (launcher, nodes) = match plan.nodes {
-            None => (Launcher::Alone, 1),
+            None => (JobLauncher::Alone, 1),
             Some(nodes) => (
-                Launcher::Gasnetrun,
+                JobLauncher::Gasnetrun,
                 (1..=1024).map(|more| self.np + more - 1).find(|n| nodes.allow(*n)).unwrap_or(1),
             ),
         };
         let mut job =
-            Job::new(&self.tree, &program, &plan.args, launcher, nodes).without_library_path();
+            TestJob::new(&self.tree, &program, &plan.args, launcher, nodes).without_library_path();
         for (key, value) in
             std::env::vars().filter(|(k, _)| k.starts_with("GASNET_")).chain(plan.env)
         {
@@ -287,7 +287,9 @@ fn main() -> ExitCode {
         refuse(&format!("NP={np} is not a number from 1 to 1024"))
     };
     let mode = args.next().unwrap_or_else(|| "par".to_string());
-    let Some(mode) = [Mode::Seq, Mode::Par, Mode::Parsync].into_iter().find(|m| m.name() == mode)
+    let Some(mode) = [ThreadMode::Seq, ThreadMode::Par, ThreadMode::Parsync]
+        .into_iter()
+        .find(|m| m.name() == mode)
     else {
         refuse(&format!("MODE={mode} is none of seq, par, parsync"))
     };

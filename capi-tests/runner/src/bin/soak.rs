@@ -8,8 +8,8 @@
 //! that one that is cut off has seen everything from some ranks. `soak repeat COUNT N WORD...` runs those cases over and over,
 //! COUNT times in all.
 
-use capi_tests::sample::{self, Random};
-use capi_tests::{Case, cases, exits, job, killer, layout};
+use capi_tests::sample::{self, SampleRandom};
+use capi_tests::{TestCase, cases, exits, job, killer, layout};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     'soak: loop {
         let mut all = cases(round);
         all.retain(|c| c.missing.is_none() && word.as_ref().is_none_or(|w| c.name.contains(w)));
-        Random::new(round, "soak").shuffle(&mut all);
+        SampleRandom::new(round, "soak").shuffle(&mut all);
         for case in all.into_iter().skip(done) {
             if Instant::now() >= end {
                 break 'soak;
@@ -101,10 +101,10 @@ fn main() -> ExitCode {
 }
 
 /// The cases that can be run here and have all these words in their names, in a random order.
-fn fitting(words: &[String], round: u64) -> Vec<Case> {
+fn fitting(words: &[String], round: u64) -> Vec<TestCase> {
     let mut all = cases(sample::seed());
     all.retain(|c| c.missing.is_none() && words.iter().all(|w| c.name.contains(w.as_str())));
-    Random::new(round, "walk").shuffle(&mut all);
+    SampleRandom::new(round, "walk").shuffle(&mut all);
     all
 }
 
@@ -142,8 +142,8 @@ fn but_for_rank(name: &str) -> (String, u32) {
 
 /// Orders cases for [`visit`], which begins at the end: first all from the first rank, then from the last, the second, the one in the
 /// middle, and from then on from any.
-fn spread(cases: Vec<Case>) -> Vec<Case> {
-    let mut kinds: BTreeMap<String, Vec<(u32, Case)>> = BTreeMap::new();
+fn spread(cases: Vec<TestCase>) -> Vec<TestCase> {
+    let mut kinds: BTreeMap<String, Vec<(u32, TestCase)>> = BTreeMap::new();
     for case in cases {
         let (kind, rank) = but_for_rank(&case.name);
         kinds.entry(kind).or_default().push((rank, case));
@@ -157,7 +157,7 @@ fn spread(cases: Vec<Case>) -> Vec<Case> {
         });
         turns.extend(kind.into_iter().enumerate().map(|(turn, (_, case))| (turn, case)));
     }
-    Random::new(sample::seed(), "turns").shuffle(&mut turns);
+    SampleRandom::new(sample::seed(), "turns").shuffle(&mut turns);
     turns.sort_by_key(|&(turn, _)| std::cmp::Reverse(turn));
     turns.into_iter().map(|(_, case)| case).collect()
 }
@@ -181,7 +181,7 @@ fn visit(
     what: &str,
     at_once: usize,
     words: &[String],
-    cases: Vec<Case>,
+    cases: Vec<TestCase>,
     note: impl FnMut(&str, &str) + Send,
 ) -> ExitCode {
     if at_once > 1 {
@@ -192,7 +192,7 @@ fn visit(
     let sums = Mutex::new((0u64, 0u64, note, appended("tally.txt")));
     let next = || cases.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let work = || {
-        while let Some(Case { name, run, .. }) = next() {
+        while let Some(TestCase { name, run, .. }) = next() {
             let result = run();
             let (passed, failed, note, tally) =
                 &mut *sums.lock().unwrap_or_else(PoisonError::into_inner);

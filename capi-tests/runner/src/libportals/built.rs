@@ -1,19 +1,19 @@
 //! What the build finds of a libportals, binds and refuses, and the archives of the libraries in one program.
 
 use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
-use crate::job::Launcher;
-use crate::layout::{self, Mode, compiler, succeed};
-use crate::{Case, Trouble, program};
+use crate::job::JobLauncher;
+use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::{Failure, TestCase, program};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Cases of the build with both networks.
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    let mut add = |name: &str, run: fn() -> Result<(), Trouble>| {
-        all.push(Case::new(format!("libportals::{name}"), true, run));
+    let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
+        all.push(TestCase::new(format!("libportals::{name}"), true, run));
     };
     add("layouts_and_values_that_bindgen_sees", || {
         bindgen_sees_what_is_there(&layout::build_libportals(), "PTL_NO_ACK_REQ")
@@ -25,16 +25,16 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// Cases of the build over libportals-contrary.
-pub(super) fn cases_of_contrary() -> Vec<Case> {
+pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     let layouts = || bindgen_sees_what_is_there(&layout::build_contrary(), "PTL_NOACK_REQ");
     vec![
-        Case::new("contrary::layouts_and_values_that_bindgen_sees".into(), true, layouts),
-        Case::new("contrary::both_archives_in_one_program".into(), true, archives_of_contrary),
+        TestCase::new("contrary::layouts_and_values_that_bindgen_sees".into(), true, layouts),
+        TestCase::new("contrary::both_archives_in_one_program".into(), true, archives_of_contrary),
     ]
 }
 
 /// Sizes, offsets and values in the binding are those of the header; a test of portals3-c compares its header with the crate.
-fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Trouble> {
+fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Failure> {
     let path = tree.join("lib/.libportals.rs");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let mut c = "#include <portals/portals3.h>\n#include <stddef.h>\n".to_string();
@@ -90,11 +90,14 @@ fn number_before<'a>(text: &'a str, end: &str) -> Option<&'a str> {
 }
 
 /// testam, linked with the archive of our library and with these.
-fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, Trouble> {
+fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, Failure> {
     let p = program::named("testam").ok_or("testam.c is missing")?;
     let binary = place()?.join(name);
     let mut cc = compiler();
-    cc.args(["-std=gnu99", "-O2"]).args(Mode::Seq.defines()).arg("-I").arg(tree.join("include"));
+    cc.args(["-std=gnu99", "-O2"])
+        .args(ThreadMode::Seq.defines())
+        .arg("-I")
+        .arg(tree.join("include"));
     cc.arg("-I").arg(layout::root().join("capi-tests")).arg(p.source).arg("-o").arg(&binary);
     cc.arg(tree.join("lib/libgasnet.a")).args(archives);
     cc.args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl", "-lc"]);
@@ -109,18 +112,18 @@ fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, T
 }
 
 /// libgasnet.a and libportals3.a have each a Portals and a Rust runtime of their own, and names that are the same.
-fn both_archives_in_one_program() -> Result<(), Trouble> {
+fn both_archives_in_one_program() -> Result<(), Failure> {
     let tree = layout::build_libportals();
     let binary = linked_with(&tree, &[&tree.join("portals/lib/libportals3.a")], "archives")?;
     for name in ["libportals", "emulation"] {
-        let job = network(name).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?;
+        let job = network(name).job(&binary, &["10".into()], JobLauncher::Gasnetrun, 3)?;
         passes(&job.env("GASNET_SUPERNODE_MAXSIZE", "1").run()?, "testam")?;
     }
     Ok(())
 }
 
 /// The same with a libportals alone.
-fn archives_of_contrary() -> Result<(), Trouble> {
+fn archives_of_contrary() -> Result<(), Failure> {
     let tree = layout::build_contrary();
     let sources = layout::root().join("capi-tests/contrary");
     let mut objects = Vec::new();
@@ -140,12 +143,12 @@ fn archives_of_contrary() -> Result<(), Trouble> {
     // It loads libportals3 when it is initialised.
     let below = format!("-Wl,-rpath,{}", tree.join("below/lib").display());
     let binary = linked_with(&tree, &[&archive, Path::new(&below)], "archives-contrary")?;
-    let job = with_habits(EVERY_HABIT).job(&binary, &["10".into()], Launcher::Gasnetrun, 3)?;
+    let job = with_habits(EVERY_HABIT).job(&binary, &["10".into()], JobLauncher::Gasnetrun, 3)?;
     passes(&job.run()?, "testam")
 }
 
 /// `make install-portals` leaves all that a program needs, under the prefix that it names.
-fn an_installed_libportals3_is_whole() -> Result<(), Trouble> {
+fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     let stage = place()?.join("stage");
     let _ = fs::remove_dir_all(&stage);
     let mut make = Command::new("make");
@@ -157,7 +160,7 @@ fn an_installed_libportals3_is_whole() -> Result<(), Trouble> {
     make.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
     succeed(make)?;
     let prefix = stage.join("opt/portals3");
-    let ask = |what: &[&str]| -> Result<Vec<String>, Trouble> {
+    let ask = |what: &[&str]| -> Result<Vec<String>, Failure> {
         let mut pkg_config = Command::new("pkg-config");
         pkg_config.args(what).arg("portals3").env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"));
         let text = succeed(pkg_config)?;
@@ -188,10 +191,10 @@ fn an_installed_libportals3_is_whole() -> Result<(), Trouble> {
 }
 
 /// What the build says to places that have no libportals. It is asked alone, without compiling the library again.
-fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
+fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
     let dir = place()?.join("refused");
     let _ = fs::remove_dir_all(&dir);
-    let prefix = |name: &str, header: Option<(&str, &str)>| -> Result<PathBuf, Trouble> {
+    let prefix = |name: &str, header: Option<(&str, &str)>| -> Result<PathBuf, Failure> {
         let p = dir.join(name);
         let write = |file: PathBuf, text: &str| {
             fs::create_dir_all(file.parent().expect("a directory"))
@@ -266,7 +269,7 @@ fn what_is_no_libportals_is_refused() -> Result<(), Trouble> {
 }
 
 /// By prefix, by flags, by pkg-config.
-fn found_in_three_ways() -> Result<(), Trouble> {
+fn found_in_three_ways() -> Result<(), Failure> {
     let prefix = layout::build_libportals().join("portals");
     let (include, lib) =
         (prefix.join("include").display().to_string(), prefix.join("lib").display().to_string());
@@ -287,7 +290,7 @@ fn found_in_three_ways() -> Result<(), Trouble> {
 }
 
 /// What build.rs prints with these variables.
-fn build_script(variables: &[(&str, &str)]) -> Result<String, Trouble> {
+fn build_script(variables: &[(&str, &str)]) -> Result<String, Failure> {
     let dir = layout::root().join("target/libportals/release/build");
     let script = fs::read_dir(&dir)
         .map_err(|e| format!("{}: {e}", dir.display()))?

@@ -13,12 +13,12 @@ mod built;
 mod ranks;
 mod start;
 
-use crate::job::{Ended, Job, Launcher, Library};
-use crate::layout::{self, Mode};
-use crate::matrix::{self, Setting, Way};
-use crate::program::{self, Program};
-use crate::sample::Random;
-use crate::{Case, Trouble, exits, kills};
+use crate::job::{JobLauncher, JobOutcome, TestJob, TestLibrary};
+use crate::layout::{self, ThreadMode};
+use crate::matrix::{self, CaseSetting, SegmentPath};
+use crate::program::{self, TestProgram};
+use crate::sample::SampleRandom;
+use crate::{Failure, TestCase, exits, kills};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,in
 
 /// One case per program, setting and network; per program and habits of libportals-contrary; per way to end or to be
 /// killed; and what the build and gasnet_init refuse.
-pub fn cases(seed: u64) -> Vec<Case> {
+pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     let built = |tree: &Path| tree.join("lib/libgasnet.so").exists();
     if built(&layout::build_libportals()) {
@@ -62,37 +62,37 @@ pub fn cases(seed: u64) -> Vec<Case> {
 }
 
 /// A libportals tells every end by an event, so that there are but two ways.
-const WAYS: [Way; 2] = [Way::Cross, Way::Portals];
+const PATHS: [SegmentPath; 2] = [SegmentPath::Cross, SegmentPath::Portals];
 
 /// The programs that run in settings of their own.
-fn programs() -> Vec<Program> {
+fn programs() -> Vec<TestProgram> {
     program::all().into_iter().filter(matrix::has_settings).collect()
 }
 
 /// The network of this name, where there are two.
-fn network(name: &str) -> Library {
-    Library::of(layout::build_libportals()).told("GASNET_NETWORK", name)
+fn network(name: &str) -> TestLibrary {
+    TestLibrary::of(layout::build_libportals()).told("GASNET_NETWORK", name)
 }
 
 /// libportals-contrary with these habits.
-fn with_habits(habits: &str) -> Library {
-    let library = Library::of(layout::build_contrary()).told("CONTRARY", habits);
+fn with_habits(habits: &str) -> TestLibrary {
+    let library = TestLibrary::of(layout::build_contrary()).told("CONTRARY", habits);
     if habits.contains("in_calls") { library.told("PTL_ATTACH", "0") } else { library }
 }
 
 /// The programs over a network that is chosen when the job starts.
-fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<Case> {
-    let mut runs: Vec<(Program, Setting)> = Vec::new();
+fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<TestCase> {
+    let mut runs: Vec<(TestProgram, CaseSetting)> = Vec::new();
     for p in programs() {
         // The emulation has a table of its own; here it only must not mind its neighbour.
-        let settings = matrix::settings(&p, &WAYS)
+        let settings = matrix::settings(&p, &PATHS)
             .into_iter()
             .filter(|s| name == "libportals" || s.nodes == 2);
         runs.extend(settings.map(|s| (p.clone(), s)));
     }
     // A sample of few: each program at most once, and none of the many processes that spin.
     let mut order: Vec<usize> = (0..runs.len()).collect();
-    Random::new(seed, name).shuffle(&mut order);
+    SampleRandom::new(seed, name).shuffle(&mut order);
     let mut taken: Vec<usize> = Vec::new();
     for i in order {
         let other = |j: &usize| runs[*j].0.name != runs[i].0.name;
@@ -102,13 +102,13 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<Case> {
     }
     let prefix = format!("both::{name}::");
     let library = network(name);
-    let mut all: Vec<Case> = runs
+    let mut all: Vec<TestCase> = runs
         .into_iter()
         .enumerate()
         .map(|(i, (p, s))| {
             let library = library.clone();
             let name = format!("{prefix}{}::{}", p.name, s.name());
-            Case::new(name, taken.contains(&i), move || matrix::sound(&library, &p, s))
+            TestCase::new(name, taken.contains(&i), move || matrix::sound(&library, &p, s))
         })
         .collect();
     if name == "libportals" {
@@ -118,16 +118,16 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<Case> {
 }
 
 /// Crowds, exits and kills over a library; of each table one in a short run.
-fn ends(seed: u64, library: &Library, prefix: &str) -> Vec<Case> {
+fn ends(seed: u64, library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let mut crowds = Vec::new();
     for p in programs() {
         for s in matrix::crowded(&p) {
             let (p, library) = (p.clone(), library.clone());
             let name = format!("{prefix}{}::{}", p.name, s.name());
-            crowds.push(Case::new(name, false, move || matrix::sound(&library, &p, s)));
+            crowds.push(TestCase::new(name, false, move || matrix::sound(&library, &p, s)));
         }
     }
-    let mut random = Random::new(seed, prefix);
+    let mut random = SampleRandom::new(seed, prefix);
     let mut all = Vec::new();
     for mut table in [crowds, exits::over(library, prefix), kills::over(library, prefix)] {
         random.shuffle(&mut table);
@@ -141,22 +141,22 @@ fn ends(seed: u64, library: &Library, prefix: &str) -> Vec<Case> {
 
 /// The programs over libportals-contrary: all habits in both ways, with numbers of processes and modes that the seed chooses.
 /// In a short run each habit once, with another program each.
-fn contrary(seed: u64) -> Vec<Case> {
-    let mut random = Random::new(seed, "contrary");
+fn contrary(seed: u64) -> Vec<TestCase> {
+    let mut random = SampleRandom::new(seed, "contrary");
     let mut all = Vec::new();
     let mut programs = programs();
     random.shuffle(&mut programs);
     for (i, p) in programs.into_iter().enumerate() {
-        let mut settings = matrix::settings(&p, &WAYS);
+        let mut settings = matrix::settings(&p, &PATHS);
         random.shuffle(&mut settings);
-        for way in WAYS {
+        for way in PATHS {
             let settings = settings.iter().filter(|s| s.path == way && s.nodes <= 4).cycle();
             for (j, (habits, s)) in HABITS.iter().zip(settings).enumerate() {
                 let (p, s, library) = (p.clone(), *s, with_habits(habits));
                 let called = if habits.is_empty() { "none" } else { habits };
                 let name = format!("contrary::{}::{called}::{}", p.name, s.name());
-                let sampled = i == j && way == Way::Portals;
-                all.push(Case::new(name, sampled, move || matrix::sound(&library, &p, s)));
+                let sampled = i == j && way == SegmentPath::Portals;
+                all.push(TestCase::new(name, sampled, move || matrix::sound(&library, &p, s)));
             }
         }
     }
@@ -165,13 +165,18 @@ fn contrary(seed: u64) -> Vec<Case> {
 }
 
 /// A job of testhello.
-fn hello(library: &Library, nodes: u32) -> Result<Job, Trouble> {
+fn hello(library: &TestLibrary, nodes: u32) -> Result<TestJob, Failure> {
     let p = program::named("testhello").ok_or("testhello.c is missing")?;
-    library.job(&layout::compiled(&p.source, Mode::Seq)?, &p.args, Launcher::Gasnetrun, nodes)
+    library.job(
+        &layout::compiled(&p.source, ThreadMode::Seq)?,
+        &p.args,
+        JobLauncher::Gasnetrun,
+        nodes,
+    )
 }
 
 /// Whether this program has passed.
-fn passes(ended: &Ended, program: &str) -> Result<(), Trouble> {
+fn passes(ended: &JobOutcome, program: &str) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code == Some(0) && ended.says(&format!("{program}: PASS")) {
         Ok(())
@@ -180,7 +185,7 @@ fn passes(ended: &Ended, program: &str) -> Result<(), Trouble> {
     }
 }
 
-fn fails(ended: &Ended, lines: &[&str]) -> Result<(), Trouble> {
+fn fails(ended: &JobOutcome, lines: &[&str]) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code == Some(0) {
         return Err(ended.trouble("it passed"));
@@ -192,21 +197,21 @@ fn fails(ended: &Ended, lines: &[&str]) -> Result<(), Trouble> {
 }
 
 /// Where these tests build.
-fn place() -> Result<PathBuf, Trouble> {
+fn place() -> Result<PathBuf, Failure> {
     let dir = layout::build_libportals().join("tests");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
 /// Writes a source file there.
-fn write(name: &str, text: &str) -> Result<PathBuf, Trouble> {
+fn write(name: &str, text: &str) -> Result<PathBuf, Failure> {
     let path = place()?.join(name);
     fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
 
 /// Compiles a C file there into a shared library against the header in this directory.
-fn shared_library(source: &Path, include: &Path, name: &str) -> Result<PathBuf, Trouble> {
+fn shared_library(source: &Path, include: &Path, name: &str) -> Result<PathBuf, Failure> {
     let library = place()?.join(name);
     let mut cc = layout::compiler();
     cc.args(["-shared", "-fPIC", "-std=gnu99", "-Wall", "-Wextra", "-Werror", "-I"]).arg(include);

@@ -2,27 +2,27 @@
 //! (`capi-tests/contrary/system.c` has its functions) or the rank map of a launcher. A source that contradicts PtlGetId is refused.
 
 use super::{fails, hello, include, network, passes, place, with_habits, write};
-use crate::job::{Job, Launcher, Library};
-use crate::layout::{self, Mode, compiler, succeed};
-use crate::{Case, Trouble, program};
+use crate::job::{JobLauncher, TestJob, TestLibrary};
+use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::{Failure, TestCase, program};
 use std::path::{Path, PathBuf};
 
 /// Cases of the build with both networks.
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<TestCase> {
     vec![
-        Case::new("libportals::addresses_from_the_system".into(), true, || {
+        TestCase::new("libportals::addresses_from_the_system".into(), true, || {
             from_the_system(&network("libportals"), &layout::build_libportals(), "0, 0", "0, 1")
         }),
-        Case::new("libportals::addresses_from_a_rank_map".into(), true, || {
+        TestCase::new("libportals::addresses_from_a_rank_map".into(), true, || {
             from_a_rank_map(&network("libportals"))
         }),
     ]
 }
 
 /// Cases of the build over libportals-contrary, whose addresses are the highest that there are.
-pub(super) fn cases_of_contrary() -> Vec<Case> {
+pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     vec![
-        Case::new("contrary::addresses_from_the_system".into(), true, || {
+        TestCase::new("contrary::addresses_from_the_system".into(), true, || {
             let nids = "0xfffffff0, 0xfffffff0";
             from_the_system(
                 &with_habits("high"),
@@ -31,14 +31,14 @@ pub(super) fn cases_of_contrary() -> Vec<Case> {
                 "0xfffe, 0xfffd",
             )
         }),
-        Case::new("contrary::addresses_from_a_rank_map".into(), true, || {
+        TestCase::new("contrary::addresses_from_a_rank_map".into(), true, || {
             from_a_rank_map(&with_habits(""))
         }),
     ]
 }
 
 /// The functions of a system, in a library to be preloaded.
-fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<PathBuf, Trouble> {
+fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<PathBuf, Failure> {
     let name = tree.file_name().unwrap_or_default().to_string_lossy();
     let library = place()?.join(format!("system-{}-{name}.so", functions.concat()));
     let mut cc = compiler();
@@ -50,8 +50,13 @@ fn system(tree: &Path, functions: &[&str], nids: &str, pids: &str) -> Result<Pat
     Ok(library)
 }
 
-fn from_the_system(library: &Library, tree: &Path, nids: &str, pids: &str) -> Result<(), Trouble> {
-    let job = |functions: &[&str], nodes: u32, fault: &str| -> Result<Job, Trouble> {
+fn from_the_system(
+    library: &TestLibrary,
+    tree: &Path,
+    nids: &str,
+    pids: &str,
+) -> Result<(), Failure> {
+    let job = |functions: &[&str], nodes: u32, fault: &str| -> Result<TestJob, Failure> {
         let preloaded = system(tree, functions, nids, pids)?;
         Ok(hello(library, nodes)?
             .env("LD_PRELOAD", preloaded)
@@ -85,14 +90,14 @@ const LAUNCHER: &str = "\
     export PTL_MY_RID=$2 PTL_NIDMAP=\"$NIDS\" PTL_PIDMAP=\"$PIDS\" PTL_FABRIC_FD=$6\n\
     exec \"$1\"\n";
 
-fn from_a_rank_map(library: &Library) -> Result<(), Trouble> {
+fn from_a_rank_map(library: &TestLibrary) -> Result<(), Failure> {
     let script = write("launcher.sh", LAUNCHER)?;
     let p = program::named("testhello").ok_or("testhello.c is missing")?;
-    let binary = layout::compiled(&p.source, Mode::Seq)?;
+    let binary = layout::compiled(&p.source, ThreadMode::Seq)?;
     let arguments = [script, binary].map(|path| path.display().to_string());
-    let job = |nodes: u32, nids: &str, pids: &str| -> Result<Job, Trouble> {
+    let job = |nodes: u32, nids: &str, pids: &str| -> Result<TestJob, Failure> {
         Ok(library
-            .job(Path::new("/bin/sh"), &arguments, Launcher::Gasnetrun, nodes)?
+            .job(Path::new("/bin/sh"), &arguments, JobLauncher::Gasnetrun, nodes)?
             .env("GASNET_SUPERNODE_MAXSIZE", "1")
             .env("NIDS", nids)
             .env("PIDS", pids))

@@ -1,29 +1,29 @@
 //! What `gasnet_init` refuses of a libportals, and that jobs run on the library that is named.
 
 use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
-use crate::job::{Ended, Launcher, Library};
-use crate::layout::{self, Mode, compiler, succeed};
-use crate::{Case, Trouble, program};
+use crate::job::{JobLauncher, JobOutcome, TestLibrary};
+use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::{Failure, TestCase, program};
 use std::fs;
 use std::process::Command;
 
 /// Cases of the build with both networks.
-pub(super) fn cases() -> Vec<Case> {
+pub(super) fn cases() -> Vec<TestCase> {
     vec![
-        Case::new("libportals::a_put_that_fails".into(), true, a_put_that_fails),
-        Case::new(
+        TestCase::new("libportals::a_put_that_fails".into(), true, a_put_that_fails),
+        TestCase::new(
             "libportals::gasnet_info_names_the_file".into(),
             true,
             gasnet_info_names_the_file,
         ),
-        Case::new("libportals::portal_table_entries".into(), true, || {
+        TestCase::new("libportals::portal_table_entries".into(), true, || {
             table_entries(&network("libportals"), &[("0", "63"), ("63", "0"), ("255", "254")])
         }),
     ]
 }
 
 /// Cases of the build over libportals-contrary.
-pub(super) fn cases_of_contrary() -> Vec<Case> {
+pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     let refusals: [(&'static str, &'static [&'static str]); 3] = [
         (
             "small",
@@ -39,19 +39,19 @@ pub(super) fn cases_of_contrary() -> Vec<Case> {
             &["libportals.so", "2 is PTL_NO_SPACE in the header and PTL_ME_IN_USE in the library"],
         ),
     ];
-    let mut all: Vec<Case> = refusals
+    let mut all: Vec<TestCase> = refusals
         .into_iter()
         .map(|(habit, lines)| {
             let name = format!("contrary::refused::{habit}");
-            Case::new(name, true, move || fails(&hello(&with_habits(habit), 2)?.run()?, lines))
+            TestCase::new(name, true, move || fails(&hello(&with_habits(habit), 2)?.run()?, lines))
         })
         .collect();
-    all.push(Case::new("contrary::small_table".into(), true, || {
+    all.push(TestCase::new("contrary::small_table".into(), true, || {
         table_entries(&with_habits("small"), &[("0", "15"), ("15", "0"), ("14", "15"), ("7", "7")])
     }));
     for (i, header) in OTHER_HEADERS.iter().enumerate() {
         let name = format!("contrary::another_header::{}", header.name);
-        all.push(Case::new(name, i < QUICK, move || another_header(header)));
+        all.push(TestCase::new(name, i < QUICK, move || another_header(header)));
     }
     all
 }
@@ -161,7 +161,7 @@ const OTHER_HEADERS: &[OtherHeader] = &[
 ];
 
 /// Refused at start, in a line that names the file.
-fn another_header(header: &OtherHeader) -> Result<(), Trouble> {
+fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     let tree = layout::build_contrary();
     let dir = place()?.join("another_header").join(header.name);
     let (include, lib) = (dir.join("portals"), dir.join("lib"));
@@ -191,12 +191,12 @@ fn another_header(header: &OtherHeader) -> Result<(), Trouble> {
 }
 
 /// Jobs with these indices for puts and gets, and for active messages; they may be the same.
-fn table_entries(library: &Library, pairs: &[(&str, &str)]) -> Result<(), Trouble> {
+fn table_entries(library: &TestLibrary, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     let p = program::named("testgasnet").ok_or("testgasnet.c is missing")?;
-    let binary = layout::compiled(&p.source, Mode::Seq)?;
+    let binary = layout::compiled(&p.source, ThreadMode::Seq)?;
     for (rar, am) in pairs {
         let ended = library
-            .job(&binary, &p.args, Launcher::Gasnetrun, 2)?
+            .job(&binary, &p.args, JobLauncher::Gasnetrun, 2)?
             .env("GASNET_SUPERNODE_MAXSIZE", "1")
             .env("GASNET_PORTAL_PTE_RAR", rar)
             .env("GASNET_PORTAL_PTE_AM", am)
@@ -207,10 +207,10 @@ fn table_entries(library: &Library, pairs: &[(&str, &str)]) -> Result<(), Troubl
 }
 
 /// The library's PtlPut and PtlPutRegion, replaced by functions that return PTL_FAIL: a job fails if it really runs there.
-fn a_put_that_fails() -> Result<(), Trouble> {
+fn a_put_that_fails() -> Result<(), Failure> {
     let source = layout::root().join("portals/capi-tests/plant.c");
     let plant = shared_library(&source, &include(&layout::build_libportals()), "plant.so")?;
-    let job = |name: &str, fault: &str| -> Result<Ended, Trouble> {
+    let job = |name: &str, fault: &str| -> Result<JobOutcome, Failure> {
         hello(&network(name), 2)?
             .env("GASNET_SUPERNODE_MAXSIZE", "1")
             .env("LD_PRELOAD", &plant)
@@ -222,7 +222,7 @@ fn a_put_that_fails() -> Result<(), Trouble> {
     fails(&job("libportals", "put_fails")?, &["PTL_FAIL"])
 }
 
-fn gasnet_info_names_the_file() -> Result<(), Trouble> {
+fn gasnet_info_names_the_file() -> Result<(), Failure> {
     let tree = layout::build_libportals();
     let mut info = Command::new(tree.join("bin/gasnet_info"));
     info.arg("-n");

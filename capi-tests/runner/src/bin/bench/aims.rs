@@ -2,7 +2,7 @@
 
 /// What a ratio of ours to the other side must be.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Aim {
+pub(crate) enum RowAim {
     /// Times.
     AtMost(f64),
     /// Rates and bandwidths.
@@ -13,18 +13,18 @@ pub(crate) enum Aim {
 
 /// One figure to reach.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Row {
+pub(crate) struct BenchRow {
     /// Our path, measurement and processes.
     pub(crate) ours: (&'static str, &'static str, u32),
     /// The other side, and its measurement and processes.
     pub(crate) other: (&'static str, &'static str, u32),
-    pub(crate) sizes: Sizes,
-    pub(crate) aim: Aim,
+    pub(crate) sizes: RowSizes,
+    pub(crate) aim: RowAim,
 }
 
 /// Of which sizes the figure is asked.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sizes {
+pub(crate) enum RowSizes {
     /// Of this one, and of the other side at that one.
     One(u64, u64),
     /// Of each in this range that both sides have measured.
@@ -40,44 +40,55 @@ const fn peer(
     ours: &'static str,
     name: &'static str,
     n: u32,
-    sizes: Sizes,
+    sizes: RowSizes,
     who: &'static str,
-    aim: Aim,
-) -> Row {
-    Row { ours: (ours, name, n), other: (who, name, n), sizes, aim }
+    aim: RowAim,
+) -> BenchRow {
+    BenchRow { ours: (ours, name, n), other: (who, name, n), sizes, aim }
 }
 
 /// Another measurement of another library, both of two processes.
 const fn against(
     ours: &'static str,
     name: &'static str,
-    sizes: Sizes,
+    sizes: RowSizes,
     other: (&'static str, &'static str),
-    aim: Aim,
-) -> Row {
-    Row { ours: (ours, name, 2), other: (other.0, other.1, 2), sizes, aim }
+    aim: RowAim,
+) -> BenchRow {
+    BenchRow { ours: (ours, name, 2), other: (other.0, other.1, 2), sizes, aim }
 }
 
 /// A limit of the machine, for two processes: the name of its measurement, and its processes.
-const fn limit(name: &'static str, sizes: Sizes, of: (&'static str, u32), aim: Aim) -> Row {
-    Row { ours: (CROSS, name, 2), other: ("machine", of.0, of.1), sizes, aim }
+const fn limit(
+    name: &'static str,
+    sizes: RowSizes,
+    of: (&'static str, u32),
+    aim: RowAim,
+) -> BenchRow {
+    BenchRow { ours: (CROSS, name, 2), other: ("machine", of.0, of.1), sizes, aim }
 }
 
 /// What the machine itself takes for the same: no figure is asked for.
-const fn bound(name: &'static str, n: u32, size: u64, of: &'static str, limit_size: u64) -> Row {
+const fn bound(
+    name: &'static str,
+    n: u32,
+    size: u64,
+    of: &'static str,
+    limit_size: u64,
+) -> BenchRow {
     let other = ("machine", of, n);
-    Row { ours: (CROSS, name, n), other, sizes: One(size, limit_size), aim: Nothing }
+    BenchRow { ours: (CROSS, name, n), other, sizes: One(size, limit_size), aim: Nothing }
 }
 
-const fn at(size: u64) -> Sizes {
+const fn at(size: u64) -> RowSizes {
     One(size, size)
 }
 
-use Aim::{AtLeast, AtMost, Nothing};
-use Sizes::{Each, One};
+use RowAim::{AtLeast, AtMost, Nothing};
+use RowSizes::{Each, One};
 
 /// All of them.
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[BenchRow] = &[
     peer(CROSS, "put_word", 2, at(8), "smp", AtMost(1.0)),
     peer(CROSS, "get_word", 2, at(8), "smp", AtMost(1.0)),
     peer(CROSS, "put", 2, at(8), "smp", AtMost(1.0)),

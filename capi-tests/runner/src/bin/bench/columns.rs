@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 /// What a value belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Key {
+pub(crate) struct RowKey {
     /// The measurement.
     pub(crate) name: String,
     /// Processes of the job.
@@ -16,12 +16,12 @@ pub(crate) struct Key {
 
 /// The values of one round of one system, and the unit of each measurement.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Figures {
-    pub(crate) values: BTreeMap<Key, f64>,
+pub(crate) struct RowFigures {
+    pub(crate) values: BTreeMap<RowKey, f64>,
     pub(crate) units: BTreeMap<String, String>,
 }
 
-impl Figures {
+impl RowFigures {
     /// Adds what a program printed.
     pub(crate) fn read(&mut self, output: &str) -> Result<(), String> {
         let mut head: Option<(String, u32)> = None;
@@ -43,7 +43,7 @@ impl Figures {
                 [size, value] if head.is_some() => {
                     let (Ok(size), Ok(value)) = (size.parse(), value.parse()) else { continue };
                     let (name, processes) = head.clone().unwrap_or_default();
-                    self.values.insert(Key { name, processes, size }, value);
+                    self.values.insert(RowKey { name, processes, size }, value);
                     rows += 1;
                 }
                 _ => {}
@@ -53,17 +53,17 @@ impl Figures {
     }
 
     pub(crate) fn put(&mut self, name: &str, processes: u32, size: u64, value: f64) {
-        self.values.insert(Key { name: name.to_string(), processes, size }, value);
+        self.values.insert(RowKey { name: name.to_string(), processes, size }, value);
     }
 
     /// Adds what was measured later.
-    pub(crate) fn add(&mut self, later: Figures) {
+    pub(crate) fn add(&mut self, later: RowFigures) {
         self.values.extend(later.values);
         self.units.extend(later.units);
     }
 
     pub(crate) fn get(&self, name: &str, processes: u32, size: u64) -> Option<f64> {
-        self.values.get(&Key { name: name.to_string(), processes, size }).copied()
+        self.values.get(&RowKey { name: name.to_string(), processes, size }).copied()
     }
 }
 
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn columns_are_read() {
-        let mut f = Figures::default();
+        let mut f = RowFigures::default();
         f.read("# put, 2 processes\n# Size     Latency (us)\n8     0.25\n16   0.5\n# line_trip, 1 processes\n# Size  us\n0 3\n")
             .unwrap();
         assert_eq!(f.get("put", 2, 16), Some(0.5));

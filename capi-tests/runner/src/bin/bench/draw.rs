@@ -1,7 +1,7 @@
 //! The drawings: one data file a measurement and system, one script, SVG and PNG by gnuplot. Without gnuplot the data and
 //! the script are written all the same.
 
-use crate::columns::Figures;
+use crate::columns::RowFigures;
 use crate::report::quartiles;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -66,7 +66,7 @@ const DRAWINGS: &[Drawing] = &[
 ];
 
 /// Writes data, script and drawings into `dir`.
-pub(crate) fn all(dir: &Path, names: &[&str], rounds: &[Vec<Figures>]) -> Result<(), String> {
+pub(crate) fn all(dir: &Path, names: &[&str], rounds: &[Vec<RowFigures>]) -> Result<(), String> {
     let mut script = String::from(
         "# Written by `make bench`; the pages of data lie beside it.\nset logscale xy\nset key left top\nset grid\n",
     );

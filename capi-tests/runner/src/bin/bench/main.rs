@@ -19,10 +19,10 @@ mod draw;
 mod report;
 mod system;
 
-use columns::Figures;
+use columns::RowFigures;
 use std::fs;
 use std::process::ExitCode;
-use system::{LINE, System, TURNS, Turn};
+use system::{BenchSystem, LINE, TURNS, Turn};
 
 const USAGE: &str =
     "usage: bench [--peer PREFIX[,CONDUIT]]... [--beside LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
@@ -90,22 +90,22 @@ fn main() -> ExitCode {
 fn run() -> Result<(), String> {
     let options = options()?;
     if options.starts {
-        print!("{}", System::ours("cross-mapped", &[])?.starts(options.rounds)?);
+        print!("{}", BenchSystem::ours("cross-mapped", &[])?.starts(options.rounds)?);
         return Ok(());
     }
-    let mut systems = vec![System::limits()?, System::ours("cross-mapped", &[])?];
-    systems.push(System::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
+    let mut systems = vec![BenchSystem::limits()?, BenchSystem::ours("cross-mapped", &[])?];
+    systems.push(BenchSystem::ours("portals", &[("GASNET_SUPERNODE_MAXSIZE", "1")])?);
     for peer in &options.peers {
-        systems.push(System::peer(peer)?);
+        systems.push(BenchSystem::peer(peer)?);
     }
     for library in &options.beside {
-        systems.push(System::foreign(library)?);
+        systems.push(BenchSystem::foreign(library)?);
     }
-    let mut rounds: Vec<Vec<Figures>> = Vec::new();
+    let mut rounds: Vec<Vec<RowFigures>> = Vec::new();
     let mut moved = 0;
     for round in 0..options.rounds {
         eprintln!("bench: round {} of {}", round + 1, options.rounds);
-        let mut all = vec![Figures::default(); systems.len()];
+        let mut all = vec![RowFigures::default(); systems.len()];
         for &turn in TURNS {
             let (figures, steady) = take(turn, &systems, &options)?;
             moved += usize::from(!steady);
@@ -141,9 +141,9 @@ const STEADY: f64 = 1.25;
 /// the round trip of a line for each measurement of the turn besides.
 fn take(
     turn: Turn,
-    systems: &[System],
+    systems: &[BenchSystem],
     options: &Options,
-) -> Result<(Vec<Figures>, bool), String> {
+) -> Result<(Vec<RowFigures>, bool), String> {
     let (mut figures, mut steady) = try_once(turn, systems, options)?;
     for _ in 1..ATTEMPTS {
         if steady {
@@ -157,9 +157,9 @@ fn take(
 /// One try of [`take`], steady or not.
 fn try_once(
     turn: Turn,
-    systems: &[System],
+    systems: &[BenchSystem],
     options: &Options,
-) -> Result<(Vec<Figures>, bool), String> {
+) -> Result<(Vec<RowFigures>, bool), String> {
     let mut lines = Vec::new();
     let mut look = || -> Result<(), String> {
         if turn.of_lines() {

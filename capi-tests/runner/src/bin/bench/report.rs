@@ -1,13 +1,17 @@
 //! Medians over the rounds, ratios taken round by round, and the table that shows them.
 
-use crate::aims::{Aim, ROWS, Row, Sizes};
-use crate::columns::Figures;
+use crate::aims::{BenchRow, ROWS, RowAim, RowSizes};
+use crate::columns::RowFigures;
 use crate::system::LINE;
 use std::fmt::Write;
 use std::fs;
 
 /// The rounds of the system at this place in the list of names.
-fn side<'a>(names: &[&str], name: &str, rounds: &'a [Vec<Figures>]) -> Option<Vec<&'a Figures>> {
+fn side<'a>(
+    names: &[&str],
+    name: &str,
+    rounds: &'a [Vec<RowFigures>],
+) -> Option<Vec<&'a RowFigures>> {
     let at = names.iter().position(|n| *n == name)?;
     Some(rounds.iter().map(|r| &r[at]).collect())
 }
@@ -41,8 +45,8 @@ struct Measured {
 /// A row at one size of ours and one of the other side; nothing if one of them was not measured.
 fn measured(
     names: &[&str],
-    rounds: &[Vec<Figures>],
-    row: &Row,
+    rounds: &[Vec<RowFigures>],
+    row: &BenchRow,
     size: u64,
     other_size: u64,
 ) -> Option<Measured> {
@@ -64,16 +68,16 @@ fn measured(
 }
 
 /// A row at the size at which it is furthest from its figure.
-fn worst(names: &[&str], rounds: &[Vec<Figures>], row: &Row) -> Option<Measured> {
+fn worst(names: &[&str], rounds: &[Vec<RowFigures>], row: &BenchRow) -> Option<Measured> {
     let (low, high) = match row.sizes {
-        Sizes::One(size, other) => return measured(names, rounds, row, size, other),
-        Sizes::Each(low, high) => (low, high),
+        RowSizes::One(size, other) => return measured(names, rounds, row, size, other),
+        RowSizes::Each(low, high) => (low, high),
     };
     let sizes = (0..u64::BITS).map(|bit| 1 << bit).filter(|size| (low..=high).contains(size));
     let all = sizes.filter_map(|size| measured(names, rounds, row, size, size));
     all.max_by(|a, b| {
         let order = a.quartiles[1].total_cmp(&b.quartiles[1]);
-        if matches!(row.aim, Aim::AtMost(_)) { order } else { order.reverse() }
+        if matches!(row.aim, RowAim::AtMost(_)) { order } else { order.reverse() }
     })
 }
 
@@ -83,7 +87,7 @@ fn parity(figure: f64) -> bool {
 }
 
 /// The table of all figures to reach: what was measured, the median ratio with its quartiles, and whether it is reached.
-pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
+pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
     let mut text = String::from(
         "| measurement | processes | size | path | against | ours | theirs | ratio | quartiles | to reach | |\n",
     );
@@ -95,19 +99,19 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<Figures>]) -> String {
         let units = side(names, path, rounds).and_then(|s| s.first().map(|f| &f.units));
         let unit = units.and_then(|u| u.get(name)).map_or("", |u| u);
         let (aim, reached) = match row.aim {
-            Aim::AtMost(x) => (
+            RowAim::AtMost(x) => (
                 format!("<= {x}"),
                 Some(median <= x || parity(x) && median <= 1.05 * x && low <= x),
             ),
-            Aim::AtLeast(x) => (
+            RowAim::AtLeast(x) => (
                 format!(">= {x}"),
                 Some(median >= x || parity(x) && 1.05 * median >= x && high >= x),
             ),
-            Aim::Nothing => (String::new(), None),
+            RowAim::Nothing => (String::new(), None),
         };
         let size = match row.sizes {
-            Sizes::One(size, _) => size.to_string(),
-            Sizes::Each(low, high) => format!("{low} to {high}, worst {}", m.size),
+            RowSizes::One(size, _) => size.to_string(),
+            RowSizes::Each(low, high) => format!("{low} to {high}, worst {}", m.size),
         };
         let against = if row.other.1 == name {
             row.other.0.to_string()
@@ -175,8 +179,8 @@ mod tests {
         assert_eq!(quartiles(&mut [5.0, 1.0, 4.0, 2.0, 3.0]), Some([2.0, 3.0, 4.0]));
     }
 
-    fn figures(rows: &[(u64, f64)]) -> Figures {
-        let mut f = Figures::default();
+    fn figures(rows: &[(u64, f64)]) -> RowFigures {
+        let mut f = RowFigures::default();
         let rows: String = rows.iter().map(|(size, value)| format!("{size} {value}\n")).collect();
         f.read(&format!("# put, 2 processes\n# Size  Latency (us)\n{rows}")).unwrap();
         f
@@ -201,13 +205,13 @@ mod tests {
             figures(&[(4, 9.0), (8, 1.0), (16, 3.0), (64, 9.0)]),
             figures(&[(4, 1.0), (8, 1.0), (16, 2.0), (32, 1.0)]),
         ]];
-        let row = |aim| Row {
+        let row = |aim| BenchRow {
             ours: ("a", "put", 2),
             other: ("b", "put", 2),
-            sizes: Sizes::Each(8, 64),
+            sizes: RowSizes::Each(8, 64),
             aim,
         };
         let size = |aim| worst(&["a", "b"], &rounds, &row(aim)).unwrap().size;
-        assert_eq!((size(Aim::AtMost(1.0)), size(Aim::AtLeast(1.0))), (16, 8));
+        assert_eq!((size(RowAim::AtMost(1.0)), size(RowAim::AtLeast(1.0))), (16, 8));
     }
 }

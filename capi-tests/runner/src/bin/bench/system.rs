@@ -1,7 +1,7 @@
 //! What is measured: an installation of GASNet (ours, on one of its paths, or another's), an MPI or OpenSHMEM library, or the
 //! machine itself; how the programs are built against it, and how they are started.
 
-use crate::columns::Figures;
+use crate::columns::RowFigures;
 use capi_tests::layout;
 use std::collections::BTreeMap;
 use std::fs;
@@ -88,12 +88,12 @@ enum Start {
     /// `GASNET_PSHM_NODES=n prog`; nothing but a program where there is no GASNet.
     Fork,
     /// `launcher ... -n n prog`
-    Launcher(Vec<String>),
+    JobLauncher(Vec<String>),
 }
 
 /// One side of the comparison.
 #[derive(Clone, Debug)]
-pub(crate) struct System {
+pub(crate) struct BenchSystem {
     pub(crate) name: String,
     start: Start,
     environment: Vec<(String, String)>,
@@ -104,12 +104,12 @@ pub(crate) struct System {
     launch: Option<(Start, &'static str)>,
 }
 
-impl System {
+impl BenchSystem {
     /// The machine's own limits.
-    pub(crate) fn limits() -> Result<System, String> {
+    pub(crate) fn limits() -> Result<BenchSystem, String> {
         let programs = layout::build().join("bench/limits");
         compile(&cc(), "limits", &programs, &[])?;
-        Ok(System {
+        Ok(BenchSystem {
             name: "machine".to_string(),
             start: Start::Fork,
             environment: Vec::new(),
@@ -120,7 +120,7 @@ impl System {
     }
 
     /// `openmpi`, `mpich` or `shmem`, as Debian's packages name their commands.
-    pub(crate) fn foreign(name: &str) -> Result<System, String> {
+    pub(crate) fn foreign(name: &str) -> Result<BenchSystem, String> {
         let (compiler, program, launcher) = match name {
             "openmpi" => (
                 "mpicc.openmpi",
@@ -135,18 +135,18 @@ impl System {
         };
         let programs = layout::build().join("bench").join(name);
         compile(compiler, program, &programs, &[])?;
-        let start = Start::Launcher(launcher.split(' ').map(str::to_string).collect());
+        let start = Start::JobLauncher(launcher.split(' ').map(str::to_string).collect());
         let launch = (program == "mpi").then(|| (start.clone(), "mpi_startup"));
         if let Some((_, program)) = launch {
             compile(compiler, program, &programs, &[])?;
         }
         let environment = Vec::new();
         let kind = Kind::Other(program);
-        Ok(System { name: name.to_string(), start, environment, programs, kind, launch })
+        Ok(BenchSystem { name: name.to_string(), start, environment, programs, kind, launch })
     }
 
     /// This library, with these variables.
-    pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<System, String> {
+    pub(crate) fn ours(name: &str, environment: &[(&str, &str)]) -> Result<BenchSystem, String> {
         let programs = layout::build().join("bench/ours");
         let flags = package(&layout::build(), "gasnet-portals-seq", &["--cflags", "--libs"])?;
         for program in PROGRAMS {
@@ -155,18 +155,18 @@ impl System {
         let environment =
             environment.iter().map(|(n, v)| (n.to_string(), v.to_string())).collect();
         let launcher = layout::build().join("bin/gasnetrun").display().to_string();
-        Ok(System {
+        Ok(BenchSystem {
             name: name.to_string(),
             start: Start::Fork,
             environment,
             programs,
             kind: Kind::Gasnet,
-            launch: Some((Start::Launcher(vec![launcher]), "startup")),
+            launch: Some((Start::JobLauncher(vec![launcher]), "startup")),
         })
     }
 
     /// `PREFIX[,CONDUIT]`: another installation, built in the way that its pkg-config file says.
-    pub(crate) fn peer(text: &str) -> Result<System, String> {
+    pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let programs = layout::build().join("bench").join(conduit);
         let package =
@@ -179,13 +179,13 @@ impl System {
         }
         let start = match conduit {
             "smp" => Start::Fork,
-            _ => Start::Launcher(vec![format!("{prefix}/bin/gasnetrun_{conduit}")]),
+            _ => Start::JobLauncher(vec![format!("{prefix}/bin/gasnetrun_{conduit}")]),
         };
         // Behind a launcher there may be Open MPI's, which must be told what the other systems do unasked.
         let environment =
             [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
                 .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
-        Ok(System {
+        Ok(BenchSystem {
             name: conduit.to_string(),
             start,
             environment: environment.to_vec(),
@@ -196,8 +196,13 @@ impl System {
     }
 
     /// What this system does in a turn, if anything.
-    pub(crate) fn measure(&self, turn: Turn, ms: f64, largest: usize) -> Result<Figures, String> {
-        let mut figures = Figures::default();
+    pub(crate) fn measure(
+        &self,
+        turn: Turn,
+        ms: f64,
+        largest: usize,
+    ) -> Result<RowFigures, String> {
+        let mut figures = RowFigures::default();
         let run = match (turn, self.kind) {
             (Turn::Run(run, _), Kind::Gasnet) => run,
             (Turn::Run(_, limits), Kind::Machine) if !limits.is_empty() => ("limits", 1, limits),
@@ -234,7 +239,7 @@ impl System {
 
     /// The round trip of a line now, in microseconds, if this is the machine.
     pub(crate) fn line_trip(&self) -> Result<f64, String> {
-        let mut figures = Figures::default();
+        let mut figures = RowFigures::default();
         figures.read(&self.run("limits", 1, &[LINE])?)?;
         figures.get(LINE, 2, 0).ok_or(format!("{}: no {LINE}", self.name))
     }
@@ -242,7 +247,7 @@ impl System {
     /// The time that a job takes from outside which only starts and ends.
     fn time_starts(
         &self,
-        figures: &mut Figures,
+        figures: &mut RowFigures,
         name: &str,
         start: &Start,
         sizes: &[u32],
@@ -266,7 +271,7 @@ impl System {
         let mut times: BTreeMap<(u32, &str), Vec<f64>> = BTreeMap::new();
         for _ in 0..rounds {
             for (way, start, program) in &ways {
-                let mut figures = Figures::default();
+                let mut figures = RowFigures::default();
                 self.time_starts(&mut figures, way, start, STARTS, program)?;
                 for (key, time) in figures.values {
                     times.entry((key.processes, way)).or_default().push(time);
@@ -305,7 +310,7 @@ impl System {
     ) -> Result<String, String> {
         let path = self.programs.join(program);
         let mut command = match start {
-            Start::Launcher(words) => {
+            Start::JobLauncher(words) => {
                 let mut c = Command::new(&words[0]);
                 c.args(&words[1..]).arg("-n").arg(processes.to_string()).arg(&path);
                 c

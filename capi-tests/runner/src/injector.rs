@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum FaultKind {
     /// This signal reaches one process: the one with this number among all of the job, counted round and round.
     Signal(i32, usize),
     /// One process is stopped, and goes on so long after.
@@ -25,16 +25,16 @@ pub enum Deed {
 
 /// What happens, and how long after the start.
 #[derive(Clone, Copy, Debug)]
-pub struct Blow {
+pub struct InjectedFault {
     /// When.
     pub after: Duration,
     /// What.
-    pub deed: Deed,
+    pub deed: FaultKind,
 }
 
 /// Deals one blow.
-pub(crate) struct Striker {
-    blow: Blow,
+pub(crate) struct FaultInjector {
+    blow: InjectedFault,
     /// The side of the terminal that a person would sit at.
     terminal: Option<File>,
     /// What is still to be done, and when.
@@ -67,14 +67,14 @@ pub(crate) fn is_theirs(name: &str) -> bool {
     THEIRS.iter().any(|t| name.starts_with(t))
 }
 
-impl Striker {
+impl FaultInjector {
     /// Prepares the command of the job.
-    pub(crate) fn new(blow: Blow, command: &mut Command) -> io::Result<Striker> {
+    pub(crate) fn new(blow: InjectedFault, command: &mut Command) -> io::Result<FaultInjector> {
         let terminal = match blow.deed {
-            Deed::HangUp | Deed::Interrupts(_) => Some(give_terminal(command)?),
+            FaultKind::HangUp | FaultKind::Interrupts(_) => Some(give_terminal(command)?),
             _ => None,
         };
-        Ok(Striker {
+        Ok(FaultInjector {
             blow,
             terminal,
             then: Some((blow.after, Step::Strike)),
@@ -115,17 +115,17 @@ impl Striker {
         let foreign = processes.iter().any(|(_, name)| is_theirs(name));
         let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
         processes.retain(|(_, name)| match self.blow.deed {
-            Deed::Signal(libc::SIGKILL, _) => true,
-            Deed::Signal(libc::SIGSEGV, _) => !is_theirs(name),
-            Deed::Signal(libc::SIGINT, _) if name == SRUN => false,
+            FaultKind::Signal(libc::SIGKILL, _) => true,
+            FaultKind::Signal(libc::SIGSEGV, _) => !is_theirs(name),
+            FaultKind::Signal(libc::SIGINT, _) if name == SRUN => false,
             // Under launchers of others the supervisor leaves these to the ranks.
-            Deed::Signal(..) => name != SUPERVISOR && name != HELPER,
+            FaultKind::Signal(..) => name != SUPERVISOR && name != HELPER,
             _ => true,
         });
         let nth = |n: usize| processes.get(n % processes.len().max(1));
         let victim = match self.blow.deed {
-            Deed::Signal(_, n) | Deed::Pause(_, n) => nth(n),
-            Deed::HangUp | Deed::Interrupts(_) | Deed::Thaw => None,
+            FaultKind::Signal(_, n) | FaultKind::Pause(_, n) => nth(n),
+            FaultKind::HangUp | FaultKind::Interrupts(_) | FaultKind::Thaw => None,
         };
         if !supervised && victim.is_none_or(|(_, name)| is_theirs(name)) {
             self.then = Some((now, Step::Strike));
@@ -136,17 +136,17 @@ impl Striker {
             self.hit_theirs = is_theirs(name);
         }
         match (self.blow.deed, victim) {
-            (Deed::Signal(signal, _), Some(&(pid, _))) => send(pid, signal),
-            (Deed::Pause(pause, _), Some(&(pid, _))) => {
+            (FaultKind::Signal(signal, _), Some(&(pid, _))) => send(pid, signal),
+            (FaultKind::Pause(pause, _), Some(&(pid, _))) => {
                 self.then = Some((now + pause, Step::Continue(pid)));
                 send(pid, libc::SIGSTOP)
             }
-            (Deed::HangUp, _) => self.terminal.take().is_some(),
-            (Deed::Interrupts(apart), _) => {
+            (FaultKind::HangUp, _) => self.terminal.take().is_some(),
+            (FaultKind::Interrupts(apart), _) => {
                 self.then = Some((now + apart, Step::TypeAgain));
                 self.interrupt()
             }
-            (Deed::Thaw, _) => {
+            (FaultKind::Thaw, _) => {
                 processes.iter().filter(|(pid, _)| has_library(*pid) && thaw(*pid)).count() > 0
             }
             _ => false,

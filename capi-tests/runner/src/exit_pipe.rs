@@ -2,7 +2,7 @@
 //! keeps it open for as long as it lives, so that its hang-up is the end of the last one, however that came about and
 //! whichever launcher is between them and us. Used by `job` for `testexit`.
 
-use crate::Trouble;
+use crate::Failure;
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io::Read;
@@ -13,7 +13,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The reading end.
-pub struct Pipe {
+pub struct ExitPipe {
     file: File,
     text: String,
     /// When it was found hung up for the last time; `None` while processes hold it, or before the first has come.
@@ -23,7 +23,7 @@ pub struct Pipe {
 
 /// What the processes told.
 #[derive(Clone, Debug, Default)]
-pub struct Farewells {
+pub struct ExitTimes {
     /// Nodes that left by themselves.
     pub left: Vec<u32>,
     /// Nodes whose SIGQUIT handler ran.
@@ -32,9 +32,9 @@ pub struct Farewells {
     pub gone: Option<Duration>,
 }
 
-impl Pipe {
+impl ExitPipe {
     /// Makes a pipe with this name.
-    pub fn create(path: &Path) -> Result<Pipe, Trouble> {
+    pub fn create(path: &Path) -> Result<ExitPipe, Failure> {
         let trouble = |e: std::io::Error| format!("{}: {e}", path.display());
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
         // SAFETY: NUL-terminated.
@@ -46,7 +46,7 @@ impl Pipe {
             .custom_flags(libc::O_NONBLOCK)
             .open(path)
             .map_err(trouble)?;
-        Ok(Pipe { file, text: String::new(), hung_up: None, come: false })
+        Ok(ExitPipe { file, text: String::new(), hung_up: None, come: false })
     }
 
     /// Reads what was told; whether no process holds the pipe any more, though some did.
@@ -69,9 +69,9 @@ impl Pipe {
     }
 
     /// The sum, when the last process of ours was seen, or found gone, at `last`.
-    pub fn sum(mut self, last: u64) -> Farewells {
+    pub fn sum(mut self, last: u64) -> ExitTimes {
         self.look();
-        let mut sum = Farewells::default();
+        let mut sum = ExitTimes::default();
         let mut first = None;
         for line in self.text.lines() {
             let words: Vec<&str> = line.split_ascii_whitespace().collect();
