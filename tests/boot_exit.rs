@@ -6,12 +6,12 @@
 
 mod jobs;
 
-use jobs::Launcher::{Fork, Run};
-use jobs::{Launcher, gasnetrun, last, new_mark, probe, run, spawn, start};
+use jobs::ProbeLauncher::{Fork, Run};
+use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, spawn, start};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-const BOTH: [Launcher; 2] = [Fork, Run];
+const BOTH: [ProbeLauncher; 2] = [Fork, Run];
 
 #[test]
 fn all_leave_with_one_code() {
@@ -379,7 +379,7 @@ fn bad_usage_is_told() {
 }
 
 /// A job of gasnetrun with options.
-fn with(options: &[&str], words: &[&str]) -> jobs::Outcome {
+fn with(options: &[&str], words: &[&str]) -> jobs::ProbeOutcome {
     let mark = new_mark();
     let mut c = Command::new(gasnetrun());
     c.args(options).args(words).env("PROBE_MARK", &mark);

@@ -4,7 +4,7 @@
 
 mod jobs;
 
-use gasnet::boot::wire::{HEAD, Head, Kind};
+use gasnet::boot::message::{HEAD_BYTES, MessageHead, MessageKind};
 use jobs::{marked, new_mark, probe};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -327,7 +327,7 @@ fn supervisor_killed_before_all_have_joined() {
 fn turned_away(name: &str, words: &[u8]) {
     let stranger = socket::connect(name).unwrap();
     socket::send(stranger.as_raw_fd(), words, true).unwrap();
-    let mut answer = [0; HEAD];
+    let mut answer = [0; HEAD_BYTES];
     let heard = socket::receive_fds(stranger.as_fd(), &mut answer);
     match heard {
         Ok((n, files)) => assert!(n == 0 && files.is_empty(), "{answer:?}"),
@@ -342,12 +342,13 @@ fn strangers() {
     p.supervisor();
     let (name, cookie) = p.word();
     let join = |rank: u32, cookie: u64| {
-        let mut words = Head { kind: Kind::Join, a: rank, b: 0 }.bytes().to_vec();
+        let mut words =
+            MessageHead { kind: MessageKind::JoinRequest, a: rank, b: 0 }.bytes().to_vec();
         words.extend_from_slice(&cookie.to_ne_bytes());
         words
     };
     turned_away(&name, &join(2, cookie ^ 1));
-    turned_away(&name, &join(2, cookie)[..HEAD]);
+    turned_away(&name, &join(2, cookie)[..HEAD_BYTES]);
     turned_away(&name, &join(3, cookie));
     turned_away(&name, b"GET / HTTP/1.0\r\n\r\n");
     turned_away(&name, &[0; 200]);

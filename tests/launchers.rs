@@ -5,7 +5,7 @@
 
 mod jobs;
 
-use jobs::Launcher::{self, Hydra, OpenMpi, Slurm, SlurmPmix};
+use jobs::ProbeLauncher::{self, Hydra, OpenMpi, Slurm, SlurmPmix};
 use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn};
 use std::time::{Duration, Instant};
 use sys::process;
@@ -18,7 +18,7 @@ fn all() -> bool {
     std::env::var_os("LAUNCHERS_ALL").is_some()
 }
 
-fn codes(launcher: Launcher) {
+fn codes(launcher: ProbeLauncher) {
     let ways =
         [("return:2", 2), ("_exit:0", 0), ("return:0", 0), ("gasnet_exit:6", 6), ("_exit:7", 7)];
     for (n, ways) in [(1, &ways[..1]), (3, &ways[..]), (8, &ways[..1])] {
@@ -34,7 +34,7 @@ fn codes(launcher: Launcher) {
     }
 }
 
-fn one_leaves(launcher: Launcher) {
+fn one_leaves(launcher: ProbeLauncher) {
     let bare = scripted(launcher, &[], "exit 5");
     bare.gives(5);
     let rests: &[&str] =
@@ -55,7 +55,7 @@ fn one_leaves(launcher: Launcher) {
     }
 }
 
-fn crashes(launcher: Launcher) {
+fn crashes(launcher: ProbeLauncher) {
     for way in ["kill:9", "null"] {
         for rest in ["spin", "barrier"] {
             let o = run(launcher, 3, &[&last(3), way, rest]);
@@ -65,7 +65,7 @@ fn crashes(launcher: Launcher) {
     }
 }
 
-fn exchanges(launcher: Launcher) {
+fn exchanges(launcher: ProbeLauncher) {
     for n in [2, 8] {
         run(launcher, n, &["all", "exchange", "-"]).gives(0).never_says("panicked");
     }
@@ -76,7 +76,7 @@ const LINGER: &str = "sleep 0.3;";
 
 /// What two processes tell before they fail that run this script, in which $0 is the probe. They tell it to a file, since
 /// a launcher of which a process fails while another still speaks PMI may fail before it has passed everything on.
-fn refused(launcher: Launcher, options: &[&str], script: &str) -> String {
+fn refused(launcher: ProbeLauncher, options: &[&str], script: &str) -> String {
     let file = std::env::temp_dir().join(format!("launchers-{}", new_mark()));
     let o = scripted(launcher, options, &format!("exec 2>>{}; {script}", file.display()));
     assert_ne!(o.code, 0, "{o:#?}");
@@ -86,7 +86,7 @@ fn refused(launcher: Launcher, options: &[&str], script: &str) -> String {
 }
 
 /// Two processes run this script, in which $0 is the probe.
-fn scripted(launcher: Launcher, options: &[&str], script: &str) -> jobs::Outcome {
+fn scripted(launcher: ProbeLauncher, options: &[&str], script: &str) -> jobs::ProbeOutcome {
     let mark = new_mark();
     let mut c = foreign(launcher, 2);
     c.args(options)
@@ -97,7 +97,7 @@ fn scripted(launcher: Launcher, options: &[&str], script: &str) -> jobs::Outcome
 }
 
 /// A launcher that starts several processes, each of which would be a job of one.
-fn singletons(launcher: Launcher) {
+fn singletons(launcher: ProbeLauncher) {
     let run = "\"$0\" all return:0 -";
     let o = scripted(launcher, &[], &format!("GASNET_SPAWN_CONTROL=ALONE {run}"));
     o.gives(0);
@@ -121,7 +121,7 @@ fn singletons(launcher: Launcher) {
 }
 
 /// gasnetrun -spawner=mpi and pmi hand over to the launcher that a template names.
-fn handed_over(launcher: Launcher) {
+fn handed_over(launcher: ProbeLauncher) {
     let mark = new_mark();
     let words = foreign(launcher, 3);
     let mut template = words.get_program().to_string_lossy().into_owned();
@@ -137,7 +137,7 @@ fn handed_over(launcher: Launcher) {
 
 /// Of three processes one ends before they have found each other: the others do not wait for it. What the launcher does
 /// by itself differs; where it does nothing they say why the job ends.
-fn ends_early(launcher: Launcher) {
+fn ends_early(launcher: ProbeLauncher) {
     let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
     for launcher in launchers {
         let by_itself = |way: &str| match launcher {
@@ -175,7 +175,7 @@ fn ends_early(launcher: Launcher) {
 }
 
 /// As soon as the job has a supervisor, some of its processes may have joined it and others not: one of them is killed.
-fn ends_while_joining(launcher: Launcher) {
+fn ends_while_joining(launcher: ProbeLauncher) {
     let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
     for launcher in launchers {
         for victim in ["0", "1", "5"] {

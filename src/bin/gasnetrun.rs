@@ -5,7 +5,7 @@
 //! With `-spawner=mpi` or `-spawner=pmi` it becomes another launcher, which starts the processes in its place.
 
 use gasnet::boot::MOST_RANKS;
-use gasnet::boot::gasnetrun::{Bind, Plan, run};
+use gasnet::boot::gasnetrun::{CpuBinding, LaunchPlan, run};
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -37,7 +37,7 @@ mpirun -np %N %C) and PMIRUN_CMD (srun --mpi=pmi2 -n %N %C): %N processes, %M ma
 
 /// Who starts the processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spawner {
+enum StartMethod {
     Fork,
     Mpi,
     Pmi,
@@ -50,8 +50,8 @@ struct Options {
     cores: u32,
     verbose: bool,
     dry: bool,
-    spawner: Spawner,
-    bind: Bind,
+    spawner: StartMethod,
+    bind: CpuBinding,
     prefix: bool,
     fixed_addresses: bool,
     program: Option<OsString>,
@@ -86,11 +86,11 @@ fn number(what: &str, value: &OsString, most: u32) -> u32 {
     }
 }
 
-fn spawner(value: &OsStr) -> Spawner {
+fn spawner(value: &OsStr) -> StartMethod {
     match value.to_string_lossy().to_ascii_lowercase().as_str() {
-        "fork" | "local" => Spawner::Fork,
-        "mpi" => Spawner::Mpi,
-        "pmi" => Spawner::Pmi,
+        "fork" | "local" => StartMethod::Fork,
+        "mpi" => StartMethod::Mpi,
+        "pmi" => StartMethod::Pmi,
         "ssh" => refuse(
             "-spawner=ssh: this library does not reach other machines yet",
             "Leave it out: all processes are started on this machine.",
@@ -99,11 +99,11 @@ fn spawner(value: &OsStr) -> Spawner {
     }
 }
 
-fn bind(value: &OsStr) -> Bind {
+fn bind(value: &OsStr) -> CpuBinding {
     match value.to_string_lossy().to_ascii_lowercase().as_str() {
-        "none" => Bind::None,
-        "core" => Bind::Core,
-        "numa" => Bind::Numa,
+        "none" => CpuBinding::None,
+        "core" => CpuBinding::Core,
+        "numa" => CpuBinding::Numa,
         other => refuse(&format!("--bind {other} is not known"), "Give none, core or numa."),
     }
 }
@@ -133,8 +133,8 @@ fn parse() -> Result<Options, lexopt::Error> {
         cores: 1,
         verbose: false,
         dry: false,
-        spawner: Spawner::Fork,
-        bind: Bind::None,
+        spawner: StartMethod::Fork,
+        bind: CpuBinding::None,
         prefix: false,
         fixed_addresses: false,
         program: None,
@@ -219,7 +219,7 @@ fn shown(words: &[OsString]) -> String {
 }
 
 /// The words of another launcher's command, from the template in a variable.
-fn command(variable: &str, default: &str, plan: &Plan, machines: u32) -> Vec<OsString> {
+fn command(variable: &str, default: &str, plan: &LaunchPlan, machines: u32) -> Vec<OsString> {
     let template = std::env::var(variable).ok().filter(|t| !t.trim().is_empty());
     let template = template.unwrap_or_else(|| default.to_string());
     let mut words: Vec<OsString> = Vec::new();
@@ -267,7 +267,7 @@ fn main() {
     let Some(program) = o.program else {
         refuse("the program is missing", "Say what to run: gasnetrun -n N program [arguments]")
     };
-    let plan = Plan {
+    let plan = LaunchPlan {
         size,
         program,
         args: o.args,
@@ -279,9 +279,11 @@ fn main() {
     };
     let machines = o.machines.unwrap_or(1);
     let foreign = match o.spawner {
-        Spawner::Fork => None,
-        Spawner::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, machines)),
-        Spawner::Pmi => Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, machines)),
+        StartMethod::Fork => None,
+        StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, machines)),
+        StartMethod::Pmi => {
+            Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, machines))
+        }
     };
     if machines > 1 && foreign.is_none() {
         eprintln!("*** gasnetrun: -N {machines}: all processes run on this one machine");

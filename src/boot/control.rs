@@ -6,7 +6,7 @@
 //! word, so that a process which is about to finish by itself (to print its results after the last barrier, say) is
 //! not cut off by a peer that was a little faster.
 
-use super::Error;
+use super::BootError;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use std::os::fd::{BorrowedFd, RawFd};
 use sys::memory::{Mapping, MemFd};
@@ -16,7 +16,7 @@ const MAGIC: u64 = 0x6761_736e_6574_0002;
 
 /// Why a job ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum ExitCause {
     /// A rank called `gasnet_exit` or `exit`, or returned from `main`.
     Exit,
     /// A rank ended without a word.
@@ -29,11 +29,11 @@ pub enum Cause {
 
 /// The decision to end the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct ExitDecision {
     /// Exit code of the job; the system passes on its low 8 bits.
     pub code: i32,
     /// Why.
-    pub cause: Cause,
+    pub cause: ExitCause,
     /// The rank that it is about; `None` for the supervisor.
     pub rank: Option<u32>,
 }
@@ -41,24 +41,24 @@ pub struct Decision {
 const SET: u64 = 1 << 63;
 const NOBODY: u64 = 0x0fff_ffff;
 
-impl Decision {
+impl ExitDecision {
     fn pack(self) -> u64 {
         let rank = self.rank.map_or(NOBODY, |r| u64::from(r).min(NOBODY - 1));
         SET | (self.cause as u64) << 60 | rank << 32 | u64::from(self.code as u32)
     }
 
-    fn unpack(word: u64) -> Option<Decision> {
+    fn unpack(word: u64) -> Option<ExitDecision> {
         if word == 0 {
             return None;
         }
         let cause = match (word >> 60) & 7 {
-            0 => Cause::Exit,
-            1 => Cause::Vanished,
-            2 => Cause::Killed,
-            _ => Cause::Supervisor,
+            0 => ExitCause::Exit,
+            1 => ExitCause::Vanished,
+            2 => ExitCause::Killed,
+            _ => ExitCause::Supervisor,
         };
         let rank = (word >> 32) & NOBODY;
-        Some(Decision {
+        Some(ExitDecision {
             code: word as u32 as i32,
             cause,
             rank: (rank != NOBODY).then_some(rank as u32),
@@ -69,7 +69,7 @@ impl Decision {
 /// A word on a line of its own, because everybody polls it.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Lone(AtomicU64);
+struct PaddedWord(AtomicU64);
 
 #[derive(Debug)]
 #[repr(C, align(64))]
@@ -78,8 +78,8 @@ struct Header {
     cookie: AtomicU64,
     size: AtomicU32,
     supervisor: AtomicU32,
-    exit: Lone,
-    leave: Lone,
+    exit: PaddedWord,
+    leave: PaddedWord,
     /// The number of the question that is open, 0 for none.
     question: AtomicU32,
     /// Questions asked so far.
@@ -128,11 +128,11 @@ pub struct JobControl {
 }
 
 /// Called instead of returning when the job ends while a rank is in a collective call of its spawner; a `fn() -> !`.
-static ENDING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+static EXIT_HANDLER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Sets what a rank does that finds the job ending; until then it leaves by `_exit` with the agreed code.
-pub fn set_ending(ending: fn() -> !) {
-    ENDING.store(ending as *mut (), Ordering::Release);
+pub fn set_exit_handler(ending: fn() -> !) {
+    EXIT_HANDLER.store(ending as *mut (), Ordering::Release);
 }
 
 impl JobControl {
@@ -157,13 +157,13 @@ impl JobControl {
     }
 
     /// New job-control memory, as its supervisor sees it; `cookie` tells jobs apart.
-    pub fn create(size: u32, cookie: u64) -> Result<(MemFd, &'static JobControl), Error> {
+    pub fn create(size: u32, cookie: u64) -> Result<(MemFd, &'static JobControl), BootError> {
         let file = MemFd::create(c"gasnet-control");
         let made = file.and_then(|f| {
             f.reserve(0, bytes(size) as u64).and_then(|()| Ok((f.map(0, bytes(size))?, f)))
         });
         let (mapping, file) =
-            made.map_err(|e| Error::system("cannot create the job-control memory", &e))?;
+            made.map_err(|e| BootError::system("cannot create the job-control memory", &e))?;
         let c = JobControl::view(mapping, size, None, -1);
         c.header.size.store(size, Ordering::Relaxed);
         c.header.cookie.store(cookie, Ordering::Relaxed);
@@ -179,9 +179,9 @@ impl JobControl {
         rank: u32,
         cookie: u64,
         socket: RawFd,
-    ) -> Result<&'static JobControl, Error> {
+    ) -> Result<&'static JobControl, BootError> {
         let stale = || {
-            Error::new(
+            BootError::new(
                 "the environment says that a launcher started this process, but what it should have inherited is not there, or is of \
                  another version of the library",
                 "Start ranks by the gasnetrun of the library that the program is linked with, and close no inherited descriptor before \
@@ -192,7 +192,7 @@ impl JobControl {
             return Err(stale());
         }
         let mapping = Mapping::shared(file, 0, bytes(size))
-            .map_err(|e| Error::system("cannot map the job-control memory", &e))?;
+            .map_err(|e| BootError::system("cannot map the job-control memory", &e))?;
         let c = JobControl::view(mapping, size, Some(rank), socket);
         let h = c.header;
         if h.magic.load(Ordering::Acquire) != MAGIC
@@ -208,7 +208,7 @@ impl JobControl {
             Ordering::Acquire,
         ) {
             Ok(_) => Ok(c),
-            Err(other) => Err(Error::new(
+            Err(other) => Err(BootError::new(
                 format!("rank {rank} of this job is process {other} already"),
                 "Let each process that gasnetrun starts run one GASNet program, once.",
             )),
@@ -216,9 +216,9 @@ impl JobControl {
     }
 
     /// The job-control memory of a job of one process.
-    pub fn alone() -> Result<&'static JobControl, Error> {
-        let mapping =
-            Mapping::anonymous(bytes(1)).map_err(|e| Error::system("cannot map memory", &e))?;
+    pub fn alone() -> Result<&'static JobControl, BootError> {
+        let mapping = Mapping::anonymous(bytes(1))
+            .map_err(|e| BootError::system("cannot map memory", &e))?;
         let c = JobControl::view(mapping, 1, Some(0), -1);
         c.lines[0].pid.store(c.pid, Ordering::Relaxed);
         Ok(c)
@@ -235,13 +235,13 @@ impl JobControl {
     }
 
     /// The decision to end the job, if somebody made it; peers may be gone then, or may still be busy.
-    pub fn decision(&self) -> Option<Decision> {
-        Decision::unpack(self.header.exit.0.load(Ordering::Acquire))
+    pub fn decision(&self) -> Option<ExitDecision> {
+        ExitDecision::unpack(self.header.exit.0.load(Ordering::Acquire))
     }
 
     /// Decides that the job ends, unless that was decided before; returns the decision that holds.
     /// Async-signal-safe.
-    pub fn decide(&self, new: Decision) -> Decision {
+    pub fn decide(&self, new: ExitDecision) -> ExitDecision {
         // AcqRel: whoever sees the decision also sees what was written before it was made.
         let old = self.header.exit.0.compare_exchange(
             0,
@@ -249,16 +249,16 @@ impl JobControl {
             Ordering::AcqRel,
             Ordering::Acquire,
         );
-        let held = old.err().and_then(Decision::unpack).unwrap_or(new);
+        let held = old.err().and_then(ExitDecision::unpack).unwrap_or(new);
         if self.rank.is_some() && self.socket.load(Ordering::Relaxed) < 0 {
-            self.let_leave();
+            self.order_exit();
         }
         held
     }
 
     /// Tells the ranks to leave now, if it was decided that the job ends. The supervisor's business; without a
     /// supervisor, everybody's.
-    pub fn let_leave(&self) {
+    pub fn order_exit(&self) {
         self.header.leave.0.store(self.header.exit.0.load(Ordering::Acquire), Ordering::Release);
     }
 
@@ -267,16 +267,20 @@ impl JobControl {
         let fd = self.socket.load(Ordering::Relaxed);
         if fd >= 0 {
             // When it cannot be sent, the end of this process tells the supervisor as well.
-            let _ =
-                socket::send(fd, &super::wire::Head::new(super::wire::Kind::Exit).bytes(), false);
+            let _ = socket::send(
+                fd,
+                &super::message::MessageHead::new(super::message::MessageKind::ExitDecided)
+                    .bytes(),
+                false,
+            );
         }
     }
 
     /// Has the kernel interrupt this process by [`signal::notice`] when its supervisor sends something or is gone.
     /// The signal must have its handler by now.
-    pub fn arm(&self) -> Result<(), Error> {
+    pub fn arm(&self) -> Result<(), BootError> {
         self.set_notices(true)
-            .map_err(|e| Error::system("cannot watch the control socket", &e))?;
+            .map_err(|e| BootError::system("cannot watch the control socket", &e))?;
         self.armed.store(true, Ordering::Relaxed);
         if let Some(line) = self.rank.and_then(|r| self.lines.get(r as usize)) {
             line.armed.store(1, Ordering::Release);
@@ -398,18 +402,18 @@ impl JobControl {
         if fd < 0 || !socket::hung_up(fd) {
             return false;
         }
-        self.decide(Decision { code: 1, cause: Cause::Supervisor, rank: self.rank });
-        self.let_leave();
+        self.decide(ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: self.rank });
+        self.order_exit();
         true
     }
 
     /// Leaves, because the job ends.
     pub fn leave(&self) -> ! {
-        let ending = ENDING.load(Ordering::Acquire);
+        let ending = EXIT_HANDLER.load(Ordering::Acquire);
         if ending.is_null() {
             sys::exit_now(self.decision().map_or(1, |d| d.code));
         }
-        // SAFETY: ENDING only ever holds null or a `fn() -> !` stored by `set_ending`.
+        // SAFETY: EXIT_HANDLER only ever holds null or a `fn() -> !` stored by `set_exit_handler`.
         let ending: fn() -> ! = unsafe { core::mem::transmute(ending) };
         ending()
     }
@@ -443,24 +447,26 @@ mod tests {
     #[test]
     fn decisions_survive_packing() {
         for code in [0, 1, 139, -1, i32::MIN] {
-            for cause in [Cause::Exit, Cause::Vanished, Cause::Killed, Cause::Supervisor] {
+            for cause in
+                [ExitCause::Exit, ExitCause::Vanished, ExitCause::Killed, ExitCause::Supervisor]
+            {
                 for rank in [None, Some(0), Some(4095)] {
-                    let d = Decision { code, cause, rank };
-                    assert_eq!(Decision::unpack(d.pack()), Some(d));
+                    let d = ExitDecision { code, cause, rank };
+                    assert_eq!(ExitDecision::unpack(d.pack()), Some(d));
                 }
             }
         }
-        assert_eq!(Decision::unpack(0), None);
+        assert_eq!(ExitDecision::unpack(0), None);
     }
 
     #[test]
     fn first_exit_wins() {
         let (_file, c) = JobControl::create(2, 5).unwrap();
-        let first = Decision { code: 3, cause: Cause::Exit, rank: Some(1) };
+        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(1) };
         assert_eq!(c.decide(first), first);
-        assert_eq!(c.decide(Decision { code: 4, ..first }), first);
+        assert_eq!(c.decide(ExitDecision { code: 4, ..first }), first);
         assert_eq!(c.poll_exit(), None);
-        c.let_leave();
+        c.order_exit();
         assert_eq!(c.poll_exit(), Some(3));
     }
 

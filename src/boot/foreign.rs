@@ -10,7 +10,7 @@
 //!
 //! | it ends | noticed by |
 //! |---|---|
-//! | before it has joined the exchange, or in it | everybody who waits there ([`super::tasks`]) |
+//! | before it has joined the exchange, or in it | everybody who waits there ([`super::siblings`]) |
 //! | after the exchange | the supervisor, which rank 0 tells all processes that have taken part |
 //! | rank 0, before the supervisor is there | everybody who connects, since nobody listens, or the connection is cut |
 //! | the supervisor | everybody, by the end of the connection |
@@ -18,10 +18,10 @@
 //! Invariant: the supervisor is nobody's child (clients may wait for any child), holds no descriptor of the client
 //! but standard error, and ends when all ranks are gone.
 
-use super::rank::{Rank, Seat};
+use super::message::{MessageHead, MessageKind};
+use super::supervised::{RankId, SupervisedRank};
 use super::supervisor::Supervisor;
-use super::wire::{Head, Kind};
-use super::{Error, MOST_RANKS, offers, pmi, pmix};
+use super::{BootError, MOST_RANKS, detect, pmi, pmix};
 use crate::report;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -29,17 +29,17 @@ use sys::process::{Ended, Forked, Identity};
 use sys::{process, socket};
 
 /// What a launcher offers to the processes that it has started: a place where each can leave words for all.
-pub(super) trait Offer {
+pub(super) trait KeyValueSpace {
     /// Rank of this process.
     fn rank(&self) -> u32;
     /// Processes that the launcher has started.
     fn size(&self) -> u32;
     /// Leaves a word, without blanks, for all.
-    fn put(&mut self, key: &str, value: &str) -> Result<(), Error>;
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootError>;
     /// Waits until all processes are here; what they have left before can be read after.
-    fn fence(&mut self) -> Result<(), Error>;
+    fn fence(&mut self) -> Result<(), BootError>;
     /// A word that this rank has left.
-    fn get(&mut self, rank: u32, key: &str) -> Result<String, Error>;
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError>;
     /// Gives the offer back.
     fn finish(self: Box<Self>);
 }
@@ -50,29 +50,29 @@ const KEY: &str = "gasnet-job";
 const PROCESS: &str = "gasnet-process";
 
 /// Joins the job by PMI.
-pub(super) fn by_pmi() -> Result<Option<Rank>, Error> {
+pub(super) fn by_pmi() -> Result<Option<SupervisedRank>, BootError> {
     join(Box::new(pmi::Pmi::open()?))
 }
 
 /// Joins the job by PMIx.
-pub(super) fn by_pmix() -> Result<Option<Rank>, Error> {
+pub(super) fn by_pmix() -> Result<Option<SupervisedRank>, BootError> {
     join(Box::new(pmix::Pmix::open()?))
 }
 
 /// Joins the job; `None` if it has one process.
-fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
+fn join(mut offer: Box<dyn KeyValueSpace>) -> Result<Option<SupervisedRank>, BootError> {
     let (rank, size) = (offer.rank(), offer.size());
     if size == 0 || rank >= size || size > MOST_RANKS {
         offer.finish();
         return Err(if size > MOST_RANKS {
-            Error::new(
+            BootError::new(
                 format!(
                     "the launcher has started {size} processes, more than a job can have (GASNET_MAXNODES is {MOST_RANKS})"
                 ),
                 format!("Start at most {MOST_RANKS} processes."),
             )
         } else {
-            Error::new(
+            BootError::new(
                 format!("the launcher says that this is process {rank} of {size}"),
                 "Start the job with gasnetrun -n N, or tell the launcher another kind of PMI.",
             )
@@ -80,13 +80,13 @@ fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
     }
     if size == 1 {
         offer.finish();
-        offers::not_alone()?;
+        detect::not_alone()?;
         return Ok(None);
     }
     let mut listener = None;
     if rank == 0 {
         let l = Listener::new(size)
-            .map_err(|e| Error::system("cannot listen for the other processes", &e))?;
+            .map_err(|e| BootError::system("cannot listen for the other processes", &e))?;
         offer.put(KEY, &l.word())?;
         listener = Some(l);
     }
@@ -103,8 +103,8 @@ fn join(mut offer: Box<dyn Offer>) -> Result<Option<Rank>, Error> {
     if let Some(l) = listener {
         l.supervise(members)?;
     }
-    let seat = connect(rank, size, &word)?;
-    Ok(Some(Rank::join(seat)?))
+    let id = connect(rank, size, &word)?;
+    Ok(Some(SupervisedRank::join(id)?))
 }
 
 /// A process that takes part in the exchange, and the one that has started it.
@@ -172,16 +172,16 @@ impl Listener {
     }
 
     /// Starts the supervisor, which takes over the socket.
-    fn supervise(self, members: Vec<Option<Member>>) -> Result<(), Error> {
+    fn supervise(self, members: Vec<Option<Member>>) -> Result<(), BootError> {
         // SAFETY: the child is to become the supervisor, which needs nothing that other threads of this process may
         // hold but the allocator, which the C library keeps usable in a forked child.
         match unsafe { process::fork() } {
             Err(e) => {
-                Err(Error::system("cannot start the process that keeps the job together", &e))
+                Err(BootError::system("cannot start the process that keeps the job together", &e))
             }
             Ok(Forked::Parent(child)) => match process::await_child(child) {
                 Ended::Exited(0) => Ok(()),
-                _ => Err(Error::new(
+                _ => Err(BootError::new(
                     "cannot start the process that keeps the job together",
                     "See ulimit -u, or start fewer processes.",
                 )),
@@ -215,48 +215,50 @@ fn machine() -> String {
 }
 
 /// Takes the seat of `rank` with the supervisor that rank 0 has left word of.
-fn connect(rank: u32, size: u32, word: &str) -> Result<Seat, Error> {
+fn connect(rank: u32, size: u32, word: &str) -> Result<RankId, BootError> {
     let parts: Vec<&str> = word.split(':').collect();
     let [host, name, cookie] = parts[..] else {
-        return Err(no_seat("what process 0 has left is not a word of ours"));
+        return Err(unreachable_supervisor("what process 0 has left is not a word of ours"));
     };
     if host != machine() {
-        return Err(Error::new(
+        return Err(BootError::new(
             format!(
                 "process {rank} runs on another machine than process 0, or in another container"
             ),
             "Start all processes of the job on one machine: this library does not reach further yet.",
         ));
     }
-    let cookie = u64::from_str_radix(cookie, 16).map_err(|e| no_seat(&e.to_string()))?;
-    let socket = socket::connect(name).map_err(|e| no_seat(&e.to_string()))?;
-    let peer = socket::peer(socket.as_fd()).map_err(|e| no_seat(&e.to_string()))?;
+    let cookie =
+        u64::from_str_radix(cookie, 16).map_err(|e| unreachable_supervisor(&e.to_string()))?;
+    let socket = socket::connect(name).map_err(|e| unreachable_supervisor(&e.to_string()))?;
+    let peer = socket::peer(socket.as_fd()).map_err(|e| unreachable_supervisor(&e.to_string()))?;
     if peer.uid != process::user() {
-        return Err(no_seat(&format!("it belongs to user {}", peer.uid)));
+        return Err(unreachable_supervisor(&format!("it belongs to user {}", peer.uid)));
     }
-    let mut hello = Head { kind: Kind::Join, a: rank, b: 0 }.bytes().to_vec();
+    let mut hello = MessageHead { kind: MessageKind::JoinRequest, a: rank, b: 0 }.bytes().to_vec();
     hello.extend_from_slice(&cookie.to_ne_bytes());
-    socket::send(socket.as_raw_fd(), &hello, true).map_err(|e| no_seat(&e.to_string()))?;
-    let mut answer = [0; super::wire::HEAD];
+    socket::send(socket.as_raw_fd(), &hello, true)
+        .map_err(|e| unreachable_supervisor(&e.to_string()))?;
+    let mut answer = [0; super::message::HEAD_BYTES];
     let (n, files) = loop {
         match socket::receive_fds(socket.as_fd(), &mut answer) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            r => break r.map_err(|e| no_seat(&e.to_string()))?,
+            r => break r.map_err(|e| unreachable_supervisor(&e.to_string()))?,
         }
     };
-    let seated =
-        Head::parse(&answer[..n]).is_some_and(|(h, _)| h.kind == Kind::Seat && h.a == size);
+    let seated = MessageHead::parse(&answer[..n])
+        .is_some_and(|(h, _)| h.kind == MessageKind::JoinReply && h.a == size);
     let Ok([control, arena, segments, scratch]) = <[OwnedFd; 4]>::try_from(files) else {
-        return Err(no_seat("it hung up"));
+        return Err(unreachable_supervisor("it hung up"));
     };
     if !seated {
-        return Err(no_seat("it did not answer as expected"));
+        return Err(unreachable_supervisor("it did not answer as expected"));
     }
-    Ok(Seat { rank, size, cookie, control, arena, segments, scratch, socket })
+    Ok(RankId { rank, size, cookie, control, arena, segments, scratch, socket })
 }
 
-fn no_seat(why: &str) -> Error {
-    Error::new(
+fn unreachable_supervisor(why: &str) -> BootError {
+    BootError::new(
         format!("cannot reach the process that keeps the job together: {why}"),
         "See whether another process of the job has ended or told of trouble.",
     )

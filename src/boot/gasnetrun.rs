@@ -4,10 +4,10 @@
 //! Whatever is special to a rank (its CPUs, its addresses, its seat) is arranged in the new process, after the fork and
 //! before the program takes over.
 
-use super::rank::Seat;
-use super::supervisor::{Role, Supervisor};
-use super::wire::{Head, Kind};
-use super::{Error, hosts};
+use super::message::{MessageHead, MessageKind};
+use super::supervised::RankId;
+use super::supervisor::{ProcessRole, Supervisor};
+use super::{BootError, hosts};
 use crate::{env, report};
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, AsRawFd};
@@ -20,10 +20,10 @@ use sys::{clock, process, signal, socket};
 const SPAWN_FDS: &str = "GASNET_SPAWN_FDS";
 
 /// The seat that gasnetrun left for this process; `None` if it did not start this process.
-pub(super) fn seat() -> Result<Option<Seat>, Error> {
+pub(super) fn id() -> Result<Option<RankId>, BootError> {
     let Some(text) = env::lookup(SPAWN_FDS) else { return Ok(None) };
     let bad = || {
-        Error::new(
+        BootError::new(
             format!(
                 "{SPAWN_FDS}={text} is not what gasnetrun sets, or its descriptors are closed"
             ),
@@ -42,7 +42,7 @@ pub(super) fn seat() -> Result<Option<Seat>, Error> {
         i32::try_from(n).ok().and_then(|n| unsafe { socket::inherited(n) }).ok_or_else(bad)
     });
     let mut next = || fds.next().unwrap_or_else(|| Err(bad()));
-    let seat = Seat {
+    let id = RankId {
         rank,
         size,
         cookie: *cookie,
@@ -55,12 +55,12 @@ pub(super) fn seat() -> Result<Option<Seat>, Error> {
     // A GASNet program that this process may start is not a rank of this job.
     // SAFETY: gasnet_init is called before the program has other threads.
     unsafe { process::unset_env(c"GASNET_SPAWN_FDS") };
-    Ok(Some(seat))
+    Ok(Some(id))
 }
 
 /// Which CPUs each rank is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bind {
+pub enum CpuBinding {
     /// Those that the launcher may use.
     None,
     /// Cores of its own, in turn.
@@ -71,7 +71,7 @@ pub enum Bind {
 
 /// What is to be started, and how.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct LaunchPlan {
     /// Ranks.
     pub size: u32,
     /// Which program; found through PATH unless the name has a slash.
@@ -79,8 +79,8 @@ pub struct Plan {
     /// Its arguments.
     pub args: Vec<OsString>,
     /// Which CPUs each rank is bound to.
-    pub bind: Bind,
-    /// Cores per rank, with [`Bind::Core`].
+    pub bind: CpuBinding,
+    /// Cores per rank, with [`CpuBinding::Core`].
     pub cores: u32,
     /// Puts the rank in front of each line that it prints.
     pub prefix: bool,
@@ -94,13 +94,13 @@ pub struct Plan {
 ///
 /// # Errors
 /// If the program cannot be run, or the processes cannot be started.
-pub fn run(plan: &Plan) -> Result<i32, Error> {
+pub fn run(plan: &LaunchPlan) -> Result<i32, BootError> {
     check(&plan.program)?;
     env::check_all();
     hosts::check()?;
     let text = |s: &OsString| {
         CString::new(s.as_bytes())
-            .map_err(|_| Error::new("an argument contains a zero byte", "Remove it."))
+            .map_err(|_| BootError::new("an argument contains a zero byte", "Remove it."))
     };
     let name = text(&plan.program)?;
     let mut argv = vec![name.clone()];
@@ -114,7 +114,7 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
     let supervisor = Supervisor::new(plan.size)?;
     let began = clock::now_ns();
     match if plan.prefix { supervisor.prefix() } else { supervisor }.start()? {
-        Role::Supervisor(supervisor) => {
+        ProcessRole::Supervisor(supervisor) => {
             if plan.verbose {
                 for (rank, pid) in supervisor.pids().iter().enumerate() {
                     let place = places.get(rank % places.len().max(1));
@@ -129,27 +129,27 @@ pub fn run(plan: &Plan) -> Result<i32, Error> {
             }
             Ok(code)
         }
-        Role::Rank(seat) => {
-            if let Some(m) = places.get(seat.rank as usize % places.len().max(1)) {
+        ProcessRole::Rank(id) => {
+            if let Some(m) = places.get(id.rank as usize % places.len().max(1)) {
                 m.bind();
             }
             if plan.fixed_addresses && !process::fix_addresses() {
                 report::line(format_args!(
                     "rank {}: the system does not let addresses be fixed (--no-aslr)",
-                    seat.rank
+                    id.rank
                 ));
             }
-            become_program(seat, &name, &argv)
+            become_program(id, &name, &argv)
         }
     }
 }
 
 /// The CPUs of the ranks, in turn; none if they are not bound.
-fn places(plan: &Plan) -> Vec<Mask> {
+fn places(plan: &LaunchPlan) -> Vec<Mask> {
     let Some(all) = Mask::of_thread() else { return Vec::new() };
     match plan.bind {
-        Bind::None => Vec::new(),
-        Bind::Core => {
+        CpuBinding::None => Vec::new(),
+        CpuBinding::Core => {
             let cores = cpu::cores(&all);
             let wanted = plan.size as usize * plan.cores as usize;
             if wanted > cores.len() {
@@ -166,7 +166,7 @@ fn places(plan: &Plan) -> Vec<Mask> {
                 })
                 .collect()
         }
-        Bind::Numa => {
+        CpuBinding::Numa => {
             let nodes = cpu::numa_nodes(&all);
             (0..plan.size as usize)
                 .map(|rank| nodes[rank * nodes.len() / plan.size as usize].clone())
@@ -176,9 +176,9 @@ fn places(plan: &Plan) -> Vec<Mask> {
 }
 
 /// In a new process of the launcher: leaves the seat for the program, and becomes it.
-fn become_program(seat: Seat, name: &CString, argv: &[CString]) -> ! {
-    let fds = [&seat.control, &seat.arena, &seat.segments, &seat.scratch, &seat.socket];
-    let mut value = format!("{},{},{}", seat.rank, seat.size, seat.cookie);
+fn become_program(id: RankId, name: &CString, argv: &[CString]) -> ! {
+    let fds = [&id.control, &id.arena, &id.segments, &id.scratch, &id.socket];
+    let mut value = format!("{},{},{}", id.rank, id.size, id.cookie);
     for fd in fds {
         value += &format!(",{}", fd.as_raw_fd());
         let _ = socket::close_on_exec(fd.as_fd(), false);
@@ -189,27 +189,31 @@ fn become_program(seat: Seat, name: &CString, argv: &[CString]) -> ! {
     // SAFETY: this process was just forked from one that has a single thread.
     unsafe { process::set_env(c"GASNET_SPAWN_FDS", &value) };
     let e = process::exec(name, argv);
-    let failed = Head { kind: Kind::ExecFailed, a: e.raw_os_error().unwrap_or(0) as u32, b: 0 };
-    let _ = socket::send(seat.socket.as_raw_fd(), &failed.bytes(), true);
+    let failed = MessageHead {
+        kind: MessageKind::ExecFailed,
+        a: e.raw_os_error().unwrap_or(0) as u32,
+        b: 0,
+    };
+    let _ = socket::send(id.socket.as_raw_fd(), &failed.bytes(), true);
     sys::exit_now(127)
 }
 
 /// Whether the program can be run, as far as can be told before trying.
-fn check(program: &OsString) -> Result<(), Error> {
+fn check(program: &OsString) -> Result<(), BootError> {
     use std::os::unix::fs::PermissionsExt;
     let shown = program.to_string_lossy();
     let runnable = |m: &std::fs::Metadata| m.is_file() && m.permissions().mode() & 0o111 != 0;
     if program.as_bytes().contains(&b'/') {
         return match std::fs::metadata(program) {
-            Err(e) => Err(Error::new(
+            Err(e) => Err(BootError::new(
                 format!("{shown} cannot be run: {e}"),
                 "Check the path of the program.",
             )),
-            Ok(m) if m.is_dir() => Err(Error::new(
+            Ok(m) if m.is_dir() => Err(BootError::new(
                 format!("{shown} cannot be run: it is a directory"),
                 "Name a program.",
             )),
-            Ok(m) if !runnable(&m) => Err(Error::new(
+            Ok(m) if !runnable(&m) => Err(BootError::new(
                 format!("{shown} cannot be run: it is not executable"),
                 format!("Make it executable: chmod +x {shown}"),
             )),
@@ -223,7 +227,7 @@ fn check(program: &OsString) -> Result<(), Error> {
         return Ok(());
     }
     let here = std::fs::metadata(program).is_ok();
-    Err(Error::new(
+    Err(BootError::new(
         format!("{shown} cannot be run: no directory of PATH has it"),
         if here {
             format!("Write ./{shown} for the one in this directory.")

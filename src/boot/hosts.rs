@@ -1,7 +1,7 @@
 //! The machines that a user names for a job in the variables of GASNet's ssh spawner, all of which must be this one: this
 //! library does not reach further yet. Called by `boot::gasnetrun`.
 
-use super::Error;
+use super::BootError;
 use crate::env;
 use std::net::{ToSocketAddrs, UdpSocket};
 
@@ -10,14 +10,14 @@ const VARIABLES: [(&str, bool); 3] =
     [("GASNET_SSH_NODEFILE", true), ("GASNET_SSH_SERVERS", false), ("GASNET_NODEFILE", true)];
 
 /// Refuses a machine that is not this one.
-pub(super) fn check() -> Result<(), Error> {
+pub(super) fn check() -> Result<(), BootError> {
     let named =
         VARIABLES.into_iter().find_map(|(name, file)| Some((name, file, env::text(name)?)));
     let Some((name, file, value)) = named else { return Ok(()) };
     let unset = format!("or unset {name}: all processes are started on this machine.");
     let machines = if file {
         let text = std::fs::read_to_string(&value).map_err(|e| {
-            Error::new(
+            BootError::new(
                 format!("{name}={value} cannot be read: {e}"),
                 format!("Correct the path, {unset}"),
             )
@@ -30,7 +30,7 @@ pub(super) fn check() -> Result<(), Error> {
         match is_here(&machine) {
             Ok(true) => {}
             Ok(false) => {
-                return Err(Error::new(
+                return Err(BootError::new(
                     format!(
                         "{name} names the machine {machine}, but this library does not reach other machines yet"
                     ),
@@ -38,7 +38,7 @@ pub(super) fn check() -> Result<(), Error> {
                 ));
             }
             Err(e) => {
-                return Err(Error::new(
+                return Err(BootError::new(
                     format!("{name} names the machine {machine}, which is not known: {e}"),
                     format!("Correct the name, {unset}"),
                 ));

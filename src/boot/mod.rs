@@ -3,36 +3,36 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | [`alone`] | a job of one process |
+//! | [`single`] | a job of one process |
 //! | [`fork`] | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor |
 //! | [`gasnetrun`] | the launcher: starts a program as ranks; and the rank's side of that |
 //! | `hosts` | the machines that a user names, all of which must be this one |
 //! | `foreign` | mpiexec, mpirun, srun: the processes find each other by PMI or PMIx and get a supervisor |
-//! | `offers` | which of those launchers offer something to this process, rather than to a rank that has started it |
+//! | `detect` | which of those launchers offer something to this process, rather than to a rank that has started it |
 //! | `pmi`, `pmix` | what they offer |
-//! | `tasks` | the processes that such a launcher has started here, watched while they find each other |
+//! | `siblings` | the processes that such a launcher has started here, watched while they find each other |
 //! | [`supervisor`] | the process that starts or adopts the ranks, carries their barriers, and ends the job; all spawners use it |
-//! | `ward` | one rank as its supervisor sees it |
-//! | `streams` | the output of ranks, line by line with the rank in front |
-//! | [`rank`] | a process that has a supervisor |
+//! | `rank_process` | one rank as its supervisor sees it |
+//! | `prefix` | the output of ranks, line by line with the rank in front |
+//! | [`supervised`] | a process that has a supervisor |
 //! | [`control`] | the job-control memory: the exit word, one line per rank |
-//! | [`wire`] | the messages between a rank and its supervisor |
+//! | [`message`] | the messages between a rank and its supervisor |
 
-pub mod alone;
 pub mod control;
+mod detect;
 mod foreign;
 pub mod fork;
 pub mod gasnetrun;
 mod hosts;
-mod offers;
+pub mod message;
 mod pmi;
 mod pmix;
-pub mod rank;
-mod streams;
+mod prefix;
+mod rank_process;
+mod siblings;
+pub mod single;
+pub mod supervised;
 pub mod supervisor;
-mod tasks;
-mod ward;
-pub mod wire;
 
 use crate::env;
 use control::JobControl;
@@ -78,40 +78,40 @@ pub struct HostMemory {
 
 /// Why a process cannot become part of a job: what happened, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Error {
+pub struct BootError {
     /// What happened.
     pub cause: String,
     /// What to do.
     pub remedy: String,
 }
 
-impl Error {
-    fn new(cause: impl Into<String>, remedy: impl Into<String>) -> Error {
-        Error { cause: cause.into(), remedy: remedy.into() }
+impl BootError {
+    fn new(cause: impl Into<String>, remedy: impl Into<String>) -> BootError {
+        BootError { cause: cause.into(), remedy: remedy.into() }
     }
 
-    fn system(what: &str, e: &std::io::Error) -> Error {
-        Error::new(
+    fn system(what: &str, e: &std::io::Error) -> BootError {
+        BootError::new(
             format!("{what}: {e}"),
             "Free the resource that the system names (memory, processes, descriptors: see ulimit -a), or start fewer processes.",
         )
     }
 }
 
-impl core::fmt::Display for Error {
+impl core::fmt::Display for BootError {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(&self.cause)
     }
 }
 
-impl core::error::Error for Error {}
+impl core::error::Error for BootError {}
 
 /// Most processes of a job; what the headers call GASNET_MAXNODES.
 pub const MOST_RANKS: u32 = 4096;
 
 /// How the processes of a job come to be, as GASNET_SPAWN_CONTROL names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Spawner {
+enum SpawnControl {
     Alone,
     Fork,
     Pmi,
@@ -119,21 +119,27 @@ enum Spawner {
 }
 
 /// Who started this process: what GASNET_SPAWN_CONTROL says, or else what the environment tells.
-fn spawner() -> Spawner {
+fn spawner() -> SpawnControl {
     if let Some(i) = env::word("GASNET_SPAWN_CONTROL") {
-        return match [Spawner::Alone, Spawner::Fork, Spawner::Pmi, Spawner::Pmix][i] {
-            Spawner::Pmi | Spawner::Pmix if offers::taken() => Spawner::Alone,
+        return match [
+            SpawnControl::Alone,
+            SpawnControl::Fork,
+            SpawnControl::Pmi,
+            SpawnControl::Pmix,
+        ][i]
+        {
+            SpawnControl::Pmi | SpawnControl::Pmix if detect::taken() => SpawnControl::Alone,
             named => named,
         };
     }
-    let several = offers::expected().is_none_or(|(n, ..)| n > 1);
+    let several = detect::expected().is_none_or(|(n, ..)| n > 1);
     let forks = env::int("GASNET_PSHM_NODES").is_some_and(|n| n > 1);
     match () {
         // A single process that a launcher started may still fork its peers.
-        () if forks && !(several && (offers::pmi() || offers::pmix())) => Spawner::Fork,
-        () if offers::pmi() => Spawner::Pmi,
-        () if offers::pmix() => Spawner::Pmix,
-        () => Spawner::Alone,
+        () if forks && !(several && (detect::pmi() || detect::pmix())) => SpawnControl::Fork,
+        () if detect::pmi() => SpawnControl::Pmi,
+        () if detect::pmix() => SpawnControl::Pmix,
+        () => SpawnControl::Alone,
     }
 }
 
@@ -142,42 +148,43 @@ fn spawner() -> Spawner {
 /// supervisor and never returns; or else a job of its own.
 ///
 /// Afterwards `runtime::exit::install` arms the ways out. Called once per process, before it has other threads.
-pub fn start() -> Result<Box<dyn Bootstrap>, Error> {
+pub fn start() -> Result<Box<dyn Bootstrap>, BootError> {
     let started = join()?;
-    offers::take();
+    detect::take();
     Ok(started)
 }
 
-fn join() -> Result<Box<dyn Bootstrap>, Error> {
-    if let Some(seat) = gasnetrun::seat()? {
-        let rank = rank::Rank::join(seat)?;
+fn join() -> Result<Box<dyn Bootstrap>, BootError> {
+    if let Some(id) = gasnetrun::id()? {
+        let rank = supervised::SupervisedRank::join(id)?;
         report_lone_mpi(&rank, "gasnetrun starts");
         return Ok(Box::new(rank));
     }
-    let foreign = |rank: Option<rank::Rank>| -> Result<Box<dyn Bootstrap>, Error> {
-        let job: Box<dyn Bootstrap> = match rank {
-            Some(rank) => Box::new(rank),
-            None => Box::new(alone::Alone::new()?),
+    let foreign =
+        |rank: Option<supervised::SupervisedRank>| -> Result<Box<dyn Bootstrap>, BootError> {
+            let job: Box<dyn Bootstrap> = match rank {
+                Some(rank) => Box::new(rank),
+                None => Box::new(single::SingleProcess::new()?),
+            };
+            report_unforked(&*job);
+            Ok(job)
         };
-        report_unforked(&*job);
-        Ok(job)
-    };
     match spawner() {
-        Spawner::Pmi => foreign(foreign::by_pmi()?),
-        Spawner::Pmix => foreign(foreign::by_pmix()?),
-        Spawner::Fork => match env::int("GASNET_PSHM_NODES").unwrap_or(1) {
-            ..=1 => Ok(Box::new(alone::Alone::new()?)),
+        SpawnControl::Pmi => foreign(foreign::by_pmi()?),
+        SpawnControl::Pmix => foreign(foreign::by_pmix()?),
+        SpawnControl::Fork => match env::int("GASNET_PSHM_NODES").unwrap_or(1) {
+            ..=1 => Ok(Box::new(single::SingleProcess::new()?)),
             n => {
                 let rank = fork::start(n as u32)?;
                 report_lone_mpi(&rank, "GASNET_PSHM_NODES has gasnet_init fork");
                 Ok(Box::new(rank))
             }
         },
-        Spawner::Alone => {
+        SpawnControl::Alone => {
             if env::word("GASNET_SPAWN_CONTROL").is_none() {
-                offers::not_alone()?;
+                detect::not_alone()?;
             }
-            Ok(Box::new(alone::Alone::new()?))
+            Ok(Box::new(single::SingleProcess::new()?))
         }
     }
 }

@@ -5,9 +5,9 @@
 //! in the same process speaks over the same descriptor. If it has done so already, the conversation is joined rather than
 //! begun; if the program has MPI at all, it is not ended. Slurm lets nobody begin it a second time.
 
-use super::Error;
-use super::foreign::Offer;
-use super::tasks::Tasks;
+use super::BootError;
+use super::foreign::KeyValueSpace;
+use super::siblings::Siblings;
 use crate::env;
 use core::ffi::{CStr, c_void};
 use std::io;
@@ -25,11 +25,11 @@ pub(super) struct Pmi {
     /// It was ours to begin, and is ours to end.
     ours: bool,
     /// Who else is to take part.
-    tasks: Tasks,
+    siblings: Siblings,
 }
 
-fn trouble(what: &str) -> Error {
-    Error::new(
+fn trouble(what: &str) -> BootError {
+    BootError::new(
         format!("the launcher's PMI does not work: {what}"),
         "Let each process that the launcher starts run one GASNet program, with the descriptor of PMI_FD open; or start the job with gasnetrun -n N.",
     )
@@ -41,7 +41,7 @@ pub(super) fn offer() -> Option<String> {
     Some(format!("pmi:{}", socket::number(fd).unwrap_or(0)))
 }
 
-fn number(name: &str) -> Result<u32, Error> {
+fn number(name: &str) -> Result<u32, BootError> {
     let value = env::lookup(name).ok_or_else(|| trouble(&format!("{name} is not set")))?;
     value.trim().parse().map_err(|_| trouble(&format!("{name}={value} is not a number")))
 }
@@ -67,7 +67,7 @@ fn mpi_says(name: &CStr) -> Option<bool> {
 }
 
 impl Pmi {
-    pub(super) fn open() -> Result<Pmi, Error> {
+    pub(super) fn open() -> Result<Pmi, BootError> {
         let fd = number("PMI_FD")? as RawFd;
         if !socket::is_open(fd) {
             return Err(trouble(&format!("descriptor {fd} of PMI_FD is closed")));
@@ -76,7 +76,7 @@ impl Pmi {
         let slurm =
             env::lookup("SLURM_STEP_ID").is_some() && env::lookup("MPI_LOCALNRANKS").is_none();
         if mpi == Some(false) && slurm && env::word("GASNET_SPAWN_CONTROL").is_none() {
-            return Err(Error::new(
+            return Err(BootError::new(
                 "the program has MPI, which could not be initialised any more: Slurm's PMI can be used once",
                 "Call MPI_Init before gasnet_init; or, if the program does not call it, set GASNET_SPAWN_CONTROL=PMI.",
             ));
@@ -88,7 +88,7 @@ impl Pmi {
             space: String::new(),
             read: Vec::new(),
             ours: mpi.is_none(),
-            tasks: Tasks::here(),
+            siblings: Siblings::here(),
         };
         if mpi != Some(true) {
             p.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
@@ -100,7 +100,7 @@ impl Pmi {
     }
 
     /// Sends a question and returns the answer, which must be of this kind and tell of no error.
-    fn ask(&mut self, question: &str, kind: &str) -> Result<String, Error> {
+    fn ask(&mut self, question: &str, kind: &str) -> Result<String, BootError> {
         self.send(question.as_bytes()).map_err(|e| trouble(&e.to_string()))?;
         let answer = self.line()?;
         let good =
@@ -125,16 +125,16 @@ impl Pmi {
 
     /// The next line. Which answer needs the others to have asked as well is the launcher's business, so every wait is
     /// one that may be in vain.
-    fn line(&mut self) -> Result<String, Error> {
+    fn line(&mut self) -> Result<String, BootError> {
         loop {
             if let Some(end) = self.read.iter().position(|&c| c == b'\n') {
                 let line = self.read.drain(..=end).collect::<Vec<u8>>();
                 return Ok(String::from_utf8_lossy(&line).trim_end().to_string());
             }
             let mut wanted = [libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 }];
-            socket::poll(&mut wanted, Some(self.tasks.pause()));
+            socket::poll(&mut wanted, Some(self.siblings.pause()));
             if wanted[0].revents == 0 {
-                self.tasks.look(self.rank)?;
+                self.siblings.look(self.rank)?;
                 continue;
             }
             let mut buffer = [0; 4096];
@@ -153,7 +153,7 @@ fn value<'a>(line: &'a str, name: &str) -> Option<&'a str> {
     line.split_ascii_whitespace().find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
-impl Offer for Pmi {
+impl KeyValueSpace for Pmi {
     fn rank(&self) -> u32 {
         self.rank
     }
@@ -162,17 +162,17 @@ impl Offer for Pmi {
         self.size
     }
 
-    fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootError> {
         let question =
             format!("cmd=put kvsname={} key={key}-{} value={value}\n", self.space, self.rank);
         self.ask(&question, "put_result").map(drop)
     }
 
-    fn fence(&mut self) -> Result<(), Error> {
+    fn fence(&mut self) -> Result<(), BootError> {
         self.ask("cmd=barrier_in\n", "barrier_out").map(drop)
     }
 
-    fn get(&mut self, rank: u32, key: &str) -> Result<String, Error> {
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError> {
         let question = format!("cmd=get kvsname={} key={key}-{rank}\n", self.space);
         let answer = self.ask(&question, "get_result")?;
         Ok(value(&answer, "value").unwrap_or_default().to_string())
@@ -209,7 +209,7 @@ mod tests {
             space: "kvs".into(),
             read: Vec::new(),
             ours: true,
-            tasks: Tasks::here(),
+            siblings: Siblings::here(),
         };
         let mut heard = [0; 256];
         for answer in [&b"cmd=put_result rc=0 msg=success\n"[..], b"cmd=barrier", b"_out\n"] {

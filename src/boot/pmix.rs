@@ -8,9 +8,9 @@
 //! What needs the other processes is asked for in the form that answers by a call back, on a thread of PMIx's own, so that the
 //! wait for it can end when one of them has.
 
-use super::foreign::Offer;
-use super::tasks::Tasks;
-use super::{Error, pmi};
+use super::foreign::KeyValueSpace;
+use super::siblings::Siblings;
+use super::{BootError, pmi};
 use crate::env;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -22,7 +22,7 @@ use sys::library::Library;
 /// PMIx_Finalize, if that is still to be called; else null.
 static HELD: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Gives back the offer that [`Offer::finish`] has held for MPI, if it has.
+/// Gives back the offer that [`KeyValueSpace::finish`] has held for MPI, if it has.
 pub(super) fn finish_held() {
     let held = HELD.swap(core::ptr::null_mut(), Ordering::AcqRel);
     if !held.is_null() {
@@ -91,7 +91,7 @@ pub(super) struct Pmix {
     me: Process,
     size: u32,
     /// Who else is to take part.
-    tasks: Tasks,
+    siblings: Siblings,
 }
 
 /// What a value holds of which we know what to do with it.
@@ -148,15 +148,15 @@ pub(super) fn offer() -> Option<String> {
     Some(format!("pmix:{job}.{rank}"))
 }
 
-fn trouble(what: &str) -> Error {
-    Error::new(
+fn trouble(what: &str) -> BootError {
+    BootError::new(
         format!("the launcher's PMIx cannot be used: {what}"),
         "Install the launcher's libpmix.so.2 (Debian: libpmix2) where the system finds it, or start the job with gasnetrun -n N.",
     )
 }
 
 impl Functions {
-    fn load() -> Result<Functions, Error> {
+    fn load() -> Result<Functions, BootError> {
         let library = Library::load(c"libpmix.so.2").map_err(|e| trouble(&e))?;
         let find = |name: &CStr| {
             library
@@ -187,12 +187,12 @@ impl Functions {
 }
 
 impl Pmix {
-    pub(super) fn open() -> Result<Pmix, Error> {
+    pub(super) fn open() -> Result<Pmix, BootError> {
         let f = Functions::load()?;
         let mut me = Process { job: [0; NAME], rank: 0 };
         // SAFETY: a live structure to fill; no further information.
         good("PMIx_Init", unsafe { (f.init)(&mut me, core::ptr::null_mut(), 0) })?;
-        let mut p = Pmix { f, me, size: 0, tasks: Tasks::here() };
+        let mut p = Pmix { f, me, size: 0, siblings: Siblings::here() };
         match p.value(WILDCARD, JOB_SIZE)? {
             Content::Number(size) => p.size = size,
             Content::Text(_) => return Err(unexpected()),
@@ -205,7 +205,7 @@ impl Pmix {
         &mut self,
         what: &str,
         ask: impl FnOnce(&Functions, *mut c_void) -> c_int,
-    ) -> Result<Option<Content>, Error> {
+    ) -> Result<Option<Content>, BootError> {
         let answer = Arc::new(Answer::default());
         let theirs = Arc::into_raw(answer.clone()).cast_mut().cast::<c_void>();
         match ask(&self.f, theirs) {
@@ -221,18 +221,18 @@ impl Pmix {
             if let Some((code, content)) = brought.take() {
                 return good(what, code).map(|()| content);
             }
-            let pause = Duration::from_millis(self.tasks.pause().into());
+            let pause = Duration::from_millis(self.siblings.pause().into());
             let (again, timed_out) =
                 answer.bell.wait_timeout(brought, pause).unwrap_or_else(PoisonError::into_inner);
             brought = again;
             if timed_out.timed_out() && brought.is_none() {
-                self.tasks.look(self.me.rank)?;
+                self.siblings.look(self.me.rank)?;
             }
         }
     }
 
     /// The value that this rank has under this key.
-    fn value(&mut self, rank: u32, key: &CStr) -> Result<Content, Error> {
+    fn value(&mut self, rank: u32, key: &CStr) -> Result<Content, BootError> {
         let who = Process { rank, ..self.me.clone() };
         let value = self.answer("PMIx_Get_nb", |f, answer| {
             // SAFETY: a live structure and a NUL-terminated key, both of which PMIx copies; the call back gets what it expects.
@@ -242,19 +242,19 @@ impl Pmix {
     }
 }
 
-fn unexpected() -> Error {
+fn unexpected() -> BootError {
     trouble("a value has an unexpected type")
 }
 
-fn good(what: &str, code: c_int) -> Result<(), Error> {
+fn good(what: &str, code: c_int) -> Result<(), BootError> {
     if code == SUCCESS { Ok(()) } else { Err(trouble(&format!("{what} returns {code}"))) }
 }
 
-fn text(s: &str) -> Result<CString, Error> {
+fn text(s: &str) -> Result<CString, BootError> {
     CString::new(s).map_err(|_| trouble("a word contains a zero byte"))
 }
 
-impl Offer for Pmix {
+impl KeyValueSpace for Pmix {
     fn rank(&self) -> u32 {
         self.me.rank
     }
@@ -263,7 +263,7 @@ impl Offer for Pmix {
         self.size
     }
 
-    fn put(&mut self, key: &str, value: &str) -> Result<(), Error> {
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootError> {
         let (key, value) = (text(key)?, text(value)?);
         let mut v = Value { kind: STRING, data: [0; 15] };
         v.data[0] = value.as_ptr() as u64;
@@ -271,7 +271,7 @@ impl Offer for Pmix {
         good("PMIx_Put", unsafe { (self.f.put)(GLOBAL, key.as_ptr(), &mut v) })
     }
 
-    fn fence(&mut self) -> Result<(), Error> {
+    fn fence(&mut self) -> Result<(), BootError> {
         // SAFETY: no arguments.
         good("PMIx_Commit", unsafe { (self.f.commit)() })?;
         self.answer("PMIx_Fence_nb", |f, answer| {
@@ -281,7 +281,7 @@ impl Offer for Pmix {
         .map(drop)
     }
 
-    fn get(&mut self, rank: u32, key: &str) -> Result<String, Error> {
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError> {
         match self.value(rank, &text(key)?)? {
             Content::Text(word) => Ok(word),
             Content::Number(_) => Err(unexpected()),

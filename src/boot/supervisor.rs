@@ -18,13 +18,13 @@
 //! SIGUSR1 asks what the ranks do. The number of the question stands in the job-control memory; a signal has each rank
 //! answer there. What is not there after a second is told as what it is.
 
-use super::Error;
-use super::control::{Cause, Decision, JobControl};
+use super::BootError;
+use super::control::{ExitCause, ExitDecision, JobControl};
 use super::foreign::Member;
-use super::rank::Seat;
-use super::streams::Stream;
-use super::ward::{self, Ward};
-use super::wire::{self, Head, Kind};
+use super::message::{self, MessageHead, MessageKind};
+use super::prefix::PrefixedStream;
+use super::rank_process::{self, RankProcess};
+use super::supervised::RankId;
 use super::{LATE, MS};
 use crate::{env, report};
 use std::io::ErrorKind;
@@ -59,9 +59,9 @@ const LOOK: u64 = 10 * MS;
 
 /// Who returns from [`Supervisor::start`].
 #[derive(Debug)]
-pub enum Role {
+pub enum ProcessRole {
     /// A new process, to become this rank.
-    Rank(Seat),
+    Rank(RankId),
     /// The process that called; it goes on with [`Supervisor::watch`].
     Supervisor(Box<Supervisor>),
 }
@@ -88,7 +88,7 @@ pub struct Supervisor {
     cookie: u64,
     /// Job control, arena, segments, scratch.
     files: [MemFd; 4],
-    wards: Vec<Ward>,
+    ranks: Vec<RankProcess>,
     size: u32,
     signals: Queue,
     old_mask: Set,
@@ -106,7 +106,7 @@ pub struct Supervisor {
     /// The processes that started ranks which connected.
     launchers: Vec<(u32, OwnedFd)>,
     /// What the ranks print, if it passes through us.
-    streams: Option<Vec<Stream>>,
+    streams: Option<Vec<PrefixedStream>>,
     /// When the first rank called `gasnet_init`, and when to tell of those that have not.
     begun: Option<(u64, u64)>,
     /// The question that is open, and until when.
@@ -119,20 +119,20 @@ pub struct Supervisor {
 
 impl Supervisor {
     /// Prepares a job of `size` ranks, and takes over the signals of this process.
-    pub fn new(size: u32) -> Result<Supervisor, Error> {
+    pub fn new(size: u32) -> Result<Supervisor, BootError> {
         let cookie =
-            process::random().map_err(|e| Error::system("cannot get a random number", &e))?;
+            process::random().map_err(|e| BootError::system("cannot get a random number", &e))?;
         Supervisor::with(size, cookie, true)
     }
 
     /// `requests`: whether signals that ask the job to end are ours to pass on.
-    fn with(size: u32, cookie: u64, requests: bool) -> Result<Supervisor, Error> {
+    fn with(size: u32, cookie: u64, requests: bool) -> Result<Supervisor, BootError> {
         let leaving = (super::exit_seconds(size) * 1e9) as u64;
         let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
         process::maximize_descriptors();
         let (file, control) = JobControl::create(size, cookie)?;
         let file_of = |name| {
-            MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e))
+            MemFd::create(name).map_err(|e| BootError::system("cannot create a memory file", &e))
         };
         let files = [
             file,
@@ -160,12 +160,12 @@ impl Supervisor {
         signal::ignore(libc::SIGPIPE);
         let old_mask = signal::block(&ours);
         let signals = Queue::new(&ours)
-            .map_err(|e| Error::system("cannot create a descriptor for signals", &e))?;
+            .map_err(|e| BootError::system("cannot create a descriptor for signals", &e))?;
         Ok(Supervisor {
             control,
             cookie,
             files,
-            wards: Vec::new(),
+            ranks: Vec::new(),
             size,
             signals,
             old_mask,
@@ -197,12 +197,12 @@ impl Supervisor {
         cookie: u64,
         listener: OwnedFd,
         members: &[Option<Member>],
-    ) -> Result<Supervisor, Error> {
+    ) -> Result<Supervisor, BootError> {
         let mut s = Supervisor::with(members.len() as u32, cookie, false)?;
-        s.wards = (0..s.size).map(|rank| Ward::expected(rank, s.control)).collect();
+        s.ranks = (0..s.size).map(|rank| RankProcess::expected(rank, s.control)).collect();
         for (i, member) in members.iter().enumerate() {
             let Some(Member { process, launcher }) = member else { continue };
-            let w = &mut s.wards[i];
+            let w = &mut s.ranks[i];
             w.child = process.pid;
             w.watch = process.watch().ok();
             if w.watch.is_none() {
@@ -226,7 +226,7 @@ impl Supervisor {
     ///
     /// # Errors
     /// If not all can be started; those that were are killed.
-    pub fn start(mut self) -> Result<Role, Error> {
+    pub fn start(mut self) -> Result<ProcessRole, BootError> {
         let own = process::pid();
         for rank in 0..self.size {
             let (here, there) = match socket::pair() {
@@ -242,7 +242,7 @@ impl Supervisor {
             match unsafe { process::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
                 Ok(Forked::Parent(child)) => {
-                    self.wards.push(Ward::of_child(rank, self.control, child, here));
+                    self.ranks.push(RankProcess::of_child(rank, self.control, child, here));
                     pipes.clear();
                 }
                 Ok(Forked::Child) => {
@@ -253,11 +253,11 @@ impl Supervisor {
                     for (standard, pipe) in [1, 2].into_iter().zip(&pipes) {
                         process::redirect(standard, pipe.as_fd());
                     }
-                    return Ok(Role::Rank(self.into_seat(rank, there)));
+                    return Ok(ProcessRole::Rank(self.into_rank_id(rank, there)));
                 }
             }
         }
-        Ok(Role::Supervisor(Box::new(self)))
+        Ok(ProcessRole::Supervisor(Box::new(self)))
     }
 
     /// Where this rank is to print, if that passes through us.
@@ -265,7 +265,7 @@ impl Supervisor {
         let mut ends = Vec::new();
         if let Some(streams) = &mut self.streams {
             for standard in [1, 2] {
-                let (stream, end) = Stream::new(rank, standard)?;
+                let (stream, end) = PrefixedStream::new(rank, standard)?;
                 streams.push(stream);
                 ends.push(end);
             }
@@ -275,11 +275,11 @@ impl Supervisor {
 
     /// The processes that were started, by rank.
     pub fn pids(&self) -> Vec<u32> {
-        self.wards.iter().map(|w| w.child).collect()
+        self.ranks.iter().map(|w| w.child).collect()
     }
 
     /// In a new process: puts back what the supervisor changed, and keeps only what a rank needs.
-    fn into_seat(self, rank: u32, socket: OwnedFd) -> Seat {
+    fn into_rank_id(self, rank: u32, socket: OwnedFd) -> RankId {
         for (signal, action) in &self.old_actions {
             signal::restore(*signal, action);
         }
@@ -288,7 +288,7 @@ impl Supervisor {
             process::null_stdin();
         }
         let [control, arena, segments, scratch] = self.files.map(OwnedFd::from);
-        Seat {
+        RankId {
             rank,
             size: self.size,
             cookie: self.cookie,
@@ -300,12 +300,12 @@ impl Supervisor {
         }
     }
 
-    fn give_up(&mut self, rank: u32, e: &std::io::Error) -> Error {
-        for w in &self.wards {
+    fn give_up(&mut self, rank: u32, e: &std::io::Error) -> BootError {
+        for w in &self.ranks {
             process::kill(w.child, libc::SIGKILL);
         }
         signal::set_mask(&self.old_mask);
-        Error::system(&format!("cannot start process {rank} of {}", self.size), e)
+        BootError::system(&format!("cannot start process {rank} of {}", self.size), e)
     }
 
     /// Watches the job until everybody is gone; returns its exit code.
@@ -316,7 +316,7 @@ impl Supervisor {
         loop {
             let now = clock::now_ns();
             self.advance(now);
-            if self.wards.iter().all(Ward::gone)
+            if self.ranks.iter().all(RankProcess::gone)
                 && (self.listener.is_none() || self.stage != Stage::Running)
             {
                 break;
@@ -330,13 +330,13 @@ impl Supervisor {
                 self.on_signal(arrived);
             }
             self.admit(now);
-            for i in 0..self.wards.len() {
+            for i in 0..self.ranks.len() {
                 self.serve(i);
             }
-            self.streams.iter_mut().flatten().for_each(Stream::pass_on);
+            self.streams.iter_mut().flatten().for_each(PrefixedStream::pass_on);
             self.look_at_answers();
         }
-        self.streams.iter_mut().flatten().for_each(Stream::finish);
+        self.streams.iter_mut().flatten().for_each(PrefixedStream::finish);
         let code = self.control.decision().map_or(0, |d| d.code);
         match self.late_crash {
             Some(crash) if code == 0 => crash,
@@ -357,7 +357,7 @@ impl Supervisor {
             events: libc::POLLIN,
             revents: 0,
         });
-        for w in &self.wards {
+        for w in &self.ranks {
             let more = if w.outgoing.is_empty() { 0 } else { libc::POLLOUT };
             polled.push(entry(w.socket.as_ref(), more));
             polled.push(entry(w.watched(), 0));
@@ -376,7 +376,7 @@ impl Supervisor {
         };
         let settle = match self.stage {
             Stage::Running => {
-                self.wards.iter().filter_map(|w| w.rank_gone.map(|t| w.settled_at(t, now))).min()
+                self.ranks.iter().filter_map(|w| w.rank_gone.map(|t| w.settled_at(t, now))).min()
             }
             _ => None,
         };
@@ -401,19 +401,19 @@ impl Supervisor {
             self.look_at_launchers();
             let Some(d) = self.control.decision() else { return };
             let grace = match d {
-                Decision { cause: Cause::Killed | Cause::Supervisor, .. } => 0,
-                Decision { code: 0, .. } => GRACE_GOOD,
+                ExitDecision { cause: ExitCause::Killed | ExitCause::Supervisor, .. } => 0,
+                ExitDecision { code: 0, .. } => GRACE_GOOD,
                 _ => GRACE_BAD,
             };
             self.stage = Stage::Grace(now.saturating_add(grace));
         }
         if matches!(self.stage, Stage::Grace(t) if now >= t) {
-            self.control.let_leave();
+            self.control.order_exit();
             // Who comes now comes too late.
             self.listener = None;
             self.visitors.clear();
-            let knock = Rc::new(Head::new(Kind::Leave).bytes().to_vec());
-            for w in self.wards.iter_mut().filter(|w| !w.gone()) {
+            let knock = Rc::new(MessageHead::new(MessageKind::ExitNow).bytes().to_vec());
+            for w in self.ranks.iter_mut().filter(|w| !w.gone()) {
                 // Whatever else was meant for the rank does not matter any more.
                 w.outgoing.clear();
                 w.send(knock.clone());
@@ -441,12 +441,12 @@ impl Supervisor {
     /// Whether a rank that is still there gets too little of the CPUs to leave.
     fn somebody_starves(&mut self) -> bool {
         // Looks at all, so that the next look compares.
-        self.wards.iter_mut().filter(|w| !w.gone()).fold(false, |any, w| w.starves() | any)
+        self.ranks.iter_mut().filter(|w| !w.gone()).fold(false, |any, w| w.starves() | any)
     }
 
     fn kill_the_rest(&mut self) {
         let ms = self.leaving / MS;
-        for (rank, w) in self.wards.iter_mut().enumerate().filter(|(_, w)| !w.gone()) {
+        for (rank, w) in self.ranks.iter_mut().enumerate().filter(|(_, w)| !w.gone()) {
             let pid = w.pid();
             let what = match process::liveness(pid) {
                 Liveness::Stopped => "is stopped and cannot leave the job".to_string(),
@@ -462,7 +462,7 @@ impl Supervisor {
     }
 
     fn abandon(&self) {
-        for (rank, w) in self.wards.iter().enumerate().filter(|(_, w)| !w.gone()) {
+        for (rank, w) in self.ranks.iter().enumerate().filter(|(_, w)| !w.gone()) {
             say(&format!(
                 "rank {rank} (pid {}) was killed but does not vanish; it is left behind",
                 w.pid()
@@ -472,18 +472,18 @@ impl Supervisor {
 
     /// Decides about ranks that are gone without our having collected them.
     fn settle(&mut self, now: u64) {
-        for i in 0..self.wards.len() {
-            let w = &self.wards[i];
+        for i in 0..self.ranks.len() {
+            let w = &self.ranks[i];
             let Some(t) = w.rank_gone.filter(|_| self.control.decision().is_none()) else {
                 continue;
             };
             match w.foreign_end().filter(|_| !w.ours) {
                 Some(Ended::Exited(code)) if w.rank_pid.is_none() => self.early(i, code),
-                Some(Ended::Exited(code)) => self.decide(i, code, Cause::Vanished),
+                Some(Ended::Exited(code)) => self.decide(i, code, ExitCause::Vanished),
                 Some(Ended::Killed(signal)) => self.killed(i, signal),
-                None if now >= t + ward::SETTLE => {
+                None if now >= t + rank_process::SETTLE => {
                     say(&format!("rank {i} (pid {}) ended without leaving the job", w.pid()));
-                    self.decide(i, 1, Cause::Vanished);
+                    self.decide(i, 1, ExitCause::Vanished);
                 }
                 None => {}
             }
@@ -502,8 +502,8 @@ impl Supervisor {
         });
         let Some(pid) = gone else { return };
         // Who ends after its ranks is seen after them.
-        self.wards.iter_mut().for_each(Ward::look);
-        if self.wards.iter().any(|w| w.launcher == Some(pid) && !w.gone()) {
+        self.ranks.iter_mut().for_each(RankProcess::look);
+        if self.ranks.iter().any(|w| w.launcher == Some(pid) && !w.gone()) {
             self.without_launcher(pid);
         }
     }
@@ -517,7 +517,7 @@ impl Supervisor {
 
     /// Tells of ranks that have not called `gasnet_init` long after others have, and ends the job when it takes too long.
     fn look_at_late(&mut self, now: u64) {
-        let late: Vec<&Ward> = self.wards.iter().filter(|w| w.rank_pid.is_none()).collect();
+        let late: Vec<&RankProcess> = self.ranks.iter().filter(|w| w.rank_pid.is_none()).collect();
         if late.is_empty() {
             self.begun = None;
         }
@@ -575,7 +575,7 @@ impl Supervisor {
                 say(&format!("process {} connected to this job, but did not say why", peer.pid));
             }
         }
-        if self.wards.iter().all(|w| w.socket.is_some()) {
+        if self.ranks.iter().all(|w| w.socket.is_some()) {
             self.listener = None;
             self.visitors.clear();
         }
@@ -584,11 +584,15 @@ impl Supervisor {
     /// Makes a rank of what has connected, if it is one of ours; strangers are hung up on.
     fn introduce(&mut self, new: OwnedFd) {
         let Ok(peer) = socket::peer(new.as_fd()) else { return };
-        let mut buffer = [0; wire::HEAD + 8];
+        let mut buffer = [0; message::HEAD_BYTES + 8];
         let said = socket::receive(new.as_raw_fd(), &mut buffer, false);
         let cookie = self.cookie.to_ne_bytes();
-        let rank = match said.ok().and_then(|n| Head::parse(&buffer[..n])) {
-            Some((Head { kind: Kind::Join, a, .. }, data)) if data == cookie => a,
+        let rank = match said.ok().and_then(|n| MessageHead::parse(&buffer[..n])) {
+            Some((MessageHead { kind: MessageKind::JoinRequest, a, .. }, data))
+                if data == cookie =>
+            {
+                a
+            }
             _ => {
                 return say(&format!(
                     "process {} tried to join this job without its cookie",
@@ -596,7 +600,7 @@ impl Supervisor {
                 ));
             }
         };
-        let Some(w) = self.wards.get_mut(rank as usize).filter(|w| w.socket.is_none()) else {
+        let Some(w) = self.ranks.get_mut(rank as usize).filter(|w| w.socket.is_none()) else {
             return say(&format!(
                 "process {} tried to join this job as rank {rank}, which is taken",
                 peer.pid
@@ -614,7 +618,7 @@ impl Supervisor {
             }
         }
         let files = [0, 1, 2, 3].map(|i| self.files[i].as_fd());
-        let answer = Head { kind: Kind::Seat, a: self.size, b: 0 }.bytes();
+        let answer = MessageHead { kind: MessageKind::JoinReply, a: self.size, b: 0 }.bytes();
         if socket::send_fds(new.as_fd(), &answer, &files).is_err() {
             return;
         }
@@ -637,17 +641,17 @@ impl Supervisor {
         self.begun.get_or_insert((now, now + LATE));
     }
 
-    fn decide(&self, rank: usize, code: i32, cause: Cause) {
-        self.control.decide(Decision { code, cause, rank: Some(rank as u32) });
+    fn decide(&self, rank: usize, code: i32, cause: ExitCause) {
+        self.control.decide(ExitDecision { code, cause, rank: Some(rank as u32) });
     }
 
     fn fail(&self, code: i32) {
-        self.control.decide(Decision { code, cause: Cause::Supervisor, rank: None });
+        self.control.decide(ExitDecision { code, cause: ExitCause::Supervisor, rank: None });
     }
 
     fn on_signal(&mut self, Arrived { signal, sent }: Arrived) {
         if signal == libc::SIGCHLD {
-            for i in 0..self.wards.len() {
+            for i in 0..self.ranks.len() {
                 self.reap(i);
             }
             return;
@@ -665,7 +669,7 @@ impl Supervisor {
         }
         // What a terminal raised it has raised for the ranks as well, but its end it tells the first process alone.
         if sent || signal == libc::SIGHUP {
-            for w in self.wards.iter().filter(|w| !w.gone()) {
+            for w in self.ranks.iter().filter(|w| !w.gone()) {
                 process::kill(w.pid(), signal);
             }
         }
@@ -677,7 +681,7 @@ impl Supervisor {
             return;
         }
         self.asking = Some((self.control.ask(), clock::now_ns() + ANSWER));
-        for w in self.wards.iter().filter(|w| !w.gone() && self.control.can_be_asked(w.rank)) {
+        for w in self.ranks.iter().filter(|w| !w.gone() && self.control.can_be_asked(w.rank)) {
             process::kill(w.pid(), signal::notice());
         }
     }
@@ -685,17 +689,17 @@ impl Supervisor {
     /// Tells what the ranks have answered, once all have that can, or when they had time enough.
     fn look_at_answers(&mut self) {
         let Some((question, until)) = self.asking else { return };
-        let silent = |w: &&Ward| {
+        let silent = |w: &&RankProcess| {
             !w.gone()
                 && self.control.can_be_asked(w.rank)
                 && process::liveness(w.pid()) == Liveness::Alive
                 && self.control.answer_of(w.rank, question).is_none()
         };
-        if clock::now_ns() < until && self.wards.iter().any(|w| silent(&w)) {
+        if clock::now_ns() < until && self.ranks.iter().any(|w| silent(&w)) {
             return;
         }
         say(&format!("what the {} processes of the job do:", self.size));
-        for w in &self.wards {
+        for w in &self.ranks {
             let answer = self.control.answer_of(w.rank, question);
             let what = match (w.gone(), process::liveness(w.pid()), answer) {
                 (true, ..) => "has ended".to_string(),
@@ -717,18 +721,18 @@ impl Supervisor {
     /// Takes what rank `i` has sent, and sees whether its process has ended.
     fn serve(&mut self, i: usize) {
         self.drain(i);
-        let w = &mut self.wards[i];
+        let w = &mut self.ranks[i];
         w.flush();
         w.look();
     }
 
     fn reap(&mut self, i: usize) {
-        if !self.wards[i].ours || self.wards[i].ended.is_some() {
+        if !self.ranks[i].ours || self.ranks[i].ended.is_some() {
             return;
         }
-        let Some(ended) = process::reap(self.wards[i].child) else { return };
+        let Some(ended) = process::reap(self.ranks[i].child) else { return };
         self.drain(i);
-        let w = &mut self.wards[i];
+        let w = &mut self.ranks[i];
         w.ended = Some(ended);
         let (pid, joined) = (w.child, w.rank_pid.is_some());
         let decided = self.control.decision().is_some();
@@ -745,14 +749,14 @@ impl Supervisor {
             }
             Ended::Exited(_) if decided => {}
             // The rank is another process and lives on.
-            Ended::Exited(0) if self.wards[i].watch.is_some() => {}
-            Ended::Exited(code) if joined => self.decide(i, code, Cause::Vanished),
+            Ended::Exited(0) if self.ranks[i].watch.is_some() => {}
+            Ended::Exited(code) if joined => self.decide(i, code, ExitCause::Vanished),
             Ended::Exited(0) => self.missing(),
             Ended::Exited(code) => {
                 say(&format!(
                     "rank {i} (pid {pid}) ended with exit code {code} before gasnet_init"
                 ));
-                self.decide(i, code, Cause::Vanished);
+                self.decide(i, code, ExitCause::Vanished);
             }
         }
     }
@@ -761,20 +765,20 @@ impl Supervisor {
     fn early(&self, i: usize, code: i32) {
         say(&format!(
             "rank {i} (pid {}) ended with exit code {code} within gasnet_init, for which other ranks wait",
-            self.wards[i].pid()
+            self.ranks[i].pid()
         ));
         say("  See what it says of its end, and start the job again.");
-        self.decide(i, if code == 0 { 1 } else { code }, Cause::Vanished);
+        self.decide(i, if code == 0 { 1 } else { code }, ExitCause::Vanished);
     }
 
     fn killed(&self, i: usize, signal: i32) {
         let code = 128 + signal;
         say(&format!(
             "rank {i} (pid {}) was killed by signal {signal} ({}); the job ends with exit code {code}",
-            self.wards[i].child,
+            self.ranks[i].child,
             signal::name(signal)
         ));
-        if !self.wards[i].ours && self.wards[i].rank_pid.is_none() {
+        if !self.ranks[i].ours && self.ranks[i].rank_pid.is_none() {
             say(
                 "  It had not joined the job yet: see what the launcher says of its end, and start the job again.",
             );
@@ -787,19 +791,19 @@ impl Supervisor {
                 "  The kernel found no memory for it{group}: raise the limit, or start fewer processes with smaller segments (GASNET_MAX_SEGSIZE)."
             ));
         }
-        self.decide(i, code, Cause::Killed);
+        self.decide(i, code, ExitCause::Killed);
     }
 
     /// Ends a job of which some ranks wait for one that ended before it called `gasnet_init`.
     fn missing(&self) {
-        let Some(i) = self.wards.iter().position(|w| w.ended.is_some() && w.rank_pid.is_none())
+        let Some(i) = self.ranks.iter().position(|w| w.ended.is_some() && w.rank_pid.is_none())
         else {
             return;
         };
-        if self.wards.iter().any(|w| w.rank_pid.is_some()) && self.control.decision().is_none() {
+        if self.ranks.iter().any(|w| w.rank_pid.is_some()) && self.control.decision().is_none() {
             say(&format!(
                 "rank {i} (pid {}) ended with exit code 0 before gasnet_init, which other ranks have called",
-                self.wards[i].child
+                self.ranks[i].child
             ));
             self.fail(1);
         }
@@ -807,18 +811,18 @@ impl Supervisor {
 
     /// Takes all messages that rank `i` has sent.
     fn drain(&mut self, i: usize) {
-        let mut buffer = [0; wire::HEAD + wire::DATA];
+        let mut buffer = [0; message::HEAD_BYTES + message::DATA_BYTES];
         loop {
-            let Some(fd) = self.wards[i].socket.as_ref().map(AsRawFd::as_raw_fd) else { return };
+            let Some(fd) = self.ranks[i].socket.as_ref().map(AsRawFd::as_raw_fd) else { return };
             match socket::receive(fd, &mut buffer, false) {
-                Ok(0) => self.wards[i].socket = None,
-                Ok(n) => match Head::parse(&buffer[..n]) {
+                Ok(0) => self.ranks[i].socket = None,
+                Ok(n) => match MessageHead::parse(&buffer[..n]) {
                     Some((head, data)) => self.on_message(i, head, data),
                     None => self.nonsense(i),
                 },
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return,
-                Err(_) => self.wards[i].socket = None,
+                Err(_) => self.ranks[i].socket = None,
             }
         }
     }
@@ -826,17 +830,17 @@ impl Supervisor {
     fn nonsense(&self, i: usize) {
         say(&format!(
             "rank {i} (pid {}) sent what cannot be understood; the job ends",
-            self.wards[i].pid()
+            self.ranks[i].pid()
         ));
         self.fail(1);
     }
 
-    fn on_message(&mut self, i: usize, head: Head, data: &[u8]) {
-        let w = &mut self.wards[i];
+    fn on_message(&mut self, i: usize, head: MessageHead, data: &[u8]) {
+        let w = &mut self.ranks[i];
         match head.kind {
             // Who has connected is known.
-            Kind::Hello if !w.ours => {}
-            Kind::Hello => {
+            MessageKind::Joined if !w.ours => {}
+            MessageKind::Joined => {
                 w.rank_pid = Some(head.a);
                 if head.a != w.child {
                     w.watch = process::pidfd(head.a).ok();
@@ -844,17 +848,17 @@ impl Supervisor {
                 self.arrived();
                 self.missing();
             }
-            Kind::Barrier => {
+            MessageKind::Barrier => {
                 w.in_barrier = true;
-                if self.wards.iter().all(|w| w.in_barrier) {
-                    let go = Rc::new(Head::new(Kind::Go).bytes().to_vec());
-                    for w in &mut self.wards {
+                if self.ranks.iter().all(|w| w.in_barrier) {
+                    let go = Rc::new(MessageHead::new(MessageKind::BarrierDone).bytes().to_vec());
+                    for w in &mut self.ranks {
                         w.in_barrier = false;
                         w.send(go.clone());
                     }
                 }
             }
-            Kind::Part => match w.giving.add(head, data) {
+            MessageKind::ExchangePart => match w.giving.add(head, data) {
                 None => self.nonsense(i),
                 Some(false) => {}
                 Some(true) => {
@@ -863,8 +867,8 @@ impl Supervisor {
                 }
             },
             // The exit word is looked at in every round.
-            Kind::Exit => {}
-            Kind::ExecFailed => {
+            MessageKind::ExitDecided => {}
+            MessageKind::ExecFailed => {
                 let e = std::io::Error::from_raw_os_error(head.a as i32);
                 if self.control.decision().is_none() {
                     say(&format!("rank {i} cannot be started: {e}"));
@@ -874,22 +878,25 @@ impl Supervisor {
                 }
                 self.fail(if head.a as i32 == libc::ENOENT { 127 } else { 126 });
             }
-            Kind::Go | Kind::Leave | Kind::Join | Kind::Seat => self.nonsense(i),
+            MessageKind::BarrierDone
+            | MessageKind::ExitNow
+            | MessageKind::JoinRequest
+            | MessageKind::JoinReply => self.nonsense(i),
         }
     }
 
     /// Hands out what all ranks have given, once all have.
     fn exchange(&mut self) {
-        if !self.wards.iter().all(|w| w.given.is_some()) {
+        if !self.ranks.iter().all(|w| w.given.is_some()) {
             return;
         }
-        let given: Vec<Vec<u8>> = self.wards.iter_mut().filter_map(|w| w.given.take()).collect();
+        let given: Vec<Vec<u8>> = self.ranks.iter_mut().filter_map(|w| w.given.take()).collect();
         if let Some(odd) = given.iter().position(|g| g.len() != given[0].len()) {
             return self.nonsense(odd);
         }
-        for part in wire::parts(&given.concat()) {
+        for part in message::parts(&given.concat()) {
             let part = Rc::new(part);
-            for w in &mut self.wards {
+            for w in &mut self.ranks {
                 w.send(part.clone());
             }
         }
@@ -902,7 +909,7 @@ fn say(line: &str) {
 }
 
 /// A rank that is late, and what its process does.
-fn late_rank(w: &Ward) -> String {
+fn late_rank(w: &RankProcess) -> String {
     match w.child {
         0 => format!("{}", w.rank),
         pid => match process::liveness(pid) {

@@ -6,7 +6,7 @@ use super::{OK, bad_node, ctx, early_job};
 use crate::conduit::{Category, Outgoing};
 use crate::report;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
-use crate::runtime::{Ctx, Error};
+use crate::runtime::{Ctx, GasnetError};
 use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
 
@@ -595,6 +595,6 @@ pub unsafe extern "C" fn gasnet_AMGetMsgSource(token: *mut c_void, source: *mut 
             unsafe { source.write(t.source) };
             OK
         }
-        _ => Error::BadArg as c_int,
+        _ => GasnetError::BadArg as c_int,
     }
 }

@@ -490,7 +490,7 @@ scan!(gasnet_coll_scan, gasnet_coll_scan_nb, *mut c_void, One);
 scan!(gasnet_coll_scanM, gasnet_coll_scanM_nb, List, Many);
 
 /// `GASNET_ERR_NOT_READY`
-const NOT_READY: c_int = crate::runtime::Error::NotReady as c_int;
+const NOT_READY: c_int = crate::runtime::GasnetError::NotReady as c_int;
 
 /// `gasnet_coll_try_sync`
 #[unsafe(no_mangle)]

@@ -4,7 +4,7 @@
 //! mapped here and may be used directly, and only while nothing wants to see every put and get.
 
 use super::abi::{GASNETI_NEAR, gasneti_abi, gasneti_abi_t};
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use crate::runtime::checks;
 use crate::runtime::segment::Segment;
 use crate::{fault, trace};
@@ -19,7 +19,7 @@ fn open_one(record: &mut gasneti_abi_t, rank: usize, s: &Segment) {
 }
 
 /// Opens the paths.
-pub(super) fn open(job: &'static Job) {
+pub(super) fn open(job: &'static GasnetJob) {
     if fault::any() || checks::on() || trace::on() {
         return;
     }

@@ -7,7 +7,7 @@
 //! holder for messages.
 
 use super::{OK, initialized};
-use crate::runtime::{Ctx, Error, ThreadMode, checks};
+use crate::runtime::{Ctx, GasnetError, ThreadMode, checks};
 use crate::trace::{What, span};
 use crate::{fault, report, trace};
 use core::ffi::c_int;
@@ -339,7 +339,7 @@ pub unsafe extern "C" fn gasnet_hsl_lock(hsl: *mut Hsl) {
 fn tried(error: c_int) -> c_int {
     match error {
         0 => OK,
-        libc::EBUSY => Error::NotReady as c_int,
+        libc::EBUSY => GasnetError::NotReady as c_int,
         error => failed("gasnet_hsl_trylock", error),
     }
 }

@@ -6,9 +6,9 @@ use super::{
     refuse_forked,
 };
 use crate::runtime::am::HandlerEntry;
-use crate::runtime::job::Choice;
+use crate::runtime::job::ClientChoice;
 use crate::runtime::wait::Mode;
-use crate::runtime::{Error, Job, ThreadMode, checks, exit};
+use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, exit};
 use crate::trace::{Letter, span};
 use crate::{env, extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -88,7 +88,7 @@ pub unsafe extern "C" fn gasneti_init(
             ),
             format_args!("Call it once, or heed the code that it returns, GASNET_ERR_NOT_INIT."),
         );
-        return Error::NotInit as c_int;
+        return GasnetError::NotInit as c_int;
     }
     refuse_forked("gasnet_init");
     std::panic::set_hook(Box::new(|p| {
@@ -104,7 +104,7 @@ pub unsafe extern "C" fn gasneti_init(
     }));
     THREAD_MODE.store(threads as u8, Ordering::Relaxed);
     env::check_all();
-    let job = Job::start(Choice { threads, max_segsize: client.max_segsize });
+    let job = GasnetJob::start(ClientChoice { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     sys::process::on_fork(forget_job);
     super::tools::open();
@@ -157,13 +157,13 @@ pub unsafe extern "C" fn gasnet_attach(
     _minheapoffset: usize,
 ) -> c_int {
     let Some(job) = initialized() else {
-        return Error::NotInit as c_int;
+        return GasnetError::NotInit as c_int;
     };
     let rows = match usize::try_from(numentries) {
         Ok(0) => &mut [],
         // SAFETY: the caller's promise.
         Ok(n) if !table.is_null() => unsafe { core::slice::from_raw_parts_mut(table, n) },
-        _ => return Error::BadArg as c_int,
+        _ => return GasnetError::BadArg as c_int,
     };
     let mut span = span!(I "gasnet_attach");
     let result = job.attach(rows, extended::HANDLERS, segsize);
@@ -249,9 +249,9 @@ pub struct SegInfo {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_getSegmentInfo(table: *mut SegInfo, numentries: c_int) -> c_int {
     let job = job("gasnet_getSegmentInfo");
-    let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
+    let Ok(n) = u32::try_from(numentries) else { return GasnetError::BadArg as c_int };
     if table.is_null() && n != 0 {
-        return Error::BadArg as c_int;
+        return GasnetError::BadArg as c_int;
     }
     for rank in 0..n.min(job.nodes) {
         let s = job.segments()[rank];
@@ -282,9 +282,9 @@ pub struct NodeInfo {
 pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_int) -> c_int {
     let job = early_job("gasnet_getNodeInfo");
     let attached = [&ATTACHED, &WATCHED].iter().any(|job| !job.load(Ordering::Acquire).is_null());
-    let Ok(n) = u32::try_from(numentries) else { return Error::BadArg as c_int };
+    let Ok(n) = u32::try_from(numentries) else { return GasnetError::BadArg as c_int };
     if table.is_null() && n != 0 {
-        return Error::BadArg as c_int;
+        return GasnetError::BadArg as c_int;
     }
     for rank in 0..n.min(job.nodes) {
         let mut info = NodeInfo { host: 0, supernode: job.supernodes.of(rank), offset: 0 };
@@ -307,7 +307,7 @@ pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
         0 => Mode::Spin,
         1 => Mode::Block,
         2 => Mode::SpinBlock,
-        _ => return Error::BadArg as c_int,
+        _ => return GasnetError::BadArg as c_int,
     };
     early_job("gasnet_set_waitmode").waiting.set(mode);
     OK
@@ -326,18 +326,18 @@ pub extern "C" fn gasnet_ErrorDesc(errval: c_int) -> *const c_char {
 }
 
 fn describe(errval: c_int) -> (&'static CStr, &'static CStr) {
-    let is = |e: Error| errval == e as c_int;
+    let is = |e: GasnetError| errval == e as c_int;
     if errval == OK {
         (c"GASNET_OK", c"No error")
-    } else if is(Error::NotInit) {
+    } else if is(GasnetError::NotInit) {
         (c"GASNET_ERR_NOT_INIT", c"GASNet is not initialized, or was initialized before")
-    } else if is(Error::Resource) {
+    } else if is(GasnetError::Resource) {
         (c"GASNET_ERR_RESOURCE", c"A resource that was needed is not available")
-    } else if is(Error::BadArg) {
+    } else if is(GasnetError::BadArg) {
         (c"GASNET_ERR_BAD_ARG", c"An argument is not valid")
-    } else if is(Error::NotReady) {
+    } else if is(GasnetError::NotReady) {
         (c"GASNET_ERR_NOT_READY", c"The operation is not complete yet")
-    } else if is(Error::BarrierMismatch) {
+    } else if is(GasnetError::BarrierMismatch) {
         (c"GASNET_ERR_BARRIER_MISMATCH", c"The processes passed different barrier names")
     } else {
         (c"*unknown*", c"This is no error code of GASNet")

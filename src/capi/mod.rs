@@ -4,7 +4,7 @@
 //! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
 
 use crate::runtime::ops::Handle;
-use crate::runtime::{Ctx, Job, ThreadMode, checks};
+use crate::runtime::{Ctx, GasnetJob, ThreadMode, checks};
 use crate::{report, trace};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
@@ -26,12 +26,12 @@ pub mod value;
 pub mod vis;
 
 /// The job, from `gasnet_init` on.
-static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+static JOB: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// The job, from `gasnet_attach` on.
-static ATTACHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+static ATTACHED: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// The same instead of [`ATTACHED`], which is null then, if something looks at every call (debug checks, tracing): so each takes
 /// the cold way, [`watched_job`], and none pays while nothing looks.
-static WATCHED: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+static WATCHED: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// Thread mode, 0 before `gasnet_init`.
 static THREAD_MODE: AtomicU8 = AtomicU8::new(0);
 
@@ -51,15 +51,15 @@ pub fn thread_mode() -> ThreadMode {
 }
 
 /// The job, if `gasnet_init` has been called.
-fn initialized() -> Option<&'static Job> {
+fn initialized() -> Option<&'static GasnetJob> {
     let job = JOB.load(Ordering::Acquire);
-    // SAFETY: null, or the leaked Job that gasnet_init stored.
+    // SAFETY: null, or the leaked GasnetJob that gasnet_init stored.
     unsafe { job.as_ref() }
 }
 
 /// The job for a query that is legal from `gasnet_init` on, in any number of threads; ends the program if it comes
 /// before.
-pub fn early_job(function: &str) -> &'static Job {
+pub fn early_job(function: &str) -> &'static GasnetJob {
     match initialized() {
         Some(job) => job,
         None => {
@@ -76,7 +76,7 @@ pub fn early_job(function: &str) -> &'static Job {
 #[inline]
 pub fn ctx(function: &str) -> Ctx {
     let job = ATTACHED.load(Ordering::Acquire);
-    // SAFETY: null, or the leaked Job that gasnet_attach stored.
+    // SAFETY: null, or the leaked GasnetJob that gasnet_attach stored.
     match unsafe { job.as_ref() } {
         Some(job) => job.ctx(),
         None => watched_job(function).ctx(),
@@ -87,9 +87,9 @@ pub fn ctx(function: &str) -> Ctx {
 /// before `gasnet_attach`.
 #[cold]
 #[inline(never)]
-fn watched_job(function: &str) -> &'static Job {
+fn watched_job(function: &str) -> &'static GasnetJob {
     let job = WATCHED.load(Ordering::Acquire);
-    // SAFETY: null, or the leaked Job that gasnet_attach stored.
+    // SAFETY: null, or the leaked GasnetJob that gasnet_attach stored.
     if let Some(job) = unsafe { job.as_ref() } {
         if checks::on() {
             job.ctx().check_call(function);
@@ -129,7 +129,7 @@ extern "C" fn forget_job() {
 
 /// What a client gets for an explicit operation of the calling thread.
 #[inline(always)]
-fn explicit(job: &'static Job, handle: Handle) -> abi::gasnet_handle_t {
+fn explicit(job: &'static GasnetJob, handle: Handle) -> abi::gasnet_handle_t {
     let handle = if checks::on() || trace::on() { job.ctx().real_handle(handle) } else { handle };
     handle.0 as abi::gasnet_handle_t
 }
@@ -156,7 +156,7 @@ pub fn bad_node(function: &str, node: u32, nodes: u32) -> ! {
 /// Whether `n` bytes at `addr` are memory of this process that no segment is asked for: `node` is our own, none of them is in a segment of
 /// this host, and `addr` is not null. The specification leaves that undefined, and debug checks refuse it; other implementations copy, and
 /// clients put to variables of their own and get from them. Next to our segment lie those of other processes: what is near it is an overrun.
-pub fn own_memory(job: &Job, node: u32, addr: *const u8, n: usize) -> bool {
+pub fn own_memory(job: &GasnetJob, node: u32, addr: *const u8, n: usize) -> bool {
     let (base, len) = job.segments().mapped();
     let (first, begin) = (addr.addr(), base.addr());
     let Some(end) = first.checked_add(n) else { return false };

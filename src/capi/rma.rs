@@ -4,7 +4,7 @@ use super::abi::{gasnet_handle_t, gasnet_node_t};
 use super::{ATTACHED, bad_node, explicit, outside_segment, own_memory, watched_job};
 use crate::extended::memset;
 use crate::extended::rma::{self, Remote};
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use crate::runtime::checks::check_alignment;
 use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
@@ -13,7 +13,7 @@ use core::sync::atomic::Ordering;
 
 /// The job, without looking up which thread calls; ends the process if there is none yet.
 #[inline(always)]
-pub(super) fn job(function: &str) -> &'static Job {
+pub(super) fn job(function: &str) -> &'static GasnetJob {
     // SAFETY: null, or a job that was attached; jobs live until the process ends.
     match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
         Some(job) => job,
@@ -26,7 +26,7 @@ pub(super) fn job(function: &str) -> &'static Job {
 #[inline(never)]
 fn elsewhere(
     function: &str,
-    job: &'static Job,
+    job: &'static GasnetJob,
     node: gasnet_node_t,
     addr: *mut u8,
     n: usize,
@@ -48,7 +48,7 @@ pub(super) fn remote(
     node: gasnet_node_t,
     addr: *mut c_void,
     n: usize,
-) -> (&'static Job, Remote) {
+) -> (&'static GasnetJob, Remote) {
     let job = job(function);
     let addr = addr.cast::<u8>();
     if node >= job.nodes {

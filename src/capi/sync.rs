@@ -4,7 +4,7 @@ use super::abi::gasnet_handle_t;
 use super::{ATTACHED, OK, ctx, explicit};
 use crate::extended::sync::{Need, Which};
 use crate::runtime::ops::Handle;
-use crate::runtime::{Ctx, Error};
+use crate::runtime::{Ctx, GasnetError};
 use crate::trace::{self, Letter, Probe, What, watch};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use core::sync::atomic::Ordering;
 /// `GASNET_OK` or `GASNET_ERR_NOT_READY`.
 #[inline]
 fn ready(done: bool) -> c_int {
-    if done { OK } else { Error::NotReady as c_int }
+    if done { OK } else { GasnetError::NotReady as c_int }
 }
 
 /// The handles of an array.
@@ -151,7 +151,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
 
 /// So short that it pays to find out that nothing is watched where the job is looked up.
 fn wait_implicit(probe: &'static Probe, which: Which) {
-    // SAFETY: null, or the leaked Job that gasnet_attach stored.
+    // SAFETY: null, or the leaked GasnetJob that gasnet_attach stored.
     let c = match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
         Some(job) => job.ctx(),
         None => match watched_wait(probe, which) {

@@ -364,7 +364,7 @@ pub(super) fn open() {
     handle_named("GASNET_BACKTRACE_SIGNAL", on_backtrace_signal);
     handle_named("GASNET_FREEZE_SIGNAL", on_freeze_signal);
     heap::plan_report();
-    exit::on_closing(heap::write_report);
+    exit::on_exit(heap::write_report);
     signals::set_after_fatal(|_| after_fatal());
     report::set_after_fatal(after_fatal);
     if env::yes("GASNET_FREEZE") {

@@ -2,19 +2,19 @@
 
 use super::tools::gasnett_gettimeofday_us;
 use crate::report;
-use crate::runtime::{Job, exit};
+use crate::runtime::{GasnetJob, exit};
 use crate::trace::{self, Account, Letter, Mask, Probe, source};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::fmt::Write;
 
 /// Tells what the job is, and has the files completed when the process leaves. Called by `gasnet_init`.
-pub(super) fn open(job: &Job) {
+pub(super) fn open(job: &GasnetJob) {
     super::fast::watch();
     if !trace::on() {
         return;
     }
-    exit::on_closing(trace::close);
+    exit::on_exit(trace::close);
     let realtime = gasnett_gettimeofday_us();
     trace::note(
         Letter::I,

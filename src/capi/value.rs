@@ -8,7 +8,7 @@ use super::rma::{job, remote};
 use crate::extended::rma::Remote;
 use crate::extended::value;
 use crate::report;
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use crate::runtime::checks::check_alignment;
 use crate::runtime::ops::Handle;
 use crate::trace::{What, watch};
@@ -22,7 +22,7 @@ fn remote_value(
     node: gasnet_node_t,
     addr: *mut c_void,
     n: usize,
-) -> (&'static Job, Remote) {
+) -> (&'static GasnetJob, Remote) {
     if n == 0 || n > value::MAX_BYTES {
         no_width(function, n);
     }

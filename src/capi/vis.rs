@@ -10,7 +10,7 @@ use crate::extended::vis::strided::Strided;
 use crate::extended::vis::vector::{self, MemVec, Vector};
 use crate::extended::vis::{self, Direction, Form};
 use crate::report;
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use crate::tools::pieces as text;
 use crate::trace::{Letter, Probe, Span, What};
 use core::ffi::{c_char, c_void};
@@ -36,7 +36,7 @@ unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
 }
 
 /// The job; ends it if there is no such `node`.
-fn target(function: &str, node: gasnet_node_t) -> &'static Job {
+fn target(function: &str, node: gasnet_node_t) -> &'static GasnetJob {
     let job = super::rma::job(function);
     if node >= job.nodes {
         bad_node(function, node, job.nodes);
@@ -48,7 +48,7 @@ fn target(function: &str, node: gasnet_node_t) -> &'static Job {
 /// segment of `node`, or in memory of our own ([`own_memory`]).
 fn reach(
     function: &str,
-    job: &'static Job,
+    job: &'static GasnetJob,
     node: gasnet_node_t,
     pieces: impl Iterator<Item = Piece>,
 ) -> Option<usize> {
@@ -89,7 +89,7 @@ unsafe fn start(
     function: &'static str,
     form: Form,
     direction: Direction,
-    job: &'static Job,
+    job: &'static GasnetJob,
     node: gasnet_node_t,
     delta: Option<usize>,
     shape: &impl Shape,

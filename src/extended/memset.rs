@@ -9,7 +9,7 @@ use super::{MEMSET_REPLY, MEMSET_REQUEST};
 use crate::conduit::{AmMessage, OpId, Outgoing};
 use crate::runtime::am::Token;
 use crate::runtime::ops::{Handle, Implicit};
-use crate::runtime::{Ctx, Job};
+use crate::runtime::{Ctx, GasnetJob};
 use crate::{fault, report};
 use core::sync::atomic::{Ordering, fence};
 
@@ -34,7 +34,7 @@ fn directly(dst: Remote, value: u8) -> bool {
 }
 
 /// Messages, and so completions, of a memset of `n` bytes through the conduit.
-fn fragments(job: &Job, n: usize) -> u32 {
+fn fragments(job: &GasnetJob, n: usize) -> u32 {
     if n <= BY_PUT { job.conduit.fragments(n) } else { n.div_ceil(PIECE) as u32 }
 }
 
@@ -89,7 +89,7 @@ fn malformed(m: &AmMessage<'_>) -> ! {
 }
 
 /// Sets bytes; they are in place when this returns.
-pub fn memset(job: &'static Job, dst: Remote, value: u8) {
+pub fn memset(job: &'static GasnetJob, dst: Remote, value: u8) {
     let handle = memset_nb(job, "gasnet_memset", dst, value);
     if handle != Handle::INVALID {
         job.ctx().wait_op(handle);
@@ -97,7 +97,7 @@ pub fn memset(job: &'static Job, dst: Remote, value: u8) {
 }
 
 /// Initiates a memset; INVALID if it is complete already.
-pub fn memset_nb(job: &'static Job, function: &str, dst: Remote, value: u8) -> Handle {
+pub fn memset_nb(job: &'static GasnetJob, function: &str, dst: Remote, value: u8) -> Handle {
     if directly(dst, value) {
         return Handle::INVALID;
     }
@@ -108,7 +108,7 @@ pub fn memset_nb(job: &'static Job, function: &str, dst: Remote, value: u8) -> H
 }
 
 /// Initiates an implicit memset, collected with the puts of the calling thread or by its access region.
-pub fn memset_nbi(job: &'static Job, dst: Remote, value: u8) {
+pub fn memset_nbi(job: &'static GasnetJob, dst: Remote, value: u8) {
     if directly(dst, value) {
         return;
     }

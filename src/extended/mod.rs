@@ -15,7 +15,7 @@ pub mod vis;
 
 use crate::runtime::am::{EXTENDED_BASE, InternalHandler};
 use crate::runtime::upper::Upper;
-use crate::runtime::{Ctx, Job};
+use crate::runtime::{Ctx, GasnetJob};
 use alloc::boxed::Box;
 use core::any::Any;
 
@@ -65,7 +65,7 @@ impl Upper for Extended {
 
 /// Makes the extended API ready for a job whose segments are attached. Nothing of this room may be called, and no active
 /// message served, before.
-pub fn open(job: &'static Job) {
+pub fn open(job: &'static GasnetJob) {
     job.upper.set(Box::new(Extended {
         barrier: barrier::Barrier::new(job),
         coll: coll::Coll::new(job),

@@ -7,7 +7,7 @@
 //! older than the data.
 
 use crate::fault;
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use crate::runtime::ops::{Handle, Implicit};
 use core::ptr;
 use core::sync::atomic::{Ordering, fence};
@@ -92,13 +92,18 @@ unsafe fn get_directly(dst: *mut u8, src: Remote) -> bool {
 
 /// The end of a blocking form that went through the conduit.
 #[inline(never)]
-fn wait(job: &'static Job, handle: Handle) {
+fn wait(job: &'static GasnetJob, handle: Handle) {
     job.ctx().wait_op(handle);
 }
 
 /// Opens an explicit operation for the calling thread and puts through the conduit.
 #[inline(never)]
-unsafe fn put_by_conduit(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) -> Handle {
+unsafe fn put_by_conduit(
+    job: &'static GasnetJob,
+    dst: Remote,
+    src: *const u8,
+    bulk: bool,
+) -> Handle {
     let ctx = job.ctx();
     let handle = job.ops.begin(ctx.thread, job.conduit.fragments(dst.n));
     // SAFETY: the caller's promises are those of the conduit; the range was checked.
@@ -108,7 +113,7 @@ unsafe fn put_by_conduit(job: &'static Job, dst: Remote, src: *const u8, bulk: b
 
 /// Opens an explicit operation for the calling thread and gets through the conduit.
 #[inline(never)]
-unsafe fn get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
+unsafe fn get_by_conduit(job: &'static GasnetJob, dst: *mut u8, src: Remote) -> Handle {
     let ctx = job.ctx();
     let handle = job.ops.begin(ctx.thread, job.conduit.fragments(src.n));
     // SAFETY: the caller's promises are those of the conduit; the range was checked.
@@ -118,7 +123,12 @@ unsafe fn get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) -> Handle
 
 /// As [`put_by_conduit`], counted with the implicit puts of the calling thread or by its access region.
 #[inline(never)]
-unsafe fn implicit_put_by_conduit(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) {
+unsafe fn implicit_put_by_conduit(
+    job: &'static GasnetJob,
+    dst: Remote,
+    src: *const u8,
+    bulk: bool,
+) {
     let ctx = job.ctx();
     let op = job.ops.begin_implicit(ctx.thread, Implicit::Puts, job.conduit.fragments(dst.n));
     // SAFETY: the caller's promises are those of the conduit; the range was checked.
@@ -127,7 +137,7 @@ unsafe fn implicit_put_by_conduit(job: &'static Job, dst: Remote, src: *const u8
 
 /// As [`get_by_conduit`], counted with the implicit gets of the calling thread or by its access region.
 #[inline(never)]
-unsafe fn implicit_get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) {
+unsafe fn implicit_get_by_conduit(job: &'static GasnetJob, dst: *mut u8, src: Remote) {
     let ctx = job.ctx();
     let op = job.ops.begin_implicit(ctx.thread, Implicit::Gets, job.conduit.fragments(src.n));
     // SAFETY: the caller's promises are those of the conduit; the range was checked.
@@ -139,7 +149,7 @@ unsafe fn implicit_get_by_conduit(job: &'static Job, dst: *mut u8, src: Remote) 
 /// # Safety
 /// `src` must be readable for `dst.n` bytes; `dst` must have been checked, as [`Remote`] says.
 #[inline(always)]
-pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
+pub unsafe fn put(job: &'static GasnetJob, dst: Remote, src: *const u8) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
     if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) }
     {
@@ -155,7 +165,7 @@ pub unsafe fn put(job: &'static Job, dst: Remote, src: *const u8) {
 /// # Safety
 /// `dst` must be writable for `src.n` bytes; `src` must have been checked, as [`Remote`] says.
 #[inline(always)]
-pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
+pub unsafe fn get(job: &'static GasnetJob, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise, here and below; the operation is complete before this returns.
     if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) }
     {
@@ -171,7 +181,7 @@ pub unsafe fn get(job: &'static Job, dst: *mut u8, src: Remote) {
 /// # Safety
 /// As [`put`], with `bulk` until the operation is synced.
 #[inline(always)]
-pub unsafe fn put_nb(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) -> Handle {
+pub unsafe fn put_nb(job: &'static GasnetJob, dst: Remote, src: *const u8, bulk: bool) -> Handle {
     // SAFETY: the caller's promise.
     if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) }
     {
@@ -186,7 +196,7 @@ pub unsafe fn put_nb(job: &'static Job, dst: Remote, src: *const u8, bulk: bool)
 /// # Safety
 /// As [`get`], until the operation is synced.
 #[inline(always)]
-pub unsafe fn get_nb(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
+pub unsafe fn get_nb(job: &'static GasnetJob, dst: *mut u8, src: Remote) -> Handle {
     // SAFETY: the caller's promise.
     if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) }
     {
@@ -201,7 +211,7 @@ pub unsafe fn get_nb(job: &'static Job, dst: *mut u8, src: Remote) -> Handle {
 /// # Safety
 /// As [`put_nb`].
 #[inline(always)]
-pub unsafe fn put_nbi(job: &'static Job, dst: Remote, src: *const u8, bulk: bool) {
+pub unsafe fn put_nbi(job: &'static GasnetJob, dst: Remote, src: *const u8, bulk: bool) {
     // SAFETY: the caller's promise.
     if unsafe { put_directly(dst, src) || job.conduit.put_at_once(dst.node, dst.addr, src, dst.n) }
     {
@@ -216,7 +226,7 @@ pub unsafe fn put_nbi(job: &'static Job, dst: Remote, src: *const u8, bulk: bool
 /// # Safety
 /// As [`get_nb`].
 #[inline(always)]
-pub unsafe fn get_nbi(job: &'static Job, dst: *mut u8, src: Remote) {
+pub unsafe fn get_nbi(job: &'static GasnetJob, dst: *mut u8, src: Remote) {
     // SAFETY: the caller's promise.
     if unsafe { get_directly(dst, src) || job.conduit.get_at_once(dst, src.node, src.addr, src.n) }
     {

@@ -5,7 +5,7 @@
 
 use super::rma::{self, Remote};
 use crate::fault;
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use crate::runtime::ops::Handle;
 use core::mem::size_of;
 
@@ -27,25 +27,25 @@ fn source(value: &Value, n: usize) -> *const u8 {
 }
 
 /// Puts a value; it is in place when this returns.
-pub fn put(job: &'static Job, dst: Remote, value: Value) {
+pub fn put(job: &'static GasnetJob, dst: Remote, value: Value) {
     // SAFETY: the value outlives the put.
     unsafe { rma::put(job, dst, source(&value, dst.n)) }
 }
 
 /// Initiates a put of a value; INVALID if it is complete already.
-pub fn put_nb(job: &'static Job, dst: Remote, value: Value) -> Handle {
+pub fn put_nb(job: &'static GasnetJob, dst: Remote, value: Value) -> Handle {
     // SAFETY: the put is not bulk, so the value is not read after the call.
     unsafe { rma::put_nb(job, dst, source(&value, dst.n), false) }
 }
 
 /// Initiates an implicit put of a value.
-pub fn put_nbi(job: &'static Job, dst: Remote, value: Value) {
+pub fn put_nbi(job: &'static GasnetJob, dst: Remote, value: Value) {
     // SAFETY: the put is not bulk, so the value is not read after the call.
     unsafe { rma::put_nbi(job, dst, source(&value, dst.n), false) }
 }
 
 /// Gets a value.
-pub fn get(job: &'static Job, src: Remote) -> Value {
+pub fn get(job: &'static GasnetJob, src: Remote) -> Value {
     let mut value: Value = 0;
     let at = core::ptr::from_mut(&mut value).cast::<u8>();
     // SAFETY: `src.n` bytes from there are within the value, which outlives the get.
@@ -54,7 +54,7 @@ pub fn get(job: &'static Job, src: Remote) -> Value {
 }
 
 /// Initiates a get of a value, which stays in the operation until it is waited for. Never INVALID.
-pub fn get_nb(job: &'static Job, src: Remote) -> Handle {
+pub fn get_nb(job: &'static GasnetJob, src: Remote) -> Handle {
     let ctx = job.ctx();
     let through_conduit = src.local.is_null() && src.n != 0;
     let fragments = if through_conduit { job.conduit.fragments(src.n) } else { 0 };
@@ -73,7 +73,7 @@ pub fn get_nb(job: &'static Job, src: Remote) -> Handle {
 }
 
 /// Waits for a get of a value. 0 for a handle that was waited for before.
-pub fn wait(job: &'static Job, handle: Handle) -> Value {
+pub fn wait(job: &'static GasnetJob, handle: Handle) -> Value {
     let ctx = job.ctx();
     let mut value = job.ops.sync_value(ctx.thread, handle);
     if value.is_none() {

@@ -5,7 +5,7 @@
 //! so a reply can be checked against it.
 
 use super::threads::Ctx;
-use super::{Error, Result};
+use super::{GasnetError, Result};
 use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::hint::cold_path;
 use crate::report;
@@ -59,7 +59,7 @@ impl Handlers {
     /// back in table order.
     ///
     /// # Errors
-    /// [`Error::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index;
+    /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index;
     /// no handler is registered then.
     pub fn register(&self, table: &mut [HandlerEntry]) -> Result {
         let result = self.place_all(table);
@@ -122,7 +122,7 @@ fn refuse(row: usize, index: u8, why: &str) -> Result {
             "Give each handler an index of its own from 128 to 255, or 0 to have one chosen."
         ),
     );
-    Err(Error::BadArg)
+    Err(GasnetError::BadArg)
 }
 
 /// Calls a client's handler with as many arguments as the message has.
@@ -391,20 +391,23 @@ mod tests {
 
     #[test]
     fn bad_rows_are_refused() {
-        assert_eq!(Handlers::default().register(&mut [row(127)]), Err(Error::BadArg));
-        assert_eq!(Handlers::default().register(&mut [row(200), row(200)]), Err(Error::BadArg));
+        assert_eq!(Handlers::default().register(&mut [row(127)]), Err(GasnetError::BadArg));
+        assert_eq!(
+            Handlers::default().register(&mut [row(200), row(200)]),
+            Err(GasnetError::BadArg)
+        );
         assert_eq!(
             Handlers::default().register(&mut [HandlerEntry { index: 0, fnptr: None }]),
-            Err(Error::BadArg)
+            Err(GasnetError::BadArg)
         );
         let mut many = [row(0); 129];
-        assert_eq!(Handlers::default().register(&mut many), Err(Error::BadArg));
+        assert_eq!(Handlers::default().register(&mut many), Err(GasnetError::BadArg));
     }
 
     #[test]
     fn a_refused_table_leaves_nothing() {
         let h = Handlers::default();
-        assert_eq!(h.register(&mut [row(200), row(200)]), Err(Error::BadArg));
+        assert_eq!(h.register(&mut [row(200), row(200)]), Err(GasnetError::BadArg));
         assert_eq!(h.register(&mut [row(200)]), Ok(()));
     }
 }

@@ -6,7 +6,7 @@
 //! found no match entry; of the conduit requests that lacked credits, requests that waited for a receive buffer, receive buffers
 //! that were attached again, requests that reached the catch basin.
 
-use super::Job;
+use super::GasnetJob;
 use super::exit;
 use crate::env;
 use crate::trace::{self, Letter};
@@ -15,32 +15,34 @@ use alloc::ffi::CString;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-struct Wanted {
-    job: &'static Job,
+struct StatsFiles {
+    job: &'static GasnetJob,
     counters: Option<CString>,
     credits: Option<CString>,
 }
 
 /// Null if nothing is to be written.
-static WANTED: AtomicPtr<Wanted> = AtomicPtr::new(core::ptr::null_mut());
+static FILES: AtomicPtr<StatsFiles> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Has the counters written when this process leaves, if the user wants that.
-pub fn open(job: &'static Job) {
+pub fn open(job: &'static GasnetJob) {
     let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{}", job.mynode)).ok();
     let counters = env::text("GASNET_TEST_COUNTERS").and_then(|prefix| path(&prefix));
     let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
     if counters.is_some() || credits.is_some() || trace::on() {
-        WANTED
-            .store(Box::into_raw(Box::new(Wanted { job, counters, credits })), Ordering::Release);
-        exit::on_closing(write);
+        FILES.store(
+            Box::into_raw(Box::new(StatsFiles { job, counters, credits })),
+            Ordering::Release,
+        );
+        exit::on_exit(write);
     }
 }
 
 /// Async-signal-safe: nothing is allocated or locked.
 fn write() {
-    let wanted = WANTED.load(Ordering::Acquire);
+    let wanted = FILES.load(Ordering::Acquire);
     // SAFETY: null, or the leaked box of `open`.
-    let Some(Wanted { job, counters, credits }) = (unsafe { wanted.as_ref() }) else { return };
+    let Some(StatsFiles { job, counters, credits }) = (unsafe { wanted.as_ref() }) else { return };
     if let Some(path) = credits {
         let _ = job.conduit.write_credit_stats(&mut sys::TextFile::create(path));
     }

@@ -9,7 +9,7 @@
 //! alarm, and ends the process with the agreed code. How the others learn of it is told in `boot::supervisor`.
 
 use crate::boot;
-use crate::boot::control::{self, Cause, Decision, JobControl};
+use crate::boot::control::{self, ExitCause, ExitDecision, JobControl};
 use crate::{env, fault, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -18,13 +18,13 @@ use sys::{process, signal, thread};
 /// The job of this process; null before [`install`].
 static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
 /// The thread that leaves; 0 if none does.
-static LEAVER: AtomicU32 = AtomicU32::new(0);
+static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
 /// The code with which whatever interrupts the flushing ends this process.
 static CODE: AtomicI32 = AtomicI32::new(0);
 /// The thread that leaves has begun to flush.
 static FLUSHING: AtomicBool = AtomicBool::new(false);
 /// Called once when this process leaves, before it flushes: a `fn()` each, null for none.
-static CLOSING: [AtomicPtr<()>; 4] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 4];
+static EXIT_HOOKS: [AtomicPtr<()>; 4] = [const { AtomicPtr::new(core::ptr::null_mut()) }; 4];
 /// Microseconds that flushing may take when this process exits of its own accord.
 static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
 /// Microseconds that flushing may take when it follows a peer, whose supervisor is waiting.
@@ -44,8 +44,8 @@ pub fn install(job: &'static JobControl) {
     }
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     report::set_exit(exit);
-    report::set_ending(await_end);
-    control::set_ending(follow);
+    report::set_ending(wait_for_exit);
+    control::set_exit_handler(follow);
     let notice = signal::notice();
     signal::handle(notice, on_notice, false);
     signal::unblock(&signal::Set::of(&[notice]));
@@ -72,14 +72,14 @@ pub fn exit(code: i32) -> ! {
         ));
         sys::exit_now(code);
     }
-    claim();
-    leave(decide(job, code), FLUSH_US.load(Ordering::Relaxed))
+    claim_exit();
+    flush_and_exit(decide(job, code), FLUSH_US.load(Ordering::Relaxed))
 }
 
 /// Decides for this rank that the job ends with this code, and tells; returns the code that holds.
 fn decide(job: &JobControl, code: i32) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
-    let d = job.decide(Decision { code, cause: Cause::Exit, rank: job.rank() });
+    let d = job.decide(ExitDecision { code, cause: ExitCause::Exit, rank: job.rank() });
     job.notify();
     d.code
 }
@@ -91,24 +91,25 @@ pub fn follow() -> ! {
     if !job.is_member() {
         sys::exit_now(1);
     }
-    let first = claim();
-    let code = job.decide(Decision { code: 1, cause: Cause::Supervisor, rank: job.rank() }).code;
+    let first = claim_exit();
+    let code =
+        job.decide(ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: job.rank() }).code;
     if first && is_client_handler(signal::disposition(libc::SIGQUIT)) {
         signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
         signal::raise(libc::SIGQUIT);
     }
-    leave(code, FOLLOW_FLUSH_US)
+    flush_and_exit(code, FOLLOW_FLUSH_US)
 }
 
 /// Leaves because a peer was found dead. Its supervisor is about to find out how it died, and with what code the job
 /// therefore ends; the peer's death is told there.
 pub fn lost() -> ! {
-    await_end();
+    wait_for_exit();
     exit(1)
 }
 
 /// Waits a second for somebody to end the job, and leaves if that happens.
-fn await_end() {
+fn wait_for_exit() {
     const TRIES: u32 = 1000;
     for _ in 0..TRIES {
         if job().is_none_or(|j| j.poll_exit().is_some()) {
@@ -131,9 +132,9 @@ fn is_client_handler(d: signal::Disposition) -> bool {
 /// Makes this thread the one that leaves; false if it was that already, further down its stack. Does not return if
 /// another thread leaves. Comes before the decision, so that a thread which sees the decision of its own process
 /// stays where it is.
-fn claim() -> bool {
+fn claim_exit() -> bool {
     let me = thread::tid();
-    match LEAVER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+    match EXITING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => true,
         Err(other) if other == me => false,
         Err(_) => loop {
@@ -143,10 +144,10 @@ fn claim() -> bool {
 }
 
 /// Flushes, unless that is what was interrupted, and ends this process.
-fn leave(code: i32, flush_us: u64) -> ! {
+fn flush_and_exit(code: i32, flush_us: u64) -> ! {
     if !FLUSHING.swap(true, Ordering::AcqRel) {
         signal::ignore(libc::SIGQUIT);
-        close_accounts();
+        flush_stats();
         flush(code, flush_us);
     }
     sys::exit_now(code)
@@ -156,17 +157,17 @@ fn leave(code: i32, flush_us: u64) -> ! {
 ///
 /// # Panics
 /// If there are more than four already; they are all ours.
-pub fn on_closing(hook: fn()) {
+pub fn on_exit(hook: fn()) {
     let free = |slot: &&AtomicPtr<()>| slot.load(Ordering::Relaxed).is_null();
-    CLOSING.iter().find(free).expect("four hooks").store(hook as *mut (), Ordering::Release);
+    EXIT_HOOKS.iter().find(free).expect("four hooks").store(hook as *mut (), Ordering::Release);
 }
 
-/// Calls what [`on_closing`] was given, once.
-pub(super) fn close_accounts() {
-    for slot in &CLOSING {
+/// Calls what [`on_exit`] was given, once.
+pub(super) fn flush_stats() {
+    for slot in &EXIT_HOOKS {
         let hook = slot.swap(core::ptr::null_mut(), Ordering::AcqRel);
         if !hook.is_null() {
-            // SAFETY: CLOSING only ever holds nulls and what `on_closing` stored, each a `fn()`.
+            // SAFETY: EXIT_HOOKS only ever holds nulls and what `on_exit` stored, each a `fn()`.
             let hook: fn() = unsafe { core::mem::transmute(hook) };
             hook();
         }
@@ -176,7 +177,7 @@ pub(super) fn close_accounts() {
 /// Flushes the C streams and takes leave of a foreign launcher. What interrupts this thread in the middle of `printf` may find a stream in disorder or its
 /// lock held by a thread that never lets go: then a fault or the alarm ends the process, still with `code`.
 fn flush(code: i32, us: u64) {
-    const MISHAPS: [i32; 10] = [
+    const FLUSH_FAULTS: [i32; 10] = [
         libc::SIGALRM,
         libc::SIGSEGV,
         libc::SIGBUS,
@@ -189,27 +190,27 @@ fn flush(code: i32, us: u64) {
         libc::SIGPIPE,
     ];
     CODE.store(code, Ordering::Release);
-    for s in MISHAPS {
-        signal::handle(s, on_mishap, true);
+    for s in FLUSH_FAULTS {
+        signal::handle(s, on_flush_fault, true);
     }
-    signal::unblock(&signal::Set::of(&MISHAPS));
+    signal::unblock(&signal::Set::of(&FLUSH_FAULTS));
     signal::alarm_us(us);
     process::flush_stdio();
     boot::finish();
 }
 
-extern "C" fn on_mishap(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_flush_fault(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     sys::exit_now(CODE.load(Ordering::Acquire))
 }
 
 /// The kernel says that something happened on the control socket.
 extern "C" fn on_notice(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     let Some(job) = job() else { return };
-    if !job.is_member() || LEAVER.load(Ordering::Acquire) != 0 {
+    if !job.is_member() || EXITING_THREAD.load(Ordering::Acquire) != 0 {
         return;
     }
     let errno = sys::errno();
-    job.answer(super::doing::write);
+    job.answer(super::activity::write);
     if job.poll_exit().is_some() {
         follow();
     }
@@ -230,14 +231,14 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     if !job.is_member() {
         return;
     }
-    let first = claim();
+    let first = claim_exit();
     let agreed = decide(job, code);
     if agreed == code && first {
         // The C library goes on: earlier exit handlers, destructors, streams.
         signal::ignore(libc::SIGQUIT);
-        close_accounts();
+        flush_stats();
         boot::finish();
         return;
     }
-    leave(agreed, FLUSH_US.load(Ordering::Relaxed))
+    flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
 }

@@ -1,6 +1,6 @@
 //! The job: everything that a process knows of it, made by `gasnet_init`, completed by `gasnet_attach`.
 //!
-//! A [`Job`] is made once and lives until the process ends. What `attach` adds is written once ([`Job::segments`]);
+//! A [`GasnetJob`] is made once and lives until the process ends. What `attach` adds is written once ([`GasnetJob::segments`]);
 //! everything else is read-only or has its own rules (conduit, operations, handlers).
 
 use super::environment;
@@ -8,7 +8,7 @@ use super::segment::{self, Limits, Segments, Supernodes};
 use super::threads::{self, Ctx, Slots};
 use super::upper::UpperSlot;
 use super::wait::{Mode, Waiting};
-use super::{Error, Result, am, counters, doing, exit, ops, signals};
+use super::{GasnetError, Result, activity, am, counters, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit;
@@ -37,7 +37,7 @@ pub enum ThreadMode {
 
 /// What a client chose when it called `gasnet_init`.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
+pub struct ClientChoice {
     /// Its thread mode.
     pub threads: ThreadMode,
     /// Bound of the segment that the client's `gasnet_max_segsize` sets, in bytes; 0 for none.
@@ -46,7 +46,7 @@ pub struct Choice {
 
 /// One process's view of the job.
 #[derive(Debug)]
-pub struct Job {
+pub struct GasnetJob {
     /// Rank of this process.
     pub mynode: u32,
     /// Processes of the job.
@@ -75,12 +75,12 @@ pub struct Job {
     attached: OnceBox<Segments>,
 }
 
-/// Bytes of [`Job::scratch`] of each process of a host.
+/// Bytes of [`GasnetJob::scratch`] of each process of a host.
 pub const SCRATCH_BYTES: usize = 4096;
 
-impl Job {
+impl GasnetJob {
     /// Starts this process's part of the job. Collective; ends the process with a message if that is impossible.
-    pub fn start(choice: Choice) -> &'static Job {
+    pub fn start(choice: ClientChoice) -> &'static GasnetJob {
         let boot = boot::start().unwrap_or_else(|e| {
             report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
         });
@@ -112,7 +112,7 @@ impl Job {
         let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
         // Whoever returns from this may send to us.
         let limits = Limits::find(&*boot, bound);
-        let job = Job {
+        let job = GasnetJob {
             mynode: rank,
             nodes: size,
             threads: choice.threads,
@@ -134,16 +134,16 @@ impl Job {
             let (base, bytes) = extension.mapped();
             signals::set_network(base, bytes);
         }
-        let job: &'static Job = Box::leak(Box::new(job));
+        let job: &'static GasnetJob = Box::leak(Box::new(job));
         counters::open(job);
-        doing::open(job);
+        activity::open(job);
         job
     }
 
     /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
     ///
     /// # Errors
-    /// [`Error::NotInit`] the second time, [`Error::BadArg`] for a bad table or a segment that is no multiple of the page
+    /// [`GasnetError::NotInit`] the second time, [`GasnetError::BadArg`] for a bad table or a segment that is no multiple of the page
     /// size or larger than the limit, each after a line that says so.
     pub fn attach(
         &self,
@@ -152,7 +152,7 @@ impl Job {
         len: usize,
     ) -> Result {
         if self.attached.get().is_some() {
-            return Err(Error::NotInit);
+            return Err(GasnetError::NotInit);
         }
         let page = segment::PAGE;
         if !len.is_multiple_of(page) {
@@ -162,7 +162,7 @@ impl Job {
                 ),
                 format_args!("Round it with GASNET_PAGESIZE."),
             );
-            return Err(Error::BadArg);
+            return Err(GasnetError::BadArg);
         }
         if len > self.limits.local {
             report::warn(
@@ -175,7 +175,7 @@ impl Job {
                      bound within what the memory of this machine and its processes allow."
                 ),
             );
-            return Err(Error::BadArg);
+            return Err(GasnetError::BadArg);
         }
         self.handlers.register(table)?;
         self.handlers.register_internal(internal);
@@ -204,7 +204,7 @@ impl Job {
             .collect();
         self.conduit.attach_segments(&list).unwrap_or_else(|e| no_network(&e));
         if self.attached.set(Box::new(attached.segments)).is_err() {
-            return Err(Error::NotInit);
+            return Err(GasnetError::NotInit);
         }
         self.boot.barrier();
         Ok(())

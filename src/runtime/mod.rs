@@ -3,10 +3,10 @@
 //! Called by `extended` and `capi`; calls the conduit. Everything that a call needs is in its [`Ctx`].
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
+pub mod activity;
 pub mod am;
 pub mod checks;
 pub mod counters;
-pub mod doing;
 pub mod environment;
 pub mod exit;
 pub mod job;
@@ -17,13 +17,13 @@ pub mod threads;
 pub mod upper;
 pub mod wait;
 
-pub use job::{Job, ThreadMode};
+pub use job::{GasnetJob, ThreadMode};
 pub use threads::Ctx;
 
 /// The error codes of GASNet-1 (specification 1.8, section 2.4.2); zero is success.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Error {
+pub enum GasnetError {
     /// `GASNET_ERR_NOT_INIT`
     NotInit = 10001,
     /// `GASNET_ERR_RESOURCE`
@@ -37,4 +37,4 @@ pub enum Error {
 }
 
 /// The result of a call that a client may see fail.
-pub type Result<T = ()> = core::result::Result<T, Error>;
+pub type Result<T = ()> = core::result::Result<T, GasnetError>;

@@ -18,9 +18,9 @@ const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIG
 /// The job of this process; null before [`install`].
 static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
 /// The thread that tells of its fatal signal; 0 if none does.
-static TELLER: AtomicU32 = AtomicU32::new(0);
+static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
 /// Called with the signal after it was told, a `fn(i32)`; null for none.
-static AFTER: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// Where the segments are mapped: first byte, 0 before that is known, and bytes.
 static SEGMENTS_BASE: AtomicUsize = AtomicUsize::new(0);
 static SEGMENTS_BYTES: AtomicUsize = AtomicUsize::new(0);
@@ -80,7 +80,7 @@ pub fn set_segments(base: *const u8, bytes: usize) {
 /// Sets what happens between telling of a fatal signal and its default action: a backtrace, a pause for a debugger.
 /// It runs in the signal handler.
 pub fn set_after_fatal(hook: fn(i32)) {
-    AFTER.store(hook as *mut (), Ordering::Release);
+    AFTER_FATAL.store(hook as *mut (), Ordering::Release);
 }
 
 /// Whether a handler at this address is one of this file.
@@ -89,7 +89,7 @@ pub fn is_ours(handler: usize) -> bool {
 }
 
 /// Rank and size, for messages; `None` in a process that is not part of the job.
-fn place() -> Option<(u32, u32)> {
+fn rank_and_size() -> Option<(u32, u32)> {
     let job = JOB.load(Ordering::Acquire);
     if job.is_null() {
         return None;
@@ -106,12 +106,12 @@ fn take_default(s: i32) {
 }
 
 extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
-    let Some((rank, size)) = place() else { return take_default(s) };
+    let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let me = thread::tid();
-    match TELLER.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+    match REPORTING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => {}
         // Telling went wrong.
-        Err(teller) if teller == me => return take_default(s),
+        Err(reporting) if reporting == me => return take_default(s),
         // One thread's trouble is enough.
         Err(_) => loop {
             signal::pause();
@@ -149,18 +149,18 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
     if let Some(explanation) = report::suspicion() {
         report::line(format_args!("  {explanation}"));
     }
-    let after = AFTER.load(Ordering::Acquire);
+    let after = AFTER_FATAL.load(Ordering::Acquire);
     if !after.is_null() {
-        // SAFETY: AFTER holds null or a `fn(i32)` stored by `set_after_fatal`.
+        // SAFETY: AFTER_FATAL holds null or a `fn(i32)` stored by `set_after_fatal`.
         let after: fn(i32) = unsafe { core::mem::transmute(after) };
         after(s);
     }
-    super::exit::close_accounts();
+    super::exit::flush_stats();
     take_default(s);
 }
 
 extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
-    let Some((rank, size)) = place() else { return take_default(s) };
+    let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let errno = sys::errno();
     report::line(format_args!("Caught a signal: {}({s}) on node {rank}/{size}", signal::name(s)));
     // Shells have what they start in the background ignore QUIT, which is not to make it immortal.
@@ -173,7 +173,7 @@ extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
 }
 
 extern "C" fn on_quit(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
-    match place() {
+    match rank_and_size() {
         Some(_) => super::exit::exit(1),
         None => take_default(s),
     }

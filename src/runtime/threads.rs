@@ -1,9 +1,9 @@
 //! The client threads of this process: an index for each, and the few words that the library keeps per thread.
 //!
-//! Owns the [`Slot`] array of a [`Job`]; a slot is written only by the thread that has its index. In SEQ there is one
+//! Owns the [`Slot`] array of a [`GasnetJob`]; a slot is written only by the thread that has its index. In SEQ there is one
 //! thread, index 0, and nothing is looked up.
 
-use super::job::Job;
+use super::job::GasnetJob;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
@@ -15,7 +15,7 @@ pub const MAX_THREADS: usize = 256;
 #[derive(Clone, Copy, Debug)]
 pub struct Ctx {
     /// The job.
-    pub job: &'static Job,
+    pub job: &'static GasnetJob,
     /// Index of the calling thread, 0 in SEQ, below [`MAX_THREADS`].
     pub thread: u16,
 }
@@ -28,7 +28,7 @@ pub struct Slot {
     /// The doorbell's count before the last poll of a wait (see `wait`).
     pub doorbell: Cell<u32>,
     /// What it waits for; the only part that others read.
-    pub doing: super::doing::Doing,
+    pub activity: super::activity::Activity,
     /// What the debug checks know of it.
     pub held: super::checks::Held,
 }
@@ -38,7 +38,7 @@ pub struct Slot {
 pub struct Slots(alloc::boxed::Box<[CachePadded<Slot>]>);
 
 // SAFETY: a slot is only touched by the thread that holds its index (`Ctx::slot`), and an index belongs to one live
-// thread at a time; `Slot::doing`, which others read, consists of atomics.
+// thread at a time; `Slot::activity`, which others read, consists of atomics.
 unsafe impl Sync for Slots {}
 // SAFETY: as above; the slots hold no thread-bound resources.
 unsafe impl Send for Slots {}

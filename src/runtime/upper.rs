@@ -1,6 +1,6 @@
 //! What the room above keeps for a job, and its share in polling.
 //!
-//! Owned by [`super::Job`]; the extended room puts its state here when a job is attached and asks to be called by every
+//! Owned by [`super::GasnetJob`]; the extended room puts its state here when a job is attached and asks to be called by every
 //! poll while it has something to send that no handler may send. Invariant: set at most once, before any client
 //! may call.
 

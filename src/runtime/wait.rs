@@ -11,8 +11,8 @@
 //! `LONG_YIELD_NS` the host counts as crowded, and the threads of this process sleep rather than yield, for twice as long as it took, and
 //! for longer each time that it is so again.
 
-use super::doing::What;
-use super::job::Job;
+use super::activity::WaitReason;
+use super::job::GasnetJob;
 use super::threads::{self, Ctx};
 use crate::{fault, report};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
@@ -203,7 +203,7 @@ impl Ctx {
     /// Polls until `done`; `what` says what for in a report. Ends the job if this thread is inside a handler, which cannot
     /// poll.
     #[inline]
-    pub fn wait_until(self, what: What, mut done: impl FnMut() -> bool) {
+    pub fn wait_until(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
         let mut round = 0;
         loop {
@@ -236,7 +236,7 @@ impl Ctx {
     /// As [`Ctx::wait_until`], for words that others write and no message brings: looks at them for a while before the first poll. Not
     /// on a crowded host, where who is missing may be waiting for this CPU.
     #[inline]
-    pub fn wait_for_words(self, what: What, mut done: impl FnMut() -> bool) {
+    pub fn wait_for_words(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
         let looks = if self.job.waiting.crowded { 0 } else { LOOKS };
         for _ in 0..looks {
@@ -259,7 +259,7 @@ impl Ctx {
     /// One round of a wait, between two polls: `round` counts from 0. `what` and `peer` say what for and from whom in a
     /// report.
     #[inline]
-    pub fn relax(self, round: u32, what: What, peer: Option<u32>) {
+    pub fn relax(self, round: u32, what: WaitReason, peer: Option<u32>) {
         // Most waits end in the first rounds, of which each is as long as a pause of the processor by itself.
         if round >= self.job.waiting.eager {
             self.relax_longer(round, what, peer);
@@ -268,7 +268,7 @@ impl Ctx {
 
     #[cold]
     #[inline(never)]
-    fn relax_longer(self, round: u32, what: What, peer: Option<u32>) {
+    fn relax_longer(self, round: u32, what: WaitReason, peer: Option<u32>) {
         let waiting = &self.job.waiting;
         let first = round == waiting.eager;
         let flagged = || {
@@ -282,12 +282,12 @@ impl Ctx {
             core::hint::spin_loop();
             if first || round.is_multiple_of(64) {
                 self.job.leave_if_ending();
-                self.slot().doing.waits(first, what, peer);
+                self.slot().activity.note_wait(first, what, peer);
             }
             return;
         }
         self.job.leave_if_ending();
-        let (now, since) = self.slot().doing.waits(first, what, peer);
+        let (now, since) = self.slot().activity.note_wait(first, what, peer);
         let extension = self.job.conduit.extension();
         if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
         {
@@ -321,10 +321,10 @@ impl Ctx {
 
     /// Looks whether more threads of this process wait than it has CPUs, and whether yields may be tried again.
     fn look_around(self) {
-        let Job { slots, waiting, .. } = self.job;
+        let GasnetJob { slots, waiting, .. } = self.job;
         let now = sys::clock::now_ns();
         let live = threads::live(slots.count());
-        let waiting_now = live.filter(|&t| slots.of(t).doing.waited(now, RECENTLY_NS));
+        let waiting_now = live.filter(|&t| slots.of(t).activity.has_waited(now, RECENTLY_NS));
         waiting.look(now, waiting_now.count());
     }
 }

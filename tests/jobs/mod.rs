@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// How a job is started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Launcher {
+pub enum ProbeLauncher {
     /// `GASNET_PSHM_NODES=N probe`
     Fork,
     /// `gasnetrun -n N probe`
@@ -28,10 +28,10 @@ pub enum Launcher {
     /// Slurm's srun, with PMIx
     SlurmPmix,
 }
-use Launcher::{Fork, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
+use ProbeLauncher::{Fork, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
 
 /// The command with which a foreign launcher starts a job of `n` processes.
-pub fn foreign(launcher: Launcher, n: u32) -> Command {
+pub fn foreign(launcher: ProbeLauncher, n: u32) -> Command {
     let (name, options): (_, &[&str]) = match launcher {
         Hydra => ("mpiexec.hydra", &[]),
         OpenMpi => ("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe"]),
@@ -55,7 +55,7 @@ pub fn probe() -> PathBuf {
 }
 
 /// A job that was started.
-pub struct Job {
+pub struct ProbeJob {
     child: Child,
     pub mark: String,
     began: Instant,
@@ -66,7 +66,7 @@ pub struct Job {
 
 /// A job that has ended.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ProbeOutcome {
     /// Exit code; 128 + signal if the supervisor itself was killed.
     pub code: i32,
     pub out: String,
@@ -83,7 +83,7 @@ pub fn new_mark() -> String {
     format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
 }
 
-pub fn start(launcher: Launcher, n: u32, args: &[&str], vars: &[(&str, &str)]) -> Job {
+pub fn start(launcher: ProbeLauncher, n: u32, args: &[&str], vars: &[(&str, &str)]) -> ProbeJob {
     let mark = new_mark();
     let mut c = match launcher {
         Fork => {
@@ -108,7 +108,7 @@ pub fn start(launcher: Launcher, n: u32, args: &[&str], vars: &[(&str, &str)]) -
     spawn(c, mark, format!("{launcher:?} {n} {args:?}"))
 }
 
-pub fn spawn(mut c: Command, mark: String, what: String) -> Job {
+pub fn spawn(mut c: Command, mark: String, what: String) -> ProbeJob {
     let began = Instant::now();
     let child = c
         .stdin(Stdio::null())
@@ -116,7 +116,7 @@ pub fn spawn(mut c: Command, mark: String, what: String) -> Job {
         .stderr(Stdio::piped())
         .spawn()
         .expect("starting a job");
-    Job { child, mark, began, what, hasty: false }
+    ProbeJob { child, mark, began, what, hasty: false }
 }
 
 /// Processes, zombies aside, that carry this mark in their environment.
@@ -143,7 +143,7 @@ fn slurp(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String
     })
 }
 
-impl Job {
+impl ProbeJob {
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -164,7 +164,7 @@ impl Job {
         }
     }
 
-    pub fn finish(mut self) -> Outcome {
+    pub fn finish(mut self) -> ProbeOutcome {
         use std::os::unix::process::ExitStatusExt;
         let out = slurp(self.child.stdout.take().expect("piped"));
         let err = slurp(self.child.stderr.take().expect("piped"));
@@ -200,14 +200,21 @@ impl Job {
         let what = self.what;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         if !left.is_empty() {
-            return Outcome { code, out: String::new(), err: String::new(), took, left, what };
+            return ProbeOutcome {
+                code,
+                out: String::new(),
+                err: String::new(),
+                took,
+                left,
+                what,
+            };
         }
         let (out, err) = (out.join().unwrap(), err.join().unwrap());
-        Outcome { code, out, err, took, left, what }
+        ProbeOutcome { code, out, err, took, left, what }
     }
 }
 
-impl Outcome {
+impl ProbeOutcome {
     #[track_caller]
     pub fn gives(&self, code: i32) -> &Self {
         assert_eq!(self.code, code, "{self:#?}");
@@ -234,12 +241,12 @@ impl Outcome {
     }
 }
 
-pub fn run(launcher: Launcher, n: u32, args: &[&str]) -> Outcome {
+pub fn run(launcher: ProbeLauncher, n: u32, args: &[&str]) -> ProbeOutcome {
     start(launcher, n, args, &[]).finish()
 }
 
 /// A rank runs programs that are jobs of their own and inherit all that it has: none of them disturbs its job.
-pub fn programs_of_ranks(launcher: Launcher) {
+pub fn programs_of_ranks(launcher: ProbeLauncher) {
     let inner = |command: &str, control: &str| {
         let command = command.replace('@', probe().to_str().unwrap());
         let vars = [("PROBE_COMMAND", command.as_str()), ("GASNET_SPAWN_CONTROL", control)];

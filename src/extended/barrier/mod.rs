@@ -12,7 +12,7 @@ mod value;
 use super::{BARRIER_ARRIVAL, Extended, coll};
 use crate::conduit::{AmMessage, Outgoing};
 use crate::runtime::am::Token;
-use crate::runtime::{Ctx, Error, Job, Result};
+use crate::runtime::{Ctx, GasnetError, GasnetJob, Result};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -58,7 +58,7 @@ enum Way {
 
 impl Barrier {
     /// The barrier of a job that is being attached.
-    pub(super) fn new(job: &Job) -> Barrier {
+    pub(super) fn new(job: &GasnetJob) -> Barrier {
         let way = match job.common_scratch() {
             Some(pages) => Way::Shared(Board::new(pages, job.mynode)),
             None => Way::Messages(Box::new(Dissemination::new(job.nodes, job.mynode))),
@@ -83,7 +83,7 @@ impl Barrier {
     }
 
     /// That of the job.
-    pub(super) fn of(job: &Job) -> &Barrier {
+    pub(super) fn of(job: &GasnetJob) -> &Barrier {
         &job.upper.get::<Extended>().barrier
     }
 
@@ -224,7 +224,7 @@ pub fn notify(ctx: Ctx, id: i32, flags: i32) {
 /// `gasnet_barrier_wait`
 ///
 /// # Errors
-/// [`Error::BarrierMismatch`]
+/// [`GasnetError::BarrierMismatch`]
 pub fn wait(ctx: Ctx, id: i32, flags: i32) -> Result {
     let barrier = Barrier::of(ctx.job);
     barrier.check_notified("gasnet_barrier_wait");
@@ -234,12 +234,12 @@ pub fn wait(ctx: Ctx, id: i32, flags: i32) -> Result {
 /// `gasnet_barrier_try`
 ///
 /// # Errors
-/// [`Error::NotReady`], [`Error::BarrierMismatch`]
+/// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
 pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> Result {
     let barrier = Barrier::of(ctx.job);
     barrier.check_notified("gasnet_barrier_try");
     ctx.poll();
-    barrier.arrived().map_or(Err(Error::NotReady), |all| {
+    barrier.arrived().map_or(Err(GasnetError::NotReady), |all| {
         barrier.leave(all);
         all.accept(id, flags)
     })
@@ -248,7 +248,7 @@ pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> Result {
 /// `gasnet_barrier`: notify and wait in one.
 ///
 /// # Errors
-/// [`Error::BarrierMismatch`]
+/// [`GasnetError::BarrierMismatch`]
 pub fn both(ctx: Ctx, id: i32, flags: i32) -> Result {
     let barrier = Barrier::of(ctx.job);
     barrier.enter(ctx, "gasnet_barrier", Value::of(id, flags));

@@ -4,7 +4,7 @@
 //! the text of specification 1.8: flags may differ between notify and wait.
 
 use crate::fault;
-use crate::runtime::{Error, Result};
+use crate::runtime::{GasnetError, Result};
 
 /// `GASNET_BARRIERFLAG_ANONYMOUS`
 pub(super) const ANONYMOUS: i32 = 1;
@@ -54,7 +54,7 @@ impl Value {
         if self.accepts(id, flags) || fault::on("skip_mismatch") {
             Ok(())
         } else {
-            Err(Error::BarrierMismatch)
+            Err(GasnetError::BarrierMismatch)
         }
     }
 

@@ -12,7 +12,7 @@ use super::engine::Places;
 use super::{Operation, Request};
 use crate::extended::barrier;
 use crate::report;
-use crate::runtime::{Ctx, Job};
+use crate::runtime::{Ctx, GasnetJob};
 use alloc::boxed::Box;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -44,7 +44,7 @@ pub(super) struct Direct {
 
 impl Direct {
     /// For a job whose processes all map each other's segments, if there are few of them; else `None`.
-    pub(super) fn of(job: &Job) -> Option<Direct> {
+    pub(super) fn of(job: &GasnetJob) -> Option<Direct> {
         let pages = job.common_scratch().filter(|pages| (2..=MOST).contains(&pages.len()))?;
         // SAFETY: the pages are zero at start, shared by all processes of the job, and mapped as long as it lives; this part of them
         // is only used here, as atomics.

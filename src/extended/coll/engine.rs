@@ -13,7 +13,7 @@ use super::{Request, choice};
 use crate::conduit::{AmMessage, Category, Outgoing};
 use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::report;
-use crate::runtime::{Ctx, Job};
+use crate::runtime::{Ctx, GasnetJob};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -81,7 +81,7 @@ pub(super) struct Engine {
 }
 
 impl Engine {
-    pub(super) fn new(job: &Job) -> Engine {
+    pub(super) fn new(job: &GasnetJob) -> Engine {
         Engine { ops: Mutex::default(), inbox: Inbox::default(), lines: Lines::of(job) }
     }
 

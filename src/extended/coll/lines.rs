@@ -4,7 +4,7 @@
 //! free or holds one message; who finds the next line of a row taken sends an active message instead, since the messages
 //! of collectives may come in any order. Invariant: nothing that a peer wrote is used as a length before it was checked.
 
-use crate::runtime::Job;
+use crate::runtime::GasnetJob;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -62,7 +62,7 @@ unsafe impl Sync for Lines {}
 
 impl Lines {
     /// For a job whose processes all map each other's memory, if there are few enough for the pages; else `None`.
-    pub(super) fn of(job: &Job) -> Option<Lines> {
+    pub(super) fn of(job: &GasnetJob) -> Option<Lines> {
         let pages = job.common_scratch().filter(|pages| pages.len() > 1)?;
         Lines::new(pages, job.mynode as usize)
     }

@@ -37,7 +37,7 @@ use crate::conduit::AmMessage;
 use crate::extended::Extended;
 use crate::runtime::am::Token;
 use crate::runtime::threads::MAX_THREADS;
-use crate::runtime::{Ctx, Job};
+use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault, report};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -153,7 +153,7 @@ pub struct Coll {
 }
 
 impl Coll {
-    pub(super) fn new(job: &Job) -> Coll {
+    pub(super) fn new(job: &GasnetJob) -> Coll {
         Coll {
             engine: engine::Engine::new(job),
             direct: direct::Direct::of(job),
@@ -229,7 +229,13 @@ impl Coll {
     }
 
     /// The new team `id`, made by the first image of this process that comes.
-    fn add_team(&self, job: &Job, id: u32, members: Vec<u32>, counts: Vec<u32>) -> &'static Team {
+    fn add_team(
+        &self,
+        job: &GasnetJob,
+        id: u32,
+        members: Vec<u32>,
+        counts: Vec<u32>,
+    ) -> &'static Team {
         let mut teams = self.teams.write();
         self.next_team.fetch_max(id + 1, Ordering::Relaxed);
         teams.entry(id).or_insert_with(|| Box::leak(Box::new(Team::new(job, id, members, counts))))

@@ -9,7 +9,7 @@ use super::engine::Status;
 use super::{Coll, Operation, Request};
 use crate::extended::barrier::{Barrier, Value};
 use crate::report;
-use crate::runtime::{Ctx, Error, Job, Result};
+use crate::runtime::{Ctx, GasnetError, GasnetJob, Result};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -100,7 +100,7 @@ pub struct Team {
 
 impl Team {
     /// The team `id` of `members`, with so many images each.
-    pub(super) fn new(job: &Job, id: u32, members: Vec<u32>, counts: Vec<u32>) -> Team {
+    pub(super) fn new(job: &GasnetJob, id: u32, members: Vec<u32>, counts: Vec<u32>) -> Team {
         let me = members
             .iter()
             .position(|&m| m == job.mynode)
@@ -150,7 +150,7 @@ impl Team {
     }
 
     /// Its barrier of processes.
-    pub(in crate::extended) fn barrier(&self, job: &'static Job) -> &Barrier {
+    pub(in crate::extended) fn barrier(&self, job: &'static GasnetJob) -> &Barrier {
         self.barrier.as_ref().unwrap_or_else(|| Barrier::of(job))
     }
 
@@ -238,7 +238,7 @@ impl Team {
     /// `gasnet_coll_barrier_wait`
     ///
     /// # Errors
-    /// [`Error::BarrierMismatch`]
+    /// [`GasnetError::BarrierMismatch`]
     pub fn wait(
         &'static self,
         ctx: Ctx,
@@ -262,7 +262,7 @@ impl Team {
     /// `gasnet_coll_barrier_try`
     ///
     /// # Errors
-    /// [`Error::NotReady`], [`Error::BarrierMismatch`]
+    /// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
     pub fn try_wait(
         &'static self,
         ctx: Ctx,
@@ -274,7 +274,7 @@ impl Team {
         let image = self.barrier_image(ctx, function, images);
         self.check_notified(ctx, function, image);
         ctx.poll();
-        self.arrived(ctx, image).map_or(Err(Error::NotReady), |all| all.accept(id, flags))
+        self.arrived(ctx, image).map_or(Err(GasnetError::NotReady), |all| all.accept(id, flags))
     }
 
     /// `gasnet_coll_barrier_result`: the name of the last barrier, `None` if it had none.

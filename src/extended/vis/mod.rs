@@ -13,7 +13,7 @@ pub mod vector;
 use super::rma::copy;
 use crate::conduit::{CHUNK, OpId};
 use crate::runtime::ops::{Handle, Implicit};
-use crate::runtime::{Ctx, Job};
+use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault};
 use core::sync::atomic::{Ordering, fence};
 use packing::{GetPacker, PutPacker, ROW};
@@ -59,7 +59,7 @@ pub struct Vis {
 
 impl Vis {
     /// Reads the environment.
-    pub(super) fn new(job: &Job) -> Vis {
+    pub(super) fn new(job: &GasnetJob) -> Vis {
         let most = job.conduit.max_medium() - ROW;
         let contig = "GASNET_VIS_REMOTECONTIG";
         Vis {
@@ -284,7 +284,7 @@ unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
 /// stay as it is until the operation is synced; the pieces of the destination do not overlap.
 pub unsafe fn transfer(
     function: &'static str,
-    job: &'static Job,
+    job: &'static GasnetJob,
     direction: Direction,
     form: Form,
     node: u32,

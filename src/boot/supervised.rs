@@ -3,8 +3,8 @@
 //! The supervisor's hang-up ends every wait. Only the process that joined speaks on the socket.
 
 use super::control::JobControl;
-use super::wire::{self, Assembly, Head, Kind};
-use super::{Bootstrap, Error, HostMemory};
+use super::message::{self, Assembly, MessageHead, MessageKind};
+use super::{BootError, Bootstrap, HostMemory};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +13,7 @@ use sys::socket;
 
 /// What a supervisor hands to a process that is to become a rank.
 #[derive(Debug)]
-pub struct Seat {
+pub struct RankId {
     /// Its rank.
     pub rank: u32,
     /// Ranks of the job.
@@ -34,7 +34,7 @@ pub struct Seat {
 
 /// A rank. Never dropped once the ways out are armed.
 #[derive(Debug)]
-pub struct Rank {
+pub struct SupervisedRank {
     host: HostMemory,
     control: &'static JobControl,
     socket: OwnedFd,
@@ -44,23 +44,23 @@ pub struct Rank {
     received: AtomicU32,
 }
 
-impl Rank {
+impl SupervisedRank {
     /// Takes the seat, for this process alone, and tells the supervisor.
-    pub fn join(seat: Seat) -> Result<Rank, Error> {
-        let Seat { rank, size, cookie, control, arena, segments, scratch, socket } = seat;
+    pub fn join(id: RankId) -> Result<SupervisedRank, BootError> {
+        let RankId { rank, size, cookie, control, arena, segments, scratch, socket } = id;
         for fd in [&arena, &segments, &scratch, &socket] {
             socket::close_on_exec(fd.as_fd(), true)
-                .map_err(|e| Error::system("cannot use an inherited descriptor", &e))?;
+                .map_err(|e| BootError::system("cannot use an inherited descriptor", &e))?;
         }
         let control = JobControl::join(control.as_fd(), size, rank, cookie, socket.as_raw_fd())?;
-        let r = Rank {
+        let r = SupervisedRank {
             host: HostMemory { local_rank: rank, local_size: size, arena, segments, scratch },
             control,
             socket,
-            turn: Mutex::new(vec![0; wire::HEAD + wire::DATA]),
+            turn: Mutex::new(vec![0; message::HEAD_BYTES + message::DATA_BYTES]),
             received: AtomicU32::new(0),
         };
-        r.send(&Head { kind: Kind::Hello, a: sys::process::pid(), b: 0 }.bytes());
+        r.send(&MessageHead { kind: MessageKind::Joined, a: sys::process::pid(), b: 0 }.bytes());
         Ok(r)
     }
 
@@ -75,7 +75,7 @@ impl Rank {
     }
 
     /// The next message that is not just a knock.
-    fn receive<'a>(&self, buffer: &'a mut [u8]) -> (Head, &'a [u8]) {
+    fn receive<'a>(&self, buffer: &'a mut [u8]) -> (MessageHead, &'a [u8]) {
         let n = loop {
             let received = socket::receive(self.socket.as_raw_fd(), buffer, true);
             if matches!(received, Ok(1..)) {
@@ -83,8 +83,10 @@ impl Rank {
             }
             match received {
                 Ok(0) => self.orphan(),
-                Ok(n) => match Head::parse(&buffer[..n]) {
-                    Some((Head { kind: Kind::Leave, .. }, _)) => self.leave_if_ending(),
+                Ok(n) => match MessageHead::parse(&buffer[..n]) {
+                    Some((MessageHead { kind: MessageKind::ExitNow, .. }, _)) => {
+                        self.leave_if_ending()
+                    }
                     Some(_) => break n,
                     None => self.orphan(),
                 },
@@ -93,7 +95,7 @@ impl Rank {
             }
         };
         // Parsed above.
-        Head::parse(&buffer[..n]).unwrap_or((Head::new(Kind::Leave), &[]))
+        MessageHead::parse(&buffer[..n]).unwrap_or((MessageHead::new(MessageKind::ExitNow), &[]))
     }
 
     fn leave_if_ending(&self) {
@@ -108,7 +110,7 @@ impl Rank {
     }
 }
 
-impl Bootstrap for Rank {
+impl Bootstrap for SupervisedRank {
     fn rank(&self) -> u32 {
         self.host.local_rank
     }
@@ -120,8 +122,8 @@ impl Bootstrap for Rank {
     fn barrier(&self) {
         let mut buffer = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.control.converse(|| {
-            self.send(&Head::new(Kind::Barrier).bytes());
-            while self.receive(&mut buffer).0.kind != Kind::Go {}
+            self.send(&MessageHead::new(MessageKind::Barrier).bytes());
+            while self.receive(&mut buffer).0.kind != MessageKind::BarrierDone {}
             self.control.await_sent(self.received.load(Ordering::Relaxed));
         });
     }
@@ -129,7 +131,7 @@ impl Bootstrap for Rank {
     fn exchange(&self, mine: &[u8]) -> Vec<Vec<u8>> {
         let mut buffer = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.control.converse(|| {
-            for part in wire::parts(mine) {
+            for part in message::parts(mine) {
                 self.send(&part);
             }
             let mut all = Assembly::default();

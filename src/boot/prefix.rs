@@ -13,7 +13,7 @@ const LONGEST: usize = 64 << 10;
 
 /// One output stream of one rank.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct PrefixedStream {
     prefix: String,
     /// 1 or 2.
     standard: RawFd,
@@ -21,12 +21,12 @@ pub(super) struct Stream {
     begun: Vec<u8>,
 }
 
-impl Stream {
+impl PrefixedStream {
     /// A stream of this rank that comes out of our descriptor `standard`, and the end that the rank writes to.
-    pub(super) fn new(rank: u32, standard: RawFd) -> io::Result<(Stream, OwnedFd)> {
+    pub(super) fn new(rank: u32, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
         let (from, to) = socket::pipe()?;
         let prefix = format!("[{rank}] ");
-        Ok((Stream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
+        Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
     }
 
     /// What to poll; `None` after the end.

@@ -1,23 +1,23 @@
 //! A job of one process: nobody to meet, nobody to watch.
 
 use super::control::JobControl;
-use super::{Bootstrap, Error, HostMemory};
+use super::{BootError, Bootstrap, HostMemory};
 use sys::memory::MemFd;
 
 /// A job of one process.
 #[derive(Debug)]
-pub struct Alone {
+pub struct SingleProcess {
     host: HostMemory,
     control: &'static JobControl,
 }
 
-impl Alone {
+impl SingleProcess {
     /// Makes this process a job of its own.
-    pub fn new() -> Result<Alone, Error> {
+    pub fn new() -> Result<SingleProcess, BootError> {
         let file = |name| {
-            MemFd::create(name).map_err(|e| Error::system("cannot create a memory file", &e))
+            MemFd::create(name).map_err(|e| BootError::system("cannot create a memory file", &e))
         };
-        Ok(Alone {
+        Ok(SingleProcess {
             host: HostMemory {
                 local_rank: 0,
                 local_size: 1,
@@ -30,7 +30,7 @@ impl Alone {
     }
 }
 
-impl Bootstrap for Alone {
+impl Bootstrap for SingleProcess {
     fn rank(&self) -> u32 {
         0
     }

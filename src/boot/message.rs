@@ -1,57 +1,57 @@
-//! The messages between a rank and its supervisor: a head of 16 bytes, for [`Kind::Part`] followed by data. One
+//! The messages between a rank and its supervisor: a head of 16 bytes, for [`MessageKind::ExchangePart`] followed by data. One
 //! message is one packet of the control socket, so neither side ever sees a part of one.
 
 /// Largest number of data bytes in one message.
-pub const DATA: usize = 32 << 10;
+pub const DATA_BYTES: usize = 32 << 10;
 
 /// What a message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Kind {
+pub enum MessageKind {
     /// Rank to supervisor: process `a` has become the rank.
-    Hello = 1,
+    Joined = 1,
     /// Rank to supervisor: waiting in a barrier.
     Barrier,
     /// Supervisor to rank: everybody is in the barrier.
-    Go,
+    BarrierDone,
     /// `a` bytes altogether, of which those from `b` on follow. To the supervisor: what the rank gives to an exchange;
     /// to the rank: what all gave, by rank.
-    Part,
+    ExchangePart,
     /// Rank to supervisor: look at the exit word.
-    Exit,
+    ExitDecided,
     /// Supervisor to rank: look at the leave word.
-    Leave,
+    ExitNow,
     /// Started process to supervisor: the program cannot be executed, error number `a`.
     ExecFailed,
     /// Process that has connected to supervisor: wants to be rank `a`; the cookie follows.
-    Join,
+    JoinRequest,
     /// Supervisor to process that has connected: it is in, in a job of `a` ranks; the memory files come along.
-    Seat,
+    JoinReply,
 }
 
 /// The head of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Head {
+pub struct MessageHead {
     /// What it says.
-    pub kind: Kind,
-    /// See [`Kind`].
+    pub kind: MessageKind,
+    /// See [`MessageKind`].
     pub a: u32,
-    /// See [`Kind`].
+    /// See [`MessageKind`].
     pub b: u32,
 }
 
 /// Bytes of a head.
-pub const HEAD: usize = 16;
+pub const HEAD_BYTES: usize = 16;
 
-impl Head {
+impl MessageHead {
     /// A message without numbers.
-    pub fn new(kind: Kind) -> Head {
-        Head { kind, a: 0, b: 0 }
+    pub fn new(kind: MessageKind) -> MessageHead {
+        MessageHead { kind, a: 0, b: 0 }
     }
 
     /// As sent.
-    pub fn bytes(self) -> [u8; HEAD] {
-        let mut m = [0; HEAD];
+    pub fn bytes(self) -> [u8; HEAD_BYTES] {
+        let mut m = [0; HEAD_BYTES];
         m[0..4].copy_from_slice(&(self.kind as u32).to_ne_bytes());
         m[4..8].copy_from_slice(&self.a.to_ne_bytes());
         m[8..12].copy_from_slice(&self.b.to_ne_bytes());
@@ -59,32 +59,35 @@ impl Head {
     }
 
     /// The head and the data of a message; `None` if it is not one.
-    pub fn parse(message: &[u8]) -> Option<(Head, &[u8])> {
-        let (head, data) = message.split_at_checked(HEAD)?;
+    pub fn parse(message: &[u8]) -> Option<(MessageHead, &[u8])> {
+        let (head, data) = message.split_at_checked(HEAD_BYTES)?;
         let word = |i: usize| u32::from_ne_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-        const KINDS: [Kind; 9] = [
-            Kind::Hello,
-            Kind::Barrier,
-            Kind::Go,
-            Kind::Part,
-            Kind::Exit,
-            Kind::Leave,
-            Kind::ExecFailed,
-            Kind::Join,
-            Kind::Seat,
+        const KINDS: [MessageKind; 9] = [
+            MessageKind::Joined,
+            MessageKind::Barrier,
+            MessageKind::BarrierDone,
+            MessageKind::ExchangePart,
+            MessageKind::ExitDecided,
+            MessageKind::ExitNow,
+            MessageKind::ExecFailed,
+            MessageKind::JoinRequest,
+            MessageKind::JoinReply,
         ];
         let kind = KINDS.into_iter().find(|&k| k as u32 == word(0))?;
-        Some((Head { kind, a: word(4), b: word(8) }, data))
+        Some((MessageHead { kind, a: word(4), b: word(8) }, data))
     }
 }
 
 /// `data` as the messages that carry it; at least one.
 pub fn parts(data: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-    let count = data.len().div_ceil(DATA).max(1);
+    let count = data.len().div_ceil(DATA_BYTES).max(1);
     (0..count).map(move |i| {
-        let at = i * DATA;
-        let piece = &data[at..data.len().min(at + DATA)];
-        let mut m = Head { kind: Kind::Part, a: data.len() as u32, b: at as u32 }.bytes().to_vec();
+        let at = i * DATA_BYTES;
+        let piece = &data[at..data.len().min(at + DATA_BYTES)];
+        let mut m =
+            MessageHead { kind: MessageKind::ExchangePart, a: data.len() as u32, b: at as u32 }
+                .bytes()
+                .to_vec();
         m.extend_from_slice(piece);
         m
     })
@@ -100,7 +103,7 @@ pub struct Assembly {
 
 impl Assembly {
     /// Adds a part; true when the data is complete; `None` if the part does not fit.
-    pub fn add(&mut self, head: Head, piece: &[u8]) -> Option<bool> {
+    pub fn add(&mut self, head: MessageHead, piece: &[u8]) -> Option<bool> {
         let (total, at) = (head.a as usize, head.b as usize);
         if !self.begun {
             self.begun = true;
@@ -126,20 +129,20 @@ mod tests {
 
     #[test]
     fn heads() {
-        let h = Head { kind: Kind::Hello, a: 7, b: 9 };
-        assert_eq!(Head::parse(&h.bytes()), Some((h, &[][..])));
-        assert_eq!(Head::parse(&[0; HEAD]), None);
-        assert_eq!(Head::parse(&[1, 0, 0]), None);
+        let h = MessageHead { kind: MessageKind::Joined, a: 7, b: 9 };
+        assert_eq!(MessageHead::parse(&h.bytes()), Some((h, &[][..])));
+        assert_eq!(MessageHead::parse(&[0; HEAD_BYTES]), None);
+        assert_eq!(MessageHead::parse(&[1, 0, 0]), None);
     }
 
     #[test]
     fn parts_make_a_whole() {
-        for n in [0, 1, DATA, DATA + 1, 3 * DATA] {
+        for n in [0, 1, DATA_BYTES, DATA_BYTES + 1, 3 * DATA_BYTES] {
             let data: Vec<u8> = (0..n).map(|i| i as u8).collect();
             let mut a = Assembly::default();
             let messages: Vec<_> = parts(&data).collect();
             for (i, m) in messages.iter().enumerate() {
-                let (h, d) = Head::parse(m).unwrap();
+                let (h, d) = MessageHead::parse(m).unwrap();
                 assert_eq!(a.add(h, d), Some(i + 1 == messages.len()));
             }
             assert_eq!(a.take(), data);
@@ -149,8 +152,14 @@ mod tests {
     #[test]
     fn parts_that_do_not_fit_are_refused() {
         let mut a = Assembly::default();
-        assert_eq!(a.add(Head { kind: Kind::Part, a: 4, b: 0 }, &[1, 2]), Some(false));
-        assert_eq!(a.add(Head { kind: Kind::Part, a: 5, b: 2 }, &[1]), None);
-        assert_eq!(a.add(Head { kind: Kind::Part, a: 4, b: 2 }, &[1, 2, 3]), None);
+        assert_eq!(
+            a.add(MessageHead { kind: MessageKind::ExchangePart, a: 4, b: 0 }, &[1, 2]),
+            Some(false)
+        );
+        assert_eq!(a.add(MessageHead { kind: MessageKind::ExchangePart, a: 5, b: 2 }, &[1]), None);
+        assert_eq!(
+            a.add(MessageHead { kind: MessageKind::ExchangePart, a: 4, b: 2 }, &[1, 2, 3]),
+            None
+        );
     }
 }

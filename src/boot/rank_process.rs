@@ -1,7 +1,7 @@
 //! One rank as its supervisor sees it: its processes, its control socket, how it ended. Used by `boot::supervisor`.
 
 use super::control::JobControl;
-use super::wire::Assembly;
+use super::message::Assembly;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -16,7 +16,7 @@ const ASK: u64 = 5_000_000;
 
 /// One rank.
 #[derive(Debug)]
-pub(super) struct Ward {
+pub(super) struct RankProcess {
     pub(super) rank: u32,
     control: &'static JobControl,
     /// The process that we started, or that has joined a job that a foreign launcher started; 0 for one that has not.
@@ -44,20 +44,25 @@ pub(super) struct Ward {
     fared: Option<CpuTime>,
 }
 
-impl Ward {
+impl RankProcess {
     /// A rank whose process is a child of the supervisor.
     pub(super) fn of_child(
         rank: u32,
         control: &'static JobControl,
         child: u32,
         socket: OwnedFd,
-    ) -> Ward {
-        Ward { child, ours: true, socket: Some(socket), ..Ward::expected(rank, control) }
+    ) -> RankProcess {
+        RankProcess {
+            child,
+            ours: true,
+            socket: Some(socket),
+            ..RankProcess::expected(rank, control)
+        }
     }
 
     /// A rank that is to connect.
-    pub(super) fn expected(rank: u32, control: &'static JobControl) -> Ward {
-        Ward {
+    pub(super) fn expected(rank: u32, control: &'static JobControl) -> RankProcess {
+        RankProcess {
             rank,
             control,
             child: 0,

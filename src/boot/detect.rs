@@ -5,7 +5,7 @@
 //! offered to the rank, it would disturb or end the rank's job. So a rank leaves word of what it has taken. A launcher that
 //! such a program starts makes offers of its own, which are not in that word.
 
-use super::{Error, pmi, pmix};
+use super::{BootError, pmi, pmix};
 use crate::env;
 use std::ffi::{CStr, CString};
 use sys::process;
@@ -67,9 +67,9 @@ pub(super) fn expected() -> Option<(u32, &'static str, &'static str)> {
 }
 
 /// Refuses to be a job of one where a launcher has started several processes, which would each be one.
-pub(super) fn not_alone() -> Result<(), Error> {
+pub(super) fn not_alone() -> Result<(), BootError> {
     match expected() {
-        Some((n, name, launcher)) if n > 1 && !taken() => Err(Error::new(
+        Some((n, name, launcher)) if n > 1 && !taken() => Err(BootError::new(
             format!(
                 "{launcher} has started {n} processes ({name}={n}), but offers this one no way to find the others"
             ),

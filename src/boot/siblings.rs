@@ -10,7 +10,7 @@
 //!
 //! A process that does nothing but wait for its turn is no trouble: it lives. Nobody has to live for another to notice.
 
-use super::{Error, offers};
+use super::{BootError, detect};
 use super::{LATE, MS};
 use crate::{env, report};
 use sys::clock;
@@ -22,7 +22,7 @@ const EACH: u32 = 4;
 
 /// A launcher, as far as it matters here.
 #[derive(Debug)]
-struct Kind {
+struct LauncherKind {
     launcher: &'static str,
     /// What its process is called that starts the ranks of a machine.
     daemons: &'static [&'static str],
@@ -34,22 +34,22 @@ struct Kind {
     /// list that changes.
     looks: u32,
 }
-static KINDS: [Kind; 3] = [
-    Kind {
+static LAUNCHERS: [LauncherKind; 3] = [
+    LauncherKind {
         launcher: "srun",
         daemons: &["slurmstepd"],
         local: "SLURM_GTIDS",
         rank: "SLURM_PROCID",
         looks: 2,
     },
-    Kind {
+    LauncherKind {
         launcher: "mpiexec",
         daemons: &["hydra_pmi_proxy"],
         local: "MPI_LOCALNRANKS",
         rank: "PMI_RANK",
         looks: 2,
     },
-    Kind {
+    LauncherKind {
         launcher: "mpirun",
         daemons: &["mpirun", "mpirun.openmpi", "orterun", "orted", "prterun", "prted"],
         local: "OMPI_COMM_WORLD_LOCAL_SIZE",
@@ -61,23 +61,23 @@ static KINDS: [Kind; 3] = [
 const OTHERS: [&str; 2] = ["mpiexec", "gasnetrun"];
 
 #[derive(Debug)]
-struct Daemon {
+struct LauncherDaemon {
     who: Identity,
-    kind: &'static Kind,
+    kind: &'static LauncherKind,
     expected: usize,
 }
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Tasks {
-    daemon: Option<Daemon>,
+pub(super) struct Siblings {
+    daemon: Option<LauncherDaemon>,
     /// When this process began to wait, and when to tell of it.
     begun: u64,
     tell: u64,
     /// See [`too_few`].
     few: Option<(usize, u32)>,
     /// What was missing at the first of them.
-    lack: Option<Error>,
+    lack: Option<BootError>,
 }
 
 /// What is known after a look that has found `left`: how many there are, if these are too few, and how many looks have seen that
@@ -101,15 +101,16 @@ fn count(name: &str, value: &str) -> Option<usize> {
     if name == LIST { Some(all.len()) } else { all.first().map(|&n| n as usize) }
 }
 
-impl Daemon {
+impl LauncherDaemon {
     /// The nearest ancestor of this process that is one.
-    fn find() -> Option<Daemon> {
+    fn find() -> Option<LauncherDaemon> {
         let mut pid = process::parent();
         while pid > 1 {
             let name = process::name_of(pid);
-            if let Some(kind) = KINDS.iter().find(|kind| kind.daemons.contains(&name.as_str())) {
+            if let Some(kind) = LAUNCHERS.iter().find(|kind| kind.daemons.contains(&name.as_str()))
+            {
                 let expected = count(kind.local, &env::lookup(kind.local)?)?;
-                return Some(Daemon { who: Identity::of(pid)?, kind, expected });
+                return Some(LauncherDaemon { who: Identity::of(pid)?, kind, expected });
             }
             if OTHERS.iter().any(|other| name.starts_with(other)) {
                 return None;
@@ -120,11 +121,11 @@ impl Daemon {
     }
 
     /// What to say when only these are left.
-    fn lack(&self, left: &[u32]) -> Error {
-        let Kind { launcher, local, rank, .. } = self.kind;
+    fn lack(&self, left: &[u32]) -> BootError {
+        let LauncherKind { launcher, local, rank, .. } = self.kind;
         let there: Option<Vec<u32>> =
             left.iter().map(|&pid| process::variable_of(pid, rank)?.parse().ok()).collect();
-        let wanted = match offers::expected() {
+        let wanted = match detect::expected() {
             _ if *local == LIST => env::lookup(local).and_then(|list| numbers(&list)),
             // Which ranks these are is told nowhere, unless they are all.
             Some((n, ..)) if n as usize == self.expected => Some((0..n).collect()),
@@ -141,7 +142,7 @@ impl Daemon {
                 format!("ranks {}{}", list.join(", "), if more.len() > 8 { ", ..." } else { "" })
             }
         };
-        Error::new(
+        BootError::new(
             format!(
                 "{who} of the job ended before the processes had found each other, so there is no job"
             ),
@@ -152,11 +153,11 @@ impl Daemon {
     }
 }
 
-impl Tasks {
+impl Siblings {
     /// Those that this process is one of; nothing is known of them under launchers that need no such care.
-    pub(super) fn here() -> Tasks {
+    pub(super) fn here() -> Siblings {
         let now = clock::now_ns();
-        Tasks { daemon: Daemon::find(), begun: now, tell: LATE, few: None, lack: None }
+        Siblings { daemon: LauncherDaemon::find(), begun: now, tell: LATE, few: None, lack: None }
     }
 
     /// How many milliseconds to wait before the next look.
@@ -165,12 +166,12 @@ impl Tasks {
     }
 
     /// Looks whether it makes sense to wait for longer; `rank` is this process.
-    pub(super) fn look(&mut self, rank: u32) -> Result<(), Error> {
+    pub(super) fn look(&mut self, rank: u32) -> Result<(), BootError> {
         let waited = clock::now_ns() - self.begun;
         let seconds = waited / (1000 * MS);
         let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
         if patience > 0.0 && waited as f64 > patience * 1e9 {
-            return Err(Error::new(
+            return Err(BootError::new(
                 format!(
                     "rank {rank} has waited for {seconds} s, but not all processes have called gasnet_init"
                 ),
@@ -181,7 +182,7 @@ impl Tasks {
         if let Some(d) = &self.daemon {
             left = process::children(d.who.pid);
             if !d.who.is_there() {
-                return Err(Error::new(
+                return Err(BootError::new(
                     format!(
                         "process {} of {}, which has started this one, is gone",
                         d.who.pid, d.kind.launcher
@@ -240,17 +241,17 @@ mod tests {
     #[test]
     fn a_daemon_and_its_children() {
         let me = Identity::of(process::pid()).unwrap();
-        let tasks = |expected, who| Tasks {
-            daemon: Some(Daemon { who, kind: &KINDS[1], expected }),
+        let siblings = |expected, who| Siblings {
+            daemon: Some(LauncherDaemon { who, kind: &LAUNCHERS[1], expected }),
             begun: clock::now_ns(),
             tell: LATE,
             few: Some((usize::MAX, 1)),
             lack: None,
         };
-        assert!(tasks(0, me).look(1).is_ok());
-        let lack = tasks(1000, me).look(1).unwrap_err();
+        assert!(siblings(0, me).look(1).is_ok());
+        let lack = siblings(1000, me).look(1).unwrap_err();
         assert!(lack.cause.contains("before the processes had found each other"), "{lack}");
         let gone = Identity { start: me.start + 1, ..me };
-        assert!(tasks(0, gone).look(1).unwrap_err().cause.contains("is gone"));
+        assert!(siblings(0, gone).look(1).unwrap_err().cause.contains("is gone"));
     }
 }

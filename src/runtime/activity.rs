@@ -1,17 +1,17 @@
-//! What the threads of this process wait for, told in one line when the launcher asks (SIGUSR1 to it). Written by the cold
+//! WaitReason the threads of this process wait for, told in one line when the launcher asks (SIGUSR1 to it). Written by the cold
 //! rounds of waits, read by a signal handler.
 //!
 //! Invariant: a note is current while its thread goes on to renew it; one that is older than half a second is of a wait that
 //! has ended. So the end of a wait costs nothing.
 
-use super::job::Job;
+use super::job::GasnetJob;
 use crate::report::Line;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use sys::clock;
 
-/// What is waited for, in the words of a report; thin, so that it fits into a word.
-pub type What = &'static &'static str;
+/// WaitReason is waited for, in the words of a report; thin, so that it fits into a word.
+pub type WaitReason = &'static &'static str;
 
 /// Nanoseconds for which a note counts.
 const FRESH: u64 = 500_000_000;
@@ -21,17 +21,17 @@ const SHOWN: usize = 4;
 
 /// The note of one thread. Only its thread writes it; relaxed, since a report may be a little off.
 #[derive(Debug)]
-pub struct Doing {
-    /// A [`What`]; null if nothing is waited for.
+pub struct Activity {
+    /// A [`WaitReason`]; null if nothing is waited for.
     what: AtomicPtr<&'static str>,
     peer: AtomicU32,
     since: AtomicU64,
     seen: AtomicU64,
 }
 
-impl Default for Doing {
-    fn default() -> Doing {
-        Doing {
+impl Default for Activity {
+    fn default() -> Activity {
+        Activity {
             what: AtomicPtr::new(core::ptr::null_mut()),
             peer: AtomicU32::new(NOBODY),
             since: AtomicU64::new(0),
@@ -40,10 +40,15 @@ impl Default for Doing {
     }
 }
 
-impl Doing {
+impl Activity {
     /// One more round, maybe the `first`, of a wait for this, from this peer if it is one that is waited for. The time, and when
     /// the wait began.
-    pub(super) fn waits(&self, first: bool, what: What, peer: Option<u32>) -> (u64, u64) {
+    pub(super) fn note_wait(
+        &self,
+        first: bool,
+        what: WaitReason,
+        peer: Option<u32>,
+    ) -> (u64, u64) {
         let now = clock::now_ns();
         let what = core::ptr::from_ref(what).cast_mut();
         if first || self.what.load(Ordering::Relaxed) != what {
@@ -56,26 +61,26 @@ impl Doing {
     }
 
     /// Whether it has waited for anything in the last so many nanoseconds.
-    pub(super) fn waited(&self, now: u64, ns: u64) -> bool {
+    pub(super) fn has_waited(&self, now: u64, ns: u64) -> bool {
         now.saturating_sub(self.seen.load(Ordering::Relaxed)) < ns
     }
 
-    /// What is waited for now, from whom, and for how long, in nanoseconds.
+    /// WaitReason is waited for now, from whom, and for how long, in nanoseconds.
     fn now(&self) -> Option<(&'static str, Option<u32>, u64)> {
         let (now, what) = (clock::now_ns(), self.what.load(Ordering::Relaxed));
         if what.is_null() || now.saturating_sub(self.seen.load(Ordering::Relaxed)) > FRESH {
             return None;
         }
         let peer = Some(self.peer.load(Ordering::Relaxed)).filter(|&p| p != NOBODY);
-        // SAFETY: not null, so a `What`, which lives for ever and is never written.
+        // SAFETY: not null, so a `WaitReason`, which lives for ever and is never written.
         Some((unsafe { *what }, peer, now.saturating_sub(self.since.load(Ordering::Relaxed))))
     }
 }
 
-static JOB: AtomicPtr<Job> = AtomicPtr::new(core::ptr::null_mut());
+static JOB: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 
 /// Has this process answer from now on.
-pub(super) fn open(job: &'static Job) {
+pub(super) fn open(job: &'static GasnetJob) {
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
 }
 
@@ -90,7 +95,7 @@ pub(super) fn write(line: &mut Line) {
     let job = unsafe { &*job };
     let mut told = 0;
     for thread in 0..job.slots.count() as u16 {
-        let Some((what, peer, ns)) = job.slots.of(thread).doing.now() else { continue };
+        let Some((what, peer, ns)) = job.slots.of(thread).activity.now() else { continue };
         told += 1;
         if told > SHOWN {
             continue;
@@ -136,14 +141,14 @@ mod tests {
 
     #[test]
     fn notes_come_and_go() {
-        let doing = Doing::default();
-        assert!(doing.now().is_none());
-        let (now, since) = doing.waits(true, &"gasnet_barrier_wait", Some(3));
+        let activity = Activity::default();
+        assert!(activity.now().is_none());
+        let (now, since) = activity.note_wait(true, &"gasnet_barrier_wait", Some(3));
         assert_eq!(now, since);
-        assert!(doing.waited(now, FRESH) && !doing.waited(now + FRESH, FRESH));
-        let (what, peer, _) = doing.now().unwrap();
+        assert!(activity.has_waited(now, FRESH) && !activity.has_waited(now + FRESH, FRESH));
+        let (what, peer, _) = activity.now().unwrap();
         assert_eq!((what, peer), ("gasnet_barrier_wait", Some(3)));
-        doing.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);
-        assert!(doing.now().is_none());
+        activity.seen.store(clock::now_ns() - FRESH - 1, Ordering::Relaxed);
+        assert!(activity.now().is_none());
     }
 }
