@@ -105,6 +105,7 @@ step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
+step examples ci/examples.sh
 step abi ci/abi.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
