@@ -2,7 +2,7 @@
 //! was compiled with GASNET_DEBUG gets them unasked. (What they notice is in the cases of `testbad`.)
 
 use crate::job::{JobLauncher, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};
 use std::fs;
@@ -30,7 +30,7 @@ pub fn cases() -> Vec<TestCase> {
             for portals in [false, true] {
                 let path = if portals { "portals" } else { "cross" };
                 let sampled = SAMPLED.contains(&program.name.as_str())
-                    && (mode == ThreadMode::Par) != portals;
+                    && (mode == ClientMode::Par) != portals;
                 let p = program.clone();
                 let name = format!("checks::{}::{}::{path}", p.name, mode.name());
                 all.push(TestCase::new(name, sampled, move || passes(&p, mode, portals)));
@@ -50,7 +50,7 @@ pub fn cases() -> Vec<TestCase> {
     all
 }
 
-fn passes(program: &TestProgram, mode: ThreadMode, portals: bool) -> Result<(), Failure> {
+fn passes(program: &TestProgram, mode: ClientMode, portals: bool) -> Result<(), Failure> {
     let compiled = layout::compiled(&program.source, mode)?;
     let nodes =
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");

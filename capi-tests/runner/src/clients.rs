@@ -3,7 +3,7 @@
 //! puts there. The sources of the clients are in `capi-tests/clients`.
 
 use crate::job::{JobLauncher, TestJob};
-use crate::layout::{self, ThreadMode, compiler, root, succeed};
+use crate::layout::{self, ClientMode, compiler, root, succeed};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::time::Duration;
 
-const MODES: [ThreadMode; 3] = [ThreadMode::Seq, ThreadMode::Par, ThreadMode::Parsync];
+const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Par, ClientMode::Parsync];
 
 /// One entry each.
 pub fn cases() -> Vec<TestCase> {
@@ -97,7 +97,7 @@ fn make_fragments() -> Result<(), Failure> {
     let prefix = prefix()?;
     for mode in MODES {
         let dir = dir(&format!("make_{}", mode.name()))?;
-        let tools = if mode == ThreadMode::Seq { "seq" } else { "par" };
+        let tools = if mode == ClientMode::Seq { "seq" } else { "par" };
         let mut make = Command::new("make");
         make.arg("-C").arg(&dir).arg("-f").arg(sources().join("Makefile"));
         make.arg(format!("SOURCES={}", sources().display()))

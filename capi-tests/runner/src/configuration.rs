@@ -2,7 +2,7 @@
 //! GASNET_VERBOSEENV, values of variables that are refused at start, and names that are probably misspelt.
 
 use crate::job::{JobLauncher, JobOutcome, TestJob};
-use crate::layout::{self, ThreadMode, compiler, root, succeed};
+use crate::layout::{self, ClientMode, compiler, root, succeed};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn program(name: &str, source: &str) -> Result<PathBuf, Failure> {
     let (file, program) = (dir.join(format!("{name}.c")), dir.join(name));
     fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut cc = compiler();
-    cc.args(ThreadMode::Par.defines())
+    cc.args(ClientMode::Par.defines())
         .arg("-I")
         .arg(layout::build().join("include"))
         .arg(file)
@@ -91,9 +91,9 @@ fn contains(path: PathBuf, texts: &[String]) -> Result<(), Failure> {
 fn strings_in_objects() -> Result<(), Failure> {
     let object = dir()?.join("strings.o");
     for (mode, segment, name) in [
-        (ThreadMode::Seq, "-DGASNET_SEGMENT_FAST", "FAST"),
-        (ThreadMode::Par, "-DGASNET_SEGMENT_LARGE", "LARGE"),
-        (ThreadMode::Parsync, "-DGASNET_SEGMENT_FAST", "FAST"),
+        (ClientMode::Seq, "-DGASNET_SEGMENT_FAST", "FAST"),
+        (ClientMode::Par, "-DGASNET_SEGMENT_LARGE", "LARGE"),
+        (ClientMode::Parsync, "-DGASNET_SEGMENT_FAST", "FAST"),
     ] {
         for optimisation in ["-O0", "-O3"] {
             let mut cc = compiler();

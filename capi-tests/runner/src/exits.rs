@@ -7,7 +7,7 @@
 //! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes tables of them.
 
 use crate::job::{JobLauncher, JobOutcome, TestLibrary};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase};
@@ -101,7 +101,7 @@ const PROCESSES: [u32; 5] = [1, 2, 3, 8, 32];
 
 #[derive(Clone, Copy, Debug)]
 struct CaseSetting {
-    mode: ThreadMode,
+    mode: ClientMode,
     portals: bool,
     launcher: JobLauncher,
     nodes: u32,
@@ -133,11 +133,11 @@ impl CaseSetting {
 fn settings(launchers: &[JobLauncher]) -> Vec<CaseSetting> {
     let mut all = Vec::new();
     for &launcher in launchers {
-        for mode in [ThreadMode::Seq, ThreadMode::Par] {
+        for mode in [ClientMode::Seq, ClientMode::Par] {
             for &nodes in
                 PROCESSES.iter().filter(|&&n| n > 1 || launcher != JobLauncher::PshmNodes)
             {
-                for &row in ROWS.iter().filter(|r| mode == ThreadMode::Par || !r.3) {
+                for &row in ROWS.iter().filter(|r| mode == ClientMode::Par || !r.3) {
                     let ranks = if row.4 { 0..nodes } else { nodes - 1..nodes };
                     for rank in ranks {
                         all.push(CaseSetting { mode, portals: false, launcher, nodes, rank, row });
@@ -183,7 +183,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         });
         for (i, &s) in settings.iter().enumerate() {
             let plain = !s.launcher.is_foreign()
-                && (s.mode, s.portals, s.nodes, s.rank) == (ThreadMode::Seq, false, 2, 1)
+                && (s.mode, s.portals, s.nodes, s.rank) == (ClientMode::Seq, false, 2, 1)
                 && s.row.0 <= 13;
             let p = program.clone();
             all.push(TestCase::new(s.name(), plain || taken.contains(&i), move || {
@@ -221,7 +221,7 @@ fn run(
 ) -> Result<JobOutcome, Failure> {
     let compiled = layout::compiled(&program.source, s.mode)?;
     let mut args = vec!["-l".to_string(), s.rank.to_string(), s.row.0.to_string()];
-    if s.mode == ThreadMode::Par {
+    if s.mode == ClientMode::Par {
         args.push("2".to_string());
     }
     let watchdog = Duration::from_secs(60 + 4 * u64::from(s.nodes));
@@ -305,7 +305,7 @@ fn soon(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
 /// With the fault at least one of the plain cases must end wrongly.
 fn noticed(program: &TestProgram, fault: &str) -> Result<(), Failure> {
     for &row in ROWS.iter().filter(|r| [1, 3, 10].contains(&r.0)) {
-        let (mode, launcher) = (ThreadMode::Seq, JobLauncher::Gasnetrun);
+        let (mode, launcher) = (ClientMode::Seq, JobLauncher::Gasnetrun);
         let s = CaseSetting { mode, portals: false, launcher, nodes: 2, rank: 1, row };
         let library = TestLibrary::of(layout::build_faults());
         as_expected(&run(&library, program, s)?, s)

@@ -3,7 +3,7 @@
 //! something to hold back; without it the same flood overflows, which is noticed and ends the job.
 
 use crate::job::{JobLauncher, JobOutcome, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase, matrix, program};
 use std::fs;
@@ -145,7 +145,7 @@ struct Flood {
     pattern: Pattern,
     nodes: u32,
     limits: Limits,
-    mode: ThreadMode,
+    mode: ClientMode,
     manner: Manner,
     seed: u64,
 }
@@ -164,7 +164,7 @@ impl Flood {
 
     /// Threads of a process that send; many processes have one each.
     fn threads(self) -> u32 {
-        if self.mode == ThreadMode::Par && self.nodes <= 8 { 3 } else { 1 }
+        if self.mode == ClientMode::Par && self.nodes <= 8 { 3 } else { 1 }
     }
 
     /// Requests of each thread: some thousands for the process that gets most.
@@ -254,7 +254,7 @@ impl Overflow {
     }
 
     /// Without flow control the flood ends the job, by the process that it overflows; with it the same passes.
-    fn noticed(self, mode: ThreadMode) -> Result<(), Failure> {
+    fn noticed(self, mode: ClientMode) -> Result<(), Failure> {
         let (args, nodes, message) = self.how();
         let flood = Flood {
             pattern: Pattern::EveryToOne,
@@ -297,7 +297,7 @@ fn credit_stats() -> Result<(), Failure> {
         pattern: Pattern::EveryToOne,
         nodes: 4,
         limits: Limits::Lending,
-        mode: ThreadMode::Par,
+        mode: ClientMode::Par,
         manner: Manner::Brisk,
         seed: 1,
     };
@@ -366,7 +366,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     for pattern in Pattern::ALL {
         for nodes in PROCESSES {
             for limits in Limits::ALL {
-                for mode in [ThreadMode::Seq, ThreadMode::Par] {
+                for mode in [ClientMode::Seq, ClientMode::Par] {
                     let manner =
                         Manner::ALL[(floods.len() as u64).wrapping_add(seed) as usize % 3];
                     let seed = seed % 1_000_000;
@@ -385,9 +385,9 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
         .collect();
     all.push(TestCase::new("floods::credit_stats".to_string(), true, credit_stats));
     for (name, what) in [("buffers", Overflow::Buffers), ("events", Overflow::Events)] {
-        for mode in [ThreadMode::Seq, ThreadMode::Par] {
+        for mode in [ClientMode::Seq, ClientMode::Par] {
             let name = format!("floods::overflow::{name}::{}", mode.name());
-            all.push(TestCase::new(name, mode == ThreadMode::Seq, move || what.noticed(mode)));
+            all.push(TestCase::new(name, mode == ClientMode::Seq, move || what.noticed(mode)));
         }
     }
     all

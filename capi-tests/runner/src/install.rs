@@ -2,7 +2,7 @@
 //! that a client may define, and what gasnetrun hands on. (How programs are built against an installed tree is in `clients`.)
 
 use crate::job::{JobLauncher, JobOutcome, TestJob};
-use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::layout::{self, ClientMode, compiler, succeed};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ fn beside_another_rust_archive() -> Result<(), Failure> {
     for (name, ours_first) in [("ours_first", true), ("ours_last", false)] {
         let program = dir.join(name);
         let mut cc = compiler();
-        cc.args(ThreadMode::Par.defines()).arg("-I").arg(layout::build().join("include"));
+        cc.args(ClientMode::Par.defines()).arg("-I").arg(layout::build().join("include"));
         cc.arg(&main).arg("-o").arg(&program);
         if !ours_first {
             cc.arg(dir.join("libother.a"));
@@ -293,7 +293,7 @@ fn client_data(flags: &[&str], with_archive: bool) -> Result<(), Failure> {
     let other = dir.join("data.c");
     fs::write(&other, DATA).map_err(|e| format!("{}: {e}", other.display()))?;
     let mut cc = compiler();
-    cc.args(ThreadMode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
+    cc.args(ClientMode::Seq.defines()).args(flags).arg("-I").arg(layout::build().join("include"));
     cc.arg(source(&dir, DATA_MAIN)?).arg(other).arg("-o").arg(&program);
     if with_archive {
         archive(&mut cc);
@@ -315,7 +315,7 @@ fn client_data_in_a_shared_object() -> Result<(), Failure> {
         (source(&dir, DATA_MAIN)?, &program, ["-fPIE", "-pie"]),
     ] {
         let mut cc = compiler();
-        cc.args(ThreadMode::Seq.defines())
+        cc.args(ClientMode::Seq.defines())
             .args(flags)
             .arg("-I")
             .arg(layout::build().join("include"));
@@ -346,7 +346,7 @@ fn gasnetrun_passes_all() -> Result<(), Failure> {
         }\n";
     let program = dir.join("program");
     let mut cc = compiler();
-    cc.args(ThreadMode::Seq.defines()).arg("-I").arg(layout::build().join("include"));
+    cc.args(ClientMode::Seq.defines()).arg("-I").arg(layout::build().join("include"));
     cc.arg(source(&dir, text)?)
         .arg("-o")
         .arg(&program)

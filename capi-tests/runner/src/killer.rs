@@ -9,7 +9,7 @@
 use crate::injector::{FaultKind, InjectedFault};
 use crate::job::{self, JobLauncher, JobOutcome, TestJob};
 use crate::kills;
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::program;
 use crate::sample::SampleRandom;
 use crate::{Failure, TestCase};
@@ -64,7 +64,7 @@ enum Outcome {
 #[derive(Debug)]
 struct Run {
     victim: Victim,
-    mode: ThreadMode,
+    mode: ClientMode,
     launcher: JobLauncher,
     nodes: u32,
     portals: bool,
@@ -145,7 +145,7 @@ impl Run {
         let victims = if matches!(deed, FaultKind::Pause(..)) { &VICTIMS[2..] } else { VICTIMS };
         let victim = *random.pick(victims);
         let mode =
-            if victim.2 || random.below(2) == 1 { ThreadMode::Par } else { ThreadMode::Seq };
+            if victim.2 || random.below(2) == 1 { ClientMode::Par } else { ClientMode::Seq };
         let after = Duration::from_micros(random.below(1000 * victim.3));
         Run {
             victim,

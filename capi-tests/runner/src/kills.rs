@@ -3,7 +3,7 @@
 //! child that lives on.
 
 use crate::job::{JobLauncher, JobOutcome, TestLibrary};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
@@ -137,7 +137,7 @@ fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Failure> {
 
 /// The program that makes the traffic, in SEQ.
 fn traffic() -> Result<PathBuf, Failure> {
-    layout::compiled(&traffic_source()?, ThreadMode::Seq)
+    layout::compiled(&traffic_source()?, ClientMode::Seq)
 }
 
 /// The source of the program that makes the traffic.

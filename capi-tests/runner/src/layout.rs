@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 /// Thread mode of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ThreadMode {
+pub enum ClientMode {
     /// One thread.
     Seq,
     /// Many threads, any of which may call.
@@ -19,22 +19,22 @@ pub enum ThreadMode {
     Parsync,
 }
 
-impl ThreadMode {
+impl ClientMode {
     /// As in case names and in the names of the pkg-config files.
     pub fn name(self) -> &'static str {
         match self {
-            ThreadMode::Seq => "seq",
-            ThreadMode::Par => "par",
-            ThreadMode::Parsync => "parsync",
+            ClientMode::Seq => "seq",
+            ClientMode::Par => "par",
+            ClientMode::Parsync => "parsync",
         }
     }
 
     /// The macros that a client defines.
     pub const fn defines(self) -> &'static [&'static str] {
         match self {
-            ThreadMode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
-            ThreadMode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
-            ThreadMode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
+            ClientMode::Seq => &["-D_GNU_SOURCE=1", "-DGASNET_SEQ"],
+            ClientMode::Par => &["-D_GNU_SOURCE=1", "-DGASNET_PAR", "-D_REENTRANT"],
+            ClientMode::Parsync => &["-D_GNU_SOURCE=1", "-DGASNET_PARSYNC", "-D_REENTRANT"],
         }
     }
 }
@@ -80,7 +80,7 @@ pub fn require(tree: &Path) -> Result<(), Failure> {
 
 /// A program compiled in `mode`, under `build/capi-tests/<mode>`; compiled anew only when it is older than its
 /// sources, the headers or the library.
-pub fn compiled(source: &Path, mode: ThreadMode) -> Result<PathBuf, Failure> {
+pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
     // Cases that run beside each other want the same program.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,7 +2,7 @@
 //! launchers, and with each of its planted faults, which it must notice.
 
 use crate::job::{JobLauncher, JobOutcome, TestJob, TestLibrary};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::program::{self, PlantedFault, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase};
@@ -49,7 +49,7 @@ impl SegmentPath {
 /// How a program is run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CaseSetting {
-    mode: ThreadMode,
+    mode: ClientMode,
     pub(crate) path: SegmentPath,
     launcher: JobLauncher,
     pub(crate) nodes: u32,
@@ -106,7 +106,7 @@ pub(crate) fn has_settings(program: &TestProgram) -> bool {
 pub(crate) fn settings(program: &TestProgram, ways: &[SegmentPath]) -> Vec<CaseSetting> {
     let mut modes = program.modes.clone();
     if PARSYNC.contains(&program.name.as_str()) {
-        modes.push(ThreadMode::Parsync);
+        modes.push(ClientMode::Parsync);
     }
     let mut all = Vec::new();
     for &mode in &modes {
@@ -140,7 +140,7 @@ fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSettin
     let nodes =
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
     let mut all = Vec::new();
-    for &mode in program.modes.iter().filter(|&&m| !fault.par || m == ThreadMode::Par) {
+    for &mode in program.modes.iter().filter(|&&m| !fault.par || m == ClientMode::Par) {
         for path in [SegmentPath::Cross, SegmentPath::Portals] {
             if path == SegmentPath::Portals || !fault.portals {
                 all.push(CaseSetting { mode, path, launcher: JobLauncher::Gasnetrun, nodes });

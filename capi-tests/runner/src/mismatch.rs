@@ -3,7 +3,7 @@
 //! gasnet_init. Each refusal must name what differs.
 
 use crate::job::{JobLauncher, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ struct Kind {
     defines: &'static [&'static str],
 }
 
-const fn threads(mode: ThreadMode, name: &'static str, told: &'static str) -> Kind {
+const fn threads(mode: ClientMode, name: &'static str, told: &'static str) -> Kind {
     Kind { name, told, defines: mode.defines() }
 }
 
@@ -51,9 +51,9 @@ const fn threads(mode: ThreadMode, name: &'static str, told: &'static str) -> Ki
 const THREADS: (&str, &[Kind]) = (
     "thread_mode",
     &[
-        threads(ThreadMode::Seq, "seq", "GASNET_SEQ"),
-        threads(ThreadMode::Parsync, "parsync", "GASNET_PARSYNC"),
-        threads(ThreadMode::Par, "par", "GASNET_PAR"),
+        threads(ClientMode::Seq, "seq", "GASNET_SEQ"),
+        threads(ClientMode::Parsync, "parsync", "GASNET_PARSYNC"),
+        threads(ClientMode::Par, "par", "GASNET_PAR"),
     ],
 );
 
@@ -183,7 +183,7 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
     let dir = dir(name)?;
     let program = dir.join("program");
     layout::succeed(link_with_library(compile(
-        ThreadMode::Seq.defines(),
+        ClientMode::Seq.defines(),
         flags,
         &[&source(&dir, "main.c", text)?],
         &program,

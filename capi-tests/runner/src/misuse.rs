@@ -2,7 +2,7 @@
 //! a fatal message; the messages hold the words which the list names.
 
 use crate::job::{JobLauncher, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};
 use std::process::Command;
@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Debug)]
 struct Row {
     name: String,
-    modes: Vec<ThreadMode>,
+    modes: Vec<ClientMode>,
     dies: bool,
     words: String,
 }
@@ -43,7 +43,7 @@ pub fn cases() -> Vec<TestCase> {
 }
 
 fn list(program: &TestProgram) -> Result<Vec<Row>, Failure> {
-    let compiled = layout::compiled(&program.source, ThreadMode::Seq)?;
+    let compiled = layout::compiled(&program.source, ClientMode::Seq)?;
     let mut command = Command::new(compiled);
     command.arg("-list").env("LD_LIBRARY_PATH", layout::build().join("lib"));
     layout::succeed(command)?.lines().map(row).collect()
@@ -55,9 +55,9 @@ fn row(line: &str) -> Result<Row, Failure> {
         return Err(format!("testbad -list: {line:?} has too few columns"));
     };
     let modes = match *threads {
-        "both" => vec![ThreadMode::Seq, ThreadMode::Par],
-        "par" => vec![ThreadMode::Par],
-        "seq" => vec![ThreadMode::Seq],
+        "both" => vec![ClientMode::Seq, ClientMode::Par],
+        "par" => vec![ClientMode::Par],
+        "seq" => vec![ClientMode::Seq],
         _ => return Err(format!("testbad -list: {threads:?} in {line:?}")),
     };
     let dies = match *outcome {
@@ -71,7 +71,7 @@ fn row(line: &str) -> Result<Row, Failure> {
 fn answered(
     program: &TestProgram,
     row: &Row,
-    mode: ThreadMode,
+    mode: ClientMode,
     portals: bool,
 ) -> Result<(), Failure> {
     let compiled = layout::compiled(&program.source, mode)?;

@@ -2,7 +2,7 @@
 //! the two initialised first; and by us, who start no MPI.
 
 use crate::job::{JobLauncher, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,14 +50,14 @@ pub fn cases() -> Vec<TestCase> {
                 continue;
             }
             for first in ["mpi", "gasnet"] {
-                for mode in [ThreadMode::Seq, ThreadMode::Par] {
+                for mode in [ClientMode::Seq, ClientMode::Par] {
                     let name = format!(
                         "testmpi::{}::{}::{first}_first::{}",
                         mpi.0,
                         launcher.name(),
                         mode.name()
                     );
-                    let sampled = own && (first == "mpi") == (mode == ThreadMode::Par);
+                    let sampled = own && (first == "mpi") == (mode == ClientMode::Par);
                     let mut case =
                         TestCase::new(name, sampled, move || together(mpi, launcher, first, mode));
                     case.missing = missing;
@@ -82,7 +82,7 @@ fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
     (!found.is_ok_and(|s| s.success())).then_some(headers)
 }
 
-fn compiled((name, compiler, ..): Mpi, mode: ThreadMode) -> Result<PathBuf, Failure> {
+fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Failure> {
     // Cases that run beside each other want the same program.
     static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +109,7 @@ fn compiled((name, compiler, ..): Mpi, mode: ThreadMode) -> Result<PathBuf, Fail
 
 /// MPI that each process has for itself is told of once. Open MPI, initialised without a launcher, tells PMIx that this is a job of one.
 fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
-    let program = compiled(mpi, ThreadMode::Seq)?;
+    let program = compiled(mpi, ClientMode::Seq)?;
     let args = ["mpi", "0"].map(String::from);
     let ended = TestJob::new(&layout::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
@@ -127,7 +127,7 @@ fn together(
     mpi: Mpi,
     launcher: JobLauncher,
     first: &str,
-    mode: ThreadMode,
+    mode: ClientMode,
 ) -> Result<(), Failure> {
     let program = compiled(mpi, mode)?;
     for (nodes, code) in [(2, 0), (3, 6)] {

@@ -1,6 +1,6 @@
 //! The C test programs and what their head lines say. `capi-tests/check.h` describes the lines.
 
-use crate::layout::{ThreadMode, root};
+use crate::layout::{ClientMode, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub struct TestProgram {
     /// Numbers of processes.
     pub nodes: Nodes,
     /// Thread modes that it can be compiled for.
-    pub modes: Vec<ThreadMode>,
+    pub modes: Vec<ClientMode>,
     /// Faults that it must notice.
     pub faults: Vec<PlantedFault>,
     /// Whether it calls a get of any form, so that the interface must have counted some.
@@ -91,7 +91,7 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
         args: Vec::new(),
         env: Vec::new(),
         nodes: Nodes::Any,
-        modes: vec![ThreadMode::Seq, ThreadMode::Par],
+        modes: vec![ClientMode::Seq, ClientMode::Par],
         faults: Vec::new(),
         gets: ["gasnet_get(", "gasnet_get_nb", "gasnet_get_val", "gasnet_get_bulk"]
             .iter()
@@ -128,9 +128,9 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
             }
             "threads" => {
                 program.modes = match value {
-                    "both" => vec![ThreadMode::Seq, ThreadMode::Par],
-                    "par" => vec![ThreadMode::Par],
-                    "seq" => vec![ThreadMode::Seq],
+                    "both" => vec![ClientMode::Seq, ClientMode::Par],
+                    "par" => vec![ClientMode::Par],
+                    "seq" => vec![ClientMode::Seq],
                     _ => panic!("{name}.c: threads: {value}"),
                 }
             }
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(p.name, "testenv");
         assert_eq!(p.args, ["GASNet", "is", "Global Address Space Networking"]);
         assert_eq!(p.nodes, Nodes::From(3));
-        assert_eq!(p.modes, [ThreadMode::Par]);
+        assert_eq!(p.modes, [ClientMode::Par]);
         assert_eq!(p.env, [("GASNET_DUMMY".to_string(), "a b".to_string())]);
         assert_eq!(p.faults.len(), 3);
         assert!(p.faults[1].par && !p.faults[1].portals && p.faults[2].portals);

@@ -2,7 +2,7 @@
 //! machine, which takes root, and is skipped where it cannot.
 
 use crate::job::{JobLauncher, JobOutcome, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Failure> {
     if fs::read_to_string(&file).ok().as_deref() != Some(source) {
         fs::write(&file, source).map_err(|e| format!("{}: {e}", file.display()))?;
     }
-    layout::compiled(&file, ThreadMode::Par)
+    layout::compiled(&file, ClientMode::Par)
 }
 
 /// Runs a job of `nodes` processes, whose command `script` ends with `exec "$@"`.
@@ -150,7 +150,7 @@ fn run(
 /// Nothing of a job is in /dev/shm, so nothing happens.
 fn full_dev_shm(launcher: JobLauncher) -> Result<(), Failure> {
     let program =
-        layout::compiled(&layout::root().join("capi-tests/testhello.c"), ThreadMode::Par)?;
+        layout::compiled(&layout::root().join("capi-tests/testhello.c"), ClientMode::Par)?;
     let script = "exec unshare -m sh -c '
         mount --make-rprivate / && mount -t tmpfs -o size=4k none /dev/shm || exit 9
         echo 1 >/dev/shm/1

@@ -2,7 +2,7 @@
 //! code or that has its signals blocked, just that.
 
 use crate::job::{JobLauncher, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
@@ -37,16 +37,16 @@ const STATES: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n#include <
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {
-        for mode in [ThreadMode::Seq, ThreadMode::Par] {
+        for mode in [ClientMode::Seq, ClientMode::Par] {
             let name = format!("report::{}::{}", launcher.name(), mode.name());
-            let sampled = (launcher == JobLauncher::Gasnetrun) == (mode == ThreadMode::Par);
+            let sampled = (launcher == JobLauncher::Gasnetrun) == (mode == ClientMode::Par);
             all.push(TestCase::new(name, sampled, move || told(launcher, mode)));
         }
     }
     all
 }
 
-fn told(launcher: JobLauncher, mode: ThreadMode) -> Result<(), Failure> {
+fn told(launcher: JobLauncher, mode: ClientMode) -> Result<(), Failure> {
     layout::require(&layout::build())?;
     let dir = layout::build().join("capi-tests/report");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;

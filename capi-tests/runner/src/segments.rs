@@ -4,7 +4,7 @@
 //! a line that names the limit.
 
 use crate::job::{JobLauncher, JobOutcome, TestJob};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};
 use std::path::Path;
@@ -15,7 +15,7 @@ const BUS: i32 = 135;
 
 #[derive(Clone, Copy)]
 struct CaseSetting {
-    mode: ThreadMode,
+    mode: ClientMode,
     portals: bool,
     launcher: JobLauncher,
     nodes: u32,
@@ -25,7 +25,7 @@ struct CaseSetting {
 pub fn cases() -> Vec<TestCase> {
     let Some(program) = program::named("testsegment") else { return Vec::new() };
     let mut all = Vec::new();
-    for mode in [ThreadMode::Seq, ThreadMode::Par] {
+    for mode in [ClientMode::Seq, ClientMode::Par] {
         for portals in [false, true] {
             for (launcher, nodes) in [
                 (JobLauncher::Alone, 1),
@@ -34,7 +34,7 @@ pub fn cases() -> Vec<TestCase> {
                 (JobLauncher::Gasnetrun, 4),
             ] {
                 let s = CaseSetting { mode, portals, launcher, nodes };
-                let sampled = mode == ThreadMode::Seq && nodes <= 2 && (nodes == 2 || !portals);
+                let sampled = mode == ClientMode::Seq && nodes <= 2 && (nodes == 2 || !portals);
                 let path = if portals { "portals" } else { "cross" };
                 let place = format!("{}::{path}::{}::n{nodes}", mode.name(), launcher.name());
                 let mut add =
@@ -81,7 +81,7 @@ pub fn cases() -> Vec<TestCase> {
 /// `testhello -m`, which attaches the largest segment, in a shell that has done `limit`.
 fn limited(limit: &str, launcher: JobLauncher, nodes: u32) -> Result<JobOutcome, Failure> {
     let hello = program::named("testhello").ok_or("there is no testhello")?;
-    let compiled = layout::compiled(&hello.source, ThreadMode::Par)?;
+    let compiled = layout::compiled(&hello.source, ClientMode::Par)?;
     let args = ["-c".to_string(), format!("{limit}; exec {} -m", compiled.display())];
     let ended = TestJob::new(&layout::build(), Path::new("/bin/sh"), &args, launcher, nodes)
         .watchdog(Duration::from_secs(60))

@@ -3,7 +3,7 @@
 //! in the library's own tests.)
 
 use crate::job::{JobLauncher, JobOutcome, TestJob};
-use crate::layout::{self, ThreadMode, root};
+use crate::layout::{self, ClientMode, root};
 use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::time::Duration;
@@ -69,18 +69,18 @@ enum Place {
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for range in RANGES {
-        let name = |place: Place, mode: ThreadMode| {
+        let name = |place: Place, mode: ClientMode| {
             format!("variables::{}::{place:?}::{}", range.name, mode.name()).to_lowercase()
         };
         for place in [Place::Least, Place::Most] {
-            for mode in [ThreadMode::Seq, ThreadMode::Par] {
+            for mode in [ClientMode::Seq, ClientMode::Par] {
                 all.push(TestCase::new(name(place, mode), true, move || {
                     range.passes(place, mode)
                 }));
             }
         }
         for place in [Place::Below, Place::Above] {
-            all.push(TestCase::new(name(place, ThreadMode::Seq), true, move || {
+            all.push(TestCase::new(name(place, ClientMode::Seq), true, move || {
                 range.is_refused(place)
             }));
         }
@@ -99,14 +99,14 @@ impl Range {
         }
     }
 
-    fn flood(&self, place: Place, mode: ThreadMode) -> Result<JobOutcome, Failure> {
+    fn flood(&self, place: Place, mode: ClientMode) -> Result<JobOutcome, Failure> {
         let more = if matches!(place, Place::Most) { self.with_most } else { &[] };
         // Most bound what events need.
         let events = [("GASNET_PORTAL_AT_ONCE", "0")];
         flood(&[&events, &[(self.name, self.value(place).as_str())], more].concat(), mode)
     }
 
-    fn passes(&self, place: Place, mode: ThreadMode) -> Result<(), Failure> {
+    fn passes(&self, place: Place, mode: ClientMode) -> Result<(), Failure> {
         let ended = self.flood(place, mode)?;
         if matches!(place, Place::Most) && self.most == NOT_TO_BE_HAD {
             let advice = format!("lower GASNET_PORTAL_SB_CHUNKS and {}.", self.name);
@@ -122,7 +122,7 @@ impl Range {
     }
 
     fn is_refused(&self, place: Place) -> Result<(), Failure> {
-        let (ended, value) = (self.flood(place, ThreadMode::Seq)?, self.value(place));
+        let (ended, value) = (self.flood(place, ClientMode::Seq)?, self.value(place));
         let told =
             ended.output.matches(&format!("{}={value} cannot be used\n", self.name)).count() == 1;
         let bounds = match (self.least, self.most) {
@@ -140,7 +140,7 @@ impl Range {
 }
 
 /// Few enough messages at a time for receive buffers without flow control.
-fn flood(vars: &[(&str, &str)], mode: ThreadMode) -> Result<JobOutcome, Failure> {
+fn flood(vars: &[(&str, &str)], mode: ClientMode) -> Result<JobOutcome, Failure> {
     layout::require(&layout::build())?;
     let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
     let args = ["-r", "150", "random"].map(String::from);

@@ -2,7 +2,7 @@
 //! make room for each other, and not within minutes where they do not.
 
 use crate::job::{JobLauncher, TestLibrary};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase, program};
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ pub fn cases() -> Vec<TestCase> {
 
 fn ends(launcher: JobLauncher, portals: bool) -> Result<(), Failure> {
     let source = program::named("testbarrier").ok_or("there is no testbarrier")?.source;
-    let compiled = layout::compiled(&source, ThreadMode::Seq)?;
+    let compiled = layout::compiled(&source, ClientMode::Seq)?;
     let mut job =
         TestLibrary::of(layout::build()).job(&compiled, &["1000".to_string()], launcher, NODES)?;
     if portals {

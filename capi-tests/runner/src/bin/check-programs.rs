@@ -12,7 +12,7 @@
 
 use capi_tests::Failure;
 use capi_tests::job::{JobLauncher, TestJob};
-use capi_tests::layout::{self, ThreadMode, succeed};
+use capi_tests::layout::{self, ClientMode, succeed};
 use capi_tests::program::{self, Nodes, words};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -148,7 +148,7 @@ struct Bench {
     tree: PathBuf,
     dir: PathBuf,
     out: PathBuf,
-    mode: ThreadMode,
+    mode: ClientMode,
     np: u32,
     watchdog: Duration,
     helpers: Option<PathBuf>,
@@ -164,7 +164,7 @@ impl Bench {
     fn package(&self, plan: &Plan) -> String {
         match (plan.nodes, self.mode) {
             (Some(_), mode) => format!("gasnet-portals-{}", mode.name()),
-            (None, ThreadMode::Seq) => "gasnet_tools-seq".to_string(),
+            (None, ClientMode::Seq) => "gasnet_tools-seq".to_string(),
             (None, _) => "gasnet_tools-par".to_string(),
         }
     }
@@ -287,7 +287,7 @@ fn main() -> ExitCode {
         refuse(&format!("NP={np} is not a number from 1 to 1024"))
     };
     let mode = args.next().unwrap_or_else(|| "par".to_string());
-    let Some(mode) = [ThreadMode::Seq, ThreadMode::Par, ThreadMode::Parsync]
+    let Some(mode) = [ClientMode::Seq, ClientMode::Par, ClientMode::Parsync]
         .into_iter()
         .find(|m| m.name() == mode)
     else {

@@ -2,7 +2,7 @@
 
 use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
 use crate::job::JobLauncher;
-use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::layout::{self, ClientMode, compiler, succeed};
 use crate::{Failure, TestCase, program};
 use std::fmt::Write;
 use std::fs;
@@ -95,7 +95,7 @@ fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, F
     let binary = place()?.join(name);
     let mut cc = compiler();
     cc.args(["-std=gnu99", "-O2"])
-        .args(ThreadMode::Seq.defines())
+        .args(ClientMode::Seq.defines())
         .arg("-I")
         .arg(tree.join("include"));
     cc.arg("-I").arg(layout::root().join("capi-tests")).arg(p.source).arg("-o").arg(&binary);

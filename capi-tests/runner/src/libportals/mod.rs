@@ -14,7 +14,7 @@ mod ranks;
 mod start;
 
 use crate::job::{JobLauncher, JobOutcome, TestJob, TestLibrary};
-use crate::layout::{self, ThreadMode};
+use crate::layout::{self, ClientMode};
 use crate::matrix::{self, CaseSetting, SegmentPath};
 use crate::program::{self, TestProgram};
 use crate::sample::SampleRandom;
@@ -168,7 +168,7 @@ fn contrary(seed: u64) -> Vec<TestCase> {
 fn hello(library: &TestLibrary, nodes: u32) -> Result<TestJob, Failure> {
     let p = program::named("testhello").ok_or("testhello.c is missing")?;
     library.job(
-        &layout::compiled(&p.source, ThreadMode::Seq)?,
+        &layout::compiled(&p.source, ClientMode::Seq)?,
         &p.args,
         JobLauncher::Gasnetrun,
         nodes,

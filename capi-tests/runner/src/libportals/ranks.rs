@@ -3,7 +3,7 @@
 
 use super::{fails, hello, include, network, passes, place, with_habits, write};
 use crate::job::{JobLauncher, TestJob, TestLibrary};
-use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::layout::{self, ClientMode, compiler, succeed};
 use crate::{Failure, TestCase, program};
 use std::path::{Path, PathBuf};
 
@@ -93,7 +93,7 @@ const LAUNCHER: &str = "\
 fn from_a_rank_map(library: &TestLibrary) -> Result<(), Failure> {
     let script = write("launcher.sh", LAUNCHER)?;
     let p = program::named("testhello").ok_or("testhello.c is missing")?;
-    let binary = layout::compiled(&p.source, ThreadMode::Seq)?;
+    let binary = layout::compiled(&p.source, ClientMode::Seq)?;
     let arguments = [script, binary].map(|path| path.display().to_string());
     let job = |nodes: u32, nids: &str, pids: &str| -> Result<TestJob, Failure> {
         Ok(library

@@ -2,7 +2,7 @@
 
 use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
 use crate::job::{JobLauncher, JobOutcome, TestLibrary};
-use crate::layout::{self, ThreadMode, compiler, succeed};
+use crate::layout::{self, ClientMode, compiler, succeed};
 use crate::{Failure, TestCase, program};
 use std::fs;
 use std::process::Command;
@@ -193,7 +193,7 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
 /// Jobs with these indices for puts and gets, and for active messages; they may be the same.
 fn table_entries(library: &TestLibrary, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     let p = program::named("testgasnet").ok_or("testgasnet.c is missing")?;
-    let binary = layout::compiled(&p.source, ThreadMode::Seq)?;
+    let binary = layout::compiled(&p.source, ClientMode::Seq)?;
     for (rar, am) in pairs {
         let ended = library
             .job(&binary, &p.args, JobLauncher::Gasnetrun, 2)?
