@@ -1,7 +1,8 @@
 //! Debug checks: every program passes with GASNET_DEBUG_CHECKS=1, since none of them misuses anything; and a client that
 //! was compiled with GASNET_DEBUG gets them unasked. (What they notice is in the cases of `testbad`.)
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};

@@ -2,7 +2,8 @@
 //! plain flags; from C, C++, Fortran and Python; with the shared library and with the archive. And what else `make install`
 //! puts there. The sources of the clients are in `capi-tests/clients`.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, root, succeed};
 use crate::{Failure, TestCase};
 use std::fs;

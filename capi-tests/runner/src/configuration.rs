@@ -1,8 +1,10 @@
 //! What users see of the configuration: the strings in objects and libraries, the `ENV parameter:` lines of
 //! GASNET_VERBOSEENV, values of variables that are refused at start, and names that are probably misspelt.
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, root, succeed};
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! Jobs whose processes have been given different environments, by a script in front of the program.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout;
 use crate::{Failure, TestCase, refusals};
 use std::path::Path;

@@ -6,8 +6,10 @@
 //! Each run adds a line to `soak/exits.tsv`: launcher, mode, path, processes, rank, case, exit code, milliseconds from the
 //! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes tables of them.
 
-use crate::job::{JobLauncher, JobOutcome, TestLibrary};
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::library::TestLibrary;
+use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase};

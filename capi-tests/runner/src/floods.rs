@@ -2,8 +2,10 @@
 //! can be. With flow control the catch basin is never reached, told by the counters of every process, and there was
 //! something to hold back; without it the same flood overflows, which is noticed and ends the job.
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::outcome::JobOutcome;
 use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase, matrix, program};
 use std::fs;

@@ -1,8 +1,10 @@
 //! What the libraries of a tree offer: the shared library's name and exports, the bounds of the static archive, dlopen, data
 //! that a client may define, and what gasnetrun hands on. (How programs are built against an installed tree is in `clients`.)
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, succeed};
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,12 +4,13 @@
 //! since they spin, unless a runner says that its own may run beside each other ([`together`]).
 
 use crate::exit_pipe::{self, ExitPipe, ExitTimes};
-use crate::injector::{self, FaultInjector, InjectedFault};
-use crate::{Failure, have, layout};
-use std::collections::BTreeSet;
+use crate::injector::{FaultInjector, InjectedFault};
+use crate::launcher::{self, JobLauncher};
+use crate::outcome::{JobOutcome, counters};
+use crate::processes::{self, MARKER, described, is_theirs, marked, names_of_shared_memory};
+use crate::{Failure, layout};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -17,125 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-const MARKER: &str = "CAPI_TESTS_JOB";
 /// How long the last processes of a job may outlive its launcher.
 const GRACE: Duration = Duration::from_secs(2);
 /// How often a job is started whose launcher does not get round to starting its processes.
 const STARTS: u32 = 5;
 /// How often it is looked, after a blow, at whether a process of ours is left.
 const GLANCE: Duration = Duration::from_millis(100);
-/// How long a supervisor may take to tell what its ranks do.
-const REPORT: Duration = Duration::from_millis(1500);
-
-/// How a job is started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum JobLauncher {
-    /// `gasnetrun -n N prog args`
-    Gasnetrun,
-    /// `GASNET_PSHM_NODES=N prog args`
-    PshmNodes,
-    /// `prog args`: a job of one.
-    Alone,
-    /// MPICH's `mpiexec -n N prog args`
-    Mpiexec,
-    /// Open MPI's `mpirun -n N prog args`
-    Mpirun,
-    /// `srun --mpi=pmi2 -n N prog args`
-    SrunPmi2,
-    /// `srun --mpi=pmix -n N prog args`
-    SrunPmix,
-}
-
-/// The launchers of others, with the name that `ci/launchers.sh` puts into LAUNCHERS where they can be used.
-const FOREIGN: [(JobLauncher, &str); 4] = [
-    (JobLauncher::Mpiexec, "hydra"),
-    (JobLauncher::Mpirun, "openmpi"),
-    (JobLauncher::SrunPmi2, "slurm"),
-    (JobLauncher::SrunPmix, "slurm"),
-];
-
-impl JobLauncher {
-    /// As in case names.
-    pub fn name(self) -> &'static str {
-        match self {
-            JobLauncher::Gasnetrun => "gasnetrun",
-            JobLauncher::PshmNodes => "pshm_nodes",
-            JobLauncher::Alone => "alone",
-            JobLauncher::Mpiexec => "mpiexec",
-            JobLauncher::Mpirun => "mpirun",
-            JobLauncher::SrunPmi2 => "srun_pmi2",
-            JobLauncher::SrunPmix => "srun_pmix",
-        }
-    }
-
-    /// The launchers of others that LAUNCHERS says can be used here.
-    pub fn foreign() -> Vec<JobLauncher> {
-        let usable = std::env::var("LAUNCHERS").unwrap_or_default();
-        let usable: Vec<&str> = usable.split_whitespace().collect();
-        FOREIGN.iter().filter(|(_, name)| usable.contains(name)).map(|&(l, _)| l).collect()
-    }
-
-    /// Whether it is one of others.
-    pub fn is_foreign(self) -> bool {
-        FOREIGN.iter().any(|&(l, _)| l == self)
-    }
-
-    /// The command that starts `program` as `nodes` processes.
-    fn command(self, tree: &Path, program: &Path, nodes: u32) -> Command {
-        let words: &[&str] = match self {
-            JobLauncher::PshmNodes | JobLauncher::Alone => return Command::new(program),
-            JobLauncher::Gasnetrun => &[],
-            JobLauncher::Mpiexec => &["mpiexec.hydra"],
-            JobLauncher::Mpirun => &["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"],
-            JobLauncher::SrunPmi2 => &["srun", "--mpi=pmi2", "--overcommit", "--quiet"],
-            JobLauncher::SrunPmix => &["srun", "--mpi=pmix", "--overcommit", "--quiet"],
-        };
-        let mut command = match words.split_first() {
-            Some((name, options)) => {
-                let mut c = Command::new(name);
-                c.args(options);
-                c
-            }
-            None => Command::new(tree.join("bin/gasnetrun")),
-        };
-        command.arg("-n").arg(nodes.to_string()).arg(program);
-        command
-    }
-
-    /// How long this launcher takes now for `nodes` processes of /bin/true; so long at least where it hangs, as mpirun does now
-    /// and then.
-    fn yardstick(self, tree: &Path, nodes: u32) -> Duration {
-        const LONGEST: Duration = Duration::from_secs(20);
-        let start = Instant::now();
-        let mut command = self.command(tree, Path::new("/bin/true"), nodes);
-        let command = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        if let Ok(mut child) = command.spawn() {
-            while matches!(child.try_wait(), Ok(None)) {
-                if start.elapsed() > LONGEST {
-                    let _ = child.kill();
-                }
-                sleep(Duration::from_millis(5));
-            }
-        }
-        start.elapsed()
-    }
-
-    /// Whether a job of `nodes` processes that took so long to end was soon over: within two seconds. What is too slow for a quiet
-    /// machine is compared with how long the launcher takes for nothing at all, now and here; else why not.
-    pub fn soon(self, nodes: u32, took: Duration) -> Result<(), String> {
-        const SOON: Duration = Duration::from_secs(2);
-        if took <= SOON {
-            return Ok(());
-        }
-        let launcher = if self == JobLauncher::PshmNodes { JobLauncher::Gasnetrun } else { self };
-        let yardstick = launcher.yardstick(&layout::build(), nodes);
-        if took <= SOON + 3 * yardstick {
-            return Ok(());
-        }
-        let (took, name, nothing) = (took.as_secs_f64(), launcher.name(), yardstick.as_secs_f64());
-        Err(format!("{took:.2} s, where {name} takes {nothing:.2} s for /bin/true"))
-    }
-}
 
 /// Finds the process to be killed in what the job has written so far.
 type Victim = Box<dyn Fn(&str) -> Option<i32>>;
@@ -169,95 +57,6 @@ pub struct TestJob {
     exit_times: bool,
     dir: PathBuf,
     marker: String,
-}
-
-/// A built library, and what its jobs are told.
-#[derive(Clone)]
-pub struct TestLibrary {
-    tree: PathBuf,
-    env: Vec<(&'static str, String)>,
-}
-
-impl TestLibrary {
-    /// The library of a build tree.
-    pub fn of(tree: PathBuf) -> TestLibrary {
-        TestLibrary { tree, env: Vec::new() }
-    }
-
-    /// Sets an environment variable for its jobs.
-    pub fn told(mut self, name: &'static str, value: impl Into<String>) -> TestLibrary {
-        self.env.push((name, value.into()));
-        self
-    }
-
-    /// [`TestJob::new`] with this library.
-    pub fn job(
-        &self,
-        program: &Path,
-        args: &[String],
-        launcher: JobLauncher,
-        nodes: u32,
-    ) -> Result<TestJob, Failure> {
-        layout::require(&self.tree)?;
-        let job = TestJob::new(&self.tree, program, args, launcher, nodes);
-        Ok(self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
-    }
-}
-
-/// How a job ended.
-pub struct JobOutcome {
-    /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog did.
-    pub code: Option<i32>,
-    /// Everything that it wrote to both its streams.
-    pub output: String,
-    /// How long it ran.
-    pub time: Duration,
-    /// How long it lived on after [`TestJob::kill`] had struck, or the process of [`TestJob::death`] had died; after
-    /// [`TestJob::blow`], until the last of its processes was gone.
-    pub after_kill: Option<Duration>,
-    /// The process that [`TestJob::blow`] hit, and whether it belongs to a launcher of others.
-    pub hit: String,
-    /// See there.
-    pub hit_theirs: bool,
-    /// What its processes told when they left, if they were asked to.
-    pub exit_times: ExitTimes,
-    /// The watchdog found no process of ours, but the launcher of others still there; how long after the blow the last of ours was
-    /// gone.
-    pub launcher_hangs: Option<Duration>,
-    /// What it left behind, one line each.
-    pub left: Vec<String>,
-    /// The processes that were there when its launcher had ended, and how long after that the last was gone, in words.
-    pub outlived: String,
-    /// Lines of the counters files, by rank, if they were asked for.
-    pub counters: Vec<RankCounters>,
-    /// Name and text of each file in the folder of [`TestJob::in_own_folder`], by name.
-    pub files: Vec<(String, String)>,
-    shown: String,
-}
-
-/// What the network interface of one rank counted, from the file that the library writes at exit.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RankCounters {
-    /// The rank.
-    pub rank: u64,
-    /// Puts started.
-    pub puts: u64,
-    /// Gets started.
-    pub gets: u64,
-    /// Bytes moved by them.
-    pub bytes: u64,
-    /// Of these messages, how many went as frames over a wire.
-    pub framed: u64,
-    /// Messages that arrived and matched nothing.
-    pub dropped: u64,
-    /// Requests that were not sent at once for want of credits.
-    pub stalls: u64,
-    /// Requests whose handlers waited for a receive buffer.
-    pub waited: u64,
-    /// Receive buffers that were attached again.
-    pub refreshes: u64,
-    /// Requests that reached the catch basin.
-    pub caught: u64,
 }
 
 impl TestJob {
@@ -375,10 +174,10 @@ impl TestJob {
         let _one_at_a_time = lock()?;
         for start in 1..=STARTS {
             let ended = self.attempt()?;
-            if !not_launched(&ended.output) {
+            if !launcher::not_launched(&ended.output) {
                 return Ok(ended);
             }
-            NOT_LAUNCHED.fetch_add(1, Ordering::Relaxed);
+            launcher::count_failed_start();
             eprintln!(
                 "srun did not launch the processes ({start} of {STARTS} starts): {}",
                 ended.shown
@@ -490,7 +289,7 @@ impl TestJob {
             exit_times = pipe.map(|p| p.sum(gone)).unwrap_or_default();
             left = described(&marked(&self.marker));
         }
-        self.kill_all();
+        processes::kill_all(&self.marker);
         // Names that jobs of others have made meanwhile go away by themselves.
         let since = Instant::now();
         while !names_of_shared_memory().is_subset(&before) && since.elapsed() < GRACE {
@@ -565,8 +364,8 @@ impl TestJob {
             }
             if start.elapsed() > self.watchdog {
                 *only_theirs = only_theirs.filter(|_| self.only_theirs());
-                self.describe(output);
-                self.kill_all();
+                processes::describe(&self.marker, output);
+                processes::kill_all(&self.marker);
                 let _ = child.wait();
                 return None;
             }
@@ -608,145 +407,11 @@ impl TestJob {
     fn only_theirs(&self) -> bool {
         marked(&self.marker).into_iter().all(is_theirs)
     }
-
-    /// Adds to the output what the processes do that the watchdog finds, as the supervisor and as the system tell it; where
-    /// there is a debugger, their stacks go to a file that is named there.
-    fn describe(&self, output: &Path) {
-        let Ok(mut output) = OpenOptions::new().append(true).open(output) else { return };
-        let all = marked(&self.marker);
-        // The stacks first: the question interrupts waits.
-        let stacks = self.stacks(&all);
-        // Our supervisors have it blocked, to read it; launchers of others, which may too, pass it on to the ranks, which it ends.
-        let ours = |pid: &&i32| blocks(**pid, libc::SIGUSR1) && !is_theirs(**pid);
-        for &pid in all.iter().filter(ours) {
-            // SAFETY: kill takes any numbers; the process carries the marker of this job.
-            unsafe { libc::kill(pid, libc::SIGUSR1) };
-            sleep(REPORT);
-        }
-        if let Some(file) = stacks {
-            let _ = writeln!(output, "stacks are in {}", file.display());
-        }
-        for pid in all {
-            let of =
-                |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-            let status = of("status");
-            let wanted = ["Name:", "State:", "PPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"];
-            let lines: Vec<String> = status
-                .lines()
-                .filter(|l| wanted.iter().any(|w| l.starts_with(w)))
-                .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
-                .collect();
-            let _ = writeln!(
-                output,
-                "still there: process {pid}, {}, in {}, call {}",
-                lines.join(", "),
-                of("wchan"),
-                of("syscall").split_whitespace().next().unwrap_or_default()
-            );
-        }
-    }
-
-    /// Has the debugger write down the stacks of these processes, if there is one.
-    fn stacks(&self, pids: &[i32]) -> Option<PathBuf> {
-        if !have("gdb") {
-            return None;
-        }
-        let dir = layout::build().join("capi-tests/hangs");
-        fs::create_dir_all(&dir).ok()?;
-        let path = dir.join(format!("{}.txt", self.marker));
-        let mut file = File::create(&path).ok()?;
-        for pid in pids {
-            // A process that nothing can stop would hold up the debugger too.
-            let mut gdb = Command::new("timeout");
-            gdb.args([
-                "--signal=KILL",
-                "20",
-                "gdb",
-                "-q",
-                "-nx",
-                "-batch",
-                "-ex",
-                "thread apply all bt",
-                "-p",
-            ]);
-            let text = gdb.arg(pid.to_string()).stdin(Stdio::null()).output().ok()?.stdout;
-            let _ = writeln!(file, "process {pid}\n{}", String::from_utf8_lossy(&text));
-        }
-        Some(path)
-    }
-
-    /// Kills every process of the job, also those that are born meanwhile.
-    fn kill_all(&self) {
-        loop {
-            let all = marked(&self.marker);
-            if all.is_empty() {
-                return;
-            }
-            for pid in all {
-                // SAFETY: kill takes any numbers; the process carries the marker of this job.
-                unsafe { libc::kill(pid, libc::SIGKILL) };
-            }
-            sleep(Duration::from_millis(2));
-        }
-    }
-}
-
-impl JobOutcome {
-    /// A failure of this job: `why`, the command line and the end of its output.
-    pub fn trouble(&self, why: impl std::fmt::Display) -> Failure {
-        let lines: Vec<&str> = self.output.lines().collect();
-        let tail = &lines[lines.len().saturating_sub(60)..];
-        format!(
-            "{why}\n  command: {}\n  ended: {} after {:.1} s\n{}",
-            self.shown,
-            match self.code {
-                Some(c) => format!("exit code {c}"),
-                None => "by the watchdog".to_string(),
-            },
-            self.time.as_secs_f64(),
-            tail.iter().map(|l| format!("  | {l}")).collect::<Vec<_>>().join("\n"),
-        )
-    }
-
-    /// Fails if it was the watchdog that ended it, or if it left something behind.
-    pub fn tidy(&self) -> Result<(), Failure> {
-        if self.code.is_none() {
-            return Err(self.trouble("the watchdog ended it"));
-        }
-        if !self.left.is_empty() {
-            return Err(self.trouble(format!("it left behind: {}", self.left.join(", "))));
-        }
-        Ok(())
-    }
-
-    /// Whether a line of the output begins with `word`.
-    pub fn says(&self, word: &str) -> bool {
-        self.output.lines().any(|l| l.trim_start().starts_with(word))
-    }
 }
 
 /// The exit code as a shell would show it.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
-}
-
-/// How often a launcher has not launched what it was to.
-static NOT_LAUNCHED: AtomicU32 = AtomicU32::new(0);
-
-/// For a sum of what was done: how often srun had to be started again, if it had.
-pub fn started_again() -> String {
-    match NOT_LAUNCHED.load(Ordering::Relaxed) {
-        0 => String::new(),
-        n => format!("; srun did not launch the processes of {n} starts, which were repeated"),
-    }
-}
-
-/// Whether srun says in this output that it could not start the processes. It may return 0 nevertheless.
-fn not_launched(output: &str) -> bool {
-    output.lines().any(|l| {
-        l.starts_with("srun: error: ")
-            && (l.contains(" launch failed: ") || l.contains(": Task launch for "))
-    })
 }
 
 /// Whether jobs of this process may run at the same time.
@@ -768,72 +433,6 @@ fn lock() -> Result<File, Failure> {
         return Err(format!("{}: {}", path.display(), std::io::Error::last_os_error()));
     }
     Ok(file)
-}
-
-/// Living processes whose environment carries `marker`.
-fn marked(marker: &str) -> Vec<i32> {
-    let wanted = format!("{MARKER}={marker}");
-    let Ok(proc) = fs::read_dir("/proc") else { return Vec::new() };
-    proc.flatten()
-        .filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
-        .filter(|pid| {
-            fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
-        })
-        .collect()
-}
-
-/// These processes, with their names.
-fn described(pids: &[i32]) -> Vec<String> {
-    let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    pids.iter().map(|&pid| format!("process {pid} ({})", name(pid).trim())).collect()
-}
-
-/// Whether this process belongs to a foreign launcher.
-fn is_theirs(pid: i32) -> bool {
-    injector::is_theirs(&fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
-}
-
-/// Whether the first thread of a process has this signal blocked.
-fn blocks(pid: i32, signal: i32) -> bool {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigBlk:"));
-    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok())
-        .is_some_and(|m| m >> (signal - 1) & 1 == 1)
-}
-
-/// Without those that Open MPI gives to its own memory, in jobs that have nothing to do with us.
-fn names_of_shared_memory() -> BTreeSet<String> {
-    let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
-    let names = dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
-    names.filter(|n| !n.starts_with("vader_segment.") && !n.starts_with("sm_segment.")).collect()
-}
-
-fn counters(dir: &Path) -> Vec<RankCounters> {
-    let Ok(files) = fs::read_dir(dir) else { return Vec::new() };
-    let mut all: Vec<RankCounters> = files
-        .flatten()
-        .filter_map(|f| fs::read_to_string(f.path()).ok())
-        .filter_map(|text| {
-            let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
-            let [rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught] =
-                n.try_into().ok()?;
-            Some(RankCounters {
-                rank,
-                puts,
-                gets,
-                bytes,
-                framed,
-                dropped,
-                stalls,
-                waited,
-                refreshes,
-                caught,
-            })
-        })
-        .collect();
-    all.sort_by_key(|c| c.rank);
-    all
 }
 
 #[cfg(test)]
@@ -864,7 +463,7 @@ mod tests {
         let once = sh(&format!("[ -f {path} ] && exit 3; touch {path}; {says}")).run().unwrap();
         fs::remove_file(&file).unwrap();
         assert_eq!((once.code, once.output.as_str()), (Some(3), ""));
-        assert!(started_again().contains("were repeated"));
+        assert!(launcher::started_again().contains("were repeated"));
         let failed = "echo 'srun: error: vm: task 1: Exited with exit code 5'; exit 5";
         assert_eq!(sh(failed).run().unwrap().code, Some(5));
     }
@@ -896,7 +495,7 @@ mod tests {
         assert_eq!(ended.counters.len(), 2);
         assert_eq!(
             ended.counters[1],
-            RankCounters {
+            crate::outcome::RankCounters {
                 rank: 1,
                 puts: 10,
                 gets: 11,

@@ -7,9 +7,11 @@
 //! turn and prints a tally.
 
 use crate::injector::{FaultKind, InjectedFault};
-use crate::job::{self, JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
 use crate::kills;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::outcome::JobOutcome;
 use crate::program;
 use crate::sample::SampleRandom;
 use crate::{Failure, TestCase};
@@ -106,7 +108,7 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     };
     let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();
-    let again = job::started_again();
+    let again = crate::launcher::started_again();
     say(format!(
         "random killer{like}, SEED={seed}: {count} runs, {struck} struck, {} hangs, {} orphans, {} leftovers, {} late, {} with a \
          wrong code; the last process was gone at most {:.2} s after the blow{theirs}{again}",

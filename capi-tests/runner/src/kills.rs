@@ -2,8 +2,10 @@
 //! the rest ends soon, with a code that is not 0 and a message that names the rank; also when a process had forked a
 //! child that lives on.
 
-use crate::job::{JobLauncher, JobOutcome, TestLibrary};
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::library::TestLibrary;
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;

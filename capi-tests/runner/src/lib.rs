@@ -4,7 +4,11 @@
 //! |---|---|
 //! | `layout` | where the build trees are, and how a C program is compiled against one |
 //! | `program` | the test programs and what their head lines say |
-//! | `job` | one command under a watchdog, and what it may not leave behind |
+//! | `job` | one command under a watchdog |
+//! | `launcher` | the launchers that start jobs |
+//! | `library` | a built library and the environment of its jobs |
+//! | `outcome` | how a job ended, and what its ranks counted |
+//! | `processes` | the processes of a job, and what it may not leave behind |
 //! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
 //! | `floods` | active messages that never overflow: `testflood` |
 //! | `exit_pipe` | the pipe through which processes tell when they leave |
@@ -46,13 +50,17 @@ pub mod install;
 pub mod job;
 pub mod killer;
 pub mod kills;
+pub mod launcher;
 pub mod layout;
 pub mod libportals;
+pub mod library;
 pub mod matrix;
 pub mod mismatch;
 pub mod misuse;
 pub mod mpi;
 pub mod network;
+pub mod outcome;
+mod processes;
 pub mod program;
 pub mod refusals;
 pub mod reports;

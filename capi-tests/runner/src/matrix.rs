@@ -1,8 +1,11 @@
 //! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals, that with events only} x thread modes x
 //! launchers, and with each of its planted faults, which it must notice.
 
-use crate::job::{JobLauncher, JobOutcome, TestJob, TestLibrary};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::library::TestLibrary;
+use crate::outcome::JobOutcome;
 use crate::program::{self, PlantedFault, TestProgram};
 use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase};

@@ -2,7 +2,8 @@
 //! different modes, headers of another interface and a segment mode that the library does not have are refused by
 //! gasnet_init. Each refusal must name what differs.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::fs;

@@ -1,7 +1,8 @@
 //! Wrong calls: the cases that `testbad -list` names, each as a job of two processes. A case passes, or ends the job with
 //! a fatal message; the messages hold the words which the list names.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};

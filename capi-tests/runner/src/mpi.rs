@@ -1,7 +1,8 @@
 //! MPI and GASNet in one process: `testmpi.c`, compiled by the compiler of an MPI and started by its launcher, with either of
 //! the two initialised first; and by us, who start no MPI.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::collections::BTreeSet;

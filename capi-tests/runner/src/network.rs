@@ -1,6 +1,7 @@
 //! The tests of crate `portals3`, repeated more often than `cargo test` does: for the soak only.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::{Failure, TestCase, layout};
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,8 +1,10 @@
 //! What a machine may refuse to a job, and a job to others: shared memory of the file system, memory, users. Each case makes its
 //! machine, which takes root, and is skipped where it cannot.
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
 //! What SIGUSR1 to a launcher prints: of each rank, what it waits in; and of one that is stopped, that spins in its own
 //! code or that has its signals blocked, just that.
 
-use crate::job::{JobLauncher, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
 use crate::{Failure, TestCase};
 use std::fs;

@@ -3,8 +3,10 @@
 //! limit and the remedy. Under the limits of a shell (`ulimit`) the largest segment still fits, or the job is refused by
 //! a line that names the limit.
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::{Failure, TestCase};
 use std::path::Path;

@@ -2,8 +2,10 @@
 //! frozen, and what lets them go on or ends them; the report of the debug malloc services; in a job, and by the tools library alone.
 
 use crate::injector::{FaultKind, InjectedFault};
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout;
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;

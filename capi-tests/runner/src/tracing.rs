@@ -1,8 +1,10 @@
 //! Traces and statistics of a job: each call of a program with known calls is in them, once, with its line; masks, ranks and
 //! names of files; what is not asked leaves nothing; every way out writes what was traced.
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout;
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::fs;

@@ -2,8 +2,10 @@
 //! and in PAR, and one beyond either end, which is refused at start with its range; so is more memory than there is. (What each value does is
 //! in the library's own tests.)
 
-use crate::job::{JobLauncher, JobOutcome, TestJob};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, root};
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::time::Duration;

@@ -1,8 +1,9 @@
 //! Many more processes than CPUs: 1,000 barriers of each kind among 64 must end, which they do within seconds where waiters
 //! make room for each other, and not within minutes where they do not.
 
-use crate::job::{JobLauncher, TestLibrary};
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::library::TestLibrary;
 use crate::{Failure, TestCase, program};
 use std::time::Duration;
 

@@ -11,7 +11,8 @@
 //! programs.
 
 use capi_tests::Failure;
-use capi_tests::job::{JobLauncher, TestJob};
+use capi_tests::job::TestJob;
+use capi_tests::launcher::JobLauncher;
 use capi_tests::layout::{self, ClientMode, succeed};
 use capi_tests::program::{self, Nodes, words};
 use std::fs;

@@ -9,7 +9,7 @@
 //! COUNT times in all.
 
 use capi_tests::sample::{self, SampleRandom};
-use capi_tests::{TestCase, cases, exits, job, killer, layout};
+use capi_tests::{TestCase, cases, exits, job, killer, launcher, layout};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -95,7 +95,7 @@ fn main() -> ExitCode {
         commit(),
         passed + failed,
         start.elapsed().as_secs_f64() / 60.0,
-        job::started_again(),
+        launcher::started_again(),
     ));
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -217,7 +217,7 @@ fn visit(
         words.join(" "),
         passed + failed,
         start.elapsed().as_secs_f64() / 60.0,
-        job::started_again()
+        launcher::started_again()
     );
     println!("{sum}");
     writeln!(tally, "{sum}").expect("the tally can be written");

@@ -1,7 +1,7 @@
 //! What the build finds of a libportals, binds and refuses, and the archives of the libraries in one program.
 
 use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
-use crate::job::JobLauncher;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, succeed};
 use crate::{Failure, TestCase, program};
 use std::fmt::Write;

@@ -13,9 +13,12 @@ mod built;
 mod ranks;
 mod start;
 
-use crate::job::{JobLauncher, JobOutcome, TestJob, TestLibrary};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
+use crate::library::TestLibrary;
 use crate::matrix::{self, CaseSetting, SegmentPath};
+use crate::outcome::JobOutcome;
 use crate::program::{self, TestProgram};
 use crate::sample::SampleRandom;
 use crate::{Failure, TestCase, exits, kills};

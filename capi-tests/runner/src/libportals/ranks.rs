@@ -2,8 +2,10 @@
 //! (`capi-tests/contrary/system.c` has its functions) or the rank map of a launcher. A source that contradicts PtlGetId is refused.
 
 use super::{fails, hello, include, network, passes, place, with_habits, write};
-use crate::job::{JobLauncher, TestJob, TestLibrary};
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, succeed};
+use crate::library::TestLibrary;
 use crate::{Failure, TestCase, program};
 use std::path::{Path, PathBuf};
 

@@ -1,8 +1,10 @@
 //! What `gasnet_init` refuses of a libportals, and that jobs run on the library that is named.
 
 use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
-use crate::job::{JobLauncher, JobOutcome, TestLibrary};
+use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, succeed};
+use crate::library::TestLibrary;
+use crate::outcome::JobOutcome;
 use crate::{Failure, TestCase, program};
 use std::fs;
 use std::process::Command;

@@ -1,0 +1,39 @@
+//! A built library, and the environment variables that its jobs get.
+
+use crate::job::TestJob;
+use crate::launcher::JobLauncher;
+use crate::{Failure, layout};
+use std::path::{Path, PathBuf};
+
+/// A built library, and what its jobs are told.
+#[derive(Clone)]
+pub struct TestLibrary {
+    tree: PathBuf,
+    env: Vec<(&'static str, String)>,
+}
+
+impl TestLibrary {
+    /// The library of a build tree.
+    pub fn of(tree: PathBuf) -> TestLibrary {
+        TestLibrary { tree, env: Vec::new() }
+    }
+
+    /// Sets an environment variable for its jobs.
+    pub fn told(mut self, name: &'static str, value: impl Into<String>) -> TestLibrary {
+        self.env.push((name, value.into()));
+        self
+    }
+
+    /// [`TestJob::new`] with this library.
+    pub fn job(
+        &self,
+        program: &Path,
+        args: &[String],
+        launcher: JobLauncher,
+        nodes: u32,
+    ) -> Result<TestJob, Failure> {
+        layout::require(&self.tree)?;
+        let job = TestJob::new(&self.tree, program, args, launcher, nodes);
+        Ok(self.env.iter().fold(job, |job, (name, value)| job.env(name, value)))
+    }
+}

@@ -1,0 +1,125 @@
+//! How a job ended, and what its ranks counted. Made by `job`, judged by the cases.
+
+use crate::Failure;
+use crate::exit_pipe::ExitTimes;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// How a job ended.
+pub struct JobOutcome {
+    /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog did.
+    pub code: Option<i32>,
+    /// Everything that it wrote to both its streams.
+    pub output: String,
+    /// How long it ran.
+    pub time: Duration,
+    /// How long it lived on after [`TestJob::kill`] had struck, or the process of [`TestJob::death`] had died; after
+    /// [`TestJob::blow`], until the last of its processes was gone.
+    pub after_kill: Option<Duration>,
+    /// The process that [`TestJob::blow`] hit, and whether it belongs to a launcher of others.
+    pub hit: String,
+    /// See there.
+    pub hit_theirs: bool,
+    /// What its processes told when they left, if they were asked to.
+    pub exit_times: ExitTimes,
+    /// The watchdog found no process of ours, but the launcher of others still there; how long after the blow the last of ours was
+    /// gone.
+    pub launcher_hangs: Option<Duration>,
+    /// What it left behind, one line each.
+    pub left: Vec<String>,
+    /// The processes that were there when its launcher had ended, and how long after that the last was gone, in words.
+    pub outlived: String,
+    /// Lines of the counters files, by rank, if they were asked for.
+    pub counters: Vec<RankCounters>,
+    /// Name and text of each file in the folder of [`TestJob::in_own_folder`], by name.
+    pub files: Vec<(String, String)>,
+    pub(crate) shown: String,
+}
+
+/// What the network interface of one rank counted, from the file that the library writes at exit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RankCounters {
+    /// The rank.
+    pub rank: u64,
+    /// Puts started.
+    pub puts: u64,
+    /// Gets started.
+    pub gets: u64,
+    /// Bytes moved by them.
+    pub bytes: u64,
+    /// Of these messages, how many went as frames over a wire.
+    pub framed: u64,
+    /// Messages that arrived and matched nothing.
+    pub dropped: u64,
+    /// Requests that were not sent at once for want of credits.
+    pub stalls: u64,
+    /// Requests whose handlers waited for a receive buffer.
+    pub waited: u64,
+    /// Receive buffers that were attached again.
+    pub refreshes: u64,
+    /// Requests that reached the catch basin.
+    pub caught: u64,
+}
+
+impl JobOutcome {
+    /// A failure of this job: `why`, the command line and the end of its output.
+    pub fn trouble(&self, why: impl std::fmt::Display) -> Failure {
+        let lines: Vec<&str> = self.output.lines().collect();
+        let tail = &lines[lines.len().saturating_sub(60)..];
+        format!(
+            "{why}\n  command: {}\n  ended: {} after {:.1} s\n{}",
+            self.shown,
+            match self.code {
+                Some(c) => format!("exit code {c}"),
+                None => "by the watchdog".to_string(),
+            },
+            self.time.as_secs_f64(),
+            tail.iter().map(|l| format!("  | {l}")).collect::<Vec<_>>().join("\n"),
+        )
+    }
+
+    /// Fails if it was the watchdog that ended it, or if it left something behind.
+    pub fn tidy(&self) -> Result<(), Failure> {
+        if self.code.is_none() {
+            return Err(self.trouble("the watchdog ended it"));
+        }
+        if !self.left.is_empty() {
+            return Err(self.trouble(format!("it left behind: {}", self.left.join(", "))));
+        }
+        Ok(())
+    }
+
+    /// Whether a line of the output begins with `word`.
+    pub fn says(&self, word: &str) -> bool {
+        self.output.lines().any(|l| l.trim_start().starts_with(word))
+    }
+}
+
+/// The counters files of a folder, by rank.
+pub(crate) fn counters(dir: &Path) -> Vec<RankCounters> {
+    let Ok(files) = fs::read_dir(dir) else { return Vec::new() };
+    let mut all: Vec<RankCounters> = files
+        .flatten()
+        .filter_map(|f| fs::read_to_string(f.path()).ok())
+        .filter_map(|text| {
+            let n: Vec<u64> = text.split_whitespace().filter_map(|w| w.parse().ok()).collect();
+            let [rank, puts, gets, bytes, framed, dropped, stalls, waited, refreshes, caught] =
+                n.try_into().ok()?;
+            Some(RankCounters {
+                rank,
+                puts,
+                gets,
+                bytes,
+                framed,
+                dropped,
+                stalls,
+                waited,
+                refreshes,
+                caught,
+            })
+        })
+        .collect();
+    all.sort_by_key(|c| c.rank);
+    all
+}

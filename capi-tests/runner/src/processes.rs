@@ -1,0 +1,136 @@
+//! The processes of a job, found by the marker in their environment, and the other things that a job may leave behind.
+//! Used by `job`. Only processes that carry the marker of this job are signalled.
+
+use crate::{have, injector, layout};
+use std::collections::BTreeSet;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+/// The variable whose value names the job of a process.
+pub(crate) const MARKER: &str = "CAPI_TESTS_JOB";
+/// How long a supervisor may take to report what its ranks do.
+const REPORT: Duration = Duration::from_millis(1500);
+
+/// Living processes whose environment carries `marker`.
+pub(crate) fn marked(marker: &str) -> Vec<i32> {
+    let wanted = format!("{MARKER}={marker}");
+    let Ok(proc) = fs::read_dir("/proc") else { return Vec::new() };
+    proc.flatten()
+        .filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok())
+        .filter(|pid| {
+            fs::read(format!("/proc/{pid}/environ"))
+                .is_ok_and(|env| env.split(|&b| b == 0).any(|v| v == wanted.as_bytes()))
+        })
+        .collect()
+}
+
+/// These processes, with their names.
+pub(crate) fn described(pids: &[i32]) -> Vec<String> {
+    let name = |pid: i32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    pids.iter().map(|&pid| format!("process {pid} ({})", name(pid).trim())).collect()
+}
+
+/// Whether this process belongs to a foreign launcher.
+pub(crate) fn is_theirs(pid: i32) -> bool {
+    injector::is_theirs(&fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
+}
+
+/// Whether the first thread of a process has this signal blocked.
+pub(crate) fn blocks(pid: i32, signal: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigBlk:"));
+    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok())
+        .is_some_and(|m| m >> (signal - 1) & 1 == 1)
+}
+
+/// Without those that Open MPI gives to its own memory, in jobs that have nothing to do with us.
+pub(crate) fn names_of_shared_memory() -> BTreeSet<String> {
+    let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
+    let names = dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+    names.filter(|n| !n.starts_with("vader_segment.") && !n.starts_with("sm_segment.")).collect()
+}
+
+/// Adds to the output what the processes do that the watchdog finds, as the supervisor and as the system tell it; where
+/// there is a debugger, their stacks go to a file that is named there.
+pub(crate) fn describe(marker: &str, output: &Path) {
+    let Ok(mut output) = OpenOptions::new().append(true).open(output) else { return };
+    let all = marked(marker);
+    // The stacks first: the question interrupts waits.
+    let stacks = stacks(marker, &all);
+    // Our supervisors have it blocked, to read it; launchers of others, which may too, pass it on to the ranks, which it ends.
+    let ours = |pid: &&i32| blocks(**pid, libc::SIGUSR1) && !is_theirs(**pid);
+    for &pid in all.iter().filter(ours) {
+        // SAFETY: kill takes any numbers; the process carries the marker of this job.
+        unsafe { libc::kill(pid, libc::SIGUSR1) };
+        sleep(REPORT);
+    }
+    if let Some(file) = stacks {
+        let _ = writeln!(output, "stacks are in {}", file.display());
+    }
+    for pid in all {
+        let of =
+            |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let status = of("status");
+        let wanted = ["Name:", "State:", "PPid:", "SigPnd:", "ShdPnd:", "SigBlk:", "SigCgt:"];
+        let lines: Vec<String> = status
+            .lines()
+            .filter(|l| wanted.iter().any(|w| l.starts_with(w)))
+            .map(|l| l.split_whitespace().collect::<Vec<_>>().join(" "))
+            .collect();
+        let _ = writeln!(
+            output,
+            "still there: process {pid}, {}, in {}, call {}",
+            lines.join(", "),
+            of("wchan"),
+            of("syscall").split_whitespace().next().unwrap_or_default()
+        );
+    }
+}
+
+/// Has the debugger write down the stacks of these processes, if there is one.
+fn stacks(marker: &str, pids: &[i32]) -> Option<PathBuf> {
+    if !have("gdb") {
+        return None;
+    }
+    let dir = layout::build().join("capi-tests/hangs");
+    fs::create_dir_all(&dir).ok()?;
+    let path = dir.join(format!("{}.txt", marker));
+    let mut file = File::create(&path).ok()?;
+    for pid in pids {
+        // A process that nothing can stop would hold up the debugger too.
+        let mut gdb = Command::new("timeout");
+        gdb.args([
+            "--signal=KILL",
+            "20",
+            "gdb",
+            "-q",
+            "-nx",
+            "-batch",
+            "-ex",
+            "thread apply all bt",
+            "-p",
+        ]);
+        let text = gdb.arg(pid.to_string()).stdin(Stdio::null()).output().ok()?.stdout;
+        let _ = writeln!(file, "process {pid}\n{}", String::from_utf8_lossy(&text));
+    }
+    Some(path)
+}
+
+/// Kills every process of the job, also those that are born meanwhile.
+pub(crate) fn kill_all(marker: &str) {
+    loop {
+        let all = marked(marker);
+        if all.is_empty() {
+            return;
+        }
+        for pid in all {
+            // SAFETY: kill takes any numbers; the process carries the marker of this job.
+            unsafe { libc::kill(pid, libc::SIGKILL) };
+        }
+        sleep(Duration::from_millis(2));
+    }
+}
