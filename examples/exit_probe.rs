@@ -47,7 +47,7 @@ fn spin(boot: &dyn Bootstrap, polling: bool) -> ! {
         }
         // Two ranks that never yield would make a small machine wait for its time slices.
         if rounds.is_multiple_of(1 << 20) {
-            clock::yield_now();
+            sys::thread::yield_now();
         }
         std::hint::spin_loop();
     }

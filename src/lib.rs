@@ -28,9 +28,6 @@ pub mod conduit;
 pub mod env;
 pub mod extended;
 pub mod fault;
-/// The same file as in `portals3`, without which the library may be built.
-#[path = "../portals/src/hint.rs"]
-pub(crate) mod hint;
 pub mod rank;
 pub mod report;
 pub mod runtime;

@@ -6,9 +6,6 @@
 
 extern crate alloc;
 
-#[path = "../../portals/src/hint.rs"]
-pub mod hint;
-
 pub mod report {
     pub fn fatal(cause: core::fmt::Arguments<'_>, _: core::fmt::Arguments<'_>) -> ! {
         panic!("{cause}")

@@ -26,7 +26,7 @@ use crate::eq::{EventRing, Posting};
 use crate::fault;
 use crate::hazard::{HazardHold, HazardWord, NOTHING};
 use crate::md::{self, Accepted, LocalMd, MdMemory, MemoryKind, Traits, state};
-use crate::nal::{PeerState, os};
+use crate::nal::PeerState;
 use crate::ni::{MappedPeer, NetworkInterface};
 use crate::shortcut::{self, CachedMatch, PreparedDelivery};
 use crate::types::md_options::*;
@@ -426,12 +426,12 @@ impl NetworkInterface {
     #[cold]
     pub(crate) fn wait_for(&self, peer: u32, round: &mut u32) -> bool {
         *round = round.wrapping_add(1);
-        os::relax(*round);
+        sys::thread::relax(*round);
         if !(*round).is_multiple_of(1024) {
             return true;
         }
         self.waiting_for.store(peer + 1, Ordering::Relaxed);
-        self.waiting_since.store(os::now_ns(), Ordering::Relaxed);
+        self.waiting_since.store(sys::clock::now_ns(), Ordering::Relaxed);
         self.nal.peer_state(peer) != PeerState::Dead
     }
 

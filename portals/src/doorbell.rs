@@ -13,9 +13,8 @@
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
 use crate::arena::ArenaHeader;
-use crate::hint::cold_path;
-use crate::nal::os;
 use crate::ni::NetworkInterface;
+use sys::hint::cold_path;
 
 const ASLEEP: u32 = 1;
 const COUNT: u32 = 2;
@@ -49,7 +48,7 @@ fn wake(word: &AtomicU32) {
         ) {
             Ok(_) => {
                 crate::fault::point("doorbell.changed");
-                os::futex_wake(word);
+                sys::futex::wake(word, u32::MAX);
                 return;
             }
             Err(other) => now = other,
@@ -79,7 +78,7 @@ impl NetworkInterface {
     pub fn sleep(&self, seen: u32, timeout_ns: u64) {
         let word = &self.own.view.header().doorbell.0;
         if word.load(Ordering::SeqCst) == seen {
-            os::futex_wait(word, seen, timeout_ns);
+            sys::futex::wait(word, seen, Some(timeout_ns));
         }
     }
 }

@@ -23,13 +23,12 @@ use core::sync::atomic::{
 
 use crate::arena::{EqCell, EventSlot, LINE};
 use crate::doorbell;
-use crate::hint::cold_path;
 use crate::md::MdRecord;
-use crate::nal::os;
 use crate::ni::{NetworkInterface, OwnerTables};
 use crate::prefetch;
 use crate::ring::{self, Memo, published, reserved_by};
 use crate::types::*;
+use sys::hint::cold_path;
 
 /// A ring as a producer of this process sees it: ours or a peer's.
 #[derive(Debug, Default)]
@@ -334,7 +333,7 @@ impl EqRecord {
     #[cold]
     fn try_consume_again(&self) -> bool {
         for round in 0..200 {
-            os::relax(round);
+            sys::thread::relax(round);
             if round == 100 {
                 // The rounds that follow give this store time to be seen by who gives the turn back after
                 // them.
@@ -541,7 +540,7 @@ impl NetworkInterface {
         let mut round = 0;
         // Acquire pairs with the Release of a consumer that is just leaving.
         while record.consuming.swap(true, Ordering::Acquire) {
-            os::relax(round);
+            sys::thread::relax(round);
             round += 1;
         }
         record.handle.fetch_and(!1, Ordering::Release);
@@ -796,9 +795,10 @@ impl NetworkInterface {
             if let Some(found) = look()? {
                 return Ok(Some(found));
             }
-            os::relax(round);
+            sys::thread::relax(round);
         }
-        let end = timeout_ms.map(|ms| os::now_ns().saturating_add(u64::from(ms) * 1_000_000));
+        let end =
+            timeout_ms.map(|ms| sys::clock::now_ns().saturating_add(u64::from(ms) * 1_000_000));
         loop {
             let seen = self.doorbell();
             if let Some(found) = look()? {
@@ -806,7 +806,7 @@ impl NetworkInterface {
             }
             let left = match end {
                 None => u64::MAX,
-                Some(end) => match end.checked_sub(os::now_ns()) {
+                Some(end) => match end.checked_sub(sys::clock::now_ns()) {
                     None | Some(0) => return Ok(None),
                     Some(left) => left,
                 },

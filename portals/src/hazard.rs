@@ -13,9 +13,8 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::arena::{HAZARDS, Hazards};
-use crate::hint::cold_path;
-use crate::nal::os;
 use crate::ni::NetworkInterface;
+use sys::hint::cold_path;
 
 /// Stands for no process.
 pub(crate) const NOBODY: u32 = 0x7fff;
@@ -168,7 +167,7 @@ impl NetworkInterface {
                     return HazardHold { slot, number };
                 }
             }
-            os::relax(round);
+            sys::thread::relax(round);
             round += 1;
         }
     }

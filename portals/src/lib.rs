@@ -19,7 +19,6 @@
 //! | `wire` | messages cut into frames, for peers whose memory cannot be reached |
 //! | `nal` | how the processes reach each other: heap, shared memory, frames; the operating system |
 //! | `lock` | a lock between threads of this process |
-//! | `hint` | which way is seldom taken, for the compiler |
 //! | `zeroed` | tables that cost nothing before they are used |
 //! | `fault` | pause points for tests |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
@@ -32,7 +31,6 @@ mod doorbell;
 mod eq;
 mod fault;
 mod hazard;
-mod hint;
 mod lock;
 mod md;
 mod me;

@@ -7,8 +7,6 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use crate::nal::os;
-
 #[derive(Debug, Default)]
 pub(crate) struct SpinLock<T> {
     taken: AtomicBool,
@@ -29,7 +27,7 @@ impl<T> SpinLock<T> {
         // Acquire pairs with the Release in the guard's drop.
         while self.taken.swap(true, Ordering::Acquire) {
             while self.taken.load(Ordering::Relaxed) {
-                os::relax(round);
+                sys::thread::relax(round);
                 round = round.saturating_add(1);
             }
         }

@@ -33,7 +33,6 @@ use core::sync::atomic::{
 
 use crate::arena::{ArenaHeader, IOVECS, IovTable, MdCell};
 use crate::hazard;
-use crate::nal::os;
 use crate::ni::{NetworkInterface, OldPieces, OwnerTables};
 use crate::types::md_options::*;
 use crate::types::*;
@@ -429,7 +428,7 @@ impl NetworkInterface {
         if control & control::PHASE == control::CLOSING {
             let mut round = 0;
             while control & control::PHASE == control::CLOSING {
-                os::relax(round);
+                sys::thread::relax(round);
                 round += 1;
                 control = record.control.load(Ordering::Acquire);
             }
@@ -821,7 +820,7 @@ impl NetworkInterface {
             {
                 return false;
             }
-            os::relax(round);
+            sys::thread::relax(round);
         }
         self.found_busy.store(index + 1, Ordering::Relaxed);
         true
@@ -836,12 +835,12 @@ impl NetworkInterface {
     /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
     /// dead.
     fn let_go(&self, index: u32, attached: bool) -> bool {
-        let start = os::now_ns();
+        let start = sys::clock::now_ns();
         let mut round = 0;
         while self.holder(index, attached).is_some() {
             round += 1;
-            os::relax(round);
-            if round % 64 == 0 && os::now_ns().saturating_sub(start) > LET_GO_NS {
+            sys::thread::relax(round);
+            if round % 64 == 0 && sys::clock::now_ns().saturating_sub(start) > LET_GO_NS {
                 self.found_busy.store(index + 1, Ordering::Relaxed);
                 return false;
             }

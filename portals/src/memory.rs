@@ -10,7 +10,6 @@ use crate::arena::{IOVECS, MdCell};
 use crate::deliver::{FramedTransfer, Matched};
 use crate::fault;
 use crate::md::{Accepted, MdMemory, MdRecord, MemoryKind};
-use crate::nal::os;
 use crate::ni::{MappedPeer, NetworkInterface};
 use crate::types::*;
 
@@ -392,10 +391,8 @@ fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
                     copy(a, b, length as usize);
                     true
                 }
-                (Spot::Near(a), Spot::Far(b)) => os::attach_copy(pid, b, a, length as usize, true),
-                (Spot::Far(a), Spot::Near(b)) => {
-                    os::attach_copy(pid, a, b, length as usize, false)
-                }
+                (Spot::Near(a), Spot::Far(b)) => sys::attach::write(pid, b, a, length as usize),
+                (Spot::Far(a), Spot::Near(b)) => sys::attach::read(pid, a, b, length as usize),
                 (Spot::Far(_), Spot::Far(_)) => false,
             }
         };

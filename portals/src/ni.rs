@@ -16,17 +16,17 @@ use crate::arena::{self, ArenaHeader, ArenaView, HAZARDS, MAGIC, PROCESSES};
 use crate::doorbell;
 use crate::eq::{EqRecord, EventRing};
 use crate::hazard;
-use crate::hint::cold_path;
 use crate::lock::SpinLock;
 use crate::md::{MdRecord, Pieces, Resting};
 use crate::me::MeRecord;
 use crate::nal::loopback::Loopback;
 use crate::nal::shm::Fabric;
-use crate::nal::{Nal, PeerState, Route, os};
+use crate::nal::{Nal, PeerState, Route};
 use crate::shortcut::MatchCache;
 use crate::types::*;
 use crate::wire::Framer;
 use crate::zeroed::Zeroed;
+use sys::hint::cold_path;
 
 /// A process whose arena is mapped here.
 #[derive(Debug)]
@@ -222,7 +222,7 @@ impl NetworkInterface {
             index,
             nid: nal.nid(),
             size,
-            uid: os::uid(),
+            uid: sys::process::real_user(),
             jid: nal.jid(),
             single: false,
             framed_before: AtomicBool::new(false),
@@ -264,7 +264,7 @@ impl NetworkInterface {
         let ident = &self.own.view.header().ident;
         let relaxed = Ordering::Relaxed;
         ident.own_base.store(self.own.view.base().as_ptr() as u64, relaxed);
-        ident.os_pid.store(os::pid(), relaxed);
+        ident.os_pid.store(sys::process::pid(), relaxed);
         ident.max_mes.store(self.limits.max_mes, relaxed);
         ident.max_mds.store(self.limits.max_mds, relaxed);
         ident.max_eqs.store(self.limits.max_eqs, relaxed);
@@ -393,8 +393,7 @@ impl NetworkInterface {
         let mut word = 0u64;
         let buffer = (&raw mut word).cast::<u8>();
         // SAFETY: the buffer is a writable word.
-        let read =
-            self.nal.may_attach() && unsafe { os::attach_copy(pid, address, buffer, 8, false) };
+        let read = self.nal.may_attach() && unsafe { sys::attach::read(pid, address, buffer, 8) };
         let works = read && word == MAGIC;
         peer.attach.store(if works { WORKS } else { FAILS }, Ordering::Relaxed);
         works
@@ -545,7 +544,7 @@ impl NetworkInterface {
         }
         // A call that waits repeats it every few microseconds to milliseconds.
         let since = self.waiting_since.load(Ordering::Relaxed);
-        let recent = os::now_ns().saturating_sub(since) < 100_000_000;
+        let recent = sys::clock::now_ns().saturating_sub(since) < 100_000_000;
         self.waiting_for.load(Ordering::Relaxed).checked_sub(1).filter(|_| recent)
     }
 
@@ -587,7 +586,7 @@ impl NetworkInterface {
             if !self.peer_headers().any(|(_, header)| hazard::names(&header.hazards, aims_at_us)) {
                 return;
             }
-            os::relax(round);
+            sys::thread::relax(round);
         }
     }
 }

@@ -13,7 +13,6 @@ use crate::deliver::{Matched, OpKind};
 use crate::eq::{EventSlots, INLINE};
 use crate::fault;
 use crate::hazard::HazardWord;
-use crate::hint::cold_path;
 use crate::md::{self, Accepted, state};
 use crate::memory;
 use crate::ni::{MappedPeer, NetworkInterface};
@@ -21,6 +20,7 @@ use crate::ops::{TargetAddress, order};
 use crate::prefetch;
 use crate::shortcut::{self, CachedMatch, MatchCacheEntry};
 use crate::types::*;
+use sys::hint::cold_path;
 
 impl NetworkInterface {
     /// Where the note would be that such a message goes by, and of which peer.

@@ -34,7 +34,7 @@
 //! or after the publication nothing is held.
 
 use super::primitive::{AtomicBool, AtomicU64, Ordering};
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 
 const PUBLISHED: u64 = 0;
 const RESERVED: u64 = 1;

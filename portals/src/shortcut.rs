@@ -19,9 +19,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 use crate::arena::{EqCell, EventSlot, MdCell};
 use crate::deliver::OpKind;
 use crate::eq::EventRing;
-use crate::hint::cold_path;
 use crate::md::Traits;
 use crate::types::*;
+use sys::hint::cold_path;
 
 const WAYS: usize = 8;
 

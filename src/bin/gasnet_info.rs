@@ -7,7 +7,7 @@ use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
-use sys::{cpu, memory, process, signal, stdout};
+use sys::{attach, cpu, memory, signal, stdout};
 
 const USAGE: &str = "\
 usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
@@ -174,7 +174,7 @@ fn environment() -> (Vec<Item>, bool) {
 }
 
 fn all_networks() -> Vec<Item> {
-    networks(process::may_attach())
+    networks(attach::allowed_between_siblings())
         .into_iter()
         .map(|n| {
             let mut fields = vec![
@@ -207,7 +207,10 @@ fn system() -> Item {
         ("largest segment in bytes", Item::Number(granted - granted % segment::PAGE as u64)),
         ("page size", Item::Number(memory::page_size() as u64)),
         ("memory files without a name", Item::Yes(memory_files)),
-        ("processes may copy from each other's memory", Item::Yes(process::may_attach())),
+        (
+            "processes may copy from each other's memory",
+            Item::Yes(attach::allowed_between_siblings()),
+        ),
     ])
 }
 

@@ -374,7 +374,7 @@ impl JobControl {
             if rounds.is_multiple_of(1024) && (self.poll_exit().is_some() || self.orphaned()) {
                 return;
             }
-            sys::clock::yield_now();
+            sys::thread::yield_now();
         }
     }
 

@@ -548,7 +548,7 @@ pub extern "C" fn gasnett_set_affinity(rank: c_int) {
 /// `gasnett_sched_yield`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_sched_yield() {
-    sys::clock::yield_now();
+    sys::thread::yield_now();
 }
 
 /// `gasnett_checksum`.

@@ -12,7 +12,7 @@ use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::sync::ParGuard;
 use super::user::Descriptor;
 use super::{AmMessage, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;

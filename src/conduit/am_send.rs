@@ -19,10 +19,10 @@ use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::fault;
-use crate::hint::cold_path;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
+use sys::hint::cold_path;
 
 /// Largest Medium: what a chunk holds beside the most arguments.
 const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();

@@ -20,9 +20,9 @@ use super::portals::{Portals, PortalsError};
 use super::sync::FreeList;
 use super::wait::ClientThread;
 use super::{CHUNK, Conduit, Config};
-use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use sys::hint::cold_path;
 
 /// The least payload, in bytes, for which an area pays: a shorter one comes with little more than the lines of its event.
 const LEAST: usize = 320;

@@ -12,8 +12,8 @@ use super::match_bits::{AmForm, AmHeader};
 use super::portals::{InlineBody, MdEvent, Portals};
 use super::wait::ClientThread;
 use super::{CHUNK, Conduit, MAX_ARGS, Upcall};
-use crate::hint::cold_path;
 use core::sync::atomic::Ordering;
+use sys::hint::cold_path;
 
 /// A reply that has arrived.
 #[derive(Clone, Copy)]

@@ -7,8 +7,8 @@ use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::fault;
-use crate::hint::cold_path;
 use core::sync::atomic::{AtomicU32, Ordering};
+use sys::hint::cold_path;
 
 impl<P: Portals> Conduit<P> {
     /// Serves the queue of completions and replies only. True if anything was there. Inside a handler it runs no

@@ -5,11 +5,11 @@
 //! the client has promised that no two threads are inside the library at once (`GASNET_SEQ`).
 
 use super::primitive::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Backoff, Ordering};
-use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 use crossbeam_utils::CachePadded;
+use sys::hint::cold_path;
 
 /// A value behind a lock that is held for a few instructions only, never while a handler runs.
 pub(super) struct ParLock<T> {

@@ -5,7 +5,7 @@ use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
 use super::{CHUNK, Conduit, ResourceNeed, Upcall};
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

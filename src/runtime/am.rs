@@ -7,7 +7,7 @@
 use super::threads::Ctx;
 use super::{GasnetError, Result};
 use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 use crate::report;
 use crate::trace::{self, Letter, Probe, What};
 use core::cell::Cell;

@@ -14,7 +14,7 @@ use crate::boot::{self, Bootstrap};
 use crate::conduit;
 use crate::conduit::network::{JobConduit, OpenInterface};
 use crate::conduit::portals::{Extension, PortalsId};
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -5,12 +5,12 @@
 //! may call.
 
 use super::threads::Ctx;
-use crate::hint::cold_path;
 use alloc::boxed::Box;
 use core::any::Any;
 use core::fmt::Debug;
 use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
+use sys::hint::cold_path;
 
 /// State of the room above.
 pub trait Upper: Send + Sync + Debug {

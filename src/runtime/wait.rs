@@ -291,7 +291,7 @@ impl Ctx {
         let extension = self.job.conduit.extension();
         if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
         {
-            sys::clock::yield_now();
+            sys::thread::yield_now();
             waiting.yielded(now, sys::clock::now_ns());
             if let (true, Some(extension)) = (round % 1024 == 1023, extension) {
                 self.job.look_at_holder(extension);

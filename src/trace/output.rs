@@ -77,7 +77,7 @@ impl Output {
             if self.owner.load(Ordering::Relaxed) == me + 1 {
                 return;
             }
-            sys::clock::yield_now();
+            sys::thread::yield_now();
         }
         let mut n = self.len.load(Ordering::Relaxed);
         if n + line.len() > ROOM {

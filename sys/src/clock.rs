@@ -1,4 +1,4 @@
-//! Clocks. Called by everybody who waits or measures; async-signal-safe.
+//! Clocks and sleeping. Called by every part that waits or measures; async-signal-safe.
 
 /// Nanoseconds of the monotonic clock (it does not count time asleep).
 #[inline]
@@ -41,13 +41,6 @@ pub fn sleep_ns(ns: u64) {
     };
     // SAFETY: `t` is a live timespec, the remainder is not asked for.
     unsafe { libc::nanosleep(&t, core::ptr::null_mut()) };
-}
-
-/// Gives the CPU to somebody else for a moment.
-#[inline]
-pub fn yield_now() {
-    // SAFETY: no arguments.
-    unsafe { libc::sched_yield() };
 }
 
 #[cfg(test)]

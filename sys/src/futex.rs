@@ -20,7 +20,7 @@ pub enum Woken {
 /// the word and then wakes is never missed.
 pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> Woken {
     let t = timeout_ns.map(|ns| libc::timespec {
-        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_sec: (ns / 1_000_000_000).min(i32::MAX as u64) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     });
     let t = t.as_ref().map_or(core::ptr::null(), |t| t as *const libc::timespec);

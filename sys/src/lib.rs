@@ -2,10 +2,12 @@
 //!
 //! Nothing here knows of jobs or of GASNet. What a signal handler may call says so.
 
+pub mod attach;
 pub mod clock;
 pub mod cpu;
 pub mod futex;
 pub mod helper;
+pub mod hint;
 pub mod library;
 pub mod limits;
 pub mod locks;

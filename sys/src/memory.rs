@@ -151,6 +151,17 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
     }
 }
 
+/// Gives the pages of these bytes back to the system: they read as zero afterwards. The length of the file stays.
+pub fn discard(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
+    let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
+    // SAFETY: a live descriptor.
+    match unsafe { libc::fallocate(file.as_raw_fd(), hole, offset, bytes) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 /// Whether there are so many bytes now.
 ///
 /// # Errors

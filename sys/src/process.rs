@@ -203,47 +203,6 @@ pub unsafe fn fork() -> io::Result<Forked> {
     }
 }
 
-/// Whether two processes with a common parent may read each other's memory, as the ranks of a job do: found by trying.
-/// For a process with one thread.
-pub fn may_attach() -> bool {
-    static WORD: u32 = 0x600D;
-    // SAFETY: one thread, as promised by the caller; the child only pauses.
-    let one = match unsafe { fork() } {
-        Ok(Forked::Parent(one)) => one,
-        Ok(Forked::Child) => loop {
-            super::signal::pause();
-        },
-        Err(_) => return false,
-    };
-    // SAFETY: as above; the child reads one word and exits.
-    let two = unsafe { fork() };
-    if matches!(two, Ok(Forked::Child)) {
-        let mut copy = 0u32;
-        let near = libc::iovec { iov_base: (&raw mut copy).cast(), iov_len: 4 };
-        let far = libc::iovec { iov_base: (&raw const WORD).cast_mut().cast(), iov_len: 4 };
-        // SAFETY: both vectors are alive and name four live bytes each.
-        let n = unsafe { libc::process_vm_readv(one as libc::pid_t, &near, 1, &far, 1, 0) };
-        super::exit_now(i32::from(n != 4 || copy != WORD));
-    }
-    let mut allowed = false;
-    if let Ok(Forked::Parent(two)) = two {
-        allowed = wait_for(two) == Ended::Exited(0);
-    }
-    kill(one, libc::SIGKILL);
-    wait_for(one);
-    allowed
-}
-
-/// Waits for the end of a child.
-fn wait_for(child: u32) -> Ended {
-    loop {
-        match reap(child) {
-            Some(ended) => return ended,
-            None => super::clock::sleep_ns(100_000),
-        }
-    }
-}
-
 /// Has every child that this process forks from now on call `hook` before fork returns to it. Lasts as long as the
 /// process; `hook` must be async-signal-safe.
 pub fn on_fork(hook: extern "C" fn()) {
@@ -380,6 +339,12 @@ pub fn set_name(name: &CStr) {
 pub fn user() -> u32 {
     // SAFETY: plain query.
     unsafe { libc::geteuid() }
+}
+
+/// Real user of this process.
+pub fn real_user() -> u32 {
+    // SAFETY: plain query.
+    unsafe { libc::getuid() }
 }
 
 /// A number that nobody can guess.

@@ -12,10 +12,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::NetworkInterface;
-use crate::nal::pages::Pages;
 use crate::nal::{Nal, Route};
 use crate::types::{NiLimits, PtlError};
 use crate::wire::{FrameHeader, FrameRole};
+use sys::memory::Mapping;
 
 /// Bytes of arena of each interface.
 const ARENA: usize = 4 << 20;
@@ -82,7 +82,7 @@ impl NetworkInterface {
         let index = state.joined;
         state.joined += 1;
         drop(state);
-        let arena = Pages::new(ARENA).ok_or(PtlError::NoSpace)?;
+        let arena = Mapping::anonymous(ARENA).map_err(|_| PtlError::NoSpace)?;
         NetworkInterface::with_nal(
             Box::new(Port { shared: Arc::clone(&network.shared), index, arena }),
             limits,
@@ -133,7 +133,7 @@ impl Flight {
 struct Port {
     shared: Arc<FramedNetworkShared>,
     index: u32,
-    arena: Pages,
+    arena: Mapping,
 }
 
 // SAFETY: the arena is zeroed when the port is made, aligned to a page, and goes when the port is dropped.

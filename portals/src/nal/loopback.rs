@@ -3,8 +3,8 @@
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
 
-use super::pages::Pages;
 use super::{Nal, Route};
+use sys::memory::Mapping;
 
 /// Large enough for everything that one process allocates in it; pages that are not used are not there.
 const BYTES: usize = 64 << 20;
@@ -12,13 +12,13 @@ const BYTES: usize = 64 << 20;
 /// The arena of a process that is alone.
 #[derive(Debug)]
 pub(crate) struct Loopback {
-    arena: Pages,
+    arena: Mapping,
 }
 
 impl Loopback {
     /// `None` if there is no memory.
     pub(crate) fn new() -> Option<Loopback> {
-        Pages::new(BYTES).map(|arena| Loopback { arena })
+        Mapping::anonymous(BYTES).ok().map(|arena| Loopback { arena })
     }
 }
 
@@ -34,7 +34,7 @@ unsafe impl Nal for Loopback {
         1
     }
     fn jid(&self) -> u32 {
-        super::os::pid()
+        sys::process::pid()
     }
     fn arena(&self) -> NonNull<u8> {
         self.arena.base()

@@ -6,8 +6,6 @@
 
 pub mod framed;
 pub(crate) mod loopback;
-pub(crate) mod os;
-mod pages;
 pub mod shm;
 
 use core::ptr::NonNull;

@@ -12,7 +12,10 @@ use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+
+use sys::memory::{self, Mapping};
+use sys::process::{self, Liveness};
 
 use super::{Nal, PeerState, Route};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
@@ -78,7 +81,7 @@ pub struct FabricSpec {
 /// One process's place in a shared memory file.
 #[derive(Debug)]
 pub struct Fabric {
-    base: NonNull<u8>,
+    mapping: Mapping,
     /// Bytes of one arena.
     bytes: usize,
     /// Ticket of the next frame for us; what others see of it is [`FrameInbox::head`].
@@ -92,32 +95,11 @@ pub struct Fabric {
     attach: AttachPolicy,
 }
 
-// SAFETY: the pointer leads to a shared mapping that lives as long as the value.
-unsafe impl Send for Fabric {}
-// SAFETY: as above.
-unsafe impl Sync for Fabric {}
-
-/// Refuses a length beyond the limit of this process, at which the kernel would end it by SIGXFSZ.
-fn may_be_long(bytes: usize) -> io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a live structure.
-    let known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &mut limit) } == 0;
-    if known && limit.rlim_cur != libc::RLIM_INFINITY && bytes as u64 > limit.rlim_cur {
-        let text = format!(
-            "{bytes} bytes of shared memory are more than this process may have in a file, {} (ulimit -f)",
-            limit.rlim_cur
-        );
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, text));
-    }
-    Ok(())
-}
-
 impl Fabric {
     /// Maps the file. Peers may be addressed once they have opened their interfaces
     /// ([`crate::NetworkInterface::shm`]); the caller arranges for a barrier after that.
     pub fn join(spec: FabricSpec) -> io::Result<Fabric> {
-        // SAFETY: has no preconditions.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = memory::page_size();
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
         let bytes =
             spec.bytes.checked_next_multiple_of(page).filter(|&b| b > 0).ok_or_else(invalid)?;
@@ -127,42 +109,21 @@ impl Fabric {
         if spec.index >= spec.size {
             return Err(invalid());
         }
-        let file = spec.arena.as_raw_fd();
-        may_be_long(total)?;
-        // All agree on the length, so it does not matter who comes first; what nobody has written reads as
-        // zeros. A process that is alone may open its interface anew: it finds what it left. SAFETY: these calls
-        // touch no memory that is mapped here.
-        unsafe {
-            if libc::ftruncate(file, total as libc::off_t) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-            if spec.size == 1 && libc::fallocate(file, hole, 0, total as libc::off_t) != 0 {
-                return Err(io::Error::last_os_error());
-            }
+        // All processes pass the same length, so the order of their calls does not matter.
+        let file = spec.arena.as_fd();
+        memory::set_len(file, total as u64)?;
+        if spec.size == 1 {
+            // A process that is alone may open its interface again: what it wrote before must be zero then.
+            memory::discard(file, 0, total as u64)?;
         }
-        // SAFETY: a new mapping, wherever the system likes.
-        let base = unsafe {
-            libc::mmap(
-                ptr::null_mut(),
-                total,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                file,
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or_else(invalid)?;
+        let mapping = Mapping::shared(file, 0, total)?;
         let FabricSpec { index, size, nid, jid, attach, .. } = spec;
         let memos = (0..size).map(|_| Memo::default()).collect::<Box<[Memo]>>();
         for memo in &memos {
             memo.restart(FRAMES);
         }
         let next = AtomicU64::new(FRAMES);
-        let fabric = Fabric { base, bytes, next, memos, index, size, nid, jid, attach };
+        let fabric = Fabric { mapping, bytes, next, memos, index, size, nid, jid, attach };
         // Peers look at it when our interface is open, which is later.
         fabric.head_of(index).store(FRAMES, Ordering::Relaxed);
         Ok(fabric)
@@ -172,7 +133,7 @@ impl Fabric {
     fn part(&self, index: u32) -> NonNull<u8> {
         debug_assert!(index < self.size);
         // SAFETY: inside the mapping.
-        unsafe { self.base.add((self.bytes + size_of::<FrameInbox>()) * index as usize) }
+        unsafe { self.mapping.base().add((self.bytes + size_of::<FrameInbox>()) * index as usize) }
     }
 
     fn header(&self, index: u32) -> &ArenaHeader {
@@ -225,18 +186,6 @@ impl Fabric {
     }
 }
 
-impl Drop for Fabric {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `join`; the interface that used it is gone.
-        unsafe {
-            libc::munmap(
-                self.base.as_ptr().cast(),
-                (self.bytes + size_of::<FrameInbox>()) * self.size as usize,
-            )
-        };
-    }
-}
-
 // SAFETY: arenas are parts of one shared mapping that lives as long as the value; a new memory file reads as
 // zeros.
 unsafe impl Nal for Fabric {
@@ -259,7 +208,7 @@ unsafe impl Nal for Fabric {
         self.bytes
     }
     fn mapped(&self) -> (NonNull<u8>, usize) {
-        (self.base, (self.bytes + size_of::<FrameInbox>()) * self.size as usize)
+        (self.mapping.base(), self.mapping.len())
     }
     fn route(&self, peer: u32) -> Route {
         Route::Mapped(self.part(peer))
@@ -274,7 +223,11 @@ unsafe impl Nal for Fabric {
         if ident.magic.load(Ordering::Acquire) != MAGIC {
             return PeerState::Alive;
         }
-        process_state(ident.os_pid.load(Ordering::Relaxed))
+        match process::liveness(ident.os_pid.load(Ordering::Relaxed)) {
+            Liveness::Alive => PeerState::Alive,
+            Liveness::Stopped => PeerState::Stopped,
+            Liveness::Dead => PeerState::Dead,
+        }
     }
 
     fn blocked_by(&self) -> Option<u32> {
@@ -351,17 +304,6 @@ unsafe impl Nal for Fabric {
             sink(sender, &copy[..length]);
         }
         self.flag_of(self.index).store(1, Ordering::Relaxed); // there may be more
-    }
-}
-
-/// The state letter comes after the command, which is in parentheses and may contain some itself.
-fn process_state(pid: u32) -> PeerState {
-    let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return PeerState::Dead };
-    let letter = stat.iter().rposition(|&byte| byte == b')').and_then(|at| stat.get(at + 2));
-    match letter {
-        Some(b'T' | b't') => PeerState::Stopped,
-        Some(b'Z' | b'X' | b'x') | None => PeerState::Dead,
-        Some(_) => PeerState::Alive,
     }
 }
 

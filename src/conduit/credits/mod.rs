@@ -17,7 +17,7 @@ mod tests;
 pub use sizing::CREDIT_BYTES;
 
 use super::Config;
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 use policy::{CreditByte, CreditLimits, CreditPolicy, CreditReturn};
 
 use stats::CreditStats;

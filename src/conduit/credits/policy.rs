@@ -11,7 +11,7 @@
 //! (granted in a reply, or given back in a CREDIT_RETURN). What X has lent to all and what it has in its bank make a
 //! constant sum.
 
-use crate::hint::cold_path;
+use sys::hint::cold_path;
 
 /// The figures of the scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use alloc::boxed::Box;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
-use sys::clock;
+use sys::{clock, thread};
 
 /// Habits of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -275,7 +275,7 @@ impl<'a, P: Portals> Trial<'a, P> {
                 (EqResult::Event(e), _) => e,
                 (EqResult::Empty, None) => break,
                 (EqResult::Empty, Some(_)) if clock::now_ns() < end => {
-                    clock::yield_now();
+                    thread::yield_now();
                     continue;
                 }
                 (EqResult::Empty, Some(i)) => return Err(format!("no event {:?} came", kinds[i])),

@@ -422,7 +422,7 @@ impl Portals for Binding {
                 MD_IN_USE if tries < TRIES_TO_UNLINK => tries += 1,
                 _ => return done("PtlMDUnlink", rc),
             }
-            ::sys::clock::yield_now();
+            ::sys::thread::yield_now();
         }
     }
 

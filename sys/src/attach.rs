@@ -1,0 +1,99 @@
+//! Cross-memory attach: copying to and from the memory of another process. Called by `portals3`, for memory that is not
+//! shared, and by `boot`, which finds out whether the system allows it.
+//!
+//! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is returned as a failure.
+
+use super::process::{self, Ended, Forked};
+
+/// Copies `length` bytes from address `from` of process `pid` to `to`. Whether all bytes were copied.
+///
+/// # Safety
+/// `to` must be valid for writes of `length` bytes.
+pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> bool {
+    until_all(length, |done| {
+        let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: length - done };
+        let remote = remote(from, done, length);
+        // SAFETY: the kernel writes within `local`, which the caller has made sure of, and checks `remote`.
+        unsafe { libc::process_vm_readv(pid as libc::pid_t, &local, 1, &remote, 1, 0) }
+    })
+}
+
+/// Copies `length` bytes at `from` to address `to` of process `pid`. Whether all bytes were copied.
+///
+/// # Safety
+/// `from` must be valid for reads of `length` bytes.
+pub unsafe fn write(pid: u32, to: u64, from: *const u8, length: usize) -> bool {
+    until_all(length, |done| {
+        let from = from.wrapping_add(done).cast_mut().cast();
+        let local = libc::iovec { iov_base: from, iov_len: length - done };
+        let remote = remote(to, done, length);
+        // SAFETY: the kernel reads within `local`, which the caller has made sure of, and checks `remote`.
+        unsafe { libc::process_vm_writev(pid as libc::pid_t, &local, 1, &remote, 1, 0) }
+    })
+}
+
+/// What is left of a remote range after `done` bytes.
+fn remote(address: u64, done: usize, length: usize) -> libc::iovec {
+    let at = (address as usize).wrapping_add(done);
+    libc::iovec { iov_base: core::ptr::without_provenance_mut(at), iov_len: length - done }
+}
+
+/// Repeats a system call, which is given the number of bytes copied so far and returns how many more it copied.
+fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
+    let mut done = 0;
+    while done < length {
+        match call(done) {
+            n if n > 0 => done += n as usize,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Whether two processes with a common parent may read each other's memory, as the ranks of a job do: found by trying.
+pub fn allowed_between_siblings() -> bool {
+    static WORD: u32 = 0x600D;
+    // SAFETY: the child makes system calls only, which need no lock.
+    let one = match unsafe { process::fork() } {
+        Ok(Forked::Parent(one)) => one,
+        Ok(Forked::Child) => loop {
+            super::signal::pause();
+        },
+        Err(_) => return false,
+    };
+    // SAFETY: as above.
+    let two = unsafe { process::fork() };
+    if matches!(two, Ok(Forked::Child)) {
+        let mut copy = 0u32;
+        // SAFETY: `copy` is live and has four bytes.
+        let read =
+            unsafe { read(one, (&raw const WORD).addr() as u64, (&raw mut copy).cast(), 4) };
+        super::exit_now(i32::from(!read || copy != WORD));
+    }
+    let allowed = match two {
+        Ok(Forked::Parent(two)) => process::await_child(two) == Ended::Exited(0),
+        _ => false,
+    };
+    process::kill(one, libc::SIGKILL);
+    process::await_child(one);
+    allowed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_to_and_from_a_process() {
+        let (mut far, mut near) = ([1u8, 2, 3], [0u8; 3]);
+        let address = far.as_mut_ptr().expose_provenance() as u64;
+        // SAFETY: a live array of three bytes.
+        assert!(unsafe { read(process::pid(), address, near.as_mut_ptr(), 3) });
+        assert_eq!(near, [1, 2, 3]);
+        // SAFETY: as above.
+        assert!(unsafe { write(process::pid(), address, [4u8, 5].as_ptr(), 2) });
+        assert_eq!(far, [4, 5, 3]);
+        // SAFETY: as above; address 0 is refused.
+        assert!(!unsafe { read(process::pid(), 0, near.as_mut_ptr(), 3) });
+    }
+}
