@@ -12,11 +12,11 @@ use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::sync::ParGuard;
 use super::user::Descriptor;
 use super::{AmMessage, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
-use sys::hint::cold_path;
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use core::sync::atomic::Ordering;
+use sys::hint::cold_path;
 
 /// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment, in two messages)
 /// and a RplSB chunk.

@@ -5,11 +5,11 @@ use super::portals::Portals;
 use super::reply::NONE;
 use super::sync;
 use super::{CHUNK, Conduit, ResourceNeed, Upcall};
-use sys::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use once_cell::race::OnceBox;
+use sys::hint::cold_path;
 
 /// Most polls of SAFE_EQ after a wait. While they run the peer works off what it still has of ours, so they are not many.
 const CATCH_UP_POLLS: u32 = 8;

@@ -7,12 +7,12 @@
 use super::threads::Ctx;
 use super::{GasnetError, Result};
 use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
-use sys::hint::cold_path;
 use crate::report;
 use crate::trace::{self, Letter, Probe, What};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
+use sys::hint::cold_path;
 
 /// Lowest index that a client may register.
 pub const CLIENT_BASE: u8 = 128;

@@ -14,13 +14,13 @@ use crate::boot::{self, Bootstrap};
 use crate::conduit;
 use crate::conduit::network::{JobConduit, OpenInterface};
 use crate::conduit::portals::{Extension, PortalsId};
-use sys::hint::cold_path;
 use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 use once_cell::race::OnceBox;
 use std::os::fd::AsFd;
+use sys::hint::cold_path;
 use sys::process::Liveness;
 
 /// How many client threads may call at a time (`GASNET_SEQ`, `GASNET_PARSYNC`, `GASNET_PAR`).

@@ -17,8 +17,8 @@ mod tests;
 pub use sizing::CREDIT_BYTES;
 
 use super::Config;
-use sys::hint::cold_path;
 use policy::{CreditByte, CreditLimits, CreditPolicy, CreditReturn};
+use sys::hint::cold_path;
 
 use stats::CreditStats;
 use store::CreditTable;

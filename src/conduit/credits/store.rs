@@ -8,11 +8,11 @@ use super::policy::{CreditBank, CreditChange, CreditStore, PEER_LIMIT, PeerCredi
 use super::stats::CreditStats;
 use crate::conduit::primitive::{AtomicBool, AtomicU32, AtomicU64, Backoff, Ordering};
 use crate::conduit::sync::ParLock;
-use sys::hint::cold_path;
 use alloc::boxed::Box;
 use core::cell::UnsafeCell;
 use crossbeam_utils::CachePadded;
 use sys::clock;
+use sys::hint::cold_path;
 
 #[repr(C, align(32))]
 struct Record {
