@@ -1,11 +1,11 @@
 //! Compiles src/capi/shim.c, what stable Rust cannot define; tells gasnet_info with what the
 //! library is built; and with feature `libportals` finds a libportals and makes the binding to
-//! it (src/conduit/portals/binding/build.rs).
+//! it (buildscript/libportals.rs).
 
 use std::process::Command;
 
 #[cfg(feature = "libportals")]
-#[path = "src/conduit/portals/binding/build.rs"]
+#[path = "buildscript/libportals.rs"]
 mod libportals;
 
 fn main() {

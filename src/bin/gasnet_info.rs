@@ -1,7 +1,7 @@
 //! Tells what this libgasnet is and how it stands here: version, build, environment variables, networks, system. Reads
 //! only; starts no job.
 
-use gasnet::conduit::networks::networks;
+use gasnet::conduit::network::networks;
 use gasnet::env;
 use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};

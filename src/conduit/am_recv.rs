@@ -4,11 +4,11 @@
 //! whoever takes events off the queue; a handler takes it over and what its reply leaves goes back. Handlers run with
 //! no lock held and never inside another handler of the same thread.
 
-use super::ahead::fetch_lines;
 use super::am_send::{ADDRESS, args_bytes};
 use super::credits;
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
+use super::prefetch::prefetch_lines;
 use super::sync::ParGuard;
 use super::user::Descriptor;
 use super::{AmMessage, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
@@ -301,9 +301,9 @@ impl<P: Portals> Conduit<P> {
     fn request_in_buffer(&self, e: &MdEvent) -> (AmHeader, Body) {
         let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
         let am = self.request_arrived(e.match_bits, e.hdr_data, body.len);
-        self.request_ahead.here(body.at.wrapping_add(body.len));
-        self.request_ahead.has_come(&am, body);
-        self.ask_for_payload(&am, body);
+        self.request_prefetch.expect_at(body.at.wrapping_add(body.len));
+        self.request_prefetch.arrived(&am, body);
+        self.prefetch_payload(&am, body);
         (am, body)
     }
 
@@ -311,8 +311,8 @@ impl<P: Portals> Conduit<P> {
     #[inline(always)]
     fn request_without_room(&self, bits: u64, data: u64, len: usize) -> AmHeader {
         let am = self.request_arrived(bits, data, len);
-        self.request_ahead.nothing();
-        self.ask_for_payload(&am, Body::NONE);
+        self.request_prefetch.arrived_empty();
+        self.prefetch_payload(&am, Body::NONE);
         am
     }
 
@@ -329,17 +329,19 @@ impl<P: Portals> Conduit<P> {
 
     /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
     #[inline(always)]
-    pub(super) fn ask_for_payload(&self, am: &AmHeader, body: Body) {
+    pub(super) fn prefetch_payload(&self, am: &AmHeader, body: Body) {
         // A Short has none: tested first, so that it goes by no table of jumps.
         if am.form == AmForm::Short {
             return;
         }
         match am.form {
-            AmForm::Medium => fetch_lines(body.at, body.len),
+            AmForm::Medium => prefetch_lines(body.at, body.len),
             AmForm::Outbox => {
-                fetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize)
+                prefetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize)
             }
-            AmForm::Placed => fetch_lines(self.rar().near(am.place as usize), am.length as usize),
+            AmForm::Placed => {
+                prefetch_lines(self.rar().near(am.place as usize), am.length as usize)
+            }
             _ => {}
         }
     }

@@ -287,7 +287,7 @@ impl<P: Portals> Conduit<P> {
         };
         let (bits, data) = header.pack();
         debug_assert!(len == 0 || bits & !match_bits::IGNORE != TargetMd::ReqHdr as u64);
-        self.reply_ahead.here(self.reqsb.at(chunk));
+        self.reply_prefetch.expect_at(self.reqsb.at(chunk));
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.peers[node as usize];
             // SAFETY: the payload is readable, as the caller vouches.

@@ -28,7 +28,6 @@
 //! any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
-mod ahead;
 mod am_recv;
 mod am_send;
 mod config;
@@ -39,9 +38,9 @@ mod lid_cache;
 mod match_bits;
 mod memory;
 pub mod network;
-pub mod networks;
 mod outbox;
 pub mod portals;
+mod prefetch;
 mod primitive;
 mod put;
 mod queue;
@@ -268,8 +267,8 @@ pub struct Conduit<P: Portals> {
     am: queue::EventQueue<P, am_recv::AmConsumer>,
     /// How many requests wait in the taker of `am`.
     waiting: AtomicU32,
-    request_ahead: ahead::PayloadPrefetch,
-    reply_ahead: ahead::PayloadPrefetch,
+    request_prefetch: prefetch::PayloadPrefetch,
+    reply_prefetch: prefetch::PayloadPrefetch,
     sys: sys::Sys<P>,
     outbox: outbox::Outbox,
     reqsb: reqsb::ReqSb<P>,
@@ -336,8 +335,8 @@ impl<P: Portals> Conduit<P> {
             rar: OnceBox::new(),
             stats: StatCounters::default(),
             waiting: AtomicU32::new(0),
-            request_ahead: ahead::PayloadPrefetch::new(),
-            reply_ahead: ahead::PayloadPrefetch::new(),
+            request_prefetch: prefetch::PayloadPrefetch::new(),
+            reply_prefetch: prefetch::PayloadPrefetch::new(),
             peers: peers.into_boxed_slice(),
             portals,
             config,

@@ -90,11 +90,11 @@ impl<P: Portals> Conduit<P> {
         if let Some(inline) = inline {
             // SAFETY: the chunk, aligned and larger, is ours from now on.
             unsafe { body.at.cast::<InlineBody>().write(*inline) };
-            self.reply_ahead.nothing();
-            self.ask_for_payload(&am, Body::NONE);
+            self.reply_prefetch.arrived_empty();
+            self.prefetch_payload(&am, Body::NONE);
         } else {
-            self.reply_ahead.has_come(&am, body);
-            self.ask_for_payload(&am, body);
+            self.reply_prefetch.arrived(&am, body);
+            self.prefetch_payload(&am, body);
         }
         self.credits.reply_arrived(am.source, am.credit);
         self.outbox.reply_arrived(am.source, chunk);

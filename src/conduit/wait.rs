@@ -66,7 +66,7 @@ impl<P: Portals> Conduit<P> {
         }
         let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
             (true, true) => {
-                if !(self.request_ahead.fetch() | self.reply_ahead.fetch()) {
+                if !(self.request_prefetch.prefetch() | self.reply_prefetch.prefetch()) {
                     look_once();
                 }
                 return false;

@@ -8,7 +8,6 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `build` | part of build.rs: finds the library, looks at its header, makes the binding |
 //! | `shim.h`, `shim.c` | what only C can say of any vendor's header |
 //! | `sys` | what bindgen made of it |
 //! | `ranks` | which processes are where: what the library is told, and what the system tells |

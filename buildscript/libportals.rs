@@ -152,6 +152,7 @@ pub(crate) fn bind() -> Result<(), Line> {
         println!("cargo::rerun-if-env-changed={name}");
     }
     println!("cargo::rerun-if-changed=src/conduit/portals/binding");
+    println!("cargo::rerun-if-changed=buildscript");
     let place = find()?;
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("OUT_DIR is not set")?);
     let probe = Probe::new(place, out)?;

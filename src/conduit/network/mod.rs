@@ -1,10 +1,18 @@
-//! The conduit over each Portals of the build, and which of them a job runs on (`GASNET_NETWORK`).
+//! The conduit over each Portals of the build.
 //!
-//! Made by the core room when a job starts, and what every call of the upper rooms goes through. The conduit is compiled
-//! once for each network; [`JobConduit`] chooses at the outermost call and nowhere further in, so that everything below
-//! knows its network when it is compiled. Over one network it has one variant, and choosing takes no instruction; over
-//! two it takes a load, a comparison and a branch that always goes the same way. Invariant: all processes of a job run
-//! on the same network; the caller compares [`OpenInterface::kind`] among them.
+//! [`OpenInterface`] and [`JobConduit`] are made by `runtime::job` when a job starts; every call
+//! of the upper layers goes through [`JobConduit`]. Invariant: all processes of a job run on the
+//! same network; the caller compares [`OpenInterface::kind`] among them.
+//!
+//! The conduit is compiled once for each network. [`JobConduit`] chooses at the outermost call, so
+//! the code below it knows its network at compile time. In a build with one network the choice
+//! costs no instruction; with two it costs a load, a comparison and a predictable branch.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `kind` | the choice of the user |
+//! | `info` | what `gasnet_info` prints |
+//! | `emulation`, `libportals` | name, remedies and description of each network |
 
 #[cfg(feature = "libportals")]
 use super::portals::binding::Binding;
@@ -12,7 +20,7 @@ use super::portals::binding::Binding;
 use super::portals::emulation::Emulation;
 use super::portals::{Extension, OpenError, Portals, PortalsError, PortalsId, TrafficCounters};
 use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
-use crate::{boot, env, report};
+use crate::boot;
 use alloc::vec::Vec;
 
 #[cfg(not(any(feature = "emulation", feature = "libportals")))]
@@ -20,75 +28,13 @@ compile_error!(
     "a build needs a network: feature `emulation`, or feature `libportals` and a libportals"
 );
 
-/// A Portals that the library was built with; the numbers travel between processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkKind {
-    /// Our own, of crate `portals3`.
-    Emulation = 0,
-    /// A libportals that was found when this library was built.
-    Libportals = 1,
-}
+mod emulation;
+mod info;
+mod kind;
+mod libportals;
 
-impl NetworkKind {
-    /// The one that is used if the user names none.
-    pub const DEFAULT: NetworkKind = if cfg!(feature = "libportals") {
-        NetworkKind::Libportals
-    } else {
-        NetworkKind::Emulation
-    };
-
-    /// Its value of `GASNET_NETWORK`, in lower case.
-    pub fn name(self) -> &'static str {
-        match self {
-            NetworkKind::Emulation => "emulation",
-            NetworkKind::Libportals => "libportals",
-        }
-    }
-
-    /// What to do when it cannot be opened.
-    pub fn remedy(self) -> &'static str {
-        match self {
-            NetworkKind::Emulation => {
-                "Free memory, start fewer processes, or lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE."
-            }
-            NetworkKind::Libportals if cfg!(feature = "emulation") => {
-                "See which libportals LD_LIBRARY_PATH leads to, build this library with that one, or set \
-                 GASNET_NETWORK=EMULATION to run on this host alone."
-            }
-            NetworkKind::Libportals => {
-                "See which libportals LD_LIBRARY_PATH leads to, or build this library with that one."
-            }
-        }
-    }
-}
-
-/// The network that this process is to use. Ends the process with a line if the user names one that the build lacks.
-pub fn chosen() -> NetworkKind {
-    let kind = match env::word("GASNET_NETWORK") {
-        Some(0) => NetworkKind::Emulation,
-        Some(_) => NetworkKind::Libportals,
-        None => NetworkKind::DEFAULT,
-    };
-    let (built, remedy) = match kind {
-        NetworkKind::Emulation => {
-            (cfg!(feature = "emulation"), "Unset it; this library has libportals alone.")
-        }
-        NetworkKind::Libportals => (
-            cfg!(feature = "libportals"),
-            "Unset it, or build the library with a libportals: make PORTALS_PREFIX=/where/it/is",
-        ),
-    };
-    if !built {
-        report::fatal(
-            format_args!(
-                "GASNET_NETWORK={}: this library was built without that network",
-                kind.name()
-            ),
-            format_args!("{remedy}"),
-        );
-    }
-    kind
-}
+pub use info::{NetworkInfo, networks};
+pub use kind::{NetworkKind, chosen};
 
 /// An open network interface.
 #[derive(Debug)]

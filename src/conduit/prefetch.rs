@@ -3,7 +3,7 @@
 //! Arguments that are more than travels in an event, and all of a Long in one message, are read as soon as the event is: an idle poll asks for them where the next body is expected, so
 //! that they come over while the sender is still posting the event, two trips between cores at once rather than one after the other. A
 //! wrong guess costs nothing but the asking. The payload of a Medium, or of a Long that is at its place, is asked for when its event has come
-//! (`Conduit::ask_for_payload`): earlier, its lines would come, and go back to the sender, while he is still writing them.
+//! (`Conduit::prefetch_payload`): earlier, its lines would come, and go back to the sender, while he is still writing them.
 
 use super::am_recv::Body;
 use super::am_send::args_bytes;
@@ -33,13 +33,13 @@ impl PayloadPrefetch {
 
     /// The next body will be here.
     #[inline(always)]
-    pub(super) fn here(&self, at: *mut u8) {
+    pub(super) fn expect_at(&self, at: *mut u8) {
         self.at.store(at, Ordering::Relaxed);
     }
 
     /// A message has come; the next will be like it.
     #[inline(always)]
-    pub(super) fn has_come(&self, am: &AmHeader, body: Body) {
+    pub(super) fn arrived(&self, am: &AmHeader, body: Body) {
         let soon = match am.form {
             AmForm::Medium => args_bytes(am.numargs.into()),
             _ => body.len,
@@ -49,16 +49,16 @@ impl PayloadPrefetch {
 
     /// A message has come that had no body in a buffer; the next will be like it.
     #[inline(always)]
-    pub(super) fn nothing(&self) {
+    pub(super) fn arrived_empty(&self) {
         self.bytes.store(0, Ordering::Relaxed);
     }
 
     /// Asks for the lines of the next body that will be read at once; false if there will be none.
     #[inline(always)]
-    pub(super) fn fetch(&self) -> bool {
+    pub(super) fn prefetch(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
         if bytes != 0 {
-            fetch_lines(self.at.load(Ordering::Relaxed), bytes);
+            prefetch_lines(self.at.load(Ordering::Relaxed), bytes);
         }
         bytes != 0
     }
@@ -66,18 +66,18 @@ impl PayloadPrefetch {
 
 /// Asks for the lines of so many bytes, wherever they are.
 #[inline(always)]
-pub(super) fn fetch_lines(at: *const u8, bytes: usize) {
+pub(super) fn prefetch_lines(at: *const u8, bytes: usize) {
     let bytes = if bytes <= MOST { bytes } else { 1 };
     let mut line = 0;
     while line < bytes {
-        fetch(at.wrapping_add(line));
+        prefetch_line(at.wrapping_add(line));
         line += LINE;
     }
 }
 
 /// Asks for a line; a hint, for any address whatever.
 #[inline(always)]
-fn fetch(at: *const u8) {
+fn prefetch_line(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -1,0 +1,42 @@
+//! Our own Portals, crate `portals3`, as a network that a user chooses and reads about.
+//!
+//! Used by [`super`]; what it does is `conduit::portals::emulation`.
+
+#[cfg(feature = "emulation")]
+use super::{NetworkInfo, NetworkKind};
+
+/// Its value of `GASNET_NETWORK`, in lower case.
+pub(super) const NAME: &str = "emulation";
+
+/// What to do when it cannot be opened.
+pub(super) const REMEDY: &str = "Free memory, start fewer processes, or lower \
+     GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE.";
+
+/// What to do when a build lacks it.
+pub(super) const NOT_BUILT: &str = "Unset it; this library has libportals alone.";
+
+/// Whether this build has it.
+pub(super) const BUILT: bool = cfg!(feature = "emulation");
+
+/// What `gasnet_info -n` prints.
+#[cfg(feature = "emulation")]
+pub(super) fn info(chosen: bool, may_attach: bool) -> NetworkInfo {
+    let other_memory = if may_attach {
+        "without a call of the target, since the system lets processes copy from each other's memory"
+    } else {
+        "at the target's next call, since the system does not let processes copy from each other's memory"
+    };
+    NetworkInfo {
+        name: NetworkKind::Emulation.name(),
+        what: "Portals 3.3 in user space, in memory that the processes of a host share",
+        chosen,
+        facts: alloc::vec![
+            ("reaches", "the processes of this host".into()),
+            (
+                "segments and buffers of the library",
+                "a put or get completes without a call of the target".into(),
+            ),
+            ("other memory", other_memory.into()),
+        ],
+    }
+}

@@ -1,0 +1,39 @@
+//! The networks of this library for a reader: what `gasnet_info -n` prints.
+//!
+//! One entry for each implementation of `conduit::portals::Portals` in this build.
+
+use super::NetworkKind;
+use crate::env;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// A network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkInfo {
+    /// Its name.
+    pub name: &'static str,
+    /// What it is, in one line.
+    pub what: &'static str,
+    /// Whether `gasnet_init` opens this one.
+    pub chosen: bool,
+    /// What a user should know of it, as pairs of a name and a text.
+    pub facts: Vec<(&'static str, String)>,
+}
+
+/// All networks of this library, the preferred one first. `may_attach`: whether processes of one
+/// user may copy from and to each other's memory (`process_vm_readv`).
+pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
+    let wish = env::text("GASNET_NETWORK");
+    let chosen = |kind: NetworkKind| match &wish {
+        Some(name) => name.trim().eq_ignore_ascii_case(kind.name()),
+        None => kind == NetworkKind::DEFAULT,
+    };
+    #[cfg(not(feature = "emulation"))]
+    let _ = may_attach;
+    Vec::from([
+        #[cfg(feature = "libportals")]
+        super::libportals::info(chosen(NetworkKind::Libportals)),
+        #[cfg(feature = "emulation")]
+        super::emulation::info(chosen(NetworkKind::Emulation), may_attach),
+    ])
+}

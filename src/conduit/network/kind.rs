@@ -1,0 +1,59 @@
+//! Which Portals a job runs on: the user's choice by `GASNET_NETWORK`.
+
+use super::{emulation, libportals};
+use crate::{env, report};
+
+/// A Portals that a library can be built with; the numbers travel between processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// Our own, of crate `portals3`.
+    Emulation = 0,
+    /// A libportals that was found when this library was built.
+    Libportals = 1,
+}
+
+impl NetworkKind {
+    /// The one that is used if the user names none.
+    pub const DEFAULT: NetworkKind =
+        if libportals::BUILT { NetworkKind::Libportals } else { NetworkKind::Emulation };
+
+    /// Its value of `GASNET_NETWORK`, in lower case.
+    pub fn name(self) -> &'static str {
+        match self {
+            NetworkKind::Emulation => emulation::NAME,
+            NetworkKind::Libportals => libportals::NAME,
+        }
+    }
+
+    /// What to do when it cannot be opened.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            NetworkKind::Emulation => emulation::REMEDY,
+            NetworkKind::Libportals => libportals::REMEDY,
+        }
+    }
+}
+
+/// The network that this process is to use. Ends the process with a line if the user names one
+/// that the build lacks.
+pub fn chosen() -> NetworkKind {
+    let kind = match env::word("GASNET_NETWORK") {
+        Some(0) => NetworkKind::Emulation,
+        Some(_) => NetworkKind::Libportals,
+        None => NetworkKind::DEFAULT,
+    };
+    let (built, remedy) = match kind {
+        NetworkKind::Emulation => (emulation::BUILT, emulation::NOT_BUILT),
+        NetworkKind::Libportals => (libportals::BUILT, libportals::NOT_BUILT),
+    };
+    if !built {
+        report::fatal(
+            format_args!(
+                "GASNET_NETWORK={}: this library was built without that network",
+                kind.name()
+            ),
+            format_args!("{remedy}"),
+        );
+    }
+    kind
+}

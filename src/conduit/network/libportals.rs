@@ -1,0 +1,42 @@
+//! A libportals that was found when this library was built, as a network that a user chooses and
+//! reads about.
+//!
+//! Used by [`super`]; what it does is `conduit::portals::binding`.
+
+#[cfg(feature = "libportals")]
+use super::{NetworkInfo, NetworkKind};
+#[cfg(feature = "libportals")]
+use crate::conduit::portals::binding;
+
+/// Its value of `GASNET_NETWORK`, in lower case.
+pub(super) const NAME: &str = "libportals";
+
+/// What to do when it cannot be opened.
+pub(super) const REMEDY: &str = if cfg!(feature = "emulation") {
+    "See which libportals LD_LIBRARY_PATH leads to, build this library with that one, or set \
+     GASNET_NETWORK=EMULATION to run on this host alone."
+} else {
+    "See which libportals LD_LIBRARY_PATH leads to, or build this library with that one."
+};
+
+/// What to do when a build lacks it.
+pub(super) const NOT_BUILT: &str =
+    "Unset it, or build the library with a libportals: make PORTALS_PREFIX=/where/it/is";
+
+/// Whether this build has it.
+pub(super) const BUILT: bool = cfg!(feature = "libportals");
+
+/// What `gasnet_info -n` prints.
+#[cfg(feature = "libportals")]
+pub(super) fn info(chosen: bool) -> NetworkInfo {
+    NetworkInfo {
+        name: NetworkKind::Libportals.name(),
+        what: "a libportals that was found when this library was built",
+        chosen,
+        facts: alloc::vec![
+            ("loaded from", binding::loaded_file()),
+            ("built with", binding::header().into()),
+            ("reaches", "what that library reaches".into()),
+        ],
+    }
+}
