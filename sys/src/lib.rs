@@ -12,6 +12,7 @@ pub mod library;
 pub mod limits;
 pub mod locks;
 pub mod memory;
+pub mod peer;
 pub mod process;
 pub mod signal;
 pub mod socket;
