@@ -65,7 +65,7 @@ fn others(boot: &dyn Bootstrap, what: &str) -> i32 {
         },
         "masked" => {
             let all: Vec<i32> = (1..=64).collect();
-            signal::block(&signal::Set::of(&all));
+            signal::block(&signal::SignalSet::of(&all));
             spin(boot, false)
         }
         "stop" => {

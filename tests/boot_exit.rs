@@ -449,7 +449,7 @@ fn options_of_gasnetrun() {
         .gives(0)
         .says("rank 1 is process ")
         .says("exit code 0");
-    let cores = sys::cpu::cores(&sys::cpu::Mask::of_thread().unwrap()).len();
+    let cores = sys::cpu::cores(&sys::cpu::CpuMask::of_thread().unwrap()).len();
     let n = (cores + 1).to_string();
     with(&["-n", &n, "--bind", "core"], &["true"]).gives(0).says("some ranks share theirs");
 

@@ -12,7 +12,7 @@ use crate::{env, report};
 use std::ffi::{CString, OsString};
 use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
-use sys::cpu::{self, Mask};
+use sys::cpu::{self, CpuMask};
 use sys::{clock, process, signal, socket};
 
 /// Where a rank finds its seat: rank, size, cookie, then the descriptors of the job-control memory, arena, segments,
@@ -145,8 +145,8 @@ pub fn run(plan: &LaunchPlan) -> Result<i32, BootError> {
 }
 
 /// The CPUs of the ranks, in turn; none if they are not bound.
-fn places(plan: &LaunchPlan) -> Vec<Mask> {
-    let Some(all) = Mask::of_thread() else { return Vec::new() };
+fn places(plan: &LaunchPlan) -> Vec<CpuMask> {
+    let Some(all) = CpuMask::of_thread() else { return Vec::new() };
     match plan.bind {
         CpuBinding::None => Vec::new(),
         CpuBinding::Core => {
@@ -162,7 +162,7 @@ fn places(plan: &LaunchPlan) -> Vec<Mask> {
             (0..plan.size as usize)
                 .map(|rank| {
                     (0..each)
-                        .fold(Mask::of([]), |m, i| m.or(&cores[(rank * each + i) % cores.len()]))
+                        .fold(CpuMask::of([]), |m, i| m.or(&cores[(rank * each + i) % cores.len()]))
                 })
                 .collect()
         }

@@ -32,7 +32,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
 use sys::memory::{self, MemFd};
 use sys::process::{Ended, Forked, Liveness};
-use sys::signal::{Action, Arrived, Queue, Set};
+use sys::signal::{ReceivedSignal, SignalAction, SignalQueue, SignalSet};
 use sys::{clock, process, signal, socket};
 
 /// Grace after an exit with code 0, which usually means that the others are about to finish as well.
@@ -90,9 +90,9 @@ pub struct Supervisor {
     files: [MemFd; 4],
     ranks: Vec<RankProcess>,
     size: u32,
-    signals: Queue,
-    old_mask: Set,
-    old_actions: [(i32, Action); 2],
+    signals: SignalQueue,
+    old_mask: SignalSet,
+    old_actions: [(i32, SignalAction); 2],
     leaving: u64,
     stage: Stage,
     /// A request to end has been passed on.
@@ -153,13 +153,13 @@ impl Supervisor {
             REQUESTS.into_iter().chain([PASSED_ON]).for_each(signal::ignore);
             ours.push(QUESTION);
         }
-        let ours = Set::of(&ours);
+        let ours = SignalSet::of(&ours);
         let old_actions = [libc::SIGCHLD, libc::SIGPIPE].map(|s| (s, signal::action(s)));
         // An ignored SIGCHLD would have the system reap our children.
         signal::set_default(libc::SIGCHLD);
         signal::ignore(libc::SIGPIPE);
         let old_mask = signal::block(&ours);
-        let signals = Queue::new(&ours)
+        let signals = SignalQueue::new(&ours)
             .map_err(|e| BootError::system("cannot create a descriptor for signals", &e))?;
         Ok(Supervisor {
             control,
@@ -555,7 +555,7 @@ impl Supervisor {
     /// Lets in who has connected.
     fn admit(&mut self, now: u64) {
         while let Some(Ok(new)) = self.listener.as_ref().map(|l| socket::accept(l.as_fd())) {
-            match socket::peer(new.as_fd()) {
+            match socket::credentials(new.as_fd()) {
                 Ok(peer) if peer.uid != process::user() => {
                     say(&format!(
                         "process {} of user {} tried to join this job",
@@ -571,7 +571,7 @@ impl Supervisor {
                 self.introduce(visitor);
             } else if now < until {
                 self.visitors.push((visitor, until));
-            } else if let Ok(peer) = socket::peer(visitor.as_fd()) {
+            } else if let Ok(peer) = socket::credentials(visitor.as_fd()) {
                 say(&format!("process {} connected to this job, but did not say why", peer.pid));
             }
         }
@@ -583,7 +583,7 @@ impl Supervisor {
 
     /// Makes a rank of what has connected, if it is one of ours; strangers are hung up on.
     fn introduce(&mut self, new: OwnedFd) {
-        let Ok(peer) = socket::peer(new.as_fd()) else { return };
+        let Ok(peer) = socket::credentials(new.as_fd()) else { return };
         let mut buffer = [0; message::HEAD_BYTES + 8];
         let said = socket::receive(new.as_raw_fd(), &mut buffer, false);
         let cookie = self.cookie.to_ne_bytes();
@@ -649,7 +649,7 @@ impl Supervisor {
         self.control.decide(ExitDecision { code, cause: ExitCause::Supervisor, rank: None });
     }
 
-    fn on_signal(&mut self, Arrived { signal, sent }: Arrived) {
+    fn on_signal(&mut self, ReceivedSignal { signal, sent }: ReceivedSignal) {
         if signal == libc::SIGCHLD {
             for i in 0..self.ranks.len() {
                 self.reap(i);

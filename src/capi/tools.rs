@@ -389,7 +389,7 @@ extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void
 }
 
 /// Has the signal that this variable names call `handler`.
-fn handle_named(variable: &str, handler: sys::signal::Handler) {
+fn handle_named(variable: &str, handler: sys::signal::SignalHandler) {
     for s in
         env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(sys::signal::parse)
     {

@@ -48,7 +48,7 @@ pub fn install(job: &'static JobControl) {
     control::set_exit_handler(follow);
     let notice = signal::notice();
     signal::handle(notice, on_notice, false);
-    signal::unblock(&signal::Set::of(&[notice]));
+    signal::unblock(&signal::SignalSet::of(&[notice]));
     if let Err(e) = job.arm() {
         report::fatal(format_args!("{}", e.cause), format_args!("{}", e.remedy));
     }
@@ -95,7 +95,7 @@ pub fn follow() -> ! {
     let code =
         job.decide(ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: job.rank() }).code;
     if first && is_client_handler(signal::disposition(libc::SIGQUIT)) {
-        signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
+        signal::unblock(&signal::SignalSet::of(&[libc::SIGQUIT]));
         signal::raise(libc::SIGQUIT);
     }
     flush_and_exit(code, FOLLOW_FLUSH_US)
@@ -193,7 +193,7 @@ fn flush(code: i32, us: u64) {
     for s in FLUSH_FAULTS {
         signal::handle(s, on_flush_fault, true);
     }
-    signal::unblock(&signal::Set::of(&FLUSH_FAULTS));
+    signal::unblock(&signal::SignalSet::of(&FLUSH_FAULTS));
     signal::alarm_us(us);
     process::flush_stdio();
     boot::finish();

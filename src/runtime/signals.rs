@@ -85,7 +85,7 @@ pub fn set_after_fatal(hook: fn(i32)) {
 
 /// Whether a handler at this address is one of this file.
 pub fn is_ours(handler: usize) -> bool {
-    [on_error as signal::Handler, on_request, on_quit].into_iter().any(|h| h as usize == handler)
+    [on_error as signal::SignalHandler, on_request, on_quit].into_iter().any(|h| h as usize == handler)
 }
 
 /// Rank and size, for messages; `None` in a process that is not part of the job.
@@ -118,7 +118,7 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
         },
     }
     // SAFETY: the kernel passed it for a signal of the fault kind.
-    let told = unsafe { signal::told(info) };
+    let told = unsafe { signal::fault_info(info) };
     let lies_in = |base: &AtomicUsize, bytes: &AtomicUsize| {
         let base = base.load(Ordering::Acquire);
         base != 0 && told.address.wrapping_sub(base) < bytes.load(Ordering::Relaxed)
@@ -167,7 +167,7 @@ extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
     if signal::disposition(libc::SIGQUIT) == signal::Disposition::Ignore {
         super::exit::exit(1);
     }
-    signal::unblock(&signal::Set::of(&[libc::SIGQUIT]));
+    signal::unblock(&signal::SignalSet::of(&[libc::SIGQUIT]));
     signal::raise(libc::SIGQUIT);
     sys::set_errno(errno);
 }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn own_handlers_are_known() {
-        assert!(is_ours(on_quit as signal::Handler as usize));
+        assert!(is_ours(on_quit as signal::SignalHandler as usize));
         assert!(!is_ours(0));
     }
 }

@@ -14,17 +14,17 @@ pub fn usable() -> usize {
     n.max(1)
 }
 
-/// Words of a [`Mask`]: 8192 CPUs suffice for every kernel configuration.
+/// Words of a [`CpuMask`]: 8192 CPUs suffice for every kernel configuration.
 const WORDS: usize = 128;
 
 /// A set of CPUs.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Mask([u64; WORDS]);
+pub struct CpuMask([u64; WORDS]);
 
-impl Mask {
+impl CpuMask {
     /// Those that the calling thread may run on; `None` if the system does not tell.
-    pub fn of_thread() -> Option<Mask> {
-        let mut m = Mask([0; WORDS]);
+    pub fn of_thread() -> Option<CpuMask> {
+        let mut m = CpuMask([0; WORDS]);
         // SAFETY: the mask is a live buffer of the stated size.
         let r = unsafe {
             libc::syscall(libc::SYS_sched_getaffinity, 0, size_of_val(&m.0), m.0.as_mut_ptr())
@@ -33,8 +33,8 @@ impl Mask {
     }
 
     /// These.
-    pub fn of(cpus: impl IntoIterator<Item = usize>) -> Mask {
-        let mut m = Mask([0; WORDS]);
+    pub fn of(cpus: impl IntoIterator<Item = usize>) -> CpuMask {
+        let mut m = CpuMask([0; WORDS]);
         for c in cpus.into_iter().filter(|c| c / 64 < WORDS) {
             m.0[c / 64] |= 1 << (c % 64);
         }
@@ -52,13 +52,13 @@ impl Mask {
     }
 
     /// Those in both.
-    pub fn and(&self, other: &Mask) -> Mask {
-        Mask(core::array::from_fn(|i| self.0[i] & other.0[i]))
+    pub fn and(&self, other: &CpuMask) -> CpuMask {
+        CpuMask(core::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
     /// Those in either.
-    pub fn or(&self, other: &Mask) -> Mask {
-        Mask(core::array::from_fn(|i| self.0[i] | other.0[i]))
+    pub fn or(&self, other: &CpuMask) -> CpuMask {
+        CpuMask(core::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
     /// Binds the calling thread, and what it will start, to these; false if the system refuses.
@@ -75,9 +75,9 @@ impl Mask {
         self.0.iter().flat_map(|w| w.to_ne_bytes()).collect()
     }
 
-    /// From [`Mask::bytes`].
-    pub fn from_bytes(bytes: &[u8]) -> Mask {
-        let mut m = Mask([0; WORDS]);
+    /// From [`CpuMask::bytes`].
+    pub fn from_bytes(bytes: &[u8]) -> CpuMask {
+        let mut m = CpuMask([0; WORDS]);
         for (w, b) in m.0.iter_mut().zip(bytes.chunks_exact(8)) {
             *w = u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]);
         }
@@ -85,7 +85,7 @@ impl Mask {
     }
 }
 
-impl core::fmt::Debug for Mask {
+impl core::fmt::Debug for CpuMask {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.debug_set().entries(self.cpus()).finish()
     }
@@ -95,19 +95,19 @@ impl core::fmt::Debug for Mask {
 pub fn affinity() -> usize {
     // SAFETY: plain query.
     let online = || unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
-    Mask::of_thread().map_or_else(online, |m| m.count())
+    CpuMask::of_thread().map_or_else(online, |m| m.count())
 }
 
 /// Pins the calling thread to one of the CPUs in its affinity mask, counted round and round from 0; false if the system
 /// refuses.
 pub fn pin(nth: usize) -> bool {
-    let Some(mask) = Mask::of_thread() else { return false };
-    mask.cpus().nth(nth % mask.count()).is_some_and(|c| Mask::of([c]).bind())
+    let Some(mask) = CpuMask::of_thread() else { return false };
+    mask.cpus().nth(nth % mask.count()).is_some_and(|c| CpuMask::of([c]).bind())
 }
 
 /// Whether some processes, each of which may use one of `masks`, cannot all have a CPU at a time.
-pub fn too_few(masks: &[Mask]) -> bool {
-    let all = masks.iter().fold(Mask::of([]), |a, m| a.or(m));
+pub fn too_few(masks: &[CpuMask]) -> bool {
+    let all = masks.iter().fold(CpuMask::of([]), |a, m| a.or(m));
     // Those confined to a set must not outnumber it; the sets that matter are the masks themselves and the whole.
     masks
         .iter()
@@ -116,18 +116,18 @@ pub fn too_few(masks: &[Mask]) -> bool {
 }
 
 /// The cores among these CPUs: CPUs of one core (hyper-threads) together.
-pub fn cores(among: &Mask) -> Vec<Mask> {
+pub fn cores(among: &CpuMask) -> Vec<CpuMask> {
     groups(among, |c| format!("/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list"))
 }
 
 /// These CPUs by the memory that is theirs; one group if the machine does not tell.
-pub fn numa_nodes(among: &Mask) -> Vec<Mask> {
+pub fn numa_nodes(among: &CpuMask) -> Vec<CpuMask> {
     let nodes = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
-    let mut lists: Vec<(usize, Mask)> = nodes
+    let mut lists: Vec<(usize, CpuMask)> = nodes
         .filter_map(|e| {
             let number = e.file_name().to_str()?.strip_prefix("node")?.parse().ok()?;
             let list = std::fs::read_to_string(e.path().join("cpulist")).ok()?;
-            Some((number, Mask::of(parse_list(&list)).and(among)))
+            Some((number, CpuMask::of(parse_list(&list)).and(among)))
         })
         .filter(|(_, m)| m.count() > 0)
         .collect();
@@ -138,14 +138,14 @@ pub fn numa_nodes(among: &Mask) -> Vec<Mask> {
     lists.into_iter().map(|(_, m)| m).collect()
 }
 
-fn groups(among: &Mask, file: impl Fn(usize) -> String) -> Vec<Mask> {
-    let mut found: Vec<Mask> = Vec::new();
+fn groups(among: &CpuMask, file: impl Fn(usize) -> String) -> Vec<CpuMask> {
+    let mut found: Vec<CpuMask> = Vec::new();
     for c in among.cpus() {
         if found.iter().any(|m| m.cpus().any(|x| x == c)) {
             continue;
         }
         let list = std::fs::read_to_string(file(c)).unwrap_or_default();
-        found.push(Mask::of(parse_list(&list).into_iter().chain([c])).and(among));
+        found.push(CpuMask::of(parse_list(&list).into_iter().chain([c])).and(among));
     }
     found
 }
@@ -240,19 +240,19 @@ mod tests {
 
     #[test]
     fn masks() {
-        let m = Mask::of([0, 3, 64]);
-        assert_eq!((m.count(), Mask::from_bytes(&m.bytes())), (3, m.clone()));
-        assert_eq!(m.and(&Mask::of([3, 4])), Mask::of([3]));
+        let m = CpuMask::of([0, 3, 64]);
+        assert_eq!((m.count(), CpuMask::from_bytes(&m.bytes())), (3, m.clone()));
+        assert_eq!(m.and(&CpuMask::of([3, 4])), CpuMask::of([3]));
         assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(parse_list(""), [0usize; 0]);
-        let both = Mask::of([0, 1]);
+        let both = CpuMask::of([0, 1]);
         assert!(!too_few(&[both.clone(), both.clone()]));
         assert!(too_few(&[both.clone(), both.clone(), both.clone()]));
-        assert!(too_few(&[Mask::of([0]), Mask::of([0]), both.clone(), Mask::of([2, 3])]));
-        assert!(!too_few(&[Mask::of([0]), Mask::of([1])]));
-        let all = Mask::of_thread().unwrap();
-        assert_eq!(cores(&all).iter().fold(Mask::of([]), |a, m| a.or(m)), all);
-        assert_eq!(numa_nodes(&all).iter().fold(Mask::of([]), |a, m| a.or(m)), all);
+        assert!(too_few(&[CpuMask::of([0]), CpuMask::of([0]), both.clone(), CpuMask::of([2, 3])]));
+        assert!(!too_few(&[CpuMask::of([0]), CpuMask::of([1])]));
+        let all = CpuMask::of_thread().unwrap();
+        assert_eq!(cores(&all).iter().fold(CpuMask::of([]), |a, m| a.or(m)), all);
+        assert_eq!(numa_nodes(&all).iter().fold(CpuMask::of([]), |a, m| a.or(m)), all);
     }
 
     #[test]

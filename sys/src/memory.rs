@@ -172,7 +172,7 @@ pub fn look_for(bytes: u64) -> io::Result<()> {
     if bytes > l.available.min(l.total()) { Err(too_much(bytes, &l)) } else { Ok(()) }
 }
 
-fn too_much(bytes: u64, l: &Limits) -> io::Error {
+fn too_much(bytes: u64, l: &MemoryLimits) -> io::Error {
     let group = l.cgroup.map_or(String::new(), |c| format!(", its control group allows {c}"));
     io::Error::new(
         io::ErrorKind::OutOfMemory,
@@ -326,7 +326,7 @@ impl Drop for Mapping {
 
 /// How much memory there is, in bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct MemoryLimits {
     /// RAM of the machine.
     pub physical: u64,
     /// What the kernel says can be had now without swapping.
@@ -335,7 +335,7 @@ pub struct Limits {
     pub cgroup: Option<u64>,
 }
 
-impl Limits {
+impl MemoryLimits {
     /// The most that all processes here can ever have together.
     pub fn total(&self) -> u64 {
         self.cgroup.map_or(self.physical, |c| c.min(self.physical))
@@ -343,22 +343,22 @@ impl Limits {
 }
 
 /// The limits of now.
-pub fn limits() -> Limits {
+pub fn limits() -> MemoryLimits {
     let (physical, cgroup) = fixed();
     let available = std::fs::read_to_string("/proc/meminfo")
         .ok()
         .and_then(|text| parse_available(&text))
         .map_or(physical, |n| n.min(physical));
-    Limits { physical, available, cgroup }
+    MemoryLimits { physical, available, cgroup }
 }
 
-/// [`Limits::total`], which takes no time when it has been asked for before, by a process that forked this one too.
+/// [`MemoryLimits::total`], which takes no time when it has been asked for before, by a process that forked this one too.
 pub fn total() -> u64 {
     let (physical, cgroup) = fixed();
-    Limits { physical, available: physical, cgroup }.total()
+    MemoryLimits { physical, available: physical, cgroup }.total()
 }
 
-/// [`Limits::physical`] and [`Limits::cgroup`].
+/// [`MemoryLimits::physical`] and [`MemoryLimits::cgroup`].
 fn fixed() -> (u64, Option<u64>) {
     static FIXED: OnceLock<(u64, Option<u64>)> = OnceLock::new();
     *FIXED.get_or_init(|| {

@@ -1,12 +1,12 @@
 //! Signals: handlers, masks, names, a descriptor to read them from, and the alarm. Called by `runtime::signals`,
-//! `runtime::exit`, `boot::supervisor` and the tools. All but [`Queue`] is async-signal-safe.
+//! `runtime::exit`, `boot::supervisor` and the tools. All but [`SignalQueue`] is async-signal-safe.
 
 use core::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// A handler: number, what is known about the signal, the interrupted context.
-pub type Handler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
+pub type SignalHandler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
 
 /// What a signal does to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,15 +21,15 @@ pub enum Disposition {
 
 /// An action as the system reports it, to be put back later.
 #[derive(Clone, Copy)]
-pub struct Action(libc::sigaction);
+pub struct SignalAction(libc::sigaction);
 
-impl core::fmt::Debug for Action {
+impl core::fmt::Debug for SignalAction {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         self.disposition().fmt(f)
     }
 }
 
-impl Action {
+impl SignalAction {
     /// What it does.
     pub fn disposition(&self) -> Disposition {
         match self.0.sa_sigaction {
@@ -53,11 +53,11 @@ pub fn notice() -> i32 {
 }
 
 /// What a signal does now.
-pub fn action(signal: i32) -> Action {
+pub fn action(signal: i32) -> SignalAction {
     let mut old = empty_action();
     // SAFETY: a live structure to fill; nothing is changed.
     unsafe { libc::sigaction(signal, core::ptr::null(), &mut old) };
-    Action(old)
+    SignalAction(old)
 }
 
 /// What a signal does now.
@@ -67,7 +67,7 @@ pub fn disposition(signal: i32) -> Disposition {
 
 /// Has a signal call `handler`, on the alternate stack if the thread has one and `alternate` is set; interrupted
 /// system calls resume where possible.
-pub fn handle(signal: i32, handler: Handler, alternate: bool) {
+pub fn handle(signal: i32, handler: SignalHandler, alternate: bool) {
     let mut new = empty_action();
     new.sa_sigaction = handler as usize;
     new.sa_flags =
@@ -95,7 +95,7 @@ pub unsafe fn set_plain(signal: i32, handler: usize) -> usize {
 }
 
 /// Puts back an action.
-pub fn restore(signal: i32, action: &Action) {
+pub fn restore(signal: i32, action: &SignalAction) {
     // SAFETY: the action was reported by the system.
     unsafe { libc::sigaction(signal, &action.0, core::ptr::null_mut()) };
 }
@@ -124,17 +124,17 @@ pub fn raise(signal: i32) {
 
 /// A set of signals.
 #[derive(Clone, Copy)]
-pub struct Set(libc::sigset_t);
+pub struct SignalSet(libc::sigset_t);
 
-impl core::fmt::Debug for Set {
+impl core::fmt::Debug for SignalSet {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("Set")
+        f.write_str("SignalSet")
     }
 }
 
-impl Set {
+impl SignalSet {
     /// These signals.
-    pub fn of(signals: &[i32]) -> Set {
+    pub fn of(signals: &[i32]) -> SignalSet {
         // SAFETY: the set is initialised by sigemptyset before use; unknown numbers are refused without effect.
         unsafe {
             let mut set = core::mem::zeroed();
@@ -142,30 +142,30 @@ impl Set {
             for &s in signals {
                 libc::sigaddset(&mut set, s);
             }
-            Set(set)
+            SignalSet(set)
         }
     }
 }
 
-fn mask(how: i32, set: &Set) -> Set {
-    let mut old = Set::of(&[]);
+fn mask(how: i32, set: &SignalSet) -> SignalSet {
+    let mut old = SignalSet::of(&[]);
     // SAFETY: both sets are live.
     unsafe { libc::pthread_sigmask(how, &set.0, &mut old.0) };
     old
 }
 
 /// Blocks signals for the calling thread; returns what was blocked before.
-pub fn block(set: &Set) -> Set {
+pub fn block(set: &SignalSet) -> SignalSet {
     mask(libc::SIG_BLOCK, set)
 }
 
 /// Lets signals through to the calling thread; returns what was blocked before.
-pub fn unblock(set: &Set) -> Set {
+pub fn unblock(set: &SignalSet) -> SignalSet {
     mask(libc::SIG_UNBLOCK, set)
 }
 
 /// Blocks exactly these for the calling thread.
-pub fn set_mask(set: &Set) {
+pub fn set_mask(set: &SignalSet) {
     mask(libc::SIG_SETMASK, set);
 }
 
@@ -215,22 +215,22 @@ pub fn ensure_alternate_stack() {
 
 /// What a handler was told about its signal.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct FaultInfo {
     /// The kernel raised it because of what the thread did (a fault), so that returning repeats the deed.
     pub fault: bool,
     /// The address of the fault; 0 if there is none.
     pub address: usize,
 }
 
-/// Reads the second argument of a [`Handler`].
+/// Reads the second argument of a [`SignalHandler`].
 ///
 /// # Safety
 /// `info` is that argument, for a signal of the kinds that faults raise.
-pub unsafe fn told(info: *const libc::siginfo_t) -> Told {
+pub unsafe fn fault_info(info: *const libc::siginfo_t) -> FaultInfo {
     // SAFETY: the kernel passes a live structure; the address is part of it for these signals.
     let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
     let fault = code > 0 && code != libc::SI_KERNEL;
-    Told { fault, address: if fault { address } else { 0 } }
+    FaultInfo { fault, address: if fault { address } else { 0 } }
 }
 
 const NAMES: &[(i32, &str)] = &[
@@ -282,9 +282,9 @@ pub fn parse(text: &str) -> Option<i32> {
     NAMES.iter().find(|(_, name)| &name[3..] == bare).map(|(n, _)| *n)
 }
 
-/// One signal out of a [`Queue`].
+/// One signal out of a [`SignalQueue`].
 #[derive(Clone, Copy, Debug)]
-pub struct Arrived {
+pub struct ReceivedSignal {
     /// Its number.
     pub signal: i32,
     /// A process sent it to this very process; otherwise the kernel did, as a terminal does for its whole foreground
@@ -294,33 +294,33 @@ pub struct Arrived {
 
 /// Signals to be read from a descriptor instead of being delivered. They must be blocked.
 #[derive(Debug)]
-pub struct Queue(OwnedFd);
+pub struct SignalQueue(OwnedFd);
 
-impl Queue {
+impl SignalQueue {
     /// Collects these signals from now on.
-    pub fn new(set: &Set) -> io::Result<Queue> {
+    pub fn new(set: &SignalSet) -> io::Result<SignalQueue> {
         // SAFETY: the set is live.
         let fd = unsafe { libc::signalfd(-1, &set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: a descriptor that was just opened and belongs to nobody else.
-        Ok(Queue(unsafe { OwnedFd::from_raw_fd(fd) }))
+        Ok(SignalQueue(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
     /// The next one, if any is there.
-    pub fn next(&self) -> Option<Arrived> {
+    pub fn next(&self) -> Option<ReceivedSignal> {
         // SAFETY: all-zero is a valid value.
         let mut s: libc::signalfd_siginfo = unsafe { core::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: a live descriptor and a live buffer of that size.
         let n = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut s).cast(), size) };
         (n == size as isize)
-            .then_some(Arrived { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
+            .then_some(ReceivedSignal { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
     }
 }
 
-impl AsFd for Queue {
+impl AsFd for SignalQueue {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -342,9 +342,9 @@ mod tests {
 
     #[test]
     fn queue() {
-        let set = Set::of(&[libc::SIGUSR2]);
+        let set = SignalSet::of(&[libc::SIGUSR2]);
         let old = block(&set);
-        let queue = Queue::new(&set).unwrap();
+        let queue = SignalQueue::new(&set).unwrap();
         assert!(queue.next().is_none());
         raise(libc::SIGUSR2);
         let got = queue.next().unwrap();

@@ -2,7 +2,7 @@
 //! Called by `boot`.
 //!
 //! A listening socket has a name that no file system knows (the abstract namespace), which vanishes with it. Whoever
-//! knows the name can connect, so both sides look at the other's [`Peer`].
+//! knows the name can connect, so both sides look at the other's [`PeerCredentials`].
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -157,7 +157,7 @@ pub fn connect(name: &str) -> io::Result<OwnedFd> {
 
 /// Who is on the other side of a connection, as the kernel noted it when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct PeerCredentials {
     /// Its process.
     pub pid: u32,
     /// Its effective user.
@@ -165,7 +165,7 @@ pub struct Peer {
 }
 
 /// Who is on the other side.
-pub fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
+pub fn credentials(fd: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
     let mut c = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: a live structure of the stated size.
@@ -181,7 +181,7 @@ pub fn peer(fd: BorrowedFd<'_>) -> io::Result<Peer> {
     if r != 0 {
         Err(io::Error::last_os_error())
     } else {
-        Ok(Peer { pid: c.pid as u32, uid: c.uid })
+        Ok(PeerCredentials { pid: c.pid as u32, uid: c.uid })
     }
 }
 
@@ -372,7 +372,7 @@ mod tests {
         let b = accept(listener.as_fd()).unwrap();
         // SAFETY: plain query.
         let uid = unsafe { libc::geteuid() };
-        assert_eq!(peer(a.as_fd()).unwrap(), Peer { pid: crate::process::pid(), uid });
+        assert_eq!(credentials(a.as_fd()).unwrap(), PeerCredentials { pid: crate::process::pid(), uid });
         let (from, to) = pipe().unwrap();
         send_fds(b.as_fd(), b"here", &[to.as_fd()]).unwrap();
         drop(to);
