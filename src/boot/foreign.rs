@@ -231,7 +231,8 @@ fn connect(rank: u32, size: u32, word: &str) -> Result<RankId, BootError> {
     let cookie =
         u64::from_str_radix(cookie, 16).map_err(|e| unreachable_supervisor(&e.to_string()))?;
     let socket = socket::connect(name).map_err(|e| unreachable_supervisor(&e.to_string()))?;
-    let peer = socket::credentials(socket.as_fd()).map_err(|e| unreachable_supervisor(&e.to_string()))?;
+    let peer =
+        socket::credentials(socket.as_fd()).map_err(|e| unreachable_supervisor(&e.to_string()))?;
     if peer.uid != process::user() {
         return Err(unreachable_supervisor(&format!("it belongs to user {}", peer.uid)));
     }

@@ -161,8 +161,9 @@ fn places(plan: &LaunchPlan) -> Vec<CpuMask> {
             let each = (plan.cores as usize).min(cores.len());
             (0..plan.size as usize)
                 .map(|rank| {
-                    (0..each)
-                        .fold(CpuMask::of([]), |m, i| m.or(&cores[(rank * each + i) % cores.len()]))
+                    (0..each).fold(CpuMask::of([]), |m, i| {
+                        m.or(&cores[(rank * each + i) % cores.len()])
+                    })
                 })
                 .collect()
         }

@@ -85,7 +85,9 @@ pub fn set_after_fatal(hook: fn(i32)) {
 
 /// Whether a handler at this address is one of this file.
 pub fn is_ours(handler: usize) -> bool {
-    [on_error as signal::SignalHandler, on_request, on_quit].into_iter().any(|h| h as usize == handler)
+    [on_error as signal::SignalHandler, on_request, on_quit]
+        .into_iter()
+        .any(|h| h as usize == handler)
 }
 
 /// Rank and size, for messages; `None` in a process that is not part of the job.

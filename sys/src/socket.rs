@@ -372,7 +372,10 @@ mod tests {
         let b = accept(listener.as_fd()).unwrap();
         // SAFETY: plain query.
         let uid = unsafe { libc::geteuid() };
-        assert_eq!(credentials(a.as_fd()).unwrap(), PeerCredentials { pid: crate::process::pid(), uid });
+        assert_eq!(
+            credentials(a.as_fd()).unwrap(),
+            PeerCredentials { pid: crate::process::pid(), uid }
+        );
         let (from, to) = pipe().unwrap();
         send_fds(b.as_fd(), b"here", &[to.as_fd()]).unwrap();
         drop(to);
