@@ -870,7 +870,7 @@ fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
 mod tests {
     use super::*;
     use crate::nal::shm::AttachPolicy;
-    use crate::smoke::fabric;
+    use crate::nal::shm::tests::fabric;
 
     const PT: u32 = 4;
 

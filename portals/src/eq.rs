@@ -889,7 +889,7 @@ fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
 mod tests {
     use super::*;
     use crate::nal::shm::AttachPolicy;
-    use crate::smoke::fabric;
+    use crate::nal::shm::tests::fabric;
 
     /// A thread that could not look at a queue because another one was at it is woken when that one leaves:
     /// there may be more.

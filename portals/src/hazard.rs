@@ -179,3 +179,21 @@ fn slot_of_thread() -> usize {
     let address = core::hint::black_box(&raw const local) as usize as u64;
     ((address >> 16).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the only thread of a process uses is seen by whoever wants to take it away.
+    #[test]
+    fn the_only_threads_hazard_is_seen() {
+        let mut ni = NetworkInterface::loopback(None).unwrap();
+        // SAFETY: this thread alone calls it.
+        unsafe { ni.set_single_threaded() };
+        let seen = || names(&ni.own.view.header().hazards, |word| word.names_target(3, 5));
+        let hold = ni.hold(HazardWord::new(3, 5, NOTHING, NOTHING));
+        assert!(seen());
+        hold.clear(false);
+        assert!(!seen());
+    }
+}

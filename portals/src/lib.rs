@@ -44,8 +44,6 @@ mod primitive;
 mod pt;
 mod ring;
 mod shortcut;
-#[cfg(test)]
-mod smoke;
 mod types;
 mod wire;
 mod zeroed;
@@ -53,3 +51,4 @@ mod zeroed;
 pub use eq::EqWatch;
 pub use ni::NetworkInterface;
 pub use types::*;
+pub use wire::FrameTag;

@@ -234,3 +234,94 @@ impl NetworkInterface {
         self.post_unlink(peer, &matched, &self.header(kind, to, length), link);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::md_options::*;
+    use crate::nal::shm::AttachPolicy;
+    use crate::nal::shm::tests::fabric;
+
+    fn md(bytes: &mut [u8], options: u32, eq: EqHandle) -> MemoryDescriptor {
+        MemoryDescriptor {
+            start: bytes.as_mut_ptr().cast(),
+            length: bytes.len() as u64,
+            threshold: THRESH_INF,
+            max_size: 0,
+            options,
+            user_ptr: std::ptr::null_mut(),
+            eq,
+        }
+    }
+
+    /// Where the next message will go is guessed for those messages that a note is for, and where the target says where.
+    #[test]
+    fn where_the_next_message_will_go() {
+        let nis = fabric(2, AttachPolicy::Denied);
+        let (a, b) = (&nis[0], &nis[1]);
+        let eq = b.eq_alloc(16, None).unwrap();
+        let start = b.alloc(256, 64).unwrap().as_ptr();
+        let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
+        let arena = MemoryDescriptor {
+            start: start.cast(),
+            length: 256,
+            max_size: 64,
+            options,
+            ..md(&mut [], 0, eq)
+        };
+        for (bits, md) in
+            [(1, arena), (2, MemoryDescriptor { options: options | MANAGE_REMOTE, ..arena })]
+        {
+            let me =
+                b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Unlink, InsPos::After).unwrap();
+            // SAFETY: memory of the arena.
+            unsafe { b.md_attach(me, &md, Unlink::Unlink).unwrap() };
+        }
+        let note = |bits| a.shortcut(OpKind::Put, b.id(), 4, bits).unwrap().1;
+        let guess = |bits| note(bits).guess(shortcut::key(OpKind::Put, 4, 0), bits);
+        let bytes = [7u8; 40];
+        let piece = [MdIovec { base: bytes.as_ptr().cast_mut().cast(), len: 40 }];
+        // SAFETY: an array.
+        let put = |bits| unsafe { a.put_at_once(piece, b.id(), 4, 0, bits, 0, 0) };
+        assert_eq!((put(2), guess(1), put(1), put(1)), (Ok(true), None, Ok(true), Ok(true)));
+        // Two messages of 40 bytes at an address of theirs, as it is mapped here.
+        let at = guess(1).unwrap();
+        // SAFETY: 80 bytes before it are the ones that were sent.
+        assert_eq!(unsafe { std::slice::from_raw_parts(at.sub(80), 80) }, [7; 80]);
+        // SAFETY: memory of the arena, which nobody else uses.
+        unsafe { at.write(9) };
+        // SAFETY: as above.
+        assert_eq!(unsafe { start.add(80).read() }, 9);
+        assert_eq!((guess(2), note(1).guess(shortcut::key(OpKind::Get, 4, 0), 1)), (None, None));
+        assert_eq!(note(1).guess(shortcut::key(OpKind::Put, 4, 0), 3), None);
+        // Whatever number is in a note that has none, nothing is guessed.
+        a.about_to_put(b.id(), 9, 5, 100);
+        a.about_to_put(PtlProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
+    }
+
+    /// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
+    #[test]
+    fn a_queue_without_key_gets_no_event() {
+        let nis = fabric(2, AttachPolicy::Denied);
+        let (a, b) = (&nis[0], &nis[1]);
+        let eq = b.eq_alloc(16, None).unwrap();
+        let me = b.me_attach(4, PtlProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
+        // SAFETY: a descriptor without bytes.
+        unsafe {
+            b.md_attach(
+                me,
+                &md(&mut [], OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq),
+                Unlink::Retain,
+            )
+            .unwrap()
+        };
+        for cell in (0..b.limits().max_mds).filter_map(|md| b.own.view.md(md)) {
+            cell.eq_key.store(0, Ordering::Relaxed);
+        }
+        for _ in 0..3 {
+            // SAFETY: no pieces.
+            assert_eq!(unsafe { a.put_at_once([], b.id(), 4, 0, 1, 0, 0) }, Ok(true));
+        }
+        assert!(b.eq_get(eq).unwrap().is_none());
+    }
+}

@@ -215,6 +215,30 @@ impl FrameHeader {
     }
 }
 
+/// What a network that may reorder frames must know of each: see [`FrameTag::precedes`].
+#[derive(Clone, Copy, Debug)]
+pub struct FrameTag {
+    request: bool,
+    message: u64,
+    first: bool,
+}
+
+impl FrameTag {
+    /// The tag of a frame as [`crate::nal::Nal::send`] gets it; `None` if these bytes are no frame.
+    pub fn of(frame: &[u8]) -> Option<FrameTag> {
+        let (header, _) = FrameHeader::decode(frame)?;
+        let request = header.role == FrameRole::Request;
+        Some(FrameTag { request, message: header.message, first: header.at == 0 })
+    }
+
+    /// Whether this frame must arrive before `later`, which the same process sent later to the same peer:
+    /// the first frame of a message arrives before its others, and the first frames of requests in order.
+    pub fn precedes(self, later: FrameTag) -> bool {
+        let ordered = self.request && later.request && later.first;
+        self.first && (ordered || self.message == later.message)
+    }
+}
+
 /// Where the payload of a message that leaves comes from.
 #[derive(Debug)]
 enum OutgoingPayload {

@@ -4,7 +4,6 @@
 //! the initiator runs the target's side itself) or whether messages must be cut into frames ([`Route::Wire`]:
 //! `wire` makes and reads them, the NAL only carries them).
 
-pub mod framed;
 pub(crate) mod loopback;
 pub mod shm;
 

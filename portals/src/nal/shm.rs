@@ -308,32 +308,32 @@ unsafe impl Nal for Fabric {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use std::os::fd::FromRawFd;
+    use crate::NetworkInterface;
+    use std::os::fd::AsFd;
+    use sys::memory::MemFd;
+
+    fn join_all(n: u32, bytes: usize, attach: AttachPolicy) -> impl Iterator<Item = Fabric> {
+        let file = MemFd::create(c"arena").unwrap();
+        (0..n).map(move |index| {
+            let arena = file.as_fd().try_clone_to_owned().unwrap();
+            let spec = FabricSpec { arena, index, size: n, bytes, nid: 7, jid: 9, attach };
+            Fabric::join(spec).unwrap()
+        })
+    }
+
+    /// `n` interfaces of one memory file, all in this process.
+    pub(crate) fn fabric(n: u32, attach: AttachPolicy) -> Vec<NetworkInterface> {
+        let fabrics = join_all(n, 4 << 20, attach);
+        fabrics.map(|fabric| NetworkInterface::shm(fabric, None).unwrap()).collect()
+    }
 
     /// A sender that is stopped before it raises the flag keeps nobody from seeing the frames of others.
     #[test]
     fn frames_behind_a_slow_sender_are_seen() {
-        // SAFETY: a new descriptor.
-        let file = unsafe {
-            OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC))
-        };
-        let join = |index| {
-            let arena = file.try_clone().unwrap();
-            let attach = AttachPolicy::Denied;
-            Fabric::join(FabricSpec {
-                arena,
-                index,
-                size: 2,
-                bytes: 1 << 16,
-                nid: 0,
-                jid: 0,
-                attach,
-            })
-            .unwrap()
-        };
-        let (owner, sender) = (join(0), join(1));
+        let mut fabrics = join_all(2, 1 << 16, AttachPolicy::Denied);
+        let (owner, sender) = (fabrics.next().unwrap(), fabrics.next().unwrap());
         owner.header(0).ident.magic.store(MAGIC, Ordering::Release);
         let slow = owner.control_of(0, FRAMES);
         slow.store(ring::reserved(FRAMES, FRAMES, 1), Ordering::Release);

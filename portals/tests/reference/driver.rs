@@ -1,308 +1,38 @@
 //! Draws operations and makes them on the library and on the model.
 
-use portals3::md_options::{
-    ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT,
-    TRUNCATE,
-};
 use portals3::{
-    AckReq, EqHandle, InsPos, MdHandle, MeHandle, PtlError, PtlEvent, PtlEventKind, PtlProcessId,
-    Unlink,
+    AckReq, EqHandle, InsPos, MdHandle, MeHandle, PtlError, PtlEventKind, PtlProcessId, Unlink,
 };
-use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
+use proptest::{prop_assert, prop_assert_eq};
 
-use crate::model::{self, Due, Model, ModelMe, ModelMessage, ModelProcess};
+use crate::draw::{DrawnOp, MdDraw, QUEUES};
+use crate::model::{self, Model, ModelMe, ModelMessage, ModelProcess};
 use crate::rig::{NodeBuffer, Rig, To, pattern};
 
-/// Queues of every process, and their size.
-const QUEUES: usize = 2;
+/// Events that each queue has room for.
 const ROOM: usize = 64;
 /// Most events that one operation posts to one queue.
 const BURST: usize = 12;
 
-/// A descriptor to be made; numbers are cut down to what makes sense when it is.
-#[derive(Clone, Debug)]
-pub(crate) struct MdDraw {
-    len: usize,
-    options: u32,
-    threshold: i32,
-    max_size: usize,
-    eq: Option<usize>,
-    unlink: bool,
-}
-
-/// A random operation. `at` is the process; indices count what is there at that time, and wrap.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "the fields are the arguments of the specification's calls")]
-pub(crate) enum DrawnOp {
-    Attach {
-        at: usize,
-        pt: u32,
-        id: usize,
-        bits: u64,
-        ignore: u64,
-        unlink: bool,
-        before: bool,
-        base: Option<usize>,
-    },
-    MdAttach {
-        at: usize,
-        me: usize,
-        md: MdDraw,
-    },
-    MdBind {
-        at: usize,
-        md: MdDraw,
-    },
-    MeUnlink {
-        at: usize,
-        me: usize,
-    },
-    MdUnlink {
-        at: usize,
-        md: usize,
-    },
-    MdUpdate {
-        at: usize,
-        md: usize,
-        new: Option<MdDraw>,
-        test: Option<usize>,
-    },
-    Put {
-        at: usize,
-        to: usize,
-        md: usize,
-        part: (usize, usize),
-        ack: bool,
-        pt: u32,
-        bits: u64,
-        offset: usize,
-        hdr: u64,
-    },
-    Get {
-        at: usize,
-        to: usize,
-        md: usize,
-        part: (usize, usize),
-        pt: u32,
-        bits: u64,
-        offset: usize,
-    },
-    GetPut {
-        at: usize,
-        to: usize,
-        get: usize,
-        put: usize,
-        pt: u32,
-        bits: u64,
-        offset: usize,
-        hdr: u64,
-    },
-    AtOnce {
-        at: usize,
-        to: usize,
-        get: bool,
-        length: usize,
-        pt: u32,
-        bits: u64,
-        offset: usize,
-        times: usize,
-    },
-    EqGet {
-        at: usize,
-        eq: usize,
-        count: usize,
-    },
-}
-
-fn md_draw() -> impl Strategy<Value = MdDraw> {
-    let len = prop_oneof![0..48_usize, Just(8), Just(1200_usize)];
-    let options = prop::sample::subsequence(
-        vec![
-            MANAGE_REMOTE,
-            TRUNCATE,
-            ACK_DISABLE,
-            MAX_SIZE,
-            EVENT_START_DISABLE,
-            EVENT_END_DISABLE,
-        ],
-        0..=4,
-    );
-    let ops = prop_oneof![2 => Just(OP_PUT | OP_GET), 1 => Just(OP_PUT), 1 => Just(OP_GET)];
-    let threshold = prop_oneof![2 => Just(-1), 3 => 1..5_i32];
-    let eq = prop::option::weighted(0.8, 0..QUEUES);
-    (len, options, ops, threshold, 0..24_usize, eq, any::<bool>()).prop_map(
-        |(len, options, ops, threshold, max_size, eq, unlink)| {
-            let mut options = options.into_iter().fold(ops, |all, one| all | one);
-            if options & MANAGE_REMOTE != 0 {
-                // What a largest size means then is open.
-                options &= !MAX_SIZE;
-            }
-            MdDraw { len, options, threshold, max_size, eq, unlink }
-        },
-    )
-}
-
-/// Strategy for a list of operations.
-pub(crate) fn ops() -> impl Strategy<Value = Vec<DrawnOp>> {
-    let (at, pt, bits, offset) =
-        (0..2_usize, prop_oneof![8 => 0..2_u32, 1 => Just(99_999)], 0..4_u64, 0..60_usize);
-    let part = (0..40_usize, 0..1300_usize);
-    let attach =
-        (
-            at.clone(),
-            0..2_u32,
-            0..4_usize,
-            bits.clone(),
-            bits.clone(),
-            any::<(bool, bool)>(),
-            prop::option::of(0..9_usize),
-        )
-            .prop_map(|(at, pt, id, bits, ignore, (unlink, before), base)| {
-                DrawnOp::Attach { at, pt, id, bits, ignore, unlink, before, base }
-            });
-    let put = (
-        at.clone(),
-        at.clone(),
-        0..9_usize,
-        part.clone(),
-        any::<bool>(),
-        (pt.clone(), bits.clone()),
-        offset.clone(),
-        any::<u64>(),
-    )
-        .prop_map(|(at, to, md, part, ack, (pt, bits), offset, hdr)| DrawnOp::Put {
-            at,
-            to,
-            md,
-            part,
-            ack,
-            pt,
-            bits,
-            offset,
-            hdr,
-        });
-    let get = (at.clone(), at.clone(), 0..9_usize, part, pt.clone(), bits.clone(), offset.clone())
-        .prop_map(|(at, to, md, part, pt, bits, offset)| DrawnOp::Get {
-            at,
-            to,
-            md,
-            part,
-            pt,
-            bits,
-            offset,
-        });
-    let at_once =
-        (
-            at.clone(),
-            at.clone(),
-            any::<bool>(),
-            0..40_usize,
-            pt.clone(),
-            (bits.clone(), offset.clone()),
-            1..5_usize,
-        )
-            .prop_map(|(at, to, get, length, pt, (bits, offset), times)| {
-                DrawnOp::AtOnce { at, to, get, length, pt, bits, offset, times }
-            });
-    let get_put = (at.clone(), at.clone(), 0..9_usize, 0..9_usize, pt, bits, offset, any::<u64>())
-        .prop_map(|(at, to, get, put, pt, bits, offset, hdr)| DrawnOp::GetPut {
-            at,
-            to,
-            get,
-            put,
-            pt,
-            bits,
-            offset,
-            hdr,
-        });
-    let update =
-        (at.clone(), 0..9_usize, prop::option::of(md_draw()), prop::option::of(0..QUEUES))
-            .prop_map(|(at, md, new, test)| DrawnOp::MdUpdate { at, md, new, test });
-    let op = prop_oneof![
-        4 => attach,
-        6 => (at.clone(), 0..9_usize, md_draw()).prop_map(|(at, me, md)| DrawnOp::MdAttach { at, me, md }),
-        4 => (at.clone(), md_draw()).prop_map(|(at, md)| DrawnOp::MdBind { at, md }),
-        1 => (at.clone(), 0..9_usize).prop_map(|(at, me)| DrawnOp::MeUnlink { at, me }),
-        1 => (at.clone(), 0..9_usize).prop_map(|(at, md)| DrawnOp::MdUnlink { at, md }),
-        2 => update,
-        12 => put,
-        6 => get,
-        3 => get_put,
-        8 => at_once,
-        4 => (at, 0..QUEUES, 0..20_usize).prop_map(|(at, eq, count)| DrawnOp::EqGet { at, eq, count }),
-    ];
-    prop::collection::vec(op, 1..90)
-}
-
-/// Strategy for a list of operations of which most go the same few ways at once, from one process to the other, whose lists and
-/// descriptors change meanwhile.
-pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<DrawnOp>> {
-    let md = || {
-        (md_draw(), prop::bool::weighted(0.8)).prop_map(|(mut md, quiet)| {
-            if quiet {
-                md.options |= EVENT_START_DISABLE;
-                md.options &= !EVENT_END_DISABLE;
-                md.threshold = -1;
-            }
-            md
-        })
-    };
-    let attach = (0..2_u64, 0..2_u64, any::<(bool, bool)>()).prop_map(
-        |(bits, ignore, (unlink, before))| DrawnOp::Attach {
-            at: 1,
-            pt: 0,
-            id: 0,
-            bits,
-            ignore,
-            unlink,
-            before,
-            base: None,
-        },
-    );
-    let at_once = (any::<bool>(), 0..9_usize, 0..2_u64, 0..12_usize, 1..4_usize).prop_map(
-        |(get, length, bits, offset, times)| DrawnOp::AtOnce {
-            at: 0,
-            to: 1,
-            get,
-            length,
-            pt: 0,
-            bits,
-            offset,
-            times,
-        },
-    );
-    let op = prop_oneof![
-        2 => attach,
-        4 => (0..9_usize, md()).prop_map(|(me, md)| DrawnOp::MdAttach { at: 1, me, md }),
-        1 => (0..9_usize).prop_map(|me| DrawnOp::MeUnlink { at: 1, me }),
-        2 => (0..9_usize).prop_map(|md| DrawnOp::MdUnlink { at: 1, md }),
-        2 => (0..9_usize, prop::option::weighted(0.9, md()), prop::option::of(0..QUEUES))
-            .prop_map(|(md, new, test)| DrawnOp::MdUpdate { at: 1, md, new, test }),
-        16 => at_once,
-        2 => (0..QUEUES, 0..20_usize).prop_map(|(eq, count)| DrawnOp::EqGet { at: 1, eq, count }),
-    ];
-    prop::collection::vec(op, 1..120)
-}
-
 /// What the library calls what the model counts.
-struct Names {
+pub(crate) struct Names {
     mes: Vec<MeHandle>,
-    mds: Vec<(MdHandle, NodeBuffer)>,
+    pub(crate) mds: Vec<(MdHandle, NodeBuffer)>,
     eqs: Vec<EqHandle>,
-    sequences: Vec<Option<u32>>,
+    pub(crate) sequences: Vec<Option<u32>>,
     /// Sequence of the START of an operation, by queue and END kind.
-    starts: Vec<(usize, usize, PtlEventKind, u32)>,
+    pub(crate) starts: Vec<(usize, usize, PtlEventKind, u32)>,
 }
 
-struct Driver<'a> {
-    rig: &'a Rig,
-    model: Model,
-    names: Vec<Names>,
+pub(crate) struct Driver<'a> {
+    pub(crate) rig: &'a Rig,
+    pub(crate) model: Model,
+    pub(crate) names: Vec<Names>,
     fresh: u64,
 }
 
-type PlayResult = Result<(), TestCaseError>;
+pub(crate) type PlayResult = Result<(), TestCaseError>;
 
 /// Plays all operations and compares.
 pub(crate) fn play(rig: &Rig, ops: &[DrawnOp]) -> PlayResult {
@@ -688,91 +418,6 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn compare(&mut self, at: usize, eq: usize, event: &PtlEvent) -> PlayResult {
-        let names = &mut self.names[at];
-        let dues = &mut self.model.processes[at].eqs[eq];
-        // Events of one operation may come in any order that its parts permit, those of two in theirs.
-        let Some(operation) =
-            dues.iter().find(|due| !due.optional || due.kind == event.kind).map(|d| d.operation)
-        else {
-            return Err(TestCaseError::fail(format!("nothing was due: {event:?}")));
-        };
-        dues.retain(|due| due.operation >= operation);
-        let candidate = dues.iter().position(|due| {
-            let ready = |other: &Due| {
-                other.operation == due.operation
-                    && other.md == due.md
-                    && !other.optional
-                    && due.after.contains(&other.kind)
-            };
-            due.operation == operation
-                && due.kind == event.kind
-                && names.mds[due.md].0 == event.md_handle
-                && !dues.iter().any(ready)
-        });
-        let Some(candidate) = candidate else {
-            return Err(TestCaseError::fail(format!("{event:?} came, due were {dues:?}")));
-        };
-        let due = dues.remove(candidate);
-        if let Some(last) = names.sequences[eq] {
-            prop_assert_eq!(event.sequence, last.wrapping_add(1));
-        }
-        names.sequences[eq] = Some(event.sequence);
-        if due.kind == PtlEventKind::Unlink {
-            return Ok(());
-        }
-        prop_assert_eq!(event.match_bits, due.bits);
-        prop_assert_eq!(event.mlength, due.mlength as u64);
-        use PtlEventKind::{
-            Ack, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart,
-            SendEnd, SendStart,
-        };
-        match due.kind {
-            PutStart | PutEnd | GetPutStart | GetPutEnd => {
-                prop_assert_eq!(event.hdr_data, due.hdr);
-                prop_assert_eq!(
-                    (event.rlength, event.offset),
-                    (due.rlength as u64, due.offset as u64)
-                );
-                prop_assert_eq!(event.initiator, due.peer);
-            }
-            GetStart | GetEnd => {
-                prop_assert_eq!(
-                    (event.rlength, event.offset),
-                    (due.rlength as u64, due.offset as u64)
-                );
-                prop_assert_eq!(event.initiator, due.peer);
-            }
-            ReplyStart | ReplyEnd => {
-                prop_assert_eq!(event.offset, due.offset as u64);
-                prop_assert_eq!(event.initiator, due.peer);
-            }
-            Ack => prop_assert_eq!(event.initiator, due.peer),
-            SendStart | SendEnd | PtlEventKind::Unlink => {}
-        }
-        match due.kind {
-            PutStart | GetStart | GetPutStart | SendStart | ReplyStart => {
-                names.starts.push((due.operation, due.md, due.kind, event.sequence));
-            }
-            PutEnd | GetEnd | GetPutEnd | SendEnd | ReplyEnd => {
-                let start = due.after[0];
-                let known = names
-                    .starts
-                    .iter()
-                    .find(|s| (s.0, s.1, s.2) == (due.operation, due.md, start));
-                if let Some(start) = known {
-                    prop_assert_eq!(
-                        event.link,
-                        start.3,
-                        "the link of an END is the sequence of its START"
-                    );
-                }
-            }
-            Ack | PtlEventKind::Unlink => {}
-        }
-        Ok(())
-    }
-
     /// Reads queues that another operation could fill.
     fn make_room(&mut self) -> PlayResult {
         for at in 0..self.rig.nodes().len() {
@@ -781,29 +426,6 @@ impl Driver<'_> {
                     self.read(at, eq, usize::MAX)?;
                 }
             }
-        }
-        Ok(())
-    }
-
-    fn compare_memory(&self) -> PlayResult {
-        for (at, process) in self.model.processes.iter().enumerate() {
-            for (md, (_, buffer)) in process.mds.iter().zip(&self.names[at].mds) {
-                if let Some(md) = md {
-                    prop_assert!(self.rig.nodes()[at].read(*buffer) == md.bytes, "memory differs");
-                }
-            }
-        }
-        self.compare_drops()
-    }
-
-    fn compare_drops(&self) -> PlayResult {
-        for (process, node) in self.model.processes.iter().zip(self.rig.nodes()) {
-            let (fewest, most) = process.drops;
-            prop_assert!(
-                (fewest..=most).contains(&node.dropped()),
-                "{} of {fewest}..={most}",
-                node.dropped()
-            );
         }
         Ok(())
     }

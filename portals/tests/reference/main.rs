@@ -8,13 +8,16 @@
 #[path = "../rig/mod.rs"]
 mod rig;
 
+mod compare;
+mod draw;
 mod driver;
 mod model;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use driver::{DrawnOp, ops, ops_at_once, play};
+use draw::{DrawnOp, ops, ops_at_once};
+use driver::play;
 use rig::RigKind;
 use rig::watchdog::Watchdog;
 

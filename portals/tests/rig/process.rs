@@ -14,8 +14,9 @@ use std::process::{Child, Command, Stdio};
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{NetworkInterface, NiLimits};
 
+use super::ARENA;
 use super::agent::{Agent, AgentAnswer, AgentCall};
-use super::{ARENA, NodeReply};
+use super::node::NodeReply;
 
 const VARIABLE: &str = "PORTALS3_TEST_NODE";
 const SECONDS_TO_LIVE: u32 = 300;

@@ -1,24 +1,22 @@
-//! First tests of the engine: one process, loopback and a shared memory fabric of two.
+//! The calls of an interface, over a loopback and over two interfaces that share memory.
+//!
+//! Beyond the specification: puts and gets that are complete at once, bytes that travel in an event, and which
+//! cache lines of a target a put writes.
 
 use std::ffi::c_void;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
 
-use crate::deliver::OpKind;
-use crate::hazard::{self, HazardWord, NOTHING};
-use crate::md_options::*;
-use crate::nal::shm::{AttachPolicy, Fabric, FabricSpec};
-use crate::shortcut;
-use crate::*;
+use portals3::md_options::*;
+use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
+use portals3::*;
+use sys::memory::MemFd;
 
 /// `n` interfaces of one memory file, all in this process.
-pub(crate) fn fabric(n: u32, attach: AttachPolicy) -> Vec<NetworkInterface> {
-    // SAFETY: a new descriptor.
-    let file =
-        unsafe { OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC)) };
+fn fabric(n: u32, attach: AttachPolicy) -> Vec<NetworkInterface> {
+    let file = MemFd::create(c"arena").unwrap();
     let join = |index| {
-        let arena = file.try_clone().unwrap();
+        let arena = file.as_fd().try_clone_to_owned().unwrap();
         let spec = FabricSpec { arena, index, size: n, bytes: 4 << 20, nid: 7, jid: 9, attach };
         NetworkInterface::shm(Fabric::join(spec).unwrap(), None).unwrap()
     };
@@ -323,90 +321,6 @@ fn inline() {
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
 }
 
-/// Where the next message will go is guessed for those messages that a note is for, and where the target says where.
-#[test]
-fn where_the_next_message_will_go() {
-    let nis = fabric(2, AttachPolicy::Denied);
-    let (a, b) = (&nis[0], &nis[1]);
-    let eq = b.eq_alloc(16, None).unwrap();
-    let start = b.alloc(256, 64).unwrap().as_ptr();
-    let options = OP_PUT | MAX_SIZE | EVENT_START_DISABLE;
-    let arena = MemoryDescriptor {
-        start: start.cast(),
-        length: 256,
-        max_size: 64,
-        options,
-        ..md(&mut [], 0, eq)
-    };
-    for (bits, md) in
-        [(1, arena), (2, MemoryDescriptor { options: options | MANAGE_REMOTE, ..arena })]
-    {
-        let me =
-            b.me_attach(4, PtlProcessId::ANY, bits, 0, Unlink::Unlink, InsPos::After).unwrap();
-        // SAFETY: memory of the arena.
-        unsafe { b.md_attach(me, &md, Unlink::Unlink).unwrap() };
-    }
-    let note = |bits| a.shortcut(OpKind::Put, b.id(), 4, bits).unwrap().1;
-    let guess = |bits| note(bits).guess(shortcut::key(OpKind::Put, 4, 0), bits);
-    let bytes = [7u8; 40];
-    let piece = [MdIovec { base: bytes.as_ptr().cast_mut().cast(), len: 40 }];
-    // SAFETY: an array.
-    let put = |bits| unsafe { a.put_at_once(piece, b.id(), 4, 0, bits, 0, 0) };
-    assert_eq!((put(2), guess(1), put(1), put(1)), (Ok(true), None, Ok(true), Ok(true)));
-    // Two messages of 40 bytes at an address of theirs, as it is mapped here.
-    let at = guess(1).unwrap();
-    // SAFETY: 80 bytes before it are the ones that were sent.
-    assert_eq!(unsafe { std::slice::from_raw_parts(at.sub(80), 80) }, [7; 80]);
-    // SAFETY: memory of the arena, which nobody else uses.
-    unsafe { at.write(9) };
-    // SAFETY: as above.
-    assert_eq!(unsafe { start.add(80).read() }, 9);
-    assert_eq!((guess(2), note(1).guess(shortcut::key(OpKind::Get, 4, 0), 1)), (None, None));
-    assert_eq!(note(1).guess(shortcut::key(OpKind::Put, 4, 0), 3), None);
-    // Whatever number is in a note that has none, nothing is guessed.
-    a.about_to_put(b.id(), 9, 5, 100);
-    a.about_to_put(PtlProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
-}
-
-/// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
-#[test]
-fn a_queue_without_key_gets_no_event() {
-    let nis = fabric(2, AttachPolicy::Denied);
-    let (a, b) = (&nis[0], &nis[1]);
-    let eq = b.eq_alloc(16, None).unwrap();
-    let me = b.me_attach(4, PtlProcessId::ANY, 1, 0, Unlink::Retain, InsPos::After).unwrap();
-    // SAFETY: a descriptor without bytes.
-    unsafe {
-        b.md_attach(
-            me,
-            &md(&mut [], OP_PUT | MANAGE_REMOTE | EVENT_START_DISABLE, eq),
-            Unlink::Retain,
-        )
-        .unwrap()
-    };
-    for cell in (0..b.limits().max_mds).filter_map(|md| b.own.view.md(md)) {
-        cell.eq_key.store(0, Ordering::Relaxed);
-    }
-    for _ in 0..3 {
-        // SAFETY: no pieces.
-        assert_eq!(unsafe { a.put_at_once([], b.id(), 4, 0, 1, 0, 0) }, Ok(true));
-    }
-    assert_eq!(kinds(b, eq), []);
-}
-
-/// What the only thread of a process uses is seen by whoever wants to take it away.
-#[test]
-fn the_only_threads_hazard_is_seen() {
-    let mut ni = NetworkInterface::loopback(None).unwrap();
-    // SAFETY: this thread alone calls it.
-    unsafe { ni.set_single_threaded() };
-    let seen = || hazard::names(&ni.own.view.header().hazards, |word| word.names_target(3, 5));
-    let hold = ni.hold(HazardWord::new(3, 5, NOTHING, NOTHING));
-    assert!(seen());
-    hold.clear(false);
-    assert!(!seen());
-}
-
 /// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with `max_size` 128.
 #[test]
 fn max_size_unlinks() {
@@ -460,18 +374,16 @@ fn overflow_reports_once() {
 
 /// The lines of an interface's arena that differ from `before`.
 fn changed_lines(ni: &NetworkInterface, before: &[u8]) -> Vec<usize> {
-    let view = &ni.own.view;
     let now = lines_of(ni);
-    assert_eq!(now.len(), view.bytes());
     (0..now.len() / 64)
         .filter(|line| now[line * 64..][..64] != before[line * 64..][..64])
         .collect()
 }
 
 fn lines_of(ni: &NetworkInterface) -> Vec<u8> {
-    let view = &ni.own.view;
+    let (base, bytes) = ni.arena_of(ni.id()).unwrap();
     // SAFETY: the arena is mapped, and no other thread writes to it now.
-    unsafe { std::slice::from_raw_parts(view.base().as_ptr(), view.bytes()).to_vec() }
+    unsafe { std::slice::from_raw_parts(base.as_ptr(), bytes).to_vec() }
 }
 
 /// A put to a descriptor that counts and logs nothing writes nothing but the data; an event costs one line.
@@ -498,7 +410,8 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
             b.md_attach(me, &target, Unlink::Retain).unwrap();
             a.md_bind(&md(&mut near, 0, EqHandle::NONE), Unlink::Retain).unwrap()
         };
-        let data = (memory.as_ptr() as usize - b.own.view.base().as_ptr() as usize) / 64;
+        let data =
+            (memory.as_ptr() as usize - b.arena_of(b.id()).unwrap().0.as_ptr() as usize) / 64;
         for n in 1..200u8 {
             // SAFETY: nobody is using the buffer.
             unsafe { (&raw mut near).write_volatile([n; 64]) };

@@ -1,20 +1,15 @@
-//! A test network: interfaces of one process that know each other by frames only, delayed and reordered by a seed.
+//! A test network: interfaces of this process that reach each other by frames only.
 //!
-//! It keeps what `crate::wire` asks of a network (the first frame of a message before its others, the first frames
-//! of the requests of a pair in order) and otherwise hands frames over in an order drawn by lot. It also refuses
-//! frames now and then, and holds frames back, as a network that is full or slow would.
-//!
-//! Invariant: a frame that was accepted is handed over once, however often a receiver has to ask.
+//! Used by [`super::RigKind::Framed`]. A seed decides how frames are delayed and reordered; now and then the network
+//! refuses a frame or holds one back, as a full or slow network would. Invariants: frames keep the order that
+//! [`FrameTag::precedes`] demands, and a frame that was accepted is delivered exactly once.
 
-use alloc::sync::Arc;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::NetworkInterface;
-use crate::nal::{Nal, Route};
-use crate::types::{NiLimits, PtlError};
-use crate::wire::{FrameHeader, FrameRole};
+use portals3::nal::{Nal, Route};
+use portals3::{FrameTag, NetworkInterface, NiLimits, PtlError};
 use sys::memory::Mapping;
 
 /// Bytes of arena of each interface.
@@ -25,7 +20,7 @@ const FRAME: usize = 512;
 const ROOM: usize = 64;
 
 /// A network of up to `size` interfaces of this process.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct FramedNetwork {
     shared: Arc<FramedNetworkShared>,
 }
@@ -48,9 +43,7 @@ struct FramedNetworkState {
 #[derive(Debug)]
 struct Flight {
     from: u32,
-    role: FrameRole,
-    message: u64,
-    first: bool,
+    tag: FrameTag,
     bytes: Vec<u8>,
 }
 
@@ -67,26 +60,19 @@ impl FramedNetwork {
             shared: Arc::new(FramedNetworkShared { size, state: Mutex::new(state), waiting }),
         }
     }
-}
 
-impl NetworkInterface {
-    /// Opens the next interface of a test network. `PTL_NO_SPACE` if all of its places are taken.
-    pub fn framed(
-        network: &FramedNetwork,
-        limits: Option<NiLimits>,
-    ) -> Result<NetworkInterface, PtlError> {
-        let mut state = network.shared.lock();
-        if state.joined == network.shared.size {
+    /// Opens the next interface of the network. `PTL_NO_SPACE` if `size` interfaces are open already.
+    pub fn join(&self, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
+        let shared = Arc::clone(&self.shared);
+        let mut state = shared.lock();
+        if state.joined == shared.size {
             return Err(PtlError::NoSpace);
         }
         let index = state.joined;
         state.joined += 1;
         drop(state);
         let arena = Mapping::anonymous(ARENA).map_err(|_| PtlError::NoSpace)?;
-        NetworkInterface::with_nal(
-            Box::new(Port { shared: Arc::clone(&network.shared), index, arena }),
-            limits,
-        )
+        NetworkInterface::with_nal(Box::new(Port { shared, index, arena }), limits)
     }
 }
 
@@ -109,22 +95,17 @@ impl FramedNetworkState {
     fn next(&mut self, index: usize) -> Option<Flight> {
         let flights = &self.flights[index];
         let ready: Vec<usize> = (0..flights.len())
-            .filter(|&at| !flights[..at].iter().any(|f| f.precedes(&flights[at])))
+            .filter(|&at| {
+                !flights[..at]
+                    .iter()
+                    .any(|f| f.from == flights[at].from && f.tag.precedes(flights[at].tag))
+            })
             .collect();
         if ready.is_empty() || self.draw(4) == 0 {
             return None;
         }
         let chosen = ready[self.draw(ready.len())];
         Some(self.flights[index].remove(chosen))
-    }
-}
-
-impl Flight {
-    /// Whether this frame, which was sent earlier, must arrive before `later`.
-    fn precedes(&self, later: &Flight) -> bool {
-        let ordered =
-            self.role == FrameRole::Request && later.role == FrameRole::Request && later.first;
-        self.from == later.from && self.first && (ordered || self.message == later.message)
     }
 }
 
@@ -175,9 +156,8 @@ unsafe impl Nal for Port {
         if state.flights[peer as usize].len() == ROOM || state.draw(8) == 0 {
             return false;
         }
-        let Some((header, _)) = FrameHeader::decode(frame) else { return false };
-        let (role, message, first) = (header.role, header.message, header.at == 0);
-        let flight = Flight { from: self.index, role, message, first, bytes: frame.to_vec() };
+        let Some(tag) = FrameTag::of(frame) else { return false };
+        let flight = Flight { from: self.index, tag, bytes: frame.to_vec() };
         state.flights[peer as usize].push(flight);
         self.shared.waiting[peer as usize].fetch_add(1, Ordering::Relaxed);
         true
