@@ -112,6 +112,17 @@ impl<'a> Src<'a> {
     }
 }
 
+impl Src<'_> {
+    /// The same bytes for an operation that cannot tell how long the borrow lasts.
+    ///
+    /// # Safety
+    /// The operations that get the value must be complete before the borrow ends.
+    #[inline(always)]
+    pub const unsafe fn until_complete(self) -> Src<'static> {
+        Src { at: self.at, len: self.len, lifetime: PhantomData }
+    }
+}
+
 impl<'a> From<&'a [u8]> for Src<'a> {
     #[inline(always)]
     fn from(bytes: &'a [u8]) -> Src<'a> {
@@ -166,6 +177,12 @@ impl<'a> Dst<'a> {
         Dst { at: self.at.wrapping_add(offset), len, lifetime: PhantomData }
     }
 
+    /// The `len` bytes from `offset` on, if there are as many.
+    #[inline(always)]
+    pub fn try_part(self, offset: usize, len: usize) -> Option<Dst<'a>> {
+        within(offset, len, self.len).then(|| self.part(offset, len))
+    }
+
     /// The first `n` bytes and the others.
     ///
     /// # Panics
@@ -179,7 +196,7 @@ impl<'a> Dst<'a> {
     /// The same bytes for an operation that cannot tell how long the borrow lasts.
     ///
     /// # Safety
-    /// The operations that get the value must be complete before `'a` ends.
+    /// The operations that get the value must be complete before the borrow ends.
     #[inline(always)]
     pub const unsafe fn until_complete(self) -> Dst<'static> {
         Dst { at: self.at, len: self.len, lifetime: PhantomData }
@@ -246,8 +263,8 @@ impl<'a> From<&'a mut [u8]> for Dst<'a> {
 pub struct RemoteRange {
     rank: JobRank,
     len: usize,
-    /// First byte, as the rank addresses it.
-    addr: *mut u8,
+    /// Bytes before the first one in the segment of the rank; [`usize::MAX`] outside of it.
+    offset: usize,
     /// First byte as this process addresses it; null if only the conduit reaches it.
     mapped: *mut u8,
 }
@@ -259,8 +276,9 @@ unsafe impl Send for RemoteRange {}
 unsafe impl Sync for RemoteRange {}
 
 impl RemoteRange {
-    /// The `len` bytes at `addr`, an address of `rank`; at `mapped`, if that is not null, as
-    /// this process addresses them.
+    /// The `len` bytes from `offset` on in the segment of `rank`; `mapped`, if not null, is
+    /// where this process addresses them. Own memory outside the segment has the offset
+    /// [`usize::MAX`].
     ///
     /// # Safety
     /// Where `mapped` is not null, the bytes must be readable and writable there as long as
@@ -268,11 +286,18 @@ impl RemoteRange {
     #[inline(always)]
     pub const unsafe fn new(
         rank: JobRank,
-        addr: *mut u8,
+        offset: usize,
         len: usize,
         mapped: *mut u8,
     ) -> RemoteRange {
-        RemoteRange { rank, len, addr, mapped }
+        RemoteRange { rank, len, offset, mapped }
+    }
+
+    /// The `len` bytes from `offset` on in the segment of `rank`, which only the conduit
+    /// reaches.
+    #[inline(always)]
+    pub const fn unmapped(rank: JobRank, offset: usize, len: usize) -> RemoteRange {
+        RemoteRange { rank, len, offset, mapped: ptr::null_mut() }
     }
 
     /// The rank whose memory it is.
@@ -281,10 +306,10 @@ impl RemoteRange {
         self.rank
     }
 
-    /// First byte, as the rank addresses it.
+    /// Bytes before the first one in the segment of the rank.
     #[inline(always)]
-    pub const fn addr(self) -> *mut u8 {
-        self.addr
+    pub const fn offset(self) -> usize {
+        self.offset
     }
 
     /// Bytes.
@@ -317,7 +342,7 @@ impl RemoteRange {
         }
         let mapped =
             if self.mapped.is_null() { ptr::null_mut() } else { self.mapped.wrapping_add(offset) };
-        RemoteRange { rank: self.rank, len, addr: self.addr.wrapping_add(offset), mapped }
+        RemoteRange { rank: self.rank, len, offset: self.offset.wrapping_add(offset), mapped }
     }
 }
 
@@ -385,17 +410,14 @@ mod tests {
     }
 
     #[test]
-    fn a_remote_range_keeps_its_mapping_with_its_address() {
+    fn a_remote_range_keeps_its_mapping_with_its_offset() {
         let mut bytes = [0u8; 16];
-        let addr = ptr::without_provenance_mut(0x1000);
         // SAFETY: the bytes outlive the test.
-        let mapped = unsafe { RemoteRange::new(JobRank(3), addr, 16, bytes.as_mut_ptr()) };
+        let mapped = unsafe { RemoteRange::new(JobRank(3), 4096, 16, bytes.as_mut_ptr()) };
         let part = mapped.part(5, 2);
-        assert_eq!((part.rank(), part.addr().addr(), part.len()), (JobRank(3), 0x1005, 2));
+        assert_eq!((part.rank(), part.offset(), part.len()), (JobRank(3), 4101, 2));
         part.mapped().into_iter().for_each(|dst| dst.fill(7));
-        // SAFETY: not mapped.
-        let far = unsafe { RemoteRange::new(JobRank(3), addr, 16, ptr::null_mut()) };
-        assert!(far.part(5, 2).mapped().is_none());
+        assert!(RemoteRange::unmapped(JobRank(3), 4096, 16).part(5, 2).mapped().is_none());
         assert_eq!(bytes[4..8], [0, 7, 7, 0]);
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! The unnumbered variadic forms of the headers pack their arguments and call the `gasneti_AM*V` functions here.
 
-use super::{OK, bad_node, ctx, early_job};
+use super::{OK, ctx, early_job};
 use crate::conduit::{Category, Outgoing};
 use crate::report;
+use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
-use crate::runtime::{Ctx, GasnetError};
 use crate::trace::{What, watch};
 use core::ffi::{c_int, c_void};
 
@@ -34,24 +34,6 @@ fn too_many_args(function: &str, n: c_int) -> ! {
         ),
         format_args!("Send the rest in the payload."),
     )
-}
-
-/// Ends the job unless `n` bytes at `dest` lie in the segment of `node`; where they are mapped here, null if they are not.
-#[inline]
-fn check_dest(c: Ctx, function: &str, node: Node, dest: *mut c_void, n: usize) -> *mut u8 {
-    let s = &c.job.segments()[node];
-    match s.offset(dest.cast(), n) {
-        Some(offset) if !s.local.is_null() => s.local.wrapping_add(offset),
-        None if n != 0 => super::outside_segment(function, c, node, dest, n),
-        _ => core::ptr::null_mut(),
-    }
-}
-
-#[inline]
-fn check_node(c: Ctx, function: &str, node: Node) {
-    if node >= c.job.nodes {
-        bad_node(function, node, c.job.nodes);
-    }
 }
 
 /// Ends the job: the handler belongs to the library.
@@ -101,7 +83,7 @@ fn request_short<const ANY: bool>(
     let args = if ANY { args } else { &[] };
     watch!(A "gasnet_AMRequestShort", message(node, handler, core::ptr::null(), 0, args), request_short::<ANY>(function, node, handler, args));
     let c = ctx(function);
-    check_node(c, function, node);
+    c.job.check_rank(function, node);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
     // SAFETY: there is no payload.
@@ -124,7 +106,7 @@ unsafe fn request_medium<const ANY: bool>(
     // SAFETY: the same call again.
     watch!(A "gasnet_AMRequestMedium", message(node, handler, src, n, args), unsafe { request_medium::<ANY>(function, node, handler, src, n, args) });
     let c = ctx(function);
-    check_node(c, function, node);
+    c.job.check_rank(function, node);
     check_handler(function, handler);
     let max = c.job.conduit.max_medium();
     if n > max {
@@ -154,13 +136,13 @@ unsafe fn request_long<const ANY: bool>(
     // SAFETY: the same call again.
     watch!(A "gasnet_AMRequestLong", message(node, handler, src, n, args), unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) });
     let c = ctx(function);
-    check_node(c, function, node);
+    c.job.check_rank(function, node);
     check_handler(function, handler);
     let max = c.job.conduit.max_long_request();
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongRequest");
     }
-    let near = check_dest(c, function, node, dest, n);
+    let near = c.job.long_destination(function, node, dest.cast(), n);
     let m = Outgoing {
         category: Category::Long,
         handler,
@@ -171,7 +153,7 @@ unsafe fn request_long<const ANY: bool>(
         near,
         source_stays,
     };
-    // SAFETY: the caller's promise; `check_dest` has seen to the destination.
+    // SAFETY: the caller's promise; the destination was checked.
     unsafe { c.request(function, node, &m) };
     OK
 }
@@ -241,7 +223,9 @@ unsafe fn reply_long<const ANY: bool>(
         too_long(function, n, max, "gasnet_AMMaxLongReply");
     }
     let to = c.token(token);
-    let near = to.map_or(core::ptr::null_mut(), |t| check_dest(c, function, t.source, dest, n));
+    let near = to.map_or(core::ptr::null_mut(), |t| {
+        c.job.long_destination(function, t.source, dest.cast(), n)
+    });
     let m = Outgoing {
         category: Category::Long,
         handler,
@@ -252,7 +236,7 @@ unsafe fn reply_long<const ANY: bool>(
         near,
         source_stays: false,
     };
-    // SAFETY: the caller's promise; `check_dest` has seen to the destination.
+    // SAFETY: the caller's promise; the destination was checked.
     unsafe { c.reply(function, token, &m) };
     OK
 }

@@ -11,9 +11,11 @@ use crate::{fault, trace};
 
 /// Opens the path to the process `rank`, if its segment is mapped here.
 fn open_one(record: &mut gasneti_abi_t, rank: usize, s: &Segment) {
-    if rank < GASNETI_NEAR && !s.local.is_null() {
+    if rank < GASNETI_NEAR
+        && let Some(distance) = s.distance()
+    {
         record.base[rank] = s.base as usize;
-        record.distance[rank] = (s.local as usize).wrapping_sub(record.base[rank]);
+        record.distance[rank] = distance;
         record.starts[rank] = s.len.saturating_sub(7);
     }
 }
@@ -65,14 +67,13 @@ mod tests {
             starts: none,
             distance: none,
         };
-        let base = ptr::without_provenance_mut(0x7000_0000);
-        let s = Segment { base, len: 0x1000, local: ptr::without_provenance_mut(0x1000_0000) };
-        open_one(&mut record, 3, &s);
+        let (base, here) = (0x7000_0000, 0x1000_0000);
+        open_one(&mut record, 3, &Segment::for_test(base, 0x1000, here));
         assert_eq!((record.base[3], record.starts[3]), (0x7000_0000, 0x0ff9));
         assert_eq!(record.base[3].wrapping_add(record.distance[3]), 0x1000_0000);
-        open_one(&mut record, 4, &Segment { len: 7, ..s });
-        open_one(&mut record, 5, &Segment { local: ptr::null_mut(), ..s });
-        open_one(&mut record, GASNETI_NEAR, &s);
+        open_one(&mut record, 4, &Segment::for_test(base, 7, here));
+        open_one(&mut record, 5, &Segment::for_test(base, 0x1000, 0));
+        open_one(&mut record, GASNETI_NEAR, &Segment::for_test(base, 0x1000, here));
         assert_eq!(record.starts.iter().filter(|&&n| n != 0).count(), 1);
     }
 }

@@ -290,9 +290,7 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
         let mut info = NodeInfo { host: 0, supernode: job.supernodes.of(rank), offset: 0 };
         if attached {
             let s = job.segments()[rank];
-            if !s.local.is_null() {
-                info.offset = (s.local as usize).wrapping_sub(s.base as usize);
-            }
+            info.offset = s.distance().unwrap_or(0);
         }
         // SAFETY: the caller's promise; rank < numentries.
         unsafe { table.add(rank as usize).write(info) };

@@ -6,7 +6,7 @@
 use crate::runtime::ops::Handle;
 use crate::runtime::{Ctx, GasnetJob, ThreadMode, checks};
 use crate::{report, trace};
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering};
 
 pub mod abi;
@@ -140,49 +140,4 @@ fn code(result: crate::runtime::Result) -> c_int {
         Ok(()) => OK,
         Err(e) => e as c_int,
     }
-}
-
-/// Ends the job: `node` is no rank.
-#[cold]
-pub fn bad_node(function: &str, node: u32, nodes: u32) -> ! {
-    report::fatal(
-        format_args!(
-            "{function}(): node {node} is out of range; this job has {nodes}, numbered from 0"
-        ),
-        format_args!("Pass a node below gasnet_nodes()."),
-    )
-}
-
-/// Whether `n` bytes at `addr` are memory of this process that no segment is asked for: `node` is our own, none of them is in a segment of
-/// this host, and `addr` is not null. The specification leaves that undefined, and debug checks refuse it; other implementations copy, and
-/// clients put to variables of their own and get from them. Next to our segment lie those of other processes: what is near it is an overrun.
-pub fn own_memory(job: &GasnetJob, node: u32, addr: *const u8, n: usize) -> bool {
-    let (base, len) = job.segments().mapped();
-    let (first, begin) = (addr.addr(), base.addr());
-    let Some(end) = first.checked_add(n) else { return false };
-    node == job.mynode
-        && !addr.is_null()
-        && !checks::on()
-        && (end <= begin || first >= begin + len)
-}
-
-/// Ends the job: `n` bytes at `addr` are not in the segment of `node`.
-#[cold]
-pub fn outside_segment(function: &str, c: Ctx, node: u32, addr: *const c_void, n: usize) -> ! {
-    let s = &c.job.segments()[node];
-    report::fatal(
-        format_args!(
-            "{function}(): {n} bytes at {addr:p} are outside the segment of node {node}, which has {} bytes from {:p}",
-            s.len, s.base
-        ),
-        if node == c.job.mynode && checks::on() {
-            format_args!(
-                "Pass an address inside the segment; without debug checks a put or get takes other memory of one's own too."
-            )
-        } else {
-            format_args!(
-                "Pass an address inside the segment that gasnet_getSegmentInfo reports for that node."
-            )
-        },
-    )
 }

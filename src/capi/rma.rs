@@ -1,9 +1,10 @@
 //! Puts, gets and memsets of the extended API.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use super::{ATTACHED, bad_node, explicit, outside_segment, own_memory, watched_job};
+use super::{ATTACHED, explicit, watched_job};
+use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::extended::memset;
-use crate::extended::rma::{self, Remote};
+use crate::extended::rma;
 use crate::runtime::GasnetJob;
 use crate::runtime::checks::check_alignment;
 use crate::trace::{What, watch};
@@ -21,46 +22,16 @@ pub(super) fn job(function: &str) -> &'static GasnetJob {
     }
 }
 
-/// Where we may address what lies in no segment: memory of our own, or null for no bytes. Ends the job over anything else.
-#[cold]
-#[inline(never)]
-fn elsewhere(
-    function: &str,
-    job: &'static GasnetJob,
-    node: gasnet_node_t,
-    addr: *mut u8,
-    n: usize,
-) -> *mut u8 {
-    if n == 0 {
-        return core::ptr::null_mut();
-    }
-    if !own_memory(job, node, addr, n) {
-        outside_segment(function, job.ctx(), node, addr.cast(), n);
-    }
-    addr
-}
-
-/// The job and the `n` bytes at `addr` of `node`; ends the job unless they lie in the segment of `node`, or are memory of our own
-/// ([`own_memory`]). No bytes lie anywhere.
+/// The job and the `n` bytes at `addr` of `node` ([`GasnetJob::remote_range`]).
 #[inline(always)]
 pub(super) fn remote(
     function: &str,
     node: gasnet_node_t,
     addr: *mut c_void,
     n: usize,
-) -> (&'static GasnetJob, Remote) {
+) -> (&'static GasnetJob, RemoteRange) {
     let job = job(function);
-    let addr = addr.cast::<u8>();
-    if node >= job.nodes {
-        bad_node(function, node, job.nodes);
-    }
-    let segment = &job.segments()[node];
-    let local = match segment.offset(addr, n) {
-        Some(offset) if !segment.local.is_null() => segment.local.wrapping_add(offset),
-        Some(_) => core::ptr::null_mut(),
-        None => elsewhere(function, job, node, addr, n),
-    };
-    (job, Remote { node, addr, n, local })
+    (job, job.remote_range(function, node, addr.cast(), n))
 }
 
 /// `gasnet_put`
@@ -77,9 +48,9 @@ pub unsafe extern "C" fn gasnet_put(
     // SAFETY: the same call again.
     watch!(P "gasnet_put", What::moved(node, nbytes, dest, src), unsafe { gasnet_put(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
-    check_alignment("gasnet_put", dst.addr, src.cast(), nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::put(job, dst, src.cast()) }
+    check_alignment("gasnet_put", dest.cast(), src.cast(), nbytes);
+    // SAFETY: readable, as the client promises of a source.
+    rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
 /// `gasnet_put_bulk`
@@ -96,8 +67,8 @@ pub unsafe extern "C" fn gasnet_put_bulk(
     // SAFETY: the same call again.
     watch!(P "gasnet_put_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::put(job, dst, src.cast()) }
+    // SAFETY: readable, as the client promises of a source.
+    rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
 /// `gasnet_get`
@@ -113,10 +84,10 @@ pub unsafe extern "C" fn gasnet_get(
 ) {
     // SAFETY: the same call again.
     watch!(G "gasnet_get", What::moved(node, nbytes, src, dest), unsafe { gasnet_get(dest, node, src, nbytes) });
-    let (job, src) = remote("gasnet_get", node, src, nbytes);
-    check_alignment("gasnet_get", src.addr, dest.cast(), nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::get(job, dest.cast(), src) }
+    let (job, from) = remote("gasnet_get", node, src, nbytes);
+    check_alignment("gasnet_get", src.cast(), dest.cast(), nbytes);
+    // SAFETY: writable, as the client promises of a destination.
+    rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
 /// `gasnet_get_bulk`
@@ -132,9 +103,9 @@ pub unsafe extern "C" fn gasnet_get_bulk(
 ) {
     // SAFETY: the same call again.
     watch!(G "gasnet_get_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_bulk(dest, node, src, nbytes) });
-    let (job, src) = remote("gasnet_get_bulk", node, src, nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::get(job, dest.cast(), src) }
+    let (job, from) = remote("gasnet_get_bulk", node, src, nbytes);
+    // SAFETY: writable, as the client promises of a destination.
+    rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
 /// `gasnet_put_nb`: the source may be reused when this returns.
@@ -151,9 +122,10 @@ pub unsafe extern "C" fn gasnet_put_nb(
     // SAFETY: the same call again.
     watch!(P "gasnet_put_nb", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
-    check_alignment("gasnet_put_nb", dst.addr, src.cast(), nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    explicit(job, unsafe { rma::put_nb(job, dst, src.cast(), false) })
+    check_alignment("gasnet_put_nb", dest.cast(), src.cast(), nbytes);
+    // SAFETY: readable, as the client promises of a source.
+    let src = unsafe { Src::new(src.cast(), nbytes) };
+    explicit(job, rma::put_nb(job, dst, src))
 }
 
 /// `gasnet_put_nb_bulk`: the source must stay as it is until the sync.
@@ -170,8 +142,9 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
     // SAFETY: the same call again.
     watch!(P "gasnet_put_nb_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    explicit(job, unsafe { rma::put_nb(job, dst, src.cast(), true) })
+    // SAFETY: readable until the sync, as the client promises of a source.
+    let src = unsafe { Src::new(src.cast(), nbytes) };
+    explicit(job, rma::put_nb_bulk(job, dst, src))
 }
 
 /// `gasnet_get_nb`
@@ -187,10 +160,11 @@ pub unsafe extern "C" fn gasnet_get_nb(
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
     watch!(G "gasnet_get_nb", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb(dest, node, src, nbytes) });
-    let (job, src) = remote("gasnet_get_nb", node, src, nbytes);
-    check_alignment("gasnet_get_nb", src.addr, dest.cast(), nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    explicit(job, unsafe { rma::get_nb(job, dest.cast(), src) })
+    let (job, from) = remote("gasnet_get_nb", node, src, nbytes);
+    check_alignment("gasnet_get_nb", src.cast(), dest.cast(), nbytes);
+    // SAFETY: writable until the sync, as the client promises of a destination.
+    let dst = unsafe { Dst::new(dest.cast(), nbytes) };
+    explicit(job, rma::get_nb(job, dst, from))
 }
 
 /// `gasnet_get_nb_bulk`
@@ -206,9 +180,10 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
     watch!(G "gasnet_get_nb_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) });
-    let (job, src) = remote("gasnet_get_nb_bulk", node, src, nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    explicit(job, unsafe { rma::get_nb(job, dest.cast(), src) })
+    let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes);
+    // SAFETY: writable until the sync, as the client promises of a destination.
+    let dst = unsafe { Dst::new(dest.cast(), nbytes) };
+    explicit(job, rma::get_nb(job, dst, from))
 }
 
 /// `gasnet_put_nbi`: the source may be reused when this returns.
@@ -225,9 +200,9 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     // SAFETY: the same call again.
     watch!(P "gasnet_put_nbi", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
-    check_alignment("gasnet_put_nbi", dst.addr, src.cast(), nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::put_nbi(job, dst, src.cast(), false) }
+    check_alignment("gasnet_put_nbi", dest.cast(), src.cast(), nbytes);
+    // SAFETY: readable, as the client promises of a source.
+    rma::put_nbi(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
 /// `gasnet_put_nbi_bulk`: the source must stay as it is until the sync.
@@ -244,8 +219,8 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
     // SAFETY: the same call again.
     watch!(P "gasnet_put_nbi_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::put_nbi(job, dst, src.cast(), true) }
+    // SAFETY: readable until the sync, as the client promises of a source.
+    rma::put_nbi_bulk(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
 /// `gasnet_get_nbi`
@@ -261,10 +236,10 @@ pub unsafe extern "C" fn gasnet_get_nbi(
 ) {
     // SAFETY: the same call again.
     watch!(G "gasnet_get_nbi", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi(dest, node, src, nbytes) });
-    let (job, src) = remote("gasnet_get_nbi", node, src, nbytes);
-    check_alignment("gasnet_get_nbi", src.addr, dest.cast(), nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::get_nbi(job, dest.cast(), src) }
+    let (job, from) = remote("gasnet_get_nbi", node, src, nbytes);
+    check_alignment("gasnet_get_nbi", src.cast(), dest.cast(), nbytes);
+    // SAFETY: writable until the sync, as the client promises of a destination.
+    rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
 /// `gasnet_get_nbi_bulk`
@@ -280,9 +255,9 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
 ) {
     // SAFETY: the same call again.
     watch!(G "gasnet_get_nbi_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) });
-    let (job, src) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
-    // SAFETY: checked above; the rest is the caller's promise.
-    unsafe { rma::get_nbi(job, dest.cast(), src) }
+    let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
+    // SAFETY: writable until the sync, as the client promises of a destination.
+    rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
 /// `gasnet_memset`: `val` is converted to `unsigned char`, as in C.

@@ -5,7 +5,7 @@ use super::abi::{
 };
 use super::explicit;
 use super::rma::{job, remote};
-use crate::extended::rma::Remote;
+use crate::client_memory::RemoteRange;
 use crate::extended::value;
 use crate::report;
 use crate::runtime::GasnetJob;
@@ -22,7 +22,7 @@ fn remote_value(
     node: gasnet_node_t,
     addr: *mut c_void,
     n: usize,
-) -> (&'static GasnetJob, Remote) {
+) -> (&'static GasnetJob, RemoteRange) {
     if n == 0 || n > value::MAX_BYTES {
         no_width(function, n);
     }

@@ -3,9 +3,8 @@
 //! The lists and arrays of a client are read before a call returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use super::{bad_node, outside_segment, own_memory};
 use crate::extended::vis::indexed::{Index, Indexed};
-use crate::extended::vis::pieces::{Piece, Shape};
+use crate::extended::vis::pieces::Shape;
 use crate::extended::vis::strided::Strided;
 use crate::extended::vis::vector::{self, MemVec, Vector};
 use crate::extended::vis::{self, Direction, Form};
@@ -38,32 +37,8 @@ unsafe fn slice<'a, T>(list: *const T, n: usize) -> &'a [T] {
 /// The job; ends it if there is no such `node`.
 fn target(function: &str, node: gasnet_node_t) -> &'static GasnetJob {
     let job = super::rma::job(function);
-    if node >= job.nodes {
-        bad_node(function, node, job.nodes);
-    }
+    job.check_rank(function, node);
     job
-}
-
-/// How far from their addresses we may touch the pieces directly, if we may. Ends the job unless all pieces with any bytes lie in the
-/// segment of `node`, or in memory of our own ([`own_memory`]).
-fn reach(
-    function: &str,
-    job: &'static GasnetJob,
-    node: gasnet_node_t,
-    pieces: impl Iterator<Item = Piece>,
-) -> Option<usize> {
-    let segment = &job.segments()[node];
-    let mut delta =
-        (!segment.local.is_null()).then(|| segment.local.addr().wrapping_sub(segment.base.addr()));
-    for (addr, n) in pieces {
-        if n != 0 && segment.offset(addr, n).is_none() {
-            if !own_memory(job, node, addr, n) {
-                outside_segment(function, job.ctx(), node, addr.cast(), n);
-            }
-            delta = Some(0);
-        }
-    }
-    delta
 }
 
 /// Ends the job unless both sides have the same number of bytes.
@@ -116,7 +91,7 @@ unsafe fn vector(
         Vector { remote: slice(remote, remote_count), local: slice(local, local_count) }
     };
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
-    let delta = reach(function, job, node, vector::pieces(shape.remote));
+    let delta = job.distance(function, node, vector::pieces(shape.remote));
     // SAFETY: nothing of the pieces is read.
     let _span =
         unsafe { Span::new(probe, || What::Pieces { node, bytes: vector::total(shape.remote) }) };
@@ -143,7 +118,7 @@ unsafe fn indexed(
     let index = |(n, list, len): List| Index { list: unsafe { slice(list.cast(), n) }, len };
     let shape = Indexed { remote: index(remote), local: index(local) };
     check_totals(function, direction, shape.remote.total(), shape.local.total());
-    let delta = reach(function, job, node, shape.remote.pieces());
+    let delta = job.distance(function, node, shape.remote.pieces());
     // SAFETY: nothing of the pieces is read.
     let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: shape.remote.total() }) };
     // SAFETY: checked; the rest is the caller's promise.
@@ -181,7 +156,7 @@ unsafe fn strided(
         )
     };
     let Some(shape) = shape else { too_large(function, levels) };
-    let delta = reach(function, job, node, core::iter::once(shape.remote_extent()));
+    let delta = job.distance(function, node, core::iter::once(shape.remote_extent()));
     // SAFETY: nothing of the pieces is read; the counts are the caller's promise.
     let _span =
         unsafe { Span::new(probe, || What::Pieces { node, bytes: section(count, levels) }) };

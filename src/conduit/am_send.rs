@@ -18,7 +18,9 @@ use super::portals::{InlineBody, Portals, PortalsId};
 use super::queue::broken;
 use super::rar::Rar;
 use super::{CHUNK, Category, Conduit, MAX_ARGS, Outgoing, ReplyToken, ResourceNeed, Upcall};
+use crate::client_memory::{RemoteRange, Src};
 use crate::fault;
+use crate::rank::JobRank;
 use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -126,8 +128,10 @@ impl<P: Portals> Conduit<P> {
             unsafe { core::ptr::copy(m.src, m.near, m.nbytes) };
             return true;
         }
+        let offset = self.rar().remote(node, m.dest, m.nbytes);
+        let dst = RemoteRange::unmapped(JobRank(node), offset, m.nbytes);
         // SAFETY: as above.
-        unsafe { self.put_at_once(node, m.dest, m.src, m.nbytes) }
+        self.put_at_once(dst, unsafe { Src::new(m.src, m.nbytes) })
     }
 
     /// Sends a request. Waits for credits, a chunk and tickets, running handlers meanwhile; never from inside a

@@ -1,81 +1,61 @@
-//! Gets: data comes from the RAR of its owner; the operation id comes back with the REPLY event.
+//! Gets: data comes from the RAR of its owner; the operation id comes back with the REPLY
+//! event.
 //!
-//! The destination is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk, whose record says where the bytes
-//! go in the end) or a temporary descriptor (TMPMD). Where REPLY events come without match bits each get has a
-//! temporary descriptor, which tells the operation. Waits as a put does.
+//! The destination is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk, whose record
+//! says where the bytes go in the end) or a temporary descriptor (TMPMD). Where REPLY events
+//! come without match bits each get has a temporary descriptor, which tells the operation.
+//! Waits as a put does.
 
 use super::match_bits::{MessageKind, RmaBits};
 use super::portals::Portals;
-use super::put::NOBODY;
+use super::put::NO_OPERATION;
 use super::queue::broken;
-use super::rar::Rar;
 use super::{CHUNK, Conduit, OpId, ResourceNeed, Upcall};
+use crate::client_memory::{Dst, RemoteRange};
 use crate::fault;
+use crate::rank::JobRank;
 
 impl<P: Portals> Conduit<P> {
-    /// Gets `n` bytes from the segment of `node`, as [`Conduit::put_at_once`] puts them.
-    ///
-    /// # Safety
-    /// `dest` must be writable for `n` bytes, and `src` must lie in the segment of `node`.
+    /// Gets from a segment, as [`Conduit::put_at_once`] puts to it.
     #[inline]
-    pub unsafe fn get_at_once(&self, dest: *mut u8, node: u32, src: *const u8, n: usize) -> bool {
-        if !self.config.at_once || n > self.config.max_transfer {
+    pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        if !self.config.at_once || dst.len() > self.config.max_transfer {
             return false;
         }
-        let (from, remote) = (self.peers[node as usize], self.rar().remote(node, src, n));
-        // SAFETY: as the caller vouches.
+        // SAFETY: the destination is writable, and the call does not keep it.
         unsafe {
             self.portals.get_at_once(
-                dest,
-                n,
-                from,
+                dst.as_ptr(),
+                dst.len(),
+                self.peers[src.rank().index()],
                 self.config.pt_rar,
-                NOBODY.pack(MessageKind::Get),
-                remote,
+                NO_OPERATION.pack(MessageKind::Get),
+                src.offset(),
             )
         }
     }
 
-    /// Gets `n` bytes from the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
-    ///
-    /// # Safety
-    /// `dest` must be writable for `n` bytes until then, and `src` must lie in the segment of `node`.
-    pub unsafe fn get<U: Upcall>(
-        &self,
-        up: U,
-        dest: *mut u8,
-        node: u32,
-        src: *const u8,
-        n: usize,
-        op: OpId,
-    ) {
-        let rar = self.rar();
-        let remote = rar.remote(node, src, n);
+    /// Gets from a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`].
+    pub fn get<U: Upcall>(&self, up: U, dst: Dst<'static>, src: RemoteRange, op: OpId) {
+        let n = dst.len();
         let mut at = 0;
         while at < n {
             let len = (n - at).min(self.config.max_transfer);
-            // SAFETY: this piece lies in what the caller vouches for.
-            unsafe { self.get_fragment(up, rar, dest.add(at), node, remote + at, len, op) };
+            self.get_fragment(up, dst.part(at, len), (src.rank(), src.offset() + at), op);
             at += len;
         }
     }
 
-    /// Gets one piece.
-    ///
-    /// # Safety
-    /// As [`Conduit::get`].
-    #[allow(clippy::too_many_arguments)]
+    /// Gets one piece from an offset in the segment of a rank.
     #[inline]
-    unsafe fn get_fragment<U: Upcall>(
+    fn get_fragment<U: Upcall>(
         &self,
         up: U,
-        rar: &Rar<P>,
-        dest: *mut u8,
-        node: u32,
-        remote: usize,
-        n: usize,
+        dst: Dst<'static>,
+        (rank, remote): (JobRank, usize),
         op: OpId,
     ) {
+        let (rar, dest, n) = (self.rar(), dst.as_ptr(), dst.len());
         let mut rma = RmaBits { op, local: None, chunk: 0 };
         let echoes = self.portals.echoes_match_bits();
         let bounce =
@@ -95,7 +75,8 @@ impl<P: Portals> Conduit<P> {
             if !echoes {
                 self.tmpmd.note(slot, rma.pack(MessageKind::Get));
             }
-            // SAFETY: the caller keeps the destination until the operation is done, which the REPLY event says.
+            // SAFETY: the destination stays until the operation is done, which the REPLY event
+            // says.
             (unsafe { self.tmpmd.bind(&self.portals, slot, dest, n, 1) }, 0, Some(slot))
         };
         self.wait_safe(up, ResourceNeed::of(&"a get for a send ticket"), || self.tickets.take(1));
@@ -104,7 +85,7 @@ impl<P: Portals> Conduit<P> {
                 md,
                 offset,
                 n,
-                self.peers[node as usize],
+                self.peers[rank.index()],
                 self.config.pt_rar,
                 rma.pack(MessageKind::Get),
                 remote,
@@ -120,7 +101,8 @@ impl<P: Portals> Conduit<P> {
 #[inline]
 pub(super) fn flip(at: *mut u8, n: usize) {
     if fault::on("flip_get") && n != 0 {
-        // SAFETY: these bytes of the descriptor have just been written by Portals for us, and nobody has been told.
+        // SAFETY: these bytes of the descriptor have just been written by Portals for us, and
+        // nobody has been told.
         unsafe { *at.add(n / 2) ^= 1 };
     }
 }

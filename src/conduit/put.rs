@@ -1,16 +1,17 @@
-//! Puts: data goes to the RAR of its target; the operation id travels in the match bits and comes back with the ACK,
-//! which says that the data is there.
+//! Puts: data goes to the RAR of its target. The operation id travels in the match bits and
+//! returns with the ACK, which says that the data has arrived.
 //!
-//! The source is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk) or a temporary descriptor (TMPMD).
-//! A put takes its chunk or descriptor first and its send ticket last, and waits with SAFE polls only; it never waits
-//! for a chunk.
+//! The source is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk) or a temporary
+//! descriptor (TMPMD). A put takes its chunk or descriptor first and its send ticket last, and
+//! waits with SAFE polls only; it never waits for a chunk.
 
 use super::match_bits::{MessageKind, RmaBits};
 use super::portals::Portals;
 use super::queue::broken;
-use super::rar::Rar;
 use super::{CHUNK, Conduit, OpId, ResourceNeed, Upcall};
+use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::fault;
+use crate::rank::JobRank;
 
 impl<P: Portals> Conduit<P> {
     /// How many messages, and so completions, a put or get of `n` bytes takes; 0 for none.
@@ -23,57 +24,60 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Puts `n` bytes into the segment of `node`, to be in place when this returns; false, and nothing done, where the network
-    /// cannot do that within the call.
-    ///
-    /// # Safety
-    /// `src` must be readable for `n` bytes; `dest` must lie in the segment of `node`.
+    /// Puts to a segment, to be there when this returns; false, and nothing done, where the
+    /// network cannot do that within the call.
     #[inline]
-    pub unsafe fn put_at_once(&self, node: u32, dest: *mut u8, src: *const u8, n: usize) -> bool {
-        if !self.config.at_once || n > self.config.max_transfer {
+    pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        if !self.config.at_once || src.len() > self.config.max_transfer {
             return false;
         }
-        let (to, remote) = (self.peers[node as usize], self.rar().remote(node, dest, n));
-        // SAFETY: as the caller vouches.
+        // SAFETY: the source is readable, and the call does not keep it.
         unsafe {
             self.portals.put_at_once(
-                [(src, n)],
-                to,
+                [(src.as_ptr(), src.len())],
+                self.peers[dst.rank().index()],
                 self.config.pt_rar,
-                NOBODY.pack(MessageKind::Put),
-                remote,
+                NO_OPERATION.pack(MessageKind::Put),
+                dst.offset(),
                 0,
             )
         }
     }
 
-    /// Puts `n` bytes into the segment of `node`. Each of its [`Conduit::fragments`] ends with [`Upcall::op_done`].
-    /// Unless `bulk`, the source may be reused when the call returns; with `bulk`, when the operation is done.
-    ///
-    /// # Safety
-    /// `src` must be readable for `n` bytes until then; `dest` must lie in the segment of `node`.
-    #[allow(clippy::too_many_arguments)]
-    pub unsafe fn put<U: Upcall>(
+    /// Puts to a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`]. The
+    /// source may be reused when this returns.
+    pub fn put<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId) {
+        self.put_fragments(up, dst, src, op, false);
+    }
+
+    /// As [`Conduit::put`], but the source is read until the operation is done.
+    pub fn put_bulk<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'static>, op: OpId) {
+        self.put_fragments(up, dst, src, op, true);
+    }
+
+    /// Puts; with `bulk`, the caller has a source that stays.
+    #[inline]
+    fn put_fragments<U: Upcall>(
         &self,
         up: U,
-        node: u32,
-        dest: *mut u8,
-        src: *const u8,
-        n: usize,
+        dst: RemoteRange,
+        src: Src<'_>,
         op: OpId,
         bulk: bool,
     ) {
-        let rar = self.rar();
-        let remote = rar.remote(node, dest, n);
-        let src = if fault::on("flip_put") { flipped(src, n) } else { src };
+        let n = src.len();
+        let src = if fault::on("flip_put") && n != 0 { flipped(src) } else { src };
         let mut at = 0;
         let mut left = 0;
         while at < n {
             let len = (n - at).min(self.config.max_transfer);
-            // SAFETY: this piece lies in what the caller vouches for.
-            left += u32::from(unsafe {
-                self.put_fragment(up, rar, node, remote + at, src.add(at), len, op, bulk)
-            });
+            left += u32::from(self.put_fragment(
+                up,
+                (dst.rank(), dst.offset() + at),
+                src.part(at, len),
+                op,
+                bulk,
+            ));
             at += len;
         }
         if left != 0 {
@@ -81,32 +85,27 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Puts one piece; true if it has yet to tell us that its source may be reused.
-    ///
-    /// # Safety
-    /// As [`Conduit::put`].
-    #[allow(clippy::too_many_arguments)]
+    /// Puts one piece to an offset in the segment of a rank; true if the event that its source
+    /// may be reused is still to come.
     #[inline]
-    unsafe fn put_fragment<U: Upcall>(
+    fn put_fragment<U: Upcall>(
         &self,
         up: U,
-        rar: &Rar<P>,
-        node: u32,
-        remote: usize,
-        src: *const u8,
-        n: usize,
+        (rank, remote): (JobRank, usize),
+        src: Src<'_>,
         op: OpId,
         bulk: bool,
     ) -> bool {
-        let local = rar.local(src, n);
+        let (rar, n) = (self.rar(), src.len());
+        let local = rar.local(src.as_ptr(), n);
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
         let mut rma = RmaBits { op, local: None, chunk: 0 };
         let (md, offset, slot) = if let (true, Some(chunk)) =
             (bounce, bounce.then(|| self.reqsb.take()).flatten())
         {
-            // SAFETY: a chunk is larger than any bounced put, we hold this one, and the source is readable.
-            unsafe { core::ptr::copy_nonoverlapping(src, self.reqsb.at(chunk), n) };
+            // SAFETY: a chunk is larger than any bounced put, and this thread holds this one.
+            unsafe { Dst::new(self.reqsb.at(chunk), n) }.copy_from(src);
             rma.chunk = chunk;
             (self.reqsb.md, chunk as usize * CHUNK, None)
         } else {
@@ -118,13 +117,12 @@ impl<P: Portals> Conduit<P> {
                     self.wait_safe(up, ResourceNeed::of(&"a put for a memory descriptor"), || {
                         self.tmpmd.take()
                     });
-                // SAFETY: the caller keeps the source until the ACK; this descriptor is only a source. Its events are
-                // SEND and ACK.
-                (
-                    unsafe { self.tmpmd.bind(&self.portals, slot, src.cast_mut(), n, 2) },
-                    0,
-                    Some(slot),
-                )
+                let start = src.as_ptr().cast_mut();
+                // SAFETY: the source stays until the ACK with `bulk`, otherwise until
+                // `wait_local` has seen SEND. The descriptor is only read. Its events are SEND
+                // and ACK.
+                let md = unsafe { self.tmpmd.bind(&self.portals, slot, start, n, 2) };
+                (md, 0, Some(slot))
             }
         };
         self.wait_safe(up, ResourceNeed::of(&"a put for a send ticket"), || self.tickets.take(1));
@@ -137,7 +135,7 @@ impl<P: Portals> Conduit<P> {
                 offset,
                 n,
                 true,
-                self.peers[node as usize],
+                self.peers[rank.index()],
                 self.config.pt_rar,
                 rma.pack(MessageKind::Put),
                 remote,
@@ -151,16 +149,13 @@ impl<P: Portals> Conduit<P> {
     }
 }
 
-/// Stands for an operation where no event will ask for it.
-pub(super) const NOBODY: RmaBits = RmaBits { op: OpId(0), local: None, chunk: 0 };
+/// Stands for an operation where no event will need one.
+pub(super) const NO_OPERATION: RmaBits = RmaBits { op: OpId(0), local: None, chunk: 0 };
 
 /// A copy with one byte wrong, never freed: a planted fault.
-fn flipped(src: *const u8, n: usize) -> *const u8 {
-    if n == 0 {
-        return src;
-    }
-    // SAFETY: readable for n bytes, as the caller of `put` vouches.
-    let mut copy = unsafe { core::slice::from_raw_parts(src, n) }.to_vec();
-    copy[n / 2] ^= 1;
-    copy.leak().as_ptr()
+fn flipped(src: Src<'_>) -> Src<'static> {
+    let mut copy = alloc::vec![0; src.len()];
+    Dst::from(&mut copy[..]).copy_from(src);
+    copy[src.len() / 2] ^= 1;
+    Src::from(&*copy.leak())
 }

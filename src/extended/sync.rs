@@ -1,7 +1,8 @@
 //! Syncing: explicit handles one by one and in arrays, implicit operations, access regions.
 //!
-//! Called by `capi`; looks at [`crate::runtime::ops`] and polls through the context. An Acquire fence is part of each
-//! successful look (see `ops`), so what the operations wrote is seen afterwards.
+//! Called by `capi`; looks at [`crate::runtime::ops`] and polls through the context. An Acquire
+//! fence is part of each successful look (see `ops`), so what the operations wrote is seen
+//! afterwards.
 
 use crate::runtime::Ctx;
 use crate::runtime::ops::{Handle, Implicit};
@@ -42,8 +43,8 @@ impl Ctx {
         }
     }
 
-    /// Looks at all handles of an array once, makes the complete ones INVALID, and says whether the need is met. Does
-    /// not poll.
+    /// Looks at all handles of an array once, makes the complete ones INVALID, and says whether
+    /// the need is met. Does not poll.
     #[inline]
     pub fn ops_done(self, handles: &mut [Handle], need: Need) -> bool {
         let (mut valid, mut done) = (0usize, 0usize);
@@ -85,7 +86,8 @@ impl Ctx {
         }
     }
 
-    /// Ends the job if this thread has an access region open, in which implicit operations cannot be synced.
+    /// Ends the job if this thread has an access region open, in which implicit operations
+    /// cannot be synced.
     #[inline]
     pub fn check_outside_region(self, function: &str) {
         if self.job.ops.in_region(self.thread) {

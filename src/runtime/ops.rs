@@ -6,6 +6,7 @@
 //! initiated, and all are before the operation can be synced; slots are never moved or freed before the registry is; a slot's generation changes whenever
 //! its operation has been synced, so a handle that was synced already is recognised and counts as complete.
 
+use crate::client_memory::Dst;
 use crate::conduit::OpId;
 use crate::report;
 use alloc::boxed::Box;
@@ -469,10 +470,11 @@ impl Ops {
     }
 
     /// Eight zeroed bytes that belong to this operation, which must have been opened by `thread` and not synced.
-    pub fn value(&self, handle: Handle) -> *mut u64 {
+    pub fn value(&self, handle: Handle) -> Dst<'static> {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
         slot.value.store(0, Ordering::Relaxed);
-        slot.value.as_ptr()
+        // SAFETY: slots are never moved or freed before the registry is, whose job lives until the process ends.
+        unsafe { Dst::new(slot.value.as_ptr().cast(), size_of::<u64>()) }
     }
 
     /// Forgets the access region that the last owner of this index left open when it ended. What was initiated in it
@@ -718,10 +720,9 @@ mod tests {
     fn values_travel_in_the_slot() {
         let ops = Ops::new(1);
         let h = ops.begin(0, 1);
-        let at = ops.value(h);
+        let value = ops.value(h);
         assert_eq!(ops.sync_value(0, h), None);
-        // SAFETY: the slot of an open operation; nobody else writes it.
-        unsafe { at.cast::<u8>().write(7) };
+        value.part(0, 1).fill(7);
         ops.complete(h.op());
         assert_eq!(ops.sync_value(0, h).map(u64::to_le), Some(7));
         assert_eq!(ops.sync_value(0, h), Some(0));

@@ -1,18 +1,25 @@
-//! Segments: how large they may be, where they are, and the mappings of the segments of the other processes of a host.
+//! Segments: how large they may be, where they are, and the mappings of the segments of the
+//! other processes of a host.
 //!
-//! All segments of a host lie in one memory file, at distances of the largest of them; a process maps the file when it attaches. Pages are
-//! demand-zero: nothing is touched, probed or reserved here. [`Segments`] is written once, at attach, and read-only from
-//! then on.
+//! All segments of a host lie in one memory file, at distances of the largest of them; a
+//! process maps the file when it attaches. Pages are demand-zero: nothing is touched, probed or
+//! reserved here. [`Segments`] is written once, at attach, and read-only from then on.
 
+use super::checks;
+use super::job::GasnetJob;
 use crate::boot::Bootstrap;
+use crate::client_memory::{Dst, RemoteRange};
+use crate::rank::JobRank;
+use crate::report;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use std::os::fd::AsFd;
 use sys::limits;
 use sys::memory::{self, Mapping};
 
-/// Bytes that the size and the first address of each segment are a multiple of: `GASNET_PAGESIZE` of
-/// include/gasnet_config.h, the largest page that Linux has on the machine.
+/// Bytes that the size and the first address of each segment are a multiple of:
+/// `GASNET_PAGESIZE` of include/gasnet_config.h, the largest page that Linux has on the
+/// machine.
 pub const PAGE: usize =
     if cfg!(any(target_arch = "x86", target_arch = "x86_64")) { 4096 } else { 65536 };
 
@@ -23,8 +30,9 @@ pub struct Segment {
     pub base: *mut u8,
     /// Bytes.
     pub len: usize,
-    /// First byte as we may address it directly; null where plain memory operations must not be used.
-    pub local: *mut u8,
+    /// First byte as this process addresses it; null where plain memory operations must not be
+    /// used.
+    local: *mut u8,
 }
 
 impl Segment {
@@ -33,6 +41,34 @@ impl Segment {
     pub fn offset(&self, addr: *const u8, n: usize) -> Option<usize> {
         let off = (addr as usize).wrapping_sub(self.base as usize);
         (off <= self.len && n <= self.len - off).then_some(off)
+    }
+
+    /// One of which nothing is touched: at address `base` of its owner, mapped at `here` unless
+    /// that is 0.
+    #[cfg(test)]
+    pub(crate) fn for_test(base: usize, len: usize, here: usize) -> Segment {
+        let at = core::ptr::without_provenance_mut;
+        Segment { base: at(base), len, local: at(here) }
+    }
+
+    /// Whether this process may use plain memory operations on the segment.
+    #[inline]
+    pub fn is_mapped(&self) -> bool {
+        !self.local.is_null()
+    }
+
+    /// What leads from an address of the owner to the same byte here, by wrapping addition, if
+    /// the segment is mapped.
+    #[inline]
+    pub fn distance(&self) -> Option<usize> {
+        self.is_mapped().then(|| self.local.addr().wrapping_sub(self.base.addr()))
+    }
+
+    /// The segment as this process addresses it, if it is mapped.
+    #[inline]
+    pub fn mapped(&self) -> Option<Dst<'static>> {
+        // SAFETY: `local` maps all of the segment until the process ends.
+        self.is_mapped().then(|| unsafe { Dst::new(self.local, self.len) })
     }
 }
 
@@ -44,13 +80,29 @@ pub struct Segments {
     mapping: Mapping,
 }
 
-// SAFETY: the pointers are addresses of a shared mapping that lives as long as this value; what may be done through
-// them is the clients' contract with GASNet (concurrent access to segments is theirs to order).
+// SAFETY: the pointers are addresses of a shared mapping that lives as long as this value; what
+// may be done through them is the clients' contract with GASNet (concurrent access to segments
+// is theirs to order).
 unsafe impl Send for Segments {}
 // SAFETY: as above; the table itself is never written after construction.
 unsafe impl Sync for Segments {}
 
 impl Segments {
+    /// The `n` bytes at `addr`, an address of `rank`, if they lie in its segment.
+    #[inline(always)]
+    pub fn resolve(&self, rank: JobRank, addr: *const u8, n: usize) -> Option<RemoteRange> {
+        let segment = &self[rank.0];
+        let offset = segment.offset(addr, n)?;
+        let mapped = if segment.is_mapped() {
+            segment.local.wrapping_add(offset)
+        } else {
+            core::ptr::null_mut()
+        };
+        // SAFETY: if not null, `mapped` is where these bytes of the segment are mapped until
+        // the process ends.
+        Some(unsafe { RemoteRange::new(rank, offset, n, mapped) })
+    }
+
     /// First byte and length of the mapping that holds the segments of this host.
     pub fn mapped(&self) -> (*mut u8, usize) {
         (self.mapping.as_ptr(), self.mapping.len())
@@ -75,8 +127,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// From what this machine has, the processes that share it, what this process may map, and the bound that the user or
-    /// the client sets (bytes). Collective.
+    /// From what this machine has, the processes that share it, what this process may map, and
+    /// the bound that the user or the client sets (bytes). Collective.
     pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> Limits {
         let host = boot.host();
         // An eighth stays for everything that is not a segment.
@@ -121,8 +173,9 @@ pub struct Attached {
     pub lens: Vec<usize>,
 }
 
-/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size) among them. With `huge`, in huge pages where
-/// the kernel allows it, of which none holds parts of two segments. Collective.
+/// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size)
+/// among them. With `huge`, in huge pages where the kernel allows it, of which none holds parts
+/// of two segments. Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
@@ -169,4 +222,137 @@ pub fn attach(
         });
     }
     Ok(Attached { segments: Segments { table: table.into_boxed_slice(), mapping }, bases, lens })
+}
+
+impl GasnetJob {
+    /// The `n` bytes at `addr`, an address of rank `node`: in its segment or, for this process,
+    /// in other memory of its own ([`GasnetJob::is_own_memory`]). No bytes may be anywhere.
+    /// Ends the job if they are elsewhere or there is no such rank.
+    #[inline(always)]
+    pub fn remote_range(&self, function: &str, node: u32, addr: *mut u8, n: usize) -> RemoteRange {
+        if node >= self.nodes {
+            self.no_such_rank(function, node);
+        }
+        let rank = JobRank(node);
+        match self.segments().resolve(rank, addr, n) {
+            Some(range) => range,
+            None => self.outside_segments(function, rank, addr, n),
+        }
+    }
+
+    /// The segment of this process.
+    #[inline]
+    pub fn own_segment(&self) -> Dst<'static> {
+        let own = &self.segments()[self.mynode];
+        // SAFETY: the base of the own segment is where this process maps it until it ends.
+        unsafe { Dst::new(own.base, own.len) }
+    }
+
+    /// What [`GasnetJob::remote_range`] returns for bytes that are in no segment.
+    #[cold]
+    #[inline(never)]
+    fn outside_segments(
+        &self,
+        function: &str,
+        rank: JobRank,
+        addr: *mut u8,
+        n: usize,
+    ) -> RemoteRange {
+        if n != 0 && !self.is_own_memory(rank, addr, n) {
+            self.outside_segment(function, rank, addr, n);
+        }
+        // SAFETY: no bytes, or memory of this process that the client names as the target of
+        // its own operation.
+        unsafe { RemoteRange::new(rank, usize::MAX, n, addr) }
+    }
+
+    /// Ends the job unless it has a rank `node`.
+    #[inline]
+    pub fn check_rank(&self, function: &str, node: u32) {
+        if node >= self.nodes {
+            self.no_such_rank(function, node);
+        }
+    }
+
+    /// Where this process addresses the destination of a Long, `n` bytes at `addr` of rank
+    /// `node`, which exists; null if it does not. Ends the job if they are outside its segment;
+    /// no bytes may be anywhere.
+    #[inline]
+    pub fn long_destination(&self, function: &str, node: u32, addr: *mut u8, n: usize) -> *mut u8 {
+        match self.segments().resolve(JobRank(node), addr, n) {
+            Some(range) => range.mapped().map_or(core::ptr::null_mut(), Dst::as_ptr),
+            None if n != 0 => self.outside_segment(function, JobRank(node), addr, n),
+            None => core::ptr::null_mut(),
+        }
+    }
+
+    /// How far from their addresses at rank `node` this process addresses these pieces
+    /// (address, bytes); `None` if it does not. Ends the job unless all that have any bytes lie
+    /// in its segment, or in other memory of this process.
+    pub fn distance(
+        &self,
+        function: &str,
+        node: u32,
+        pieces: impl Iterator<Item = (*mut u8, usize)>,
+    ) -> Option<usize> {
+        let (rank, segment) = (JobRank(node), &self.segments()[node]);
+        let mut distance = segment.distance();
+        for (addr, n) in pieces {
+            if n != 0 && segment.offset(addr, n).is_none() {
+                if !self.is_own_memory(rank, addr, n) {
+                    self.outside_segment(function, rank, addr, n);
+                }
+                distance = Some(0);
+            }
+        }
+        distance
+    }
+
+    /// Whether `n` bytes at `addr` are memory of this process that needs no segment: `rank` is
+    /// this process, none of them is in a segment of this host, and `addr` is not null. The
+    /// specification leaves puts and gets of such memory undefined and debug checks refuse
+    /// them; other implementations copy, and clients rely on it. The segments of other
+    /// processes lie next to that of this one: an address there is an overrun.
+    fn is_own_memory(&self, rank: JobRank, addr: *const u8, n: usize) -> bool {
+        let (base, len) = self.segments().mapped();
+        let (first, begin) = (addr.addr(), base.addr());
+        let Some(end) = first.checked_add(n) else { return false };
+        rank.0 == self.mynode
+            && !addr.is_null()
+            && !checks::on()
+            && (end <= begin || first >= begin + len)
+    }
+
+    /// Ends the job: it has no rank `node`.
+    #[cold]
+    pub fn no_such_rank(&self, function: &str, node: u32) -> ! {
+        report::fatal(
+            format_args!(
+                "{function}(): node {node} is out of range; this job has {}, numbered from 0",
+                self.nodes
+            ),
+            format_args!("Pass a node below gasnet_nodes()."),
+        )
+    }
+
+    /// Ends the job: `n` bytes at `addr` are not in the segment of `rank`.
+    #[cold]
+    fn outside_segment(&self, function: &str, rank: JobRank, addr: *const u8, n: usize) -> ! {
+        let s = &self.segments()[rank.0];
+        report::fatal(
+            format_args!(
+                "{function}(): {n} bytes at {addr:p} are outside the segment of node {rank}, which has {} bytes from {:p}",
+                s.len, s.base
+            ),
+            if rank.0 == self.mynode && checks::on() {
+                format_args!(
+                    "Pass an address inside the segment; without debug checks a put or get takes other memory of one's own too."
+                )
+            } else {
+                format_args!(
+                    "Pass an address inside the segment that gasnet_getSegmentInfo reports for that node."
+                )
+            },
+        )
+    }
 }

@@ -21,6 +21,7 @@ use super::portals::emulation::Emulation;
 use super::portals::{Extension, OpenError, Portals, PortalsError, PortalsId, TrafficCounters};
 use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
 use crate::boot;
+use crate::client_memory::{Dst, RemoteRange, Src};
 use alloc::vec::Vec;
 
 #[cfg(not(any(feature = "emulation", feature = "libportals")))]
@@ -164,61 +165,33 @@ impl JobConduit {
     }
 
     /// [`Conduit::put`]
-    ///
-    /// # Safety
-    /// As there.
-    #[allow(clippy::too_many_arguments)]
     #[inline]
-    pub unsafe fn put<U: Upcall>(
-        &self,
-        up: U,
-        node: u32,
-        dest: *mut u8,
-        src: *const u8,
-        n: usize,
-        op: OpId,
-        bulk: bool,
-    ) {
-        // SAFETY: the caller's promise.
-        over!(self, c => unsafe { c.put(up, node, dest, src, n, op, bulk) })
+    pub fn put<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'_>, op: OpId) {
+        over!(self, c => c.put(up, dst, src, op))
+    }
+
+    /// [`Conduit::put_bulk`]
+    #[inline]
+    pub fn put_bulk<U: Upcall>(&self, up: U, dst: RemoteRange, src: Src<'static>, op: OpId) {
+        over!(self, c => c.put_bulk(up, dst, src, op))
     }
 
     /// [`Conduit::get`]
-    ///
-    /// # Safety
-    /// As there.
     #[inline]
-    pub unsafe fn get<U: Upcall>(
-        &self,
-        up: U,
-        dest: *mut u8,
-        node: u32,
-        src: *const u8,
-        n: usize,
-        op: OpId,
-    ) {
-        // SAFETY: the caller's promise.
-        over!(self, c => unsafe { c.get(up, dest, node, src, n, op) })
+    pub fn get<U: Upcall>(&self, up: U, dst: Dst<'static>, src: RemoteRange, op: OpId) {
+        over!(self, c => c.get(up, dst, src, op))
     }
 
     /// [`Conduit::put_at_once`]
-    ///
-    /// # Safety
-    /// As there.
     #[inline]
-    pub unsafe fn put_at_once(&self, node: u32, dest: *mut u8, src: *const u8, n: usize) -> bool {
-        // SAFETY: the caller's promise.
-        over!(self, c => unsafe { c.put_at_once(node, dest, src, n) })
+    pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
+        over!(self, c => c.put_at_once(dst, src))
     }
 
     /// [`Conduit::get_at_once`]
-    ///
-    /// # Safety
-    /// As there.
     #[inline]
-    pub unsafe fn get_at_once(&self, dest: *mut u8, node: u32, src: *const u8, n: usize) -> bool {
-        // SAFETY: the caller's promise.
-        over!(self, c => unsafe { c.get_at_once(dest, node, src, n) })
+    pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
+        over!(self, c => c.get_at_once(dst, src))
     }
 
     /// [`Conduit::request`]

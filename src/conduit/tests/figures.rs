@@ -20,8 +20,8 @@ fn put(world: &World<fake::Fake>, n: usize) {
     let source = vec![1u8; n].leak();
     let up = up(world, 0);
     up.rank().ops[0].fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the source stays, the destination is the other rank's segment.
-    unsafe { up.conduit().put(up, 1, world.ranks[1].segment, source.as_ptr(), n, OpId(0), true) };
+    let there = world.range(1, world.ranks[1].segment, n);
+    up.conduit().put_bulk(up, there, Src::from(&*source), OpId(0));
 }
 
 /// What a put or get of `n` bytes takes, in chunks and temporary descriptors.
@@ -31,8 +31,8 @@ fn takes(world: &World<fake::Fake>, n: usize, get: bool) -> (u32, u32) {
     if get {
         let dest = vec![0u8; n].leak();
         up(world, 0).rank().ops[0].fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the destination stays, the source is the other rank's segment.
-        unsafe { c.get(up(world, 0), dest.as_mut_ptr(), 1, world.ranks[1].segment, n, OpId(0)) };
+        let there = world.range(1, world.ranks[1].segment, n);
+        c.get(up(world, 0), Dst::from(dest), there, OpId(0));
     } else {
         put(world, n);
     }

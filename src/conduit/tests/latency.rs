@@ -95,23 +95,13 @@ fn latency() {
                 })
             };
             let (short, own) = (round_trip(1), round_trip(0));
-            let value = [7u8; 8];
+            let value = &[7u8; 8];
+            let there = world.range(1, world.ranks[1].segment, 8);
             let put = best(50, |n| {
                 for _ in 0..n {
                     let op = &up.rank().ops[0];
                     op.store(1, Ordering::Relaxed);
-                    // SAFETY: both sides are alive.
-                    unsafe {
-                        up.conduit().put(
-                            up,
-                            1,
-                            world.ranks[1].segment,
-                            value.as_ptr(),
-                            8,
-                            OpId(0),
-                            true,
-                        )
-                    };
+                    up.conduit().put_bulk(up, there, Src::from(&value[..]), OpId(0));
                     while op.load(Ordering::Acquire) != 0 {
                         up.conduit().poll(up);
                     }
@@ -122,17 +112,9 @@ fn latency() {
                 for _ in 0..n {
                     let op = &up.rank().ops[0];
                     op.store(1, Ordering::Relaxed);
-                    // SAFETY: both sides are alive.
-                    unsafe {
-                        up.conduit().get(
-                            up,
-                            back.as_mut_ptr(),
-                            1,
-                            world.ranks[1].segment,
-                            8,
-                            OpId(0),
-                        )
-                    };
+                    // SAFETY: the bytes live until the operation is done.
+                    let dst = unsafe { Dst::from(&mut back[..]).until_complete() };
+                    up.conduit().get(up, dst, there, OpId(0));
                     while op.load(Ordering::Acquire) != 0 {
                         up.conduit().poll(up);
                     }

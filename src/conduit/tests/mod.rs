@@ -19,6 +19,8 @@ use super::config::tests::tiny;
 use super::portals::emulation::Emulation;
 use super::portals::{Portals, PortalsId};
 use super::*;
+use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::rank::JobRank;
 use core::sync::atomic::{AtomicBool, AtomicU32};
 use core::time::Duration;
 
@@ -127,6 +129,12 @@ impl<P: Portals> Upcall for Up<'_, P> {
 }
 
 impl<P: Portals> World<P> {
+    /// The `n` bytes at `addr` in the segment of a rank.
+    fn range(&self, rank: u32, addr: *mut u8, n: usize) -> RemoteRange {
+        let offset = addr.addr() - self.ranks[rank as usize].segment.addr();
+        RemoteRange::unmapped(JobRank(rank), offset, n)
+    }
+
     /// Opens a job over these interfaces, one for each rank.
     fn open(portals: Vec<P>, config: &Config) -> World<P> {
         World::open_with(portals, &[config], SEGMENT, |_, _| {})

@@ -63,8 +63,14 @@ pub(super) fn puts_and_gets<P: Portals>(world: World<P>) {
             fill(seed, src, n);
             let op = &up.rank().ops[first as usize];
             op.store(up.conduit().fragments(n), Ordering::Relaxed);
-            // SAFETY: both sides are ours for this turn.
-            unsafe { up.conduit().put(up, node, remote, src, n, OpId(first), bulk) };
+            // SAFETY: the source is ours for this turn.
+            let from = unsafe { Src::new(src, n) };
+            match bulk {
+                true => {
+                    up.conduit().put_bulk(up, up.world.range(node, remote, n), from, OpId(first))
+                }
+                false => up.conduit().put(up, up.world.range(node, remote, n), from, OpId(first)),
+            }
             if !bulk {
                 fill(0, src, n);
             }
@@ -74,8 +80,9 @@ pub(super) fn puts_and_gets<P: Portals>(world: World<P>) {
             fill(0, b, n);
             for (dest, id) in [(a, first), (b, second)] {
                 up.rank().ops[id as usize].store(up.conduit().fragments(n), Ordering::Relaxed);
-                // SAFETY: as above.
-                unsafe { up.conduit().get(up, dest, node, remote, n, OpId(id)) };
+                // SAFETY: the destination is ours for this turn.
+                let to = unsafe { Dst::new(dest, n) };
+                up.conduit().get(up, to, up.world.range(node, remote, n), OpId(id));
             }
             wait(up, first);
             wait(up, second);
@@ -511,12 +518,15 @@ pub(super) fn some_of_each<P: Portals>(world: &World<P>) {
             fill(n, from.as_mut_ptr(), n);
             let remote = world.ranks[1 - up.rank as usize].segment.wrapping_add(SEGMENT / 2);
             up.rank().ops[0].store(up.conduit().fragments(n), Ordering::Relaxed);
-            // SAFETY: only we use that part of the peer's segment, and both vectors live until the waits are over.
-            unsafe { up.conduit().put(up, 1 - up.rank, remote, from.as_ptr(), n, OpId(0), true) };
+            let there = up.world.range(1 - up.rank, remote, n);
+            // SAFETY: the vector lives until the wait is over.
+            let src = unsafe { Src::new(from.as_ptr(), n) };
+            up.conduit().put_bulk(up, there, src, OpId(0));
             wait(up, 0);
             up.rank().ops[1].store(up.conduit().fragments(n), Ordering::Relaxed);
-            // SAFETY: as above.
-            unsafe { up.conduit().get(up, to.as_mut_ptr(), 1 - up.rank, remote, n, OpId(1)) };
+            // SAFETY: the vector lives until the wait is over.
+            let dst = unsafe { Dst::new(to.as_mut_ptr(), n) };
+            up.conduit().get(up, dst, there, OpId(1));
             wait(up, 1);
             if from != to {
                 up.error(format_args!("{n} bytes differ"));

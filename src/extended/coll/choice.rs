@@ -199,7 +199,7 @@ pub(super) fn plan(ctx: Ctx, view: &View, request: &Request, places: &[Place]) -
     let p = Places { dst: &dst, src: &src, nbytes: request.nbytes };
     let tuning = view.tuning.lock();
     // Where everybody writes into mapped memory, a block is best copied once.
-    let far = (0..l.n()).any(|r| ctx.job.segments()[view.members[r]].local.is_null());
+    let far = (0..l.n()).any(|r| !ctx.job.segments()[view.members[r]].is_mapped());
     let large = if far { AllToAll::Ring } else { AllToAll::Direct };
     let mut plan = Plan::with(request.fold);
     if request.meet_first {

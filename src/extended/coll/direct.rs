@@ -133,6 +133,6 @@ fn within(ctx: Ctx, rank: usize, offset: u64, bytes: usize) -> *const u8 {
             ),
         );
     }
-    // SAFETY: within the segment, which is mapped here (`Direct::of`).
-    unsafe { segment.local.add(offset as usize) }
+    let mapped = segment.mapped().expect("`Direct::of` has found all segments mapped");
+    mapped.part(offset as usize, bytes).as_ptr()
 }

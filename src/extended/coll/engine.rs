@@ -10,6 +10,7 @@ use super::lines::Lines;
 use super::plan::{Plan, Transfer, Way};
 use super::team::View;
 use super::{Request, choice};
+use crate::client_memory::Src;
 use crate::conduit::{AmMessage, Category, Outgoing};
 use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::report;
@@ -277,10 +278,9 @@ impl Op {
         }
         let segment = &ctx.job.segments()[name.node];
         let offset = segment.offset(ready.at, t.n);
-        if let Some(offset) = offset.filter(|_| !segment.local.is_null()) {
-            // SAFETY: the range lies in a mapped segment; the source is the caller's promise. They may overlap only if
-            // the client's blocks do.
-            unsafe { ptr::copy(t.at, segment.local.add(offset), t.n) };
+        if let (Some(offset), Some(mapped)) = (offset, segment.mapped()) {
+            // SAFETY: the source is the caller's promise.
+            mapped.part(offset, t.n).copy_from(unsafe { Src::new(t.at, t.n) });
             fence(Ordering::Release);
             let [high, low] = halves(t.n);
             let args = [ready.slot as i32, high, low];

@@ -10,7 +10,7 @@ pub mod pieces;
 pub mod strided;
 pub mod vector;
 
-use super::rma::copy;
+use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::conduit::{CHUNK, OpId};
 use crate::runtime::ops::{Handle, Implicit};
 use crate::runtime::{Ctx, GasnetJob};
@@ -153,18 +153,36 @@ impl Issue {
     unsafe fn each(&self, run: Run) {
         let conduit = &self.ctx.job.conduit;
         let op = self.count(conduit.fragments(run.n));
-        // SAFETY: the caller's promise.
-        unsafe {
-            match self.direction {
-                Direction::Put => {
-                    conduit.put(self.ctx, self.node, run.remote, run.local, run.n, op, true)
-                }
-                Direction::Get => {
-                    conduit.get(self.ctx, run.local, self.node, run.remote, run.n, op)
-                }
+        let remote = self.remote(run.remote, run.n);
+        match self.direction {
+            Direction::Put => {
+                // SAFETY: the caller's promise.
+                let src = unsafe { Src::new(run.local, run.n) };
+                conduit.put_bulk(self.ctx, remote, src, op);
+            }
+            Direction::Get => {
+                // SAFETY: the caller's promise.
+                let dst = unsafe { Dst::new(run.local, run.n) };
+                conduit.get(self.ctx, dst, remote, op);
             }
         }
     }
+
+    /// A run of the remote side, which `capi` has found in the segment.
+    fn remote(&self, addr: *mut u8, n: usize) -> RemoteRange {
+        self.ctx.job.remote_range(self.function, self.node, addr, n)
+    }
+}
+
+/// Copies `n` bytes.
+///
+/// # Safety
+/// Both ranges must be accessible.
+#[inline(always)]
+unsafe fn copy(dst: *mut u8, src: *const u8, n: usize) {
+    // SAFETY: the caller's promise.
+    let (dst, src) = unsafe { (Dst::new(dst, n), Src::new(src, n)) };
+    dst.copy_from(src);
 }
 
 /// Gathers runs that are neighbours there, and puts them at once.
@@ -193,11 +211,8 @@ impl Gather<'_> {
         let (issue, n) = (self.issue, self.used);
         if n != 0 {
             let op = issue.count(issue.ctx.job.conduit.fragments(n));
-            let conduit = &issue.ctx.job.conduit;
-            // SAFETY: not bulk, so that the buffer is not read after the call; the runs were in the segment.
-            unsafe {
-                conduit.put(issue.ctx, issue.node, self.remote, self.data.as_ptr(), n, op, false)
-            };
+            let remote = issue.remote(self.remote, n);
+            issue.ctx.job.conduit.put(issue.ctx, remote, Src::from(&self.data[..n]), op);
         }
         self.used = 0;
     }
