@@ -12,7 +12,7 @@ pub const fn on(_name: &str) -> bool {
 #[cfg(feature = "faults")]
 pub fn on(name: &str) -> bool {
     static CHOSEN: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
-    CHOSEN.get_or_init(|| crate::env::text("GASNET_TEST_FAULT")).as_deref() == Some(name)
+    CHOSEN.get_or_init(|| crate::env::TEST_FAULT.get()).as_deref() == Some(name)
 }
 
 /// Whether any fault is switched on; closes the inline paths of the headers.
@@ -25,5 +25,5 @@ pub const fn any() -> bool {
 /// Whether any fault is switched on; closes the inline paths of the headers.
 #[cfg(feature = "faults")]
 pub fn any() -> bool {
-    crate::env::text("GASNET_TEST_FAULT").is_some()
+    crate::env::TEST_FAULT.get().is_some()
 }

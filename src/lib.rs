@@ -28,6 +28,7 @@ pub mod conduit;
 pub mod env;
 pub mod extended;
 pub mod fault;
+pub mod limits;
 pub mod rank;
 pub mod report;
 pub mod runtime;

@@ -1,100 +1,107 @@
-//! docs/ENVIRONMENT.md and the manual page docs/man/gasnet_environment.7 say what the table in `env` says. `UPDATE=1 cargo
-//! test --test environment` writes them anew.
+//! The pages of the environment variables contain what the table in `src/env` declares.
+//! `UPDATE=1 cargo test --test environment` rewrites both.
 
-use gasnet::env::{Kind, TABLE};
+use gasnet::env::{SUBJECTS, all};
 use std::fmt::Write;
 use std::path::Path;
 
-fn size(bytes: u64) -> String {
-    let units = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB")];
-    match units.iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift)) {
-        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
-        None => format!("{bytes}B"),
-    }
-}
-
-fn values(kind: Kind) -> String {
-    match kind {
-        Kind::Bool => "yes or no".to_string(),
-        Kind::Int(lo, i64::MAX) => format!("number, at least {lo}"),
-        Kind::Int(lo, hi) => format!("number, {lo} to {hi}"),
-        Kind::Mem(lo, hi) => format!("size, {} to {}", size(lo), size(hi)),
-        Kind::Seconds => "seconds, or a fraction a/b".to_string(),
-        Kind::Word(words) => words.join(", "),
-        Kind::Ranks => "ranks".to_string(),
-        Kind::Signals => "signals".to_string(),
-        Kind::Letters => "letters".to_string(),
-        Kind::Text => "text".to_string(),
-    }
-}
+const PAGE: &str = "docs/ENVIRONMENT.md";
+const MANUAL: &str = "docs/man/gasnet_environment.7";
 
 fn page() -> String {
     let mut page = String::from(
         "# Environment variables\n\n\
-         Written from the table in `src/env.rs`, which the library itself reads: `UPDATE=1 cargo test --test environment` \
-         writes this page anew.\n\n\
-         A value that cannot be parsed, or is out of range, ends the job with a line that names the variable, the value and \
-         what is accepted. `yes or no` is Y, YES, 1, N, NO or 0; a size may carry a suffix B, KB, MB, GB or TB; \
-         ranks look like 0,2-4 or *, signals like SEGV,INT or *.\n\n\
-         | variable | values | default | meaning |\n|---|---|---|---|\n",
+         The library reads these variables in `gasnet_init`. `gasnet_info -c` prints their values.\n\n\
+         - An empty value counts as not set.\n\
+         - An invalid value ends the job with a line that names the variable, the value and what is\n  \
+           accepted.\n\
+         - Yes or no is written Y, YES, 1, N, NO or 0.\n\
+         - A size may have a suffix B, KB, MB, GB or TB.\n\
+         - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\n\
+         This page is generated from `src/env/table` by `UPDATE=1 cargo test --test environment`.\n",
     );
-    for v in TABLE {
-        let default = if v.default.is_empty() { "-" } else { v.default };
-        writeln!(page, "| `{}` | {} | {default} | {} |", v.name, values(v.kind), v.help)
-            .expect("a string takes all");
+    for subject in SUBJECTS {
+        write!(
+            page,
+            "\n## {}\n\n| variable | values | default | meaning |\n|---|---|---|---|\n",
+            subject.title
+        )
+        .expect("a string takes all");
+        for v in subject.variables {
+            let default = v.default().unwrap_or_else(|| "-".to_string());
+            writeln!(page, "| `{}` | {} | {default} | {} |", v.name(), v.values(), v.help())
+                .expect("a string takes all");
+        }
     }
     page
 }
 
-/// Text for troff: what it would take for a request or an escape, it does not.
+/// Text in which troff sees no escapes.
 fn troff(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
 
 fn manual() -> String {
     let mut page = String::from(
-        ".\\\" Written from the table in src/env.rs by: UPDATE=1 cargo test --test environment\n\
+        ".\\\" Generated from src/env/table by: UPDATE=1 cargo test --test environment\n\
          .TH GASNET_ENVIRONMENT 7 \"\" libgasnet \"GASNet over Portals\"\n\
          .SH NAME\ngasnet_environment \\- environment variables of libgasnet\n\
          .SH DESCRIPTION\n\
          The library reads these variables in\n.BR gasnet_init ().\n\
-         A value that cannot be parsed, or is out of range, ends the job with a line that names the variable, the value\n\
-         and what is accepted.\n\
-         .I Yes or no\nis Y, YES, 1, N, NO or 0; a size may carry a suffix B, KB, MB, GB or TB; ranks look like 0,2\\-4\n\
-         or *, signals like SEGV,INT or *.\n\
-         .B gasnet_info \\-c\nshows how they stand.\n\
-         .SH VARIABLES\n",
+         .B gasnet_info \\-c\nprints their values.\n\
+         An empty value counts as not set.\n\
+         An invalid value ends the job with a line that names the variable, the value and what is accepted.\n\
+         .P\n\
+         .I Yes or no\nis written Y, YES, 1, N, NO or 0.\n\
+         A size may have a suffix B, KB, MB, GB or TB.\n\
+         Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n",
     );
-    for v in TABLE {
-        writeln!(page, ".TP\n.B {}\n({}) {}.", v.name, troff(&values(v.kind)), troff(v.help))
-            .expect("a string takes all");
-        if !v.default.is_empty() {
-            writeln!(page, "The default is {}.", troff(v.default)).expect("a string takes all");
+    for subject in SUBJECTS {
+        writeln!(page, ".SH {}", subject.title.to_uppercase()).expect("a string takes all");
+        for v in subject.variables {
+            writeln!(page, ".TP\n.B {}\n({}) {}", v.name(), troff(&v.values()), troff(v.help()))
+                .expect("a string takes all");
+            if let Some(default) = v.default() {
+                writeln!(page, "The default is {}.", troff(&default)).expect("a string takes all");
+            }
         }
     }
     page.push_str(".SH SEE ALSO\n.BR gasnetrun (1),\n.BR gasnet_info (1)\n");
     page
 }
 
-fn compare(path: &str, wanted: &str) {
+/// The text of a page of the repository, after `UPDATE` has rewritten it.
+fn stored(path: &str, wanted: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, wanted).expect("the page can be written");
     }
-    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    std::fs::read_to_string(&path).unwrap_or_default()
+}
+
+fn compare(path: &str, wanted: &str) {
     assert!(
-        found == wanted,
-        "{} is not what src/env.rs says: UPDATE=1 cargo test --test environment",
-        path.display()
+        stored(path, wanted) == wanted,
+        "{path} is not what src/env/table says: UPDATE=1 cargo test --test environment"
     );
 }
 
 #[test]
 fn the_page_is_up_to_date() {
-    compare("docs/ENVIRONMENT.md", &page());
+    compare(PAGE, &page());
 }
 
 #[test]
 fn the_manual_page_is_up_to_date() {
-    compare("docs/man/gasnet_environment.7", &manual());
+    compare(MANUAL, &manual());
+}
+
+#[test]
+fn every_variable_is_on_both_pages_once() {
+    let (page, manual) = (stored(PAGE, &page()), stored(MANUAL, &manual()));
+    for v in all() {
+        let (row, entry) = (format!("\n| `{}` |", v.name()), format!("\n.B {}\n", v.name()));
+        assert_eq!(page.matches(&row).count(), 1, "{}", v.name());
+        assert_eq!(manual.matches(&entry).count(), 1, "{}", v.name());
+    }
 }

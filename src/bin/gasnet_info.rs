@@ -143,22 +143,21 @@ fn build() -> Item {
 /// The variables of the table and unknown ones; whether any would be refused.
 fn environment() -> (Vec<Item>, bool) {
     let mut bad = false;
-    let mut all: Vec<Item> = env::TABLE
-        .iter()
+    let mut all: Vec<Item> = env::all()
         .map(|v| {
-            let s = env::setting(v);
+            let s = v.state();
             bad |= s.refused.is_some();
-            let source = match (s.set, &s.shown) {
+            let source = match (s.is_set, &s.shown) {
                 (true, _) => "environment",
                 (false, Some(_)) => "default",
                 (false, None) => "not set",
             };
             Item::Record(vec![
-                ("name", Item::text(v.name)),
+                ("name", Item::text(v.name())),
                 ("value", s.shown.map_or(Item::Nothing, Item::Text)),
                 ("source", Item::text(source)),
                 ("accepted", s.refused.map_or(Item::Nothing, Item::Text)),
-                ("meaning", Item::text(v.help)),
+                ("meaning", Item::text(v.help())),
             ])
         })
         .collect();

@@ -4,8 +4,8 @@
 //! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the others read nothing.
 //! With `-spawner=mpi` or `-spawner=pmi` it becomes another launcher, which starts the processes in its place.
 
-use gasnet::boot::MOST_RANKS;
 use gasnet::boot::gasnetrun::{CpuBinding, LaunchPlan, run};
+use gasnet::limits::MAX_RANKS;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
@@ -148,7 +148,7 @@ fn parse() -> Result<Options, lexopt::Error> {
             continue;
         }
         if let Some(value) = single_dash(&mut parser, "-np")? {
-            o.processes = Some(number("-np", &value, MOST_RANKS));
+            o.processes = Some(number("-np", &value, MAX_RANKS));
             continue;
         }
         // Of several letters in one word, the first finds it.
@@ -159,9 +159,9 @@ fn parse() -> Result<Options, lexopt::Error> {
         }
         let Some(arg) = parser.next()? else { break };
         match arg {
-            Arg::Short('n') => o.processes = Some(number("-n", &parser.value()?, MOST_RANKS)),
-            Arg::Short('N') => o.machines = Some(number("-N", &parser.value()?, MOST_RANKS)),
-            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MOST_RANKS),
+            Arg::Short('n') => o.processes = Some(number("-n", &parser.value()?, MAX_RANKS)),
+            Arg::Short('N') => o.machines = Some(number("-N", &parser.value()?, MAX_RANKS)),
+            Arg::Short('c') => o.cores = number("-c", &parser.value()?, MAX_RANKS),
             Arg::Short('E') => look_for(&parser.value()?.string()?),
             Arg::Short('v') => o.verbose = true,
             Arg::Short('t') => o.dry = true,

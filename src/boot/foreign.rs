@@ -21,7 +21,8 @@
 use super::message::{MessageHead, MessageKind};
 use super::supervised::{RankId, SupervisedRank};
 use super::supervisor::Supervisor;
-use super::{BootError, MOST_RANKS, detect, pmi, pmix};
+use super::{BootError, detect, pmi, pmix};
+use crate::limits::MAX_RANKS;
 use crate::report;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -62,14 +63,14 @@ pub(super) fn by_pmix() -> Result<Option<SupervisedRank>, BootError> {
 /// Joins the job; `None` if it has one process.
 fn join(mut offer: Box<dyn KeyValueSpace>) -> Result<Option<SupervisedRank>, BootError> {
     let (rank, size) = (offer.rank(), offer.size());
-    if size == 0 || rank >= size || size > MOST_RANKS {
+    if size == 0 || rank >= size || size > MAX_RANKS {
         offer.finish();
-        return Err(if size > MOST_RANKS {
+        return Err(if size > MAX_RANKS {
             BootError::new(
                 format!(
-                    "the launcher has started {size} processes, more than a job can have (GASNET_MAXNODES is {MOST_RANKS})"
+                    "the launcher has started {size} processes, more than a job can have (GASNET_MAXNODES is {MAX_RANKS})"
                 ),
-                format!("Start at most {MOST_RANKS} processes."),
+                format!("Start at most {MAX_RANKS} processes."),
             )
         } else {
             BootError::new(

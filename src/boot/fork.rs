@@ -19,7 +19,7 @@ pub fn start(size: u32) -> Result<SupervisedRank, BootError> {
     sys::cpu::quota();
     match Supervisor::new(size)?.start()? {
         ProcessRole::Rank(id) => {
-            env::set_common();
+            env::mark_shared();
             SupervisedRank::join(id)
         }
         ProcessRole::Supervisor(supervisor) => sys::exit_now(supervisor.watch()),

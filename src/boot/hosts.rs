@@ -2,17 +2,17 @@
 //! library does not reach further yet. Called by `boot::gasnetrun`.
 
 use super::BootError;
-use crate::env;
+use crate::env::{self, FreeText, OptionalVariable};
 use std::net::{ToSocketAddrs, UdpSocket};
 
-/// Whose word holds, and whether it is the name of a file with one machine in each line.
-const VARIABLES: [(&str, bool); 3] =
-    [("GASNET_SSH_NODEFILE", true), ("GASNET_SSH_SERVERS", false), ("GASNET_NODEFILE", true)];
+/// The variables, the first that is set counts, and whether each names a file with one machine in
+/// each line.
+const VARIABLES: [(OptionalVariable<FreeText>, bool); 3] =
+    [(env::SSH_NODEFILE, true), (env::SSH_SERVERS, false), (env::NODEFILE, true)];
 
 /// Refuses a machine that is not this one.
 pub(super) fn check() -> Result<(), BootError> {
-    let named =
-        VARIABLES.into_iter().find_map(|(name, file)| Some((name, file, env::text(name)?)));
+    let named = VARIABLES.iter().find_map(|(var, file)| Some((var.name(), *file, var.get()?)));
     let Some((name, file, value)) = named else { return Ok(()) };
     let unset = format!("or unset {name}: all processes are started on this machine.");
     let machines = if file {

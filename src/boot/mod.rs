@@ -34,7 +34,7 @@ pub mod single;
 pub mod supervised;
 pub mod supervisor;
 
-use crate::env;
+use crate::env::{self, SpawnControl};
 use control::JobControl;
 
 /// Nanoseconds.
@@ -106,34 +106,16 @@ impl core::fmt::Display for BootError {
 
 impl core::error::Error for BootError {}
 
-/// Most processes of a job; what the headers call GASNET_MAXNODES.
-pub const MOST_RANKS: u32 = 4096;
-
-/// How the processes of a job come to be, as GASNET_SPAWN_CONTROL names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SpawnControl {
-    Alone,
-    Fork,
-    Pmi,
-    Pmix,
-}
-
 /// Who started this process: what GASNET_SPAWN_CONTROL says, or else what the environment tells.
 fn spawner() -> SpawnControl {
-    if let Some(i) = env::word("GASNET_SPAWN_CONTROL") {
-        return match [
-            SpawnControl::Alone,
-            SpawnControl::Fork,
-            SpawnControl::Pmi,
-            SpawnControl::Pmix,
-        ][i]
-        {
+    if let Some(named) = env::SPAWN_CONTROL.get() {
+        return match named {
             SpawnControl::Pmi | SpawnControl::Pmix if detect::taken() => SpawnControl::Alone,
             named => named,
         };
     }
     let several = detect::expected().is_none_or(|(n, ..)| n > 1);
-    let forks = env::int("GASNET_PSHM_NODES").is_some_and(|n| n > 1);
+    let forks = env::PSHM_NODES.get() > 1;
     match () {
         // A single process that a launcher started may still fork its peers.
         () if forks && !(several && (detect::pmi() || detect::pmix())) => SpawnControl::Fork,
@@ -172,16 +154,16 @@ fn join() -> Result<Box<dyn Bootstrap>, BootError> {
     match spawner() {
         SpawnControl::Pmi => foreign(foreign::by_pmi()?),
         SpawnControl::Pmix => foreign(foreign::by_pmix()?),
-        SpawnControl::Fork => match env::int("GASNET_PSHM_NODES").unwrap_or(1) {
+        SpawnControl::Fork => match env::PSHM_NODES.get() {
             ..=1 => Ok(Box::new(single::SingleProcess::new()?)),
             n => {
-                let rank = fork::start(n as u32)?;
+                let rank = fork::start(n)?;
                 report_lone_mpi(&rank, "GASNET_PSHM_NODES has gasnet_init fork");
                 Ok(Box::new(rank))
             }
         },
         SpawnControl::Alone => {
-            if env::word("GASNET_SPAWN_CONTROL").is_none() {
+            if env::SPAWN_CONTROL.get().is_none() {
                 detect::not_alone()?;
             }
             Ok(Box::new(single::SingleProcess::new()?))
@@ -197,18 +179,16 @@ pub fn finish() {
 
 /// How many seconds the ranks of a job of this size may take to leave once they are told to.
 fn exit_seconds(size: u32) -> f64 {
-    let part = |name| env::seconds(name).unwrap_or_default();
-    env::seconds("GASNET_EXITTIMEOUT").unwrap_or_else(|| {
-        let grown =
-            part("GASNET_EXITTIMEOUT_MIN") + f64::from(size) * part("GASNET_EXITTIMEOUT_FACTOR");
-        grown.min(part("GASNET_EXITTIMEOUT_MAX"))
+    env::EXITTIMEOUT.get().unwrap_or_else(|| {
+        let grown = env::EXITTIMEOUT_MIN.get() + f64::from(size) * env::EXITTIMEOUT_FACTOR.get();
+        grown.min(env::EXITTIMEOUT_MAX.get())
     })
 }
 
 /// Warns of threads that will stay behind in the supervisor.
 fn report_many_threads() {
     let n = sys::process::thread_count();
-    if n > 1 && !env::yes("GASNET_QUIET") {
+    if n > 1 && !env::QUIET.get() {
         crate::report::warn(
             format_args!(
                 "gasnet_init forks the processes of GASNET_PSHM_NODES, but {} other threads are running already and stay behind",
@@ -223,8 +203,8 @@ fn report_many_threads() {
 
 /// Warns of a GASNET_PSHM_NODES that a launcher's offer outdoes, that of Open MPI to a process which has initialised it alone for one.
 fn report_unforked(job: &dyn Bootstrap) {
-    let wanted = env::int("GASNET_PSHM_NODES").unwrap_or(1);
-    if job.size() == 1 && wanted > 1 && !env::yes("GASNET_QUIET") {
+    let wanted = env::PSHM_NODES.get();
+    if job.size() == 1 && wanted > 1 && !env::QUIET.get() {
         crate::report::warn(
             format_args!(
                 "GASNET_PSHM_NODES={wanted} is not heeded: PMI or PMIx tells that this process is a job of one"
@@ -236,7 +216,7 @@ fn report_unforked(job: &dyn Bootstrap) {
 
 /// Warns of an MPI that knows no other process of the job, since it was no launcher of MPI that started them.
 fn report_lone_mpi(job: &dyn Bootstrap, how: &str) {
-    if job.rank() == 0 && job.size() > 1 && pmi::mpi_in_use() && !env::yes("GASNET_QUIET") {
+    if job.rank() == 0 && job.size() > 1 && pmi::mpi_in_use() && !env::QUIET.get() {
         crate::report::warn(
             format_args!(
                 "MPI was initialised before gasnet_init, and knows nothing of the other processes, which {how}"
@@ -245,14 +225,5 @@ fn report_lone_mpi(job: &dyn Bootstrap, how: &str) {
                 "Start the program with mpiexec or mpirun if its processes communicate by MPI."
             ),
         );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_headers_know_how_large_a_job_can_be() {
-        let header = include_str!("../../include/gasnet.h");
-        assert!(header.contains(&format!("#define GASNET_MAXNODES {}\n", super::MOST_RANKS)));
     }
 }

@@ -75,7 +75,7 @@ impl Pmi {
         let mpi = mpi();
         let slurm =
             env::lookup("SLURM_STEP_ID").is_some() && env::lookup("MPI_LOCALNRANKS").is_none();
-        if mpi == Some(false) && slurm && env::word("GASNET_SPAWN_CONTROL").is_none() {
+        if mpi == Some(false) && slurm && env::SPAWN_CONTROL.get().is_none() {
             return Err(BootError::new(
                 "the program has MPI, which could not be initialised any more: Slurm's PMI can be used once",
                 "Call MPI_Init before gasnet_init; or, if the program does not call it, set GASNET_SPAWN_CONTROL=PMI.",

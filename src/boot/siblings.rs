@@ -169,7 +169,7 @@ impl Siblings {
     pub(super) fn look(&mut self, rank: u32) -> Result<(), BootError> {
         let waited = clock::now_ns() - self.begun;
         let seconds = waited / (1000 * MS);
-        let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
+        let patience = env::SPAWN_TIMEOUT.get();
         if patience > 0.0 && waited as f64 > patience * 1e9 {
             return Err(BootError::new(
                 format!(

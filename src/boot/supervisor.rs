@@ -128,7 +128,7 @@ impl Supervisor {
     /// `requests`: whether signals that ask the job to end are ours to pass on.
     fn with(size: u32, cookie: u64, requests: bool) -> Result<Supervisor, BootError> {
         let leaving = (super::exit_seconds(size) * 1e9) as u64;
-        let patience = env::seconds("GASNET_SPAWN_TIMEOUT").unwrap_or(0.0);
+        let patience = env::SPAWN_TIMEOUT.get();
         process::maximize_descriptors();
         let (file, control) = JobControl::create(size, cookie)?;
         let file_of = |name| {

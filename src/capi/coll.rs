@@ -123,8 +123,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
     let coll = Coll::of(c);
     let first = coll.team(0).is_none();
     coll.init(c, &counts, mine, &functions);
-    if let (true, Some(name), Some(all)) =
-        (first, env::text("GASNET_COLL_TUNING_FILE"), coll.team(0))
+    if let (true, Some(name), Some(all)) = (first, env::COLL_TUNING_FILE.get(), coll.team(0))
         && std::path::Path::new(&name).exists()
     {
         load(function, &name, all);
@@ -624,7 +623,7 @@ fn operation(function: &str, optype: c_uint) -> Operation {
 /// The name that a client passed, or that of GASNET_COLL_TUNING_FILE.
 unsafe fn file_name(name: *const c_char) -> Option<String> {
     if name.is_null() {
-        return env::text("GASNET_COLL_TUNING_FILE");
+        return env::COLL_TUNING_FILE.get();
     }
     // SAFETY: a client's string.
     Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
@@ -797,9 +796,8 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     let best = unsafe {
         let (c, call) =
             call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags);
-        let iterations = |name: &str| env::int(name).map_or(0, |n| n as u64);
-        let warm = iterations("GASNET_COLL_AUTOTUNE_WARM_ITERS");
-        let times = iterations("GASNET_COLL_AUTOTUNE_PERF_ITERS");
+        let warm = env::COLL_AUTOTUNE_WARM_ITERS.get().into();
+        let times = env::COLL_AUTOTUNE_PERF_ITERS.get().into();
         search::search(c, call, warm, times, || {
             if let Some(work) = fnptr {
                 work(sample_work_arg);

@@ -5,12 +5,12 @@ use super::{
     ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, hsl, initialized,
     refuse_forked,
 };
+use crate::env::{self, WaitMode};
 use crate::runtime::am::HandlerEntry;
 use crate::runtime::job::ClientChoice;
-use crate::runtime::wait::Mode;
 use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, exit};
 use crate::trace::{Letter, span};
-use crate::{env, extended, fault, report, trace};
+use crate::{extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
@@ -118,8 +118,7 @@ pub unsafe extern "C" fn gasneti_init(
 
 /// Whether GASNET_DEBUG_CHECKS asks for debug checks, or, where it is not set, a client that was compiled for them.
 fn checks_wanted(debug_client: bool) -> bool {
-    const NAME: &str = "GASNET_DEBUG_CHECKS";
-    if env::text(NAME).is_some() { env::yes(NAME) } else { debug_client }
+    env::DEBUG_CHECKS.get().unwrap_or(debug_client)
 }
 
 unsafe extern "C" {
@@ -302,9 +301,9 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
     let mode = match wait_mode {
-        0 => Mode::Spin,
-        1 => Mode::Block,
-        2 => Mode::SpinBlock,
+        0 => WaitMode::Spin,
+        1 => WaitMode::Block,
+        2 => WaitMode::SpinBlock,
         _ => return GasnetError::BadArg as c_int,
     };
     early_job("gasnet_set_waitmode").waiting.set(mode);

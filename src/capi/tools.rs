@@ -1,8 +1,9 @@
 //! The `gasnett_*` functions: what the headers do not do inline. None of them needs a job.
 
+use crate::env::{self, OptionalVariable, Signals, number};
+use crate::report;
 use crate::runtime::{exit, segment, signals};
-use crate::tools::{bytes, environment, heap, number, process, stack, timer};
-use crate::{env, report};
+use crate::tools::{bytes, environment, heap, process, stack, timer};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::ffi::CString;
@@ -356,18 +357,18 @@ static FREEZE: AtomicBool = AtomicBool::new(false);
 /// is known.
 pub(super) fn open() {
     environment::display_all();
-    PRINT_STACK.store(env::yes("GASNET_BACKTRACE") && stack::enabled(), Ordering::Relaxed);
+    PRINT_STACK.store(env::BACKTRACE.get() && stack::enabled(), Ordering::Relaxed);
     FREEZE.store(process::freeze_on_error(), Ordering::Relaxed);
-    if PRINT_STACK.load(Ordering::Relaxed) || env::text("GASNET_BACKTRACE_SIGNAL").is_some() {
+    if PRINT_STACK.load(Ordering::Relaxed) || env::BACKTRACE_SIGNAL.get().is_some() {
         gasnett_backtrace_init(core::ptr::null());
     }
-    handle_named("GASNET_BACKTRACE_SIGNAL", on_backtrace_signal);
-    handle_named("GASNET_FREEZE_SIGNAL", on_freeze_signal);
+    handle_named(&env::BACKTRACE_SIGNAL, on_backtrace_signal);
+    handle_named(&env::FREEZE_SIGNAL, on_freeze_signal);
     heap::plan_report();
     exit::on_exit(heap::write_report);
     signals::set_after_fatal(|_| after_fatal());
     report::set_after_fatal(after_fatal);
-    if env::yes("GASNET_FREEZE") {
+    if env::FREEZE.get() {
         freeze();
     }
 }
@@ -389,13 +390,16 @@ extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void
 }
 
 /// Has the signal that this variable names call `handler`.
-fn handle_named(variable: &str, handler: sys::signal::SignalHandler) {
-    for s in
-        env::text(variable).iter().flat_map(|list| list.split(',')).filter_map(sys::signal::parse)
-    {
+fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::SignalHandler) {
+    let signals = variable.get().unwrap_or_default();
+    for &s in signals.named() {
         if matches!(s, libc::SIGKILL | libc::SIGSTOP) {
             report::fatal(
-                format_args!("{variable}={}: this signal cannot be handled", sys::signal::name(s)),
+                format_args!(
+                    "{}={}: this signal cannot be handled",
+                    variable.name(),
+                    sys::signal::name(s)
+                ),
                 format_args!("Give another signal, such as SIGUSR1."),
             );
         }

@@ -3,7 +3,7 @@
 use super::tools::gasnett_gettimeofday_us;
 use crate::report;
 use crate::runtime::{GasnetJob, exit};
-use crate::trace::{self, Account, Letter, Mask, Probe, source};
+use crate::trace::{self, Account, Letter, LetterMask, Probe, source};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::fmt::Write;
@@ -27,9 +27,9 @@ pub(super) fn open(job: &GasnetJob) {
             std::env::args().next().unwrap_or_default()
         ),
     );
-    for v in crate::env::TABLE {
-        if let Some(value) = crate::env::lookup(v.name) {
-            trace::note(Letter::I, format_args!("ENV: {}={value}", v.name));
+    for v in crate::env::all() {
+        if let Some(value) = crate::env::lookup(v.name()) {
+            trace::note(Letter::I, format_args!("ENV: {}={value}", v.name()));
         }
     }
 }
@@ -147,14 +147,14 @@ pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
 pub unsafe extern "C" fn gasneti_trace_setmask(mask: *const c_char, stats: c_int) {
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(mask) }.to_string_lossy();
-    match Mask::parse(&text) {
+    match LetterMask::parse(&text) {
         Ok(mask) => account(stats).set_mask(mask),
         Err(letter) => report::warn(
             format_args!(
                 "GASNETT_{}_SETMASK(\"{text}\"): there is no type {letter} of events",
                 if stats != 0 { "STATS" } else { "TRACE" }
             ),
-            format_args!("Give letters out of {}, or ^ and those to leave out.", Mask::ALL),
+            format_args!("Give letters out of {}, or ^ and those to leave out.", LetterMask::ALL),
         ),
     }
 }

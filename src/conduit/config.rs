@@ -8,7 +8,7 @@ use super::credits::{self, sizing};
 use super::{CHUNK, MAX_NODES};
 use crate::{env, report};
 
-/// Figures of the conduit; see `GASNET_PORTAL_*` in [`crate::env::TABLE`].
+/// Figures of the conduit; see `GASNET_PORTAL_*` in `src/env/table/portals.rs`.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Processes of the job.
@@ -76,59 +76,53 @@ impl Config {
     /// The figures for a job of `nodes` processes with up to `threads` calling threads each, from the environment.
     /// Ends the process with a line that says why if they cannot work.
     pub fn from_env(nodes: u32, threads: usize) -> Config {
-        let int = |name| env::int(name).and_then(|n| u32::try_from(n).ok());
-        let must =
-            |name| int(name).unwrap_or_else(|| unreachable!("{name} has a default and bounds"));
-        let bytes =
-            |name| env::mem(name).unwrap_or_else(|| unreachable!("{name} has a default")) as usize;
         if nodes > MAX_NODES {
             report::fatal(
                 format_args!("a job of {nodes} processes is too large"),
                 format_args!("Start at most {MAX_NODES}."),
             );
         }
-        let bounce = bytes("GASNET_PORTAL_PUTGET_BOUNCE_LIMIT");
+        let bounce = env::PORTAL_PUTGET_BOUNCE_LIMIT.get();
         // Its only value is its default.
-        must("GASNET_PORTAL_ACCEL");
+        env::PORTAL_ACCEL.get();
         let mut config = Config {
             nodes,
             threads,
-            msg_limit: must("GASNET_PORTAL_MSG_LIMIT").max(MIN_MSG_LIMIT),
-            num_tmpmd: must("GASNET_PORTAL_NUM_TMPMD"),
-            packed_limit: if env::yes("GASNET_PORTAL_PACKED_LONG") {
-                bytes("GASNET_PACKEDLONG_LIMIT")
+            msg_limit: env::PORTAL_MSG_LIMIT.get().max(MIN_MSG_LIMIT),
+            num_tmpmd: env::PORTAL_NUM_TMPMD.get(),
+            packed_limit: if env::PORTAL_PACKED_LONG.get() {
+                env::PACKEDLONG_LIMIT.get()
             } else {
                 0
             },
-            flow_control: env::yes("GASNET_PORTAL_FLOW_CONTROL"),
+            flow_control: env::PORTAL_FLOW_CONTROL.get(),
             // Planted faults of events would not be met.
-            at_once: env::yes("GASNET_PORTAL_AT_ONCE") && !crate::fault::any(),
-            dynamic_credits: env::yes("GASNET_PORTAL_DYNAMIC_CREDITS"),
-            credit_stats: env::yes("GASNET_PORTAL_CREDIT_STATS"),
-            epoch_duration: must("GASNET_PORTAL_EPOCH_DURATION"),
-            max_cred_per_node: must("GASNET_PORTAL_MAX_CRED_PER_NODE") as u16,
-            sb_chunks: must("GASNET_PORTAL_SB_CHUNKS"),
-            outbox_areas: must("GASNET_PORTAL_OUTBOX_AREAS"),
-            rpl_chunks: must("GASNET_PORTAL_RPL_CHUNKS"),
-            safe_limit: must("GASNET_PORTAL_SAFE_LIMIT"),
-            am_limit: must("GASNET_PORTAL_AM_LIMIT"),
-            sys_limit: must("GASNET_PORTAL_SYS_LIMIT"),
-            put_bounce: env::mem("GASNET_PORTAL_PUT_BOUNCE_LIMIT").map_or(bounce, |n| n as usize),
-            get_bounce: env::mem("GASNET_PORTAL_GET_BOUNCE_LIMIT")
-                .map_or(bounce.min(MAX_GET_BOUNCE), |n| n as usize),
+            at_once: env::PORTAL_AT_ONCE.get() && !crate::fault::any(),
+            dynamic_credits: env::PORTAL_DYNAMIC_CREDITS.get(),
+            credit_stats: env::PORTAL_CREDIT_STATS.get(),
+            epoch_duration: env::PORTAL_EPOCH_DURATION.get(),
+            max_cred_per_node: env::PORTAL_MAX_CRED_PER_NODE.get() as u16,
+            sb_chunks: env::PORTAL_SB_CHUNKS.get(),
+            outbox_areas: env::PORTAL_OUTBOX_AREAS.get(),
+            rpl_chunks: env::PORTAL_RPL_CHUNKS.get(),
+            safe_limit: env::PORTAL_SAFE_LIMIT.get(),
+            am_limit: env::PORTAL_AM_LIMIT.get(),
+            sys_limit: env::PORTAL_SYS_LIMIT.get(),
+            put_bounce: env::PORTAL_PUT_BOUNCE_LIMIT.get().unwrap_or(bounce),
+            get_bounce: env::PORTAL_GET_BOUNCE_LIMIT.get().unwrap_or(bounce.min(MAX_GET_BOUNCE)),
             credits_each: 0,
             credits_extra: 0,
             banked_credits: 0,
             reqrb_buffers: 0,
             reqrb_chunks: 1024,
             max_transfer: 1 << 30,
-            pt_rar: must("GASNET_PORTAL_PTE_RAR"),
-            pt_am: must("GASNET_PORTAL_PTE_AM"),
+            pt_rar: env::PORTAL_PTE_RAR.get(),
+            pt_am: env::PORTAL_PTE_AM.get(),
         };
         config.share_credits(
-            int("GASNET_PORTAL_CRED_PER_NODE"),
-            int("GASNET_PORTAL_BANKED_CREDITS"),
-            env::mem("GASNET_PORTAL_AMRECV_SPACE"),
+            env::PORTAL_CRED_PER_NODE.get(),
+            env::PORTAL_BANKED_CREDITS.get(),
+            env::PORTAL_AMRECV_SPACE.get().map(|n| n as u64),
         );
         config
     }

@@ -27,7 +27,7 @@ static FILES: AtomicPtr<StatsFiles> = AtomicPtr::new(core::ptr::null_mut());
 /// Has the counters written when this process leaves, if the user wants that.
 pub fn open(job: &'static GasnetJob) {
     let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{}", job.mynode)).ok();
-    let counters = env::text("GASNET_TEST_COUNTERS").and_then(|prefix| path(&prefix));
+    let counters = env::TEST_COUNTERS.get().and_then(|prefix| path(&prefix));
     let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
     if counters.is_some() || credits.is_some() || trace::on() {
         FILES.store(

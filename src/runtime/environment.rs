@@ -12,10 +12,10 @@ use sys::memory::{self, Mapping};
 
 /// Settles on one environment, before anything is looked up that all must agree on. Collective.
 pub fn settle(boot: &dyn Bootstrap) {
-    if boot.size() == 1 || env::is_common() {
+    if boot.size() == 1 || env::is_shared() {
         return;
     }
-    let mine = env::block();
+    let mine = env::snapshot();
     let mut hasher = DefaultHasher::new();
     mine.hash(&mut hasher);
     let told = [hasher.finish(), mine.len() as u64].map(u64::to_ne_bytes).concat();
@@ -32,7 +32,7 @@ pub fn settle(boot: &dyn Bootstrap) {
     };
     let result = hand_over(boot, (boot.rank() == giver).then_some(&*mine), bytes as usize);
     match result {
-        Ok(block) => env::settle_on(block),
+        Ok(block) => env::adopt(block),
         Err(e) => report::fatal(
             format_args!(
                 "gasnet_init(): the environment of process {giver} cannot be handed over: {e}"

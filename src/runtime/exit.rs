@@ -39,7 +39,7 @@ fn job() -> Option<&'static JobControl> {
 /// Arms the ways out: from now on the end of this process, however it comes about, is the end of the job, and the end
 /// of the job is the end of this process. Called once, by `gasnet_init`.
 pub fn install(job: &'static JobControl) {
-    if let Some(s) = env::seconds("GASNET_EXITTIMEOUT") {
+    if let Some(s) = env::EXITTIMEOUT.get() {
         FLUSH_US.store(((s * 1e6) as u64).max(1000), Ordering::Relaxed);
     }
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);

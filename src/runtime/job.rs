@@ -7,13 +7,14 @@ use super::environment;
 use super::segment::{self, Limits, Segments, Supernodes};
 use super::threads::{self, Ctx, Slots};
 use super::upper::UpperSlot;
-use super::wait::{Mode, Waiting};
+use super::wait::Waiting;
 use super::{GasnetError, Result, activity, am, counters, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit;
 use crate::conduit::network::{JobConduit, OpenInterface};
 use crate::conduit::portals::{Extension, PortalsId};
+use crate::limits::MAX_THREADS;
 use crate::{env, report, trace};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -92,17 +93,18 @@ impl GasnetJob {
         let (rank, size) = (boot.rank(), boot.size());
         let max_threads = match choice.threads {
             ThreadMode::Seq => 1,
-            _ => env::int("GASNET_MAX_THREADS").map_or(threads::MAX_THREADS, |n| n as usize),
+            _ => env::MAX_THREADS.get() as usize,
         };
-        let bound = env::mem("GASNET_MAX_SEGSIZE")
+        let bound = env::MAX_SEGSIZE
+            .get()
+            .map(|n| n as u64)
             .or((choice.max_segsize != 0).then_some(choice.max_segsize));
-        let supernodes = match env::int("GASNET_SUPERNODE_MAXSIZE") {
-            None | Some(0) => Supernodes { size: u32::MAX },
-            Some(n) => Supernodes { size: n.min(i64::from(u32::MAX)) as u32 },
+        let supernodes = match env::SUPERNODE_MAXSIZE.get() {
+            0 => Supernodes { size: u32::MAX },
+            size => Supernodes { size },
         };
-        let mode =
-            env::word("GASNET_WAITMODE").map(|i| [Mode::Spin, Mode::Block, Mode::SpinBlock][i]);
-        let waiting = Waiting::new(mode, boot.host().local_size as usize, sys::cpu::usable());
+        let waiting =
+            Waiting::new(env::WAITMODE.get(), boot.host().local_size as usize, sys::cpu::usable());
 
         let config = conduit::Config::from_env(size, max_threads);
         let interface = OpenInterface::open(&*boot, &config).unwrap_or_else(|e| no_interface(&e));
@@ -179,7 +181,7 @@ impl GasnetJob {
         }
         self.handlers.register(table)?;
         self.handlers.register_internal(internal);
-        let attached = segment::attach(&*self.boot, self.supernodes, len, env::yes("GASNET_USE_HUGEPAGES")).unwrap_or_else(|e| {
+        let attached = segment::attach(&*self.boot, self.supernodes, len, env::USE_HUGEPAGES.get()).unwrap_or_else(|e| {
             report::fatal(
                 format_args!(
                     "gasnet_attach(): the segments of this host could not be mapped; {len} bytes were asked for here, {} are \
@@ -252,7 +254,7 @@ impl GasnetJob {
                 ),
                 format_args!(
                     "Let threads end before others start, or raise GASNET_MAX_THREADS (at most {}).",
-                    threads::MAX_THREADS
+                    MAX_THREADS
                 ),
             ),
         }

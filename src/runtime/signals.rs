@@ -34,9 +34,9 @@ static MEMORY_LIMIT: AtomicU64 = AtomicU64::new(0);
 pub fn install(job: &'static JobControl) {
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     signal::ensure_alternate_stack();
-    let spared = spared();
+    let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
     let wanted =
-        |s: &i32| !spared.contains(s) && signal::disposition(*s) == signal::Disposition::Default;
+        |s: &i32| !spared.has(*s) && signal::disposition(*s) == signal::Disposition::Default;
     for s in ERRORS.into_iter().filter(wanted) {
         signal::handle(s, on_error, true);
     }
@@ -46,21 +46,6 @@ pub fn install(job: &'static JobControl) {
     if wanted(&libc::SIGQUIT) {
         signal::handle(libc::SIGQUIT, on_quit, false);
     }
-}
-
-/// The signals that GASNET_NO_CATCH_SIGNAL names; [`env::check_all`] has refused what is not one.
-fn spared() -> alloc::vec::Vec<i32> {
-    let all = || ERRORS.into_iter().chain(REQUESTS).chain([libc::SIGQUIT]);
-    let text = env::text("GASNET_NO_CATCH_SIGNAL").unwrap_or_default();
-    let mut spared = alloc::vec::Vec::new();
-    for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
-        match signal::parse(word) {
-            _ if word == "*" => spared.extend(all()),
-            Some(s) => spared.push(s),
-            None => (),
-        }
-    }
-    spared
 }
 
 /// Tells where the memory is mapped that the network shares, so that a page of it that cannot be had is told as what it is.

@@ -4,12 +4,10 @@
 //! thread, index 0, and nothing is looked up.
 
 use super::job::GasnetJob;
+use crate::limits::MAX_THREADS;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
-
-/// Most client threads that may use the library at a time (`GASNETT_MAX_THREADS`).
-pub const MAX_THREADS: usize = 256;
 
 /// The context of a call: which job, which thread. Small and `Copy`; handed down through all rooms.
 #[derive(Clone, Copy, Debug)]

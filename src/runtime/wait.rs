@@ -14,6 +14,7 @@
 use super::activity::WaitReason;
 use super::job::GasnetJob;
 use super::threads::{self, Ctx};
+use crate::env::WaitMode;
 use crate::{fault, report};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
@@ -40,18 +41,6 @@ const EAGER_ROUNDS: u32 = 64;
 
 /// Looks at shared words before the first poll of a wait for them, about a microsecond.
 const LOOKS: u32 = 64;
-
-/// How to wait; the values are those of `GASNET_WAIT_*`.
-#[repr(u8)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
-    /// `GASNET_WAIT_SPIN`: contend for the CPU.
-    Spin = 0,
-    /// `GASNET_WAIT_BLOCK`: give the CPU away at once.
-    Block = 1,
-    /// `GASNET_WAIT_SPINBLOCK`: spin a while, then give it away.
-    SpinBlock = 2,
-}
 
 /// The wait mode of a process.
 #[derive(Debug)]
@@ -83,10 +72,10 @@ struct Plan {
 
 impl Waiting {
     /// Of one of so many processes of this host, which has so many usable CPUs; `mode` is what the user has chosen.
-    pub fn new(mode: Option<Mode>, processes: usize, cpus: usize) -> Waiting {
-        let insists = mode == Some(Mode::Spin);
+    pub fn new(mode: Option<WaitMode>, processes: usize, cpus: usize) -> Waiting {
+        let insists = mode == Some(WaitMode::Spin);
         let crowded = processes > cpus;
-        let mode = mode.unwrap_or(if crowded { Mode::SpinBlock } else { Mode::Spin });
+        let mode = mode.unwrap_or(if crowded { WaitMode::SpinBlock } else { WaitMode::Spin });
         Waiting {
             mode: AtomicU8::new(mode as u8),
             insists,
@@ -102,9 +91,9 @@ impl Waiting {
 
     /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
     /// take the CPU from the very one that it waits for.
-    pub fn set(&self, mode: Mode) {
-        let mode = if self.crowded && mode == Mode::Spin && !self.insists {
-            Mode::SpinBlock
+    pub fn set(&self, mode: WaitMode) {
+        let mode = if self.crowded && mode == WaitMode::Spin && !self.insists {
+            WaitMode::SpinBlock
         } else {
             mode
         };
@@ -114,14 +103,14 @@ impl Waiting {
     fn plan(&self) -> Plan {
         const CONTEND: Plan = Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false };
         let mode = self.mode.load(Ordering::Relaxed);
-        let spin = mode == Mode::Spin as u8;
+        let spin = mode == WaitMode::Spin as u8;
         if spin && self.insists {
             return CONTEND;
         }
         if self.dear.load(Ordering::Relaxed) {
             return Plan { spin: 1, then_yield: 0, then_sleep: true };
         }
-        if mode == Mode::Block as u8 {
+        if mode == WaitMode::Block as u8 {
             return Plan { spin: 4, then_yield: 1, then_sleep: true };
         }
         match self.crowded || self.threads_crowd.load(Ordering::Relaxed) {
@@ -342,12 +331,12 @@ mod tests {
         assert!(!sleeps(&Waiting::new(None, 2, 2)));
         let crowded = Waiting::new(None, 3, 2);
         assert!(sleeps(&crowded));
-        crowded.set(Mode::Spin);
+        crowded.set(WaitMode::Spin);
         assert!(sleeps(&crowded));
-        let insists = Waiting::new(Some(Mode::Spin), 3, 2);
+        let insists = Waiting::new(Some(WaitMode::Spin), 3, 2);
         insists.yielded(0, LONG_YIELD_NS + 1);
         assert!(!sleeps(&insists));
-        insists.set(Mode::Block);
+        insists.set(WaitMode::Block);
         assert!(sleeps(&insists));
     }
 
@@ -364,7 +353,7 @@ mod tests {
 
     #[test]
     fn after_a_long_yield_nobody_yields_for_a_while() {
-        let w = Waiting::new(Some(Mode::SpinBlock), 1, 1);
+        let w = Waiting::new(Some(WaitMode::SpinBlock), 1, 1);
         w.yielded(1000, 1000 + LONG_YIELD_NS);
         assert!(w.plan().then_yield > 0);
         // Each of these yields, as soon as one may be tried again, takes as long: 2, 4, 8, 16, 20, 20 times as long nobody yields.

@@ -1,14 +1,14 @@
 //! Environment variables of clients: `gasnett_getenv_*` and the lines that GASNET_VERBOSEENV asks for. Called by
 //! `capi::tools`. (The library's own variables are in [`crate::env`].)
 
-use super::number;
-use crate::{env, report};
+use crate::env::{self, number};
+use crate::report;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
 /// Whether process 0 prints the variables that are looked at; false in the others.
 pub fn verbose() -> bool {
-    env::lookup("GASNET_VERBOSEENV").is_some() && report::rank().is_none_or(|r| r == 0)
+    env::VERBOSEENV.is_present() && report::rank().is_none_or(|r| r == 0)
 }
 
 /// Prints a variable that was looked at, once for each name; `None` is one that has no value.
@@ -35,9 +35,9 @@ pub fn display_all() {
     if !verbose() {
         return;
     }
-    for v in env::TABLE {
-        let setting = env::setting(v);
-        display(v.name, setting.shown.as_deref(), !setting.set);
+    for v in env::all() {
+        let state = v.state();
+        display(v.name(), state.shown.as_deref(), !state.is_set);
     }
     for (name, near) in env::unknown() {
         match near {
@@ -98,7 +98,7 @@ pub fn float(key: &str, default: f64) -> f64 {
 }
 
 fn display_number(key: &str, set: Option<&str>, formatted: &str) {
-    let shown = set.map_or_else(|| formatted.to_string(), |raw| env::explained(raw, formatted));
+    let shown = set.map_or_else(|| formatted.to_string(), |raw| number::explained(raw, formatted));
     display(key, Some(&shown), set.is_none());
 }
 

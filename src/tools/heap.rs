@@ -77,37 +77,16 @@ struct Heap {
     cursor: usize,
 }
 
-/// The value that a word of GASNET_MALLOC_INITVAL or _CLOBBERVAL means.
-pub fn value(text: &str) -> Option<u64> {
-    match text.trim().to_ascii_uppercase().as_str() {
-        "NAN" | "QNAN" => Some(0x7FFA_5A5A_5A5A_5A5A),
-        "SNAN" => Some(0x7FF5_5A5A_5A5A_5A5A),
-        t => match t.strip_prefix("0X") {
-            Some(hex) => u64::from_str_radix(hex, 16).ok(),
-            None => t.parse::<i64>().ok().map(|n| n as u64).or_else(|| t.parse().ok()),
-        },
-    }
-}
-
 impl Wishes {
     fn read() -> Wishes {
-        let value_of = |name| {
-            let t = env::text(name).unwrap_or_default();
-            value(&t).unwrap_or_else(|| {
-                report::fatal(
-                    format_args!("{name}={t} cannot be used"),
-                    format_args!("Give a whole number, NAN, qNAN or sNAN, or unset it."),
-                )
-            })
-        };
-        let scan_freed = env::yes("GASNET_MALLOC_SCANFREED");
-        let clobber = scan_freed || env::yes("GASNET_MALLOC_CLOBBER");
+        let scan_freed = env::MALLOC_SCANFREED.get();
+        let clobber = scan_freed || env::MALLOC_CLOBBER.get();
         Wishes {
-            init: env::yes("GASNET_MALLOC_INIT").then(|| value_of("GASNET_MALLOC_INITVAL")),
-            clobber: clobber.then(|| value_of("GASNET_MALLOC_CLOBBERVAL")),
-            keep: scan_freed || env::yes("GASNET_MALLOC_LEAKALL"),
+            init: env::MALLOC_INIT.get().then(|| env::MALLOC_INITVAL.get()),
+            clobber: clobber.then(|| env::MALLOC_CLOBBERVAL.get()),
+            keep: scan_freed || env::MALLOC_LEAKALL.get(),
             scan_freed,
-            check_all: env::yes("GASNET_MALLOC_EXTRACHECK"),
+            check_all: env::MALLOC_EXTRACHECK.get(),
         }
     }
 }
@@ -374,8 +353,8 @@ pub fn stats() -> Stats {
 /// The file that GASNET_MALLOCFILE names for this process, with its rank for each `%`; `None` if no report is wanted of it.
 fn report_file() -> Option<CString> {
     let rank = report::rank().unwrap_or(0);
-    let text = env::text("GASNET_MALLOCFILE")?;
-    if env::text("GASNET_MALLOCNODES").is_some_and(|list| !super::stack::in_list(rank, &list)) {
+    let text = env::MALLOCFILE.get()?;
+    if env::MALLOCNODES.get().is_some_and(|ranks| !ranks.has(rank)) {
         return None;
     }
     CString::new(text.replace('%', &rank.to_string())).ok()
@@ -440,16 +419,6 @@ pub fn write_report() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn values() {
-        assert_eq!(value("0x1F"), Some(31));
-        assert_eq!(value("-1"), Some(u64::MAX));
-        assert_eq!(value("255"), Some(255));
-        assert!(f64::from_bits(value("NAN").unwrap()).is_nan());
-        assert!(f64::from_bits(value("sNAN").unwrap()).is_nan());
-        assert_eq!(value("x"), None);
-    }
 
     #[test]
     fn patterns() {

@@ -3,7 +3,6 @@
 pub mod bytes;
 pub mod environment;
 pub mod heap;
-pub mod number;
 pub mod pieces;
 pub mod process;
 pub mod stack;

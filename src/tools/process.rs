@@ -29,7 +29,7 @@ pub fn freeze(flag: &AtomicI32, name: &str) {
 
 /// Whether GASNET_FREEZE_ON_ERROR asks to freeze on fatal errors.
 pub fn freeze_on_error() -> bool {
-    env::yes("GASNET_FREEZE_ON_ERROR")
+    env::FREEZE_ON_ERROR.get()
 }
 
 /// Raises all limits of the system that are worth it, except those whose `GASNET_MAXIMIZE_<limit>` says no; false if

@@ -70,7 +70,7 @@ fn step(name: &str) -> Option<Step> {
 impl Plan {
     /// The plan that GASNET_BACKTRACE_TYPE asks for. Ends the job if it names a means that there is not.
     pub fn new(user: Option<UserMeans<'_>>) -> Plan {
-        let Some(list) = env::text("GASNET_BACKTRACE_TYPE") else {
+        let Some(list) = env::BACKTRACE_TYPE.get() else {
             let own = MEANS.iter().filter_map(|name| step(name));
             return Plan(user.map(|u| Step::User(u.print)).into_iter().chain(own).collect());
         };
@@ -122,38 +122,12 @@ const LONGEST_NS: u64 = 30_000_000_000;
 /// Whether GASNET_BACKTRACE asks for stacks of this process; tells once how to get them if not.
 pub fn enabled() -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    let on = env::yes("GASNET_BACKTRACE");
+    let on = env::BACKTRACE.get();
     if !on && !TOLD.swap(true, Ordering::Relaxed) {
         report::note(format_args!(
             "set GASNET_BACKTRACE=1 in the environment to get the call stack"
         ));
     }
-    on && env::text("GASNET_BACKTRACE_NODES")
-        .is_none_or(|list| report::rank().is_none_or(|r| in_list(r, &list)))
-}
-
-/// Whether a list such as `0,2-4` or `*` names this rank.
-pub fn in_list(rank: u32, list: &str) -> bool {
-    list.split(',').map(str::trim).any(|item| match item.split_once('-') {
-        _ if item == "*" => true,
-        Some((a, b)) => {
-            a.trim().parse().is_ok_and(|a: u32| a <= rank)
-                && b.trim().parse().is_ok_and(|b: u32| rank <= b)
-        }
-        None => item.parse() == Ok(rank),
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lists_of_ranks() {
-        assert!(in_list(3, "0,2-4"));
-        assert!(in_list(0, "0,2-4"));
-        assert!(!in_list(1, "0,2-4"));
-        assert!(in_list(9, "*"));
-        assert!(!in_list(0, "none"));
-    }
+    let ranks = env::BACKTRACE_NODES.get();
+    on && ranks.is_none_or(|ranks| report::rank().is_none_or(|r| ranks.has(r)))
 }

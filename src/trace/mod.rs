@@ -6,16 +6,16 @@
 //! nothing is missed. Lines are put together on the stack of the caller and appended to the buffer of the process, which is
 //! written when it is full and at every way out that lets us (`runtime::exit`).
 
-pub mod letter;
 pub mod output;
 pub mod source;
 pub mod span;
 
-pub use letter::{Letter, Mask};
+pub use crate::env::{Letter, LetterMask};
 pub use span::{Probe, Span, What, ended, tell};
 pub(crate) use span::{span, watch};
 
-use crate::{env, report};
+use crate::env::{self, FreeText, Letters, OptionalVariable, Ranks};
+use crate::report;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use once_cell::race::OnceBox;
@@ -41,8 +41,11 @@ pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-fn masks() -> (Mask, Mask) {
-    (Mask(TRACE_MASK.load(Ordering::Relaxed)), Mask(STATS_MASK.load(Ordering::Relaxed)))
+fn masks() -> (LetterMask, LetterMask) {
+    (
+        LetterMask(TRACE_MASK.load(Ordering::Relaxed)),
+        LetterMask(STATS_MASK.load(Ordering::Relaxed)),
+    )
 }
 
 fn traces_local() -> bool {
@@ -59,10 +62,12 @@ pub enum Account {
 }
 
 impl Account {
-    fn names(self) -> [&'static str; 3] {
+    fn variables(
+        self,
+    ) -> (OptionalVariable<FreeText>, OptionalVariable<Ranks>, OptionalVariable<Letters>) {
         match self {
-            Account::Trace => ["GASNET_TRACEFILE", "GASNET_TRACENODES", "GASNET_TRACEMASK"],
-            Account::Stats => ["GASNET_STATSFILE", "GASNET_STATSNODES", "GASNET_STATSMASK"],
+            Account::Trace => (env::TRACEFILE, env::TRACENODES, env::TRACEMASK),
+            Account::Stats => (env::STATSFILE, env::STATSNODES, env::STATSMASK),
         }
     }
 
@@ -86,12 +91,12 @@ impl Account {
     }
 
     /// What it holds now; empty where the file is not open.
-    pub fn mask(self) -> Mask {
-        Mask(self.mask_word().load(Ordering::Relaxed))
+    pub fn mask(self) -> LetterMask {
+        LetterMask(self.mask_word().load(Ordering::Relaxed))
     }
 
     /// From now on it holds this; nothing where the file is not open.
-    pub fn set_mask(self, mask: Mask) {
+    pub fn set_mask(self, mask: LetterMask) {
         if self.is_on() {
             self.mask_word().store(mask.0, Ordering::Relaxed);
         }
@@ -99,23 +104,23 @@ impl Account {
 
     /// Opens the file if it is asked of this rank. Ends the job if it cannot be written.
     fn open(self, rank: u32) {
-        let [file, nodes, mask] = self.names();
-        let Some(name) = env::text(file) else { return };
-        if env::text(nodes).is_some_and(|list| !crate::tools::stack::in_list(rank, &list)) {
+        let (file, ranks, mask) = self.variables();
+        let Some(name) = file.get() else { return };
+        if ranks.get().is_some_and(|ranks| !ranks.has(rank)) {
             return;
         }
         let name = name.replace('%', &rank.to_string());
-        let at_once = self == Account::Trace && env::yes("GASNET_TRACEFLUSH");
+        let at_once = self == Account::Trace && env::TRACEFLUSH.get();
         let output = Output::open(&name, at_once).unwrap_or_else(|e| {
             report::fatal(
-                format_args!("{file}: {name} cannot be written: {e}"),
+                format_args!("{}: {name} cannot be written: {e}", file.name()),
                 format_args!(
                     "Name a file in a directory where you may write, with % for the rank, or unset it."
                 ),
             )
         });
         if self.file().set(Box::new(output)).is_ok() {
-            let letters = env::text(mask).and_then(|t| Mask::parse(&t).ok()).unwrap_or(Mask::ALL);
+            let letters = mask.get().unwrap_or(LetterMask::ALL);
             self.mask_word().store(letters.0, Ordering::Relaxed);
         }
     }
@@ -123,10 +128,7 @@ impl Account {
 
 /// Opens the files that are asked of this rank. Called by `gasnet_init` before the processes meet: who opens a file empties it.
 pub fn open(rank: u32) {
-    LOCAL.store(
-        env::text("GASNET_TRACELOCAL").is_none_or(|_| env::yes("GASNET_TRACELOCAL")),
-        Ordering::Relaxed,
-    );
+    LOCAL.store(env::TRACELOCAL.get(), Ordering::Relaxed);
     Account::Trace.open(rank);
     Account::Stats.open(rank);
     START.store(sys::clock::now_ns(), Ordering::Relaxed);
@@ -201,7 +203,7 @@ pub fn close() {
         let (mask, ns) =
             (Account::Stats.mask(), sys::clock::now_ns() - START.load(Ordering::Relaxed));
         statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
-        for letter in letter::ALL.into_iter().filter(|l| mask.has(*l)) {
+        for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
             span::statistics(letter, |text| statistic(letter, text));
         }
         let hook = CLIENT_STATISTICS.swap(core::ptr::null_mut(), Ordering::AcqRel);

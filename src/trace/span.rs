@@ -6,7 +6,7 @@
 //! words of their own that threads add to; the statistics are read when the process leaves, and may then be behind by the call that a
 //! thread is in.
 
-use super::letter::Letter;
+use super::Letter;
 use super::source;
 use crate::report;
 use core::cell::Cell;

@@ -402,6 +402,13 @@ pub fn symbol(name: &CStr) -> *mut core::ffi::c_void {
     unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
 }
 
+/// The value of a variable of the environment, NUL-terminated, or null; valid until the environment
+/// changes.
+pub fn variable(name: &CStr) -> *mut core::ffi::c_char {
+    // SAFETY: the name is NUL-terminated.
+    unsafe { libc::getenv(name.as_ptr()) }
+}
+
 /// Sets a variable of the environment.
 ///
 /// # Safety

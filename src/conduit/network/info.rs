@@ -2,8 +2,7 @@
 //!
 //! One entry for each implementation of `conduit::portals::Portals` in this build.
 
-use super::NetworkKind;
-use crate::env;
+use crate::env::{self, NetworkKind};
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -23,11 +22,8 @@ pub struct NetworkInfo {
 /// All networks of this library, the preferred one first. `may_attach`: whether processes of one
 /// user may copy from and to each other's memory (`process_vm_readv`).
 pub fn networks(may_attach: bool) -> Vec<NetworkInfo> {
-    let wish = env::text("GASNET_NETWORK");
-    let chosen = |kind: NetworkKind| match &wish {
-        Some(name) => name.trim().eq_ignore_ascii_case(kind.name()),
-        None => kind == NetworkKind::DEFAULT,
-    };
+    let wish = env::NETWORK.read().map(|kind| kind.unwrap_or(NetworkKind::DEFAULT));
+    let chosen = |kind: NetworkKind| wish.as_ref() == Ok(&kind);
     #[cfg(not(feature = "emulation"))]
     let _ = may_attach;
     Vec::from([

@@ -1,16 +1,8 @@
 //! Which Portals a job runs on: the user's choice by `GASNET_NETWORK`.
 
 use super::{emulation, libportals};
-use crate::{env, report};
-
-/// A Portals that a library can be built with; the numbers travel between processes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetworkKind {
-    /// Our own, of crate `portals3`.
-    Emulation = 0,
-    /// A libportals that was found when this library was built.
-    Libportals = 1,
-}
+use crate::env::{self, NetworkKind};
+use crate::report;
 
 impl NetworkKind {
     /// The one that is used if the user names none.
@@ -37,11 +29,7 @@ impl NetworkKind {
 /// The network that this process is to use. Ends the process with a line if the user names one
 /// that the build lacks.
 pub fn chosen() -> NetworkKind {
-    let kind = match env::word("GASNET_NETWORK") {
-        Some(0) => NetworkKind::Emulation,
-        Some(_) => NetworkKind::Libportals,
-        None => NetworkKind::DEFAULT,
-    };
+    let kind = env::NETWORK.get().unwrap_or(NetworkKind::DEFAULT);
     let (built, remedy) = match kind {
         NetworkKind::Emulation => (emulation::BUILT, emulation::NOT_BUILT),
         NetworkKind::Libportals => (libportals::BUILT, libportals::NOT_BUILT),

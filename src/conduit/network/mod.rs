@@ -34,8 +34,9 @@ mod info;
 mod kind;
 mod libportals;
 
+pub use crate::env::NetworkKind;
 pub use info::{NetworkInfo, networks};
-pub use kind::{NetworkKind, chosen};
+pub use kind::chosen;
 
 /// An open network interface.
 #[derive(Debug)]

@@ -543,7 +543,7 @@ fn a_stopped_peer_overflows_nobody() {
 /// line that names the variable and the range.
 #[test]
 fn variables_at_their_extremes() {
-    use crate::env::{Kind, TABLE};
+    use crate::env::{AnyVariable, QUIET, all};
     let ours =
         |name: &str| name.starts_with("GASNET_PORTAL_") || name == "GASNET_PACKEDLONG_LIMIT";
     let run = |settings: &[(&str, &str)]| run_alone("conduit::tests::from_environment", settings);
@@ -557,24 +557,20 @@ fn variables_at_their_extremes() {
     };
     // A terabyte is not to be had everywhere, and all that one process may hold must be within what it may be lent.
     let unlike = ["GASNET_PORTAL_AMRECV_SPACE", "GASNET_PORTAL_CRED_PER_NODE"];
-    for v in TABLE.iter().filter(|v| ours(v.name)) {
-        let (lo, hi): (i64, i64) = match v.kind {
-            Kind::Bool => (0, 1),
-            Kind::Int(lo, hi) => (lo, hi),
-            Kind::Mem(lo, hi) => (lo as i64, hi as i64),
-            _ => unreachable!("{} has bounds", v.name),
-        };
+    for v in all().filter(|v| ours(v.name())) {
+        let (lo, hi) = v.bounds().expect("variables of the conduit have bounds");
+        let is_yes_or_no = v.values() == AnyVariable::values(&QUIET);
         let (low, high) = (lo.to_string(), hi.to_string());
-        works(&[(v.name, &low)]);
-        if hi != lo && !unlike.contains(&v.name) {
-            works(&[(v.name, &high)]);
+        works(&[(v.name(), &low)]);
+        if hi != lo && !unlike.contains(&v.name()) {
+            works(&[(v.name(), &high)]);
         }
-        let range = [v.name, low.as_str(), high.as_str()];
+        let range = [v.name(), low.as_str(), high.as_str()];
         refused(
-            &[(v.name, &(hi + 1).to_string())],
-            if v.kind == Kind::Bool { &range[..1] } else { &range },
+            &[(v.name(), &(hi + 1).to_string())],
+            if is_yes_or_no { &range[..1] } else { &range },
         );
-        refused(&[(v.name, &(lo - 1).to_string())], &range[..1]);
+        refused(&[(v.name(), &(lo - 1).to_string())], &range[..1]);
     }
     let all_lent =
         [("GASNET_PORTAL_CRED_PER_NODE", "65535"), ("GASNET_PORTAL_MAX_CRED_PER_NODE", "65535")];

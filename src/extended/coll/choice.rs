@@ -9,8 +9,9 @@ use super::plan::Plan;
 use super::team::View;
 use super::tree::Tree;
 use super::{Operation, Request, compute};
+use crate::env::{self, Bytes, FreeText, OptionalVariable};
+use crate::report;
 use crate::runtime::Ctx;
-use crate::{env, report};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
@@ -52,11 +53,11 @@ pub struct Tuning {
     scratch: usize,
 }
 
-fn tree_of(variable: &str) -> Option<Tree> {
-    let text = env::text(variable)?;
+fn tree_of(variable: &OptionalVariable<FreeText>) -> Option<Tree> {
+    let text = variable.get()?;
     Some(Tree::parse(&text).unwrap_or_else(|| {
         report::fatal(
-            format_args!("{variable}={text} cannot be used"),
+            format_args!("{}={text} cannot be used", variable.name()),
             format_args!(
                 "Give FLAT_TREE, NARY_TREE,n (n at least 1) or KNOMIAL_TREE,n (n at least 2), or unset it."
             ),
@@ -67,36 +68,33 @@ fn tree_of(variable: &str) -> Option<Tree> {
 impl Tuning {
     /// Reads the environment, for a team with so many images on each process at most.
     pub(super) fn from_env(images: usize) -> Tuning {
-        let rooted = tree_of("GASNET_COLL_ROOTED_GEOM");
+        let rooted = tree_of(&env::COLL_ROOTED_GEOM);
         let mut trees = [rooted; OPERATIONS];
         let mut limits = [DISSEMINATE; OPERATIONS];
-        let limit = |all: &str, each: &str| match (env::mem(all), env::mem(each)) {
-            (Some(n), _) => n as usize,
-            (None, Some(n)) => n as usize * images,
-            (None, None) => DISSEMINATE,
+        let limit = |all: &OptionalVariable<Bytes>, each: &OptionalVariable<Bytes>| {
+            let per_image = || each.get().map(|n| n * images);
+            all.get().or_else(per_image).unwrap_or(DISSEMINATE)
         };
-        trees[Operation::Broadcast as usize] = tree_of("GASNET_COLL_BROADCAST_GEOM").or(rooted);
-        trees[Operation::Scatter as usize] = tree_of("GASNET_COLL_SCATTER_GEOM").or(rooted);
-        trees[Operation::Gather as usize] = tree_of("GASNET_COLL_GATHER_GEOM").or(rooted);
+        trees[Operation::Broadcast as usize] = tree_of(&env::COLL_BROADCAST_GEOM).or(rooted);
+        trees[Operation::Scatter as usize] = tree_of(&env::COLL_SCATTER_GEOM).or(rooted);
+        trees[Operation::Gather as usize] = tree_of(&env::COLL_GATHER_GEOM).or(rooted);
         limits[Operation::GatherAll as usize] = limit(
-            "GASNET_COLL_GATHER_ALL_DISSEM_LIMIT",
-            "GASNET_COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD",
+            &env::COLL_GATHER_ALL_DISSEM_LIMIT,
+            &env::COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD,
         );
-        limits[Operation::Exchange as usize] = limit(
-            "GASNET_COLL_EXCHANGE_DISSEM_LIMIT",
-            "GASNET_COLL_EXCHANGE_DISSEM_LIMIT_PER_THREAD",
-        );
+        limits[Operation::Exchange as usize] =
+            limit(&env::COLL_EXCHANGE_DISSEM_LIMIT, &env::COLL_EXCHANGE_DISSEM_LIMIT_PER_THREAD);
         // Without optimisation each operation is one message per pair.
-        let all = env::yes("GASNET_COLL_OPT");
+        let all = env::COLL_OPT.get();
         let plain = [
-            (Operation::Broadcast, "GASNET_COLL_BROADCAST_OPT"),
-            (Operation::Scatter, "GASNET_COLL_SCATTER_OPT"),
-            (Operation::Gather, "GASNET_COLL_GATHER_OPT"),
-            (Operation::GatherAll, "GASNET_COLL_GATHER_ALL_OPT"),
-            (Operation::Exchange, "GASNET_COLL_EXCHANGE_OPT"),
+            (Operation::Broadcast, &env::COLL_BROADCAST_OPT),
+            (Operation::Scatter, &env::COLL_SCATTER_OPT),
+            (Operation::Gather, &env::COLL_GATHER_OPT),
+            (Operation::GatherAll, &env::COLL_GATHER_ALL_OPT),
+            (Operation::Exchange, &env::COLL_EXCHANGE_OPT),
         ];
         for (operation, variable) in plain {
-            if !(if env::text(variable).is_some() { env::yes(variable) } else { all }) {
+            if !variable.get().unwrap_or(all) {
                 trees[operation as usize] = Some(Tree::FLAT);
                 limits[operation as usize] = 0;
             }
@@ -104,9 +102,9 @@ impl Tuning {
         Tuning {
             trees,
             limits,
-            radix: env::int("GASNET_COLL_EXCHANGE_DISSEM_RADIX").map_or(2, |n| n as usize),
-            segment: env::mem("GASNET_COLL_PIPE_SEG_SIZE").map_or(0, |n| n as usize),
-            scratch: env::mem("GASNET_COLL_SCRATCH_SIZE").map_or(usize::MAX, |n| n as usize),
+            radix: env::COLL_EXCHANGE_DISSEM_RADIX.get() as usize,
+            segment: env::COLL_PIPE_SEG_SIZE.get(),
+            scratch: env::COLL_SCRATCH_SIZE.get(),
         }
     }
 

@@ -35,8 +35,8 @@ pub mod tree;
 
 use crate::conduit::AmMessage;
 use crate::extended::Extended;
+use crate::limits::MAX_THREADS;
 use crate::runtime::am::Token;
-use crate::runtime::threads::MAX_THREADS;
 use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault, report};
 use alloc::boxed::Box;
@@ -163,7 +163,7 @@ impl Coll {
             functions: RwLock::default(),
             image_of: (0..MAX_THREADS).map(|_| AtomicU32::new(NO_IMAGE)).collect(),
             handles: Mutex::default(),
-            profile: env::yes("GASNET_COLL_ENABLE_PROFILE").then(Mutex::default),
+            profile: env::COLL_ENABLE_PROFILE.get().then(Mutex::default),
         }
     }
 

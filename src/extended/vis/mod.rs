@@ -39,11 +39,6 @@ pub enum Form {
     Implicit,
 }
 
-/// Default of `GASNET_VIS_MAXCHUNK`. Measured through Portals between two processes of a machine, the target polling: a put
-/// or get of its own costs 70 to 100 ns up to 256 bytes and 110 to 150 ns at 512. A packed piece costs 20 ns at 8 bytes, 50 at
-/// 128, 80 at 256 and 170 at 512; a piece of a gathered put 12, 27, 48 and 100 ns.
-const MAX_CHUNK: usize = 256;
-
 /// What this folder keeps for a job.
 #[derive(Debug)]
 pub struct Vis {
@@ -52,7 +47,10 @@ pub struct Vis {
     /// `GASNET_VIS_REMOTECONTIG`: whether to put together what is contiguous there; by default only where no handler
     /// is needed, for puts.
     remote_contig: Option<bool>,
-    /// `GASNET_VIS_MAXCHUNK`: largest run that is packed or gathered, in bytes.
+    /// `GASNET_VIS_MAXCHUNK`: largest run that is packed or gathered, in bytes. Measured through
+    /// Portals between two processes of a machine, the target polling: a put or get of its own costs
+    /// 70 to 100 ns up to 256 bytes and 110 to 150 ns at 512. A packed piece costs 20 ns at 8 bytes, 50
+    /// at 128, 80 at 256 and 170 at 512; a piece of a gathered put 12, 27, 48 and 100 ns.
     max_chunk: usize,
     gets: packing::Gets,
 }
@@ -61,11 +59,10 @@ impl Vis {
     /// Reads the environment.
     pub(super) fn new(job: &GasnetJob) -> Vis {
         let most = job.conduit.max_medium() - ROW;
-        let contig = "GASNET_VIS_REMOTECONTIG";
         Vis {
-            ampipe: env::yes("GASNET_VIS_AMPIPE"),
-            remote_contig: env::text(contig).map(|_| env::yes(contig)),
-            max_chunk: env::mem("GASNET_VIS_MAXCHUNK").map_or(MAX_CHUNK, |n| most.min(n as usize)),
+            ampipe: env::VIS_AMPIPE.get(),
+            remote_contig: env::VIS_REMOTECONTIG.get(),
+            max_chunk: most.min(env::VIS_MAXCHUNK.get()),
             gets: packing::Gets::default(),
         }
     }
@@ -331,12 +328,8 @@ mod tests {
 
     #[test]
     fn nothing_waits_for_a_handler_unasked() {
-        let mut vis = Vis {
-            ampipe: false,
-            remote_contig: None,
-            max_chunk: MAX_CHUNK,
-            gets: Default::default(),
-        };
+        let mut vis =
+            Vis { ampipe: false, remote_contig: None, max_chunk: 256, gets: Default::default() };
         let (near, far) = (Survey { runs: 8, remote_runs: 1 }, Survey { runs: 8, remote_runs: 5 });
         let plans = |vis: &Vis| {
             [

@@ -1,11 +1,11 @@
-//! Numbers as users write and read them: sizes with a suffix, fractions, hexadecimal. Called by `gasnett_*` and
-//! `tools::environment`.
+//! Numbers as users write and read them: sizes with a suffix, fractions, hexadecimal, yes and no.
+//! Called by the kinds of variables, `tools::environment` and the `gasnett_*` functions; imports nothing.
 
 /// Units of memory, the largest first.
 const UNITS: [(u32, &str); 5] = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB"), (0, "B")];
 
-/// A number as a user would write it; [`parse`] of it gives the number again. A size in bytes has the largest unit that
-/// expresses it exactly, or is hexadecimal from 2^50 on.
+/// A number as a user would write it, such that [`parse`] returns the number. A size in bytes carries
+/// the largest unit that expresses it exactly; from 2^50 on it is hexadecimal.
 pub fn format(value: i64, is_mem: bool) -> String {
     if !is_mem {
         return value.to_string();
@@ -20,9 +20,11 @@ pub fn format(value: i64, is_mem: bool) -> String {
     format!("{sign}{} {unit}", magnitude >> shift)
 }
 
-/// The number that a text stands for: an optional sign, decimal digits with or without a fraction, or hexadecimal ones
-/// after `0x`, and, if `mult` is not 0, an optional suffix B, K, M, G or T (or KB ...) in either case. A number without
-/// suffix counts units of `mult` bytes. `None` if it is no such text, or too large.
+/// The number that a text stands for; `None` if it is not one, or too large.
+///
+/// The text is an optional sign and decimal digits, possibly with a fraction, or hexadecimal ones after
+/// `0x`. If `mult` is not 0, a suffix B, K, M, G or T (or KB ...) may follow, in either case; a number
+/// without suffix counts units of `mult` bytes.
 pub fn parse(text: &str, mult: u64) -> Option<i64> {
     let text = text.trim();
     let (negative, text) = match text.as_bytes().first()? {
@@ -56,7 +58,7 @@ pub fn parse(text: &str, mult: u64) -> Option<i64> {
     Some(if negative { -value } else { value })
 }
 
-/// Bytes of a suffix; `Some(None)` if there is none, `None` if it is not one that is allowed.
+/// Bytes of a suffix; `Some(None)` for no suffix, `None` for one that is not allowed.
 fn scale(suffix: &str, mult: u64) -> Option<Option<u64>> {
     let suffix = suffix.trim().to_ascii_uppercase();
     let shift = match (suffix.as_str(), mult) {
@@ -88,6 +90,24 @@ pub fn parse_yes(text: &str) -> Option<bool> {
         "N" | "NO" | "0" => Some(false),
         _ => None,
     }
+}
+
+/// The byte or the word of 64 bits that a text asks memory to be filled with: a number, or the bits of a
+/// quiet or a signalling NaN.
+pub fn parse_fill(text: &str) -> Option<u64> {
+    match text.trim().to_ascii_uppercase().as_str() {
+        "NAN" | "QNAN" => Some(0x7FFA_5A5A_5A5A_5A5A),
+        "SNAN" => Some(0x7FF5_5A5A_5A5A_5A5A),
+        t => match t.strip_prefix("0X") {
+            Some(hex) => u64::from_str_radix(hex, 16).ok(),
+            None => t.parse::<i64>().ok().map(|n| n as u64).or_else(|| t.parse().ok()),
+        },
+    }
+}
+
+/// A value as the user wrote it, followed by what it was understood as if that looks different.
+pub fn explained(raw: &str, understood: &str) -> String {
+    if raw == understood { raw.to_string() } else { format!("{raw} ({understood})") }
 }
 
 #[cfg(test)]
@@ -129,6 +149,16 @@ mod tests {
             assert_eq!(parse(bad, 1), None, "{bad}");
         }
         assert_eq!(parse("1K", 0), None);
+    }
+
+    #[test]
+    fn fills() {
+        assert_eq!(parse_fill("0x1F"), Some(31));
+        assert_eq!(parse_fill("-1"), Some(u64::MAX));
+        assert_eq!(parse_fill("255"), Some(255));
+        assert!(parse_fill("NAN").is_some_and(|n| f64::from_bits(n).is_nan()));
+        assert!(parse_fill("sNAN").is_some_and(|n| f64::from_bits(n).is_nan()));
+        assert_eq!(parse_fill("x"), None);
     }
 
     #[test]

@@ -36,13 +36,13 @@ pub enum Letter {
     U,
 }
 
-/// All letters, in the order in which masks are written.
-pub const ALL: [Letter; 14] = {
-    use Letter::{A, B, C, D, G, H, I, L, N, P, S, U, W, X};
-    [G, P, S, W, X, B, L, A, I, C, D, N, H, U]
-};
-
 impl Letter {
+    /// All letters, in the order in which masks are written.
+    pub const ALL: [Letter; 14] = {
+        use Letter::{A, B, C, D, G, H, I, L, N, P, S, U, W, X};
+        [G, P, S, W, X, B, L, A, I, C, D, N, H, U]
+    };
+
     /// The letter itself.
     pub fn as_str(self) -> &'static str {
         const TEXT: &str = "GPSWXBLAICDNHU";
@@ -50,25 +50,25 @@ impl Letter {
     }
 
     fn of(c: char) -> Option<Letter> {
-        ALL.into_iter().find(|l| l.as_str().starts_with(c))
+        Letter::ALL.into_iter().find(|l| l.as_str().starts_with(c))
     }
 }
 
 /// A set of letters. U is in all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mask(pub u32);
+pub struct LetterMask(pub u32);
 
-impl Mask {
+impl LetterMask {
     /// All letters.
-    pub const ALL: Mask = Mask((1 << ALL.len()) - 1);
+    pub const ALL: LetterMask = LetterMask((1 << Letter::ALL.len()) - 1);
     /// Only what cannot be left out.
-    pub const NONE: Mask = Mask(1 << Letter::U as u32);
+    pub const NONE: LetterMask = LetterMask(1 << Letter::U as u32);
 
     /// The set that a text names: its letters, or with `^` in front all but them.
     ///
     /// # Errors
     /// The first character that is no letter of an event.
-    pub fn parse(text: &str) -> Result<Mask, char> {
+    pub fn parse(text: &str) -> Result<LetterMask, char> {
         let text = text.trim();
         let (letters, inverted) = match text.strip_prefix('^') {
             Some(rest) => (rest, true),
@@ -78,8 +78,8 @@ impl Mask {
         for c in letters.chars() {
             bits |= 1 << Letter::of(c).ok_or(c)? as u32;
         }
-        let bits = if inverted { !bits & Mask::ALL.0 } else { bits };
-        Ok(Mask(bits | Mask::NONE.0))
+        let bits = if inverted { !bits & LetterMask::ALL.0 } else { bits };
+        Ok(LetterMask(bits | LetterMask::NONE.0))
     }
 
     /// Whether it has this letter.
@@ -89,10 +89,10 @@ impl Mask {
     }
 }
 
-impl fmt::Display for Mask {
+impl fmt::Display for LetterMask {
     /// The letters that a user would write: U goes without saying.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for l in ALL.into_iter().filter(|l| *l != Letter::U && self.has(*l)) {
+        for l in Letter::ALL.into_iter().filter(|l| *l != Letter::U && self.has(*l)) {
             f.write_str(l.as_str())?;
         }
         f.write_str("")
@@ -105,18 +105,18 @@ mod tests {
 
     #[test]
     fn masks() {
-        assert_eq!(Mask::parse("GPU").map(|m| m.to_string()).as_deref(), Ok("GP"));
-        assert_eq!(Mask::parse("^XDG").map(|m| m.to_string()).as_deref(), Ok("PSWBLAICNH"));
-        assert_eq!(Mask::parse(""), Ok(Mask::NONE));
-        assert_eq!(Mask::parse("^"), Ok(Mask::ALL));
-        assert_eq!(Mask::parse("GQ"), Err('Q'));
-        assert_eq!(Mask::parse("G^"), Err('^'));
-        assert!(Mask::NONE.has(Letter::U) && !Mask::NONE.has(Letter::G));
+        assert_eq!(LetterMask::parse("GPU").map(|m| m.to_string()).as_deref(), Ok("GP"));
+        assert_eq!(LetterMask::parse("^XDG").map(|m| m.to_string()).as_deref(), Ok("PSWBLAICNH"));
+        assert_eq!(LetterMask::parse(""), Ok(LetterMask::NONE));
+        assert_eq!(LetterMask::parse("^"), Ok(LetterMask::ALL));
+        assert_eq!(LetterMask::parse("GQ"), Err('Q'));
+        assert_eq!(LetterMask::parse("G^"), Err('^'));
+        assert!(LetterMask::NONE.has(Letter::U) && !LetterMask::NONE.has(Letter::G));
     }
 
     #[test]
     fn letters_are_in_their_order() {
-        assert!(ALL.into_iter().enumerate().all(|(i, l)| l as usize == i));
+        assert!(Letter::ALL.into_iter().enumerate().all(|(i, l)| l as usize == i));
         assert_eq!(Letter::U.as_str(), "U");
     }
 }

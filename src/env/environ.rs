@@ -1,0 +1,122 @@
+//! Reading the environment: that of this process, or the one that all ranks of the job agreed on.
+//! Called by the declarations, and directly for variables of launchers and clients.
+//!
+//! Invariant: [`adopt`] is called at most once, by `runtime::environment`, before the job is visible
+//! to the client. Variables that launchers set per process are always read from the process's own.
+
+use core::ffi::c_char;
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::ffi::CStr;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+
+/// The environment of all ranks, in the form of [`snapshot`], if those of the processes differ.
+static ADOPTED: OnceLock<Vec<u8>> = OnceLock::new();
+/// Whether one process has forked all ranks of the job.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// Prefixes of the variables by which launchers, and those of a libportals, tell processes apart.
+const LAUNCHER_PREFIXES: &[&str] = &[
+    "GASNETI_",
+    "GASNET_SPAWN_FDS=",
+    "HYDI_",
+    "HYDRA_",
+    "MPIR_",
+    "MPI_LOCAL",
+    "OMPI_",
+    "OPAL_",
+    "ORTE_",
+    "PMIX_",
+    "PMI_",
+    "PRTE_",
+    "PTL_",
+    "SLURM",
+    "SRUN_",
+    "_=",
+];
+
+/// Whether an entry `name=...` differs between ranks because a launcher sets it.
+fn is_launcher_entry(entry: &[u8]) -> bool {
+    LAUNCHER_PREFIXES.iter().any(|prefix| entry.starts_with(prefix.as_bytes()))
+}
+
+/// The environment that all ranks agreed on, unless a launcher sets this variable per process.
+fn adopted_for(name: &[u8]) -> Option<&'static [u8]> {
+    let block = ADOPTED.get()?;
+    (!is_launcher_entry(&[name, b"="].concat())).then_some(block)
+}
+
+/// The value of a variable as it is set, possibly empty; `None` if it is not set.
+pub fn lookup(name: &str) -> Option<String> {
+    match adopted_for(name.as_bytes()) {
+        Some(block) => find(block, name.as_bytes()).map(|v| v.to_string_lossy().into_owned()),
+        None => std::env::var_os(name).map(|v| v.to_string_lossy().into_owned()),
+    }
+}
+
+/// The value of a variable as a C string, or null. Valid until this process changes its environment.
+pub fn raw(name: &CStr) -> *mut c_char {
+    match adopted_for(name.to_bytes()) {
+        Some(block) => {
+            find(block, name.to_bytes()).map_or(core::ptr::null_mut(), |v| v.as_ptr().cast_mut())
+        }
+        None => sys::process::variable(name),
+    }
+}
+
+/// Records that all ranks have the same environment, because one process has forked them.
+pub fn mark_shared() {
+    SHARED.store(true, Ordering::Relaxed);
+}
+
+/// Whether all ranks are known to have the same environment.
+pub fn is_shared() -> bool {
+    SHARED.load(Ordering::Relaxed)
+}
+
+/// The environment of this process without the variables of launchers: `name=value` entries, sorted,
+/// each with a final NUL.
+pub fn snapshot() -> Vec<u8> {
+    let mut all: Vec<Vec<u8>> = std::env::vars_os()
+        .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat())
+        .filter(|entry| !is_launcher_entry(entry))
+        .collect();
+    all.sort();
+    all.concat()
+}
+
+/// Replaces the environment of this process by another rank's [`snapshot`], for all later look-ups.
+pub fn adopt(block: Vec<u8>) {
+    let _ = ADOPTED.set(block);
+}
+
+/// The value of a variable in a [`snapshot`].
+fn find<'a>(block: &'a [u8], name: &[u8]) -> Option<&'a CStr> {
+    let entries =
+        block.split_inclusive(|&b| b == 0).filter_map(|e| CStr::from_bytes_with_nul(e).ok());
+    entries.filter(|e| e.to_bytes().starts_with(name)).find_map(|e| {
+        let at = name.len();
+        (e.to_bytes().get(at) == Some(&b'=')).then(|| &e[at + 1..])
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_of_a_snapshot() {
+        let block = b"AB=1\0ABC=2=3\0EMPTY=\0";
+        let value = |name: &str| find(block, name.as_bytes()).map(CStr::to_bytes);
+        assert_eq!(value("AB"), Some(&b"1"[..]));
+        assert_eq!(value("ABC"), Some(&b"2=3"[..]));
+        assert_eq!(value("EMPTY"), Some(&b""[..]));
+        assert_eq!(value("A"), None);
+    }
+
+    #[test]
+    fn variables_of_launchers() {
+        assert!(is_launcher_entry(b"PMI_RANK=3") && is_launcher_entry(b"_=/bin/true"));
+        assert!(!is_launcher_entry(b"GASNET_QUIET=1") && !is_launcher_entry(b"PATH=/bin"));
+    }
+}

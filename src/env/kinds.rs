@@ -1,0 +1,517 @@
+//! The kinds of values that variables have: how each is parsed, shown and described.
+//!
+//! Used by the declarations in the table. Invariant: `parse` accepts `default_text` of every default
+//! that `admits` lets through.
+
+use super::letters::LetterMask;
+use super::number;
+use core::ops::RangeInclusive;
+use sys::signal;
+
+/// What the values of a variable look like.
+pub trait ValueKind {
+    /// What a reader gets.
+    type Value;
+    /// What the declaration gives as the default.
+    type Default: Copy;
+
+    /// The value that a text stands for; `None` if the kind has no such value.
+    fn parse(&self, text: &str) -> Option<Self::Value>;
+    /// The accepted values, for a user who gave another one.
+    fn accepted(&self) -> String;
+    /// The accepted values, in a few words for a table.
+    fn values(&self) -> String;
+    /// The least and the greatest value, if there are such.
+    fn bounds(&self) -> Option<(i64, i64)> {
+        None
+    }
+    /// The value of a default.
+    fn default_value(&self, default: Self::Default) -> Self::Value;
+    /// A default as a user would write it.
+    fn default_text(&self, default: Self::Default) -> String;
+    /// How the library writes a value; `None` for kinds that are shown as the user wrote them.
+    fn understood(&self, _value: &Self::Value) -> Option<String> {
+        None
+    }
+    /// A value from the environment as an `ENV parameter:` line shows it.
+    fn shown(&self, raw: &str, value: &Self::Value) -> String {
+        match self.understood(value) {
+            Some(understood) => number::explained(raw, &understood),
+            None => raw.to_string(),
+        }
+    }
+}
+
+/// Y, YES, 1, N, NO or 0 in either case.
+#[derive(Clone, Copy, Debug)]
+pub struct YesNo;
+
+impl YesNo {
+    pub(super) const fn admits(&self, _default: bool) -> bool {
+        true
+    }
+}
+
+impl ValueKind for YesNo {
+    type Value = bool;
+    type Default = bool;
+
+    fn parse(&self, text: &str) -> Option<bool> {
+        number::parse_yes(text)
+    }
+
+    fn accepted(&self) -> String {
+        "Y, YES, 1, N, NO or 0".to_string()
+    }
+
+    fn values(&self) -> String {
+        "yes or no".to_string()
+    }
+
+    fn bounds(&self) -> Option<(i64, i64)> {
+        Some((0, 1))
+    }
+
+    fn default_value(&self, default: bool) -> bool {
+        default
+    }
+
+    fn default_text(&self, default: bool) -> String {
+        if default { "yes" } else { "no" }.to_string()
+    }
+
+    fn understood(&self, value: &bool) -> Option<String> {
+        Some(if *value { "YES" } else { "NO" }.to_string())
+    }
+
+    fn shown(&self, _raw: &str, value: &bool) -> String {
+        if *value { "YES" } else { "NO" }.to_string()
+    }
+}
+
+/// A whole number in a range. A range that ends at `u32::MAX` has no upper bound; larger numbers count
+/// as that one.
+#[derive(Clone, Debug)]
+pub struct Integer(pub RangeInclusive<u32>);
+
+impl Integer {
+    pub(super) const fn admits(&self, default: u32) -> bool {
+        *self.0.start() <= default && default <= *self.0.end()
+    }
+
+    /// The greatest value.
+    pub const fn highest(&self) -> u32 {
+        *self.0.end()
+    }
+}
+
+impl ValueKind for Integer {
+    type Value = u32;
+    type Default = u32;
+
+    fn parse(&self, text: &str) -> Option<u32> {
+        let n = text.trim().parse::<i64>().ok()?;
+        let bounded = if self.highest() == u32::MAX { n.min(u32::MAX.into()) } else { n };
+        u32::try_from(bounded).ok().filter(|n| self.0.contains(n))
+    }
+
+    fn accepted(&self) -> String {
+        match (*self.0.start(), *self.0.end()) {
+            (lowest, u32::MAX) => format!("a whole number, at least {lowest}"),
+            (lowest, highest) if lowest == highest => lowest.to_string(),
+            (lowest, highest) => format!("a whole number from {lowest} to {highest}"),
+        }
+    }
+
+    fn values(&self) -> String {
+        match (*self.0.start(), *self.0.end()) {
+            (lowest, u32::MAX) => format!("number, at least {lowest}"),
+            (lowest, highest) => format!("number, {lowest} to {highest}"),
+        }
+    }
+
+    fn bounds(&self) -> Option<(i64, i64)> {
+        Some(((*self.0.start()).into(), (*self.0.end()).into()))
+    }
+
+    fn default_value(&self, default: u32) -> u32 {
+        default
+    }
+
+    fn default_text(&self, default: u32) -> String {
+        default.to_string()
+    }
+
+    fn understood(&self, value: &u32) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// A number of bytes in a range, with an optional suffix B, K, M, G or T, or KB, MB, GB or TB.
+#[derive(Clone, Debug)]
+pub struct Bytes(pub RangeInclusive<usize>);
+
+impl Bytes {
+    pub(super) const fn admits(&self, default: usize) -> bool {
+        *self.0.start() <= default && default <= *self.0.end()
+    }
+
+    /// The greatest value.
+    pub const fn highest(&self) -> usize {
+        *self.0.end()
+    }
+}
+
+/// A size with the largest unit that expresses it exactly, as users write it.
+fn size_text(bytes: usize) -> String {
+    let units = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB")];
+    match units.iter().find(|(shift, _)| bytes >= 1 << shift && bytes.is_multiple_of(1 << shift)) {
+        Some((shift, unit)) => format!("{}{unit}", bytes >> shift),
+        None => format!("{bytes}B"),
+    }
+}
+
+impl ValueKind for Bytes {
+    type Value = usize;
+    type Default = usize;
+
+    fn parse(&self, text: &str) -> Option<usize> {
+        let n = number::parse(text, 1).and_then(|n| usize::try_from(n).ok());
+        n.filter(|n| self.0.contains(n))
+    }
+
+    fn accepted(&self) -> String {
+        let (lowest, highest) = (self.0.start(), self.0.end());
+        format!(
+            "a size from {lowest} to {highest} bytes, with or without a suffix B, KB, MB, GB or TB"
+        )
+    }
+
+    fn values(&self) -> String {
+        format!("size, {} to {}", size_text(*self.0.start()), size_text(*self.0.end()))
+    }
+
+    fn bounds(&self) -> Option<(i64, i64)> {
+        Some((*self.0.start() as i64, *self.0.end() as i64))
+    }
+
+    fn default_value(&self, default: usize) -> usize {
+        default
+    }
+
+    fn default_text(&self, default: usize) -> String {
+        size_text(default)
+    }
+
+    fn understood(&self, value: &usize) -> Option<String> {
+        Some(number::format(*value as i64, true))
+    }
+}
+
+/// A number of seconds, possibly a fraction a/b, not negative.
+#[derive(Clone, Copy, Debug)]
+pub struct Seconds;
+
+impl Seconds {
+    pub(super) const fn admits(&self, default: f64) -> bool {
+        default >= 0.0
+    }
+}
+
+impl ValueKind for Seconds {
+    type Value = f64;
+    type Default = f64;
+
+    fn parse(&self, text: &str) -> Option<f64> {
+        number::parse_fraction(text).filter(|s| *s >= 0.0)
+    }
+
+    fn accepted(&self) -> String {
+        "a number of seconds that is not negative, or a fraction a/b".to_string()
+    }
+
+    fn values(&self) -> String {
+        "seconds, or a fraction a/b".to_string()
+    }
+
+    fn default_value(&self, default: f64) -> f64 {
+        default
+    }
+
+    fn default_text(&self, default: f64) -> String {
+        default.to_string()
+    }
+
+    fn understood(&self, value: &f64) -> Option<String> {
+        Some(value.to_string())
+    }
+}
+
+/// One of these words, in either case, and the value that each stands for.
+#[derive(Clone, Copy, Debug)]
+pub struct OneOf<T: 'static>(pub &'static [(&'static str, T)]);
+
+impl<T> OneOf<T> {
+    fn words(&self) -> String {
+        self.0.iter().map(|(word, _)| *word).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<T: Copy> ValueKind for OneOf<T> {
+    type Value = T;
+    type Default = T;
+
+    fn parse(&self, text: &str) -> Option<T> {
+        let found = self.0.iter().find(|(word, _)| word.eq_ignore_ascii_case(text.trim()));
+        found.map(|(_, value)| *value)
+    }
+
+    fn accepted(&self) -> String {
+        format!("one of {}", self.words())
+    }
+
+    fn values(&self) -> String {
+        self.words()
+    }
+
+    fn default_value(&self, default: T) -> T {
+        default
+    }
+
+    fn default_text(&self, _default: T) -> String {
+        unreachable!("no variable of this kind has a default")
+    }
+}
+
+/// Ranks such as `0,2-4`, or `*` for all.
+#[derive(Clone, Copy, Debug)]
+pub struct Ranks;
+
+/// The ranks that a list names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RankSet(Vec<RangeInclusive<u32>>);
+
+impl RankSet {
+    /// The set of a list such as `0,2-4` or `*`; `None` if it is not such a list.
+    pub fn parse(text: &str) -> Option<RankSet> {
+        let rank = |t: &str| t.trim().parse::<u32>().ok();
+        let range = |item: &str| match item.split_once('-') {
+            _ if item == "*" => Some(0..=u32::MAX),
+            Some((a, b)) => Some(rank(a)?..=rank(b)?).filter(|r| !r.is_empty()),
+            None => rank(item).map(|r| r..=r),
+        };
+        text.split(',').map(str::trim).map(range).collect::<Option<_>>().map(RankSet)
+    }
+
+    /// Whether the list names this rank.
+    pub fn has(&self, rank: u32) -> bool {
+        self.0.iter().any(|range| range.contains(&rank))
+    }
+}
+
+/// Names or numbers of signals, separated by commas, or `*` for all.
+#[derive(Clone, Copy, Debug)]
+pub struct Signals;
+
+/// The signals that a list names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SignalSet {
+    all: bool,
+    numbers: Vec<i32>,
+}
+
+impl SignalSet {
+    fn parse(text: &str) -> Option<SignalSet> {
+        let mut set = SignalSet::default();
+        for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+            match word {
+                "*" => set.all = true,
+                _ => set.numbers.push(signal::parse(word)?),
+            }
+        }
+        Some(set)
+    }
+
+    /// Whether the list names this signal, or all.
+    pub fn has(&self, signal: i32) -> bool {
+        self.all || self.numbers.contains(&signal)
+    }
+
+    /// The signals that the list names one by one.
+    pub fn named(&self) -> &[i32] {
+        &self.numbers
+    }
+}
+
+/// Letters of events, or `^` and those to leave out.
+#[derive(Clone, Copy, Debug)]
+pub struct Letters;
+
+/// A byte, or a word of 64 bits, that memory is filled with.
+#[derive(Clone, Copy, Debug)]
+pub struct FillPattern;
+
+impl FillPattern {
+    pub(super) const fn admits(&self, _default: &str) -> bool {
+        true
+    }
+}
+
+/// Any text.
+#[derive(Clone, Copy, Debug)]
+pub struct FreeText;
+
+/// A kind whose values are shown as the user wrote them.
+macro_rules! shown_as_written {
+    ($kind:ty, $value:ty, $parse:expr, $accepted:expr, $values:literal) => {
+        impl ValueKind for $kind {
+            type Value = $value;
+            type Default = &'static str;
+
+            fn parse(&self, text: &str) -> Option<$value> {
+                $parse(text)
+            }
+
+            fn accepted(&self) -> String {
+                $accepted.to_string()
+            }
+
+            fn values(&self) -> String {
+                $values.to_string()
+            }
+
+            fn default_value(&self, default: &'static str) -> $value {
+                self.parse(default)
+                    .unwrap_or_else(|| unreachable!("the default {default} is valid"))
+            }
+
+            fn default_text(&self, default: &'static str) -> String {
+                default.to_string()
+            }
+        }
+    };
+}
+
+shown_as_written!(
+    Ranks,
+    RankSet,
+    RankSet::parse,
+    "ranks separated by commas, such as 0,2-4, or *",
+    "ranks"
+);
+shown_as_written!(
+    Signals,
+    SignalSet,
+    SignalSet::parse,
+    "names or numbers of signals separated by commas, or *",
+    "signals"
+);
+shown_as_written!(
+    Letters,
+    LetterMask,
+    |text| LetterMask::parse(text).ok(),
+    format!("letters out of {}, or ^ and those to leave out", LetterMask::ALL),
+    "letters"
+);
+shown_as_written!(
+    FillPattern,
+    u64,
+    number::parse_fill,
+    "a whole number, NAN, qNAN or sNAN",
+    "a byte (0 to 255), a number of 64 bits, NAN, qNAN or sNAN"
+);
+shown_as_written!(FreeText, String, |text: &str| Some(text.to_string()), "any text", "text");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn yes_or_no() {
+        assert_eq!(YesNo.parse("yes"), Some(true));
+        assert_eq!(YesNo.parse("n"), Some(false));
+        assert_eq!(YesNo.parse("maybe"), None);
+        assert_eq!(YesNo.parse("2"), None);
+        assert_eq!(YesNo.shown("1", &true), "YES");
+    }
+
+    #[test]
+    fn integers() {
+        let digit = Integer(1..=9);
+        assert_eq!(digit.parse(" 9 "), Some(9));
+        for bad in ["0", "10", "3x", "-1", "", "99999999999999999999"] {
+            assert_eq!(digit.parse(bad), None, "{bad}");
+        }
+        assert_eq!(digit.shown(" 9", &9), " 9 (9)");
+        assert_eq!(digit.accepted(), "a whole number from 1 to 9");
+        assert_eq!(Integer(0..=0).accepted(), "0");
+        let unbounded = Integer(2..=u32::MAX);
+        assert_eq!(unbounded.parse("9999999999"), Some(u32::MAX));
+        assert_eq!(unbounded.parse("99999999999999999999"), None);
+        assert_eq!(unbounded.accepted(), "a whole number, at least 2");
+    }
+
+    #[test]
+    fn sizes() {
+        let any = Bytes(0..=1 << 40);
+        for (text, bytes) in [
+            ("4096", 4096),
+            ("2KB", 2048),
+            ("2k", 2048),
+            ("1.5M", 3 << 19),
+            ("0x10", 16),
+            ("16B", 16),
+        ] {
+            assert_eq!(any.parse(text), Some(bytes), "{text}");
+        }
+        for bad in ["", "lots", "-1", "1 parsec", "2TB", "99999999999T", "inf"] {
+            assert_eq!(any.parse(bad), None, "{bad}");
+        }
+        assert_eq!(any.shown("64M", &(64 << 20)), "64M (64 MB)");
+        assert_eq!(any.values(), "size, 0B to 1TB");
+    }
+
+    #[test]
+    fn seconds() {
+        assert_eq!(Seconds.parse("1/4"), Some(0.25));
+        for bad in ["-1", "1/0", "inf", "soon"] {
+            assert_eq!(Seconds.parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn words() {
+        let kind = OneOf(&[("SPIN", 1), ("BLOCK", 2)]);
+        assert_eq!(kind.parse("block"), Some(2));
+        assert_eq!(kind.parse("spinning"), None);
+        assert_eq!(kind.accepted(), "one of SPIN, BLOCK");
+    }
+
+    #[test]
+    fn lists_of_ranks() {
+        let has = |list: &str, rank| RankSet::parse(list).map(|set| set.has(rank));
+        assert_eq!(has("0, 2-4", 3), Some(true));
+        assert_eq!(has("0,2-4", 0), Some(true));
+        assert_eq!(has("0,2-4", 1), Some(false));
+        assert_eq!(has("*", 9), Some(true));
+        for bad in ["0,x", "4-2", "none", "0,", ""] {
+            assert_eq!(RankSet::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn lists_of_signals() {
+        let set = Signals.parse("SIGSEGV, 7,").unwrap_or_default();
+        assert!(set.has(7) && set.has(11) && !set.has(1));
+        assert_eq!(set.named().len(), 2);
+        assert!(Signals.parse("*").is_some_and(|set| set.has(1) && set.named().is_empty()));
+        assert_eq!(Signals.parse("SEGV,NOSUCH"), None);
+    }
+
+    #[test]
+    fn other_kinds() {
+        assert!(Letters.parse("^XD").is_some() && Letters.parse("GPQ").is_none());
+        assert_eq!(FreeText.parse("a").as_deref(), Some("a"));
+        assert_eq!(FillPattern.default_value("255"), 255);
+    }
+}

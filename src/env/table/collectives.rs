@@ -1,0 +1,85 @@
+//! Variables of the vector, indexed and strided puts and gets, and of the collectives.
+
+use super::variables;
+use crate::env::{Bytes, FreeText, Integer, YesNo};
+
+const TB: usize = 1 << 40;
+
+variables! {
+    /// Pack the small pieces of vector, indexed and strided puts and gets into active messages.
+    VIS_AMPIPE: YesNo = false;
+
+    /// Join pieces that are adjacent in remote memory: puts into larger puts, gets into packed ones.
+    /// The default is to join puts only.
+    VIS_REMOTECONTIG: YesNo;
+
+    /// Largest piece that is packed or joined with others. The payload of an active message is an
+    /// upper bound.
+    VIS_MAXCHUNK: Bytes(1..=TB) = 256;
+
+    /// Tree of the collectives that have a root: FLAT_TREE, NARY_TREE,n or KNOMIAL_TREE,n. The default
+    /// depends on the size.
+    COLL_ROOTED_GEOM: FreeText;
+
+    /// Tree of broadcasts. The default is GASNET_COLL_ROOTED_GEOM.
+    COLL_BROADCAST_GEOM: FreeText;
+
+    /// Tree of scatters. The default is GASNET_COLL_ROOTED_GEOM.
+    COLL_SCATTER_GEOM: FreeText;
+
+    /// Tree of gathers. The default is GASNET_COLL_ROOTED_GEOM.
+    COLL_GATHER_GEOM: FreeText;
+
+    /// Bytes of a broadcast that an inner rank of the tree forwards at a time. 0 means all.
+    COLL_PIPE_SEG_SIZE: Bytes(0..=TB) = 0;
+
+    /// Largest block that gather_all moves by dissemination. The default is 256.
+    COLL_GATHER_ALL_DISSEM_LIMIT: Bytes(0..=TB);
+
+    /// The same, divided by the number of images of a rank.
+    COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD: Bytes(0..=TB);
+
+    /// Largest block that exchange moves by dissemination. The default is 256.
+    COLL_EXCHANGE_DISSEM_LIMIT: Bytes(0..=TB);
+
+    /// The same, divided by the number of images of a rank.
+    COLL_EXCHANGE_DISSEM_LIMIT_PER_THREAD: Bytes(0..=TB);
+
+    /// Radix of the dissemination of exchange.
+    COLL_EXCHANGE_DISSEM_RADIX: Integer(2..=256) = 2;
+
+    /// Largest memory for other ranks' blocks in one scatter or gather. If more is needed, the root
+    /// serves all ranks itself.
+    COLL_SCRATCH_SIZE: Bytes(0..=TB) = 2 << 20;
+
+    /// Use trees and dissemination for collectives.
+    COLL_OPT: YesNo = true;
+
+    /// The same for broadcasts. The default is GASNET_COLL_OPT.
+    COLL_BROADCAST_OPT: YesNo;
+
+    /// The same for scatters. The default is GASNET_COLL_OPT.
+    COLL_SCATTER_OPT: YesNo;
+
+    /// The same for gathers. The default is GASNET_COLL_OPT.
+    COLL_GATHER_OPT: YesNo;
+
+    /// The same for gather_all. The default is GASNET_COLL_OPT.
+    COLL_GATHER_ALL_OPT: YesNo;
+
+    /// The same for exchange. The default is GASNET_COLL_OPT.
+    COLL_EXCHANGE_OPT: YesNo;
+
+    /// File of algorithms. gasnet_coll_init reads it if it exists; the tuning calls use it if they
+    /// name no other.
+    COLL_TUNING_FILE: FreeText;
+
+    /// Count the collectives by operation and size, for gasnet_coll_dumpProfile.
+    COLL_ENABLE_PROFILE: YesNo = false;
+
+    /// Number of runs of each candidate of gasnet_coll_tune_generic_op that are not timed.
+    COLL_AUTOTUNE_WARM_ITERS: Integer(0..=1 << 30) = 2;
+
+    /// Number of runs of each candidate of gasnet_coll_tune_generic_op that are timed.
+    COLL_AUTOTUNE_PERF_ITERS: Integer(1..=1 << 30) = 10;
+}

@@ -1,0 +1,103 @@
+//! Variables of the network and of the portals-conduit.
+
+use super::{NetworkKind, variables};
+use crate::env::{Bytes, Integer, OneOf, YesNo};
+
+/// Bytes of a chunk of the conduit.
+const CHUNK: usize = 2048;
+
+variables! {
+    /// The Portals below the library, if it was built with both. The default is LIBPORTALS if the
+    /// library was built with one.
+    NETWORK: OneOf<NetworkKind>(&[
+        ("EMULATION", NetworkKind::Emulation),
+        ("LIBPORTALS", NetworkKind::Libportals),
+    ]);
+
+    /// Portal table entry for puts and gets. All ranks must have the same.
+    PORTAL_PTE_RAR: Integer(0..=255) = 38;
+
+    /// Portal table entry for active messages. All ranks must have the same.
+    PORTAL_PTE_AM: Integer(0..=255) = 39;
+
+    /// Number of messages in flight from one rank (send tickets).
+    PORTAL_MSG_LIMIT: Integer(12..=65535) = 250;
+
+    /// Number of temporary memory descriptors.
+    PORTAL_NUM_TMPMD: Integer(2..=32768) = 1024;
+
+    /// Send small Longs as one message.
+    PORTAL_PACKED_LONG: YesNo = true;
+
+    /// Largest payload of a Long that is sent as one message. 0 sends every Long that has a payload as
+    /// two. While GASNET_PORTAL_AT_ONCE is on, the payload is put to its destination instead if it
+    /// has 256 B or more, or if the two ranks map each other's segments. Payloads inside the event (up
+    /// to 32 B together with the arguments) are not affected.
+    PACKEDLONG_LIMIT: Bytes(0..=CHUNK) = CHUNK;
+
+    /// Flow control of active messages. Without it, the job ends if a rank receives more messages at
+    /// once than it has buffers for.
+    PORTAL_FLOW_CONTROL: YesNo = true;
+
+    /// Complete puts, gets and sends within the call if the network reaches the target's memory,
+    /// without waiting for events.
+    PORTAL_AT_ONCE: YesNo = true;
+
+    /// Move credits to the ranks that need them. Has no effect without flow control.
+    PORTAL_DYNAMIC_CREDITS: YesNo = true;
+
+    /// At exit each rank writes the movements of its credits to gasnet_credits.RANK in its working
+    /// directory.
+    PORTAL_CREDIT_STATS: YesNo = false;
+
+    /// Number of received requests that make an epoch. Demand from earlier epochs counts less.
+    PORTAL_EPOCH_DURATION: Integer(1..=1 << 30) = 1024;
+
+    /// Number of 2 KiB chunks for requests and bounce buffers.
+    PORTAL_SB_CHUNKS: Integer(2..=4096) = 2048;
+
+    /// Number of 2 KiB areas that hold Medium request payloads of 320 bytes and more (512 with
+    /// threads) until ranks of this host read them there. Must exceed the number of such ranks, or
+    /// be 0 for none.
+    PORTAL_OUTBOX_AREAS: Integer(0..=4096) = 64;
+
+    /// Number of 2 KiB chunks for replies.
+    PORTAL_RPL_CHUNKS: Integer(2..=4096) = 256;
+
+    /// Number of events that one poll takes from the SAFE queue. 0 means all.
+    PORTAL_SAFE_LIMIT: Integer(0..=65535) = 12;
+
+    /// Number of events that one poll takes from the AM queue. 0 means all.
+    PORTAL_AM_LIMIT: Integer(0..=65535) = 8;
+
+    /// Number of events that one poll takes from the SYS queue. 0 means all.
+    PORTAL_SYS_LIMIT: Integer(0..=65535) = 0;
+
+    /// Largest number of credits that one rank may hold of another while credits move.
+    PORTAL_MAX_CRED_PER_NODE: Integer(8..=65535) = 400;
+
+    /// Number of credits that each rank has of each other at start. The default depends on the size
+    /// of the job.
+    PORTAL_CRED_PER_NODE: Integer(8..=65535);
+
+    /// Number of credits that each rank keeps at start. The default depends on the size of the job.
+    PORTAL_BANKED_CREDITS: Integer(0..=65535);
+
+    /// Size of the request receive buffers together. The default follows from the credits.
+    PORTAL_AMRECV_SPACE: Bytes(4 << 20..=1 << 40);
+
+    /// Largest put or get that goes through a bounce buffer. A get through one is limited to 2040
+    /// bytes.
+    PORTAL_PUTGET_BOUNCE_LIMIT: Bytes(0..=CHUNK) = CHUNK;
+
+    /// Largest put that goes through a bounce buffer. The default is
+    /// GASNET_PORTAL_PUTGET_BOUNCE_LIMIT.
+    PORTAL_PUT_BOUNCE_LIMIT: Bytes(0..=CHUNK);
+
+    /// Largest get that goes through a bounce buffer. The default is
+    /// GASNET_PORTAL_PUTGET_BOUNCE_LIMIT.
+    PORTAL_GET_BOUNCE_LIMIT: Bytes(0..=CHUNK - 8);
+
+    /// Accelerated Portals of Catamount, which this library does not support.
+    PORTAL_ACCEL: Integer(0..=0) = 0;
+}

@@ -1,0 +1,31 @@
+//! Variables of the trace and the statistics.
+
+use super::variables;
+use crate::env::{FreeText, Letters, Ranks, YesNo};
+
+variables! {
+    /// File that receives a line for each GASNet call, or stdout, stderr or -. Each % in the name
+    /// becomes the rank.
+    TRACEFILE: FreeText;
+
+    /// Types of events that are traced. The default is all.
+    TRACEMASK: Letters;
+
+    /// Ranks that trace, such as 0,2-4. The default is all.
+    TRACENODES: Ranks;
+
+    /// Also trace puts and gets of a rank to itself.
+    TRACELOCAL: YesNo = true;
+
+    /// Write each line of the trace at once.
+    TRACEFLUSH: YesNo = false;
+
+    /// File that receives counts, bytes and times of the calls at exit, named as GASNET_TRACEFILE.
+    STATSFILE: FreeText;
+
+    /// Types of events that are counted. The default is all.
+    STATSMASK: Letters;
+
+    /// Ranks that count, such as 0,2-4. The default is all.
+    STATSNODES: Ranks;
+}
