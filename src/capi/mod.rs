@@ -3,7 +3,7 @@
 //! Only this room knows that GASNet-1 has one job for the whole process. No panic crosses the ABI: the crate is built
 //! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
 
-use crate::runtime::ops::Handle;
+use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetJob, ThreadMode, checks};
 use crate::{report, trace};
 use core::ffi::c_int;
@@ -129,13 +129,13 @@ extern "C" fn forget_job() {
 
 /// What a client gets for an explicit operation of the calling thread.
 #[inline(always)]
-fn explicit(job: &'static GasnetJob, handle: Handle) -> abi::gasnet_handle_t {
+fn explicit(job: &'static GasnetJob, handle: OpHandle) -> abi::gasnet_handle_t {
     let handle = if checks::on() || trace::on() { job.ctx().real_handle(handle) } else { handle };
     handle.0 as abi::gasnet_handle_t
 }
 
 /// The code of a result.
-fn code(result: crate::runtime::Result) -> c_int {
+fn code(result: crate::runtime::GasnetResult) -> c_int {
     match result {
         Ok(()) => OK,
         Err(e) => e as c_int,

@@ -2,8 +2,8 @@
 
 use super::abi::gasnet_handle_t;
 use super::{ATTACHED, OK, ctx, explicit};
-use crate::extended::sync::{Need, Which};
-use crate::runtime::ops::Handle;
+use crate::extended::sync::{HandleNeed, ImplicitSet};
+use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetError};
 use crate::trace::{self, Letter, Probe, What, watch};
 use core::ffi::c_int;
@@ -19,11 +19,11 @@ fn ready(done: bool) -> c_int {
 ///
 /// # Safety
 /// `handles` must point to `n` handles that nobody else uses meanwhile; it may be anything if `n` is 0.
-unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [Handle] {
+unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandle] {
     if n == 0 {
         return &mut [];
     }
-    // SAFETY: the caller's promise; a Handle is a word of the size of a pointer.
+    // SAFETY: the caller's promise; a OpHandle is a word of the size of a pointer.
     unsafe { core::slice::from_raw_parts_mut(handles.cast(), n) }
 }
 
@@ -32,9 +32,9 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [Handle]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
     watch!(S "gasnet_wait_syncnb", What::Sync(1), gasnet_wait_syncnb(handle));
     if !handle.is_null() {
-        let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [Handle(handle as usize)]);
+        let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [OpHandle(handle as usize)]);
         c.check_handles("gasnet_wait_syncnb", &handles);
-        c.wait_ops(&mut handles, Need::All);
+        c.wait_ops(&mut handles, HandleNeed::All);
     }
 }
 
@@ -42,19 +42,19 @@ pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
     watch!(S "gasnet_try_syncnb", What::Sync(1), gasnet_try_syncnb(handle));
-    let (c, mut handles) = (ctx("gasnet_try_syncnb"), [Handle(handle as usize)]);
+    let (c, mut handles) = (ctx("gasnet_try_syncnb"), [OpHandle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb", &handles);
     c.poll();
-    ready(c.ops_done(&mut handles, Need::All))
+    ready(c.ops_done(&mut handles, HandleNeed::All))
 }
 
 /// `gasnet_try_syncnb_nopoll`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
     watch!(S "gasnet_try_syncnb_nopoll", What::Sync(1), gasnet_try_syncnb_nopoll(handle));
-    let (c, mut handles) = (ctx("gasnet_try_syncnb_nopoll"), [Handle(handle as usize)]);
+    let (c, mut handles) = (ctx("gasnet_try_syncnb_nopoll"), [OpHandle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb_nopoll", &handles);
-    ready(c.ops_done(&mut handles, Need::All))
+    ready(c.ops_done(&mut handles, HandleNeed::All))
 }
 
 /// `gasnet_wait_syncnb_some`
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, 
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_some", handles);
-    c.wait_ops(handles, Need::Some);
+    c.wait_ops(handles, HandleNeed::Some);
 }
 
 /// `gasnet_wait_syncnb_all`
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_all", handles);
-    c.wait_ops(handles, Need::All);
+    c.wait_ops(handles, HandleNeed::All);
 }
 
 /// `gasnet_try_syncnb_some`
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
     let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some", handles);
     c.poll();
-    ready(c.ops_done(handles, Need::Some))
+    ready(c.ops_done(handles, HandleNeed::Some))
 }
 
 /// `gasnet_try_syncnb_all`
@@ -112,7 +112,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
     let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all", handles);
     c.poll();
-    ready(c.ops_done(handles, Need::All))
+    ready(c.ops_done(handles, HandleNeed::All))
 }
 
 /// `gasnet_try_syncnb_some_nopoll`
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some_nopoll", handles);
-    ready(c.ops_done(handles, Need::Some))
+    ready(c.ops_done(handles, HandleNeed::Some))
 }
 
 /// `gasnet_try_syncnb_all_nopoll`
@@ -146,11 +146,11 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all_nopoll", handles);
-    ready(c.ops_done(handles, Need::All))
+    ready(c.ops_done(handles, HandleNeed::All))
 }
 
 /// So short that it pays to find out that nothing is watched where the job is looked up.
-fn wait_implicit(probe: &'static Probe, which: Which) {
+fn wait_implicit(probe: &'static Probe, which: ImplicitSet) {
     // SAFETY: null, or the leaked GasnetJob that gasnet_attach stored.
     let c = match unsafe { ATTACHED.load(Ordering::Acquire).as_ref() } {
         Some(job) => job.ctx(),
@@ -166,7 +166,7 @@ fn wait_implicit(probe: &'static Probe, which: Which) {
 /// Makes the call as an event, or gives the context if it is that very call, or nothing is watched.
 #[cold]
 #[inline(never)]
-fn watched_wait(probe: &'static Probe, which: Which) -> Option<Ctx> {
+fn watched_wait(probe: &'static Probe, which: ImplicitSet) -> Option<Ctx> {
     if trace::on() {
         // SAFETY: there is nothing to read.
         if unsafe { trace::tell(probe, || What::Nothing, || wait_implicit(probe, which)) }
@@ -178,7 +178,7 @@ fn watched_wait(probe: &'static Probe, which: Which) -> Option<Ctx> {
     Some(ctx(probe.function))
 }
 
-fn try_implicit(function: &str, which: Which) -> c_int {
+fn try_implicit(function: &str, which: ImplicitSet) -> c_int {
     let c = ctx(function);
     c.check_outside_region(function);
     c.poll();
@@ -189,42 +189,42 @@ fn try_implicit(function: &str, which: Which) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_gets() {
     static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_gets");
-    wait_implicit(&PROBE, Which::Gets);
+    wait_implicit(&PROBE, ImplicitSet::Gets);
 }
 
 /// `gasnet_wait_syncnbi_puts`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_puts() {
     static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_puts");
-    wait_implicit(&PROBE, Which::Puts);
+    wait_implicit(&PROBE, ImplicitSet::Puts);
 }
 
 /// `gasnet_wait_syncnbi_all`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_all() {
     static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_all");
-    wait_implicit(&PROBE, Which::All);
+    wait_implicit(&PROBE, ImplicitSet::All);
 }
 
 /// `gasnet_try_syncnbi_gets`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_gets() -> c_int {
     watch!(S "gasnet_try_syncnbi_gets", What::Nothing, gasnet_try_syncnbi_gets());
-    try_implicit("gasnet_try_syncnbi_gets", Which::Gets)
+    try_implicit("gasnet_try_syncnbi_gets", ImplicitSet::Gets)
 }
 
 /// `gasnet_try_syncnbi_puts`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_puts() -> c_int {
     watch!(S "gasnet_try_syncnbi_puts", What::Nothing, gasnet_try_syncnbi_puts());
-    try_implicit("gasnet_try_syncnbi_puts", Which::Puts)
+    try_implicit("gasnet_try_syncnbi_puts", ImplicitSet::Puts)
 }
 
 /// `gasnet_try_syncnbi_all`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_all() -> c_int {
     watch!(S "gasnet_try_syncnbi_all", What::Nothing, gasnet_try_syncnbi_all());
-    try_implicit("gasnet_try_syncnbi_all", Which::All)
+    try_implicit("gasnet_try_syncnbi_all", ImplicitSet::All)
 }
 
 /// `gasnet_begin_nbi_accessregion`

@@ -10,7 +10,7 @@ use crate::extended::value;
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::runtime::checks::check_alignment;
-use crate::runtime::ops::Handle;
+use crate::runtime::ops::OpHandle;
 use crate::trace::{What, watch};
 use core::ffi::c_void;
 use core::ptr::null;
@@ -109,7 +109,7 @@ pub extern "C" fn gasnet_wait_syncnb_valget(
     handle: gasnet_valget_handle_t,
 ) -> gasnet_register_value_t {
     watch!(S "gasnet_wait_syncnb_valget", What::Sync(1), gasnet_wait_syncnb_valget(handle));
-    let (job, handle) = (job("gasnet_wait_syncnb_valget"), Handle(handle as usize));
+    let (job, handle) = (job("gasnet_wait_syncnb_valget"), OpHandle(handle as usize));
     job.ctx().check_handles("gasnet_wait_syncnb_valget", &[handle]);
     value::wait(job, handle)
 }

@@ -8,8 +8,8 @@
 use super::{MEMSET_REPLY, MEMSET_REQUEST};
 use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::{AmMessage, OpId, Outgoing};
-use crate::runtime::am::Token;
-use crate::runtime::ops::{Handle, Implicit};
+use crate::runtime::am::AmToken;
+use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::runtime::{Ctx, GasnetJob};
 use crate::{fault, report};
 use core::sync::atomic::{Ordering, fence};
@@ -54,7 +54,7 @@ fn by_messages(ctx: Ctx, function: &str, dst: RemoteRange, value: u8, op: OpId) 
 }
 
 /// The handler of a piece, at the target.
-pub(super) fn on_request(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
+pub(super) fn on_request(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[high, low, n, value, op] = m.args else { malformed(m) };
     let offset = (high as u32 as usize) << 32 | low as u32 as usize;
     let Some(dst) = ctx.job.own_segment().try_part(offset, n as u32 as usize) else {
@@ -72,7 +72,7 @@ pub(super) fn on_request(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
 }
 
 /// The handler of the answer, at the initiator.
-pub(super) fn on_reply(ctx: Ctx, _token: &Token, m: &AmMessage<'_>) {
+pub(super) fn on_reply(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
     let &[op] = m.args else { malformed(m) };
     ctx.job.ops.complete(OpId(op as u32));
 }
@@ -88,15 +88,20 @@ fn malformed(m: &AmMessage<'_>) -> ! {
 /// Sets bytes; they are in place when this returns.
 pub fn memset(job: &'static GasnetJob, dst: RemoteRange, value: u8) {
     let handle = memset_nb(job, "gasnet_memset", dst, value);
-    if handle != Handle::INVALID {
+    if handle != OpHandle::INVALID {
         job.ctx().wait_op(handle);
     }
 }
 
 /// Initiates a memset; INVALID if it is complete already.
-pub fn memset_nb(job: &'static GasnetJob, function: &str, dst: RemoteRange, value: u8) -> Handle {
+pub fn memset_nb(
+    job: &'static GasnetJob,
+    function: &str,
+    dst: RemoteRange,
+    value: u8,
+) -> OpHandle {
     if directly(dst, value) {
-        return Handle::INVALID;
+        return OpHandle::INVALID;
     }
     let ctx = job.ctx();
     let handle = job.ops.begin(ctx.thread, fragments(job, dst.len()));
@@ -111,6 +116,6 @@ pub fn memset_nbi(job: &'static GasnetJob, dst: RemoteRange, value: u8) {
         return;
     }
     let ctx = job.ctx();
-    let op = job.ops.begin_implicit(ctx.thread, Implicit::Puts, fragments(job, dst.len()));
+    let op = job.ops.begin_implicit(ctx.thread, ImplicitKind::Puts, fragments(job, dst.len()));
     by_messages(ctx, "gasnet_memset_nbi", dst, value, op);
 }

@@ -14,7 +14,7 @@ pub mod value;
 pub mod vis;
 
 use crate::runtime::am::{EXTENDED_BASE, InternalHandler};
-use crate::runtime::upper::Upper;
+use crate::runtime::subsystem::Subsystem;
 use crate::runtime::{Ctx, GasnetJob};
 use alloc::boxed::Box;
 use core::any::Any;
@@ -52,7 +52,7 @@ struct Extended {
     vis: vis::Vis,
 }
 
-impl Upper for Extended {
+impl Subsystem for Extended {
     fn progress(&self, ctx: Ctx) {
         self.barrier.progress(ctx);
         self.coll.progress(ctx);
@@ -66,7 +66,7 @@ impl Upper for Extended {
 /// Makes the extended API ready for a job whose segments are attached. Nothing of this room may be called, and no active
 /// message served, before.
 pub fn open(job: &'static GasnetJob) {
-    job.upper.set(Box::new(Extended {
+    job.subsystem.set(Box::new(Extended {
         barrier: barrier::Barrier::new(job),
         coll: coll::Coll::new(job),
         vis: vis::Vis::new(job),

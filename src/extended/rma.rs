@@ -11,7 +11,7 @@
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::conduit::OpId;
 use crate::fault;
-use crate::runtime::ops::{Handle, Implicit};
+use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::runtime::{Ctx, GasnetJob};
 use core::sync::atomic::{Ordering, fence};
 
@@ -48,40 +48,40 @@ fn get_directly(dst: Dst<'_>, src: RemoteRange) -> bool {
 
 /// The end of a blocking form that went through the conduit.
 #[inline(never)]
-fn wait(job: &'static GasnetJob, handle: Handle) {
+fn wait(job: &'static GasnetJob, handle: OpHandle) {
     job.ctx().wait_op(handle);
 }
 
 /// Opens an explicit operation for the calling thread.
 #[inline(always)]
-fn begin(job: &'static GasnetJob, n: usize) -> (Ctx, Handle) {
+fn begin(job: &'static GasnetJob, n: usize) -> (Ctx, OpHandle) {
     let ctx = job.ctx();
     (ctx, job.ops.begin(ctx.thread, job.conduit.fragments(n)))
 }
 
 /// Counts an operation with the implicit ones of the calling thread, or with its access region.
 #[inline(always)]
-fn begin_implicit(job: &'static GasnetJob, which: Implicit, n: usize) -> (Ctx, OpId) {
+fn begin_implicit(job: &'static GasnetJob, which: ImplicitKind, n: usize) -> (Ctx, OpId) {
     let ctx = job.ctx();
     (ctx, job.ops.begin_implicit(ctx.thread, which, job.conduit.fragments(n)))
 }
 
 #[inline(never)]
-fn put_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> Handle {
+fn put_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> OpHandle {
     let (ctx, handle) = begin(job, dst.len());
     job.conduit.put(ctx, dst, src, handle.op());
     handle
 }
 
 #[inline(never)]
-fn put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> Handle {
+fn put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> OpHandle {
     let (ctx, handle) = begin(job, dst.len());
     job.conduit.put_bulk(ctx, dst, src, handle.op());
     handle
 }
 
 #[inline(never)]
-fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> Handle {
+fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> OpHandle {
     let (ctx, handle) = begin(job, src.len());
     job.conduit.get(ctx, dst, src, handle.op());
     handle
@@ -89,19 +89,19 @@ fn get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) 
 
 #[inline(never)]
 fn implicit_put_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) {
-    let (ctx, op) = begin_implicit(job, Implicit::Puts, dst.len());
+    let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
     job.conduit.put(ctx, dst, src, op);
 }
 
 #[inline(never)]
 fn implicit_put_bulk_by_conduit(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) {
-    let (ctx, op) = begin_implicit(job, Implicit::Puts, dst.len());
+    let (ctx, op) = begin_implicit(job, ImplicitKind::Puts, dst.len());
     job.conduit.put_bulk(ctx, dst, src, op);
 }
 
 #[inline(never)]
 fn implicit_get_by_conduit(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) {
-    let (ctx, op) = begin_implicit(job, Implicit::Gets, src.len());
+    let (ctx, op) = begin_implicit(job, ImplicitKind::Gets, src.len());
     job.conduit.get(ctx, dst, src, op);
 }
 
@@ -142,27 +142,27 @@ pub fn get(job: &'static GasnetJob, dst: Dst<'_>, src: RemoteRange) {
 /// Initiates a put whose source may be reused when this returns; INVALID if it is complete
 /// already.
 #[inline(always)]
-pub fn put_nb(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> Handle {
+pub fn put_nb(job: &'static GasnetJob, dst: RemoteRange, src: Src<'_>) -> OpHandle {
     if put_at_once(job, dst, src) {
-        return Handle::INVALID;
+        return OpHandle::INVALID;
     }
     put_by_conduit(job, dst, src)
 }
 
 /// Initiates a put whose source is read until the sync; INVALID if it is complete already.
 #[inline(always)]
-pub fn put_nb_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> Handle {
+pub fn put_nb_bulk(job: &'static GasnetJob, dst: RemoteRange, src: Src<'static>) -> OpHandle {
     if put_at_once(job, dst, src) {
-        return Handle::INVALID;
+        return OpHandle::INVALID;
     }
     put_bulk_by_conduit(job, dst, src)
 }
 
 /// Initiates a get; INVALID if it is complete already.
 #[inline(always)]
-pub fn get_nb(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> Handle {
+pub fn get_nb(job: &'static GasnetJob, dst: Dst<'static>, src: RemoteRange) -> OpHandle {
     if get_at_once(job, dst, src) {
-        return Handle::INVALID;
+        return OpHandle::INVALID;
     }
     get_by_conduit(job, dst, src)
 }

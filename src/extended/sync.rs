@@ -5,12 +5,12 @@
 //! afterwards.
 
 use crate::runtime::Ctx;
-use crate::runtime::ops::{Handle, Implicit};
+use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::{fault, report};
 
 /// Which handles of an array a caller needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Need {
+pub enum HandleNeed {
     /// At least one that is not INVALID, or none if all are.
     Some,
     /// All of them.
@@ -19,7 +19,7 @@ pub enum Need {
 
 /// Which implicit operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum ImplicitSet {
     /// Puts and memsets.
     Puts,
     /// Gets.
@@ -31,13 +31,13 @@ pub enum Which {
 impl Ctx {
     /// Whether an operation is complete; does not poll. The handle is dead afterwards if so.
     #[inline]
-    pub fn op_done(self, handle: Handle) -> bool {
-        handle == Handle::INVALID || self.job.ops.sync(self.thread, handle)
+    pub fn op_done(self, handle: OpHandle) -> bool {
+        handle == OpHandle::INVALID || self.job.ops.sync(self.thread, handle)
     }
 
     /// Waits for an operation that no client knows of: the blocking forms.
     #[inline]
-    pub fn wait_op(self, handle: Handle) {
+    pub fn wait_op(self, handle: OpHandle) {
         if !self.op_done(handle) {
             self.wait_until(&"a sync of a put or get", || self.op_done(handle));
         }
@@ -46,24 +46,24 @@ impl Ctx {
     /// Looks at all handles of an array once, makes the complete ones INVALID, and says whether
     /// the need is met. Does not poll.
     #[inline]
-    pub fn ops_done(self, handles: &mut [Handle], need: Need) -> bool {
+    pub fn ops_done(self, handles: &mut [OpHandle], need: HandleNeed) -> bool {
         let (mut valid, mut done) = (0usize, 0usize);
-        for h in handles.iter_mut().filter(|h| **h != Handle::INVALID) {
+        for h in handles.iter_mut().filter(|h| **h != OpHandle::INVALID) {
             valid += 1;
             if self.op_done(*h) || fault::on("skip_sync") {
-                *h = Handle::INVALID;
+                *h = OpHandle::INVALID;
                 done += 1;
             }
         }
         match need {
-            Need::Some => done > 0 || valid == 0,
-            Need::All => done == valid,
+            HandleNeed::Some => done > 0 || valid == 0,
+            HandleNeed::All => done == valid,
         }
     }
 
     /// Waits until the need is met; the complete handles of the array are INVALID then.
     #[inline]
-    pub fn wait_ops(self, handles: &mut [Handle], need: Need) {
+    pub fn wait_ops(self, handles: &mut [OpHandle], need: HandleNeed) {
         if !self.ops_done(handles, need) {
             self.wait_until(&"a sync of several puts or gets", || self.ops_done(handles, need));
         }
@@ -71,16 +71,18 @@ impl Ctx {
 
     /// Whether the implicit operations of this thread are complete; does not poll.
     #[inline]
-    pub fn implicit_done(self, which: Which) -> bool {
+    pub fn implicit_done(self, which: ImplicitSet) -> bool {
         let ops = &self.job.ops;
-        let puts = which == Which::Gets || ops.implicit_done(self.thread, Implicit::Puts);
-        let gets = which == Which::Puts || ops.implicit_done(self.thread, Implicit::Gets);
+        let puts =
+            which == ImplicitSet::Gets || ops.implicit_done(self.thread, ImplicitKind::Puts);
+        let gets =
+            which == ImplicitSet::Puts || ops.implicit_done(self.thread, ImplicitKind::Gets);
         puts && gets || fault::on("skip_sync")
     }
 
     /// Waits for the implicit operations of this thread.
     #[inline]
-    pub fn wait_implicit(self, which: Which) {
+    pub fn wait_implicit(self, which: ImplicitSet) {
         if !self.implicit_done(which) {
             self.wait_until(&"a sync of implicit puts or gets", || self.implicit_done(which));
         }
@@ -115,7 +117,7 @@ impl Ctx {
     }
 
     /// `gasnet_end_nbi_accessregion`
-    pub fn end_region(self) -> Handle {
+    pub fn end_region(self) -> OpHandle {
         self.job.ops.close_region(self.thread).unwrap_or_else(|| {
             report::fatal(
                 format_args!(

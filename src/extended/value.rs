@@ -7,7 +7,7 @@ use super::rma;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::fault;
 use crate::runtime::GasnetJob;
-use crate::runtime::ops::Handle;
+use crate::runtime::ops::OpHandle;
 use core::mem::size_of;
 
 /// An integer of `gasnet_register_value_t`.
@@ -35,7 +35,7 @@ pub fn put(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) {
 
 /// Initiates a put of a value; INVALID if it is complete already.
 #[inline]
-pub fn put_nb(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) -> Handle {
+pub fn put_nb(job: &'static GasnetJob, dst: RemoteRange, value: RegisterValue) -> OpHandle {
     rma::put_nb(job, dst, source(&value.to_ne_bytes(), dst.len()))
 }
 
@@ -56,7 +56,7 @@ pub fn get(job: &'static GasnetJob, src: RemoteRange) -> RegisterValue {
 
 /// Initiates a get of a value, which stays in the operation until it is waited for. Never
 /// INVALID.
-pub fn get_nb(job: &'static GasnetJob, src: RemoteRange) -> Handle {
+pub fn get_nb(job: &'static GasnetJob, src: RemoteRange) -> OpHandle {
     let ctx = job.ctx();
     let n = src.len();
     let through_conduit = src.mapped().is_none() && n != 0;
@@ -73,7 +73,7 @@ pub fn get_nb(job: &'static GasnetJob, src: RemoteRange) -> Handle {
 }
 
 /// Waits for a get of a value. 0 for a handle that was waited for before.
-pub fn wait(job: &'static GasnetJob, handle: Handle) -> RegisterValue {
+pub fn wait(job: &'static GasnetJob, handle: OpHandle) -> RegisterValue {
     let ctx = job.ctx();
     let mut value = job.ops.sync_value(ctx.thread, handle);
     if value.is_none() {

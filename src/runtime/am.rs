@@ -1,11 +1,11 @@
 //! Active messages: the handler table, the token, and the way of a message to its handler.
 //!
 //! Clients own the indices 128 to 255, the extended room 64 to 127. Called by `capi` to send, by the conduit (through
-//! [`Upcall`]) to run handlers. Invariant: a thread's [`Token`] is linked in its slot exactly while its handler runs,
+//! [`Upcall`]) to run handlers. Invariant: a thread's [`AmToken`] is linked in its slot exactly while its handler runs,
 //! so a reply can be checked against it.
 
 use super::threads::Ctx;
-use super::{GasnetError, Result};
+use super::{GasnetError, GasnetResult};
 use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::report;
 use crate::trace::{self, Letter, Probe, What};
@@ -22,11 +22,11 @@ pub const EXTENDED_BASE: u8 = 64;
 pub const MAX_ARGS: usize = 16;
 
 /// A handler of the extended room.
-pub type InternalHandler = fn(Ctx, &Token, &AmMessage<'_>);
+pub type InternalHandler = fn(Ctx, &AmToken, &AmMessage<'_>);
 
 /// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
 #[derive(Debug)]
-pub struct Token {
+pub struct AmToken {
     /// Rank of the sender.
     pub source: u32,
     /// Where a reply may go; null in a reply handler.
@@ -36,11 +36,11 @@ pub struct Token {
 
 /// The handlers of this process, by index.
 #[derive(Debug)]
-pub struct Handlers([AtomicPtr<()>; 256]);
+pub struct HandlerTable([AtomicPtr<()>; 256]);
 
-impl Default for Handlers {
+impl Default for HandlerTable {
     fn default() -> Self {
-        Handlers([const { AtomicPtr::new(core::ptr::null_mut()) }; 256])
+        HandlerTable([const { AtomicPtr::new(core::ptr::null_mut()) }; 256])
     }
 }
 
@@ -54,14 +54,14 @@ pub struct HandlerEntry {
     pub fnptr: Option<unsafe extern "C" fn()>,
 }
 
-impl Handlers {
+impl HandlerTable {
     /// Registers the handlers of a client: explicit indices first, then each 0 gets the lowest free index, written
     /// back in table order.
     ///
     /// # Errors
     /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index;
     /// no handler is registered then.
-    pub fn register(&self, table: &mut [HandlerEntry]) -> Result {
+    pub fn register(&self, table: &mut [HandlerEntry]) -> GasnetResult {
         let result = self.place_all(table);
         if result.is_err() {
             for h in &self.0[CLIENT_BASE as usize..] {
@@ -71,7 +71,7 @@ impl Handlers {
         result
     }
 
-    fn place_all(&self, table: &mut [HandlerEntry]) -> Result {
+    fn place_all(&self, table: &mut [HandlerEntry]) -> GasnetResult {
         for (row, e) in table.iter().enumerate().filter(|(_, e)| e.index != 0) {
             if e.index < CLIENT_BASE {
                 return refuse(row, e.index, "is reserved; clients have 128 to 255");
@@ -90,7 +90,7 @@ impl Handlers {
         Ok(())
     }
 
-    fn place(&self, row: usize, e: &HandlerEntry) -> Result {
+    fn place(&self, row: usize, e: &HandlerEntry) -> GasnetResult {
         let Some(f) = e.fnptr else {
             return refuse(row, e.index, "has a null function");
         };
@@ -115,7 +115,7 @@ impl Handlers {
     }
 }
 
-fn refuse(row: usize, index: u8, why: &str) -> Result {
+fn refuse(row: usize, index: u8, why: &str) -> GasnetResult {
     report::warn(
         format_args!("gasnet_attach(): row {row} of the handler table: index {index} {why}"),
         format_args!(
@@ -192,7 +192,7 @@ fn foreign_token(function: &str) -> ! {
 /// Ends the job: a handler replies that may not, or no more.
 #[cold]
 #[inline(never)]
-fn no_reply(function: &str, token: &Token) -> ! {
+fn no_reply(function: &str, token: &AmToken) -> ! {
     if token.reply.get().is_null() {
         report::fatal(
             format_args!("{function}(): a reply handler may not send anything"),
@@ -237,7 +237,7 @@ impl Ctx {
     /// Runs a handler that is watched; false, and nothing done, if it is not after all.
     #[cold]
     #[inline(never)]
-    fn run_watched(self, token: &Token, m: &AmMessage<'_>) -> bool {
+    fn run_watched(self, token: &AmToken, m: &AmMessage<'_>) -> bool {
         // SAFETY: the message is there while its handler runs.
         let told =
             unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
@@ -245,7 +245,7 @@ impl Ctx {
     }
 
     #[inline(always)]
-    fn run(self, token: &Token, m: &AmMessage<'_>) {
+    fn run(self, token: &AmToken, m: &AmMessage<'_>) {
         // What goes out of line takes a copy of the message: so the message itself is never put together in memory.
         if trace::on() && self.run_watched(token, &{ *m }) {
             return;
@@ -307,7 +307,7 @@ impl Ctx {
 
     /// The token that `token` stands for, if it is that of the handler which this thread is running.
     #[inline]
-    pub fn token(self, token: *const c_void) -> Option<&'static Token> {
+    pub fn token(self, token: *const c_void) -> Option<&'static AmToken> {
         let current = self.slot().token.get();
         if current.is_null() || current.cast() != token {
             return None;
@@ -346,13 +346,13 @@ impl Upcall for Ctx {
     #[inline(always)]
     fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>) {
         let token =
-            Token { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
+            AmToken { source: message.source, reply: Cell::new(token), replied: Cell::new(false) };
         self.run(&token, &message);
     }
 
     #[inline(always)]
     fn run_reply(self, message: AmMessage<'_>) {
-        let token = Token {
+        let token = AmToken {
             source: message.source,
             reply: Cell::new(core::ptr::null_mut()),
             replied: Cell::new(false),
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn explicit_indices_come_first() {
-        let h = Handlers::default();
+        let h = HandlerTable::default();
         let mut t = [row(0), row(128), row(0), row(130), row(0)];
         assert_eq!(h.register(&mut t), Ok(()));
         assert_eq!(t.map(|e| e.index), [129, 128, 131, 130, 132]);
@@ -391,22 +391,22 @@ mod tests {
 
     #[test]
     fn bad_rows_are_refused() {
-        assert_eq!(Handlers::default().register(&mut [row(127)]), Err(GasnetError::BadArg));
+        assert_eq!(HandlerTable::default().register(&mut [row(127)]), Err(GasnetError::BadArg));
         assert_eq!(
-            Handlers::default().register(&mut [row(200), row(200)]),
+            HandlerTable::default().register(&mut [row(200), row(200)]),
             Err(GasnetError::BadArg)
         );
         assert_eq!(
-            Handlers::default().register(&mut [HandlerEntry { index: 0, fnptr: None }]),
+            HandlerTable::default().register(&mut [HandlerEntry { index: 0, fnptr: None }]),
             Err(GasnetError::BadArg)
         );
         let mut many = [row(0); 129];
-        assert_eq!(Handlers::default().register(&mut many), Err(GasnetError::BadArg));
+        assert_eq!(HandlerTable::default().register(&mut many), Err(GasnetError::BadArg));
     }
 
     #[test]
     fn a_refused_table_leaves_nothing() {
-        let h = Handlers::default();
+        let h = HandlerTable::default();
         assert_eq!(h.register(&mut [row(200), row(200)]), Err(GasnetError::BadArg));
         assert_eq!(h.register(&mut [row(200)]), Ok(()));
     }

@@ -7,7 +7,7 @@
 //! the record of a thread is touched by that thread only; every misuse ends the job with one line that names it and one
 //! that says what to do instead.
 
-use super::ops::{Handle, Known};
+use super::ops::{HandleState, OpHandle};
 use super::threads::Ctx;
 use crate::report;
 use alloc::vec::Vec;
@@ -34,14 +34,14 @@ pub fn switch_on(single: bool) {
 
 /// What one thread holds.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct HeldLocks {
     /// Addresses of its handler-safe locks, in the order in which it locked them.
     locks: RefCell<Vec<usize>>,
     /// Whether it is between `gasnet_hold_interrupts` and `gasnet_resume_interrupts`.
     section: Cell<bool>,
 }
 
-impl Held {
+impl HeldLocks {
     /// Forgets what the last thread with this index held.
     pub(super) fn clear(&self) {
         self.locks.borrow_mut().clear();
@@ -59,7 +59,7 @@ impl Held {
 
 /// How a call of the library is restricted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Call {
+enum CallKind {
     /// Legal at any time: it neither sends nor serves the network.
     Query,
     /// Legal in handlers.
@@ -68,20 +68,20 @@ enum Call {
     Active,
 }
 
-fn kind(function: &str) -> Call {
+fn kind(function: &str) -> CallKind {
     match function {
-        "gasnet_AMGetMsgSource" | "gasnet_barrier_result" => Call::Query,
-        f if f.ends_with("_nopoll") => Call::Query,
+        "gasnet_AMGetMsgSource" | "gasnet_barrier_result" => CallKind::Query,
+        f if f.ends_with("_nopoll") => CallKind::Query,
         "gasnet_coll_team_rank2node" | "gasnet_coll_team_node2rank" | "gasnet_coll_team_size" => {
-            Call::Query
+            CallKind::Query
         }
-        f if f.starts_with("gasnet_AMReply") => Call::Reply,
-        _ => Call::Active,
+        f if f.starts_with("gasnet_AMReply") => CallKind::Reply,
+        _ => CallKind::Active,
     }
 }
 
 impl Ctx {
-    fn held(self) -> &'static Held {
+    fn held(self) -> &'static HeldLocks {
         &self.slot().held
     }
 
@@ -90,7 +90,7 @@ impl Ctx {
     pub fn check_call(self, function: &str) {
         self.check_thread(function);
         let kind = kind(function);
-        if kind == Call::Query {
+        if kind == CallKind::Query {
             return;
         }
         if let Some(lock) = self.held().last() {
@@ -99,12 +99,12 @@ impl Ctx {
                     "{function}() was called while this thread holds the handler-safe lock {lock:#x}"
                 ),
                 format_args!(
-                    "Call gasnet_hsl_unlock first: a handler may need the lock before this call can end."
+                    "CallKind gasnet_hsl_unlock first: a handler may need the lock before this call can end."
                 ),
             );
         }
         if self.in_handler() {
-            if kind == Call::Active {
+            if kind == CallKind::Active {
                 report::fatal(
                     format_args!("{function}() was called in an active message handler"),
                     format_args!(
@@ -115,7 +115,7 @@ impl Ctx {
         } else if self.held().section.get() {
             report::fatal(
                 format_args!("{function}() was called in a no-interrupt section"),
-                format_args!("Call gasnet_resume_interrupts first."),
+                format_args!("CallKind gasnet_resume_interrupts first."),
             );
         }
     }
@@ -129,7 +129,7 @@ impl Ctx {
                     "{function}() was called by a second thread of a program that was compiled for GASNET_SEQ"
                 ),
                 format_args!(
-                    "Call from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."
+                    "CallKind from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."
                 ),
             );
         }
@@ -199,7 +199,7 @@ impl Ctx {
                     "gasnet_hold_interrupts(): this thread is in a no-interrupt section already"
                 ),
                 format_args!(
-                    "Call gasnet_resume_interrupts first: these sections cannot be nested."
+                    "CallKind gasnet_resume_interrupts first: these sections cannot be nested."
                 ),
             );
         }
@@ -218,7 +218,7 @@ impl Ctx {
                     "gasnet_resume_interrupts(): this thread is in no no-interrupt section"
                 ),
                 format_args!(
-                    "Call gasnet_hold_interrupts once before each gasnet_resume_interrupts."
+                    "CallKind gasnet_hold_interrupts once before each gasnet_resume_interrupts."
                 ),
             );
         }
@@ -240,26 +240,26 @@ impl Ctx {
     /// Ends the job unless each of these handles is INVALID or that of an operation of the calling thread that has not
     /// been synced, and no two are the same. Nothing if checks are off.
     #[inline]
-    pub fn check_handles(self, function: &str, handles: &[Handle]) {
+    pub fn check_handles(self, function: &str, handles: &[OpHandle]) {
         if on() {
             self.check_each_handle(function, handles);
         }
     }
 
     #[cold]
-    fn check_each_handle(self, function: &str, handles: &[Handle]) {
-        for &h in handles.iter().filter(|h| **h != Handle::INVALID) {
+    fn check_each_handle(self, function: &str, handles: &[OpHandle]) {
+        for &h in handles.iter().filter(|h| **h != OpHandle::INVALID) {
             match self.job.ops.look_up(h) {
-                Known::Live(thread) if thread == self.thread => {}
-                Known::Live(thread) => report::fatal(
+                HandleState::Live(thread) if thread == self.thread => {}
+                HandleState::Live(thread) => report::fatal(
                     format_args!(
                         "{function}(): handle {:#x} is of an operation of thread {thread}, but thread {} syncs it",
                         h.0, self.thread
                     ),
                     format_args!("Sync an operation in the thread that initiated it."),
                 ),
-                Known::Dead => already_synced(function, h),
-                Known::Not => report::fatal(
+                HandleState::Synced => already_synced(function, h),
+                HandleState::Invalid => report::fatal(
                     format_args!(
                         "{function}(): {:#x} is not a handle of a non-blocking operation",
                         h.0
@@ -274,7 +274,7 @@ impl Ctx {
             let mut sorted: Vec<usize> = handles.iter().map(|h| h.0).filter(|&h| h != 0).collect();
             sorted.sort_unstable();
             if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-                already_synced(function, Handle(pair[0]));
+                already_synced(function, OpHandle(pair[0]));
             }
         }
     }
@@ -282,12 +282,12 @@ impl Ctx {
     /// What a client gets for an explicit operation where calls are looked at: a handle of its own also if the operation is
     /// complete already, so that what becomes of the handle can be seen on every path.
     #[inline]
-    pub fn real_handle(self, handle: Handle) -> Handle {
-        if handle == Handle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }
+    pub fn real_handle(self, handle: OpHandle) -> OpHandle {
+        if handle == OpHandle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }
     }
 }
 
-fn already_synced(function: &str, h: Handle) -> ! {
+fn already_synced(function: &str, h: OpHandle) -> ! {
     report::fatal(
         format_args!("{function}(): handle {:#x} is synced twice", h.0),
         format_args!(
@@ -330,16 +330,16 @@ mod tests {
 
     #[test]
     fn what_may_be_called_when() {
-        assert_eq!(kind("gasnet_AMReplyShort3"), Call::Reply);
-        assert_eq!(kind("gasnet_AMRequestShort3"), Call::Active);
-        assert_eq!(kind("gasnet_try_syncnb_nopoll"), Call::Query);
-        assert_eq!(kind("gasnet_try_syncnb"), Call::Active);
-        assert_eq!(kind("GASNET_BLOCKUNTIL"), Call::Active);
+        assert_eq!(kind("gasnet_AMReplyShort3"), CallKind::Reply);
+        assert_eq!(kind("gasnet_AMRequestShort3"), CallKind::Active);
+        assert_eq!(kind("gasnet_try_syncnb_nopoll"), CallKind::Query);
+        assert_eq!(kind("gasnet_try_syncnb"), CallKind::Active);
+        assert_eq!(kind("GASNET_BLOCKUNTIL"), CallKind::Active);
     }
 
     #[test]
     fn a_new_owner_of_an_index_holds_nothing() {
-        let held = Held::default();
+        let held = HeldLocks::default();
         held.locks.borrow_mut().push(8);
         held.section.set(true);
         assert!(held.has(8) && held.last() == Some(8));

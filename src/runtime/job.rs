@@ -4,11 +4,11 @@
 //! everything else is read-only or has its own rules (conduit, operations, handlers).
 
 use super::environment;
-use super::segment::{self, Limits, Segments, Supernodes};
-use super::threads::{self, Ctx, Slots};
-use super::upper::UpperSlot;
+use super::segment::{self, SegmentLimits, Segments, Supernodes};
+use super::subsystem::SubsystemSlot;
+use super::threads::{self, Ctx, ThreadSlots};
 use super::wait::Waiting;
-use super::{GasnetError, Result, activity, am, counters, exit, ops, signals};
+use super::{GasnetError, GasnetResult, activity, am, counters, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
 use crate::conduit;
@@ -59,16 +59,16 @@ pub struct GasnetJob {
     /// Operations in flight.
     pub ops: ops::Ops,
     /// What the extended room keeps.
-    pub upper: UpperSlot,
+    pub subsystem: SubsystemSlot,
     /// Registered handlers.
-    pub handlers: am::Handlers,
+    pub handlers: am::HandlerTable,
     /// How to wait.
     pub waiting: Waiting,
-    /// Limits of the segments.
-    pub limits: Limits,
+    /// SegmentLimits of the segments.
+    pub limits: SegmentLimits,
     /// Who maps whose segment.
     pub supernodes: Supernodes,
-    pub(super) slots: Slots,
+    pub(super) slots: ThreadSlots,
     boot: Box<dyn Bootstrap>,
     control: &'static JobControl,
     stopped_peer_told: AtomicBool,
@@ -113,19 +113,19 @@ impl GasnetJob {
             JobConduit::open(interface, config, rank, peers).unwrap_or_else(|e| no_network(&e));
         let scratch = map_scratch(boot.host()).unwrap_or_else(|e| no_network(&e));
         // Whoever returns from this may send to us.
-        let limits = Limits::find(&*boot, bound);
+        let limits = SegmentLimits::find(&*boot, bound);
         let job = GasnetJob {
             mynode: rank,
             nodes: size,
             threads: choice.threads,
             conduit,
             ops: ops::Ops::new(max_threads),
-            upper: UpperSlot::default(),
-            handlers: am::Handlers::default(),
+            subsystem: SubsystemSlot::default(),
+            handlers: am::HandlerTable::default(),
             waiting,
             limits,
             supernodes,
-            slots: Slots::new(max_threads),
+            slots: ThreadSlots::new(max_threads),
             control: boot.control(),
             boot,
             stopped_peer_told: AtomicBool::new(false),
@@ -152,7 +152,7 @@ impl GasnetJob {
         table: &mut [am::HandlerEntry],
         internal: &[am::InternalHandler],
         len: usize,
-    ) -> Result {
+    ) -> GasnetResult {
         if self.attached.get().is_some() {
             return Err(GasnetError::NotInit);
         }

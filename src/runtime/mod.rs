@@ -13,8 +13,8 @@ pub mod job;
 pub mod ops;
 pub mod segment;
 pub mod signals;
+pub mod subsystem;
 pub mod threads;
-pub mod upper;
 pub mod wait;
 
 pub use job::{GasnetJob, ThreadMode};
@@ -37,4 +37,4 @@ pub enum GasnetError {
 }
 
 /// The result of a call that a client may see fail.
-pub type Result<T = ()> = core::result::Result<T, GasnetError>;
+pub type GasnetResult<T = ()> = core::result::Result<T, GasnetError>;

@@ -44,19 +44,19 @@ const _: () = assert!(
 /// What `gasnet_handle_t` holds: generation, thread and index of an explicit operation; 0 is `GASNET_INVALID_HANDLE`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Handle(pub usize);
+pub struct OpHandle(pub usize);
 
-impl Handle {
+impl OpHandle {
     /// `GASNET_INVALID_HANDLE`: nothing to wait for.
-    pub const INVALID: Handle = Handle(0);
+    pub const INVALID: OpHandle = OpHandle(0);
 
     /// The name under which fragments of this operation are completed.
     pub fn op(self) -> OpId {
         OpId(self.0 as u32)
     }
 
-    fn new(generation: u32, op: OpId) -> Handle {
-        Handle((generation as usize) << 32 | op.0 as usize)
+    fn new(generation: u32, op: OpId) -> OpHandle {
+        OpHandle((generation as usize) << 32 | op.0 as usize)
     }
 
     fn generation(self) -> u32 {
@@ -64,20 +64,20 @@ impl Handle {
     }
 }
 
-/// What a handle is, as far as can be told.
+/// Whether a handle is live, already synced, or invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Known {
-    /// Of an operation of this thread that has not been synced.
+pub enum HandleState {
+    /// Its operation, of the thread with this index, has not been synced.
     Live(u16),
-    /// Of one that was synced.
-    Dead,
-    /// No handle.
-    Not,
+    /// Its operation was synced.
+    Synced,
+    /// It names no operation.
+    Invalid,
 }
 
 /// Which count of implicit operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Implicit {
+pub enum ImplicitKind {
     /// Puts and memsets.
     Puts,
     /// Gets.
@@ -86,7 +86,7 @@ pub enum Implicit {
 
 /// One explicit operation or region.
 #[derive(Debug)]
-struct Slot {
+struct OpSlot {
     /// Fragments initiated; written by the owner only.
     issued: AtomicU32,
     /// Fragments completed. The Release of each completion pairs with the Acquire of the sync.
@@ -101,7 +101,7 @@ struct Slot {
 
 /// What the owner alone writes.
 #[derive(Debug)]
-struct Owner {
+struct OwnerWords {
     /// First free slot.
     free: AtomicU32,
     /// The open access region.
@@ -114,20 +114,20 @@ struct Owner {
 
 /// What any thread writes.
 #[derive(Debug)]
-struct Shared {
+struct SharedWords {
     /// Slots that another thread than their owner synced: a stack that others push on and the owner takes whole.
     returned: AtomicU32,
-    /// Fragments of implicit puts and gets completed; pairs like [`Slot::done`].
+    /// Fragments of implicit puts and gets completed; pairs like [`OpSlot::done`].
     done: [AtomicU32; 2],
 }
 
 /// All operations of one thread.
 #[derive(Debug)]
-struct Lane {
-    owner: CachePadded<Owner>,
-    shared: CachePadded<Shared>,
-    /// First slots of the slabs. Release when a slab is made, pairs with the Acquire in [`Lane::slot`].
-    slabs: [AtomicPtr<Slot>; SLABS],
+struct OpLane {
+    owner: CachePadded<OwnerWords>,
+    shared: CachePadded<SharedWords>,
+    /// First slots of the slabs. Release when a slab is made, pairs with the Acquire in [`OpLane::slot`].
+    slabs: [AtomicPtr<OpSlot>; SLABS],
 }
 
 /// Slab and place in it of a slot.
@@ -145,16 +145,16 @@ fn slab_len(slab: usize) -> u32 {
     if slab == 0 { FIRST_SLAB } else { FIRST_SLAB << (slab - 1) }
 }
 
-impl Lane {
-    fn new() -> Lane {
-        Lane {
-            owner: CachePadded::new(Owner {
+impl OpLane {
+    fn new() -> OpLane {
+        OpLane {
+            owner: CachePadded::new(OwnerWords {
                 free: AtomicU32::new(NONE),
                 region: AtomicU32::new(NONE),
                 slabs: AtomicU32::new(0),
                 issued: [AtomicU32::new(0), AtomicU32::new(0)],
             }),
-            shared: CachePadded::new(Shared {
+            shared: CachePadded::new(SharedWords {
                 returned: AtomicU32::new(NONE),
                 done: [AtomicU32::new(0), AtomicU32::new(0)],
             }),
@@ -162,7 +162,7 @@ impl Lane {
         }
     }
 
-    fn slot(&self, index: u32) -> Option<&Slot> {
+    fn slot(&self, index: u32) -> Option<&OpSlot> {
         let (slab, at) = place(index);
         let slots = self.slabs.get(slab)?.load(Ordering::Acquire);
         if slots.is_null() {
@@ -173,12 +173,12 @@ impl Lane {
         Some(unsafe { &*slots.add(at as usize) })
     }
 
-    fn my_slot(&self, index: u32) -> &Slot {
+    fn my_slot(&self, index: u32) -> &OpSlot {
         self.slot(index).expect("free lists hold slots that exist")
     }
 
     /// Takes a free slot; owner only.
-    fn alloc(&self) -> (u32, &Slot) {
+    fn alloc(&self) -> (u32, &OpSlot) {
         let mut index = self.owner.free.load(Ordering::Relaxed);
         if index == NONE {
             // Acquire pairs with the Release of `give_back`: the links of the stack are seen.
@@ -208,8 +208,8 @@ impl Lane {
         }
         let len = slab_len(slab);
         let first = if slab == 0 { 0 } else { len };
-        let slots: Box<[Slot]> = (0..len)
-            .map(|at| Slot {
+        let slots: Box<[OpSlot]> = (0..len)
+            .map(|at| OpSlot {
                 issued: AtomicU32::new(0),
                 done: AtomicU32::new(0),
                 generation: AtomicU32::new(1),
@@ -223,7 +223,7 @@ impl Lane {
     }
 
     /// Ends the life of an operation; owner only.
-    fn free(&self, index: u32, slot: &Slot, generation: u32) {
+    fn free(&self, index: u32, slot: &OpSlot, generation: u32) {
         slot.generation.store(next_generation(generation), Ordering::Relaxed);
         slot.next.store(self.owner.free.load(Ordering::Relaxed), Ordering::Relaxed);
         self.owner.free.store(index, Ordering::Relaxed);
@@ -232,7 +232,7 @@ impl Lane {
     /// Ends the life of an operation from another thread than its owner. Push of a Treiber stack; the owner
     /// takes the whole stack at once, so there is no ABA.
     #[cold]
-    fn give_back(&self, index: u32, slot: &Slot, generation: u32) {
+    fn give_back(&self, index: u32, slot: &OpSlot, generation: u32) {
         let next = next_generation(generation);
         if slot
             .generation
@@ -257,7 +257,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for OpLane {
     fn drop(&mut self) {
         for (slab, slots) in self.slabs.iter().enumerate() {
             let slots = slots.load(Ordering::Relaxed);
@@ -279,7 +279,7 @@ fn next_generation(generation: u32) -> u32 {
 #[derive(Debug)]
 pub struct Ops {
     /// Made when a thread first has an operation. Release when made, pairs with the Acquire in [`Ops::lane_of`].
-    lanes: Box<[AtomicPtr<Lane>]>,
+    lanes: Box<[AtomicPtr<OpLane>]>,
     /// Completions may come from several threads at once.
     concurrent: bool,
     /// Bit 0: an implicit operation has been begun here; those that were complete at once never are. Above it: how many access
@@ -329,14 +329,14 @@ impl Ops {
         sum
     }
 
-    fn lane_of(&self, thread: usize) -> Option<&Lane> {
+    fn lane_of(&self, thread: usize) -> Option<&OpLane> {
         let lane = self.lanes.get(thread)?.load(Ordering::Acquire);
         // SAFETY: null or made by `mine` from a box, and freed only when the registry is dropped.
         unsafe { lane.as_ref() }
     }
 
     /// The lane of the calling thread, made at its first operation.
-    fn mine(&self, thread: u16) -> &Lane {
+    fn mine(&self, thread: u16) -> &OpLane {
         match self.lane_of(thread.into()) {
             Some(lane) => lane,
             None => self.new_lane(thread),
@@ -344,14 +344,14 @@ impl Ops {
     }
 
     #[cold]
-    fn new_lane(&self, thread: u16) -> &Lane {
-        let lane = Box::into_raw(Box::new(Lane::new()));
+    fn new_lane(&self, thread: u16) -> &OpLane {
+        let lane = Box::into_raw(Box::new(OpLane::new()));
         self.lanes[usize::from(thread)].store(lane, Ordering::Release);
         // SAFETY: just made; only the thread with this index makes its lane, and it lives as long as the registry.
         unsafe { &*lane }
     }
 
-    fn slot_of(&self, op: OpId) -> Option<(&Lane, u32, &Slot)> {
+    fn slot_of(&self, op: OpId) -> Option<(&OpLane, u32, &OpSlot)> {
         let lane = self.lane_of(thread_of(op))?;
         let index = op.0 & (OPS_PER_THREAD - 1);
         Some((lane, index, lane.slot(index)?))
@@ -359,16 +359,16 @@ impl Ops {
 
     /// Opens an explicit operation of `thread` with this many fragments; to be called before any of them is
     /// initiated.
-    pub fn begin(&self, thread: u16, fragments: u32) -> Handle {
+    pub fn begin(&self, thread: u16, fragments: u32) -> OpHandle {
         let (index, slot) = self.mine(thread).alloc();
         slot.issued.store(fragments, Ordering::Relaxed);
         slot.done.store(0, Ordering::Relaxed);
-        Handle::new(slot.generation.load(Ordering::Relaxed), op_id(EXPLICIT, thread, index))
+        OpHandle::new(slot.generation.load(Ordering::Relaxed), op_id(EXPLICIT, thread, index))
     }
 
     /// Adds fragments to an explicit operation that its owner, the caller, has opened and not handed out yet; to be
     /// called before any of them is initiated.
-    pub fn extend(&self, handle: Handle, fragments: u32) {
+    pub fn extend(&self, handle: OpHandle, fragments: u32) {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
         slot.issued
             .store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
@@ -376,11 +376,11 @@ impl Ops {
 
     /// Counts this many fragments to the open access region of `thread`, or to its implicit operations; to be
     /// called before any of them is initiated. Returns the name under which they are completed.
-    pub fn begin_implicit(&self, thread: u16, which: Implicit, fragments: u32) -> OpId {
+    pub fn begin_implicit(&self, thread: u16, which: ImplicitKind, fragments: u32) -> OpId {
         let lane = self.mine(thread);
         let region = lane.owner.region.load(Ordering::Relaxed);
         let (count, op) = if region == NONE {
-            let kind = if which == Implicit::Puts { PUTS } else { GETS };
+            let kind = if which == ImplicitKind::Puts { PUTS } else { GETS };
             if self.syncs.load(Ordering::Relaxed) & 1 == 0 {
                 self.syncs.fetch_or(1, Ordering::Relaxed);
             }
@@ -396,8 +396,8 @@ impl Ops {
     pub fn complete(&self, op: OpId) {
         let count = self.lane_of(thread_of(op)).and_then(|lane| match op.0 >> KIND_SHIFT {
             EXPLICIT => lane.slot(op.0 & (OPS_PER_THREAD - 1)).map(|slot| &slot.done),
-            PUTS => Some(&lane.shared.done[Implicit::Puts as usize]),
-            GETS => Some(&lane.shared.done[Implicit::Gets as usize]),
+            PUTS => Some(&lane.shared.done[ImplicitKind::Puts as usize]),
+            GETS => Some(&lane.shared.done[ImplicitKind::Gets as usize]),
             _ => None,
         });
         let Some(count) = count else {
@@ -418,14 +418,14 @@ impl Ops {
 
     /// Whether an explicit operation is complete; if so, the handle is dead and its slot may be used again. INVALID
     /// and dead handles are complete. `thread` is the caller.
-    pub fn sync(&self, thread: u16, handle: Handle) -> bool {
+    pub fn sync(&self, thread: u16, handle: OpHandle) -> bool {
         self.sync_value(thread, handle).is_some()
     }
 
     /// As [`Ops::sync`], with the value that the operation had fetched: `None` while it is not complete, 0 for INVALID
     /// and dead handles.
-    pub fn sync_value(&self, thread: u16, handle: Handle) -> Option<u64> {
-        if handle == Handle::INVALID {
+    pub fn sync_value(&self, thread: u16, handle: OpHandle) -> Option<u64> {
+        if handle == OpHandle::INVALID {
             return Some(0);
         }
         let op = handle.op();
@@ -456,21 +456,21 @@ impl Ops {
     }
 
     /// What this handle, which is not INVALID, is.
-    pub fn look_up(&self, handle: Handle) -> Known {
+    pub fn look_up(&self, handle: OpHandle) -> HandleState {
         let op = handle.op();
         match self.slot_of(op).filter(|_| op.0 >> KIND_SHIFT == EXPLICIT) {
-            None => Known::Not,
+            None => HandleState::Invalid,
             Some((_, _, slot))
                 if slot.generation.load(Ordering::Relaxed) != handle.generation() =>
             {
-                Known::Dead
+                HandleState::Synced
             }
-            Some(_) => Known::Live(thread_of(op) as u16),
+            Some(_) => HandleState::Live(thread_of(op) as u16),
         }
     }
 
     /// Eight zeroed bytes that belong to this operation, which must have been opened by `thread` and not synced.
-    pub fn value(&self, handle: Handle) -> Dst<'static> {
+    pub fn value(&self, handle: OpHandle) -> Dst<'static> {
         let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
         slot.value.store(0, Ordering::Relaxed);
         // SAFETY: slots are never moved or freed before the registry is, whose job lives until the process ends.
@@ -486,7 +486,7 @@ impl Ops {
     }
 
     /// Whether all implicit operations of this kind that `thread` initiated outside access regions are complete.
-    pub fn implicit_done(&self, thread: u16, which: Implicit) -> bool {
+    pub fn implicit_done(&self, thread: u16, which: ImplicitKind) -> bool {
         let Some(lane) = self.lane_of(thread.into()) else { return true };
         lane.shared.done[which as usize].load(Ordering::Acquire)
             == lane.owner.issued[which as usize].load(Ordering::Relaxed)
@@ -514,7 +514,7 @@ impl Ops {
 
     /// Closes the access region of `thread` and returns the handle of all that was initiated in it, INVALID if that is
     /// complete; `None` if no region is open.
-    pub fn close_region(&self, thread: u16) -> Option<Handle> {
+    pub fn close_region(&self, thread: u16) -> Option<OpHandle> {
         let lane = self.mine(thread);
         let index = lane.owner.region.load(Ordering::Relaxed);
         if index == NONE {
@@ -523,8 +523,8 @@ impl Ops {
         lane.owner.region.store(NONE, Ordering::Relaxed);
         self.syncs.fetch_sub(2, Ordering::Relaxed);
         let generation = lane.my_slot(index).generation.load(Ordering::Relaxed);
-        let handle = Handle::new(generation, op_id(EXPLICIT, thread, index));
-        Some(if self.sync(thread, handle) { Handle::INVALID } else { handle })
+        let handle = OpHandle::new(generation, op_id(EXPLICIT, thread, index));
+        Some(if self.sync(thread, handle) { OpHandle::INVALID } else { handle })
     }
 }
 
@@ -574,7 +574,7 @@ mod tests {
         let ops = Ops::new(2);
         for complete in [true, false] {
             assert!(ops.open_region(1));
-            let op = ops.begin_implicit(1, Implicit::Puts, 1);
+            let op = ops.begin_implicit(1, ImplicitKind::Puts, 1);
             if complete {
                 ops.complete(op);
             }
@@ -597,14 +597,14 @@ mod tests {
     fn an_operation_is_complete_after_its_last_fragment() {
         let ops = Ops::new(1);
         let h = ops.begin(0, 3);
-        assert_ne!(h, Handle::INVALID);
+        assert_ne!(h, OpHandle::INVALID);
         for _ in 0..2 {
             ops.complete(h.op());
             assert!(!ops.sync(0, h));
         }
         ops.complete(h.op());
         assert!(ops.sync(0, h));
-        assert!(ops.sync(0, Handle::INVALID));
+        assert!(ops.sync(0, OpHandle::INVALID));
     }
 
     #[test]
@@ -645,7 +645,7 @@ mod tests {
     #[test]
     fn many_in_flight_from_the_last_thread() {
         let ops = Ops::new(256);
-        let handles: Vec<Handle> = (0..65_536 + 1000).map(|_| ops.begin(255, 1)).collect();
+        let handles: Vec<OpHandle> = (0..65_536 + 1000).map(|_| ops.begin(255, 1)).collect();
         let mut names: Vec<u32> = handles.iter().map(|h| h.op().0).collect();
         names.sort_unstable();
         names.dedup();
@@ -665,16 +665,18 @@ mod tests {
     #[test]
     fn implicit_puts_and_gets_are_separate_and_per_thread() {
         let ops = Ops::new(8);
-        let put = ops.begin_implicit(3, Implicit::Puts, 2);
-        let get = ops.begin_implicit(3, Implicit::Gets, 1);
-        assert!(!ops.implicit_done(3, Implicit::Puts) && !ops.implicit_done(3, Implicit::Gets));
-        assert!(ops.implicit_done(4, Implicit::Puts));
+        let put = ops.begin_implicit(3, ImplicitKind::Puts, 2);
+        let get = ops.begin_implicit(3, ImplicitKind::Gets, 1);
+        assert!(
+            !ops.implicit_done(3, ImplicitKind::Puts) && !ops.implicit_done(3, ImplicitKind::Gets)
+        );
+        assert!(ops.implicit_done(4, ImplicitKind::Puts));
         ops.complete(get);
-        assert!(ops.implicit_done(3, Implicit::Gets));
+        assert!(ops.implicit_done(3, ImplicitKind::Gets));
         ops.complete(put);
-        assert!(!ops.implicit_done(3, Implicit::Puts));
+        assert!(!ops.implicit_done(3, ImplicitKind::Puts));
         ops.complete(put);
-        assert!(ops.implicit_done(3, Implicit::Puts));
+        assert!(ops.implicit_done(3, ImplicitKind::Puts));
     }
 
     #[test]
@@ -684,16 +686,18 @@ mod tests {
         assert!(ops.open_region(0));
         assert!(!ops.open_region(0));
         assert!(ops.in_region(0) && !ops.in_region(1));
-        assert_eq!(ops.close_region(0), Some(Handle::INVALID));
+        assert_eq!(ops.close_region(0), Some(OpHandle::INVALID));
 
         assert!(ops.open_region(0));
-        let a = ops.begin_implicit(0, Implicit::Puts, 1);
+        let a = ops.begin_implicit(0, ImplicitKind::Puts, 1);
         ops.complete(a);
-        let b = ops.begin_implicit(0, Implicit::Gets, 2);
+        let b = ops.begin_implicit(0, ImplicitKind::Gets, 2);
         ops.complete(b);
         let h = ops.close_region(0).unwrap();
-        assert_ne!(h, Handle::INVALID);
-        assert!(ops.implicit_done(0, Implicit::Puts) && ops.implicit_done(0, Implicit::Gets));
+        assert_ne!(h, OpHandle::INVALID);
+        assert!(
+            ops.implicit_done(0, ImplicitKind::Puts) && ops.implicit_done(0, ImplicitKind::Gets)
+        );
         assert!(!ops.sync(0, h));
         ops.complete(b);
         assert!(ops.sync(0, h));
@@ -708,11 +712,11 @@ mod tests {
         ops.complete(h.op());
         assert!(!needed());
         assert!(ops.open_region(1) && needed());
-        let op = ops.begin_implicit(1, Implicit::Puts, 1);
+        let op = ops.begin_implicit(1, ImplicitKind::Puts, 1);
         ops.complete(op);
         let h = ops.close_region(1).unwrap();
         assert!(!needed() && ops.sync(1, h));
-        ops.complete(ops.begin_implicit(0, Implicit::Gets, 1));
+        ops.complete(ops.begin_implicit(0, ImplicitKind::Gets, 1));
         assert!(needed());
     }
 
@@ -731,13 +735,13 @@ mod tests {
     #[test]
     fn another_thread_may_sync() {
         let ops = Ops::new(256);
-        let handles: Vec<Handle> = (0..FIRST_SLAB).map(|_| ops.begin(1, 1)).collect();
+        let handles: Vec<OpHandle> = (0..FIRST_SLAB).map(|_| ops.begin(1, 1)).collect();
         for &h in &handles {
             ops.complete(h.op());
             assert!(ops.sync(2, h));
             assert!(ops.sync(2, h), "dead");
         }
-        let again: Vec<Handle> = (0..FIRST_SLAB).map(|_| ops.begin(1, 1)).collect();
+        let again: Vec<OpHandle> = (0..FIRST_SLAB).map(|_| ops.begin(1, 1)).collect();
         let slabs = ops.lane_of(1).unwrap().owner.slabs.load(Ordering::Relaxed);
         assert_eq!(slabs, 1, "returned slots are used again");
         assert!(again.iter().all(|&h| !ops.sync(1, h)));

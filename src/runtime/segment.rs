@@ -119,17 +119,17 @@ impl core::ops::Index<u32> for Segments {
 
 /// How large segments may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct SegmentLimits {
     /// `gasnet_getMaxLocalSegmentSize`, in bytes.
     pub local: usize,
     /// `gasnet_getMaxGlobalSegmentSize`, in bytes.
     pub global: usize,
 }
 
-impl Limits {
+impl SegmentLimits {
     /// From what this machine has, the processes that share it, what this process may map, and
     /// the bound that the user or the client sets (bytes). Collective.
-    pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> Limits {
+    pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> SegmentLimits {
         let host = boot.host();
         // An eighth stays for everything that is not a segment.
         let most = [Some(memory::total()), memory::address_space_left(), limits::file_size()];
@@ -143,7 +143,7 @@ impl Limits {
             .map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default()))
             .collect();
         let global = all.iter().copied().min().unwrap_or(local);
-        Limits { local: local as usize, global: global as usize }
+        SegmentLimits { local: local as usize, global: global as usize }
     }
 }
 
@@ -164,7 +164,7 @@ impl Supernodes {
 
 /// What [`attach`] made.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedSegments {
     /// All segments.
     pub segments: Segments,
     /// By rank on this host: where the segment of that process is mapped here.
@@ -184,7 +184,7 @@ pub fn attach(
     supernodes: Supernodes,
     len: usize,
     huge: bool,
-) -> std::io::Result<Attached> {
+) -> std::io::Result<AttachedSegments> {
     let host = boot.host();
     let word = |b: &[u8], i: usize| {
         u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default())
@@ -221,7 +221,11 @@ pub fn attach(
             local: if direct { here(local_rank) } else { core::ptr::null_mut() },
         });
     }
-    Ok(Attached { segments: Segments { table: table.into_boxed_slice(), mapping }, bases, lens })
+    Ok(AttachedSegments {
+        segments: Segments { table: table.into_boxed_slice(), mapping },
+        bases,
+        lens,
+    })
 }
 
 impl GasnetJob {

@@ -1,6 +1,6 @@
 //! The client threads of this process: an index for each, and the few words that the library keeps per thread.
 //!
-//! Owns the [`Slot`] array of a [`GasnetJob`]; a slot is written only by the thread that has its index. In SEQ there is one
+//! Owns the [`ThreadSlot`] array of a [`GasnetJob`]; a slot is written only by the thread that has its index. In SEQ there is one
 //! thread, index 0, and nothing is looked up.
 
 use super::job::GasnetJob;
@@ -20,36 +20,36 @@ pub struct Ctx {
 
 /// What the library keeps for a thread.
 #[derive(Debug, Default)]
-pub struct Slot {
+pub struct ThreadSlot {
     /// The token of the handler that this thread is running, null outside handlers.
-    pub token: Cell<*const super::am::Token>,
+    pub token: Cell<*const super::am::AmToken>,
     /// The doorbell's count before the last poll of a wait (see `wait`).
     pub doorbell: Cell<u32>,
     /// What it waits for; the only part that others read.
     pub activity: super::activity::Activity,
     /// What the debug checks know of it.
-    pub held: super::checks::Held,
+    pub held: super::checks::HeldLocks,
 }
 
 /// All slots of a process.
 #[derive(Debug)]
-pub struct Slots(alloc::boxed::Box<[CachePadded<Slot>]>);
+pub struct ThreadSlots(alloc::boxed::Box<[CachePadded<ThreadSlot>]>);
 
 // SAFETY: a slot is only touched by the thread that holds its index (`Ctx::slot`), and an index belongs to one live
-// thread at a time; `Slot::activity`, which others read, consists of atomics.
-unsafe impl Sync for Slots {}
+// thread at a time; `ThreadSlot::activity`, which others read, consists of atomics.
+unsafe impl Sync for ThreadSlots {}
 // SAFETY: as above; the slots hold no thread-bound resources.
-unsafe impl Send for Slots {}
+unsafe impl Send for ThreadSlots {}
 
-impl Slots {
+impl ThreadSlots {
     /// `n` fresh slots.
-    pub fn new(n: usize) -> Slots {
-        Slots((0..n).map(|_| CachePadded::new(Slot::default())).collect())
+    pub fn new(n: usize) -> ThreadSlots {
+        ThreadSlots((0..n).map(|_| CachePadded::new(ThreadSlot::default())).collect())
     }
 
     /// The slot of the calling thread, whose index this is.
     #[inline]
-    pub(super) fn of(&self, thread: u16) -> &Slot {
+    pub(super) fn of(&self, thread: u16) -> &ThreadSlot {
         &self.0[thread as usize]
     }
 
@@ -100,7 +100,7 @@ fn release(index: u32) {
 impl Ctx {
     /// The words of this thread.
     #[inline]
-    pub fn slot(self) -> &'static Slot {
+    pub fn slot(self) -> &'static ThreadSlot {
         self.job.slots.of(self.thread)
     }
 

@@ -64,7 +64,7 @@ pub struct Waiting {
 }
 
 /// How many rounds are spent in which way.
-struct Plan {
+struct RelaxPlan {
     spin: u32,
     then_yield: u32,
     then_sleep: bool,
@@ -100,23 +100,24 @@ impl Waiting {
         self.mode.store(mode as u8, Ordering::Relaxed);
     }
 
-    fn plan(&self) -> Plan {
-        const CONTEND: Plan = Plan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false };
+    fn plan(&self) -> RelaxPlan {
+        const CONTEND: RelaxPlan =
+            RelaxPlan { spin: 1 << 14, then_yield: u32::MAX, then_sleep: false };
         let mode = self.mode.load(Ordering::Relaxed);
         let spin = mode == WaitMode::Spin as u8;
         if spin && self.insists {
             return CONTEND;
         }
         if self.dear.load(Ordering::Relaxed) {
-            return Plan { spin: 1, then_yield: 0, then_sleep: true };
+            return RelaxPlan { spin: 1, then_yield: 0, then_sleep: true };
         }
         if mode == WaitMode::Block as u8 {
-            return Plan { spin: 4, then_yield: 1, then_sleep: true };
+            return RelaxPlan { spin: 4, then_yield: 1, then_sleep: true };
         }
         match self.crowded || self.threads_crowd.load(Ordering::Relaxed) {
-            true => Plan { spin: 1, then_yield: 32, then_sleep: true },
+            true => RelaxPlan { spin: 1, then_yield: 32, then_sleep: true },
             false if spin => CONTEND,
-            false => Plan { spin: 4096, then_yield: 32, then_sleep: true },
+            false => RelaxPlan { spin: 4096, then_yield: 32, then_sleep: true },
         }
     }
 
@@ -185,7 +186,7 @@ impl Ctx {
             return false;
         }
         let served = self.job.conduit.poll(self);
-        self.job.upper.progress(self);
+        self.job.subsystem.progress(self);
         served
     }
 

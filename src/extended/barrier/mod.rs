@@ -11,8 +11,8 @@ mod value;
 
 use super::{BARRIER_ARRIVAL, Extended, coll};
 use crate::conduit::{AmMessage, Outgoing};
-use crate::runtime::am::Token;
-use crate::runtime::{Ctx, GasnetError, GasnetJob, Result};
+use crate::runtime::am::AmToken;
+use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -84,7 +84,7 @@ impl Barrier {
 
     /// That of the job.
     pub(super) fn of(job: &GasnetJob) -> &Barrier {
-        &job.upper.get::<Extended>().barrier
+        &job.subsystem.get::<Extended>().barrier
     }
 
     fn messenger<'a>(&'a self, ctx: Ctx, function: &'a str) -> Messenger<'a> {
@@ -191,12 +191,12 @@ impl Net for Messenger<'_> {
     }
 
     fn want_progress(&self, wanted: bool) {
-        self.ctx.job.upper.want(wanted);
+        self.ctx.job.subsystem.want(wanted);
     }
 }
 
 /// The handler of an arrival.
-pub(super) fn on_arrival(ctx: Ctx, _token: &Token, m: &AmMessage<'_>) {
+pub(super) fn on_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
     let noted = m.args.split_last().and_then(|(&id, rest)| {
         let barrier = match id {
             0 => Barrier::of(ctx.job),
@@ -225,7 +225,7 @@ pub fn notify(ctx: Ctx, id: i32, flags: i32) {
 ///
 /// # Errors
 /// [`GasnetError::BarrierMismatch`]
-pub fn wait(ctx: Ctx, id: i32, flags: i32) -> Result {
+pub fn wait(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
     let barrier = Barrier::of(ctx.job);
     barrier.check_notified("gasnet_barrier_wait");
     finish(ctx, barrier, id, flags)
@@ -235,7 +235,7 @@ pub fn wait(ctx: Ctx, id: i32, flags: i32) -> Result {
 ///
 /// # Errors
 /// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
-pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> Result {
+pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
     let barrier = Barrier::of(ctx.job);
     barrier.check_notified("gasnet_barrier_try");
     ctx.poll();
@@ -249,13 +249,13 @@ pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> Result {
 ///
 /// # Errors
 /// [`GasnetError::BarrierMismatch`]
-pub fn both(ctx: Ctx, id: i32, flags: i32) -> Result {
+pub fn both(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
     let barrier = Barrier::of(ctx.job);
     barrier.enter(ctx, "gasnet_barrier", Value::of(id, flags));
     finish(ctx, barrier, id, flags)
 }
 
-fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> Result {
+fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> GasnetResult {
     let mut all = barrier.arrived();
     if all.is_none() {
         let done = || {

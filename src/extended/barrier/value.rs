@@ -4,7 +4,7 @@
 //! the text of specification 1.8: flags may differ between notify and wait.
 
 use crate::fault;
-use crate::runtime::{GasnetError, Result};
+use crate::runtime::{GasnetError, GasnetResult};
 
 /// `GASNET_BARRIERFLAG_ANONYMOUS`
 pub(super) const ANONYMOUS: i32 = 1;
@@ -50,7 +50,7 @@ impl Value {
     }
 
     /// The result of that wait.
-    pub(in crate::extended) fn accept(self, id: i32, flags: i32) -> Result {
+    pub(in crate::extended) fn accept(self, id: i32, flags: i32) -> GasnetResult {
         if self.accepts(id, flags) || fault::on("skip_mismatch") {
             Ok(())
         } else {

@@ -150,7 +150,7 @@ impl Engine {
             if unsafe { op.advance(ctx, key, self) } {
                 ops.remove(&key);
             } else {
-                ctx.job.upper.want(true);
+                ctx.job.subsystem.want(true);
             }
         }
         status
@@ -171,7 +171,7 @@ impl Engine {
             // SAFETY: the promise of those who called.
             if unsafe { op.advance(ctx, key, self) } {
                 ops.remove(&key);
-                ctx.job.upper.want(false);
+                ctx.job.subsystem.want(false);
             }
         }
     }

@@ -36,7 +36,7 @@ pub mod tree;
 use crate::conduit::AmMessage;
 use crate::extended::Extended;
 use crate::limits::MAX_THREADS;
-use crate::runtime::am::Token;
+use crate::runtime::am::AmToken;
 use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault, report};
 use alloc::boxed::Box;
@@ -169,7 +169,7 @@ impl Coll {
 
     /// The collectives of this process.
     pub fn of(ctx: Ctx) -> &'static Coll {
-        &ctx.job.upper.get::<Extended>().coll
+        &ctx.job.subsystem.get::<Extended>().coll
     }
 
     /// Goes on with what has arrived; called by polls while a collective or a team's barrier is under way.
@@ -446,14 +446,14 @@ impl Team {
     }
 }
 
-pub(super) fn on_small(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
+pub(super) fn on_small(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
     Coll::of(ctx).engine.inbox.on_small(m);
 }
 
-pub(super) fn on_ready(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
+pub(super) fn on_ready(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
     Coll::of(ctx).engine.inbox.on_ready(m);
 }
 
-pub(super) fn on_piece(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
+pub(super) fn on_piece(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
     Coll::of(ctx).engine.inbox.on_piece(m);
 }

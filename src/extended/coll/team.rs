@@ -9,7 +9,7 @@ use super::engine::Status;
 use super::{Coll, Operation, Request};
 use crate::extended::barrier::{Barrier, Value};
 use crate::report;
-use crate::runtime::{Ctx, GasnetError, GasnetJob, Result};
+use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -246,7 +246,7 @@ impl Team {
         id: i32,
         flags: i32,
         images: bool,
-    ) -> Result {
+    ) -> GasnetResult {
         let image = self.barrier_image(ctx, function, images);
         self.check_notified(ctx, function, image);
         let mut all = self.arrived(ctx, image);
@@ -270,7 +270,7 @@ impl Team {
         id: i32,
         flags: i32,
         images: bool,
-    ) -> Result {
+    ) -> GasnetResult {
         let image = self.barrier_image(ctx, function, images);
         self.check_notified(ctx, function, image);
         ctx.poll();

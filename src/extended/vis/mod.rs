@@ -12,7 +12,7 @@ pub mod vector;
 
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::conduit::{CHUNK, OpId};
-use crate::runtime::ops::{Handle, Implicit};
+use crate::runtime::ops::{ImplicitKind, OpHandle};
 use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault};
 use core::sync::atomic::{Ordering, fence};
@@ -121,7 +121,7 @@ pub struct Issue {
     node: u32,
     direction: Direction,
     /// `None` for the implicit form.
-    handle: Option<Handle>,
+    handle: Option<OpHandle>,
     function: &'static str,
 }
 
@@ -135,10 +135,10 @@ impl Issue {
                 handle.op()
             }
             (None, Direction::Put) => {
-                ops.begin_implicit(self.ctx.thread, Implicit::Puts, fragments)
+                ops.begin_implicit(self.ctx.thread, ImplicitKind::Puts, fragments)
             }
             (None, Direction::Get) => {
-                ops.begin_implicit(self.ctx.thread, Implicit::Gets, fragments)
+                ops.begin_implicit(self.ctx.thread, ImplicitKind::Gets, fragments)
             }
         }
     }
@@ -220,7 +220,7 @@ impl Gather<'_> {
 /// # Safety
 /// As [`transfer`].
 unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
-    let vis = &issue.ctx.job.upper.get::<super::Extended>().vis;
+    let vis = &issue.ctx.job.subsystem.get::<super::Extended>().vis;
     let room = issue.ctx.job.conduit.max_medium();
     let small = |run: Run| run.n <= vis.max_chunk;
     match (vis.plan(issue.direction, survey(shape)), issue.direction) {
@@ -302,11 +302,11 @@ pub unsafe fn transfer(
     node: u32,
     delta: Option<usize>,
     shape: &impl Shape,
-) -> Handle {
+) -> OpHandle {
     if let Some(delta) = delta {
         // SAFETY: the caller's promise.
         unsafe { directly(direction, delta, shape) };
-        return Handle::INVALID;
+        return OpHandle::INVALID;
     }
     let ctx = job.ctx();
     let handle = (form != Form::Implicit).then(|| job.ops.begin(ctx.thread, 0));
@@ -318,7 +318,7 @@ pub unsafe fn transfer(
         (_, Some(handle)) if !ctx.op_done(handle) => return handle,
         _ => {}
     }
-    Handle::INVALID
+    OpHandle::INVALID
 }
 
 #[cfg(test)]

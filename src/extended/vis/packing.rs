@@ -11,7 +11,7 @@ use crate::conduit::{AmMessage, CHUNK, OpId, Outgoing};
 use crate::extended::{Extended, VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST};
 use crate::report;
 use crate::runtime::Ctx;
-use crate::runtime::am::Token;
+use crate::runtime::am::AmToken;
 use alloc::vec::Vec;
 use parking_lot::Mutex;
 
@@ -64,7 +64,7 @@ impl Gets {
 }
 
 fn gets(ctx: Ctx) -> &'static Gets {
-    &ctx.job.upper.get::<Extended>().vis.gets
+    &ctx.job.subsystem.get::<Extended>().vis.gets
 }
 
 /// Packs the pieces of a put.
@@ -199,7 +199,7 @@ fn named(
 }
 
 /// The handler of a packed put, at the target.
-pub fn on_put(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
+pub fn on_put(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[op, data] = m.args else { malformed(m) };
     let data = data as u32 as usize;
     if data > m.nbytes {
@@ -221,13 +221,13 @@ pub fn on_put(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
 }
 
 /// The handler of the answer to a packed put, at the initiator.
-pub fn on_put_reply(ctx: Ctx, _: &Token, m: &AmMessage<'_>) {
+pub fn on_put_reply(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
     let &[op] = m.args else { malformed(m) };
     ctx.job.ops.complete(OpId(op as u32));
 }
 
 /// The handler of a packed get, at the target.
-pub fn on_get(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
+pub fn on_get(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[number, total] = m.args else { malformed(m) };
     let total = total as u32 as usize;
     let mut data = [0u8; CHUNK];
@@ -249,7 +249,7 @@ pub fn on_get(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
 }
 
 /// The handler of the answer to a packed get, at the initiator.
-pub fn on_get_reply(ctx: Ctx, token: &Token, m: &AmMessage<'_>) {
+pub fn on_get_reply(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[number] = m.args else { malformed(m) };
     let Some(get) = gets(ctx).take(number as u32, token.source, m.nbytes) else { malformed(m) };
     let mut from = m.payload.cast_const();

@@ -13,27 +13,27 @@ use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
 /// State of the room above.
-pub trait Upper: Send + Sync + Debug {
-    /// Called by polls outside handlers while anything wants it ([`UpperSlot::want`]); may send requests.
+pub trait Subsystem: Send + Sync + Debug {
+    /// Called by polls outside handlers while anything wants it ([`SubsystemSlot::want`]); may send requests.
     fn progress(&self, ctx: Ctx);
-    /// Itself, for [`UpperSlot::get`].
+    /// Itself, for [`SubsystemSlot::get`].
     fn as_any(&self) -> &dyn Any;
 }
 
 /// Where a job keeps the state of the room above.
 #[derive(Debug, Default)]
-pub struct UpperSlot {
-    upper: OnceBox<Box<dyn Upper>>,
+pub struct SubsystemSlot {
+    upper: OnceBox<Box<dyn Subsystem>>,
     /// How many things are under way that want to be gone on with.
     wanted: AtomicU32,
 }
 
-impl UpperSlot {
+impl SubsystemSlot {
     /// Puts the state there.
     ///
     /// # Panics
     /// The second time.
-    pub fn set(&self, upper: Box<dyn Upper>) {
+    pub fn set(&self, upper: Box<dyn Subsystem>) {
         assert!(self.upper.set(Box::new(upper)).is_ok(), "a job is attached once");
     }
 
@@ -45,7 +45,7 @@ impl UpperSlot {
             .expect("set when the job was attached")
     }
 
-    /// Switches the calls of [`Upper::progress`] on, until it has been called as often with false.
+    /// Switches the calls of [`Subsystem::progress`] on, until it has been called as often with false.
     pub fn want(&self, wanted: bool) {
         if wanted {
             self.wanted.fetch_add(1, Ordering::Release);
@@ -54,7 +54,7 @@ impl UpperSlot {
         }
     }
 
-    /// Calls [`Upper::progress`] if that is wanted. One load otherwise.
+    /// Calls [`Subsystem::progress`] if that is wanted. One load otherwise.
     #[inline]
     pub fn progress(&self, ctx: Ctx) {
         if self.wanted.load(Ordering::Acquire) != 0 {
