@@ -2,7 +2,9 @@
 
 use super::{code, ctx};
 use crate::extended::coll::tree::Tree;
-use crate::extended::coll::{Call, Coll, Fold, Operation, Places, RawFn, Request, Team, search};
+use crate::extended::coll::{
+    Coll, CollCall, CollOperation, CollRequest, ImageBuffers, ReduceFn, Reduction, Team, search,
+};
 use crate::runtime::Ctx;
 use crate::trace::{What, span};
 use crate::{env, report};
@@ -37,7 +39,7 @@ type List = *const *mut c_void;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct FnEntry {
-    fnptr: Option<RawFn>,
+    fnptr: Option<ReduceFn>,
     flags: c_uint,
 }
 
@@ -108,7 +110,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
         // SAFETY: the caller's promise.
         unsafe { core::slice::from_raw_parts(fn_tbl, fn_count) }
     };
-    let functions: Vec<(RawFn, c_int)> = table
+    let functions: Vec<(ReduceFn, c_int)> = table
         .iter()
         .enumerate()
         .map(|(i, e)| match e.fnptr {
@@ -296,7 +298,7 @@ impl Elements {
         })
     }
 
-    fn fold(self, function: &str, c: Ctx) -> Fold {
+    fn fold(self, function: &str, c: Ctx) -> Reduction {
         if self.layout != 0 {
             report::fatal(
                 format_args!(
@@ -311,7 +313,13 @@ impl Elements {
                 format_args!("Pass an index into the table that gasnet_coll_init was given."),
             );
         };
-        Fold { function: f, flags, arg: self.arg, elem_size: self.size, elem_count: self.count }
+        Reduction {
+            function: f,
+            flags,
+            arg: self.arg,
+            elem_size: self.size,
+            elem_count: self.count,
+        }
     }
 }
 
@@ -320,14 +328,14 @@ impl Elements {
 unsafe fn call(
     function: &'static str,
     handle: TeamHandle,
-    operation: Operation,
+    operation: CollOperation,
     root: u32,
     dst: Address,
     src: Address,
     nbytes: usize,
     elements: Option<Elements>,
     flags: c_int,
-) -> (Ctx, Call) {
+) -> (Ctx, CollCall) {
     let c = ctx(function);
     let team = team(c, function, handle);
     let by_process = flags & NO_IMAGES != 0;
@@ -347,7 +355,7 @@ unsafe fn call(
     if !one_of(SINGLE | LOCAL) {
         refuse("GASNET_COLL_SINGLE and GASNET_COLL_LOCAL");
     }
-    if operation == Operation::Scan && !one_of(INCLUSIVE_SCAN | EXCLUSIVE_SCAN) {
+    if operation == CollOperation::Scan && !one_of(INCLUSIVE_SCAN | EXCLUSIVE_SCAN) {
         refuse("GASNET_COLL_INCLUSIVE_SCAN and GASNET_COLL_EXCLUSIVE_SCAN");
     }
     let images = team.images(by_process);
@@ -360,17 +368,18 @@ unsafe fn call(
         );
     }
     let caller = team.caller(c, function, by_process);
-    let request = Request {
+    let request = CollRequest {
         root,
-        meet_first: flags & IN_ALLSYNC != 0,
-        meet_last: flags & OUT_ALLSYNC != 0,
+        in_allsync: flags & IN_ALLSYNC != 0,
+        out_allsync: flags & OUT_ALLSYNC != 0,
         fold: elements.map(|e| e.fold(function, c)),
         inclusive: flags & INCLUSIVE_SCAN != 0,
-        ..Request::new(operation, elements.map_or(nbytes, |e| e.bytes(function)))
+        ..CollRequest::new(operation, elements.map_or(nbytes, |e| e.bytes(function)))
     };
     // SAFETY: the caller's promise.
-    let places = unsafe { Places { dst: dst.of(caller, flags), src: src.of(caller, flags) } };
-    (c, Call { function, team, by_process, request, places })
+    let places =
+        unsafe { ImageBuffers { dst: dst.of(caller, flags), src: src.of(caller, flags) } };
+    (c, CollCall { function, team, by_process, request, places })
 }
 
 /// What is told of a collective.
@@ -390,7 +399,7 @@ macro_rules! collective {
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe extern "C" fn $name(team: TeamHandle, $($arg: $ty,)* flags: c_int) {
-            let (op, function) = (Operation::$operation, stringify!($name));
+            let (op, function) = (CollOperation::$operation, stringify!($name));
             let _span = span!(W stringify!($name), what(team, $root, $nbytes, $elements));
             // SAFETY: the caller's promise.
             unsafe {
@@ -406,7 +415,7 @@ macro_rules! collective {
         #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments)]
         pub unsafe extern "C" fn $nb(team: TeamHandle, $($arg: $ty,)* flags: c_int) -> CollHandle {
-            let (op, function) = (Operation::$operation, stringify!($nb));
+            let (op, function) = (CollOperation::$operation, stringify!($nb));
             let _span = span!(W stringify!($nb), what(team, $root, $nbytes, $elements));
             // SAFETY: the caller's promise.
             unsafe {
@@ -605,14 +614,14 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_all(phandle: *mut CollHandle, num
 }
 
 /// The operation of a `gasnet_coll_optype_t`, whose odd numbers are the M forms.
-fn operation(function: &str, optype: c_uint) -> Operation {
+fn operation(function: &str, optype: c_uint) -> CollOperation {
     match optype / 2 {
-        0 => Operation::Broadcast,
-        1 => Operation::Scatter,
-        2 => Operation::Gather,
-        3 => Operation::GatherAll,
-        4 => Operation::Exchange,
-        5 => Operation::Reduce,
+        0 => CollOperation::Broadcast,
+        1 => CollOperation::Scatter,
+        2 => CollOperation::Gather,
+        3 => CollOperation::GatherAll,
+        4 => CollOperation::Exchange,
+        5 => CollOperation::Reduce,
         _ => report::fatal(
             format_args!("{function}(): {optype} is no operation"),
             format_args!("Pass one of gasnet_coll_optype_t below GASNET_COLL_NUM_COLL_OPTYPES."),
@@ -774,19 +783,19 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     };
     // Of the rooted operations the root's side is one address also in the M form.
     let (dst_many, src_many) = match operation {
-        Operation::Broadcast | Operation::Scatter => (many, false),
-        Operation::Gather | Operation::Reduce => (false, many),
+        CollOperation::Broadcast | CollOperation::Scatter => (many, false),
+        CollOperation::Gather | CollOperation::Reduce => (false, many),
         _ => (many, many),
     };
     let (dst, src) = (address(coll_args.dst, dst_many), address(coll_args.src, src_many));
-    let elements = (operation == Operation::Reduce).then(|| Elements {
+    let elements = (operation == CollOperation::Reduce).then(|| Elements {
         size: coll_args.elem_size,
         count: coll_args.nbytes / coll_args.elem_size.max(1),
         func: coll_args.func,
         arg: coll_args.func_arg,
         layout: 0,
     });
-    let root = if matches!(operation, Operation::GatherAll | Operation::Exchange) {
+    let root = if matches!(operation, CollOperation::GatherAll | CollOperation::Exchange) {
         0
     } else {
         coll_args.rootimg

@@ -3,11 +3,11 @@
 //! The lists and arrays of a client are read before a call returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
-use crate::extended::vis::indexed::{Index, Indexed};
-use crate::extended::vis::pieces::Shape;
-use crate::extended::vis::strided::Strided;
-use crate::extended::vis::vector::{self, MemVec, Vector};
-use crate::extended::vis::{self, Direction, Form};
+use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
+use crate::extended::vis::pieces::VisShape;
+use crate::extended::vis::strided::StridedTransfer;
+use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
+use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::tools::pieces as text;
@@ -42,10 +42,10 @@ fn target(function: &str, node: gasnet_node_t) -> &'static GasnetJob {
 }
 
 /// Ends the job unless both sides have the same number of bytes.
-fn check_totals(function: &str, direction: Direction, remote: usize, local: usize) {
+fn check_totals(function: &str, direction: VisDirection, remote: usize, local: usize) {
     if remote != local {
         let (dst, src) =
-            if direction == Direction::Put { (remote, local) } else { (local, remote) };
+            if direction == VisDirection::Put { (remote, local) } else { (local, remote) };
         unequal(function, dst, src);
     }
 }
@@ -62,24 +62,28 @@ fn unequal(function: &str, dst: usize, src: usize) -> ! {
 /// As [`vis::transfer`].
 unsafe fn start(
     function: &'static str,
-    form: Form,
-    direction: Direction,
+    form: CompletionForm,
+    direction: VisDirection,
     job: &'static GasnetJob,
     node: gasnet_node_t,
     delta: Option<usize>,
-    shape: &impl Shape,
+    shape: &impl VisShape,
 ) -> gasnet_handle_t {
     // SAFETY: the caller's promise.
     let handle = unsafe { vis::transfer(function, job, direction, form, node, delta, shape) };
-    if form == Form::Explicit { super::explicit(job, handle) } else { handle.0 as gasnet_handle_t }
+    if form == CompletionForm::Explicit {
+        super::explicit(job, handle)
+    } else {
+        handle.0 as gasnet_handle_t
+    }
 }
 
 /// # Safety
 /// Both lists must be readable; the local pieces must be accessible until the operation is synced.
 unsafe fn vector(
     probe: &'static Probe,
-    form: Form,
-    direction: Direction,
+    form: CompletionForm,
+    direction: VisDirection,
     node: gasnet_node_t,
     (remote_count, remote): (usize, *const MemVec),
     (local_count, local): (usize, *const MemVec),
@@ -88,7 +92,7 @@ unsafe fn vector(
     let job = target(function, node);
     // SAFETY: the caller's promise.
     let shape = unsafe {
-        Vector { remote: slice(remote, remote_count), local: slice(local, local_count) }
+        VectorTransfer { remote: slice(remote, remote_count), local: slice(local, local_count) }
     };
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
     let delta = job.distance(function, node, vector::pieces(shape.remote));
@@ -106,8 +110,8 @@ type List = (usize, *const *mut c_void, usize);
 /// Both lists must be readable; the local pieces must be accessible until the operation is synced.
 unsafe fn indexed(
     probe: &'static Probe,
-    form: Form,
-    direction: Direction,
+    form: CompletionForm,
+    direction: VisDirection,
     node: gasnet_node_t,
     remote: List,
     local: List,
@@ -115,8 +119,8 @@ unsafe fn indexed(
     let function = probe.function;
     let job = target(function, node);
     // SAFETY: the caller's promise.
-    let index = |(n, list, len): List| Index { list: unsafe { slice(list.cast(), n) }, len };
-    let shape = Indexed { remote: index(remote), local: index(local) };
+    let index = |(n, list, len): List| AddressList { list: unsafe { slice(list.cast(), n) }, len };
+    let shape = IndexedTransfer { remote: index(remote), local: index(local) };
     check_totals(function, direction, shape.remote.total(), shape.local.total());
     let delta = job.distance(function, node, shape.remote.pieces());
     // SAFETY: nothing of the pieces is read.
@@ -134,8 +138,8 @@ type Side = (*mut c_void, *const usize);
 #[allow(clippy::too_many_arguments)]
 unsafe fn strided(
     probe: &'static Probe,
-    form: Form,
-    direction: Direction,
+    form: CompletionForm,
+    direction: VisDirection,
     node: gasnet_node_t,
     remote: Side,
     local: Side,
@@ -147,7 +151,7 @@ unsafe fn strided(
     // SAFETY: the caller's promise.
     let shape = unsafe {
         let (strides, local_strides) = (slice(remote.1, levels), slice(local.1, levels));
-        Strided::new(
+        StridedTransfer::new(
             remote.0.cast(),
             strides,
             local.0.cast(),
@@ -202,9 +206,9 @@ macro_rules! probe {
 /// Exports the three forms of a function; `$call` is given the name and the form.
 macro_rules! forms {
     ($blocking:ident $nb:ident $nbi:ident ($($arg:ident: $type:ty),*) $call:expr) => {
-        forms!(@one $blocking Form::Blocking, ($($arg: $type),*) $call);
-        forms!(@one $nb Form::Explicit, ($($arg: $type),*) -> gasnet_handle_t, $call);
-        forms!(@one $nbi Form::Implicit, ($($arg: $type),*) $call);
+        forms!(@one $blocking CompletionForm::Blocking, ($($arg: $type),*) $call);
+        forms!(@one $nb CompletionForm::Explicit, ($($arg: $type),*) -> gasnet_handle_t, $call);
+        forms!(@one $nbi CompletionForm::Implicit, ($($arg: $type),*) $call);
     };
     (@one $name:ident $form:expr, ($($arg:ident: $type:ty),*) $call:expr) => {
         #[doc = concat!("`", stringify!($name), "`")]
@@ -235,13 +239,13 @@ macro_rules! forms {
 forms! {
     gasnet_putv_bulk gasnet_putv_nb_bulk gasnet_putv_nbi_bulk
     (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const MemVec, srccount: usize, srclist: *const MemVec)
-    |probe, form| vector(probe, form, Direction::Put, dstnode, (dstcount, dstlist), (srccount, srclist))
+    |probe, form| vector(probe, form, VisDirection::Put, dstnode, (dstcount, dstlist), (srccount, srclist))
 }
 
 forms! {
     gasnet_getv_bulk gasnet_getv_nb_bulk gasnet_getv_nbi_bulk
     (dstcount: usize, dstlist: *const MemVec, srcnode: gasnet_node_t, srccount: usize, srclist: *const MemVec)
-    |probe, form| vector(probe, form, Direction::Get, srcnode, (srccount, srclist), (dstcount, dstlist))
+    |probe, form| vector(probe, form, VisDirection::Get, srcnode, (srccount, srclist), (dstcount, dstlist))
 }
 
 forms! {
@@ -249,7 +253,7 @@ forms! {
     (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
      srccount: usize, srclist: *const *mut c_void, srclen: usize)
     |probe, form| indexed(
-        probe, form, Direction::Put, dstnode, (dstcount, dstlist, dstlen), (srccount, srclist, srclen)
+        probe, form, VisDirection::Put, dstnode, (dstcount, dstlist, dstlen), (srccount, srclist, srclen)
     )
 }
 
@@ -258,7 +262,7 @@ forms! {
     (dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
      srcnode: gasnet_node_t, srccount: usize, srclist: *const *mut c_void, srclen: usize)
     |probe, form| indexed(
-        probe, form, Direction::Get, srcnode, (srccount, srclist, srclen), (dstcount, dstlist, dstlen)
+        probe, form, VisDirection::Get, srcnode, (srccount, srclist, srclen), (dstcount, dstlist, dstlen)
     )
 }
 
@@ -267,7 +271,7 @@ forms! {
     (dstnode: gasnet_node_t, dstaddr: *mut c_void, dststrides: *const usize,
      srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
     |probe, form| strided(
-        probe, form, Direction::Put, dstnode, (dstaddr, dststrides), (srcaddr, srcstrides), count, stridelevels
+        probe, form, VisDirection::Put, dstnode, (dstaddr, dststrides), (srcaddr, srcstrides), count, stridelevels
     )
 }
 
@@ -276,7 +280,7 @@ forms! {
     (dstaddr: *mut c_void, dststrides: *const usize, srcnode: gasnet_node_t,
      srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
     |probe, form| strided(
-        probe, form, Direction::Get, srcnode, (srcaddr, srcstrides), (dstaddr, dststrides), count, stridelevels
+        probe, form, VisDirection::Get, srcnode, (srcaddr, srcstrides), (dstaddr, dststrides), count, stridelevels
     )
 }
 
@@ -381,7 +385,7 @@ pub unsafe extern "C" fn gasnett_format_addrlist(
     len: usize,
 ) -> AddrStats {
     // SAFETY: the caller's promise, here and below.
-    let index = Index { list: unsafe { slice(list.cast(), count) }, len };
+    let index = AddressList { list: unsafe { slice(list.cast(), count) }, len };
     // SAFETY: as above.
     let mut buffer = unsafe { text::Buffer::new(buf, text::room(count)) };
     let s = buffer.list(index.pieces());
@@ -410,9 +414,9 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     srclen: usize,
 ) -> usize {
     // SAFETY: the caller's promise, here and below.
-    let dst = Index { list: unsafe { slice(dstlist.cast(), dstcount) }, len: dstlen };
+    let dst = AddressList { list: unsafe { slice(dstlist.cast(), dstcount) }, len: dstlen };
     // SAFETY: as above.
-    let src = Index { list: unsafe { slice(srclist.cast(), srccount) }, len: srclen };
+    let src = AddressList { list: unsafe { slice(srclist.cast(), srccount) }, len: srclen };
     // SAFETY: as above.
     let mut buffer =
         unsafe { text::Buffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };

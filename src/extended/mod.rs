@@ -8,6 +8,8 @@
 pub mod barrier;
 pub mod coll;
 pub mod memset;
+#[cfg(test)]
+mod random;
 pub mod rma;
 pub mod sync;
 pub mod value;

@@ -5,7 +5,7 @@
 //! either outside a barrier or between its notify and the wait (or successful try) that ends it; calls out of that order
 //! end the job.
 
-mod messages;
+mod dissemination;
 mod shared;
 mod value;
 
@@ -16,10 +16,10 @@ use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
-use messages::{Arrival, Dissemination, Net};
+use dissemination::{BarrierArrival, BarrierNet, Dissemination};
 pub(super) use shared::BYTES as SHARED_BYTES;
-use shared::Board;
-pub(super) use value::Value;
+use shared::SharedBarrier;
+pub(super) use value::BarrierValue;
 
 /// Outside a barrier.
 const OUTSIDE: u8 = 0;
@@ -31,9 +31,9 @@ const NOTIFIED: u8 = 2;
 /// The barrier of a job, as one process sees it.
 #[derive(Debug)]
 pub struct Barrier {
-    way: Way,
+    algorithm: BarrierAlgorithm,
     /// Whose it is; `None` for all processes.
-    team: Option<Team>,
+    team: Option<BarrierTeam>,
     /// One of the three constants above. Release when a thread leaves notify or wait, pairs with the Acquire of the
     /// next call, which may come from another thread.
     state: AtomicU8,
@@ -44,41 +44,44 @@ pub struct Barrier {
 }
 
 #[derive(Debug)]
-struct Team {
+struct BarrierTeam {
     id: u32,
     /// Process numbers by rank.
     members: Box<[u32]>,
 }
 
 #[derive(Debug)]
-enum Way {
-    Shared(Board),
+enum BarrierAlgorithm {
+    Shared(SharedBarrier),
     Messages(Box<Dissemination>),
 }
 
 impl Barrier {
     /// The barrier of a job that is being attached.
     pub(super) fn new(job: &GasnetJob) -> Barrier {
-        let way = match job.common_scratch() {
-            Some(pages) => Way::Shared(Board::new(pages, job.mynode)),
-            None => Way::Messages(Box::new(Dissemination::new(job.nodes, job.mynode))),
+        let algorithm = match job.common_scratch() {
+            Some(pages) => BarrierAlgorithm::Shared(SharedBarrier::new(pages, job.mynode)),
+            None => {
+                BarrierAlgorithm::Messages(Box::new(Dissemination::new(job.nodes, job.mynode)))
+            }
         };
-        Barrier::new_by(way, None)
+        Barrier::new_by(algorithm, None)
     }
 
     /// The barrier of the team `id`, in which this process is `me`.
     pub(super) fn of_team(id: u32, members: Box<[u32]>, me: u32) -> Barrier {
-        let way = Way::Messages(Box::new(Dissemination::new(members.len() as u32, me)));
-        Barrier::new_by(way, Some(Team { id, members }))
+        let algorithm =
+            BarrierAlgorithm::Messages(Box::new(Dissemination::new(members.len() as u32, me)));
+        Barrier::new_by(algorithm, Some(BarrierTeam { id, members }))
     }
 
-    fn new_by(way: Way, team: Option<Team>) -> Barrier {
+    fn new_by(algorithm: BarrierAlgorithm, team: Option<BarrierTeam>) -> Barrier {
         Barrier {
-            way,
+            algorithm,
             team,
             state: AtomicU8::new(OUTSIDE),
             epoch: AtomicU32::new(0),
-            last: AtomicU64::new(Value::Anonymous.pack()),
+            last: AtomicU64::new(BarrierValue::Anonymous.pack()),
         }
     }
 
@@ -87,18 +90,18 @@ impl Barrier {
         &job.subsystem.get::<Extended>().barrier
     }
 
-    fn messenger<'a>(&'a self, ctx: Ctx, function: &'a str) -> Messenger<'a> {
-        Messenger { ctx, function, team: self.team.as_ref() }
+    fn messenger<'a>(&'a self, ctx: Ctx, function: &'a str) -> ArrivalSender<'a> {
+        ArrivalSender { ctx, function, team: self.team.as_ref() }
     }
 
     /// Sends what is due; called by polls while a barrier of messages is under way.
     pub(super) fn progress(&self, ctx: Ctx) {
-        let Way::Messages(d) = &self.way else { return };
+        let BarrierAlgorithm::Messages(d) = &self.algorithm else { return };
         d.progress(self.messenger(ctx, "gasnet_AMPoll"));
     }
 
     /// Notifies; `function` is the caller.
-    pub(super) fn enter(&self, ctx: Ctx, function: &str, value: Value) {
+    pub(super) fn enter(&self, ctx: Ctx, function: &str, value: BarrierValue) {
         if self
             .state
             .compare_exchange(OUTSIDE, ENTERING, Ordering::Acquire, Ordering::Relaxed)
@@ -116,26 +119,28 @@ impl Barrier {
         if fault::on("skip_barrier") {
             self.last.store(value.pack(), Ordering::Relaxed);
         } else {
-            match &self.way {
-                Way::Shared(board) => {
+            match &self.algorithm {
+                BarrierAlgorithm::Shared(board) => {
                     board.notify(epoch, value);
                     ctx.wrote_words(|| board.arrived(epoch).is_some());
                 }
-                Way::Messages(d) => d.notify(epoch, value, self.messenger(ctx, function)),
+                BarrierAlgorithm::Messages(d) => {
+                    d.notify(epoch, value, self.messenger(ctx, function))
+                }
             }
         }
         self.state.store(NOTIFIED, Ordering::Release);
     }
 
     /// What all contributed, once all have arrived. Does not poll.
-    pub(super) fn arrived(&self) -> Option<Value> {
+    pub(super) fn arrived(&self) -> Option<BarrierValue> {
         if fault::on("skip_barrier") {
-            return Some(Value::unpack(self.last.load(Ordering::Relaxed)));
+            return Some(BarrierValue::unpack(self.last.load(Ordering::Relaxed)));
         }
         let epoch = self.epoch.load(Ordering::Relaxed);
-        match &self.way {
-            Way::Shared(board) => board.arrived(epoch),
-            Way::Messages(d) => d.arrived(epoch),
+        match &self.algorithm {
+            BarrierAlgorithm::Shared(board) => board.arrived(epoch),
+            BarrierAlgorithm::Messages(d) => d.arrived(epoch),
         }
     }
 
@@ -157,7 +162,7 @@ impl Barrier {
     }
 
     /// Ends the barrier for this process.
-    pub(super) fn leave(&self, all: Value) {
+    pub(super) fn end(&self, all: BarrierValue) {
         self.last.store(all.pack(), Ordering::Relaxed);
         self.state.store(OUTSIDE, Ordering::Release);
     }
@@ -165,24 +170,24 @@ impl Barrier {
     /// The name of the last barrier that was waited for, `None` if it was anonymous for everybody; after a mismatch
     /// there is no name to give and it is 0.
     pub(super) fn result(&self) -> Option<i32> {
-        match Value::unpack(self.last.load(Ordering::Relaxed)) {
-            Value::Anonymous => None,
-            Value::Named(id) => Some(id),
-            Value::Mismatch => Some(0),
+        match BarrierValue::unpack(self.last.load(Ordering::Relaxed)) {
+            BarrierValue::Anonymous => None,
+            BarrierValue::Named(id) => Some(id),
+            BarrierValue::Mismatch => Some(0),
         }
     }
 }
 
 /// The way of a barrier's messages, for a caller whose name is `function`.
 #[derive(Clone, Copy)]
-struct Messenger<'a> {
+struct ArrivalSender<'a> {
     ctx: Ctx,
     function: &'a str,
-    team: Option<&'a Team>,
+    team: Option<&'a BarrierTeam>,
 }
 
-impl Net for Messenger<'_> {
-    fn send(&self, to: u32, arrival: Arrival) {
+impl BarrierNet for ArrivalSender<'_> {
+    fn send(&self, to: u32, arrival: BarrierArrival) {
         let [epoch, round, kind, name] = arrival.to_args();
         let (to, id) = self.team.map_or((to, 0), |t| (t.members[to as usize], t.id));
         let args = [epoch, round, kind, name, id as i32];
@@ -202,8 +207,8 @@ pub(super) fn on_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
             0 => Barrier::of(ctx.job),
             id => coll::Coll::of(ctx).team(id as u32)?.barrier(ctx.job),
         };
-        let Way::Messages(d) = &barrier.way else { return None };
-        Arrival::from_args(rest).map(|arrival| d.note(arrival))
+        let BarrierAlgorithm::Messages(d) = &barrier.algorithm else { return None };
+        BarrierArrival::from_args(rest).map(|arrival| d.note(arrival))
     });
     match noted {
         Some(()) => {}
@@ -218,7 +223,7 @@ pub(super) fn on_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
 
 /// `gasnet_barrier_notify`
 pub fn notify(ctx: Ctx, id: i32, flags: i32) {
-    Barrier::of(ctx.job).enter(ctx, "gasnet_barrier_notify", Value::of(id, flags));
+    Barrier::of(ctx.job).enter(ctx, "gasnet_barrier_notify", BarrierValue::of(id, flags));
 }
 
 /// `gasnet_barrier_wait`
@@ -240,7 +245,7 @@ pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
     barrier.check_notified("gasnet_barrier_try");
     ctx.poll();
     barrier.arrived().map_or(Err(GasnetError::NotReady), |all| {
-        barrier.leave(all);
+        barrier.end(all);
         all.accept(id, flags)
     })
 }
@@ -251,7 +256,7 @@ pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
 /// [`GasnetError::BarrierMismatch`]
 pub fn both(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
     let barrier = Barrier::of(ctx.job);
-    barrier.enter(ctx, "gasnet_barrier", Value::of(id, flags));
+    barrier.enter(ctx, "gasnet_barrier", BarrierValue::of(id, flags));
     finish(ctx, barrier, id, flags)
 }
 
@@ -262,13 +267,13 @@ fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> GasnetResult {
             all = barrier.arrived();
             all.is_some()
         };
-        match barrier.way {
-            Way::Shared(_) => ctx.wait_for_words(&"gasnet_barrier_wait", done),
-            Way::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
+        match barrier.algorithm {
+            BarrierAlgorithm::Shared(_) => ctx.wait_for_words(&"gasnet_barrier_wait", done),
+            BarrierAlgorithm::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
         }
     }
-    let all = all.unwrap_or(Value::Anonymous);
-    barrier.leave(all);
+    let all = all.unwrap_or(BarrierValue::Anonymous);
+    barrier.end(all);
     all.accept(id, flags)
 }
 
@@ -281,41 +286,30 @@ pub fn result(ctx: Ctx) -> Option<i32> {
 /// What the tests of both ways share.
 #[cfg(test)]
 mod harness {
-    use super::Value;
+    use super::BarrierValue;
+    use crate::extended::random::SeededRandom;
     use alloc::vec;
-
-    /// A small generator (xorshift64*), seeded.
-    pub(super) struct Random(pub(super) u64);
-
-    impl Random {
-        pub(super) fn below(&mut self, n: u64) -> u64 {
-            self.0 = self.0.max(1);
-            self.0 ^= self.0 >> 12;
-            self.0 ^= self.0 << 25;
-            self.0 ^= self.0 >> 27;
-            (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % n
-        }
-    }
 
     /// Runs `n` processes through barriers, each step by a process chosen at random: nobody gets through before all
     /// have arrived, all get through in the end, all see the same value, and some are a barrier ahead of others.
     pub(super) fn split_phase(
         n: u32,
-        notify: impl Fn(u32, u32, Value),
-        arrived: impl Fn(u32, u32) -> Option<Value>,
+        notify: impl Fn(u32, u32, BarrierValue),
+        arrived: impl Fn(u32, u32) -> Option<BarrierValue>,
     ) {
         const BARRIERS: u32 = 12;
-        let mut random = Random(u64::from(n) * 977 + 1);
+        let mut random = SeededRandom::new(u64::from(n) * 977 + 1);
         let value = |epoch: u32, rank: u32| match (epoch % 4, rank % 3) {
-            (0, _) => Value::Named(epoch as i32),
-            (1, _) => Value::Anonymous,
-            (2, 0) => Value::Named(-1),
-            (2, _) => Value::Anonymous,
-            (_, _) if rank == n - 1 => Value::Mismatch,
-            (_, _) => Value::Named(3),
+            (0, _) => BarrierValue::Named(epoch as i32),
+            (1, _) => BarrierValue::Anonymous,
+            (2, 0) => BarrierValue::Named(-1),
+            (2, _) => BarrierValue::Anonymous,
+            (_, _) if rank == n - 1 => BarrierValue::Mismatch,
+            (_, _) => BarrierValue::Named(3),
         };
-        let expected =
-            |epoch| (0..n).fold(Value::Anonymous, |all, rank| all.merge(value(epoch, rank)));
+        let expected = |epoch| {
+            (0..n).fold(BarrierValue::Anonymous, |all, rank| all.merge(value(epoch, rank)))
+        };
         // By rank: the last barrier notified, and whether it is still to be waited for.
         let mut at = vec![(0u32, false); n as usize];
         let mut ahead = false;
@@ -323,7 +317,7 @@ mod harness {
         while at.iter().any(|&p| p != (BARRIERS, false)) {
             steps += 1;
             assert!(steps < 20_000_000, "somebody is stuck");
-            let rank = random.below(u64::from(n)) as u32;
+            let rank = random.below(n as usize) as u32;
             let (epoch, waiting) = at[rank as usize];
             if waiting {
                 if let Some(all) = arrived(rank, epoch) {

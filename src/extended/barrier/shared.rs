@@ -9,7 +9,7 @@
 //! others still wait for this one, but never the one after that. A word carries the number of its barrier, so none is
 //! ever reset.
 
-use super::value::Value;
+use super::value::BarrierValue;
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -33,18 +33,18 @@ const _: () = assert!(FAN.pow(LEVELS as u32) > 4096);
 
 /// Shared words: `page[rank]` is where the shared page of each process is mapped here.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct SharedBarrier {
     pages: Box<[*mut u8]>,
     me: u32,
 }
 
 // SAFETY: the pages are shared mappings that live as long as the process; all access is through atomics.
-unsafe impl Send for Board {}
+unsafe impl Send for SharedBarrier {}
 // SAFETY: as above.
-unsafe impl Sync for Board {}
+unsafe impl Sync for SharedBarrier {}
 
 /// 22 bits of the number of the barrier, 8 of arrivals, 34 of value.
-fn pack(epoch: u32, arrivals: u32, value: Value) -> u64 {
+fn pack(epoch: u32, arrivals: u32, value: BarrierValue) -> u64 {
     tag(epoch) << 42 | u64::from(arrivals) << 34 | value.pack()
 }
 
@@ -53,19 +53,19 @@ fn tag(epoch: u32) -> u64 {
 }
 
 /// Arrivals and value of a word, nothing if it is of another barrier.
-fn unpack(word: u64, epoch: u32) -> (u32, Value) {
+fn unpack(word: u64, epoch: u32) -> (u32, BarrierValue) {
     if word >> 42 == tag(epoch) {
-        ((word >> 34 & 0xff) as u32, Value::unpack(word))
+        ((word >> 34 & 0xff) as u32, BarrierValue::unpack(word))
     } else {
-        (0, Value::Anonymous)
+        (0, BarrierValue::Anonymous)
     }
 }
 
-impl Board {
+impl SharedBarrier {
     /// For the process `me` of a job with these pages, each of at least `LINES * LINE` bytes, 8-byte aligned, zero at
     /// start, shared by all processes for as long as this process lives.
-    pub(super) fn new(pages: Box<[*mut u8]>, me: u32) -> Board {
-        Board { pages, me }
+    pub(super) fn new(pages: Box<[*mut u8]>, me: u32) -> SharedBarrier {
+        SharedBarrier { pages, me }
     }
 
     fn nodes(&self) -> u32 {
@@ -80,7 +80,7 @@ impl Board {
     }
 
     /// Tells everybody that this process has arrived at barrier `epoch` (from 1, the next is one more).
-    pub(super) fn notify(&self, epoch: u32, value: Value) {
+    pub(super) fn notify(&self, epoch: u32, value: BarrierValue) {
         if self.nodes() <= FAN {
             // Release pairs with the Acquire in `arrived` of the others.
             self.word(self.me, OWN, epoch).store(pack(epoch, 1, value), Ordering::Release);
@@ -122,7 +122,7 @@ impl Board {
     }
 
     /// What all processes together contributed to barrier `epoch`, once all have arrived.
-    pub(super) fn arrived(&self, epoch: u32) -> Option<Value> {
+    pub(super) fn arrived(&self, epoch: u32) -> Option<BarrierValue> {
         let look =
             |rank, line| match unpack(self.word(rank, line, epoch).load(Ordering::Acquire), epoch)
             {
@@ -132,7 +132,8 @@ impl Board {
         if self.nodes() > FAN {
             return look(0, RELEASE);
         }
-        (0..self.nodes()).try_fold(Value::Anonymous, |all, rank| Some(all.merge(look(rank, OWN)?)))
+        (0..self.nodes())
+            .try_fold(BarrierValue::Anonymous, |all, rank| Some(all.merge(look(rank, OWN)?)))
     }
 }
 
@@ -149,9 +150,9 @@ mod tests {
     // SAFETY: used through atomics only.
     unsafe impl Sync for Page {}
 
-    fn boards(pages: &[Page]) -> Vec<Board> {
+    fn boards(pages: &[Page]) -> Vec<SharedBarrier> {
         let pointers: Box<[*mut u8]> = pages.iter().map(|p| p.0.get().cast()).collect();
-        (0..pages.len() as u32).map(|me| Board::new(pointers.clone(), me)).collect()
+        (0..pages.len() as u32).map(|me| SharedBarrier::new(pointers.clone(), me)).collect()
     }
 
     fn pages(n: u32) -> Vec<Page> {
@@ -184,14 +185,14 @@ mod tests {
                     s.spawn(move || {
                         for epoch in 1..=300u32 {
                             data[me].store(u64::from(epoch), Ordering::Relaxed);
-                            board.notify(epoch, Value::Named(epoch as i32));
+                            board.notify(epoch, BarrierValue::Named(epoch as i32));
                             let all = loop {
                                 match board.arrived(epoch) {
                                     Some(v) => break v,
                                     None => std::thread::yield_now(),
                                 }
                             };
-                            assert_eq!(all, Value::Named(epoch as i32));
+                            assert_eq!(all, BarrierValue::Named(epoch as i32));
                             for d in data {
                                 let d = d.load(Ordering::Relaxed);
                                 assert!(d == u64::from(epoch) || d == u64::from(epoch) + 1);

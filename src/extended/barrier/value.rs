@@ -13,7 +13,7 @@ pub(super) const MISMATCH: i32 = 2;
 
 /// What one process contributes, or all together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::extended) enum Value {
+pub(in crate::extended) enum BarrierValue {
     /// No name.
     Anonymous,
     /// This name.
@@ -22,31 +22,31 @@ pub(in crate::extended) enum Value {
     Mismatch,
 }
 
-impl Value {
+impl BarrierValue {
     /// The contribution of a `gasnet_barrier_notify(id, flags)`.
-    pub(in crate::extended) fn of(id: i32, flags: i32) -> Value {
+    pub(in crate::extended) fn of(id: i32, flags: i32) -> BarrierValue {
         if flags & MISMATCH != 0 {
-            Value::Mismatch
+            BarrierValue::Mismatch
         } else if flags & ANONYMOUS != 0 {
-            Value::Anonymous
+            BarrierValue::Anonymous
         } else {
-            Value::Named(id)
+            BarrierValue::Named(id)
         }
     }
 
     /// Two contributions together. Associative, commutative and idempotent, so any order and any overlap will do.
     #[must_use]
-    pub(in crate::extended) fn merge(self, other: Value) -> Value {
+    pub(in crate::extended) fn merge(self, other: BarrierValue) -> BarrierValue {
         match (self, other) {
-            (Value::Anonymous, v) | (v, Value::Anonymous) => v,
-            (Value::Named(a), Value::Named(b)) if a == b => self,
-            _ => Value::Mismatch,
+            (BarrierValue::Anonymous, v) | (v, BarrierValue::Anonymous) => v,
+            (BarrierValue::Named(a), BarrierValue::Named(b)) if a == b => self,
+            _ => BarrierValue::Mismatch,
         }
     }
 
     /// Whether a `gasnet_barrier_wait(id, flags)` succeeds when this is what all processes together contributed.
     pub(super) fn accepts(self, id: i32, flags: i32) -> bool {
-        self.merge(Value::of(id, flags)) != Value::Mismatch
+        self.merge(BarrierValue::of(id, flags)) != BarrierValue::Mismatch
     }
 
     /// The result of that wait.
@@ -61,18 +61,18 @@ impl Value {
     /// As 34 bits: a kind above 32 bits of name.
     pub(super) fn pack(self) -> u64 {
         match self {
-            Value::Anonymous => 0,
-            Value::Named(id) => 1 << 32 | u64::from(id as u32),
-            Value::Mismatch => 2 << 32,
+            BarrierValue::Anonymous => 0,
+            BarrierValue::Named(id) => 1 << 32 | u64::from(id as u32),
+            BarrierValue::Mismatch => 2 << 32,
         }
     }
 
-    /// From [`Value::pack`]; higher bits are ignored.
-    pub(super) fn unpack(bits: u64) -> Value {
+    /// From [`BarrierValue::pack`]; higher bits are ignored.
+    pub(super) fn unpack(bits: u64) -> BarrierValue {
         match bits >> 32 & 3 {
-            0 => Value::Anonymous,
-            1 => Value::Named(bits as u32 as i32),
-            _ => Value::Mismatch,
+            0 => BarrierValue::Anonymous,
+            1 => BarrierValue::Named(bits as u32 as i32),
+            _ => BarrierValue::Mismatch,
         }
     }
 }
@@ -84,9 +84,9 @@ mod tests {
     const UNNAMED: i32 = ANONYMOUS | 8;
 
     /// Notifies of some processes, a wait of one of them, and whether it succeeds.
-    type Row = (&'static [(i32, i32)], (i32, i32), bool);
+    type RuleRow = (&'static [(i32, i32)], (i32, i32), bool);
 
-    const TABLE: &[Row] = &[
+    const TABLE: &[RuleRow] = &[
         // The same name everywhere.
         (&[(7, 0), (7, 0), (7, 0)], (7, 0), true),
         (&[(0, 0), (0, 0)], (0, 0), true),
@@ -125,13 +125,13 @@ mod tests {
     #[test]
     fn the_rules() {
         for (row, &(notifies, (id, flags), ok)) in TABLE.iter().enumerate() {
-            let forwards = notifies
-                .iter()
-                .fold(Value::Anonymous, |v, &(id, flags)| v.merge(Value::of(id, flags)));
-            let backwards = notifies
-                .iter()
-                .rev()
-                .fold(Value::Anonymous, |v, &(id, flags)| Value::of(id, flags).merge(v));
+            let forwards = notifies.iter().fold(BarrierValue::Anonymous, |v, &(id, flags)| {
+                v.merge(BarrierValue::of(id, flags))
+            });
+            let backwards =
+                notifies.iter().rev().fold(BarrierValue::Anonymous, |v, &(id, flags)| {
+                    BarrierValue::of(id, flags).merge(v)
+                });
             assert_eq!(forwards, backwards, "row {row}");
             assert_eq!(forwards.accepts(id, flags), ok, "row {row}");
         }
@@ -139,10 +139,15 @@ mod tests {
 
     #[test]
     fn merging_any_way_gives_the_same() {
-        let all = [Value::Anonymous, Value::Named(1), Value::Named(2), Value::Mismatch];
+        let all = [
+            BarrierValue::Anonymous,
+            BarrierValue::Named(1),
+            BarrierValue::Named(2),
+            BarrierValue::Mismatch,
+        ];
         for a in all {
             assert_eq!(a.merge(a), a);
-            assert_eq!(Value::unpack(a.pack()), a);
+            assert_eq!(BarrierValue::unpack(a.pack()), a);
             for b in all {
                 assert_eq!(a.merge(b), b.merge(a));
                 for c in all {
@@ -151,7 +156,10 @@ mod tests {
             }
         }
         for id in [0, -1, i32::MIN, i32::MAX] {
-            assert_eq!(Value::unpack(Value::Named(id).pack()), Value::Named(id));
+            assert_eq!(
+                BarrierValue::unpack(BarrierValue::Named(id).pack()),
+                BarrierValue::Named(id)
+            );
         }
     }
 }

@@ -3,12 +3,12 @@
 //! Called by `engine` to make a plan, by the tuning calls to change what a team does. Invariant: all processes of a team
 //! come to the same choice, because it depends on nothing but the call and what is the same everywhere.
 
-use super::engine::Places as Place;
-use super::movement::{self, AllToAll, Layout, Places};
-use super::plan::Plan;
-use super::team::View;
+use super::engine::ImageBuffers;
+use super::movement::{self, AllToAll, LocalBlocks, TeamLayout};
+use super::plan::CollPlan;
+use super::team::TeamView;
 use super::tree::Tree;
-use super::{Operation, Request, compute};
+use super::{CollOperation, CollRequest, compute};
 use crate::env::{self, Bytes, FreeText, OptionalVariable};
 use crate::report;
 use crate::runtime::Ctx;
@@ -20,14 +20,14 @@ use core::fmt::Write;
 pub const OPERATIONS: usize = 7;
 
 /// The operations in the order of their numbers, as they are named in variables and files.
-const NAMES: [(&str, Operation); OPERATIONS] = [
-    ("BROADCAST", Operation::Broadcast),
-    ("SCATTER", Operation::Scatter),
-    ("GATHER", Operation::Gather),
-    ("GATHER_ALL", Operation::GatherAll),
-    ("EXCHANGE", Operation::Exchange),
-    ("REDUCE", Operation::Reduce),
-    ("SCAN", Operation::Scan),
+const NAMES: [(&str, CollOperation); OPERATIONS] = [
+    ("BROADCAST", CollOperation::Broadcast),
+    ("SCATTER", CollOperation::Scatter),
+    ("GATHER", CollOperation::Gather),
+    ("GATHER_ALL", CollOperation::GatherAll),
+    ("EXCHANGE", CollOperation::Exchange),
+    ("REDUCE", CollOperation::Reduce),
+    ("SCAN", CollOperation::Scan),
 ];
 
 /// Largest block that all processes send to all by dissemination, unless something else is asked for. Beyond it fewer
@@ -40,7 +40,7 @@ const PASSED_ON: usize = 2048;
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tuning {
+pub struct CollTuning {
     /// By operation; `None` to go by size.
     trees: [Option<Tree>; OPERATIONS],
     /// By operation: largest block for dissemination, in bytes.
@@ -65,9 +65,9 @@ fn tree_of(variable: &OptionalVariable<FreeText>) -> Option<Tree> {
     }))
 }
 
-impl Tuning {
+impl CollTuning {
     /// Reads the environment, for a team with so many images on each process at most.
-    pub(super) fn from_env(images: usize) -> Tuning {
+    pub(super) fn from_env(images: usize) -> CollTuning {
         let rooted = tree_of(&env::COLL_ROOTED_GEOM);
         let mut trees = [rooted; OPERATIONS];
         let mut limits = [DISSEMINATE; OPERATIONS];
@@ -75,23 +75,23 @@ impl Tuning {
             let per_image = || each.get().map(|n| n * images);
             all.get().or_else(per_image).unwrap_or(DISSEMINATE)
         };
-        trees[Operation::Broadcast as usize] = tree_of(&env::COLL_BROADCAST_GEOM).or(rooted);
-        trees[Operation::Scatter as usize] = tree_of(&env::COLL_SCATTER_GEOM).or(rooted);
-        trees[Operation::Gather as usize] = tree_of(&env::COLL_GATHER_GEOM).or(rooted);
-        limits[Operation::GatherAll as usize] = limit(
+        trees[CollOperation::Broadcast as usize] = tree_of(&env::COLL_BROADCAST_GEOM).or(rooted);
+        trees[CollOperation::Scatter as usize] = tree_of(&env::COLL_SCATTER_GEOM).or(rooted);
+        trees[CollOperation::Gather as usize] = tree_of(&env::COLL_GATHER_GEOM).or(rooted);
+        limits[CollOperation::GatherAll as usize] = limit(
             &env::COLL_GATHER_ALL_DISSEM_LIMIT,
             &env::COLL_GATHER_ALL_DISSEM_LIMIT_PER_THREAD,
         );
-        limits[Operation::Exchange as usize] =
+        limits[CollOperation::Exchange as usize] =
             limit(&env::COLL_EXCHANGE_DISSEM_LIMIT, &env::COLL_EXCHANGE_DISSEM_LIMIT_PER_THREAD);
         // Without optimisation each operation is one message per pair.
         let all = env::COLL_OPT.get();
         let plain = [
-            (Operation::Broadcast, &env::COLL_BROADCAST_OPT),
-            (Operation::Scatter, &env::COLL_SCATTER_OPT),
-            (Operation::Gather, &env::COLL_GATHER_OPT),
-            (Operation::GatherAll, &env::COLL_GATHER_ALL_OPT),
-            (Operation::Exchange, &env::COLL_EXCHANGE_OPT),
+            (CollOperation::Broadcast, &env::COLL_BROADCAST_OPT),
+            (CollOperation::Scatter, &env::COLL_SCATTER_OPT),
+            (CollOperation::Gather, &env::COLL_GATHER_OPT),
+            (CollOperation::GatherAll, &env::COLL_GATHER_ALL_OPT),
+            (CollOperation::Exchange, &env::COLL_EXCHANGE_OPT),
         ];
         for (operation, variable) in plain {
             if !variable.get().unwrap_or(all) {
@@ -99,7 +99,7 @@ impl Tuning {
                 limits[operation as usize] = 0;
             }
         }
-        Tuning {
+        CollTuning {
             trees,
             limits,
             radix: env::COLL_EXCHANGE_DISSEM_RADIX.get() as usize,
@@ -109,17 +109,17 @@ impl Tuning {
     }
 
     /// Asks for a tree.
-    pub fn set_tree(&mut self, operation: Operation, tree: Option<Tree>) {
+    pub fn set_tree(&mut self, operation: CollOperation, tree: Option<Tree>) {
         self.trees[operation as usize] = tree;
     }
 
     /// The tree that was asked for.
-    pub fn tree(&self, operation: Operation) -> Option<Tree> {
+    pub fn tree(&self, operation: CollOperation) -> Option<Tree> {
         self.trees[operation as usize]
     }
 
     /// Sets the largest block for dissemination, in bytes.
-    pub fn set_limit(&mut self, operation: Operation, limit: usize) {
+    pub fn set_limit(&mut self, operation: CollOperation, limit: usize) {
         self.limits[operation as usize] = limit;
     }
 
@@ -135,7 +135,7 @@ impl Tuning {
         text
     }
 
-    /// Takes over lines that [`Tuning::to_text`] wrote; the first line that makes no sense is the error.
+    /// Takes over lines that [`CollTuning::to_text`] wrote; the first line that makes no sense is the error.
     ///
     /// # Errors
     /// That line.
@@ -155,15 +155,15 @@ impl Tuning {
     }
 
     /// Whether nothing is asked for of this movement. Combining is none.
-    pub(super) fn leaves_open(&self, operation: Operation) -> bool {
+    pub(super) fn leaves_open(&self, operation: CollOperation) -> bool {
         let i = operation as usize;
-        i <= Operation::Exchange as usize
+        i <= CollOperation::Exchange as usize
             && self.trees[i].is_none()
             && self.limits[i] == DISSEMINATE
     }
 
     /// The tree of an operation whose inner nodes hold the blocks of others.
-    fn holding(&self, operation: Operation, l: Layout<'_>, nbytes: usize) -> Tree {
+    fn holding(&self, operation: CollOperation, l: TeamLayout<'_>, nbytes: usize) -> Tree {
         let by_size =
             if l.n() > SERVED && nbytes <= PASSED_ON { Tree::BINOMIAL } else { Tree::FLAT };
         let tree = self.trees[operation as usize].unwrap_or(by_size);
@@ -172,8 +172,8 @@ impl Tuning {
 
     fn all_to_all(
         &self,
-        operation: Operation,
-        l: Layout<'_>,
+        operation: CollOperation,
+        l: TeamLayout<'_>,
         nbytes: usize,
         large: AllToAll,
     ) -> AllToAll {
@@ -182,7 +182,7 @@ impl Tuning {
     }
 }
 
-impl Operation {
+impl CollOperation {
     /// As in variables and files.
     pub fn name(self) -> &'static str {
         NAMES[self as usize].0
@@ -190,43 +190,50 @@ impl Operation {
 }
 
 /// The plan of this process for a request, with the addresses of its images.
-pub(super) fn plan(ctx: Ctx, view: &View, request: &Request, places: &[Place]) -> Plan {
-    let l = Layout { me: view.me, first: &view.first };
+pub(super) fn plan(
+    ctx: Ctx,
+    view: &TeamView,
+    request: &CollRequest,
+    places: &[ImageBuffers],
+) -> CollPlan {
+    let l = TeamLayout { me: view.me, first: &view.first };
     let dst: Vec<*mut u8> = places.iter().map(|p| p.dst).collect();
     let src: Vec<*mut u8> = places.iter().map(|p| p.src).collect();
-    let p = Places { dst: &dst, src: &src, nbytes: request.nbytes };
+    let p = LocalBlocks { dst: &dst, src: &src, nbytes: request.nbytes };
     let tuning = view.tuning.lock();
     // Where everybody writes into mapped memory, a block is best copied once.
     let far = (0..l.n()).any(|r| !ctx.job.segments()[view.members[r]].is_mapped());
     let large = if far { AllToAll::Ring } else { AllToAll::Direct };
-    let mut plan = Plan::with(request.fold);
-    if request.meet_first {
-        plan.meet(l.n(), l.me, false);
+    let mut plan = CollPlan::with(request.fold);
+    if request.in_allsync {
+        plan.barrier(l.n(), l.me, false);
     }
     let (op, root, n) = (request.operation, request.root as usize, request.nbytes);
     match op {
-        Operation::Meet => {}
-        Operation::Broadcast => {
+        CollOperation::Barrier => {}
+        CollOperation::Broadcast => {
             let tree = tuning.trees[op as usize].unwrap_or(Tree::BINOMIAL);
             movement::broadcast(&mut plan, l, p, root, tree, tuning.segment);
         }
-        Operation::Scatter => movement::scatter(&mut plan, l, p, root, tuning.holding(op, l, n)),
-        Operation::Gather => movement::gather(&mut plan, l, p, root, tuning.holding(op, l, n)),
-        Operation::GatherAll => {
+        CollOperation::Scatter => {
+            movement::scatter(&mut plan, l, p, root, tuning.holding(op, l, n))
+        }
+        CollOperation::Gather => movement::gather(&mut plan, l, p, root, tuning.holding(op, l, n)),
+        CollOperation::GatherAll => {
             movement::gather_all(&mut plan, l, p, tuning.all_to_all(op, l, n, large))
         }
-        Operation::Exchange => {
+        CollOperation::Exchange => {
             movement::exchange(&mut plan, l, p, tuning.all_to_all(op, l, n, AllToAll::Direct));
         }
-        Operation::Reduce => {
+        CollOperation::Reduce => {
             let tree = tuning.trees[op as usize].unwrap_or(Tree::BINOMIAL);
             let ordered = request.fold.is_some_and(|f| f.flags != 0);
             compute::reduce(&mut plan, l, p, root, tree, ordered);
         }
-        Operation::Scan => compute::scan(&mut plan, l, p, request.inclusive),
+        CollOperation::Scan => compute::scan(&mut plan, l, p, request.inclusive),
     }
-    if request.meet_last {
-        plan.meet(l.n(), l.me, true);
+    if request.out_allsync {
+        plan.barrier(l.n(), l.me, true);
     }
     plan
 }
@@ -237,7 +244,7 @@ mod tests {
 
     #[test]
     fn text_comes_back() {
-        let mut tuning = Tuning {
+        let mut tuning = CollTuning {
             trees: [None; OPERATIONS],
             limits: [7; OPERATIONS],
             radix: 2,
@@ -245,8 +252,8 @@ mod tests {
             scratch: usize::MAX,
         };
         let untouched = tuning.clone();
-        tuning.set_tree(Operation::Gather, Tree::parse("NARY_TREE,3"));
-        tuning.set_limit(Operation::Exchange, 99);
+        tuning.set_tree(CollOperation::Gather, Tree::parse("NARY_TREE,3"));
+        tuning.set_limit(CollOperation::Exchange, 99);
         let mut again = untouched.clone();
         assert_eq!(again.take_text(&tuning.to_text()), Ok(()));
         assert_eq!(again, tuning);

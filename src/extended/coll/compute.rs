@@ -3,19 +3,25 @@
 //! Called by `engine`. Operands are combined in the order of the images, so that the function need not be commutative;
 //! only for one that is, a reduction starts counting at the root. Combining never writes over its operands.
 
-use super::movement::{Layout, Places};
-use super::plan::{Local, Plan, Round};
+use super::movement::{LocalBlocks, TeamLayout};
+use super::plan::{CollPlan, LocalStep, PlanRound};
 use super::tree::Tree;
 
 /// Combines `*acc` with `right` into fresh memory, which `*acc` is then.
-fn combine(plan: &mut Plan, round: &mut Round, acc: &mut *mut u8, right: *const u8, size: usize) {
+fn combine(
+    plan: &mut CollPlan,
+    round: &mut PlanRound,
+    acc: &mut *mut u8,
+    right: *const u8,
+    size: usize,
+) {
     let to = plan.scratch(size);
-    round.locals.push(Local::Combine { to, left: *acc, right });
+    round.locals.push(LocalStep::Combine { to, left: *acc, right });
     *acc = to;
 }
 
 /// The operands of our images together.
-fn total(plan: &mut Plan, round: &mut Round, p: Places<'_>) -> *mut u8 {
+fn total(plan: &mut CollPlan, round: &mut PlanRound, p: LocalBlocks<'_>) -> *mut u8 {
     let mut acc = p.src[0];
     for &src in &p.src[1..] {
         combine(plan, round, &mut acc, src, p.nbytes);
@@ -25,9 +31,9 @@ fn total(plan: &mut Plan, round: &mut Round, p: Places<'_>) -> *mut u8 {
 
 /// All images' operands together to `dst` of image `root`. `nbytes` of the places is all elements of an image.
 pub(super) fn reduce(
-    plan: &mut Plan,
-    l: Layout<'_>,
-    p: Places<'_>,
+    plan: &mut CollPlan,
+    l: TeamLayout<'_>,
+    p: LocalBlocks<'_>,
     root: usize,
     tree: Tree,
     ordered: bool,
@@ -36,7 +42,7 @@ pub(super) fn reduce(
     let top = if ordered { 0 } else { target };
     let absolute = |relative: usize| (relative + top) % n;
     let links = tree.links(n, (l.me + n - top) % n);
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     let mut acc = total(plan, &mut round, p);
     if !links.children.is_empty() {
         let parts = plan.scratch(links.children.len() * p.nbytes.next_multiple_of(16));
@@ -60,7 +66,7 @@ pub(super) fn reduce(
     plan.push(round);
     if l.me == target {
         let dst = p.dst[root - l.first(target)];
-        let mut last = Round::default();
+        let mut last = PlanRound::default();
         if top == target {
             last.copy(dst, acc, p.nbytes);
         } else {
@@ -71,9 +77,9 @@ pub(super) fn reduce(
 }
 
 /// The operands of the images up to i, with or without i, to `dst` of image i: doubling distances (Hillis, Steele 1986).
-pub(super) fn scan(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, inclusive: bool) {
+pub(super) fn scan(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, inclusive: bool) {
     let (n, me) = (l.n(), l.me);
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     // Operands of as many processes up to ours, and up to the one before ours, as we have heard of.
     let mut with = total(plan, &mut round, p);
     let mut before: Option<*mut u8> = None;

@@ -8,8 +8,8 @@
 //! those who are late. A source is written before the first meeting of a collective and read before the second one, and nobody comes to
 //! the first one of the next collective before that.
 
-use super::engine::Places;
-use super::{Operation, Request};
+use super::engine::ImageBuffers;
+use super::{CollOperation, CollRequest};
 use crate::extended::barrier;
 use crate::report;
 use crate::runtime::{Ctx, GasnetJob};
@@ -21,12 +21,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 const MOST: usize = 8;
 /// Where the line begins in each page, behind those of the barrier.
 const OFFSET: usize = barrier::SHARED_BYTES;
-const _: () = assert!(OFFSET + size_of::<Post>() <= super::lines::OFFSET);
+const _: () = assert!(OFFSET + size_of::<MovementLine>() <= super::lines::OFFSET);
 
 /// The line of one process.
 #[repr(C, align(64))]
 #[derive(Debug)]
-struct Post {
+struct MovementLine {
     /// By parity: the number of the last meeting that it has come to.
     meeting: [AtomicU32; 2],
     /// Where its source is in its segment, and one; 0 if it is not there.
@@ -35,21 +35,21 @@ struct Post {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Direct {
-    posts: Box<[&'static Post]>,
+pub(super) struct DirectMovement {
+    posts: Box<[&'static MovementLine]>,
     me: usize,
     /// The number of the last meeting.
     last: AtomicU32,
 }
 
-impl Direct {
+impl DirectMovement {
     /// For a job whose processes all map each other's segments, if there are few of them; else `None`.
-    pub(super) fn of(job: &GasnetJob) -> Option<Direct> {
+    pub(super) fn of(job: &GasnetJob) -> Option<DirectMovement> {
         let pages = job.common_scratch().filter(|pages| (2..=MOST).contains(&pages.len()))?;
         // SAFETY: the pages are zero at start, shared by all processes of the job, and mapped as long as it lives; this part of them
         // is only used here, as atomics.
-        let post = |page: &*mut u8| unsafe { &*page.add(OFFSET).cast::<Post>() };
-        Some(Direct {
+        let post = |page: &*mut u8| unsafe { &*page.add(OFFSET).cast::<MovementLine>() };
+        Some(DirectMovement {
             posts: pages.iter().map(post).collect(),
             me: job.mynode as usize,
             last: AtomicU32::new(0),
@@ -61,19 +61,26 @@ impl Direct {
     ///
     /// # Safety
     /// The caller's memory at `places` must be accessible.
-    pub(super) unsafe fn carry_out(&self, ctx: Ctx, request: &Request, places: Places) -> bool {
+    pub(super) unsafe fn carry_out(
+        &self,
+        ctx: Ctx,
+        request: &CollRequest,
+        places: ImageBuffers,
+    ) -> bool {
         let n = request.nbytes;
         let all = self.posts.len();
-        let rooted = matches!(request.operation, Operation::Broadcast | Operation::Scatter);
-        let blocks = if matches!(request.operation, Operation::Scatter | Operation::Exchange) {
-            all
-        } else {
-            1
-        };
+        let rooted =
+            matches!(request.operation, CollOperation::Broadcast | CollOperation::Scatter);
+        let blocks =
+            if matches!(request.operation, CollOperation::Scatter | CollOperation::Exchange) {
+                all
+            } else {
+                1
+            };
         let bytes = n.saturating_mul(blocks);
         let offset = ctx.job.segments()[self.me as u32].offset(places.src, bytes);
         self.posts[self.me].source.store(offset.map_or(0, |o| o as u64 + 1), Ordering::Relaxed);
-        self.meet(ctx);
+        self.barrier(ctx);
         let (me, root) = (self.me, request.root as usize);
         let source = |rank: usize| self.posts[rank].source.load(Ordering::Relaxed);
         if if rooted { source(root) == 0 } else { (0..all).any(|rank| source(rank) == 0) } {
@@ -91,24 +98,26 @@ impl Direct {
         // Everybody begins with another one.
         let others = (me..all).chain(0..me);
         match request.operation {
-            Operation::Broadcast => fetch(root, 0, 0),
-            Operation::Scatter => fetch(root, me, 0),
-            Operation::Gather if me != root => {}
-            Operation::Gather | Operation::GatherAll => {
+            CollOperation::Broadcast => fetch(root, 0, 0),
+            CollOperation::Scatter => fetch(root, me, 0),
+            CollOperation::Gather if me != root => {}
+            CollOperation::Gather | CollOperation::GatherAll => {
                 others.for_each(|rank| fetch(rank, 0, rank))
             }
-            Operation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
-            Operation::Reduce | Operation::Scan | Operation::Meet => unreachable!("no movement"),
+            CollOperation::Exchange => others.for_each(|rank| fetch(rank, me, rank)),
+            CollOperation::Reduce | CollOperation::Scan | CollOperation::Barrier => {
+                unreachable!("no movement")
+            }
         }
-        self.meet(ctx);
+        self.barrier(ctx);
         true
     }
 
     /// Returns when all have come.
-    fn meet(&self, ctx: Ctx) {
+    fn barrier(&self, ctx: Ctx) {
         let number = self.last.load(Ordering::Relaxed).wrapping_add(1);
         self.last.store(number, Ordering::Relaxed);
-        let word = |post: &'static Post| &post.meeting[number as usize % 2];
+        let word = |post: &'static MovementLine| &post.meeting[number as usize % 2];
         // Acquire pairs with the Release below: what the others wrote, or have read, before they came.
         let arrived =
             || self.posts.iter().all(|post| word(post).load(Ordering::Acquire) == number);
@@ -133,6 +142,6 @@ fn within(ctx: Ctx, rank: usize, offset: u64, bytes: usize) -> *const u8 {
             ),
         );
     }
-    let mapped = segment.mapped().expect("`Direct::of` has found all segments mapped");
+    let mapped = segment.mapped().expect("`DirectMovement::of` has found all segments mapped");
     mapped.part(offset as usize, bytes).as_ptr()
 }

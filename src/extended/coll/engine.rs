@@ -1,15 +1,15 @@
 //! Carries out plans: sends and receives their messages, round by round, whenever something has arrived.
 //!
-//! Called when the last image of a process has called, and by polls through [`Engine::progress`]. One thread at a time
+//! Called when the last image of a process has called, and by polls through [`CollEngine::progress`]. One thread at a time
 //! advances plans, under the lock of the table; handlers only fill the inbox and never take that lock, so that sends,
 //! which may poll, are safe under it. Invariant: an operation is in the table from the call of its first image until its
 //! plan is done.
 
-use super::inbox::{Inbox, Name, Ready, halves, sizes_differ};
-use super::lines::Lines;
-use super::plan::{Plan, Transfer, Way};
-use super::team::View;
-use super::{Request, choice};
+use super::inbox::{CollInbox, MessageId, ReadyNotice, halves, sizes_differ};
+use super::lines::ShortRings;
+use super::plan::{CollPlan, CollTransfer, TransferDirection};
+use super::team::TeamView;
+use super::{CollRequest, choice};
 use crate::client_memory::Src;
 use crate::conduit::{AmMessage, Category, Outgoing};
 use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
@@ -24,16 +24,16 @@ use parking_lot::Mutex;
 
 /// Names a collective: the context of its team, and how many came before it there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct CollId {
     pub(super) context: u32,
     pub(super) number: u32,
 }
 
 /// Whether a collective is done, for those who wait for it.
 #[derive(Debug, Default)]
-pub struct Status(AtomicBool);
+pub struct CollStatus(AtomicBool);
 
-impl Status {
+impl CollStatus {
     /// Whether it is; what it wrote is seen afterwards.
     #[inline]
     pub fn done(&self) -> bool {
@@ -43,7 +43,7 @@ impl Status {
 
 /// The addresses that one image passed.
 #[derive(Clone, Copy, Debug)]
-pub struct Places {
+pub struct ImageBuffers {
     /// Where its result goes; null where it has none.
     pub dst: *mut u8,
     /// Where its operand is; null where it has none.
@@ -52,42 +52,46 @@ pub struct Places {
 
 /// A collective under way in this process.
 #[derive(Debug)]
-struct Op {
-    view: &'static View,
-    request: Request,
+struct ActiveColl {
+    view: &'static TeamView,
+    request: CollRequest,
     function: &'static str,
-    status: Arc<Status>,
+    status: Arc<CollStatus>,
     /// By image of this process.
-    places: Vec<Option<Places>>,
+    places: Vec<Option<ImageBuffers>>,
     missing: usize,
-    plan: Plan,
+    plan: CollPlan,
     /// The round that is under way.
     round: usize,
     begun: bool,
     /// Large messages whose receivers are not ready.
-    sends: Vec<Transfer>,
+    sends: Vec<CollTransfer>,
     /// Slots that are not done.
     receives: Vec<u32>,
 }
 
 // SAFETY: the addresses are of memory that the client lends from the call until the sync, in whichever threads.
-unsafe impl Send for Op {}
+unsafe impl Send for ActiveColl {}
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Engine {
-    ops: Mutex<BTreeMap<Key, Op>>,
-    pub(super) inbox: Inbox,
-    lines: Option<Lines>,
+pub(super) struct CollEngine {
+    ops: Mutex<BTreeMap<CollId, ActiveColl>>,
+    pub(super) inbox: CollInbox,
+    lines: Option<ShortRings>,
 }
 
-impl Engine {
-    pub(super) fn new(job: &GasnetJob) -> Engine {
-        Engine { ops: Mutex::default(), inbox: Inbox::default(), lines: Lines::of(job) }
+impl CollEngine {
+    pub(super) fn new(job: &GasnetJob) -> CollEngine {
+        CollEngine {
+            ops: Mutex::default(),
+            inbox: CollInbox::default(),
+            lines: ShortRings::of(job),
+        }
     }
 
     /// Takes what has come in lines into the inbox; the caller holds the lock of the table.
-    fn read_lines(&self, lines: &Lines) {
+    fn read_lines(&self, lines: &ShortRings) {
         lines.read(|source, short| {
             let payload = short.payload.as_ptr().cast_mut().cast();
             let m = AmMessage {
@@ -114,21 +118,21 @@ impl Engine {
         &self,
         ctx: Ctx,
         function: &'static str,
-        view: &'static View,
+        view: &'static TeamView,
         image: usize,
-        request: Request,
-        places: Places,
-    ) -> Arc<Status> {
-        let key = Key { context: view.context, number: view.images[image].next() };
+        request: CollRequest,
+        places: ImageBuffers,
+    ) -> Arc<CollStatus> {
+        let key = CollId { context: view.context, number: view.images[image].next() };
         let mut ops = self.ops.lock();
-        let op = ops.entry(key).or_insert_with(|| Op {
+        let op = ops.entry(key).or_insert_with(|| ActiveColl {
             view,
             request,
             function,
             status: Arc::default(),
             places: alloc::vec![None; view.images.len()],
             missing: view.images.len(),
-            plan: Plan::default(),
+            plan: CollPlan::default(),
             round: 0,
             begun: false,
             sends: Vec::new(),
@@ -141,7 +145,7 @@ impl Engine {
         op.places[image] = Some(places);
         op.missing -= 1;
         if op.missing == 0 {
-            let all: Vec<Places> = op.places.iter().flatten().copied().collect();
+            let all: Vec<ImageBuffers> = op.places.iter().flatten().copied().collect();
             op.plan = choice::plan(ctx, view, &op.request, &all);
             if let Some(lines) = &self.lines {
                 self.read_lines(lines);
@@ -177,12 +181,12 @@ impl Engine {
     }
 }
 
-impl Op {
+impl ActiveColl {
     /// Goes on as far as possible; true if the collective is done.
     ///
     /// # Safety
     /// The memory that the images named must be accessible.
-    unsafe fn advance(&mut self, ctx: Ctx, key: Key, engine: &Engine) -> bool {
+    unsafe fn advance(&mut self, ctx: Ctx, key: CollId, engine: &CollEngine) -> bool {
         let inbox = &engine.inbox;
         while self.round < self.plan.rounds.len() {
             if !self.begun {
@@ -220,19 +224,19 @@ impl Op {
         true
     }
 
-    fn name(&self, key: Key, t: &Transfer) -> Name {
-        Name { key, node: self.view.members[t.peer], tag: t.tag }
+    fn name(&self, key: CollId, t: &CollTransfer) -> MessageId {
+        MessageId { key, node: self.view.members[t.peer], tag: t.tag }
     }
 
     /// Starts the messages of the round: receives first.
     ///
     /// # Safety
-    /// As [`Op::advance`].
-    unsafe fn begin(&mut self, ctx: Ctx, key: Key, engine: &Engine) {
+    /// As [`ActiveColl::advance`].
+    unsafe fn begin(&mut self, ctx: Ctx, key: CollId, engine: &CollEngine) {
         let inbox = &engine.inbox;
         let small = ctx.job.conduit.max_medium();
         let transfers = core::mem::take(&mut self.plan.rounds[self.round].transfers);
-        for t in transfers.iter().filter(|t| t.way == Way::Receive) {
+        for t in transfers.iter().filter(|t| t.way == TransferDirection::Receive) {
             let name = self.name(key, t);
             if t.n <= small {
                 // SAFETY: the caller's promise.
@@ -256,7 +260,7 @@ impl Op {
                 ptr::null_mut(),
             );
         }
-        for t in transfers.into_iter().filter(|t| t.way == Way::Send) {
+        for t in transfers.into_iter().filter(|t| t.way == TransferDirection::Send) {
             if t.n > small {
                 self.sends.push(t);
                 continue;
@@ -271,8 +275,15 @@ impl Op {
     /// Moves a large message to where its receiver wants it.
     ///
     /// # Safety
-    /// As [`Op::advance`].
-    unsafe fn write(&self, ctx: Ctx, engine: &Engine, name: Name, t: &Transfer, ready: Ready) {
+    /// As [`ActiveColl::advance`].
+    unsafe fn write(
+        &self,
+        ctx: Ctx,
+        engine: &CollEngine,
+        name: MessageId,
+        t: &CollTransfer,
+        ready: ReadyNotice,
+    ) {
         if ready.n != t.n {
             sizes_differ(name, ready.n, t.n);
         }
@@ -326,7 +337,7 @@ impl Op {
     fn send(
         &self,
         ctx: Ctx,
-        engine: &Engine,
+        engine: &CollEngine,
         node: u32,
         category: Category,
         handler: u8,
@@ -338,7 +349,7 @@ impl Op {
         // A line carries no piece of a large message, whose category says how it comes.
         let short = category == Category::Short || handler == COLL_SMALL;
         if let Some(lines) =
-            engine.lines.as_ref().filter(|_| short && Lines::fits(args.len(), nbytes))
+            engine.lines.as_ref().filter(|_| short && ShortRings::fits(args.len(), nbytes))
         {
             let payload = match nbytes {
                 0 => &[],

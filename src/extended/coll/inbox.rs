@@ -4,7 +4,7 @@
 //! until the receiver says where it goes (READY); then the sender writes there directly, or sends it in pieces. Invariant:
 //! nothing that a peer sent is used as an address or an index before it was compared with what is kept here.
 
-use super::engine::Key;
+use super::engine::CollId;
 use crate::conduit::{AmMessage, Category};
 use crate::{fault, report};
 use alloc::boxed::Box;
@@ -15,16 +15,16 @@ use parking_lot::Mutex;
 
 /// Names a message: its collective, the process at the other side, the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Name {
-    pub(super) key: Key,
+pub(super) struct MessageId {
+    pub(super) key: CollId,
     pub(super) node: u32,
     pub(super) tag: u32,
 }
 
 /// A message that we wait for.
 #[derive(Debug)]
-struct Slot {
-    name: Name,
+struct ReceiveSlot {
+    name: MessageId,
     at: *mut u8,
     n: usize,
     arrived: usize,
@@ -33,7 +33,7 @@ struct Slot {
 
 /// Where a peer wants a large message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadyNotice {
     /// Number of the peer's slot.
     pub(super) slot: u32,
     /// As the peer addresses it; not checked.
@@ -42,25 +42,25 @@ pub(super) struct Ready {
 }
 
 #[derive(Debug, Default)]
-struct Shelf {
-    slots: Vec<Option<Slot>>,
+struct InboxTables {
+    slots: Vec<Option<ReceiveSlot>>,
     free: Vec<u32>,
     /// Small messages that are wanted and not here.
-    wanted: BTreeMap<Name, u32>,
+    wanted: BTreeMap<MessageId, u32>,
     /// Small messages that are here and not wanted yet.
-    early: BTreeMap<Name, Box<[u8]>>,
-    ready: BTreeMap<Name, Ready>,
+    early: BTreeMap<MessageId, Box<[u8]>>,
+    ready: BTreeMap<MessageId, ReadyNotice>,
     /// Collectives that something has arrived for.
-    news: Vec<Key>,
+    news: Vec<CollId>,
 }
 
 // SAFETY: the addresses are of memory that a client lends to a collective, or of a plan's scratch memory, or of a peer.
-unsafe impl Send for Shelf {}
+unsafe impl Send for InboxTables {}
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(super) struct Inbox {
-    shelf: Mutex<Shelf>,
+pub(super) struct CollInbox {
+    shelf: Mutex<InboxTables>,
     /// Whether `news` may hold anything; a hint that saves the lock.
     any: AtomicBool,
 }
@@ -87,8 +87,8 @@ pub(super) fn halves(word: usize) -> [i32; 2] {
     [(word >> 32) as i32, word as i32]
 }
 
-impl Shelf {
-    fn keep(&mut self, slot: Slot) -> u32 {
+impl InboxTables {
+    fn keep(&mut self, slot: ReceiveSlot) -> u32 {
         match self.free.pop() {
             Some(i) => {
                 self.slots[i as usize] = Some(slot);
@@ -117,12 +117,12 @@ fn spoil(at: *mut u8, n: usize) {
     }
 }
 
-impl Inbox {
+impl CollInbox {
     /// Wants a small message; `None` if it was here and has been copied to `at`, else the number to ask for.
     ///
     /// # Safety
     /// `at` must be writable until the slot is done.
-    pub(super) unsafe fn want_small(&self, name: Name, at: *mut u8, n: usize) -> Option<u32> {
+    pub(super) unsafe fn want_small(&self, name: MessageId, at: *mut u8, n: usize) -> Option<u32> {
         let mut shelf = self.shelf.lock();
         if let Some(data) = shelf.early.remove(&name) {
             if data.len() != n {
@@ -133,14 +133,14 @@ impl Inbox {
             spoil(at, n);
             return None;
         }
-        let slot = shelf.keep(Slot { name, at, n, arrived: 0, done: false });
+        let slot = shelf.keep(ReceiveSlot { name, at, n, arrived: 0, done: false });
         shelf.wanted.insert(name, slot);
         Some(slot)
     }
 
     /// Wants a large message; the number to ask for, and to tell the sender.
-    pub(super) fn want_large(&self, name: Name, at: *mut u8, n: usize) -> u32 {
-        self.shelf.lock().keep(Slot { name, at, n, arrived: 0, done: false })
+    pub(super) fn want_large(&self, name: MessageId, at: *mut u8, n: usize) -> u32 {
+        self.shelf.lock().keep(ReceiveSlot { name, at, n, arrived: 0, done: false })
     }
 
     /// Whether what was wanted under this number is here; the number is free then.
@@ -154,19 +154,19 @@ impl Inbox {
     }
 
     /// Where the peer wants a large message of ours, once it has said so.
-    pub(super) fn take_ready(&self, name: Name) -> Option<Ready> {
+    pub(super) fn take_ready(&self, name: MessageId) -> Option<ReadyNotice> {
         self.shelf.lock().ready.remove(&name)
     }
 
     /// The collectives that something has arrived for since the last call.
-    pub(super) fn take_news(&self) -> Vec<Key> {
+    pub(super) fn take_news(&self) -> Vec<CollId> {
         if !self.any.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
         core::mem::take(&mut self.shelf.lock().news)
     }
 
-    /// Whether [`Inbox::take_news`] has anything to give.
+    /// Whether [`CollInbox::take_news`] has anything to give.
     pub(super) fn has_news(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
@@ -179,8 +179,8 @@ impl Inbox {
     /// A small message: context, number, tag; the payload is the data.
     pub(super) fn on_small(&self, m: &AmMessage<'_>) {
         let &[context, number, tag] = m.args else { malformed(m) };
-        let key = Key { context: context as u32, number: number as u32 };
-        let name = Name { key, node: m.source, tag: tag as u32 };
+        let key = CollId { context: context as u32, number: number as u32 };
+        let name = MessageId { key, node: m.source, tag: tag as u32 };
         let mut shelf = self.shelf.lock();
         match shelf.wanted.remove(&name) {
             Some(i) => {
@@ -215,10 +215,10 @@ impl Inbox {
         let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else {
             malformed(m)
         };
-        let key = Key { context: context as u32, number: number as u32 };
-        let name = Name { key, node: m.source, tag: tag as u32 };
+        let key = CollId { context: context as u32, number: number as u32 };
+        let name = MessageId { key, node: m.source, tag: tag as u32 };
         let at = core::ptr::with_exposed_provenance_mut(word(at_high, at_low));
-        let ready = Ready { slot: slot as u32, at, n: word(n_high, n_low) };
+        let ready = ReadyNotice { slot: slot as u32, at, n: word(n_high, n_low) };
         let mut shelf = self.shelf.lock();
         if shelf.ready.insert(name, ready).is_some() {
             malformed(m);
@@ -263,7 +263,7 @@ impl Inbox {
 
 /// Ends the job: sender and receiver disagree about a size.
 #[cold]
-pub(super) fn sizes_differ(name: Name, theirs: usize, ours: usize) -> ! {
+pub(super) fn sizes_differ(name: MessageId, theirs: usize, ours: usize) -> ! {
     report::fatal(
         format_args!(
             "process {} has {theirs} bytes where this process has {ours} in the same collective of a team",

@@ -25,7 +25,7 @@ const TAKEN: u64 = 1 << 63;
 
 /// A message that was read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Short {
+pub(super) struct ShortMessage {
     /// Which function handles it.
     pub(super) handler: u8,
     args: [i32; ARGS],
@@ -36,7 +36,7 @@ pub(super) struct Short {
     pub(super) nbytes: usize,
 }
 
-impl Short {
+impl ShortMessage {
     pub(super) fn args(&self) -> &[i32] {
         &self.args[..self.numargs]
     }
@@ -44,7 +44,7 @@ impl Short {
 
 /// See the module.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct ShortRings {
     /// The page of each process, as it is mapped here.
     pages: Box<[*mut u8]>,
     me: usize,
@@ -56,23 +56,23 @@ pub(super) struct Lines {
 }
 
 // SAFETY: the pages are shared mappings that live as long as the process; all access is through atomics.
-unsafe impl Send for Lines {}
+unsafe impl Send for ShortRings {}
 // SAFETY: as above.
-unsafe impl Sync for Lines {}
+unsafe impl Sync for ShortRings {}
 
-impl Lines {
+impl ShortRings {
     /// For a job whose processes all map each other's memory, if there are few enough for the pages; else `None`.
-    pub(super) fn of(job: &GasnetJob) -> Option<Lines> {
+    pub(super) fn of(job: &GasnetJob) -> Option<ShortRings> {
         let pages = job.common_scratch().filter(|pages| pages.len() > 1)?;
-        Lines::new(pages, job.mynode as usize)
+        ShortRings::new(pages, job.mynode as usize)
     }
 
     /// For the process `me` of those with these pages, each of `SCRATCH_BYTES`, zero at start and shared by all.
-    fn new(pages: Box<[*mut u8]>, me: usize) -> Option<Lines> {
+    fn new(pages: Box<[*mut u8]>, me: usize) -> Option<ShortRings> {
         let count = ROOM / pages.len() / LINE;
         let none = || (0..pages.len()).map(|_| AtomicU32::new(0)).collect();
         let (written, read) = (none(), none());
-        (count >= FEWEST).then_some(Lines { pages, me, count, written, read })
+        (count >= FEWEST).then_some(ShortRings { pages, me, count, written, read })
     }
 
     /// The words of a line of the row from one process to another.
@@ -125,7 +125,7 @@ impl Lines {
     }
 
     /// Hands all messages that have come to `f`, with their senders.
-    pub(super) fn read(&self, mut f: impl FnMut(usize, Short)) {
+    pub(super) fn read(&self, mut f: impl FnMut(usize, ShortMessage)) {
         for peer in (0..self.pages.len()).filter(|&p| p != self.me) {
             loop {
                 let number = self.read[peer].load(Ordering::Relaxed);
@@ -136,7 +136,7 @@ impl Lines {
                 }
                 let numargs = ((head >> 8) as usize & 0xff).min(ARGS);
                 let nbytes = (head as usize & 0xff).min(WORDS * 8);
-                let mut short = Short {
+                let mut short = ShortMessage {
                     handler: (head >> 16) as u8,
                     args: [0; ARGS],
                     numargs,
@@ -171,10 +171,10 @@ mod tests {
     #[repr(C, align(4096))]
     struct Page(UnsafeCell<[u8; 4096]>);
 
-    fn all(n: usize) -> (Vec<Page>, Vec<Option<Lines>>) {
+    fn all(n: usize) -> (Vec<Page>, Vec<Option<ShortRings>>) {
         let pages: Vec<Page> = (0..n).map(|_| Page(UnsafeCell::new([0; 4096]))).collect();
         let lines = (0..n)
-            .map(|me| Lines::new(pages.iter().map(|p| p.0.get().cast()).collect(), me))
+            .map(|me| ShortRings::new(pages.iter().map(|p| p.0.get().cast()).collect(), me))
             .collect();
         (pages, lines)
     }
@@ -183,11 +183,11 @@ mod tests {
     fn every_pair_every_size_and_full_rows() {
         for n in [2, 3, 24] {
             let (_pages, lines) = all(n);
-            let lines: Vec<Lines> = lines.into_iter().flatten().collect();
+            let lines: Vec<ShortRings> = lines.into_iter().flatten().collect();
             let text: Vec<u8> = (1..=40).collect();
             for round in 0..60 {
                 let (numargs, nbytes) = if round % 3 == 0 { (8, 0) } else { (3, round % 41) };
-                assert!(Lines::fits(numargs, nbytes));
+                assert!(ShortRings::fits(numargs, nbytes));
                 let args: Vec<i32> = (0..numargs as i32).map(|a| -a * 77 - round as i32).collect();
                 for (from, line) in lines.iter().enumerate() {
                     for to in (0..n).filter(|&to| to != from) {
@@ -219,14 +219,14 @@ mod tests {
     #[test]
     fn what_has_no_room() {
         assert!(all(25).1.iter().all(Option::is_none));
-        assert!(!Lines::fits(3, 41) && !Lines::fits(9, 0) && !Lines::fits(8, 25));
+        assert!(!ShortRings::fits(3, 41) && !ShortRings::fits(9, 0) && !ShortRings::fits(8, 25));
     }
 
     #[test]
     fn a_writer_and_a_reader_at_once() {
         extern crate std;
         let (_pages, lines) = all(2);
-        let lines: Vec<Lines> = lines.into_iter().flatten().collect();
+        let lines: Vec<ShortRings> = lines.into_iter().flatten().collect();
         std::thread::scope(|s| {
             s.spawn(|| {
                 for i in 0..2000i32 {

@@ -47,16 +47,16 @@ use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
-pub use engine::{Places, Status};
+pub use engine::{CollStatus, ImageBuffers};
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
-pub use plan::Fold;
+pub use plan::Reduction;
 pub use team::Team;
-use team::View;
+use team::TeamView;
 
 /// `gasnet_coll_reduce_fn_t`: results, their count, left operands, their count, right operands, bytes of an element, flags,
 /// argument.
-pub type RawFn = unsafe extern "C" fn(
+pub type ReduceFn = unsafe extern "C" fn(
     *mut c_void,
     usize,
     *const c_void,
@@ -69,7 +69,7 @@ pub type RawFn = unsafe extern "C" fn(
 
 /// What a collective does; the numbers index the tables of `choice`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Operation {
+pub enum CollOperation {
     /// One block to all.
     Broadcast = 0,
     /// A block to each.
@@ -85,37 +85,37 @@ pub enum Operation {
     /// The combination of those before to each.
     Scan = 6,
     /// No data; for waiting until all have called.
-    Meet = 7,
+    Barrier = 7,
 }
 
 /// What all images ask for alike.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Request {
+pub struct CollRequest {
     /// What to do.
-    pub operation: Operation,
+    pub operation: CollOperation,
     /// Bytes of a block; of all elements of an image where these are combined.
     pub nbytes: usize,
     /// Image number of the root; 0 where there is none.
     pub root: u32,
     /// No data may move before all have called.
-    pub meet_first: bool,
+    pub in_allsync: bool,
     /// Nobody is done before all are.
-    pub meet_last: bool,
+    pub out_allsync: bool,
     /// For operations that combine.
-    pub fold: Option<Fold>,
+    pub fold: Option<Reduction>,
     /// For scans: with the operand of the image itself.
     pub inclusive: bool,
 }
 
-impl Request {
+impl CollRequest {
     /// With no root, no function, and no more waiting than necessary.
-    pub fn new(operation: Operation, nbytes: usize) -> Request {
-        Request {
+    pub fn new(operation: CollOperation, nbytes: usize) -> CollRequest {
+        CollRequest {
             operation,
             nbytes,
             root: 0,
-            meet_first: false,
-            meet_last: false,
+            in_allsync: false,
+            out_allsync: false,
             fold: None,
             inclusive: false,
         }
@@ -124,8 +124,8 @@ impl Request {
 
 /// Handles that clients hold: a generation above an index. A handle that was synced before counts as done.
 #[derive(Debug, Default)]
-struct Handles {
-    slots: Vec<(u32, Vec<Arc<Status>>)>,
+struct CollHandles {
+    slots: Vec<(u32, Vec<Arc<CollStatus>>)>,
     free: Vec<u32>,
 }
 
@@ -133,30 +133,30 @@ struct Handles {
 const NO_IMAGE: u32 = u32::MAX;
 
 /// How often which blocks were moved: by team, operation and bytes.
-type Profile = BTreeMap<(u32, Operation, usize), u64>;
+type BlockProfile = BTreeMap<(u32, CollOperation, usize), u64>;
 
 /// The collectives of a process.
 #[derive(Debug)]
 pub struct Coll {
-    engine: engine::Engine,
-    direct: Option<direct::Direct>,
+    engine: engine::CollEngine,
+    direct: Option<direct::DirectMovement>,
     /// All processes; there from `gasnet_coll_init` on.
     world: OnceBox<&'static Team>,
     /// The other teams that this process is in, by number.
     teams: RwLock<BTreeMap<u32, &'static Team>>,
     next_team: AtomicU32,
-    functions: RwLock<Vec<(RawFn, c_int)>>,
+    functions: RwLock<Vec<(ReduceFn, c_int)>>,
     /// By thread: the number, among those of this process, of the image that it called `gasnet_coll_init` for.
     image_of: Box<[AtomicU32]>,
-    handles: Mutex<Handles>,
-    profile: Option<Mutex<Profile>>,
+    handles: Mutex<CollHandles>,
+    profile: Option<Mutex<BlockProfile>>,
 }
 
 impl Coll {
     pub(super) fn new(job: &GasnetJob) -> Coll {
         Coll {
-            engine: engine::Engine::new(job),
-            direct: direct::Direct::of(job),
+            engine: engine::CollEngine::new(job),
+            direct: direct::DirectMovement::of(job),
             world: OnceBox::new(),
             teams: RwLock::default(),
             next_team: AtomicU32::new(1),
@@ -186,7 +186,7 @@ impl Coll {
     /// `gasnet_coll_init`, for the thread that calls: `counts` has the images of each process, `mine` is the caller's image.
     ///
     /// Ends the job if the numbers do not fit, or if they differ from those of an earlier call.
-    pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(RawFn, c_int)]) {
+    pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(ReduceFn, c_int)]) {
         let world = self.world.get_or_init(|| {
             let members = (0..ctx.job.nodes).collect();
             let team: &'static Team =
@@ -242,12 +242,12 @@ impl Coll {
     }
 
     /// The function with this index in the table of `gasnet_coll_init`, and its flags.
-    pub fn function(&self, index: i32) -> Option<(RawFn, c_int)> {
+    pub fn function(&self, index: i32) -> Option<(ReduceFn, c_int)> {
         self.functions.read().get(usize::try_from(index).ok()?).copied()
     }
 
     /// The image of this thread, among those of this process.
-    fn image(&self, ctx: Ctx, function: &str, view: &View) -> usize {
+    fn image(&self, ctx: Ctx, function: &str, view: &TeamView) -> usize {
         if view.images.len() == 1 {
             return 0;
         }
@@ -265,14 +265,15 @@ impl Coll {
     }
 
     /// What every call of an image begins with.
-    fn enter(&self, ctx: Ctx, function: &str, view: &View, request: &Request) {
+    fn enter(&self, ctx: Ctx, function: &str, view: &TeamView, request: &CollRequest) {
         if ctx.in_handler() {
             report::fatal(
                 format_args!("{function}() was called inside an active message handler"),
                 format_args!("Call collectives from where messages are polled."),
             );
         }
-        if let (Some(profile), true) = (&self.profile, request.operation != Operation::Meet) {
+        if let (Some(profile), true) = (&self.profile, request.operation != CollOperation::Barrier)
+        {
             *profile
                 .lock()
                 .entry((view.context / 2, request.operation, request.nbytes))
@@ -287,23 +288,23 @@ impl Coll {
     unsafe fn at_once(
         &self,
         ctx: Ctx,
-        view: &View,
-        request: &mut Request,
-        places: Places,
+        view: &TeamView,
+        request: &mut CollRequest,
+        places: ImageBuffers,
     ) -> bool {
         let Some(direct) = self.direct.as_ref().filter(|_| !fault::any()) else { return false };
         // One image a process: they come in the order of the team.
         let alone = view.context == 0 && view.all() as usize == view.members.len();
         if !(alone
-            && request.meet_first
-            && request.meet_last
+            && request.in_allsync
+            && request.out_allsync
             && view.tuning.lock().leaves_open(request.operation))
         {
             return false;
         }
         // SAFETY: the caller's promise.
         let done = unsafe { direct.carry_out(ctx, request, places) };
-        request.meet_first = false;
+        request.in_allsync = false;
         done
     }
 
@@ -311,9 +312,9 @@ impl Coll {
         &self,
         ctx: Ctx,
         function: &'static str,
-        view: &'static View,
-        mut request: Request,
-        places: Places,
+        view: &'static TeamView,
+        mut request: CollRequest,
+        places: ImageBuffers,
     ) {
         let image = self.image(ctx, function, view);
         self.enter(ctx, function, view, &request);
@@ -336,7 +337,7 @@ impl Coll {
     ///
     /// # Safety
     /// The memory at `call`'s places must be accessible.
-    pub unsafe fn wait_for(&self, ctx: Ctx, call: Call) {
+    pub unsafe fn wait_for(&self, ctx: Ctx, call: CollCall) {
         // SAFETY: the caller's promise.
         unsafe { self.blocking(ctx, call.function, call.view(), call.request, call.places) };
     }
@@ -346,7 +347,7 @@ impl Coll {
     ///
     /// # Safety
     /// The memory at `call`'s places must be accessible until the handle is synced.
-    pub unsafe fn initiate(&self, ctx: Ctx, call: Call, aggregate: bool) -> usize {
+    pub unsafe fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> usize {
         let view = call.view();
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
@@ -409,7 +410,7 @@ impl Coll {
 
 /// A call of one image.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
+pub struct CollCall {
     /// The caller, as the client knows it.
     pub function: &'static str,
     /// Who takes part.
@@ -417,19 +418,19 @@ pub struct Call {
     /// Whether one call stands for all images of a process (`GASNET_COLL_NO_IMAGES`).
     pub by_process: bool,
     /// What to do.
-    pub request: Request,
+    pub request: CollRequest,
     /// Where.
-    pub places: Places,
+    pub places: ImageBuffers,
 }
 
-impl Call {
-    fn view(&self) -> &'static View {
+impl CollCall {
+    fn view(&self) -> &'static TeamView {
         self.team.view(self.by_process)
     }
 }
 
 impl Team {
-    fn view(&'static self, by_process: bool) -> &'static View {
+    fn view(&'static self, by_process: bool) -> &'static TeamView {
         if by_process { &self.by_process } else { &self.by_image }
     }
 

@@ -3,20 +3,20 @@
 //! Called by `engine`. Each process moves the blocks of all its images together; copies between images of a process are
 //! local work. Rooted operations run over a tree of ranks that are counted from the root's process.
 
-use super::plan::{Plan, Round};
+use super::plan::{CollPlan, PlanRound};
 use super::tree::Tree;
 use alloc::vec::Vec;
 
 /// The processes of a team and their images, as one of them sees them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Layout<'a> {
+pub(super) struct TeamLayout<'a> {
     /// Our rank.
     pub(super) me: usize,
     /// Image number of the first image of each process; the last entry is the number of images.
     pub(super) first: &'a [u32],
 }
 
-impl Layout<'_> {
+impl TeamLayout<'_> {
     pub(super) fn n(&self) -> usize {
         self.first.len() - 1
     }
@@ -49,7 +49,7 @@ impl Layout<'_> {
 
 /// Where the blocks of our images are.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Places<'a> {
+pub(super) struct LocalBlocks<'a> {
     /// By image of this process.
     pub(super) dst: &'a [*mut u8],
     /// By image of this process.
@@ -64,9 +64,9 @@ fn at(base: *mut u8, block: usize, nbytes: usize) -> *mut u8 {
 
 /// `src` of image `root` to `dst` of all, in pieces of `segment` bytes (0: whole), which inner nodes pass on as they come.
 pub(super) fn broadcast(
-    plan: &mut Plan,
-    l: Layout<'_>,
-    p: Places<'_>,
+    plan: &mut CollPlan,
+    l: TeamLayout<'_>,
+    p: LocalBlocks<'_>,
     root: usize,
     tree: Tree,
     segment: usize,
@@ -79,18 +79,18 @@ pub(super) fn broadcast(
     let pieces: Vec<(u32, *mut u8, usize)> = (0..p.nbytes.div_ceil(segment))
         .map(|i| (i as u32, at(buffer, i, segment), segment.min(p.nbytes - i * segment)))
         .collect();
-    let receive = |round: &mut Round, i: usize| {
+    let receive = |round: &mut PlanRound, i: usize| {
         if let (Some(parent), Some(&(tag, at, n))) = (links.parent, pieces.get(i)) {
             round.receive(absolute(parent), tag, at, n);
         }
     };
-    let send = |round: &mut Round, i: usize| {
+    let send = |round: &mut PlanRound, i: usize| {
         let (tag, at, n) = pieces[i];
         for &(child, _) in links.children.iter().rev() {
             round.send(absolute(child), tag, at, n);
         }
     };
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     if links.parent.is_none() || links.children.is_empty() {
         for i in 0..pieces.len() {
             receive(&mut round, i);
@@ -105,7 +105,7 @@ pub(super) fn broadcast(
         }
     }
     plan.push(round);
-    let mut last = Round::default();
+    let mut last = PlanRound::default();
     for &dst in p.dst {
         last.copy(dst, buffer, p.nbytes);
     }
@@ -113,7 +113,7 @@ pub(super) fn broadcast(
 }
 
 /// Bytes of the blocks of the processes before each, which are counted from `top`.
-fn relative_offsets(l: Layout<'_>, top: usize, nbytes: usize) -> Vec<usize> {
+fn relative_offsets(l: TeamLayout<'_>, top: usize, nbytes: usize) -> Vec<usize> {
     let mut at = 0;
     let mut all = alloc::vec![0];
     for r in 0..l.n() {
@@ -124,14 +124,20 @@ fn relative_offsets(l: Layout<'_>, top: usize, nbytes: usize) -> Vec<usize> {
 }
 
 /// Block i at `src` of image `root` to `dst` of image i.
-pub(super) fn scatter(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize, tree: Tree) {
+pub(super) fn scatter(
+    plan: &mut CollPlan,
+    l: TeamLayout<'_>,
+    p: LocalBlocks<'_>,
+    root: usize,
+    tree: Tree,
+) {
     let (n, top) = (l.n(), l.process_of(root));
     let absolute = |relative: usize| (relative + top) % n;
     let me = (l.me + n - top) % n;
     let links = tree.links(n, me);
     let offsets = relative_offsets(l, top, p.nbytes);
     let (mine, rest) = (l.images(l.me) * p.nbytes, offsets[links.end] - offsets[me]);
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     let (own, below) = if l.me != top {
         let buffer = if rest == mine && p.dst.len() == 1 { p.dst[0] } else { plan.scratch(rest) };
         round.receive(absolute(links.parent.unwrap_or(0)), 0, buffer, rest);
@@ -159,7 +165,7 @@ pub(super) fn scatter(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize
         round.send(absolute(child), 0, from, offsets[end] - offsets[child]);
     }
     plan.push(round);
-    let mut last = Round::default();
+    let mut last = PlanRound::default();
     for (i, &dst) in p.dst.iter().enumerate() {
         last.copy(dst, at(own, i, p.nbytes), p.nbytes);
     }
@@ -167,14 +173,20 @@ pub(super) fn scatter(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize
 }
 
 /// `src` of image i to block i at `dst` of image `root`.
-pub(super) fn gather(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize, tree: Tree) {
+pub(super) fn gather(
+    plan: &mut CollPlan,
+    l: TeamLayout<'_>,
+    p: LocalBlocks<'_>,
+    root: usize,
+    tree: Tree,
+) {
     let (n, top) = (l.n(), l.process_of(root));
     let absolute = |relative: usize| (relative + top) % n;
     let me = (l.me + n - top) % n;
     let links = tree.links(n, me);
     let offsets = relative_offsets(l, top, p.nbytes);
     let rest = offsets[links.end] - offsets[me];
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     if l.me != top {
         let buffer = if p.src.len() == 1 && links.children.is_empty() {
             p.src[0]
@@ -212,7 +224,7 @@ pub(super) fn gather(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, root: usize,
     if !direct {
         // Blocks back into the order of the images: those after ours, then those before.
         let (own, tail) = (offsets[1], l.first(top) * p.nbytes);
-        let mut last = Round::default();
+        let mut last = PlanRound::default();
         last.copy(
             at(dst, l.first(top + 1), p.nbytes),
             buffer.wrapping_add(own),
@@ -235,11 +247,16 @@ pub(super) enum AllToAll {
 }
 
 /// `src` of image i to block i at `dst` of all.
-pub(super) fn gather_all(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, how: AllToAll) {
+pub(super) fn gather_all(
+    plan: &mut CollPlan,
+    l: TeamLayout<'_>,
+    p: LocalBlocks<'_>,
+    how: AllToAll,
+) {
     let (n, me, dst) = (l.n(), l.me, p.dst[0]);
     let bytes = |rank: usize| l.images(rank) * p.nbytes;
     let place = |rank: usize| at(dst, l.first(rank), p.nbytes);
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     for (i, &src) in p.src.iter().enumerate() {
         round.copy(at(place(me), i, p.nbytes), src, p.nbytes);
     }
@@ -286,7 +303,7 @@ pub(super) fn gather_all(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, how: All
         }
     }
     plan.push(round);
-    let mut last = Round::default();
+    let mut last = PlanRound::default();
     for &other in p.dst {
         last.copy(other, dst, l.all() * p.nbytes);
     }
@@ -294,7 +311,7 @@ pub(super) fn gather_all(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, how: All
 }
 
 /// Copies the blocks that our images send to those of process `to` together: by image there, then by image here.
-fn pack(round: &mut Round, l: Layout<'_>, p: Places<'_>, to: usize, buffer: *mut u8) {
+fn pack(round: &mut PlanRound, l: TeamLayout<'_>, p: LocalBlocks<'_>, to: usize, buffer: *mut u8) {
     let mine = p.src.len();
     for j in 0..l.images(to) {
         for (i, &src) in p.src.iter().enumerate() {
@@ -308,7 +325,13 @@ fn pack(round: &mut Round, l: Layout<'_>, p: Places<'_>, to: usize, buffer: *mut
 }
 
 /// Copies what process `from` packed to where our images want it.
-fn unpack(round: &mut Round, l: Layout<'_>, p: Places<'_>, from: usize, buffer: *const u8) {
+fn unpack(
+    round: &mut PlanRound,
+    l: TeamLayout<'_>,
+    p: LocalBlocks<'_>,
+    from: usize,
+    buffer: *const u8,
+) {
     let size = l.images(from) * p.nbytes;
     for (j, &dst) in p.dst.iter().enumerate() {
         round.copy(at(dst, l.first(from), p.nbytes), buffer.wrapping_add(j * size), size);
@@ -316,17 +339,17 @@ fn unpack(round: &mut Round, l: Layout<'_>, p: Places<'_>, from: usize, buffer: 
 }
 
 /// Block j at `src` of image i to block i at `dst` of image j.
-pub(super) fn exchange(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, how: AllToAll) {
+pub(super) fn exchange(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, how: AllToAll) {
     match how {
         AllToAll::Dissemination(radix) if l.even() => exchange_by_digits(plan, l, p, radix),
         _ => exchange_directly(plan, l, p),
     }
 }
 
-fn exchange_directly(plan: &mut Plan, l: Layout<'_>, p: Places<'_>) {
+fn exchange_directly(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>) {
     let (n, me) = (l.n(), l.me);
     let mine = p.src.len();
-    let (mut round, mut last) = (Round::default(), Round::default());
+    let (mut round, mut last) = (PlanRound::default(), PlanRound::default());
     for (i, &src) in p.src.iter().enumerate() {
         for (j, &dst) in p.dst.iter().enumerate() {
             let (from, to) =
@@ -354,18 +377,18 @@ fn exchange_directly(plan: &mut Plan, l: Layout<'_>, p: Places<'_>) {
 }
 
 /// Blocks travel by the digits of their distance (Bruck et al. 1997).
-fn exchange_by_digits(plan: &mut Plan, l: Layout<'_>, p: Places<'_>, radix: usize) {
+fn exchange_by_digits(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, radix: usize) {
     let (n, me) = (l.n(), l.me);
     let size = p.src.len() * p.src.len() * p.nbytes;
     // Slot k: first what is for the process k ahead of us, in the end what comes from the process k behind us.
     let slots = plan.scratch(n * size);
-    let mut round = Round::default();
+    let mut round = PlanRound::default();
     for k in 0..n {
         pack(&mut round, l, p, (me + k) % n, at(slots, k, size));
     }
     let mut weight = 1;
     while weight < n {
-        let mut back = Round::default();
+        let mut back = PlanRound::default();
         for digit in 1..radix {
             let moving: Vec<usize> = (0..n).filter(|k| k / weight % radix == digit).collect();
             if moving.is_empty() {

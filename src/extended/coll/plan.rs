@@ -4,7 +4,7 @@
 //! local work is done when it begins, in order; then its messages are all under way at once; when they are done the next
 //! round begins. Two messages between the same two processes have different tags, and both sides derive them alike.
 
-use super::RawFn;
+use super::ReduceFn;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::ffi::c_int;
@@ -15,7 +15,7 @@ const EXIT: u32 = 1 << 31;
 
 /// Which way a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum TransferDirection {
     /// From here.
     Send,
     /// To here.
@@ -24,8 +24,8 @@ pub(super) enum Way {
 
 /// One message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transfer {
-    pub(super) way: Way,
+pub(super) struct CollTransfer {
+    pub(super) way: TransferDirection,
     /// The other side, as a rank of the team.
     pub(super) peer: usize,
     pub(super) tag: u32,
@@ -36,7 +36,7 @@ pub(super) struct Transfer {
 
 /// Local work.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Local {
+pub(super) enum LocalStep {
     /// `n` bytes.
     Copy { to: *mut u8, from: *const u8, n: usize },
     /// `to = left op right`, by the function of the plan; `to` overlaps neither.
@@ -45,32 +45,38 @@ pub(super) enum Local {
 
 /// A part of a plan.
 #[derive(Debug, Default)]
-pub(super) struct Round {
-    pub(super) locals: Vec<Local>,
-    pub(super) transfers: Vec<Transfer>,
+pub(super) struct PlanRound {
+    pub(super) locals: Vec<LocalStep>,
+    pub(super) transfers: Vec<CollTransfer>,
 }
 
-impl Round {
+impl PlanRound {
     pub(super) fn copy(&mut self, to: *mut u8, from: *const u8, n: usize) {
         if n != 0 && !core::ptr::eq(to, from) {
-            self.locals.push(Local::Copy { to, from, n });
+            self.locals.push(LocalStep::Copy { to, from, n });
         }
     }
 
     pub(super) fn send(&mut self, peer: usize, tag: u32, at: *const u8, n: usize) {
-        self.transfers.push(Transfer { way: Way::Send, peer, tag, at: at.cast_mut(), n });
+        self.transfers.push(CollTransfer {
+            way: TransferDirection::Send,
+            peer,
+            tag,
+            at: at.cast_mut(),
+            n,
+        });
     }
 
     pub(super) fn receive(&mut self, peer: usize, tag: u32, at: *mut u8, n: usize) {
-        self.transfers.push(Transfer { way: Way::Receive, peer, tag, at, n });
+        self.transfers.push(CollTransfer { way: TransferDirection::Receive, peer, tag, at, n });
     }
 }
 
 /// A function of the client and what it is called with.
 #[derive(Clone, Copy, Debug)]
-pub struct Fold {
+pub struct Reduction {
     /// The function.
-    pub function: RawFn,
+    pub function: ReduceFn,
     /// `GASNET_COLL_NONCOMM` if it was registered with that.
     pub flags: c_int,
     /// The caller's argument.
@@ -81,8 +87,8 @@ pub struct Fold {
     pub elem_count: usize,
 }
 
-impl PartialEq for Fold {
-    fn eq(&self, other: &Fold) -> bool {
+impl PartialEq for Reduction {
+    fn eq(&self, other: &Reduction) -> bool {
         core::ptr::fn_addr_eq(self.function, other.function)
             && (self.flags, self.arg) == (other.flags, other.arg)
             && (self.elem_size, self.elem_count) == (other.elem_size, other.elem_count)
@@ -91,20 +97,20 @@ impl PartialEq for Fold {
 
 /// Rounds, and the memory that they need beside the client's.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
-    pub(super) rounds: Vec<Round>,
-    pub(super) fold: Option<Fold>,
+pub(super) struct CollPlan {
+    pub(super) rounds: Vec<PlanRound>,
+    pub(super) fold: Option<Reduction>,
     scratch: Vec<Box<[u128]>>,
 }
 
 // SAFETY: the addresses are of the plan's own scratch memory, and of memory that the client lends from the call until
 // the sync, in whichever threads these happen.
-unsafe impl Send for Plan {}
+unsafe impl Send for CollPlan {}
 
-impl Plan {
+impl CollPlan {
     /// With this function, and nothing to do.
-    pub(super) fn with(fold: Option<Fold>) -> Plan {
-        Plan { fold, ..Plan::default() }
+    pub(super) fn with(fold: Option<Reduction>) -> CollPlan {
+        CollPlan { fold, ..CollPlan::default() }
     }
 
     /// `n` bytes of memory, aligned for any element, that live as long as the plan.
@@ -116,18 +122,18 @@ impl Plan {
     }
 
     /// Adds a round that is not empty.
-    pub(super) fn push(&mut self, round: Round) {
+    pub(super) fn push(&mut self, round: PlanRound) {
         if !(round.locals.is_empty() && round.transfers.is_empty()) {
             self.rounds.push(round);
         }
     }
 
     /// Nobody gets beyond this before all of `n` have come here: dissemination (Hensgen, Finkel, Manber 1988).
-    pub(super) fn meet(&mut self, n: usize, me: usize, exit: bool) {
+    pub(super) fn barrier(&mut self, n: usize, me: usize, exit: bool) {
         let base = if exit { EXIT } else { ENTRY };
         let mut distance = 1;
         while distance < n {
-            let mut round = Round::default();
+            let mut round = PlanRound::default();
             let none = core::ptr::null_mut();
             round.receive((me + n - distance) % n, base + distance as u32, none, 0);
             round.send((me + distance) % n, base + distance as u32, none, 0);
@@ -144,8 +150,8 @@ impl Plan {
         for local in &self.rounds[round].locals {
             match *local {
                 // SAFETY: the caller's promise, or scratch memory of this plan; the two may overlap.
-                Local::Copy { to, from, n } => unsafe { core::ptr::copy(from, to, n) },
-                Local::Combine { to, left, right } => {
+                LocalStep::Copy { to, from, n } => unsafe { core::ptr::copy(from, to, n) },
+                LocalStep::Combine { to, left, right } => {
                     let f = self.fold.expect("only plans with a function combine");
                     let (n, left, right) = (f.elem_count, left.cast(), right.cast());
                     // SAFETY: three areas of `elem_count` elements each, as the function's contract asks.

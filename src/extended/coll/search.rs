@@ -4,7 +4,7 @@
 //! Called by `capi` for `gasnet_coll_tune_generic_op`, by all images of a team together, which all come to the same result.
 
 use super::tree::Tree;
-use super::{Call, Coll, Operation, Places, Request};
+use super::{Coll, CollCall, CollOperation, CollRequest, ImageBuffers};
 use crate::runtime::Ctx;
 use alloc::vec::Vec;
 use sys::clock;
@@ -23,7 +23,7 @@ const CANDIDATES: [&str; 6] = [
 ///
 /// # Safety
 /// As [`Coll::wait_for`].
-pub unsafe fn search(ctx: Ctx, call: Call, warm: u64, times: u64, work: impl Fn()) -> Tree {
+pub unsafe fn search(ctx: Ctx, call: CollCall, warm: u64, times: u64, work: impl Fn()) -> Tree {
     let coll = Coll::of(ctx);
     let mut best = (u64::MAX, Tree::FLAT);
     for tree in CANDIDATES.iter().filter_map(|text| Tree::parse(text)) {
@@ -50,11 +50,12 @@ pub unsafe fn search(ctx: Ctx, call: Call, warm: u64, times: u64, work: impl Fn(
 }
 
 /// The largest of the times of all images.
-unsafe fn slowest(ctx: Ctx, call: Call, mine: u64) -> u64 {
+unsafe fn slowest(ctx: Ctx, call: CollCall, mine: u64) -> u64 {
     let mut all: Vec<u64> = alloc::vec![0; call.team.images(call.by_process) as usize];
-    let places = Places { dst: all.as_mut_ptr().cast(), src: (&raw const mine).cast_mut().cast() };
-    let request = Request::new(Operation::GatherAll, size_of::<u64>());
+    let places =
+        ImageBuffers { dst: all.as_mut_ptr().cast(), src: (&raw const mine).cast_mut().cast() };
+    let request = CollRequest::new(CollOperation::GatherAll, size_of::<u64>());
     // SAFETY: both are ours until this returns; the one has room for the time of every image.
-    unsafe { Coll::of(ctx).wait_for(ctx, Call { request, places, ..call }) };
+    unsafe { Coll::of(ctx).wait_for(ctx, CollCall { request, places, ..call }) };
     all.into_iter().max().unwrap_or(mine)
 }

@@ -4,10 +4,10 @@
 //! all its images in each of its teams. The number of a team is the same in all its members; teams without a common
 //! member may have the same.
 
-use super::choice::Tuning;
-use super::engine::Status;
-use super::{Coll, Operation, Request};
-use crate::extended::barrier::{Barrier, Value};
+use super::choice::CollTuning;
+use super::engine::CollStatus;
+use super::{Coll, CollOperation, CollRequest};
+use crate::extended::barrier::{Barrier, BarrierValue};
 use crate::report;
 use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use alloc::boxed::Box;
@@ -18,15 +18,15 @@ use parking_lot::Mutex;
 
 /// An image of this process, in a team.
 #[derive(Debug, Default)]
-pub(super) struct Image {
+pub(super) struct TeamImage {
     calls: AtomicU32,
     /// The collectives whose handle will be that of a later call.
-    pub(super) aggregate: Mutex<Vec<Arc<Status>>>,
+    pub(super) aggregate: Mutex<Vec<Arc<CollStatus>>>,
     /// Number of the barrier of images that it has notified last.
     notified: AtomicU32,
 }
 
-impl Image {
+impl TeamImage {
     /// The number of its next collective.
     pub(super) fn next(&self) -> u32 {
         self.calls.fetch_add(1, Ordering::Relaxed)
@@ -35,7 +35,7 @@ impl Image {
 
 /// What takes part in a team's collectives: its images, or, for calls with `GASNET_COLL_NO_IMAGES`, its processes.
 #[derive(Debug)]
-pub(super) struct View {
+pub(super) struct TeamView {
     /// Names it in messages.
     pub(super) context: u32,
     /// Process numbers by rank.
@@ -45,24 +45,24 @@ pub(super) struct View {
     /// Image number of the first image of each process, and the number of all.
     pub(super) first: Box<[u32]>,
     /// Those of this process.
-    pub(super) images: Box<[Image]>,
-    pub(super) tuning: Arc<Mutex<Tuning>>,
+    pub(super) images: Box<[TeamImage]>,
+    pub(super) tuning: Arc<Mutex<CollTuning>>,
 }
 
-impl View {
+impl TeamView {
     fn new(
         context: u32,
         members: Box<[u32]>,
         me: usize,
         counts: &[u32],
-        tuning: Arc<Mutex<Tuning>>,
-    ) -> View {
+        tuning: Arc<Mutex<CollTuning>>,
+    ) -> TeamView {
         let mut first = alloc::vec![0];
         for count in counts {
             first.push(first[first.len() - 1] + count);
         }
-        let images = (0..counts[me]).map(|_| Image::default()).collect();
-        View { context, members, me, first: first.into(), images, tuning }
+        let images = (0..counts[me]).map(|_| TeamImage::default()).collect();
+        TeamView { context, members, me, first: first.into(), images, tuning }
     }
 
     /// Images of all processes.
@@ -77,11 +77,11 @@ struct ImageBarrier {
     /// Images of this process that have notified.
     arrived: usize,
     /// What they contributed.
-    value: Value,
+    value: BarrierValue,
     /// Barriers that are over.
     over: u32,
     /// What everybody contributed to the last.
-    outcome: Value,
+    outcome: BarrierValue,
 }
 
 /// A team.
@@ -89,8 +89,8 @@ struct ImageBarrier {
 pub struct Team {
     /// Its number; 0 has all processes.
     pub(super) id: u32,
-    pub(super) by_image: View,
-    pub(super) by_process: View,
+    pub(super) by_image: TeamView,
+    pub(super) by_process: TeamView,
     /// Images of each process.
     counts: Box<[u32]>,
     /// `None` for the team of all processes, whose barrier is that of the job.
@@ -106,20 +106,20 @@ impl Team {
             .position(|&m| m == job.mynode)
             .expect("teams are made by their members");
         let most = counts.iter().copied().max().unwrap_or(1);
-        let tuning = Arc::new(Mutex::new(Tuning::from_env(most as usize)));
+        let tuning = Arc::new(Mutex::new(CollTuning::from_env(most as usize)));
         let ones = alloc::vec![1; members.len()];
         let members: Box<[u32]> = members.into();
         Team {
             id,
-            by_image: View::new(2 * id, members.clone(), me, &counts, tuning.clone()),
-            by_process: View::new(2 * id + 1, members.clone(), me, &ones, tuning),
+            by_image: TeamView::new(2 * id, members.clone(), me, &counts, tuning.clone()),
+            by_process: TeamView::new(2 * id + 1, members.clone(), me, &ones, tuning),
             counts: counts.into(),
             barrier: (id != 0).then(|| Barrier::of_team(id, members, me as u32)),
             image_barrier: Mutex::new(ImageBarrier {
                 arrived: 0,
-                value: Value::Anonymous,
+                value: BarrierValue::Anonymous,
                 over: 0,
-                outcome: Value::Anonymous,
+                outcome: BarrierValue::Anonymous,
             }),
         }
     }
@@ -145,7 +145,7 @@ impl Team {
     }
 
     /// Which algorithms it uses.
-    pub fn tuning(&self) -> &Mutex<Tuning> {
+    pub fn tuning(&self) -> &Mutex<CollTuning> {
         &self.by_image.tuning
     }
 
@@ -167,14 +167,14 @@ impl Team {
         ctx: Ctx,
         function: &str,
         images: bool,
-    ) -> Option<&'static Image> {
+    ) -> Option<&'static TeamImage> {
         (images && self.by_image.images.len() > 1)
             .then(|| &self.by_image.images[Coll::of(ctx).image(ctx, function, &self.by_image)])
     }
 
     /// `gasnet_coll_barrier_notify`
     pub fn notify(&'static self, ctx: Ctx, function: &str, id: i32, flags: i32, images: bool) {
-        let value = Value::of(id, flags);
+        let value = BarrierValue::of(id, flags);
         let Some(image) = self.barrier_image(ctx, function, images) else {
             return self.barrier(ctx.job).enter(ctx, function, value);
         };
@@ -193,7 +193,7 @@ impl Team {
         b.value = b.value.merge(value);
         b.arrived += 1;
         if b.arrived == self.by_image.images.len() {
-            let all = core::mem::replace(&mut b.value, Value::Anonymous);
+            let all = core::mem::replace(&mut b.value, BarrierValue::Anonymous);
             b.arrived = 0;
             drop(b);
             self.barrier(ctx.job).enter(ctx, function, all);
@@ -201,10 +201,10 @@ impl Team {
     }
 
     /// What everybody contributed to the barrier that this caller has notified, once all have. Does not poll.
-    fn arrived(&self, ctx: Ctx, image: Option<&Image>) -> Option<Value> {
+    fn arrived(&self, ctx: Ctx, image: Option<&TeamImage>) -> Option<BarrierValue> {
         let barrier = self.barrier(ctx.job);
         let Some(image) = image else {
-            return barrier.arrived().inspect(|&all| barrier.leave(all));
+            return barrier.arrived().inspect(|&all| barrier.end(all));
         };
         let mut b = self.image_barrier.lock();
         if b.over != image.notified.load(Ordering::Relaxed) {
@@ -213,14 +213,14 @@ impl Team {
             }
             // The first image that sees it leaves for all; no image can notify the next barrier before.
             let all = barrier.arrived()?;
-            barrier.leave(all);
+            barrier.end(all);
             b.over = b.over.wrapping_add(1);
             b.outcome = all;
         }
         Some(b.outcome)
     }
 
-    fn check_notified(&self, ctx: Ctx, function: &str, image: Option<&Image>) {
+    fn check_notified(&self, ctx: Ctx, function: &str, image: Option<&TeamImage>) {
         match image {
             None => self.barrier(ctx.job).check_notified(function),
             Some(image) if image.notified.load(Ordering::Relaxed) == 0 => report::fatal(
@@ -256,7 +256,7 @@ impl Team {
                 all.is_some()
             });
         }
-        all.unwrap_or(Value::Anonymous).accept(id, flags)
+        all.unwrap_or(BarrierValue::Anonymous).accept(id, flags)
     }
 
     /// `gasnet_coll_barrier_try`
@@ -294,9 +294,11 @@ impl Team {
         let view = &self.by_image;
         let mine = [color, relrank, coll.next_team()];
         let mut all: Vec<[u32; 3]> = alloc::vec![[0; 3]; view.all() as usize];
-        let request = Request::new(Operation::GatherAll, size_of_val(&mine));
-        let places =
-            super::Places { dst: all.as_mut_ptr().cast(), src: mine.as_ptr().cast_mut().cast() };
+        let request = CollRequest::new(CollOperation::GatherAll, size_of_val(&mine));
+        let places = super::ImageBuffers {
+            dst: all.as_mut_ptr().cast(),
+            src: mine.as_ptr().cast_mut().cast(),
+        };
         // SAFETY: both are ours until this returns; the one has room for the record of every image.
         unsafe { coll.blocking(ctx, function, view, request, places) };
         let id = all.iter().map(|r| r[2]).max().unwrap_or(1);
@@ -310,8 +312,9 @@ impl Team {
         let counts = chosen.iter().map(|&(_, rank)| self.counts[rank]).collect();
         let team = coll.add_team(ctx.job, id, members, counts);
         // Nobody's messages about the new team may come before it is there.
-        let meet = Request { meet_first: true, ..Request::new(Operation::Meet, 0) };
-        let nowhere = super::Places { dst: core::ptr::null_mut(), src: core::ptr::null_mut() };
+        let meet = CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
+        let nowhere =
+            super::ImageBuffers { dst: core::ptr::null_mut(), src: core::ptr::null_mut() };
         // SAFETY: no memory is named.
         unsafe { coll.blocking(ctx, function, view, meet, nowhere) };
         team

@@ -1,38 +1,27 @@
 //! Plans of all processes of a team, carried out in one process with messages in any order: every operation, algorithm
 //! and root gives what it should, and nothing else is written.
 
-use super::movement::{self, AllToAll, Layout, Places};
-use super::plan::{Fold, Plan, Way};
+use super::movement::{self, AllToAll, LocalBlocks, TeamLayout};
+use super::plan::{CollPlan, Reduction, TransferDirection};
 use super::tree::Tree;
-use super::{RawFn, compute};
+use super::{ReduceFn, compute};
+use crate::extended::random::SeededRandom;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 
-/// A small generator (xorshift64*), seeded.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % n
-    }
-}
-
 /// A message: sender, receiver, tag.
-type Name = (usize, usize, u32);
+type TestMessage = (usize, usize, u32);
 
 /// Carries out the plans of all processes.
-fn carry_out(plans: &[Plan], random: &mut Random) {
+fn carry_out(plans: &[CollPlan], random: &mut SeededRandom) {
     let n = plans.len();
     let (mut round, mut begun) = (vec![0; n], vec![false; n]);
     // Data on their way, and receives that wait, by sender, receiver and tag.
-    let mut sent: BTreeMap<Name, Vec<u8>> = BTreeMap::new();
-    let mut wanted: Vec<Vec<(Name, *mut u8, usize)>> = vec![Vec::new(); n];
+    let mut sent: BTreeMap<TestMessage, Vec<u8>> = BTreeMap::new();
+    let mut wanted: Vec<Vec<(TestMessage, *mut u8, usize)>> = vec![Vec::new(); n];
     let mut idle = 0;
     while (0..n).any(|p| round[p] < plans[p].rounds.len()) {
         let me = random.below(n);
@@ -48,7 +37,7 @@ fn carry_out(plans: &[Plan], random: &mut Random) {
             for t in &plans[me].rounds[round[me]].transfers {
                 assert_ne!(t.peer, me);
                 match t.way {
-                    Way::Send => {
+                    TransferDirection::Send => {
                         let data = match t.n {
                             0 => Vec::new(),
                             // SAFETY: as above.
@@ -59,7 +48,9 @@ fn carry_out(plans: &[Plan], random: &mut Random) {
                             "two messages of one name"
                         );
                     }
-                    Way::Receive => wanted[me].push(((t.peer, me, t.tag), t.at, t.n)),
+                    TransferDirection::Receive => {
+                        wanted[me].push(((t.peer, me, t.tag), t.at, t.n))
+                    }
                 }
             }
         }
@@ -81,20 +72,20 @@ fn carry_out(plans: &[Plan], random: &mut Random) {
 }
 
 /// Memory of an image, with a margin around it that must stay as it is.
-struct Memory(Box<[u8]>);
+struct GuardedMemory(Box<[u8]>);
 
 const MARGIN: usize = 32;
 const BLANK: u8 = 0xee;
 
-impl Memory {
-    fn new(data: &[u8]) -> Memory {
+impl GuardedMemory {
+    fn new(data: &[u8]) -> GuardedMemory {
         let mut all = vec![BLANK; data.len() + 2 * MARGIN];
         all[MARGIN..MARGIN + data.len()].copy_from_slice(data);
-        Memory(all.into())
+        GuardedMemory(all.into())
     }
 
-    fn blank(n: usize) -> Memory {
-        Memory::new(&vec![BLANK; n])
+    fn blank(n: usize) -> GuardedMemory {
+        GuardedMemory::new(&vec![BLANK; n])
     }
 
     fn at(&mut self) -> *mut u8 {
@@ -147,23 +138,23 @@ fn blocks(i: usize, all: usize, n: usize) -> Vec<u8> {
 fn run(
     counts: &[u32],
     nbytes: usize,
-    fold: Option<Fold>,
-    dst: &mut [Memory],
-    src: &mut [Memory],
-    make: impl Fn(&mut Plan, Layout<'_>, Places<'_>),
+    fold: Option<Reduction>,
+    dst: &mut [GuardedMemory],
+    src: &mut [GuardedMemory],
+    make: impl Fn(&mut CollPlan, TeamLayout<'_>, LocalBlocks<'_>),
 ) {
     let first = first(counts);
-    let dst: Vec<*mut u8> = dst.iter_mut().map(Memory::at).collect();
-    let src: Vec<*mut u8> = src.iter_mut().map(Memory::at).collect();
-    let mut random = Random(nbytes as u64 * 31 + counts.len() as u64 + 1);
-    let plans: Vec<Plan> = (0..counts.len())
+    let dst: Vec<*mut u8> = dst.iter_mut().map(GuardedMemory::at).collect();
+    let src: Vec<*mut u8> = src.iter_mut().map(GuardedMemory::at).collect();
+    let mut random = SeededRandom::new(nbytes as u64 * 31 + counts.len() as u64 + 1);
+    let plans: Vec<CollPlan> = (0..counts.len())
         .map(|me| {
-            let mut plan = Plan::with(fold);
+            let mut plan = CollPlan::with(fold);
             let images = first[me] as usize..first[me + 1] as usize;
-            let places = Places { dst: &dst[images.clone()], src: &src[images], nbytes };
-            plan.meet(counts.len(), me, false);
-            make(&mut plan, Layout { me, first: &first }, places);
-            plan.meet(counts.len(), me, true);
+            let places = LocalBlocks { dst: &dst[images.clone()], src: &src[images], nbytes };
+            plan.barrier(counts.len(), me, false);
+            make(&mut plan, TeamLayout { me, first: &first }, places);
+            plan.barrier(counts.len(), me, true);
             plan
         })
         .collect();
@@ -183,9 +174,10 @@ fn broadcast() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
             for (n, segment) in [(0, 0), (1, 0), (13, 0), (13, 4), (12, 4)] {
-                let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
-                let mut src: Vec<Memory> =
-                    (0..all).map(|i| Memory::new(&block(i, 0, n))).collect();
+                let mut dst: Vec<GuardedMemory> =
+                    (0..all).map(|_| GuardedMemory::blank(n)).collect();
+                let mut src: Vec<GuardedMemory> =
+                    (0..all).map(|i| GuardedMemory::new(&block(i, 0, n))).collect();
                 run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                     movement::broadcast(plan, l, p, root, tree, segment);
                 });
@@ -203,16 +195,19 @@ fn scatter_and_gather() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
             let n = 5;
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&blocks(i, all, n))).collect();
+            let mut dst: Vec<GuardedMemory> = (0..all).map(|_| GuardedMemory::blank(n)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&blocks(i, all, n))).collect();
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 movement::scatter(plan, l, p, root, tree)
             });
             for (i, d) in dst.iter().enumerate() {
                 d.check(&block(root, i, n), "scatter");
             }
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(root, i, n))).collect();
+            let mut dst: Vec<GuardedMemory> =
+                (0..all).map(|_| GuardedMemory::blank(n * all)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&block(root, i, n))).collect();
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 movement::gather(plan, l, p, root, tree)
             });
@@ -236,16 +231,20 @@ fn all_to_all() {
             AllToAll::Dissemination(8),
         ];
         for (how, n) in ways.into_iter().flat_map(|h| [(h, 1), (h, 6)]) {
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&block(9, i, n))).collect();
+            let mut dst: Vec<GuardedMemory> =
+                (0..all).map(|_| GuardedMemory::blank(n * all)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&block(9, i, n))).collect();
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 movement::gather_all(plan, l, p, how)
             });
             for d in &dst {
                 d.check(&blocks(9, all, n), "gather_all");
             }
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n * all)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&blocks(i, all, n))).collect();
+            let mut dst: Vec<GuardedMemory> =
+                (0..all).map(|_| GuardedMemory::blank(n * all)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&blocks(i, all, n))).collect();
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
                 movement::exchange(plan, l, p, how)
             });
@@ -302,13 +301,19 @@ fn combined(range: core::ops::Range<usize>) -> Vec<u8> {
 #[test]
 fn reduce_and_scan() {
     let n = 2 * ELEMENTS;
-    let fold =
-        Fold { function: compose as RawFn, flags: 2, arg: 0, elem_size: 2, elem_count: ELEMENTS };
+    let fold = Reduction {
+        function: compose as ReduceFn,
+        flags: 2,
+        arg: 0,
+        elem_size: 2,
+        elem_count: ELEMENTS,
+    };
     for counts in teams() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&operands(i))).collect();
+            let mut dst: Vec<GuardedMemory> = (0..all).map(|_| GuardedMemory::blank(n)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&operands(i))).collect();
             run(&counts, n, Some(fold), &mut dst, &mut src, |plan, l, p| {
                 compute::reduce(plan, l, p, root, tree, true);
             });
@@ -318,8 +323,9 @@ fn reduce_and_scan() {
             }
         }
         for inclusive in [true, false] {
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(n)).collect();
-            let mut src: Vec<Memory> = (0..all).map(|i| Memory::new(&operands(i))).collect();
+            let mut dst: Vec<GuardedMemory> = (0..all).map(|_| GuardedMemory::blank(n)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&operands(i))).collect();
             run(&counts, n, Some(fold), &mut dst, &mut src, |plan, l, p| {
                 compute::scan(plan, l, p, inclusive);
             });
@@ -351,13 +357,14 @@ unsafe extern "C" fn add(
 
 #[test]
 fn reduce_from_the_root_on() {
-    let fold = Fold { function: add as RawFn, flags: 0, arg: 0, elem_size: 1, elem_count: 4 };
+    let fold =
+        Reduction { function: add as ReduceFn, flags: 0, arg: 0, elem_size: 1, elem_count: 4 };
     for counts in teams() {
         let all = counts.iter().sum::<u32>() as usize;
         for (tree, root) in trees().flat_map(|t| (0..all).map(move |r| (t, r))) {
-            let mut dst: Vec<Memory> = (0..all).map(|_| Memory::blank(4)).collect();
-            let mut src: Vec<Memory> =
-                (0..all).map(|i| Memory::new(&[i as u8, 1, 2, 255])).collect();
+            let mut dst: Vec<GuardedMemory> = (0..all).map(|_| GuardedMemory::blank(4)).collect();
+            let mut src: Vec<GuardedMemory> =
+                (0..all).map(|i| GuardedMemory::new(&[i as u8, 1, 2, 255])).collect();
             run(&counts, 4, Some(fold), &mut dst, &mut src, |plan, l, p| {
                 compute::reduce(plan, l, p, root, tree, false);
             });

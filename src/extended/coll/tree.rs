@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 /// How the ranks below a node are shared among its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TreeKind {
     /// Each is a child.
     Flat,
     /// So many parts of the same size; 1 is a chain.
@@ -20,19 +20,22 @@ pub enum Kind {
 }
 
 /// The names of the kinds, by number.
-const KINDS: [(&str, Kind); 3] =
-    [("FLAT_TREE", Kind::Flat), ("NARY_TREE", Kind::Nary), ("KNOMIAL_TREE", Kind::Knomial)];
+const KINDS: [(&str, TreeKind); 3] = [
+    ("FLAT_TREE", TreeKind::Flat),
+    ("NARY_TREE", TreeKind::Nary),
+    ("KNOMIAL_TREE", TreeKind::Knomial),
+];
 
 /// A kind and its fan-out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tree {
-    kind: Kind,
+    kind: TreeKind,
     fanout: usize,
 }
 
 /// The neighbours of a rank.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Links {
+pub(super) struct TreeLinks {
     /// None at the root.
     pub(super) parent: Option<usize>,
     /// The subtree of this rank is itself up to this, exclusively.
@@ -43,9 +46,9 @@ pub(super) struct Links {
 
 impl Tree {
     /// Everybody but the root is a child of the root.
-    pub const FLAT: Tree = Tree { kind: Kind::Flat, fanout: 0 };
+    pub const FLAT: Tree = Tree { kind: TreeKind::Flat, fanout: 0 };
     /// The tree of the fewest rounds.
-    pub const BINOMIAL: Tree = Tree { kind: Kind::Knomial, fanout: 2 };
+    pub const BINOMIAL: Tree = Tree { kind: TreeKind::Knomial, fanout: 2 };
 
     /// How many kinds there are.
     pub const KINDS: u32 = KINDS.len() as u32;
@@ -53,9 +56,9 @@ impl Tree {
     /// The tree of this kind; `None` if there is no such number, or the kind cannot have this fan-out.
     pub fn new(kind: u32, fanout: usize) -> Option<Tree> {
         match KINDS.get(kind as usize)?.1 {
-            Kind::Flat => Some(Tree::FLAT),
-            Kind::Nary => (fanout >= 1).then_some(Tree { kind: Kind::Nary, fanout }),
-            Kind::Knomial => (fanout >= 2).then_some(Tree { kind: Kind::Knomial, fanout }),
+            TreeKind::Flat => Some(Tree::FLAT),
+            TreeKind::Nary => (fanout >= 1).then_some(Tree { kind: TreeKind::Nary, fanout }),
+            TreeKind::Knomial => (fanout >= 2).then_some(Tree { kind: TreeKind::Knomial, fanout }),
         }
     }
 
@@ -72,7 +75,7 @@ impl Tree {
     /// As [`Tree::parse`] takes it.
     pub fn name(self) -> String {
         let name = KINDS[self.number() as usize].0;
-        if self.kind == Kind::Flat {
+        if self.kind == TreeKind::Flat {
             String::from(name)
         } else {
             format!("{name},{}", self.fanout)
@@ -91,19 +94,19 @@ impl Tree {
 
     /// Whether there are no inner nodes but the root.
     pub(super) fn is_flat(self) -> bool {
-        self.kind == Kind::Flat
+        self.kind == TreeKind::Flat
     }
 
     /// The ranges of the children of `lo`, whose subtree ends before `hi`.
     fn children(self, lo: usize, hi: usize) -> Vec<(usize, usize)> {
         match self.kind {
-            Kind::Flat => (lo + 1..hi).map(|r| (r, r + 1)).collect(),
-            Kind::Nary => {
+            TreeKind::Flat => (lo + 1..hi).map(|r| (r, r + 1)).collect(),
+            TreeKind::Nary => {
                 let below = hi - lo - 1;
                 let at = |i: usize| lo + 1 + below * i / self.fanout;
                 (0..self.fanout).map(|i| (at(i), at(i + 1))).filter(|(a, b)| a < b).collect()
             }
-            Kind::Knomial => {
+            TreeKind::Knomial => {
                 let mut all = Vec::new();
                 let mut size = 1;
                 while lo + size < hi {
@@ -121,12 +124,12 @@ impl Tree {
     }
 
     /// The neighbours of `rank` among `n`.
-    pub(super) fn links(self, n: usize, rank: usize) -> Links {
+    pub(super) fn links(self, n: usize, rank: usize) -> TreeLinks {
         let (mut parent, mut lo, mut end) = (None, 0, n);
         loop {
             let children = self.children(lo, end);
             if lo == rank {
-                return Links { parent, end, children };
+                return TreeLinks { parent, end, children };
             }
             let next = children.iter().find(|(a, b)| (*a..*b).contains(&rank));
             parent = Some(lo);

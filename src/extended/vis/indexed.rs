@@ -2,20 +2,20 @@
 //!
 //! Made by `capi` from the lists of a client, which are read before the call returns and not kept.
 
-use super::pieces::{Piece, Run, Shape, zip};
+use super::pieces::{VisPiece, VisRun, VisShape, zip};
 
 /// The pieces of one side.
 #[derive(Clone, Copy, Debug)]
-pub struct Index<'a> {
+pub struct AddressList<'a> {
     /// First byte of each.
     pub list: &'a [*mut u8],
     /// Bytes of each.
     pub len: usize,
 }
 
-impl Index<'_> {
+impl AddressList<'_> {
     /// The pieces.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + Clone {
+    pub fn pieces(&self) -> impl Iterator<Item = VisPiece> + Clone {
         self.list.iter().map(|&addr| (addr, self.len))
     }
 
@@ -27,16 +27,16 @@ impl Index<'_> {
 
 /// A transfer between two lists of addresses.
 #[derive(Clone, Copy, Debug)]
-pub struct Indexed<'a> {
+pub struct IndexedTransfer<'a> {
     /// The pieces there.
-    pub remote: Index<'a>,
+    pub remote: AddressList<'a>,
     /// The pieces here.
-    pub local: Index<'a>,
+    pub local: AddressList<'a>,
 }
 
-impl Shape for Indexed<'_> {
+impl VisShape for IndexedTransfer<'_> {
     #[inline]
-    fn each(&self, f: impl FnMut(Run)) {
+    fn each(&self, f: impl FnMut(VisRun)) {
         zip(self.remote.pieces(), self.local.pieces(), f);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Called by `capi` with checked arguments. Between cross-mapped processes a transfer is direct copies and complete at
 //! once. Otherwise everything is initiated before the call returns, so that lists and strides may be reused then, and
-//! collected in one operation of [`crate::runtime::ops`]: a put or get per run, or pieces put together, see `Plan`.
+//! collected in one operation of [`crate::runtime::ops`]: a put or get per run, or pieces put together, see `VisPlan`.
 
 pub mod indexed;
 pub mod packing;
@@ -17,11 +17,11 @@ use crate::runtime::{Ctx, GasnetJob};
 use crate::{env, fault};
 use core::sync::atomic::{Ordering, fence};
 use packing::{GetPacker, PutPacker, ROW};
-use pieces::{Run, Shape};
+use pieces::{VisRun, VisShape};
 
 /// Which way the data go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub enum VisDirection {
     /// From here to there.
     Put,
     /// From there to here.
@@ -30,7 +30,7 @@ pub enum Direction {
 
 /// How the operation is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum CompletionForm {
     /// When the call returns.
     Blocking,
     /// By its handle.
@@ -52,7 +52,7 @@ pub struct Vis {
     /// 70 to 100 ns up to 256 bytes and 110 to 150 ns at 512. A packed piece costs 20 ns at 8 bytes, 50
     /// at 128, 80 at 256 and 170 at 512; a piece of a gathered put 12, 27, 48 and 100 ns.
     max_chunk: usize,
-    gets: packing::Gets,
+    gets: packing::PendingGets,
 }
 
 impl Vis {
@@ -63,14 +63,14 @@ impl Vis {
             ampipe: env::VIS_AMPIPE.get(),
             remote_contig: env::VIS_REMOTECONTIG.get(),
             max_chunk: most.min(env::VIS_MAXCHUNK.get()),
-            gets: packing::Gets::default(),
+            gets: packing::PendingGets::default(),
         }
     }
 }
 
 /// How the runs of one operation travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Plan {
+enum VisPlan {
     /// A put or get for each.
     Each,
     /// Puts of what was gathered here, for runs that are neighbours there.
@@ -81,14 +81,14 @@ enum Plan {
 
 /// What a shape looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Survey {
+struct ShapeSurvey {
     runs: usize,
     /// Runs that do not continue the one before them there.
     remote_runs: usize,
 }
 
-fn survey(shape: &impl Shape) -> Survey {
-    let mut s = Survey { runs: 0, remote_runs: 0 };
+fn survey(shape: &impl VisShape) -> ShapeSurvey {
+    let mut s = ShapeSurvey { runs: 0, remote_runs: 0 };
     let mut end = core::ptr::null_mut();
     shape.each(|run| {
         s.runs += 1;
@@ -101,31 +101,33 @@ fn survey(shape: &impl Shape) -> Survey {
 impl Vis {
     /// Gathered puts are the target's business as little as puts are, so that they are used unasked; packed pieces wait
     /// for the target to poll, so that they are used only if the user wants that.
-    fn plan(&self, direction: Direction, s: Survey) -> Plan {
+    fn plan(&self, direction: VisDirection, s: ShapeSurvey) -> VisPlan {
         // At least two runs for each put or get that would remain.
         let contiguous = s.runs >= 2 * s.remote_runs;
         match direction {
-            _ if s.runs < 2 => Plan::Each,
-            Direction::Put if contiguous && self.remote_contig != Some(false) => Plan::Gathered,
-            Direction::Get if contiguous && self.remote_contig == Some(true) => Plan::Packed,
-            _ if self.ampipe => Plan::Packed,
-            _ => Plan::Each,
+            _ if s.runs < 2 => VisPlan::Each,
+            VisDirection::Put if contiguous && self.remote_contig != Some(false) => {
+                VisPlan::Gathered
+            }
+            VisDirection::Get if contiguous && self.remote_contig == Some(true) => VisPlan::Packed,
+            _ if self.ampipe => VisPlan::Packed,
+            _ => VisPlan::Each,
         }
     }
 }
 
 /// An operation whose messages are being initiated.
 #[derive(Debug)]
-pub struct Issue {
+pub struct VisOperation {
     ctx: Ctx,
     node: u32,
-    direction: Direction,
+    direction: VisDirection,
     /// `None` for the implicit form.
     handle: Option<OpHandle>,
     function: &'static str,
 }
 
-impl Issue {
+impl VisOperation {
     /// Counts fragments that are about to be initiated, and names their operation.
     fn count(&self, fragments: u32) -> OpId {
         let ops = &self.ctx.job.ops;
@@ -134,10 +136,10 @@ impl Issue {
                 ops.extend(handle, fragments);
                 handle.op()
             }
-            (None, Direction::Put) => {
+            (None, VisDirection::Put) => {
                 ops.begin_implicit(self.ctx.thread, ImplicitKind::Puts, fragments)
             }
-            (None, Direction::Get) => {
+            (None, VisDirection::Get) => {
                 ops.begin_implicit(self.ctx.thread, ImplicitKind::Gets, fragments)
             }
         }
@@ -147,17 +149,17 @@ impl Issue {
     ///
     /// # Safety
     /// The local side must stay accessible until the operation is synced; the remote side lies in the segment.
-    unsafe fn each(&self, run: Run) {
+    unsafe fn each(&self, run: VisRun) {
         let conduit = &self.ctx.job.conduit;
         let op = self.count(conduit.fragments(run.n));
         let remote = self.remote(run.remote, run.n);
         match self.direction {
-            Direction::Put => {
+            VisDirection::Put => {
                 // SAFETY: the caller's promise.
                 let src = unsafe { Src::new(run.local, run.n) };
                 conduit.put_bulk(self.ctx, remote, src, op);
             }
-            Direction::Get => {
+            VisDirection::Get => {
                 // SAFETY: the caller's promise.
                 let dst = unsafe { Dst::new(run.local, run.n) };
                 conduit.get(self.ctx, dst, remote, op);
@@ -183,18 +185,18 @@ unsafe fn copy(dst: *mut u8, src: *const u8, n: usize) {
 }
 
 /// Gathers runs that are neighbours there, and puts them at once.
-struct Gather<'a> {
-    issue: &'a Issue,
+struct GatheredPut<'a> {
+    issue: &'a VisOperation,
     data: [u8; CHUNK],
     /// First byte there.
     remote: *mut u8,
     used: usize,
 }
 
-impl Gather<'_> {
+impl GatheredPut<'_> {
     /// # Safety
-    /// As [`Issue::each`], and the run is no longer than a chunk.
-    unsafe fn push(&mut self, run: Run) {
+    /// As [`VisOperation::each`], and the run is no longer than a chunk.
+    unsafe fn push(&mut self, run: VisRun) {
         if self.remote.wrapping_add(self.used) != run.remote || self.used + run.n > CHUNK {
             self.put();
             self.remote = run.remote;
@@ -219,21 +221,21 @@ impl Gather<'_> {
 ///
 /// # Safety
 /// As [`transfer`].
-unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
+unsafe fn initiate(issue: &VisOperation, shape: &impl VisShape) {
     let vis = &issue.ctx.job.subsystem.get::<super::Extended>().vis;
     let room = issue.ctx.job.conduit.max_medium();
-    let small = |run: Run| run.n <= vis.max_chunk;
+    let small = |run: VisRun| run.n <= vis.max_chunk;
     match (vis.plan(issue.direction, survey(shape)), issue.direction) {
-        (Plan::Gathered, _) => {
+        (VisPlan::Gathered, _) => {
             let mut gather =
-                Gather { issue, data: [0; CHUNK], remote: core::ptr::null_mut(), used: 0 };
+                GatheredPut { issue, data: [0; CHUNK], remote: core::ptr::null_mut(), used: 0 };
             // SAFETY: the caller's promise.
             shape.each(|run| unsafe {
                 if small(run) { gather.push(run) } else { issue.each(run) }
             });
             gather.put();
         }
-        (Plan::Packed, Direction::Put) => {
+        (VisPlan::Packed, VisDirection::Put) => {
             let mut packer = PutPacker::new(issue, room);
             // SAFETY: the caller's promise.
             shape.each(|run| unsafe {
@@ -241,7 +243,7 @@ unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
             });
             packer.send();
         }
-        (Plan::Packed, Direction::Get) => {
+        (VisPlan::Packed, VisDirection::Get) => {
             let mut packer = GetPacker::new(issue, room);
             shape.each(|run| match small(run) {
                 true => packer.push(run),
@@ -251,7 +253,7 @@ unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
             packer.send();
         }
         // SAFETY: the caller's promise.
-        (Plan::Each, _) => shape.each(|run| unsafe { issue.each(run) }),
+        (VisPlan::Each, _) => shape.each(|run| unsafe { issue.each(run) }),
     }
 }
 
@@ -259,7 +261,7 @@ unsafe fn initiate(issue: &Issue, shape: &impl Shape) {
 ///
 /// # Safety
 /// As [`transfer`].
-unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
+unsafe fn directly(direction: VisDirection, delta: usize, shape: &impl VisShape) {
     let flip = |to: *mut u8, fault: &str| {
         if fault::on(fault) {
             // SAFETY: the first of at least one byte that was just written.
@@ -267,7 +269,7 @@ unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
         }
     };
     match direction {
-        Direction::Put => {
+        VisDirection::Put => {
             fence(Ordering::Release);
             shape.each(|run| {
                 let to = run.remote.wrapping_add(delta);
@@ -277,7 +279,7 @@ unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
             });
             fence(Ordering::Release);
         }
-        Direction::Get => {
+        VisDirection::Get => {
             shape.each(|run| {
                 // SAFETY: as above.
                 unsafe { copy(run.local, run.remote.wrapping_add(delta), run.n) };
@@ -297,11 +299,11 @@ unsafe fn directly(direction: Direction, delta: usize, shape: &impl Shape) {
 pub unsafe fn transfer(
     function: &'static str,
     job: &'static GasnetJob,
-    direction: Direction,
-    form: Form,
+    direction: VisDirection,
+    form: CompletionForm,
     node: u32,
     delta: Option<usize>,
-    shape: &impl Shape,
+    shape: &impl VisShape,
 ) -> OpHandle {
     if let Some(delta) = delta {
         // SAFETY: the caller's promise.
@@ -309,12 +311,12 @@ pub unsafe fn transfer(
         return OpHandle::INVALID;
     }
     let ctx = job.ctx();
-    let handle = (form != Form::Implicit).then(|| job.ops.begin(ctx.thread, 0));
-    let issue = Issue { ctx, node, direction, handle, function };
+    let handle = (form != CompletionForm::Implicit).then(|| job.ops.begin(ctx.thread, 0));
+    let issue = VisOperation { ctx, node, direction, handle, function };
     // SAFETY: the caller's promise.
     unsafe { initiate(&issue, shape) };
     match (form, handle) {
-        (Form::Blocking, Some(handle)) => ctx.wait_op(handle),
+        (CompletionForm::Blocking, Some(handle)) => ctx.wait_op(handle),
         (_, Some(handle)) if !ctx.op_done(handle) => return handle,
         _ => {}
     }
@@ -323,44 +325,51 @@ pub unsafe fn transfer(
 
 #[cfg(test)]
 mod tests {
-    use super::vector::{MemVec, Vector};
+    use super::vector::{MemVec, VectorTransfer};
     use super::*;
 
     #[test]
     fn nothing_waits_for_a_handler_unasked() {
         let mut vis =
             Vis { ampipe: false, remote_contig: None, max_chunk: 256, gets: Default::default() };
-        let (near, far) = (Survey { runs: 8, remote_runs: 1 }, Survey { runs: 8, remote_runs: 5 });
+        let (near, far) =
+            (ShapeSurvey { runs: 8, remote_runs: 1 }, ShapeSurvey { runs: 8, remote_runs: 5 });
         let plans = |vis: &Vis| {
             [
-                (Direction::Put, near),
-                (Direction::Put, far),
-                (Direction::Get, near),
-                (Direction::Get, far),
+                (VisDirection::Put, near),
+                (VisDirection::Put, far),
+                (VisDirection::Get, near),
+                (VisDirection::Get, far),
             ]
             .map(|(d, s)| vis.plan(d, s))
         };
-        assert_eq!(plans(&vis), [Plan::Gathered, Plan::Each, Plan::Each, Plan::Each]);
+        assert_eq!(plans(&vis), [VisPlan::Gathered, VisPlan::Each, VisPlan::Each, VisPlan::Each]);
         vis.remote_contig = Some(false);
-        assert_eq!(plans(&vis), [Plan::Each; 4]);
+        assert_eq!(plans(&vis), [VisPlan::Each; 4]);
         vis.ampipe = true;
-        assert_eq!(plans(&vis), [Plan::Packed; 4]);
+        assert_eq!(plans(&vis), [VisPlan::Packed; 4]);
         vis.remote_contig = Some(true);
-        assert_eq!(plans(&vis), [Plan::Gathered, Plan::Packed, Plan::Packed, Plan::Packed]);
-        assert_eq!(vis.plan(Direction::Put, Survey { runs: 1, remote_runs: 1 }), Plan::Each);
+        assert_eq!(
+            plans(&vis),
+            [VisPlan::Gathered, VisPlan::Packed, VisPlan::Packed, VisPlan::Packed]
+        );
+        assert_eq!(
+            vis.plan(VisDirection::Put, ShapeSurvey { runs: 1, remote_runs: 1 }),
+            VisPlan::Each
+        );
     }
 
     #[test]
     fn neighbours_there_are_seen() {
         let v = |addr: usize, len| MemVec { addr: core::ptr::without_provenance_mut(addr), len };
-        let shape = Vector {
+        let shape = VectorTransfer {
             remote: &[v(100, 12), v(200, 4)],
             local: &[v(10, 4), v(20, 4), v(30, 4), v(40, 4)],
         };
-        assert_eq!(survey(&shape), Survey { runs: 4, remote_runs: 2 });
+        assert_eq!(survey(&shape), ShapeSurvey { runs: 4, remote_runs: 2 });
         assert_eq!(
-            survey(&Vector { remote: &[], local: &[] }),
-            Survey { runs: 0, remote_runs: 0 }
+            survey(&VectorTransfer { remote: &[], local: &[] }),
+            ShapeSurvey { runs: 0, remote_runs: 0 }
         );
     }
 }

@@ -5,8 +5,8 @@
 //! number that travels with both. Nothing that a peer sent is used before it was checked: rows against the segment,
 //! numbers against what is kept.
 
-use super::pieces::{Piece, Row, Rows, Run};
-use super::{Issue, copy};
+use super::pieces::{PieceRow, PieceRows, VisPiece, VisRun};
+use super::{VisOperation, copy};
 use crate::conduit::{AmMessage, CHUNK, OpId, Outgoing};
 use crate::extended::{Extended, VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST};
 use crate::report;
@@ -16,30 +16,30 @@ use alloc::vec::Vec;
 use parking_lot::Mutex;
 
 /// Bytes of a row in a message.
-pub const ROW: usize = size_of::<Row>();
+pub const ROW: usize = size_of::<PieceRow>();
 
 /// A packed get that has not been answered.
 #[derive(Debug)]
-struct Pending {
+struct PendingGet {
     node: u32,
     op: OpId,
     bytes: usize,
     /// Where the data go.
-    local: Rows,
+    local: PieceRows,
 }
 
 /// The packed gets of a process that have not been answered, by number.
 #[derive(Debug, Default)]
-pub struct Gets(Mutex<GetTable>);
+pub struct PendingGets(Mutex<GetTable>);
 
 #[derive(Debug, Default)]
 struct GetTable {
-    gets: Vec<Option<Pending>>,
+    gets: Vec<Option<PendingGet>>,
     free: Vec<u32>,
 }
 
-impl Gets {
-    fn keep(&self, get: Pending) -> u32 {
+impl PendingGets {
+    fn keep(&self, get: PendingGet) -> u32 {
         let mut table = self.0.lock();
         match table.free.pop() {
             Some(number) => {
@@ -54,7 +54,7 @@ impl Gets {
     }
 
     /// The get with this number, if process `node` may answer it with this many bytes.
-    fn take(&self, number: u32, node: u32, bytes: usize) -> Option<Pending> {
+    fn take(&self, number: u32, node: u32, bytes: usize) -> Option<PendingGet> {
         let mut table = self.0.lock();
         let slot = table.gets.get_mut(number as usize)?;
         let get = slot.take_if(|get| get.node == node && get.bytes == bytes)?;
@@ -63,23 +63,23 @@ impl Gets {
     }
 }
 
-fn gets(ctx: Ctx) -> &'static Gets {
+fn gets(ctx: Ctx) -> &'static PendingGets {
     &ctx.job.subsystem.get::<Extended>().vis.gets
 }
 
 /// Packs the pieces of a put.
 pub struct PutPacker<'a> {
-    issue: &'a Issue,
+    issue: &'a VisOperation,
     room: usize,
     data: [u8; CHUNK],
     used: usize,
-    remote: Rows,
+    remote: PieceRows,
 }
 
 impl<'a> PutPacker<'a> {
     /// For messages of up to `room` bytes.
-    pub fn new(issue: &'a Issue, room: usize) -> Self {
-        PutPacker { issue, room, data: [0; CHUNK], used: 0, remote: Rows::default() }
+    pub fn new(issue: &'a VisOperation, room: usize) -> Self {
+        PutPacker { issue, room, data: [0; CHUNK], used: 0, remote: PieceRows::default() }
     }
 
     /// Adds a piece that fits with one row into an empty message; sends what does not fit any more.
@@ -87,7 +87,7 @@ impl<'a> PutPacker<'a> {
     /// # Safety
     /// The local side must be readable.
     #[inline]
-    pub unsafe fn push(&mut self, run: Run) {
+    pub unsafe fn push(&mut self, run: VisRun) {
         if self.used + run.n + self.remote.bytes() + ROW > self.room {
             self.send();
         }
@@ -117,23 +117,29 @@ impl<'a> PutPacker<'a> {
 
 /// Packs the pieces of a get.
 pub struct GetPacker<'a> {
-    issue: &'a Issue,
+    issue: &'a VisOperation,
     room: usize,
     bytes: usize,
-    remote: Rows,
-    local: Rows,
+    remote: PieceRows,
+    local: PieceRows,
 }
 
 impl<'a> GetPacker<'a> {
     /// For messages of up to `room` bytes in either direction.
-    pub fn new(issue: &'a Issue, room: usize) -> Self {
-        GetPacker { issue, room, bytes: 0, remote: Rows::default(), local: Rows::default() }
+    pub fn new(issue: &'a VisOperation, room: usize) -> Self {
+        GetPacker {
+            issue,
+            room,
+            bytes: 0,
+            remote: PieceRows::default(),
+            local: PieceRows::default(),
+        }
     }
 
     /// Adds a piece that fits into an empty message; sends what does not fit any more. Remote pieces that are
     /// neighbours travel as one.
     #[inline]
-    pub fn push(&mut self, run: Run) {
+    pub fn push(&mut self, run: VisRun) {
         if self.bytes + run.n > self.room || self.remote.bytes() + ROW > self.room {
             self.send();
         }
@@ -152,7 +158,7 @@ impl<'a> GetPacker<'a> {
             return;
         }
         let (ctx, node) = (self.issue.ctx, self.issue.node);
-        let get = Pending {
+        let get = PendingGet {
             node,
             op: self.issue.count(1),
             bytes: self.bytes,
@@ -175,7 +181,7 @@ fn named(
     rows: *const u8,
     n: usize,
     total: usize,
-    mut f: impl FnMut(Piece),
+    mut f: impl FnMut(VisPiece),
 ) {
     let segment = &ctx.job.segments()[ctx.job.mynode];
     let mut left = total;
@@ -184,7 +190,7 @@ fn named(
     }
     for i in 0..n / ROW {
         // SAFETY: within the payload; any bytes make a row.
-        let row = unsafe { rows.cast::<Row>().add(i).read_unaligned() };
+        let row = unsafe { rows.cast::<PieceRow>().add(i).read_unaligned() };
         for (addr, len) in row.pieces() {
             let Some(offset) = segment.offset(addr, len).filter(|_| len <= left) else {
                 malformed(m)

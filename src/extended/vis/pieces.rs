@@ -1,5 +1,5 @@
-//! Pieces: what the three kinds of shapes have in common. A [`Shape`] is walked as [`Run`]s, ranges of bytes that are
-//! contiguous on both sides; [`Rows`] are pieces of one side in few words.
+//! Pieces: what the three kinds of shapes have in common. A [`VisShape`] is walked as [`VisRun`]s, ranges of bytes that are
+//! contiguous on both sides; [`PieceRows`] are pieces of one side in few words.
 //!
 //! Invariant: a run is never empty, and the runs of a shape cover each of its bytes once.
 
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 /// `n` bytes of the remote side and of the local side that belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct VisRun {
     /// First byte there, as the owner addresses it.
     pub remote: *mut u8,
     /// First byte here.
@@ -17,32 +17,32 @@ pub struct Run {
 }
 
 /// The remote and the local side of a transfer.
-pub trait Shape {
+pub trait VisShape {
     /// Calls `f` with each run.
-    fn each(&self, f: impl FnMut(Run));
+    fn each(&self, f: impl FnMut(VisRun));
 }
 
 /// One piece of one side: first byte and length.
-pub type Piece = (*mut u8, usize);
+pub type VisPiece = (*mut u8, usize);
 
 /// Calls `f` with the runs of two lists of pieces of the same total; neighbours are put together.
 #[inline]
 pub fn zip(
-    remote: impl Iterator<Item = Piece>,
-    local: impl Iterator<Item = Piece>,
-    mut f: impl FnMut(Run),
+    remote: impl Iterator<Item = VisPiece>,
+    local: impl Iterator<Item = VisPiece>,
+    mut f: impl FnMut(VisRun),
 ) {
     let mut remotes = remote.filter(|p| p.1 != 0);
     let mut locals = local.filter(|p| p.1 != 0);
     let (Some(mut r), Some(mut l)) = (remotes.next(), locals.next()) else { return };
-    let mut run = Run { remote: r.0, local: l.0, n: 0 };
+    let mut run = VisRun { remote: r.0, local: l.0, n: 0 };
     loop {
         let n = r.1.min(l.1);
         if run.remote.wrapping_add(run.n) == r.0 && run.local.wrapping_add(run.n) == l.0 {
             run.n += n;
         } else {
             f(run);
-            run = Run { remote: r.0, local: l.0, n };
+            run = VisRun { remote: r.0, local: l.0, n };
         }
         r = (r.0.wrapping_add(n), r.1 - n);
         l = (l.0.wrapping_add(n), l.1 - n);
@@ -61,7 +61,7 @@ pub fn zip(
 /// `count` pieces of `n` bytes each, `stride` bytes from one to the next (modulo 2^64).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct PieceRow {
     /// Address of the first.
     pub at: u64,
     /// Distance.
@@ -72,9 +72,9 @@ pub struct Row {
     pub count: u32,
 }
 
-impl Row {
+impl PieceRow {
     /// Its pieces.
-    pub fn pieces(self) -> impl Iterator<Item = Piece> {
+    pub fn pieces(self) -> impl Iterator<Item = VisPiece> {
         (0..u64::from(self.count)).map(move |i| {
             let at = self.at.wrapping_add(self.stride.wrapping_mul(i));
             (core::ptr::with_exposed_provenance_mut(at as usize), self.n as usize)
@@ -85,12 +85,12 @@ impl Row {
 /// Pieces of one side, in order; those of one length that are at equal distances, and any two of one length, share a
 /// row.
 #[derive(Debug, Default)]
-pub struct Rows(pub Vec<Row>);
+pub struct PieceRows(pub Vec<PieceRow>);
 
-impl Rows {
+impl PieceRows {
     /// Bytes of the rows.
     pub fn bytes(&self) -> usize {
-        self.0.len() * size_of::<Row>()
+        self.0.len() * size_of::<PieceRow>()
     }
 
     /// Adds a piece of less than 4 GiB.
@@ -108,7 +108,7 @@ impl Rows {
                 return;
             }
         }
-        self.0.push(Row { at, stride: 0, n, count: 1 });
+        self.0.push(PieceRow { at, stride: 0, n, count: 1 });
     }
 }
 
@@ -167,14 +167,14 @@ mod tests {
             &[(10, 2), (20, 3), (30, 2), (40, 3), (10, 3)],
         ];
         for list in lists {
-            let mut rows = Rows::default();
+            let mut rows = PieceRows::default();
             list.iter().for_each(|p| rows.push(at(p.0), p.1));
             let back: Vec<_> =
                 rows.0.iter().flat_map(|r| r.pieces()).map(|p| (p.0 as usize, p.1)).collect();
             assert_eq!(back, list);
         }
-        let mut rows = Rows::default();
+        let mut rows = PieceRows::default();
         (0..1000).for_each(|i| rows.push(at(8 * i), 4));
-        assert_eq!(rows.0, vec![Row { at: 0, stride: 8, n: 4, count: 1000 }]);
+        assert_eq!(rows.0, vec![PieceRow { at: 0, stride: 8, n: 4, count: 1000 }]);
     }
 }

@@ -4,14 +4,14 @@
 //! dropped, and levels that are contiguous on both sides are folded into one; so each level that is left doubles the
 //! number of bytes at least, and there are fewer than 64.
 
-use super::pieces::{Run, Shape};
+use super::pieces::{VisRun, VisShape};
 
 /// Most levels that can be left: the total is below 2^64 and has at least one byte.
 const LEVELS: usize = 63;
 
 /// A level of the loop nest over a section.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Level {
+struct StrideLevel {
     count: usize,
     /// Bytes from one element to the next, there.
     remote: usize,
@@ -21,18 +21,18 @@ struct Level {
 
 /// A transfer between two sections of the same form.
 #[derive(Clone, Copy, Debug)]
-pub struct Strided {
+pub struct StridedTransfer {
     remote: *mut u8,
     local: *mut u8,
     /// Bytes of a run; 0 if the section is empty.
     n: usize,
-    levels: [Level; LEVELS],
+    levels: [StrideLevel; LEVELS],
     used: usize,
     /// Bytes from the first to behind the last, there.
     span: usize,
 }
 
-impl Strided {
+impl StridedTransfer {
     /// A section with `count[0]` contiguous bytes and `count[i + 1]` elements in the dimension whose strides in bytes
     /// are `remote_strides[i]` and `local_strides[i]`. Any count of 0 makes it empty. `None` if its bytes, or the
     /// distance from the first to the last there, cannot be counted in 64 bits.
@@ -42,12 +42,12 @@ impl Strided {
         local: *mut u8,
         local_strides: &[usize],
         count: &[usize],
-    ) -> Option<Strided> {
-        let mut s = Strided {
+    ) -> Option<StridedTransfer> {
+        let mut s = StridedTransfer {
             remote,
             local,
             n: count[0],
-            levels: [Level::default(); LEVELS],
+            levels: [StrideLevel::default(); LEVELS],
             used: 0,
             span: count[0],
         };
@@ -64,7 +64,7 @@ impl Strided {
                 continue;
             }
             s.span = remote.checked_mul(count - 1)?.checked_add(s.span)?;
-            let outer = Level { count, remote, local };
+            let outer = StrideLevel { count, remote, local };
             let Some(inner) = s.levels[..s.used].last_mut() else {
                 if remote == s.n && local == s.n {
                     s.n *= count;
@@ -93,21 +93,21 @@ impl Strided {
     }
 }
 
-impl Shape for Strided {
+impl VisShape for StridedTransfer {
     #[inline]
-    fn each(&self, mut f: impl FnMut(Run)) {
+    fn each(&self, mut f: impl FnMut(VisRun)) {
         let n = self.n;
         if n == 0 {
             return;
         }
         let Some((inner, outer)) = self.levels[..self.used].split_first() else {
-            return f(Run { remote: self.remote, local: self.local, n });
+            return f(VisRun { remote: self.remote, local: self.local, n });
         };
         let (mut remote, mut local) = (self.remote, self.local);
         let mut index = [0; LEVELS];
         loop {
             for i in 0..inner.count {
-                f(Run {
+                f(VisRun {
                     remote: remote.wrapping_add(i * inner.remote),
                     local: local.wrapping_add(i * inner.local),
                     n,
@@ -138,12 +138,12 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    fn section(remote: &[usize], local: &[usize], count: &[usize]) -> Option<Strided> {
+    fn section(remote: &[usize], local: &[usize], count: &[usize]) -> Option<StridedTransfer> {
         let at = core::ptr::without_provenance_mut;
-        Strided::new(at(1000), remote, at(5000), local, count)
+        StridedTransfer::new(at(1000), remote, at(5000), local, count)
     }
 
-    fn runs(s: &Strided) -> Vec<(usize, usize, usize)> {
+    fn runs(s: &StridedTransfer) -> Vec<(usize, usize, usize)> {
         let mut all = Vec::new();
         s.each(|r| all.push((r.remote as usize, r.local as usize, r.n)));
         all

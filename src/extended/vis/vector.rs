@@ -2,7 +2,7 @@
 //!
 //! Made by `capi` from the lists of a client, which are read before the call returns and not kept.
 
-use super::pieces::{Piece, Run, Shape, zip};
+use super::pieces::{VisPiece, VisRun, VisShape, zip};
 
 /// `gasnet_memvec_t`: a piece of memory.
 #[repr(C)]
@@ -16,7 +16,7 @@ pub struct MemVec {
 
 /// A transfer between two lists of pieces.
 #[derive(Clone, Copy, Debug)]
-pub struct Vector<'a> {
+pub struct VectorTransfer<'a> {
     /// The pieces there.
     pub remote: &'a [MemVec],
     /// The pieces here.
@@ -24,7 +24,7 @@ pub struct Vector<'a> {
 }
 
 /// The pieces of a list.
-pub fn pieces(list: &[MemVec]) -> impl Iterator<Item = Piece> + Clone {
+pub fn pieces(list: &[MemVec]) -> impl Iterator<Item = VisPiece> + Clone {
     list.iter().map(|v| (v.addr, v.len))
 }
 
@@ -33,9 +33,9 @@ pub fn total(list: &[MemVec]) -> usize {
     list.iter().fold(0, |sum: usize, v| sum.saturating_add(v.len))
 }
 
-impl Shape for Vector<'_> {
+impl VisShape for VectorTransfer<'_> {
     #[inline]
-    fn each(&self, f: impl FnMut(Run)) {
+    fn each(&self, f: impl FnMut(VisRun)) {
         zip(pieces(self.remote), pieces(self.local), f);
     }
 }

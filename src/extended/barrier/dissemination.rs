@@ -6,7 +6,7 @@
 //! Arrivals of two successive barriers are apart (by parity), because a peer may be one barrier ahead, but never
 //! two. An arrival carries the number of its barrier, so none is ever reset.
 
-use super::value::Value;
+use super::value::BarrierValue;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Most rounds: a job of 2^32 processes.
@@ -14,16 +14,16 @@ const MAX_ROUNDS: usize = 32;
 
 /// What one process tells another in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Arrival {
+pub(super) struct BarrierArrival {
     /// Number of the barrier.
     pub(super) epoch: u32,
     /// Round, from 0.
     pub(super) round: u32,
     /// What the sender has heard of.
-    pub(super) value: Value,
+    pub(super) value: BarrierValue,
 }
 
-impl Arrival {
+impl BarrierArrival {
     /// As the arguments of a message.
     pub(super) fn to_args(self) -> [i32; 4] {
         let bits = self.value.pack();
@@ -31,10 +31,10 @@ impl Arrival {
     }
 
     /// From the arguments of a message; `None` if they are malformed.
-    pub(super) fn from_args(args: &[i32]) -> Option<Arrival> {
+    pub(super) fn from_args(args: &[i32]) -> Option<BarrierArrival> {
         let &[epoch, round, kind, id] = args else { return None };
-        let value = Value::unpack(u64::from(kind as u32) << 32 | u64::from(id as u32));
-        ((round as u32) < MAX_ROUNDS as u32).then_some(Arrival {
+        let value = BarrierValue::unpack(u64::from(kind as u32) << 32 | u64::from(id as u32));
+        ((round as u32) < MAX_ROUNDS as u32).then_some(BarrierArrival {
             epoch: epoch as u32,
             round: round as u32,
             value,
@@ -43,9 +43,9 @@ impl Arrival {
 }
 
 /// What the barrier needs from outside.
-pub(super) trait Net {
+pub(super) trait BarrierNet {
     /// Sends a message; may run handlers meanwhile.
-    fn send(&self, to: u32, arrival: Arrival);
+    fn send(&self, to: u32, arrival: BarrierArrival);
     /// Whether polls are to call [`Dissemination::progress`] from now on.
     fn want_progress(&self, wanted: bool);
 }
@@ -91,7 +91,7 @@ impl Dissemination {
     }
 
     /// Starts barrier `epoch` (from 1, the next is one more).
-    pub(super) fn notify(&self, epoch: u32, value: Value, net: impl Net) {
+    pub(super) fn notify(&self, epoch: u32, value: BarrierValue, net: impl BarrierNet) {
         // A straggler of the barrier before may still be looking.
         while self.busy.swap(true, Ordering::Acquire) {
             core::hint::spin_loop();
@@ -105,13 +105,13 @@ impl Dissemination {
     }
 
     /// Notes an arrival; called by the handler.
-    pub(super) fn note(&self, a: Arrival) {
+    pub(super) fn note(&self, a: BarrierArrival) {
         self.inbox[a.epoch as usize & 1][a.round as usize]
             .store(tag(a.epoch) << 34 | a.value.pack(), Ordering::Release);
     }
 
     /// Sends what is due. Returns at once if another thread is doing it.
-    pub(super) fn progress(&self, net: impl Net) {
+    pub(super) fn progress(&self, net: impl BarrierNet) {
         if !self.busy.swap(true, Ordering::Acquire) {
             self.advance(false, net);
             self.busy.store(false, Ordering::Release);
@@ -119,13 +119,13 @@ impl Dissemination {
     }
 
     /// Takes in what was heard and sends what follows from it; the caller holds `busy`.
-    fn advance(&self, start: bool, net: impl Net) {
+    fn advance(&self, start: bool, net: impl BarrierNet) {
         let epoch = self.epoch.load(Ordering::Relaxed);
         if self.complete.load(Ordering::Relaxed) == epoch {
             return;
         }
         let mut heard = self.heard.load(Ordering::Relaxed);
-        let mut value = Value::unpack(self.value.load(Ordering::Relaxed));
+        let mut value = BarrierValue::unpack(self.value.load(Ordering::Relaxed));
         let mut due = start;
         loop {
             if heard == self.rounds {
@@ -135,13 +135,13 @@ impl Dissemination {
             }
             if due {
                 let to = (u64::from(self.me) + (1u64 << heard)) % u64::from(self.nodes);
-                net.send(to as u32, Arrival { epoch, round: heard, value });
+                net.send(to as u32, BarrierArrival { epoch, round: heard, value });
             }
             let word = self.inbox[epoch as usize & 1][heard as usize].load(Ordering::Acquire);
             if word >> 34 != tag(epoch) {
                 return;
             }
-            value = value.merge(Value::unpack(word));
+            value = value.merge(BarrierValue::unpack(word));
             heard += 1;
             due = true;
             self.value.store(value.pack(), Ordering::Relaxed);
@@ -150,9 +150,9 @@ impl Dissemination {
     }
 
     /// What all processes together contributed to the barrier of the last notify, once all have arrived.
-    pub(super) fn arrived(&self, epoch: u32) -> Option<Value> {
+    pub(super) fn arrived(&self, epoch: u32) -> Option<BarrierValue> {
         (self.complete.load(Ordering::Acquire) == epoch)
-            .then(|| Value::unpack(self.value.load(Ordering::Relaxed)))
+            .then(|| BarrierValue::unpack(self.value.load(Ordering::Relaxed)))
     }
 }
 
@@ -160,27 +160,32 @@ impl Dissemination {
 mod tests {
     use super::*;
     use crate::extended::barrier::harness;
+    use crate::extended::random::SeededRandom;
     use alloc::vec::Vec;
     use core::cell::RefCell;
 
     #[test]
     fn arrivals_travel_as_arguments() {
-        for value in [Value::Anonymous, Value::Named(-5), Value::Named(i32::MAX), Value::Mismatch]
-        {
-            let a = Arrival { epoch: u32::MAX, round: 31, value };
-            assert_eq!(Arrival::from_args(&a.to_args()), Some(a));
+        for value in [
+            BarrierValue::Anonymous,
+            BarrierValue::Named(-5),
+            BarrierValue::Named(i32::MAX),
+            BarrierValue::Mismatch,
+        ] {
+            let a = BarrierArrival { epoch: u32::MAX, round: 31, value };
+            assert_eq!(BarrierArrival::from_args(&a.to_args()), Some(a));
         }
-        assert_eq!(Arrival::from_args(&[1, 32, 0, 0]), None);
-        assert_eq!(Arrival::from_args(&[1, -1, 0, 0]), None);
-        assert_eq!(Arrival::from_args(&[1, 2, 3]), None);
+        assert_eq!(BarrierArrival::from_args(&[1, 32, 0, 0]), None);
+        assert_eq!(BarrierArrival::from_args(&[1, -1, 0, 0]), None);
+        assert_eq!(BarrierArrival::from_args(&[1, 2, 3]), None);
     }
 
     /// Messages on their way.
     #[derive(Default)]
-    struct Wire(RefCell<Vec<(u32, Arrival)>>);
+    struct ArrivalsInFlight(RefCell<Vec<(u32, BarrierArrival)>>);
 
-    impl Net for &Wire {
-        fn send(&self, to: u32, arrival: Arrival) {
+    impl BarrierNet for &ArrivalsInFlight {
+        fn send(&self, to: u32, arrival: BarrierArrival) {
             self.0.borrow_mut().push((to, arrival));
         }
         fn want_progress(&self, _: bool) {}
@@ -191,13 +196,13 @@ mod tests {
     fn every_size_every_order() {
         for n in [1, 2, 3, 4, 5, 8, 13, 64, 100] {
             let procs: Vec<Dissemination> = (0..n).map(|me| Dissemination::new(n, me)).collect();
-            let wire = &Wire::default();
-            let random = RefCell::new(harness::Random(u64::from(n)));
+            let wire = &ArrivalsInFlight::default();
+            let random = RefCell::new(SeededRandom::new(u64::from(n)));
             let deliver = || {
                 for _ in 0..2 {
                     let mut wire = wire.0.borrow_mut();
                     if !wire.is_empty() {
-                        let at = random.borrow_mut().below(wire.len() as u64) as usize;
+                        let at = random.borrow_mut().below(wire.len());
                         let (to, a) = wire.swap_remove(at);
                         procs[to as usize].note(a);
                     }
