@@ -68,15 +68,15 @@ pub fn suspicion() -> Option<&'static str> {
 
 /// Text under construction on the stack; what does not fit is cut, and a cut text still ends its last line.
 #[derive(Debug)]
-pub struct Line {
+pub struct MessageLine {
     buf: [u8; 1024],
     len: usize,
 }
 
-impl Line {
+impl MessageLine {
     /// No text yet.
-    pub fn new() -> Line {
-        Line { buf: [0; 1024], len: 0 }
+    pub fn new() -> MessageLine {
+        MessageLine { buf: [0; 1024], len: 0 }
     }
 
     /// What has been written.
@@ -88,13 +88,13 @@ impl Line {
     }
 }
 
-impl Default for Line {
-    fn default() -> Line {
-        Line::new()
+impl Default for MessageLine {
+    fn default() -> MessageLine {
+        MessageLine::new()
     }
 }
 
-impl Write for Line {
+impl Write for MessageLine {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let room = self.buf.len() - self.len;
         let n = s.len().min(room);
@@ -105,7 +105,7 @@ impl Write for Line {
 }
 
 fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>>) {
-    let mut line = Line::new();
+    let mut line = MessageLine::new();
     let _ = match RANK.load(Ordering::Relaxed) {
         u32::MAX => writeln!(line, "*** {kind}: {cause}"),
         rank => writeln!(line, "*** {kind} (proc {rank}): {cause}"),
@@ -128,7 +128,7 @@ pub fn note(cause: fmt::Arguments<'_>) {
 
 /// Tells one line as it is, after three stars; async-signal-safe.
 pub fn line(text: fmt::Arguments<'_>) {
-    let mut line = Line::new();
+    let mut line = MessageLine::new();
     let _ = writeln!(line, "*** {text}");
     sys::write_stderr(line.bytes());
 }

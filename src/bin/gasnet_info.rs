@@ -7,7 +7,7 @@ use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
-use sys::{attach, cpu, memory, signal, stdout};
+use sys::{attach, cpu, memory, stdout};
 
 const USAGE: &str = "\
 usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
@@ -258,8 +258,7 @@ fn section(title: &str, item: &Item) -> String {
 }
 
 fn main() {
-    // Whoever reads no more ends this program, quietly.
-    signal::set_default(libc::SIGPIPE);
+    stdout::end_on_closed_pipe();
     let mut sections = Vec::new();
     let mut json = false;
     let mut parser = Parser::from_env();

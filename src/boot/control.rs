@@ -321,7 +321,7 @@ impl JobControl {
 
     /// Answers the question that is open, if there is one, with what `write` writes. Several threads may be here at a
     /// time, one of which answers; it looks again afterwards, for what the others have come for. Async-signal-safe.
-    pub fn answer(&self, write: fn(&mut crate::report::Line)) {
+    pub fn answer(&self, write: fn(&mut crate::report::MessageLine)) {
         let Some(line) = self.rank.and_then(|r| self.lines.get(r as usize)) else { return };
         loop {
             let question = self.header.question.load(Ordering::Acquire);
@@ -331,7 +331,7 @@ impl JobControl {
             if self.answering.swap(true, Ordering::Acquire) {
                 return;
             }
-            let mut text = crate::report::Line::new();
+            let mut text = crate::report::MessageLine::new();
             write(&mut text);
             let bytes = text.bytes();
             let length = bytes.len().min(ANSWER);
@@ -487,8 +487,9 @@ mod tests {
     fn answers_belong_to_their_question() {
         let (file, supervisor) = JobControl::create(2, 7).unwrap();
         let rank = JobControl::join(file.as_fd(), 2, 1, 7, -1).unwrap();
-        let write =
-            |line: &mut crate::report::Line| core::fmt::Write::write_str(line, "busy\n").unwrap();
+        let write = |line: &mut crate::report::MessageLine| {
+            core::fmt::Write::write_str(line, "busy\n").unwrap()
+        };
         assert!(!supervisor.can_be_asked(1));
         rank.arm().unwrap();
         assert!(supervisor.can_be_asked(1) && !supervisor.can_be_asked(0));

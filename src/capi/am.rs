@@ -7,7 +7,7 @@ use crate::conduit::{Category, Outgoing};
 use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
-use crate::trace::{What, watch};
+use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 
 /// `gasnet_node_t`
@@ -56,8 +56,14 @@ fn check_handler(function: &str, handler: Handler) {
 }
 
 /// What is told of a message.
-fn message(node: Node, handler: Handler, src: *const c_void, n: usize, args: &[Arg]) -> What {
-    What::Message {
+fn message(
+    node: Node,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    args: &[Arg],
+) -> EventDetail {
+    EventDetail::Message {
         node,
         handler,
         bytes: n,
@@ -549,7 +555,7 @@ pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
 /// but say so once.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMPoll() -> c_int {
-    watch!(X "gasnet_AMPoll", What::Nothing, gasnet_AMPoll());
+    watch!(X "gasnet_AMPoll", EventDetail::Nothing, gasnet_AMPoll());
     ctx("gasnet_AMPoll").poll();
     OK
 }

@@ -2,34 +2,34 @@
 
 use super::{code, ctx};
 use crate::extended::barrier;
-use crate::trace::{What, watch};
+use crate::trace::{EventDetail, watch};
 use core::ffi::c_int;
 
 /// `gasnet_barrier_notify`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_barrier_notify(id: c_int, flags: c_int) {
-    watch!(B "gasnet_barrier_notify", What::Barrier { id, flags }, gasnet_barrier_notify(id, flags));
+    watch!(B "gasnet_barrier_notify", EventDetail::Barrier { id, flags }, gasnet_barrier_notify(id, flags));
     barrier::notify(ctx("gasnet_barrier_notify"), id, flags);
 }
 
 /// `gasnet_barrier_wait`: `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int {
-    watch!(B "gasnet_barrier_wait", What::Barrier { id, flags }, gasnet_barrier_wait(id, flags));
+    watch!(B "gasnet_barrier_wait", EventDetail::Barrier { id, flags }, gasnet_barrier_wait(id, flags));
     code(barrier::wait(ctx("gasnet_barrier_wait"), id, flags))
 }
 
 /// `gasnet_barrier_try`: `GASNET_OK`, `GASNET_ERR_NOT_READY` or `GASNET_ERR_BARRIER_MISMATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int {
-    watch!(B "gasnet_barrier_try", What::Barrier { id, flags }, gasnet_barrier_try(id, flags));
+    watch!(B "gasnet_barrier_try", EventDetail::Barrier { id, flags }, gasnet_barrier_try(id, flags));
     code(barrier::try_wait(ctx("gasnet_barrier_try"), id, flags))
 }
 
 /// `gasnet_barrier`: notify and wait in one.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_barrier(id: c_int, flags: c_int) -> c_int {
-    watch!(B "gasnet_barrier", What::Barrier { id, flags }, gasnet_barrier(id, flags));
+    watch!(B "gasnet_barrier", EventDetail::Barrier { id, flags }, gasnet_barrier(id, flags));
     code(barrier::both(ctx("gasnet_barrier"), id, flags))
 }
 

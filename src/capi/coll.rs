@@ -6,7 +6,7 @@ use crate::extended::coll::{
     Coll, CollCall, CollOperation, CollRequest, ImageBuffers, ReduceFn, Reduction, Team, search,
 };
 use crate::runtime::Ctx;
-use crate::trace::{What, span};
+use crate::trace::{EventDetail, span};
 use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
@@ -185,7 +185,7 @@ pub extern "C" fn gasnet_coll_team_node2rank(handle: TeamHandle, node: u32) -> u
 /// `gasnet_coll_barrier_notify`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flags: c_int) {
-    let _span = span!(B "gasnet_coll_barrier_notify", What::Barrier { id, flags });
+    let _span = span!(B "gasnet_coll_barrier_notify", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_notify";
     let c = ctx(function);
     team(c, function, handle).notify(c, function, id, flags, flags & BARRIER_IMAGES != 0);
@@ -194,7 +194,7 @@ pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flag
 /// `gasnet_coll_barrier_wait`: `GASNET_OK` or `GASNET_ERR_BARRIER_MISMATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
-    let mut span = span!(B "gasnet_coll_barrier_wait", What::Barrier { id, flags });
+    let mut span = span!(B "gasnet_coll_barrier_wait", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_wait";
     let c = ctx(function);
     span.result(code(team(c, function, handle).wait(
@@ -209,7 +209,7 @@ pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags:
 /// `gasnet_coll_barrier_try`: `GASNET_OK`, `GASNET_ERR_NOT_READY` or `GASNET_ERR_BARRIER_MISMATCH`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
-    let mut span = span!(B "gasnet_coll_barrier_try", What::Barrier { id, flags });
+    let mut span = span!(B "gasnet_coll_barrier_try", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_try";
     let c = ctx(function);
     span.result(code(team(c, function, handle).try_wait(
@@ -224,7 +224,7 @@ pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: 
 /// `gasnet_coll_barrier`: notify and wait in one.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_int) -> c_int {
-    let mut span = span!(B "gasnet_coll_barrier", What::Barrier { id, flags });
+    let mut span = span!(B "gasnet_coll_barrier", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier";
     let c = ctx(function);
     let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
@@ -383,9 +383,9 @@ unsafe fn call(
 }
 
 /// What is told of a collective.
-fn what(handle: TeamHandle, root: u32, nbytes: usize, elements: Option<Elements>) -> What {
+fn what(handle: TeamHandle, root: u32, nbytes: usize, elements: Option<Elements>) -> EventDetail {
     let bytes = elements.map_or(nbytes, |e| e.size.saturating_mul(e.count));
-    What::Collective { team: (handle as usize).wrapping_sub(1) as u32, root, bytes }
+    EventDetail::Collective { team: (handle as usize).wrapping_sub(1) as u32, root, bytes }
 }
 
 /// The blocking and the non-blocking form of a collective.
@@ -503,7 +503,7 @@ const NOT_READY: c_int = crate::runtime::GasnetError::NotReady as c_int;
 /// `gasnet_coll_try_sync`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
-    let mut span = span!(W "gasnet_coll_try_sync", What::Sync(1));
+    let mut span = span!(W "gasnet_coll_try_sync", EventDetail::Sync(1));
     let c = ctx("gasnet_coll_try_sync");
     if handle == 0 {
         return span.result(super::OK);
@@ -515,7 +515,7 @@ pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
 /// `gasnet_coll_wait_sync`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_wait_sync(handle: CollHandle) {
-    let _span = span!(W "gasnet_coll_wait_sync", What::Sync(1));
+    let _span = span!(W "gasnet_coll_wait_sync", EventDetail::Sync(1));
     let c = ctx("gasnet_coll_wait_sync");
     let coll = Coll::of(c);
     if !coll.sync(handle) {
@@ -554,7 +554,7 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_some(
     phandle: *mut CollHandle,
     numhandles: usize,
 ) -> c_int {
-    let mut span = span!(W "gasnet_coll_try_sync_some", What::Sync(numhandles));
+    let mut span = span!(W "gasnet_coll_try_sync_some", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_some");
     c.poll();
     // SAFETY: the caller's promise.
@@ -574,7 +574,7 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_all(
     phandle: *mut CollHandle,
     numhandles: usize,
 ) -> c_int {
-    let mut span = span!(W "gasnet_coll_try_sync_all", What::Sync(numhandles));
+    let mut span = span!(W "gasnet_coll_try_sync_all", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_try_sync_all");
     c.poll();
     // SAFETY: the caller's promise.
@@ -591,7 +591,7 @@ pub unsafe extern "C" fn gasnet_coll_try_sync_all(
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, numhandles: usize) {
-    let _span = span!(W "gasnet_coll_wait_sync_some", What::Sync(numhandles));
+    let _span = span!(W "gasnet_coll_wait_sync_some", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_some");
     // SAFETY: the caller's promise.
     c.wait_until(&"gasnet_coll_wait_sync_some", || unsafe {
@@ -605,7 +605,7 @@ pub unsafe extern "C" fn gasnet_coll_wait_sync_some(phandle: *mut CollHandle, nu
 /// `phandle` must hold `numhandles` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_coll_wait_sync_all(phandle: *mut CollHandle, numhandles: usize) {
-    let _span = span!(W "gasnet_coll_wait_sync_all", What::Sync(numhandles));
+    let _span = span!(W "gasnet_coll_wait_sync_all", EventDetail::Sync(numhandles));
     let c = ctx("gasnet_coll_wait_sync_all");
     // SAFETY: the caller's promise.
     c.wait_until(&"gasnet_coll_wait_sync_all", || unsafe {

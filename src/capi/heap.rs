@@ -1,7 +1,7 @@
 //! Debug malloc services for clients that were compiled with GASNET_DEBUGMALLOC: the functions behind the macros of
 //! gasnet_debugmalloc.h. `place` is where the client calls from, as `file:line`.
 
-use crate::tools::heap::{self, Stats};
+use crate::tools::heap::{self, HeapStats};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use std::borrow::Cow;
 
@@ -153,7 +153,7 @@ pub unsafe extern "C" fn gasneti_debug_memcheck_all(place: *const c_char) {
 /// # Safety
 /// `stats` must be writable.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn gasnett_getheapstats(stats: *mut Stats) -> c_int {
+pub unsafe extern "C" fn gasnett_getheapstats(stats: *mut HeapStats) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { stats.write(heap::stats()) };
     0

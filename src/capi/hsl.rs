@@ -8,7 +8,7 @@
 
 use super::{OK, initialized};
 use crate::runtime::{Ctx, GasnetError, ThreadMode, checks};
-use crate::trace::{What, span};
+use crate::trace::{EventDetail, span};
 use crate::{fault, report, trace};
 use core::ffi::c_int;
 use core::mem::{offset_of, size_of};
@@ -237,7 +237,7 @@ impl Hsl {
     #[cold]
     #[inline(never)]
     unsafe fn lock_watched(hsl: *mut Hsl) {
-        let _span = span!(L "gasnet_hsl_lock", What::At(hsl as usize));
+        let _span = span!(L "gasnet_hsl_lock", EventDetail::At(hsl as usize));
         match checked() {
             // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
             Some(c) => unsafe { (*hsl).lock_checked(c) },
@@ -254,7 +254,7 @@ impl Hsl {
     #[cold]
     #[inline(never)]
     unsafe fn try_watched(hsl: *mut Hsl) -> c_int {
-        let mut span = span!(L "gasnet_hsl_trylock", What::At(hsl as usize));
+        let mut span = span!(L "gasnet_hsl_trylock", EventDetail::At(hsl as usize));
         let code = match checked() {
             // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
             Some(c) => unsafe { (*hsl).try_checked(c) },
@@ -272,7 +272,7 @@ impl Hsl {
     #[cold]
     #[inline(never)]
     unsafe fn unlock_watched(hsl: *mut Hsl) {
-        let _span = span!(L "gasnet_hsl_unlock", What::At(hsl as usize));
+        let _span = span!(L "gasnet_hsl_unlock", EventDetail::At(hsl as usize));
         match checked() {
             // SAFETY: memory of the size of a lock, as the caller promises; any bytes will do.
             Some(c) => unsafe { (*hsl).unlock_checked(c) },

@@ -7,7 +7,7 @@ use crate::extended::memset;
 use crate::extended::rma;
 use crate::runtime::GasnetJob;
 use crate::runtime::checks::check_alignment;
-use crate::trace::{What, watch};
+use crate::trace::{EventDetail, watch};
 use core::ffi::{c_int, c_void};
 use core::ptr::null;
 use core::sync::atomic::Ordering;
@@ -46,7 +46,7 @@ pub unsafe extern "C" fn gasnet_put(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put", What::moved(node, nbytes, dest, src), unsafe { gasnet_put(node, dest, src, nbytes) });
+    watch!(P "gasnet_put", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
     check_alignment("gasnet_put", dest.cast(), src.cast(), nbytes);
     // SAFETY: readable, as the client promises of a source.
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn gasnet_put_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_bulk(node, dest, src, nbytes) });
+    watch!(P "gasnet_put_bulk", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
     // SAFETY: readable, as the client promises of a source.
     rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn gasnet_get(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get", What::moved(node, nbytes, src, dest), unsafe { gasnet_get(dest, node, src, nbytes) });
+    watch!(G "gasnet_get", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get(dest, node, src, nbytes) });
     let (job, from) = remote("gasnet_get", node, src, nbytes);
     check_alignment("gasnet_get", src.cast(), dest.cast(), nbytes);
     // SAFETY: writable, as the client promises of a destination.
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn gasnet_get_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_bulk(dest, node, src, nbytes) });
+    watch!(G "gasnet_get_bulk", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_bulk(dest, node, src, nbytes) });
     let (job, from) = remote("gasnet_get_bulk", node, src, nbytes);
     // SAFETY: writable, as the client promises of a destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn gasnet_put_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nb", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb(node, dest, src, nbytes) });
+    watch!(P "gasnet_put_nb", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
     check_alignment("gasnet_put_nb", dest.cast(), src.cast(), nbytes);
     // SAFETY: readable, as the client promises of a source.
@@ -140,7 +140,7 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nb_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) });
+    watch!(P "gasnet_put_nb_bulk", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
     // SAFETY: readable until the sync, as the client promises of a source.
     let src = unsafe { Src::new(src.cast(), nbytes) };
@@ -159,7 +159,7 @@ pub unsafe extern "C" fn gasnet_get_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nb", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb(dest, node, src, nbytes) });
+    watch!(G "gasnet_get_nb", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb(dest, node, src, nbytes) });
     let (job, from) = remote("gasnet_get_nb", node, src, nbytes);
     check_alignment("gasnet_get_nb", src.cast(), dest.cast(), nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nb_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) });
+    watch!(G "gasnet_get_nb_bulk", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) });
     let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
     let dst = unsafe { Dst::new(dest.cast(), nbytes) };
@@ -198,7 +198,7 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nbi", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi(node, dest, src, nbytes) });
+    watch!(P "gasnet_put_nbi", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
     check_alignment("gasnet_put_nbi", dest.cast(), src.cast(), nbytes);
     // SAFETY: readable, as the client promises of a source.
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nbi_bulk", What::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) });
+    watch!(P "gasnet_put_nbi_bulk", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) });
     let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
     // SAFETY: readable until the sync, as the client promises of a source.
     rma::put_nbi_bulk(job, dst, unsafe { Src::new(src.cast(), nbytes) });
@@ -235,7 +235,7 @@ pub unsafe extern "C" fn gasnet_get_nbi(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nbi", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi(dest, node, src, nbytes) });
+    watch!(G "gasnet_get_nbi", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi(dest, node, src, nbytes) });
     let (job, from) = remote("gasnet_get_nbi", node, src, nbytes);
     check_alignment("gasnet_get_nbi", src.cast(), dest.cast(), nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nbi_bulk", What::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) });
+    watch!(G "gasnet_get_nbi_bulk", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) });
     let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
@@ -268,7 +268,7 @@ pub extern "C" fn gasnet_memset(
     val: c_int,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_memset", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset(node, dest, val, nbytes));
+    watch!(P "gasnet_memset", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_memset(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset", node, dest, nbytes);
     memset::memset(job, dst, val as u8);
 }
@@ -281,7 +281,7 @@ pub extern "C" fn gasnet_memset_nb(
     val: c_int,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    watch!(P "gasnet_memset_nb", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nb(node, dest, val, nbytes));
+    watch!(P "gasnet_memset_nb", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nb(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes);
     explicit(job, memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8))
 }
@@ -294,7 +294,7 @@ pub extern "C" fn gasnet_memset_nbi(
     val: c_int,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_memset_nbi", What::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nbi(node, dest, val, nbytes));
+    watch!(P "gasnet_memset_nbi", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nbi(node, dest, val, nbytes));
     let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes);
     memset::memset_nbi(job, dst, val as u8);
 }

@@ -5,7 +5,7 @@ use super::{ATTACHED, OK, ctx, explicit};
 use crate::extended::sync::{HandleNeed, ImplicitSet};
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetError};
-use crate::trace::{self, Letter, Probe, What, watch};
+use crate::trace::{self, EventDetail, Letter, Probe, watch};
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
 
@@ -30,7 +30,7 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandl
 /// `gasnet_wait_syncnb`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
-    watch!(S "gasnet_wait_syncnb", What::Sync(1), gasnet_wait_syncnb(handle));
+    watch!(S "gasnet_wait_syncnb", EventDetail::Sync(1), gasnet_wait_syncnb(handle));
     if !handle.is_null() {
         let (c, mut handles) = (ctx("gasnet_wait_syncnb"), [OpHandle(handle as usize)]);
         c.check_handles("gasnet_wait_syncnb", &handles);
@@ -41,7 +41,7 @@ pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
 /// `gasnet_try_syncnb`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
-    watch!(S "gasnet_try_syncnb", What::Sync(1), gasnet_try_syncnb(handle));
+    watch!(S "gasnet_try_syncnb", EventDetail::Sync(1), gasnet_try_syncnb(handle));
     let (c, mut handles) = (ctx("gasnet_try_syncnb"), [OpHandle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb", &handles);
     c.poll();
@@ -51,7 +51,7 @@ pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
 /// `gasnet_try_syncnb_nopoll`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
-    watch!(S "gasnet_try_syncnb_nopoll", What::Sync(1), gasnet_try_syncnb_nopoll(handle));
+    watch!(S "gasnet_try_syncnb_nopoll", EventDetail::Sync(1), gasnet_try_syncnb_nopoll(handle));
     let (c, mut handles) = (ctx("gasnet_try_syncnb_nopoll"), [OpHandle(handle as usize)]);
     c.check_handles("gasnet_try_syncnb_nopoll", &handles);
     ready(c.ops_done(&mut handles, HandleNeed::All))
@@ -64,7 +64,7 @@ pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, n: usize) {
     // SAFETY: the same call again.
-    watch!(S "gasnet_wait_syncnb_some", What::Sync(n), unsafe { gasnet_wait_syncnb_some(handles, n) });
+    watch!(S "gasnet_wait_syncnb_some", EventDetail::Sync(n), unsafe { gasnet_wait_syncnb_some(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_some", handles);
@@ -78,7 +78,7 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n: usize) {
     // SAFETY: the same call again.
-    watch!(S "gasnet_wait_syncnb_all", What::Sync(n), unsafe { gasnet_wait_syncnb_all(handles, n) });
+    watch!(S "gasnet_wait_syncnb_all", EventDetail::Sync(n), unsafe { gasnet_wait_syncnb_all(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_all", handles);
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n: usize) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_some", What::Sync(n), unsafe { gasnet_try_syncnb_some(handles, n) });
+    watch!(S "gasnet_try_syncnb_some", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_some(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some", handles);
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n: usize) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_all", What::Sync(n), unsafe { gasnet_try_syncnb_all(handles, n) });
+    watch!(S "gasnet_try_syncnb_all", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_all(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all", handles);
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(
     n: usize,
 ) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_some_nopoll", What::Sync(n), unsafe { gasnet_try_syncnb_some_nopoll(handles, n) });
+    watch!(S "gasnet_try_syncnb_some_nopoll", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_some_nopoll(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some_nopoll", handles);
@@ -142,7 +142,7 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
     n: usize,
 ) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_all_nopoll", What::Sync(n), unsafe { gasnet_try_syncnb_all_nopoll(handles, n) });
+    watch!(S "gasnet_try_syncnb_all_nopoll", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_all_nopoll(handles, n) });
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all_nopoll", handles);
@@ -169,7 +169,7 @@ fn wait_implicit(probe: &'static Probe, which: ImplicitSet) {
 fn watched_wait(probe: &'static Probe, which: ImplicitSet) -> Option<Ctx> {
     if trace::on() {
         // SAFETY: there is nothing to read.
-        if unsafe { trace::tell(probe, || What::Nothing, || wait_implicit(probe, which)) }
+        if unsafe { trace::tell(probe, || EventDetail::Nothing, || wait_implicit(probe, which)) }
             .is_some()
         {
             return None;
@@ -209,35 +209,35 @@ pub extern "C" fn gasnet_wait_syncnbi_all() {
 /// `gasnet_try_syncnbi_gets`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_gets() -> c_int {
-    watch!(S "gasnet_try_syncnbi_gets", What::Nothing, gasnet_try_syncnbi_gets());
+    watch!(S "gasnet_try_syncnbi_gets", EventDetail::Nothing, gasnet_try_syncnbi_gets());
     try_implicit("gasnet_try_syncnbi_gets", ImplicitSet::Gets)
 }
 
 /// `gasnet_try_syncnbi_puts`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_puts() -> c_int {
-    watch!(S "gasnet_try_syncnbi_puts", What::Nothing, gasnet_try_syncnbi_puts());
+    watch!(S "gasnet_try_syncnbi_puts", EventDetail::Nothing, gasnet_try_syncnbi_puts());
     try_implicit("gasnet_try_syncnbi_puts", ImplicitSet::Puts)
 }
 
 /// `gasnet_try_syncnbi_all`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_all() -> c_int {
-    watch!(S "gasnet_try_syncnbi_all", What::Nothing, gasnet_try_syncnbi_all());
+    watch!(S "gasnet_try_syncnbi_all", EventDetail::Nothing, gasnet_try_syncnbi_all());
     try_implicit("gasnet_try_syncnbi_all", ImplicitSet::All)
 }
 
 /// `gasnet_begin_nbi_accessregion`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_begin_nbi_accessregion() {
-    watch!(S "gasnet_begin_nbi_accessregion", What::Nothing, gasnet_begin_nbi_accessregion());
+    watch!(S "gasnet_begin_nbi_accessregion", EventDetail::Nothing, gasnet_begin_nbi_accessregion());
     ctx("gasnet_begin_nbi_accessregion").begin_region();
 }
 
 /// `gasnet_end_nbi_accessregion`
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_end_nbi_accessregion() -> gasnet_handle_t {
-    watch!(S "gasnet_end_nbi_accessregion", What::Nothing, gasnet_end_nbi_accessregion());
+    watch!(S "gasnet_end_nbi_accessregion", EventDetail::Nothing, gasnet_end_nbi_accessregion());
     let c = ctx("gasnet_end_nbi_accessregion");
     explicit(c.job, c.end_region())
 }

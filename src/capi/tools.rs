@@ -259,7 +259,7 @@ pub unsafe extern "C" fn gasnett_envdbl_display(key: *const c_char, value: f64, 
 }
 
 /// The client's own means to print a stack, if it has one.
-fn user_means() -> Option<stack::UserMeans<'static>> {
+fn user_means() -> Option<stack::ClientBacktrace<'static>> {
     // SAFETY: the client's definition, or that of shim.c; both are constants while this runs.
     let user = unsafe { gasnett_backtrace_user };
     let name = match user.name.is_null() {
@@ -267,23 +267,23 @@ fn user_means() -> Option<stack::UserMeans<'static>> {
         // SAFETY: NUL-terminated, as the interface asks, and constant.
         false => unsafe { CStr::from_ptr(user.name) }.to_str().unwrap_or(""),
     };
-    user.print.map(|print| stack::UserMeans { name, print })
+    user.print.map(|print| stack::ClientBacktrace { name, print })
 }
 
 /// How stacks are printed where nothing may be allocated to find out; made by `gasnet_init` or `gasnett_backtrace_init`.
-static PLAN: OnceLock<stack::Plan> = OnceLock::new();
+static PLAN: OnceLock<stack::BacktracePlan> = OnceLock::new();
 
 /// `gasnett_backtrace_init`: loads and looks up what printing a stack needs. The name of the program is not needed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
     sys::stack::prepare();
-    PLAN.get_or_init(|| stack::Plan::new(user_means()));
+    PLAN.get_or_init(|| stack::BacktracePlan::new(user_means()));
 }
 
 /// `gasnett_print_backtrace`: 0 if the stack was printed.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
-    c_int::from(!stack::Plan::new(user_means()).print(fd))
+    c_int::from(!stack::BacktracePlan::new(user_means()).print(fd))
 }
 
 /// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already; async-signal-safe.

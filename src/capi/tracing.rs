@@ -3,7 +3,7 @@
 use super::tools::gasnett_gettimeofday_us;
 use crate::report;
 use crate::runtime::{GasnetJob, exit};
-use crate::trace::{self, Account, Letter, LetterMask, Probe, source};
+use crate::trace::{self, Letter, LetterMask, Probe, TraceFileKind, source};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::fmt::Write;
@@ -41,7 +41,7 @@ pub(super) fn open(job: &GasnetJob) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_setsourceline(file: *const c_char, line: c_uint) {
     // SAFETY: the caller's promise.
-    source::set(unsafe { source::Line::new(file, line) });
+    source::set(unsafe { source::SourceLine::new(file, line) });
 }
 
 /// The macros of the headers tell where the next call comes from.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn gasneti_trace_setsourceline(file: *const c_char, line: 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_trace_from(file: *const c_char, line: c_uint) {
     // SAFETY: the caller's promise.
-    source::call(unsafe { source::Line::new(file, line) });
+    source::call(unsafe { source::SourceLine::new(file, line) });
 }
 
 /// `GASNET_BLOCKUNTIL`, where anything is watched: with 0 the time now, with such a time the end of the wait that began then.
@@ -93,7 +93,7 @@ pub extern "C" fn gasneti_trace_unfreezesourceline() {
 /// `GASNETT_TRACE_ENABLED`: whether a message of the client would be traced now.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_enabled() -> c_int {
-    c_int::from(trace::on() && Account::Trace.mask().has(Letter::H))
+    c_int::from(trace::on() && TraceFileKind::Trace.mask().has(Letter::H))
 }
 
 /// A message of the client, put together by shim.c.
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn gasneti_trace_text(text: *const c_char, force: c_int) {
     }
 }
 
-fn account(stats: c_int) -> Account {
-    if stats != 0 { Account::Stats } else { Account::Trace }
+fn file_kind(stats: c_int) -> TraceFileKind {
+    if stats != 0 { TraceFileKind::Stats } else { TraceFileKind::Trace }
 }
 
 /// `GASNETT_TRACE_GETMASK`, or with `stats` `GASNETT_STATS_GETMASK`: the letters, in memory of the calling thread that the next such
@@ -131,7 +131,7 @@ pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
         static TEXT: core::cell::UnsafeCell<[u8; 16]> = const { core::cell::UnsafeCell::new([0; 16]) };
     }
     let mut text = Text([0; 16], 0);
-    let _ = write!(text, "{}", account(stats).mask());
+    let _ = write!(text, "{}", file_kind(stats).mask());
     TEXT.with(|t| {
         // SAFETY: the memory is this thread's, and no reference to it is kept.
         unsafe { *t.get() = text.0 };
@@ -148,7 +148,7 @@ pub unsafe extern "C" fn gasneti_trace_setmask(mask: *const c_char, stats: c_int
     // SAFETY: the caller's promise.
     let text = unsafe { CStr::from_ptr(mask) }.to_string_lossy();
     match LetterMask::parse(&text) {
-        Ok(mask) => account(stats).set_mask(mask),
+        Ok(mask) => file_kind(stats).set_mask(mask),
         Err(letter) => report::warn(
             format_args!(
                 "GASNETT_{}_SETMASK(\"{text}\"): there is no type {letter} of events",
@@ -185,7 +185,7 @@ static CALLBACK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// `GASNETT_STATS_INIT`: `callback` is called when the statistics are written. 1 if they will be.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
-    if !trace::on() || !Account::Stats.is_on() {
+    if !trace::on() || !TraceFileKind::Stats.is_on() {
         return 0;
     }
     if let Some(f) = callback {

@@ -11,7 +11,7 @@ use crate::report;
 use crate::runtime::GasnetJob;
 use crate::runtime::checks::check_alignment;
 use crate::runtime::ops::OpHandle;
-use crate::trace::{What, watch};
+use crate::trace::{EventDetail, watch};
 use core::ffi::c_void;
 use core::ptr::null;
 
@@ -48,7 +48,7 @@ pub extern "C" fn gasnet_put_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_put_val", What::moved(node, nbytes, dest, null::<u8>()), gasnet_put_val(node, dest, value, nbytes));
+    watch!(P "gasnet_put_val", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_put_val(node, dest, value, nbytes));
     let (job, dst) = remote_value("gasnet_put_val", node, dest, nbytes);
     value::put(job, dst, value);
 }
@@ -61,7 +61,7 @@ pub extern "C" fn gasnet_put_nb_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    watch!(P "gasnet_put_nb_val", What::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nb_val(node, dest, value, nbytes));
+    watch!(P "gasnet_put_nb_val", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nb_val(node, dest, value, nbytes));
     let (job, dst) = remote_value("gasnet_put_nb_val", node, dest, nbytes);
     explicit(job, value::put_nb(job, dst, value))
 }
@@ -74,7 +74,7 @@ pub extern "C" fn gasnet_put_nbi_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_put_nbi_val", What::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nbi_val(node, dest, value, nbytes));
+    watch!(P "gasnet_put_nbi_val", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nbi_val(node, dest, value, nbytes));
     let (job, dst) = remote_value("gasnet_put_nbi_val", node, dest, nbytes);
     value::put_nbi(job, dst, value);
 }
@@ -86,7 +86,7 @@ pub extern "C" fn gasnet_get_val(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_register_value_t {
-    watch!(G "gasnet_get_val", What::moved(node, nbytes, src, null::<u8>()), gasnet_get_val(node, src, nbytes));
+    watch!(G "gasnet_get_val", EventDetail::moved(node, nbytes, src, null::<u8>()), gasnet_get_val(node, src, nbytes));
     let (job, src) = remote_value("gasnet_get_val", node, src, nbytes);
     value::get(job, src)
 }
@@ -98,7 +98,7 @@ pub extern "C" fn gasnet_get_nb_val(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_valget_handle_t {
-    watch!(G "gasnet_get_nb_val", What::moved(node, nbytes, src, null::<u8>()), gasnet_get_nb_val(node, src, nbytes));
+    watch!(G "gasnet_get_nb_val", EventDetail::moved(node, nbytes, src, null::<u8>()), gasnet_get_nb_val(node, src, nbytes));
     let (job, src) = remote_value("gasnet_get_nb_val", node, src, nbytes);
     value::get_nb(job, src).0 as gasnet_valget_handle_t
 }
@@ -108,7 +108,7 @@ pub extern "C" fn gasnet_get_nb_val(
 pub extern "C" fn gasnet_wait_syncnb_valget(
     handle: gasnet_valget_handle_t,
 ) -> gasnet_register_value_t {
-    watch!(S "gasnet_wait_syncnb_valget", What::Sync(1), gasnet_wait_syncnb_valget(handle));
+    watch!(S "gasnet_wait_syncnb_valget", EventDetail::Sync(1), gasnet_wait_syncnb_valget(handle));
     let (job, handle) = (job("gasnet_wait_syncnb_valget"), OpHandle(handle as usize));
     job.ctx().check_handles("gasnet_wait_syncnb_valget", &[handle]);
     value::wait(job, handle)

@@ -11,7 +11,7 @@ use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::tools::pieces as text;
-use crate::trace::{Letter, Probe, Span, What};
+use crate::trace::{EventDetail, Letter, Probe, Span};
 use core::ffi::{c_char, c_void};
 use core::mem::{offset_of, size_of};
 
@@ -97,8 +97,9 @@ unsafe fn vector(
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
     let delta = job.distance(function, node, vector::pieces(shape.remote));
     // SAFETY: nothing of the pieces is read.
-    let _span =
-        unsafe { Span::new(probe, || What::Pieces { node, bytes: vector::total(shape.remote) }) };
+    let _span = unsafe {
+        Span::new(probe, || EventDetail::Pieces { node, bytes: vector::total(shape.remote) })
+    };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -124,7 +125,8 @@ unsafe fn indexed(
     check_totals(function, direction, shape.remote.total(), shape.local.total());
     let delta = job.distance(function, node, shape.remote.pieces());
     // SAFETY: nothing of the pieces is read.
-    let _span = unsafe { Span::new(probe, || What::Pieces { node, bytes: shape.remote.total() }) };
+    let _span =
+        unsafe { Span::new(probe, || EventDetail::Pieces { node, bytes: shape.remote.total() }) };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -162,8 +164,9 @@ unsafe fn strided(
     let Some(shape) = shape else { too_large(function, levels) };
     let delta = job.distance(function, node, core::iter::once(shape.remote_extent()));
     // SAFETY: nothing of the pieces is read; the counts are the caller's promise.
-    let _span =
-        unsafe { Span::new(probe, || What::Pieces { node, bytes: section(count, levels) }) };
+    let _span = unsafe {
+        Span::new(probe, || EventDetail::Pieces { node, bytes: section(count, levels) })
+    };
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -329,7 +332,7 @@ pub unsafe extern "C" fn gasnett_format_memveclist(
     // SAFETY: the caller's promise, here and below.
     let list = unsafe { slice(list, count) };
     // SAFETY: as above.
-    let mut buffer = unsafe { text::Buffer::new(buf, text::room(count)) };
+    let mut buffer = unsafe { text::TextBuffer::new(buf, text::room(count)) };
     let s = buffer.list(vector::pieces(list));
     MemvecStats {
         minsz: s.shortest,
@@ -363,7 +366,7 @@ pub unsafe extern "C" fn gasnett_format_putvgetv(
     let (dst, src) = unsafe { (slice(dstlist, dstcount), slice(srclist, srccount)) };
     // SAFETY: as above.
     let mut buffer =
-        unsafe { text::Buffer::new(buf, gasnett_format_putvgetv_bufsz(dstcount, srccount)) };
+        unsafe { text::TextBuffer::new(buf, gasnett_format_putvgetv_bufsz(dstcount, srccount)) };
     buffer.both(node, vector::pieces(dst), vector::pieces(src))
 }
 
@@ -387,7 +390,7 @@ pub unsafe extern "C" fn gasnett_format_addrlist(
     // SAFETY: the caller's promise, here and below.
     let index = AddressList { list: unsafe { slice(list.cast(), count) }, len };
     // SAFETY: as above.
-    let mut buffer = unsafe { text::Buffer::new(buf, text::room(count)) };
+    let mut buffer = unsafe { text::TextBuffer::new(buf, text::room(count)) };
     let s = buffer.list(index.pieces());
     AddrStats { minaddr: s.lowest as *mut c_void, maxaddr: s.highest as *mut c_void }
 }
@@ -419,7 +422,7 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     let src = AddressList { list: unsafe { slice(srclist.cast(), srccount) }, len: srclen };
     // SAFETY: as above.
     let mut buffer =
-        unsafe { text::Buffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };
+        unsafe { text::TextBuffer::new(buf, gasnett_format_putigeti_bufsz(dstcount, srccount)) };
     buffer.both(node, dst.pieces(), src.pieces())
 }
 
@@ -440,7 +443,7 @@ pub unsafe extern "C" fn gasnett_format_strides(
     list: *const usize,
 ) {
     // SAFETY: the caller's promise.
-    unsafe { text::Buffer::new(buf, text::room(count)).numbers(slice(list, count)) };
+    unsafe { text::TextBuffer::new(buf, text::room(count)).numbers(slice(list, count)) };
 }
 
 /// `gasnett_format_putsgets_bufsz`: bytes that [`gasnett_format_putsgets`] may write.
@@ -476,6 +479,6 @@ pub unsafe extern "C" fn gasnett_format_putsgets(
     };
     // SAFETY: as above.
     let mut buffer =
-        unsafe { text::Buffer::new(buf, gasnett_format_putsgets_bufsz(stridelevels)) };
+        unsafe { text::TextBuffer::new(buf, gasnett_format_putsgets_bufsz(stridelevels)) };
     buffer.section(node, (dstaddr as usize, dst), (srcaddr as usize, src), count)
 }

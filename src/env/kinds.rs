@@ -315,14 +315,14 @@ pub struct Signals;
 
 /// The signals that a list names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SignalSet {
+pub struct SignalList {
     all: bool,
     numbers: Vec<i32>,
 }
 
-impl SignalSet {
-    fn parse(text: &str) -> Option<SignalSet> {
-        let mut set = SignalSet::default();
+impl SignalList {
+    fn parse(text: &str) -> Option<SignalList> {
+        let mut set = SignalList::default();
         for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
             match word {
                 "*" => set.all = true,
@@ -401,8 +401,8 @@ shown_as_written!(
 );
 shown_as_written!(
     Signals,
-    SignalSet,
-    SignalSet::parse,
+    SignalList,
+    SignalList::parse,
     "names or numbers of signals separated by commas, or *",
     "signals"
 );

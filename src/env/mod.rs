@@ -25,7 +25,7 @@ mod variable;
 
 pub use environ::{adopt, is_shared, lookup, mark_shared, raw, snapshot};
 pub use kinds::{
-    Bytes, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds, SignalSet,
+    Bytes, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds, SignalList,
     Signals, ValueKind, YesNo,
 };
 pub use letters::{Letter, LetterMask};

@@ -5,7 +5,7 @@
 //! has ended. So the end of a wait costs nothing.
 
 use super::job::GasnetJob;
-use crate::report::Line;
+use crate::report::MessageLine;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use sys::clock;
@@ -85,7 +85,7 @@ pub(super) fn open(job: &'static GasnetJob) {
 }
 
 /// Writes what this process does. Async-signal-safe: nothing is allocated, and no lock is waited for.
-pub(super) fn write(line: &mut Line) {
+pub(super) fn write(line: &mut MessageLine) {
     let job = JOB.load(Ordering::Acquire);
     if job.is_null() {
         let _ = write!(line, "in gasnet_init");

@@ -8,7 +8,7 @@ use super::threads::Ctx;
 use super::{GasnetError, GasnetResult};
 use crate::conduit::{AmMessage, Category, OpId, Outgoing, ReplyToken, ResourceNeed, Upcall};
 use crate::report;
-use crate::trace::{self, Letter, Probe, What};
+use crate::trace::{self, EventDetail, Letter, Probe};
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -222,8 +222,8 @@ fn handler_probe(m: &AmMessage<'_>) -> &'static Probe {
 }
 
 /// What is told of a handler that runs.
-fn handler_event(m: &AmMessage<'_>) -> What {
-    What::Message {
+fn handler_event(m: &AmMessage<'_>) -> EventDetail {
+    EventDetail::Message {
         node: m.source,
         handler: m.handler,
         bytes: m.nbytes,

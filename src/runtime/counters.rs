@@ -63,7 +63,7 @@ fn write() {
         ),
     );
     let Some(path) = counters else { return };
-    let mut line = crate::report::Line::new();
+    let mut line = crate::report::MessageLine::new();
     let _ = write!(
         line,
         "{} {} {} {} {} {}",

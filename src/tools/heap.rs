@@ -25,7 +25,7 @@ const FENCE: u64 = 0xFE9C_E5A5_5AE9_C0FE;
 /// What `gasnett_getheapstats` tells (`gasnett_heapstats_t`). Bytes are those that the client asked for, except of the overhead.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct HeapStats {
     /// Bytes ever allocated.
     pub allocated_bytes: u64,
     /// Bytes ever freed.
@@ -58,7 +58,7 @@ struct Object {
 
 /// What GASNET_MALLOC_* ask for.
 #[derive(Clone, Debug)]
-struct Wishes {
+struct HeapOptions {
     init: Option<u64>,
     clobber: Option<u64>,
     /// Freed memory is kept.
@@ -70,18 +70,18 @@ struct Wishes {
 
 #[derive(Debug)]
 struct Heap {
-    wishes: Wishes,
+    options: HeapOptions,
     objects: BTreeMap<usize, Object>,
-    stats: Stats,
+    stats: HeapStats,
     /// The object that was looked at last.
     cursor: usize,
 }
 
-impl Wishes {
-    fn read() -> Wishes {
+impl HeapOptions {
+    fn read() -> HeapOptions {
         let scan_freed = env::MALLOC_SCANFREED.get();
         let clobber = scan_freed || env::MALLOC_CLOBBER.get();
-        Wishes {
+        HeapOptions {
             init: env::MALLOC_INIT.get().then(|| env::MALLOC_INITVAL.get()),
             clobber: clobber.then(|| env::MALLOC_CLOBBERVAL.get()),
             keep: scan_freed || env::MALLOC_LEAKALL.get(),
@@ -96,9 +96,9 @@ static HEAP: OnceLock<Mutex<Heap>> = OnceLock::new();
 fn heap() -> MutexGuard<'static, Heap> {
     let heap = HEAP.get_or_init(|| {
         Mutex::new(Heap {
-            wishes: Wishes::read(),
+            options: HeapOptions::read(),
             objects: BTreeMap::new(),
-            stats: Stats::default(),
+            stats: HeapStats::default(),
             cursor: 0,
         })
     });
@@ -144,9 +144,9 @@ impl Heap {
                 spoilt(address + size, BACK, fence(address)),
             )
         };
-        let kept = match (&o.freed, self.wishes.clobber) {
+        let kept = match (&o.freed, self.options.clobber) {
             // SAFETY: the memory of an object in the record is there, freed or not.
-            (Some(_), Some(pattern)) if self.wishes.scan_freed => unsafe {
+            (Some(_), Some(pattern)) if self.options.scan_freed => unsafe {
                 spoilt(address, size, pattern)
             },
             _ => None,
@@ -178,7 +178,7 @@ impl Heap {
 
     /// Looks at the next object in turn, or at all.
     fn check_some(&mut self, function: &str, place: &str) {
-        if self.wishes.check_all {
+        if self.options.check_all {
             return self.check_all(function, place);
         }
         let next =
@@ -202,7 +202,7 @@ impl Heap {
         unsafe {
             fill(base, FRONT, fence(address));
             fill(address + size, BACK, fence(address));
-            if let Some(pattern) = self.wishes.init {
+            if let Some(pattern) = self.options.init {
                 fill(address, size, pattern);
             }
         }
@@ -256,7 +256,7 @@ impl Heap {
         let size = self.size_of(address, function, place);
         self.check(address, function, place);
         self.check_some(function, place);
-        if let Some(pattern) = self.wishes.clobber {
+        if let Some(pattern) = self.options.clobber {
             // SAFETY: a live object of this size.
             unsafe { fill(address, size, pattern) };
         }
@@ -265,7 +265,7 @@ impl Heap {
         s.freed_objects += 1;
         s.live_bytes -= size as u64;
         s.live_objects -= 1;
-        if self.wishes.keep {
+        if self.options.keep {
             s.overhead_bytes += size as u64;
             if let Some(o) = self.objects.get_mut(&address) {
                 o.freed = Some(place.into());
@@ -346,7 +346,7 @@ pub fn check_all(place: &str) {
 }
 
 /// What the heap amounts to.
-pub fn stats() -> Stats {
+pub fn stats() -> HeapStats {
     heap().stats
 }
 

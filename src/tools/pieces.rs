@@ -11,7 +11,7 @@ pub fn room(count: usize) -> usize {
 
 /// What a list amounts to; zeros for an empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct PieceStats {
     /// Bytes of the shortest element.
     pub shortest: usize,
     /// Bytes of the longest element.
@@ -26,13 +26,13 @@ pub struct Stats {
 
 /// Text in a caller's buffer, NUL-terminated after each write.
 #[derive(Debug)]
-pub struct Buffer {
+pub struct TextBuffer {
     at: *mut u8,
     /// Bytes that are left, the NUL included.
     left: usize,
 }
 
-impl Write for Buffer {
+impl Write for TextBuffer {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let n = s.len().min(self.left.saturating_sub(1));
         // SAFETY: `left` bytes at `at` are writable, and n + 1 is no more unless `left` is 0, which `new` excludes.
@@ -46,26 +46,26 @@ impl Write for Buffer {
     }
 }
 
-impl Buffer {
+impl TextBuffer {
     /// An empty text.
     ///
     /// # Safety
     /// `n` bytes at `buf`, at least one, must be writable as long as the value is used.
-    pub unsafe fn new(buf: *mut c_char, n: usize) -> Buffer {
-        let mut buffer = Buffer { at: buf.cast(), left: n };
+    pub unsafe fn new(buf: *mut c_char, n: usize) -> TextBuffer {
+        let mut buffer = TextBuffer { at: buf.cast(), left: n };
         let _ = buffer.write_str("");
         buffer
     }
 
     /// Elements with address and length.
-    pub fn list(&mut self, pieces: impl Iterator<Item = (*mut u8, usize)> + Clone) -> Stats {
-        let mut s = Stats::default();
+    pub fn list(&mut self, pieces: impl Iterator<Item = (*mut u8, usize)> + Clone) -> PieceStats {
+        let mut s = PieceStats::default();
         let mut count = 0usize;
         for (addr, n) in pieces.clone() {
             let (first, last) =
                 (addr as usize, (addr as usize).saturating_add(n.saturating_sub(1)));
-            let old = if count == 0 { Stats { shortest: n, lowest: first, ..s } } else { s };
-            s = Stats {
+            let old = if count == 0 { PieceStats { shortest: n, lowest: first, ..s } } else { s };
+            s = PieceStats {
                 shortest: old.shortest.min(n),
                 longest: old.longest.max(n),
                 total: old.total.saturating_add(n),
@@ -137,10 +137,10 @@ mod tests {
     use super::*;
     use std::ffi::CStr;
 
-    fn text(n: usize, f: impl FnOnce(&mut Buffer)) -> String {
+    fn text(n: usize, f: impl FnOnce(&mut TextBuffer)) -> String {
         let mut bytes = vec![b'x'; n + 1];
         // SAFETY: n of its bytes.
-        let mut buffer = unsafe { Buffer::new(bytes.as_mut_ptr().cast(), n) };
+        let mut buffer = unsafe { TextBuffer::new(bytes.as_mut_ptr().cast(), n) };
         f(&mut buffer);
         assert_eq!(bytes[n], b'x', "not a byte more");
         CStr::from_bytes_until_nul(&bytes[..n]).unwrap().to_str().unwrap().to_owned()
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_list_as_text() {
         let list = [(0x2000usize as *mut u8, 16usize), (0x1000 as *mut u8, 4)];
-        let mut stats = Stats::default();
+        let mut stats = PieceStats::default();
         let t = text(room(2), |b| stats = b.list(list.iter().copied()));
         assert_eq!(
             t,
@@ -157,13 +157,13 @@ mod tests {
         );
         assert_eq!(
             stats,
-            Stats { shortest: 4, longest: 16, total: 20, lowest: 0x1000, highest: 0x200f }
+            PieceStats { shortest: 4, longest: 16, total: 20, lowest: 0x1000, highest: 0x200f }
         );
         assert_eq!(
             text(room(0), |b| stats = b.list([].into_iter())),
             "0 pieces of 0 to 0 bytes, 0 in all, from 0x0 to 0x0: {}"
         );
-        assert_eq!(stats, Stats::default());
+        assert_eq!(stats, PieceStats::default());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! the client's own means, if it defines `gasnett_backtrace_user`. Called by `capi::tools` and after fatal errors and signals.
 //!
 //! GASNET_BACKTRACE_TYPE is a comma-separated list of the means to try, in order; the first that can ends the search. A
-//! [`Plan`] is made outside signal handlers; following it neither allocates nor locks.
+//! [`BacktracePlan`] is made outside signal handlers; following it neither allocates nor locks.
 
 use crate::{env, report};
 use core::ffi::c_int;
@@ -11,7 +11,7 @@ use std::ffi::{CStr, CString};
 
 /// A way to print the stack that the client supplies.
 #[derive(Clone, Copy, Debug)]
-pub struct UserMeans<'a> {
+pub struct ClientBacktrace<'a> {
     /// Its name in GASNET_BACKTRACE_TYPE.
     pub name: &'a str,
     /// Prints the stack to a file; returns 0 if it could.
@@ -23,7 +23,7 @@ pub const MEANS: [&str; 6] = ["EXECINFO", "ADDR2LINE", "GDB", "GSTACK", "PSTACK"
 
 /// A means that can be tried now.
 #[derive(Debug)]
-enum Step {
+enum BacktraceStep {
     /// The client's.
     User(unsafe extern "C" fn(c_int) -> c_int),
     /// The C library's: addresses, and names of exported functions.
@@ -36,7 +36,7 @@ enum Step {
 
 /// The means to try, in order.
 #[derive(Debug)]
-pub struct Plan(Vec<Step>);
+pub struct BacktracePlan(Vec<BacktraceStep>);
 
 /// The full path of a program in PATH.
 fn find(program: &str) -> Option<CString> {
@@ -47,16 +47,16 @@ fn find(program: &str) -> Option<CString> {
         .find(|file| sys::helper::may_run(file))
 }
 
-fn step(name: &str) -> Option<Step> {
+fn step(name: &str) -> Option<BacktraceStep> {
     let pid = sys::process::pid().to_string();
     let program = |file: &str, args: &[&str]| {
         let path = find(file)?;
         let args = core::iter::once(file).chain(args.iter().copied());
-        Some(Step::Program(path, args.filter_map(|a| CString::new(a).ok()).collect()))
+        Some(BacktraceStep::Program(path, args.filter_map(|a| CString::new(a).ok()).collect()))
     };
     match name {
-        "EXECINFO" => Some(Step::ExecInfo),
-        "ADDR2LINE" => find("addr2line").map(Step::Addr2line),
+        "EXECINFO" => Some(BacktraceStep::ExecInfo),
+        "ADDR2LINE" => find("addr2line").map(BacktraceStep::Addr2line),
         "GDB" => {
             program("gdb", &["-nx", "-batch", "-p", &pid, "-ex", "thread apply all backtrace"])
         }
@@ -67,17 +67,21 @@ fn step(name: &str) -> Option<Step> {
     }
 }
 
-impl Plan {
+impl BacktracePlan {
     /// The plan that GASNET_BACKTRACE_TYPE asks for. Ends the job if it names a means that there is not.
-    pub fn new(user: Option<UserMeans<'_>>) -> Plan {
+    pub fn new(user: Option<ClientBacktrace<'_>>) -> BacktracePlan {
         let Some(list) = env::BACKTRACE_TYPE.get() else {
             let own = MEANS.iter().filter_map(|name| step(name));
-            return Plan(user.map(|u| Step::User(u.print)).into_iter().chain(own).collect());
+            return BacktracePlan(
+                user.map(|u| BacktraceStep::User(u.print)).into_iter().chain(own).collect(),
+            );
         };
         let mut steps = Vec::new();
         for name in list.split(',').map(str::trim).filter(|n| !n.is_empty()) {
             match user {
-                Some(u) if name.eq_ignore_ascii_case(u.name) => steps.push(Step::User(u.print)),
+                Some(u) if name.eq_ignore_ascii_case(u.name) => {
+                    steps.push(BacktraceStep::User(u.print))
+                }
                 _ if MEANS.iter().any(|m| m.eq_ignore_ascii_case(name)) => {
                     steps.extend(step(&name.to_ascii_uppercase()));
                 }
@@ -94,17 +98,17 @@ impl Plan {
                 ),
             }
         }
-        Plan(steps)
+        BacktracePlan(steps)
     }
 
     /// Writes the stack of the calling thread, or of all threads, to `fd`; false if no means could. Safe in a signal handler.
     pub fn print(&self, fd: c_int) -> bool {
         self.0.iter().any(|step| match step {
             // SAFETY: the client promises that its function may be called with a file descriptor.
-            Step::User(print) => unsafe { print(fd) == 0 },
-            Step::ExecInfo => sys::stack::print(fd),
-            Step::Addr2line(path) => sys::stack::print_lines(fd, path),
-            Step::Program(path, args) => {
+            BacktraceStep::User(print) => unsafe { print(fd) == 0 },
+            BacktraceStep::ExecInfo => sys::stack::print(fd),
+            BacktraceStep::Addr2line(path) => sys::stack::print_lines(fd, path),
+            BacktraceStep::Program(path, args) => {
                 let mut list: [*const core::ffi::c_char; 10] = [core::ptr::null(); 10];
                 for (to, arg) in list.iter_mut().zip(args.iter().take(9)) {
                     *to = CStr::as_ptr(arg);

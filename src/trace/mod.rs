@@ -11,7 +11,7 @@ pub mod source;
 pub mod span;
 
 pub use crate::env::{Letter, LetterMask};
-pub use span::{Probe, Span, What, ended, tell};
+pub use span::{EventDetail, Probe, Span, ended, tell};
 pub(crate) use span::{span, watch};
 
 use crate::env::{self, FreeText, Letters, OptionalVariable, Ranks};
@@ -19,7 +19,7 @@ use crate::report;
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use once_cell::race::OnceBox;
-use output::Output;
+use output::TraceOutput;
 
 /// A file is open.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -28,8 +28,8 @@ static TRACE_MASK: AtomicU32 = AtomicU32::new(0);
 static STATS_MASK: AtomicU32 = AtomicU32::new(0);
 /// Puts and gets to the process itself are traced.
 static LOCAL: AtomicBool = AtomicBool::new(true);
-static TRACE: OnceBox<Output> = OnceBox::new();
-static STATS: OnceBox<Output> = OnceBox::new();
+static TRACE: OnceBox<TraceOutput> = OnceBox::new();
+static STATS: OnceBox<TraceOutput> = OnceBox::new();
 /// When it began, nanoseconds of the monotonic clock.
 static START: AtomicU64 = AtomicU64::new(0);
 /// Writes what the client adds to the statistics, a `fn()`; null for nothing.
@@ -54,34 +54,34 @@ fn traces_local() -> bool {
 
 /// Which of the two files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Account {
+pub enum TraceFileKind {
     /// GASNET_TRACEFILE
     Trace,
     /// GASNET_STATSFILE
     Stats,
 }
 
-impl Account {
+impl TraceFileKind {
     fn variables(
         self,
     ) -> (OptionalVariable<FreeText>, OptionalVariable<Ranks>, OptionalVariable<Letters>) {
         match self {
-            Account::Trace => (env::TRACEFILE, env::TRACENODES, env::TRACEMASK),
-            Account::Stats => (env::STATSFILE, env::STATSNODES, env::STATSMASK),
+            TraceFileKind::Trace => (env::TRACEFILE, env::TRACENODES, env::TRACEMASK),
+            TraceFileKind::Stats => (env::STATSFILE, env::STATSNODES, env::STATSMASK),
         }
     }
 
     fn mask_word(self) -> &'static AtomicU32 {
         match self {
-            Account::Trace => &TRACE_MASK,
-            Account::Stats => &STATS_MASK,
+            TraceFileKind::Trace => &TRACE_MASK,
+            TraceFileKind::Stats => &STATS_MASK,
         }
     }
 
-    fn file(self) -> &'static OnceBox<Output> {
+    fn file(self) -> &'static OnceBox<TraceOutput> {
         match self {
-            Account::Trace => &TRACE,
-            Account::Stats => &STATS,
+            TraceFileKind::Trace => &TRACE,
+            TraceFileKind::Stats => &STATS,
         }
     }
 
@@ -110,8 +110,8 @@ impl Account {
             return;
         }
         let name = name.replace('%', &rank.to_string());
-        let at_once = self == Account::Trace && env::TRACEFLUSH.get();
-        let output = Output::open(&name, at_once).unwrap_or_else(|e| {
+        let at_once = self == TraceFileKind::Trace && env::TRACEFLUSH.get();
+        let output = TraceOutput::open(&name, at_once).unwrap_or_else(|e| {
             report::fatal(
                 format_args!("{}: {name} cannot be written: {e}", file.name()),
                 format_args!(
@@ -129,10 +129,10 @@ impl Account {
 /// Opens the files that are asked of this rank. Called by `gasnet_init` before the processes meet: who opens a file empties it.
 pub fn open(rank: u32) {
     LOCAL.store(env::TRACELOCAL.get(), Ordering::Relaxed);
-    Account::Trace.open(rank);
-    Account::Stats.open(rank);
+    TraceFileKind::Trace.open(rank);
+    TraceFileKind::Stats.open(rank);
     START.store(sys::clock::now_ns(), Ordering::Relaxed);
-    ON.store(Account::Trace.is_on() || Account::Stats.is_on(), Ordering::Relaxed);
+    ON.store(TraceFileKind::Trace.is_on() || TraceFileKind::Stats.is_on(), Ordering::Relaxed);
 }
 
 /// Nothing is watched from now on, in a forked child.
@@ -158,13 +158,15 @@ pub fn on_statistics(hook: fn()) {
 }
 
 /// Adds a line to the trace, stamped with this time of the monotonic clock and this line of the client's source.
-fn line(ns: u64, from: source::Line, letter: Letter, text: fmt::Arguments<'_>) {
+fn line(ns: u64, from: source::SourceLine, letter: Letter, text: fmt::Arguments<'_>) {
     let Some(output) = TRACE.get() else { return };
     let thread = source::thread();
-    let mut line = report::Line::new();
+    let mut line = report::MessageLine::new();
     let (rank, s, rest) = (report::rank().unwrap_or(0), ns / 1_000_000_000, ns % 1_000_000_000);
     let _ = write!(line, "{rank}({thread}) {s}.{rest:09}> ");
-    if let Some((file, number)) = from.name().filter(|_| Account::Trace.mask().has(Letter::N)) {
+    if let Some((file, number)) =
+        from.name().filter(|_| TraceFileKind::Trace.mask().has(Letter::N))
+    {
         let _ = write!(line, "[{file}:{number}] ");
     }
     let _ = writeln!(line, "({}) {text}", letter.as_str());
@@ -173,7 +175,7 @@ fn line(ns: u64, from: source::Line, letter: Letter, text: fmt::Arguments<'_>) {
 
 /// Tells something in the trace, if its mask has the letter.
 pub fn note(letter: Letter, text: fmt::Arguments<'_>) {
-    if on() && Account::Trace.mask().has(letter) {
+    if on() && TraceFileKind::Trace.mask().has(letter) {
         line(sys::clock::now_ns(), source::current(), letter, text);
     }
 }
@@ -181,14 +183,14 @@ pub fn note(letter: Letter, text: fmt::Arguments<'_>) {
 /// Adds a line to the statistics.
 fn statistic(letter: Letter, text: fmt::Arguments<'_>) {
     let Some(output) = STATS.get() else { return };
-    let mut line = report::Line::new();
+    let mut line = report::MessageLine::new();
     let _ = writeln!(line, "{}> ({}) {text}", report::rank().unwrap_or(0), letter.as_str());
     output.add(source::thread(), line.bytes());
 }
 
 /// Adds a line of the client's to the statistics, if their mask has H.
 pub fn client_statistic(text: &str) {
-    if Account::Stats.mask().has(Letter::H) {
+    if TraceFileKind::Stats.mask().has(Letter::H) {
         statistic(Letter::H, format_args!("{}", text.trim_end_matches('\n')));
     }
 }
@@ -201,7 +203,7 @@ pub fn close() {
     }
     if let Some(output) = STATS.get() {
         let (mask, ns) =
-            (Account::Stats.mask(), sys::clock::now_ns() - START.load(Ordering::Relaxed));
+            (TraceFileKind::Stats.mask(), sys::clock::now_ns() - START.load(Ordering::Relaxed));
         statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
         for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
             span::statistics(letter, |text| statistic(letter, text));

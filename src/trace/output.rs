@@ -14,7 +14,7 @@ use std::io;
 const ROOM: usize = 1 << 16;
 
 /// Where lines go.
-pub struct Output {
+pub struct TraceOutput {
     fd: i32,
     /// Each line is written at once.
     at_once: bool,
@@ -27,23 +27,23 @@ pub struct Output {
 
 // SAFETY: the buffer is written by the owner of the lock only, beyond `len`, and read below `len`; `len` is published
 // after the bytes (Release) and goes back to 0 under the lock, after they are written.
-unsafe impl Sync for Output {}
+unsafe impl Sync for TraceOutput {}
 // SAFETY: no part of it is bound to a thread.
-unsafe impl Send for Output {}
+unsafe impl Send for TraceOutput {}
 
-impl Output {
+impl TraceOutput {
     /// The file of this name; `stdout`, `stderr` and `-` are what they say. What it held is gone; each write appends, so that
     /// several processes may have one file.
     ///
     /// # Errors
     /// That of the system.
-    pub fn open(name: &str, at_once: bool) -> io::Result<Output> {
+    pub fn open(name: &str, at_once: bool) -> io::Result<TraceOutput> {
         let fd = match name {
             "stdout" => 1,
             "stderr" | "-" => 2,
             _ => sys::open_for_lines(&CString::new(name)?)?,
         };
-        Ok(Output {
+        Ok(TraceOutput {
             fd,
             at_once,
             owner: AtomicU32::new(0),
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn lines_of_all_threads_arrive_whole() {
         let name = temporary("lines");
-        let output = Output::open(&name, false).unwrap();
+        let output = TraceOutput::open(&name, false).unwrap();
         std::thread::scope(|s| {
             for t in 0..4u32 {
                 let output = &output;
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn a_held_lock_does_not_keep_a_leaving_process() {
         let name = temporary("held");
-        let output = Output::open(&name, false).unwrap();
+        let output = TraceOutput::open(&name, false).unwrap();
         output.add(0, b"whole\n");
         assert!(output.take(3));
         output.add(3, b"interrupted\n");

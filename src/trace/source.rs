@@ -8,18 +8,18 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A line of a file.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub struct SourceLine {
     /// Its name, a string that lives as long as the process; null for none.
     file: *const c_char,
     /// Its number.
     line: u32,
 }
 
-const NOWHERE: Line = Line { file: ptr::null(), line: 0 };
+const NOWHERE: SourceLine = SourceLine { file: ptr::null(), line: 0 };
 
 thread_local! {
-    static SET: Cell<Line> = const { Cell::new(NOWHERE) };
-    static CALL: Cell<Line> = const { Cell::new(NOWHERE) };
+    static SET: Cell<SourceLine> = const { Cell::new(NOWHERE) };
+    static CALL: Cell<SourceLine> = const { Cell::new(NOWHERE) };
     /// How often it was frozen and not unfrozen.
     static FROZEN: Cell<u32> = const { Cell::new(0) };
     /// Number of the thread plus 1, 0 if it has none yet.
@@ -27,19 +27,19 @@ thread_local! {
 }
 
 /// Sets the line, unless it is frozen.
-pub fn set(line: Line) {
+pub fn set(line: SourceLine) {
     if FROZEN.get() == 0 {
         SET.set(line);
     }
 }
 
 /// Notes where a call comes from.
-pub fn call(line: Line) {
+pub fn call(line: SourceLine) {
     CALL.set(line);
 }
 
 /// Where the last call came from.
-pub fn last_call() -> Line {
+pub fn last_call() -> SourceLine {
     CALL.get()
 }
 
@@ -54,18 +54,18 @@ pub fn unfreeze() {
 }
 
 /// The line that the calling thread is at.
-pub fn current() -> Line {
+pub fn current() -> SourceLine {
     let set = SET.get();
     if set.file.is_null() { CALL.get() } else { set }
 }
 
-impl Line {
+impl SourceLine {
     /// A line of this file.
     ///
     /// # Safety
     /// `file` must be null or a string that lives as long as the process.
-    pub unsafe fn new(file: *const c_char, line: u32) -> Line {
-        Line { file, line }
+    pub unsafe fn new(file: *const c_char, line: u32) -> SourceLine {
+        SourceLine { file, line }
     }
 
     /// Its file, as it was given, and its number.
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_line_that_is_set_wins_and_freezes() {
-        let line = |file: &'static CStr, line| Line { file: file.as_ptr(), line };
+        let line = |file: &'static CStr, line| SourceLine { file: file.as_ptr(), line };
         call(line(c"dir/call.c", 3));
         assert_eq!(current().name(), Some(("call.c", 3)));
         set(line(c"set.upc", 4));

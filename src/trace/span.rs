@@ -125,7 +125,7 @@ impl fmt::Display for Name {
 
 /// What there is to say of an event.
 #[derive(Clone, Copy, Debug)]
-pub enum What {
+pub enum EventDetail {
     /// Nothing more.
     Nothing,
     /// A put or get of `bytes` bytes.
@@ -183,19 +183,19 @@ pub enum What {
     At(usize),
 }
 
-impl What {
+impl EventDetail {
     /// A get or put of `bytes` bytes between `local` here and `remote` on `node`.
     #[inline(always)]
-    pub fn moved<R, L>(node: u32, bytes: usize, remote: *const R, local: *const L) -> What {
-        What::Move { node, bytes, remote: remote.cast(), local: local.cast() }
+    pub fn moved<R, L>(node: u32, bytes: usize, remote: *const R, local: *const L) -> EventDetail {
+        EventDetail::Move { node, bytes, remote: remote.cast(), local: local.cast() }
     }
 
     fn bytes(&self) -> Option<u64> {
         match *self {
-            What::Move { bytes, .. }
-            | What::Pieces { bytes, .. }
-            | What::Message { bytes, .. }
-            | What::Collective { bytes, .. } => Some(bytes as u64),
+            EventDetail::Move { bytes, .. }
+            | EventDetail::Pieces { bytes, .. }
+            | EventDetail::Message { bytes, .. }
+            | EventDetail::Collective { bytes, .. } => Some(bytes as u64),
             _ => None,
         }
     }
@@ -203,28 +203,28 @@ impl What {
     /// The rank on the other side of a put or get.
     fn moved_with(&self) -> Option<u32> {
         match *self {
-            What::Move { node, .. } | What::Pieces { node, .. } => Some(node),
+            EventDetail::Move { node, .. } | EventDetail::Pieces { node, .. } => Some(node),
             _ => None,
         }
     }
 }
 
-impl fmt::Display for What {
+impl fmt::Display for EventDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            What::Nothing => Ok(()),
-            What::Move { node, bytes, .. } | What::Pieces { node, bytes } => {
+            EventDetail::Nothing => Ok(()),
+            EventDetail::Move { node, bytes, .. } | EventDetail::Pieces { node, bytes } => {
                 write!(f, " node={node} bytes={bytes}")
             }
-            What::Sync(n) => write!(f, " handles={n}"),
-            What::Message { node, handler, bytes, nargs, .. } => {
+            EventDetail::Sync(n) => write!(f, " handles={n}"),
+            EventDetail::Message { node, handler, bytes, nargs, .. } => {
                 write!(f, " node={node} handler={handler} args={nargs} bytes={bytes}")
             }
-            What::Barrier { id, flags } => write!(f, " id={id} flags={flags}"),
-            What::Collective { team, root, bytes } => {
+            EventDetail::Barrier { id, flags } => write!(f, " id={id} flags={flags}"),
+            EventDetail::Collective { team, root, bytes } => {
                 write!(f, " team={team} root={root} bytes={bytes}")
             }
-            What::At(address) => write!(f, " at={address:#x}"),
+            EventDetail::At(address) => write!(f, " at={address:#x}"),
         }
     }
 }
@@ -247,15 +247,15 @@ impl fmt::Display for Data {
 #[derive(Debug)]
 struct Open {
     probe: &'static Probe,
-    what: What,
+    what: EventDetail,
     start: u64,
     /// There will be a line.
     traced: bool,
     /// It is counted.
     counted: bool,
     /// The line of the client's source that it is told with, and the one of the call itself.
-    from: source::Line,
-    call: source::Line,
+    from: source::SourceLine,
+    call: source::SourceLine,
     /// The code that it returned, if it is not 0.
     result: i32,
 }
@@ -270,7 +270,7 @@ impl Span {
     /// # Safety
     /// The payload of a put or message that `what` names, and its arguments, must be readable now.
     #[inline(always)]
-    pub unsafe fn new(probe: &'static Probe, what: impl FnOnce() -> What) -> Span {
+    pub unsafe fn new(probe: &'static Probe, what: impl FnOnce() -> EventDetail) -> Span {
         // SAFETY: the caller's promise.
         if super::on() { Span(unsafe { open(probe, what()) }) } else { Span(None) }
     }
@@ -298,7 +298,7 @@ impl Drop for Span {
 /// As [`Span::new`].
 #[cold]
 #[inline(never)]
-unsafe fn open(probe: &'static Probe, what: What) -> Option<Box<Open>> {
+unsafe fn open(probe: &'static Probe, what: EventDetail) -> Option<Box<Open>> {
     let (trace, stats) = super::masks();
     let local = what.moved_with().is_some_and(|node| Some(node) == report::rank());
     let traced = trace.has(probe.letter) && (!local || super::traces_local());
@@ -328,7 +328,7 @@ unsafe fn open(probe: &'static Probe, what: What) -> Option<Box<Open>> {
 /// An event of this probe, which began at `start`, has ended.
 pub fn ended(probe: &'static Probe, start: u64) {
     // SAFETY: there is nothing to read.
-    if let Some(mut open) = unsafe { open(probe, What::Nothing) } {
+    if let Some(mut open) = unsafe { open(probe, EventDetail::Nothing) } {
         open.start = start;
         close(&open);
     }
@@ -338,10 +338,10 @@ pub fn ended(probe: &'static Probe, start: u64) {
 ///
 /// # Safety
 /// As [`Span::new`].
-unsafe fn detail(probe: &'static Probe, what: &What, now: u64) {
+unsafe fn detail(probe: &'static Probe, what: &EventDetail, now: u64) {
     let name = Name(probe.function);
     match *what {
-        What::Move { bytes, remote, local, .. } => {
+        EventDetail::Move { bytes, remote, local, .. } => {
             let n = if probe.letter == Letter::P && !local.is_null() { bytes } else { 0 };
             super::line(
                 now,
@@ -350,7 +350,7 @@ unsafe fn detail(probe: &'static Probe, what: &What, now: u64) {
                 format_args!("{name}: remote={remote:p} local={local:p} data={}", Data(local, n)),
             );
         }
-        What::Message { bytes, payload, args, nargs, .. } => {
+        EventDetail::Message { bytes, payload, args, nargs, .. } => {
             // SAFETY: the caller's promise.
             let args =
                 if nargs == 0 { &[] } else { unsafe { core::slice::from_raw_parts(args, nargs) } };
@@ -386,17 +386,17 @@ fn close(open: &Open) {
 }
 
 /// What a call returns, as far as it is told: a code other than 0.
-pub trait Outcome {
+pub trait TracedResult {
     /// The code.
     fn code(&self) -> i32 {
         0
     }
 }
 
-impl Outcome for () {}
-impl Outcome for usize {}
-impl Outcome for *mut core::ffi::c_void {}
-impl Outcome for i32 {
+impl TracedResult for () {}
+impl TracedResult for usize {}
+impl TracedResult for *mut core::ffi::c_void {}
+impl TracedResult for i32 {
     fn code(&self) -> i32 {
         *self
     }
@@ -413,9 +413,9 @@ thread_local! {
 /// As [`Span::new`].
 #[cold]
 #[inline(never)]
-pub unsafe fn tell<R: Outcome>(
+pub unsafe fn tell<R: TracedResult>(
     probe: &'static Probe,
-    what: impl FnOnce() -> What,
+    what: impl FnOnce() -> EventDetail,
     call: impl FnOnce() -> R,
 ) -> Option<R> {
     if TOLD.replace(false) {
@@ -451,7 +451,7 @@ pub(crate) use watch;
 /// can be read must be readable, see [`Span::new`].
 macro_rules! span {
     ($letter:ident $function:expr) => {
-        $crate::trace::span!($letter $function, $crate::trace::What::Nothing)
+        $crate::trace::span!($letter $function, $crate::trace::EventDetail::Nothing)
     };
     ($letter:ident $function:expr, $what:expr) => {{
         static PROBE: $crate::trace::Probe =

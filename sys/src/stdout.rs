@@ -12,3 +12,8 @@ pub fn write(tool: &str, text: &str) {
         exit(1)
     }
 }
+
+/// Ends this tool quietly when the reader of what it prints is closed. Called first in `main`.
+pub fn end_on_closed_pipe() {
+    crate::signal::set_default(libc::SIGPIPE);
+}

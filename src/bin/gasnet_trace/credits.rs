@@ -3,7 +3,7 @@
 //! For each process: what it has lent to each peer and what each peer has lent to it over time, its bank, marks where
 //! a request lacked credits or a peer gave nothing back, and the sums. `conduit/credits/stats.rs` writes the files.
 
-use crate::svg::{COLOURS, Frame, GREY, Svg};
+use crate::svg::{COLOURS, GREY, PlotFrame, Svg};
 use crate::{Failure, Subcommand};
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
@@ -16,9 +16,9 @@ pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     run,
 };
 
-/// What happened to credits, or would have.
+/// MovementKind happened to credits, or would have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum What {
+enum MovementKind {
     Lent,
     Returned,
     Borrowed,
@@ -30,17 +30,17 @@ enum What {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Movement {
     seconds: f64,
-    what: What,
+    what: MovementKind,
     peer: u32,
     credits: i64,
-    /// What the peer holds of us afterwards, and we of it.
+    /// MovementKind the peer holds of us afterwards, and we of it.
     loan: i64,
     held: i64,
 }
 
 /// A file.
 #[derive(Debug, Default, PartialEq)]
-struct Process {
+struct CreditFile {
     rank: u32,
     processes: u32,
     /// Credits that each process held at first, and those in the bank.
@@ -59,9 +59,9 @@ fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
     word.parse().map_err(|_| format!("{word:?} is not a number that can stand here"))
 }
 
-impl Process {
-    fn read(text: &str) -> Result<Process, String> {
-        let mut p = Process::default();
+impl CreditFile {
+    fn read(text: &str) -> Result<CreditFile, String> {
+        let mut p = CreditFile::default();
         for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
             p.line(line).map_err(|why| format!("line {}: {why}", i + 1))?;
         }
@@ -88,11 +88,11 @@ impl Process {
             }
             [seconds, _epoch, what, peer, credits, loan, held] => {
                 let what = match what {
-                    "lent" => What::Lent,
-                    "returned" => What::Returned,
-                    "borrowed" => What::Borrowed,
-                    "gave-back" => What::GaveBack,
-                    "stalled" => What::Stalled,
+                    "lent" => MovementKind::Lent,
+                    "returned" => MovementKind::Returned,
+                    "borrowed" => MovementKind::Borrowed,
+                    "gave-back" => MovementKind::GaveBack,
+                    "stalled" => MovementKind::Stalled,
                     _ => return Err(format!("{what:?} is not a movement of credits")),
                 };
                 self.movements.push(Movement {
@@ -137,8 +137,8 @@ impl Process {
         let mut points = vec![(0.0, bank as f64)];
         for m in &self.movements {
             match m.what {
-                What::Lent => bank -= m.credits,
-                What::Returned => bank += m.credits,
+                MovementKind::Lent => bank -= m.credits,
+                MovementKind::Returned => bank += m.credits,
                 _ => continue,
             }
             points.push((m.seconds, bank as f64));
@@ -151,20 +151,20 @@ impl Process {
     }
 }
 
-/// What a movement did to what its peer holds of us.
+/// MovementKind a movement did to what its peer holds of us.
 fn loan(m: &Movement) -> (i64, i64) {
     match m.what {
-        What::Lent => (m.loan, m.credits),
-        What::Returned => (m.loan, -m.credits),
+        MovementKind::Lent => (m.loan, m.credits),
+        MovementKind::Returned => (m.loan, -m.credits),
         _ => (m.loan, 0),
     }
 }
 
-/// What a movement did to what we hold of its peer.
+/// MovementKind a movement did to what we hold of its peer.
 fn held(m: &Movement) -> (i64, i64) {
     match m.what {
-        What::Borrowed => (m.held, m.credits),
-        What::GaveBack => (m.held, -m.credits),
+        MovementKind::Borrowed => (m.held, m.credits),
+        MovementKind::GaveBack => (m.held, -m.credits),
         _ => (m.held, 0),
     }
 }
@@ -178,7 +178,7 @@ fn most(curves: &[(u32, Vec<(f64, f64)>)], least: f64) -> f64 {
 }
 
 /// Draws the curves of peers, those that changed most in colour, and tells which is which.
-fn peers(svg: &mut Svg, f: &Frame, curves: &[(u32, Vec<(f64, f64)>)], rest: &str) {
+fn peers(svg: &mut Svg, f: &PlotFrame, curves: &[(u32, Vec<(f64, f64)>)], rest: &str) {
     let coloured = curves.len().min(COLOURS.len());
     for (_, points) in curves[coloured..].iter().rev() {
         svg.steps(f, points, GREY, 0.7);
@@ -198,10 +198,10 @@ fn peers(svg: &mut Svg, f: &Frame, curves: &[(u32, Vec<(f64, f64)>)], rest: &str
     svg.text(f.x, y + 14.0, 10, "#606060", &rest);
 }
 
-fn draw(all: &[Process]) -> String {
+fn draw(all: &[CreditFile]) -> String {
     let mut svg = Svg::new(WIDTH);
     // The same time everywhere, so that processes can be compared.
-    let end = all.iter().map(Process::end).fold(1e-6, f64::max);
+    let end = all.iter().map(CreditFile::end).fold(1e-6, f64::max);
     for (i, p) in all.iter().enumerate() {
         let top = 20.0 + i as f64 * PITCH;
         let title = format!(
@@ -209,7 +209,7 @@ fn draw(all: &[Process]) -> String {
             p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan
         );
         svg.text(10.0, top, 13, "#000000", &title);
-        let frame = |at: f64, width: f64, most_y: f64| Frame {
+        let frame = |at: f64, width: f64, most_y: f64| PlotFrame {
             x: at,
             y: top + 30.0,
             width,
@@ -228,11 +228,11 @@ fn draw(all: &[Process]) -> String {
         let (lent, borrowed, bank) = (p.curves(loan), p.curves(held), p.bank());
         let f = frame(50.0, 330.0, most(&lent, p.each as f64));
         svg.frame(&f, "lent to each peer; | a peer gave nothing back", "seconds");
-        svg.marks(&f, &p.times(|m| m.what == What::Returned && m.credits == 0), "#d55e00");
+        svg.marks(&f, &p.times(|m| m.what == MovementKind::Returned && m.credits == 0), "#d55e00");
         peers(&mut svg, &f, &lent, &still(lent.len()));
         let f = frame(430.0, 330.0, most(&borrowed, p.each as f64));
         svg.frame(&f, "lent by each peer; | a request lacked credits", "seconds");
-        svg.marks(&f, &p.times(|m| m.what == What::Stalled), "#d55e00");
+        svg.marks(&f, &p.times(|m| m.what == MovementKind::Stalled), "#d55e00");
         peers(&mut svg, &f, &borrowed, &still(borrowed.len()));
         let f = frame(815.0, 130.0, bank.iter().map(|b| b.1).fold(1.0, f64::max));
         svg.frame(&f, "in the bank", "seconds");
@@ -241,10 +241,10 @@ fn draw(all: &[Process]) -> String {
     svg.finish(all.len() as f64 * PITCH)
 }
 
-fn read(path: &Path) -> Result<Process, Failure> {
+fn read(path: &Path) -> Result<CreditFile, Failure> {
     fs::read_to_string(path)
         .map_err(|e| e.to_string())
-        .and_then(|text| Process::read(&text))
+        .and_then(|text| CreditFile::read(&text))
         .map_err(|why| {
             let what = format!("{} cannot be read: {why}", path.display());
             Failure::Work(
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn what_a_file_tells() {
-        let p = Process::read(FILE).unwrap();
+        let p = CreditFile::read(FILE).unwrap();
         assert_eq!(
             (p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan),
             (1, 3, 2, 10, 3, 1, 18)
@@ -318,7 +318,7 @@ mod tests {
             ("process one 3 8 100\n", "line 1: \"one\" is not a number"),
             ("\n", "line 1: it is none"),
         ] {
-            let e = Process::read(text).unwrap_err();
+            let e = CreditFile::read(text).unwrap_err();
             assert!(e.contains(why), "{e}");
         }
     }

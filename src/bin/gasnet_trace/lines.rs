@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// A line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Event {
+pub(crate) struct TraceEvent {
     /// Who.
     pub(crate) rank: u32,
     /// Which of its threads.
@@ -27,20 +27,20 @@ pub(crate) struct Event {
 
 /// A line of statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Statistic {
+pub(crate) struct TraceStatistic {
     /// Who.
     pub(crate) rank: u32,
     /// The type.
     pub(crate) letter: char,
     /// The operation, or a line of the client.
     pub(crate) name: String,
-    /// Sums: count, bytes and nanoseconds with least and most; `None` for a line of the client.
-    pub(crate) sums: Option<Sums>,
+    /// OperationSums: count, bytes and nanoseconds with least and most; `None` for a line of the client.
+    pub(crate) sums: Option<OperationSums>,
 }
 
 /// What a number of events amounts to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub(crate) struct OperationSums {
     /// How many.
     pub(crate) count: u64,
     /// Bytes, if they have any: sum, least, most.
@@ -49,29 +49,29 @@ pub(crate) struct Sums {
     pub(crate) ns: (u64, u64, u64),
 }
 
-impl Sums {
+impl OperationSums {
     /// Those of both together.
-    pub(crate) fn and(self, other: Sums) -> Sums {
+    pub(crate) fn and(self, other: OperationSums) -> OperationSums {
         let join =
             |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
         let bytes = match (self.bytes, other.bytes) {
             (Some(a), Some(b)) => Some(join(a, b)),
             (a, b) => a.or(b),
         };
-        Sums { count: self.count + other.count, bytes, ns: join(self.ns, other.ns) }
+        OperationSums { count: self.count + other.count, bytes, ns: join(self.ns, other.ns) }
     }
 }
 
 /// All that some files say.
 #[derive(Debug, Default)]
-pub(crate) struct Account {
+pub(crate) struct TraceRecords {
     /// Of all ranks, in the order of the files.
-    pub(crate) events: Vec<Event>,
+    pub(crate) events: Vec<TraceEvent>,
     /// Of all ranks.
-    pub(crate) statistics: Vec<Statistic>,
+    pub(crate) statistics: Vec<TraceStatistic>,
 }
 
-impl Event {
+impl TraceEvent {
     /// The number that follows `key=` in what is told of it.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         self.field(key)?.parse().ok()
@@ -82,7 +82,7 @@ impl Event {
         self.text.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
 
-    fn parse(line: &str) -> Option<Event> {
+    fn parse(line: &str) -> Option<TraceEvent> {
         let (head, rest) = line.split_once("> ")?;
         let (who, when) = head.split_once(' ')?;
         let (rank, thread) = who.strip_suffix(')')?.split_once('(')?;
@@ -103,7 +103,7 @@ impl Event {
             Some((before, t)) if !name.is_empty() => (before.trim_end(), took(t)),
             _ => (text, None),
         };
-        Some(Event {
+        Some(TraceEvent {
             rank: rank.parse().ok()?,
             thread: thread.parse().ok()?,
             start,
@@ -123,17 +123,17 @@ fn parse_letter(text: &str) -> Option<(char, &str)> {
     Some((letter, rest.strip_prefix(' ').unwrap_or(rest)))
 }
 
-impl Statistic {
-    fn parse(line: &str) -> Option<Statistic> {
+impl TraceStatistic {
+    fn parse(line: &str) -> Option<TraceStatistic> {
         let (rank, rest) = line.split_once("> ")?;
         let (letter, rest) = parse_letter(rest)?;
         let whole = |sums| {
-            Some(Statistic { rank: rank.parse().ok()?, letter, name: rest.to_string(), sums })
+            Some(TraceStatistic { rank: rank.parse().ok()?, letter, name: rest.to_string(), sums })
         };
         let Some((name, numbers)) = rest.split_once(": count=") else { return whole(None) };
         let mut words = numbers.split(' ');
         let Some(count) = words.next().and_then(|n| n.parse().ok()) else { return whole(None) };
-        let mut sums = Sums { count, bytes: None, ns: (0, 0, 0) };
+        let mut sums = OperationSums { count, bytes: None, ns: (0, 0, 0) };
         let mut of_bytes = false;
         for (key, n) in words.filter_map(|w| w.split_once('=')) {
             let n = n.parse().ok()?;
@@ -146,7 +146,7 @@ impl Statistic {
                 _ => {}
             }
         }
-        Some(Statistic {
+        Some(TraceStatistic {
             rank: rank.parse().ok()?,
             letter,
             name: name.to_string(),
@@ -156,8 +156,8 @@ impl Statistic {
 }
 
 /// Reads files of a job.
-pub(crate) fn read(files: &[PathBuf]) -> Result<Account, Failure> {
-    let mut account = Account::default();
+pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
+    let mut account = TraceRecords::default();
     for file in files {
         let bytes = std::fs::read(file).map_err(|e| {
             Failure::Work(
@@ -166,9 +166,9 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Account, Failure> {
             )
         })?;
         for (i, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
-            if let Some(event) = Event::parse(line) {
+            if let Some(event) = TraceEvent::parse(line) {
                 account.events.push(event);
-            } else if let Some(statistic) = Statistic::parse(line) {
+            } else if let Some(statistic) = TraceStatistic::parse(line) {
                 account.statistics.push(statistic);
             } else {
                 return Err(Failure::Work(
@@ -186,7 +186,7 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<Account, Failure> {
     Ok(account)
 }
 
-impl Account {
+impl TraceRecords {
     /// Puts the clocks of all hosts, each of which has its own, on that of the first, by the time of day that each rank told at its
     /// start, and has time begin with the first event.
     fn align(&mut self) {
@@ -199,7 +199,8 @@ impl Account {
             let offset = *hosts.entry(host.to_string()).or_insert(offset);
             shifts.insert(e.rank, offset - *first.get_or_insert(offset));
         }
-        let shifted = |e: &Event| i128::from(e.start) + shifts.get(&e.rank).copied().unwrap_or(0);
+        let shifted =
+            |e: &TraceEvent| i128::from(e.start) + shifts.get(&e.rank).copied().unwrap_or(0);
         let begin = self.events.iter().map(shifted).min().unwrap_or(0);
         let starts: Vec<u64> = self.events.iter().map(|e| (shifted(e) - begin) as u64).collect();
         self.events.iter_mut().zip(starts).for_each(|(e, start)| e.start = start);
@@ -213,45 +214,46 @@ mod tests {
 
     #[test]
     fn lines_of_traces() {
-        let e =
-            Event::parse("3(1) 12.000000005> [a.c:7] (P) PUT: node=2 bytes=40 took=31ns").unwrap();
+        let e = TraceEvent::parse("3(1) 12.000000005> [a.c:7] (P) PUT: node=2 bytes=40 took=31ns")
+            .unwrap();
         assert_eq!((e.rank, e.thread, e.start, e.took), (3, 1, 12_000_000_005, Some(31)));
         assert_eq!((e.place.as_deref(), e.letter, &*e.name), (Some("a.c:7"), 'P', "PUT"));
         assert_eq!(
             (e.number("bytes"), e.number("node"), e.number("n")),
             (Some(40), Some(2), None)
         );
-        let h = Event::parse("0(0) 1.5> (H) step: took=3ns").unwrap();
+        let h = TraceEvent::parse("0(0) 1.5> (H) step: took=3ns").unwrap();
         assert_eq!((&*h.name, &*h.text, h.took), ("", "step: took=3ns", None));
-        assert_eq!(Event::parse("Segmentation fault"), None);
-        assert_eq!(Event::parse("0> (P) PUT: count=1 ns=1 min=1 avg=1 max=1"), None);
+        assert_eq!(TraceEvent::parse("Segmentation fault"), None);
+        assert_eq!(TraceEvent::parse("0> (P) PUT: count=1 ns=1 min=1 avg=1 max=1"), None);
     }
 
     #[test]
     fn lines_of_statistics() {
-        let s = Statistic::parse(
+        let s = TraceStatistic::parse(
             "1> (G) GET: count=2 bytes=30 min=10 avg=15 max=20 ns=9 min=4 avg=4 max=5",
         )
         .unwrap();
-        let sums = Sums { count: 2, bytes: Some((30, 10, 20)), ns: (9, 4, 5) };
+        let sums = OperationSums { count: 2, bytes: Some((30, 10, 20)), ns: (9, 4, 5) };
         assert_eq!((s.rank, s.letter, &*s.name, s.sums), (1, 'G', "GET", Some(sums)));
-        let b = Statistic::parse("1> (B) BARRIER_WAIT: count=3 ns=9 min=1 avg=3 max=5").unwrap();
+        let b =
+            TraceStatistic::parse("1> (B) BARRIER_WAIT: count=3 ns=9 min=1 avg=3 max=5").unwrap();
         let both = b.sums.unwrap().and(sums);
-        assert_eq!(both, Sums { count: 5, bytes: Some((30, 10, 20)), ns: (18, 1, 5) });
-        assert_eq!(Statistic::parse("0> (H) pongs=4").unwrap().sums, None);
+        assert_eq!(both, OperationSums { count: 5, bytes: Some((30, 10, 20)), ns: (18, 1, 5) });
+        assert_eq!(TraceStatistic::parse("0> (H) pongs=4").unwrap().sums, None);
     }
 
     #[test]
     fn clocks_of_two_hosts() {
         let start = |rank, at, us, host| {
-            Event::parse(&format!("{rank}(0) {at}> (I) START: nodes=2 us={us} host={host}"))
+            TraceEvent::parse(&format!("{rank}(0) {at}> (I) START: nodes=2 us={us} host={host}"))
                 .unwrap()
         };
         let events = vec![
             start(0, "100.000000000", 5_000_000, "x"),
             start(1, "900.000000000", 6_000_000, "y"),
         ];
-        let mut a = Account { events, ..Account::default() };
+        let mut a = TraceRecords { events, ..TraceRecords::default() };
         a.align();
         assert_eq!(a.events.iter().map(|e| e.start).collect::<Vec<_>>(), [0, 1_000_000_000]);
     }

@@ -8,7 +8,7 @@ mod svg;
 
 use lexopt::{Arg, Parser};
 use std::process::exit;
-use sys::{signal, stdout};
+use sys::stdout;
 
 /// What can be done with files that a job wrote.
 struct Subcommand {
@@ -61,8 +61,7 @@ fn chosen(args: &mut Parser) -> Result<(), Failure> {
 }
 
 fn main() {
-    // Whoever reads no more ends this program, quietly.
-    signal::set_default(libc::SIGPIPE);
+    stdout::end_on_closed_pipe();
     match chosen(&mut Parser::from_env()) {
         Ok(()) => {}
         Err(Failure::Usage(why)) => {

@@ -1,11 +1,11 @@
-//! `gasnet_trace perfetto`: a trace as a file that ui.perfetto.dev and chrome://tracing show ("Trace Event Format", JSON).
+//! `gasnet_trace perfetto`: a trace as a file that ui.perfetto.dev and chrome://tracing show ("Trace TraceEvent Format", JSON).
 //!
 //! A process is a row for each rank, with one for each of its threads; an operation is a slice; an active message is an arrow
 //! from the call that sends it to its handler. Which call belongs to which handler is not in the trace: the n-th message from one rank
 //! to another with one handler is taken for the n-th run of that handler, which is so as long as messages do not
 //! overtake each other.
 
-use crate::lines::{self, Event};
+use crate::lines::{self, TraceEvent};
 use crate::{Failure, Subcommand};
 use lexopt::{Arg, Parser};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -67,7 +67,7 @@ fn quoted(text: &str) -> String {
 type Way = (u64, u64, u64, &'static str);
 
 /// The way of the message that an event sends (true) or serves.
-fn way(e: &Event) -> Option<(bool, Way)> {
+fn way(e: &TraceEvent) -> Option<(bool, Way)> {
     let (node, handler) = (e.number("node")?, e.number("handler")?);
     let (sends, rest) = if let Some(rest) = e.name.strip_prefix("HANDLER") {
         (false, rest)
@@ -79,7 +79,7 @@ fn way(e: &Event) -> Option<(bool, Way)> {
     Some((sends, (from, to, handler, category)))
 }
 
-fn json(events: &[Event]) -> String {
+fn json(events: &[TraceEvent]) -> String {
     let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
     for &(rank, thread) in &events.iter().map(|e| (e.rank, e.thread)).collect::<BTreeSet<_>>() {
         for (what, name) in
@@ -97,7 +97,7 @@ fn json(events: &[Event]) -> String {
         );
     }
     let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-    let mut sent: HashMap<Way, VecDeque<&Event>> = HashMap::new();
+    let mut sent: HashMap<Way, VecDeque<&TraceEvent>> = HashMap::new();
     let mut arrows = 0;
     for e in events {
         let at = format!("\"pid\":{},\"tid\":{},\"ts\":{}", e.rank, e.thread, us(e.start));
@@ -151,9 +151,9 @@ fn json(events: &[Event]) -> String {
 mod tests {
     use super::*;
 
-    fn event(rank: u32, name: &str, start: u64, text: &str) -> Event {
+    fn event(rank: u32, name: &str, start: u64, text: &str) -> TraceEvent {
         let (name, text) = (name.to_string(), text.to_string());
-        Event { rank, thread: 0, start, took: Some(10), place: None, letter: 'A', name, text }
+        TraceEvent { rank, thread: 0, start, took: Some(10), place: None, letter: 'A', name, text }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `gasnet_trace summary`: what a job did, by line of the client's source and operation.
 
-use crate::lines::{self, Event, Statistic, Sums};
+use crate::lines::{self, OperationSums, TraceEvent, TraceStatistic};
 use crate::{Failure, Subcommand};
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
@@ -54,14 +54,14 @@ const HEAD: [&str; 9] =
     ["count", "bytes", "least", "average", "most", "time us", "average", "most", "operation"];
 
 /// A table of rows, those with the most time first.
-fn table(title: &str, rows: BTreeMap<(String, String), Sums>) -> String {
+fn table(title: &str, rows: BTreeMap<(String, String), OperationSums>) -> String {
     if rows.is_empty() {
         return String::new();
     }
     let mut rows: Vec<_> = rows.into_iter().collect();
     rows.sort_by_key(|(_, s)| core::cmp::Reverse(s.ns.0));
     let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-    let cells = |(of, name): &(String, String), s: &Sums| -> [String; 9] {
+    let cells = |(of, name): &(String, String), s: &OperationSums| -> [String; 9] {
         let b = |f: fn((u64, u64, u64), u64) -> u64| {
             s.bytes.map_or("-".to_string(), |b| f(b, s.count).to_string())
         };
@@ -93,12 +93,16 @@ fn table(title: &str, rows: BTreeMap<(String, String), Sums>) -> String {
     text
 }
 
-fn add(rows: &mut BTreeMap<(String, String), Sums>, key: (String, String), sums: Sums) {
+fn add(
+    rows: &mut BTreeMap<(String, String), OperationSums>,
+    key: (String, String),
+    sums: OperationSums,
+) {
     rows.entry(key).and_modify(|s| *s = s.and(sums)).or_insert(sums);
 }
 
 /// What the events of a trace amount to.
-fn traced(events: &[Event], by: By) -> String {
+fn traced(events: &[TraceEvent], by: By) -> String {
     let mut rows = BTreeMap::new();
     for e in events {
         let Some(took) = e.took else { continue };
@@ -108,7 +112,11 @@ fn traced(events: &[Event], by: By) -> String {
             By::Rank => format!("rank {}", e.rank),
         };
         let bytes = e.number("bytes").map(|b| (b, b, b));
-        add(&mut rows, (of, e.name.clone()), Sums { count: 1, bytes, ns: (took, took, took) });
+        add(
+            &mut rows,
+            (of, e.name.clone()),
+            OperationSums { count: 1, bytes, ns: (took, took, took) },
+        );
     }
     let ranks: std::collections::BTreeSet<u32> = events.iter().map(|e| e.rank).collect();
     let end = events.iter().map(|e| e.start + e.took.unwrap_or(0)).max().unwrap_or(0);
@@ -119,7 +127,7 @@ fn traced(events: &[Event], by: By) -> String {
 }
 
 /// What statistics amount to.
-fn counted(statistics: &[Statistic], by: By) -> String {
+fn counted(statistics: &[TraceStatistic], by: By) -> String {
     let mut rows = BTreeMap::new();
     let mut own = String::new();
     for s in statistics {

@@ -18,7 +18,7 @@ pub(crate) struct Svg {
 
 /// A frame in a drawing, and the values at its edges.
 #[derive(Clone, Copy)]
-pub(crate) struct Frame {
+pub(crate) struct PlotFrame {
     /// Left edge.
     pub(crate) x: f64,
     /// Upper edge.
@@ -33,7 +33,7 @@ pub(crate) struct Frame {
     pub(crate) most_y: f64,
 }
 
-impl Frame {
+impl PlotFrame {
     fn at(&self, x: f64, y: f64) -> (f64, f64) {
         (
             self.x + x / self.most_x * self.width,
@@ -80,7 +80,7 @@ impl Svg {
     }
 
     /// The frame, its title and its axes.
-    pub(crate) fn frame(&mut self, f: &Frame, title: &str, unit_x: &str) {
+    pub(crate) fn frame(&mut self, f: &PlotFrame, title: &str, unit_x: &str) {
         self.text(f.x, f.y - 6.0, 12, "#000000", title);
         // A mark for every 60 pixels from left to right, and for every 20 from below.
         let (dx, dy) = (step(f.most_x, f.width / 60.0), step(f.most_y, f.height / 20.0));
@@ -103,7 +103,13 @@ impl Svg {
     }
 
     /// A curve that keeps each value until the next; the last one to the right edge.
-    pub(crate) fn steps(&mut self, f: &Frame, points: &[(f64, f64)], colour: &str, width: f64) {
+    pub(crate) fn steps(
+        &mut self,
+        f: &PlotFrame,
+        points: &[(f64, f64)],
+        colour: &str,
+        width: f64,
+    ) {
         let Some(&(x, y)) = points.first() else { return };
         let (x, mut last) = f.at(x, y);
         let mut d = format!("M{x:.1} {last:.1}");
@@ -123,7 +129,7 @@ impl Svg {
     }
 
     /// Short marks along the upper edge, one for each value; those on the same pixel make one.
-    pub(crate) fn marks(&mut self, f: &Frame, values: &[f64], colour: &str) {
+    pub(crate) fn marks(&mut self, f: &PlotFrame, values: &[f64], colour: &str) {
         let mut last = f64::MIN;
         for &value in values {
             let (x, _) = f.at(value, 0.0);
@@ -170,7 +176,8 @@ mod tests {
     #[test]
     fn curves_keep_their_values_until_the_next() {
         let mut svg = Svg::new(100.0);
-        let f = Frame { x: 0.0, y: 0.0, width: 100.0, height: 10.0, most_x: 10.0, most_y: 10.0 };
+        let f =
+            PlotFrame { x: 0.0, y: 0.0, width: 100.0, height: 10.0, most_x: 10.0, most_y: 10.0 };
         svg.steps(&f, &[(0.0, 0.0), (5.0, 10.0), (6.0, 10.0), (7.0, 5.0)], GREY, 1.0);
         let text = svg.finish(10.0);
         assert!(text.contains("d=\"M0.0 10.0H50.0V0.0H70.0V5.0H100.0\""), "{text}");

@@ -1,4 +1,4 @@
-//! Simulates the credits of a job of many processes: `credit-sim --nodes N --pattern P`.
+//! Simulates the credits of a job of many processes: `credit-sim --ranks N --pattern P`.
 //!
 //! The scheme is the library's own (`gasnet::conduit::credits::policy`), and so are the sizes; only the network is
 //! simulated. Prints what the pattern needed and checks the goals of the portals-conduit README; the last line is a
@@ -11,11 +11,11 @@ use gasnet::conduit::credits::sizing::{CreditDemand, CreditShare, EVENT_BYTES, c
 use gasnet::conduit::credits::stats::CreditStats;
 use gasnet::conduit::credits::{STATE_BYTES, policy::CreditLimits};
 use pattern::{PATTERNS, Pattern};
-use sys::signal;
-use world::{Outcome, World};
+use sys::stdout;
+use world::{SimulatedJob, SimulationResult};
 
 const USAGE: &str = "\
-usage: credit-sim [--nodes N] [--pattern P] [--requests R] [--chunk BYTES] [--bank B] [--each C] [--seed S]
+usage: credit-sim [--ranks N] [--pattern P] [--requests R] [--chunk BYTES] [--bank B] [--each C] [--seed S]
                   [--table] [--stats PREFIX --watch RANK]...
   P is one of all-to-one, neighbours, tree, shifting, uniform; --table runs each at N nodes and prints rows of a table.
   --stats writes what the watched processes noted to PREFIX.RANK, for `gasnet_trace credits`; a tick is a microsecond.";
@@ -77,10 +77,11 @@ impl Run {
         all
     }
 
-    fn simulate(&self, pattern: Pattern, watched: &[u32]) -> (Outcome, Vec<CreditStats>) {
+    fn simulate(&self, pattern: Pattern, watched: &[u32]) -> (SimulationResult, Vec<CreditStats>) {
         let (wish, share) = (self.wish(), self.share());
         let limits = CreditLimits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
-        let world = World::new(self.nodes, share.each as u16, share.bank as u32, limits, watched);
+        let world =
+            SimulatedJob::new(self.nodes, share.each as u16, share.bank as u32, limits, watched);
         world.run(pattern, self.requests, self.seed)
     }
 }
@@ -100,7 +101,7 @@ fn fail(why: &str) -> ! {
 }
 
 /// Which of the README's goals the outcome misses.
-fn missed(pattern: Pattern, o: &Outcome) -> Vec<String> {
+fn missed(pattern: Pattern, o: &SimulationResult) -> Vec<String> {
     let mut all = Vec::new();
     if o.most_used > u64::from(o.total) {
         all.push(format!("overflow: {} credits in use of {}", o.most_used, o.total));
@@ -141,8 +142,7 @@ fn write_stats(prefix: &str, watched: &mut [u32], noted: &[CreditStats]) {
 }
 
 fn main() {
-    // Whoever reads no more ends this program, quietly.
-    signal::set_default(libc::SIGPIPE);
+    stdout::end_on_closed_pipe();
     let mut run = Run { nodes: 64, requests: 0, chunk: 2048, each: None, bank: None, seed: 1 };
     let (mut name, mut table) = ("neighbours".to_string(), false);
     let (mut stats, mut watched): (Option<String>, Vec<u32>) = (None, Vec::new());
@@ -150,7 +150,7 @@ fn main() {
     loop {
         match args.next().unwrap_or_else(|e| fail(&e.to_string())) {
             None => break,
-            Some(lexopt::Arg::Long("nodes")) => run.nodes = number(&mut args) as u32,
+            Some(lexopt::Arg::Long("ranks")) => run.nodes = number(&mut args) as u32,
             Some(lexopt::Arg::Long("requests")) => run.requests = number(&mut args) as u32,
             Some(lexopt::Arg::Long("each")) => run.each = Some(number(&mut args)),
             Some(lexopt::Arg::Long("bank")) => run.bank = Some(number(&mut args)),

@@ -35,11 +35,11 @@ impl Hasher for Mix {
 }
 
 /// What a process knows of its peers.
-struct Sparse {
+struct SparseCredits {
     nodes: u32,
     each: u16,
     min: u16,
-    peers: RefCell<HashMap<u32, Entry, BuildHasherDefault<Mix>>>,
+    peers: RefCell<HashMap<u32, PeerEntry, BuildHasherDefault<Mix>>>,
     /// Peers that hold more than the least, or, if all do at first, those that do not.
     odd: RefCell<BTreeSet<u32>>,
     bank: Cell<CreditBank>,
@@ -51,7 +51,7 @@ struct Sparse {
     tick: Cell<u64>,
 }
 
-struct Entry {
+struct PeerEntry {
     peer: PeerCredits,
     /// How often what we lend to it turned from growing to shrinking or back, and which way it went last.
     turns: u16,
@@ -68,13 +68,13 @@ struct Sums {
     moved_now: bool,
 }
 
-impl CreditStore for Sparse {
+impl CreditStore for SparseCredits {
     fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         // `changed` needs the map too, so the record is put back before and after.
         let mut peer =
             self.peers.borrow().get(&node).map_or(PeerCredits::initial(self.each), |e| e.peer);
         let result = f(&mut peer);
-        let new = || Entry { peer, turns: 0, shrank: false };
+        let new = || PeerEntry { peer, turns: 0, shrank: false };
         self.peers.borrow_mut().entry(node).or_insert_with(new).peer = peer;
         result
     }
@@ -142,7 +142,7 @@ impl CreditStore for Sparse {
         if let Some(shrank) = shrank {
             s.moved_now = true;
             let mut peers = self.peers.borrow_mut();
-            let new = || Entry { peer: PeerCredits::initial(self.each), turns: 0, shrank };
+            let new = || PeerEntry { peer: PeerCredits::initial(self.each), turns: 0, shrank };
             let e = peers.entry(node).or_insert_with(new);
             e.turns += u16::from(e.shrank != shrank);
             e.shrank = shrank;
@@ -157,8 +157,8 @@ enum Message {
     Return(CreditReturn),
 }
 
-struct Node {
-    policy: CreditPolicy<Sparse>,
+struct SimulatedRank {
+    policy: CreditPolicy<SparseCredits>,
     requests: VecDeque<(u32, CreditByte)>,
     others: VecDeque<(u32, Message)>,
     /// Credits of the requests that are not yet handled, and of those on their way.
@@ -173,7 +173,7 @@ struct Node {
 
 /// What happened.
 #[derive(Debug, Default)]
-pub(crate) struct Outcome {
+pub(crate) struct SimulationResult {
     pub(crate) requests: u64,
     pub(crate) stalls: u64,
     pub(crate) ticks: u64,
@@ -199,19 +199,19 @@ pub(crate) struct Outcome {
     pub(crate) most_records: u64,
 }
 
-impl Outcome {
+impl SimulationResult {
     /// Credits that moved.
     pub(crate) fn moved(&self) -> u64 {
         self.lent + self.returned
     }
 }
 
-pub(crate) struct World {
-    nodes: Vec<Node>,
-    outcome: Outcome,
+pub(crate) struct SimulatedJob {
+    nodes: Vec<SimulatedRank>,
+    outcome: SimulationResult,
 }
 
-impl World {
+impl SimulatedJob {
     /// Processes that hold `each` credits of each other; those in `watched` note their movements.
     pub(crate) fn new(
         nodes: u32,
@@ -219,9 +219,9 @@ impl World {
         bank: u32,
         limits: CreditLimits,
         watched: &[u32],
-    ) -> World {
+    ) -> SimulatedJob {
         let node = |me| {
-            let store = Sparse {
+            let store = SparseCredits {
                 nodes,
                 each,
                 min: limits.min,
@@ -236,7 +236,7 @@ impl World {
                     .then(|| CreditStats::new(false, me, nodes, each, bank)),
                 tick: Cell::new(0),
             };
-            Node {
+            SimulatedRank {
                 policy: CreditPolicy { limits, store },
                 requests: VecDeque::new(),
                 others: VecDeque::new(),
@@ -248,9 +248,9 @@ impl World {
             }
         };
         let total = u32::from(each) * nodes + bank;
-        World {
+        SimulatedJob {
             nodes: (0..nodes).map(node).collect(),
-            outcome: Outcome { total, ..Outcome::default() },
+            outcome: SimulationResult { total, ..SimulationResult::default() },
         }
     }
 
@@ -261,7 +261,7 @@ impl World {
         pattern: Pattern,
         requests: u32,
         seed: u64,
-    ) -> (Outcome, Vec<CreditStats>) {
+    ) -> (SimulationResult, Vec<CreditStats>) {
         let count = self.nodes.len() as u32;
         let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut roll = move |n: u32| {
@@ -369,12 +369,13 @@ impl World {
     }
 
     fn count_turns(&mut self) {
-        let worst =
-            |n: &Node| n.policy.store.peers.borrow().values().map(|e| e.turns).max().unwrap_or(0);
+        let worst = |n: &SimulatedRank| {
+            n.policy.store.peers.borrow().values().map(|e| e.turns).max().unwrap_or(0)
+        };
         self.outcome.worst_turns = self.nodes.iter().map(worst).max().unwrap_or(0);
     }
 
-    fn close(mut self, pattern: Pattern) -> (Outcome, Vec<CreditStats>) {
+    fn close(mut self, pattern: Pattern) -> (SimulationResult, Vec<CreditStats>) {
         let o = &mut self.outcome;
         o.conserved = true;
         // Each shift may take back what was lent before, and lend again.
