@@ -1,0 +1,114 @@
+//! The handle of an operation, and the id under which the network completes its fragments.
+//!
+//! Used by the registry in this folder; clients keep handles as `gasnet_handle_t`. Invariant: a
+//! handle of a synced operation never equals one of a later operation, until 2^32 generations
+//! of its slot have passed.
+//!
+//! ```text
+//!   63              32 31  28 27      20 19          0
+//!   |   generation   | kind |  thread  |   index     |    OpHandle, a word of the client
+//!                    |<--------- OpId -------------->|    in the match bits of puts and gets
+//! ```
+
+use crate::conduit::OpId;
+use crate::limits::MAX_THREADS;
+
+/// Explicit operations and access regions that one thread can have in flight.
+pub const OPS_PER_THREAD: u32 = 1 << INDEX_BITS;
+
+pub(super) const INDEX_BITS: u32 = 20;
+const THREAD_BITS: u32 = 8;
+const KIND_SHIFT: u32 = INDEX_BITS + THREAD_BITS;
+
+const _: () = {
+    assert!(size_of::<usize>() == 8, "a handle has 64 bits");
+    assert!(MAX_THREADS <= 1 << THREAD_BITS);
+};
+
+/// What an id names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OpKind {
+    /// An explicit operation or a region: the index names its slot.
+    Explicit,
+    /// The implicit puts or gets of a thread; no index.
+    Implicit(ImplicitKind),
+}
+
+/// Which count of implicit operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImplicitKind {
+    /// Puts and memsets.
+    Puts,
+    /// Gets.
+    Gets,
+}
+
+/// What `gasnet_handle_t` holds: generation, kind, thread and index of an operation. 0 is
+/// `GASNET_INVALID_HANDLE`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct OpHandle(pub usize);
+
+impl OpHandle {
+    /// `GASNET_INVALID_HANDLE`: nothing to wait for.
+    pub const INVALID: OpHandle = OpHandle(0);
+
+    /// The id under which fragments of this operation are completed.
+    pub fn op(self) -> OpId {
+        OpId(self.0 as u32)
+    }
+
+    pub(super) fn new(generation: u32, op: OpId) -> OpHandle {
+        OpHandle((generation as usize) << 32 | op.0 as usize)
+    }
+
+    pub(super) fn generation(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+}
+
+/// Whether a handle is live, already synced, or invalid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandleState {
+    /// Its operation, of the thread with this index, has not been synced.
+    Live(u16),
+    /// Its operation was synced.
+    Synced,
+    /// It names no operation.
+    Invalid,
+}
+
+pub(super) fn op_id(kind: OpKind, thread: u16, index: u32) -> OpId {
+    let kind = match kind {
+        OpKind::Explicit => 0,
+        OpKind::Implicit(ImplicitKind::Puts) => 1,
+        OpKind::Implicit(ImplicitKind::Gets) => 2,
+    };
+    OpId(kind << KIND_SHIFT | u32::from(thread & 0xff) << INDEX_BITS | index)
+}
+
+/// What an id names; `None` for a word that is no id.
+#[inline(always)]
+pub(super) fn kind_of(op: OpId) -> Option<OpKind> {
+    match op.0 >> KIND_SHIFT {
+        0 => Some(OpKind::Explicit),
+        1 => Some(OpKind::Implicit(ImplicitKind::Puts)),
+        2 => Some(OpKind::Implicit(ImplicitKind::Gets)),
+        _ => None,
+    }
+}
+
+#[inline(always)]
+pub(super) fn is_explicit(op: OpId) -> bool {
+    op.0 >> KIND_SHIFT == 0
+}
+
+#[inline(always)]
+pub(super) fn thread_of(op: OpId) -> usize {
+    (op.0 >> INDEX_BITS & 0xff) as usize
+}
+
+#[inline(always)]
+pub(super) fn index_of(op: OpId) -> u32 {
+    op.0 & (OPS_PER_THREAD - 1)
+}

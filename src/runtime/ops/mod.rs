@@ -1,0 +1,297 @@
+//! The registry of operations in flight: explicit ones behind handles, implicit ones counted
+//! per thread, and access regions, which collect implicit operations behind one handle.
+//!
+//! The extended layer opens and syncs operations, always for the calling thread; any thread
+//! that polls completes them through [`Ops::complete`]. Invariants: all fragments are counted
+//! before the first is initiated, and before the operation can be synced; a slot's generation
+//! changes whenever its operation was synced, so a handle that was synced already is recognised
+//! and counts as complete.
+
+mod handle;
+mod lane;
+#[cfg(test)]
+mod tests;
+
+pub use handle::{HandleState, ImplicitKind, OPS_PER_THREAD, OpHandle};
+
+use crate::client_memory::Dst;
+use crate::conduit::OpId;
+use crate::limits::MAX_THREADS;
+use crate::report;
+use alloc::boxed::Box;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use handle::{OpKind, index_of, is_explicit, kind_of, op_id, thread_of};
+use lane::{NONE, OpLane, OpSlot, slab_len};
+
+/// The operations of all threads of this process.
+#[derive(Debug)]
+pub struct Ops {
+    /// Made when a thread first has an operation. Release when made, pairs with the Acquire in
+    /// [`Ops::lane_of`].
+    lanes: Box<[AtomicPtr<OpLane>]>,
+    /// Several threads may complete fragments at once.
+    concurrent: bool,
+    /// Bit 0: an implicit operation was begun here, which those that complete at once are not.
+    /// Other bits: how many access regions are open.
+    syncs: AtomicUsize,
+}
+
+impl Ops {
+    /// An empty registry for up to `threads` threads, at most [`MAX_THREADS`].
+    pub fn new(threads: usize) -> Ops {
+        assert!(threads <= MAX_THREADS);
+        Ops {
+            lanes: (0..threads).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
+            concurrent: threads > 1,
+            syncs: AtomicUsize::new(0),
+        }
+    }
+
+    /// A word that is 0 while no thread has an implicit operation to wait for or an access
+    /// region open. A sync that reads 0 returns at once: that serves the inline path of the
+    /// headers.
+    pub fn syncs(&self) -> &AtomicUsize {
+        &self.syncs
+    }
+
+    /// Fragments in flight, approximately while threads are busy. Async-signal-safe.
+    pub fn outstanding(&self) -> u64 {
+        let under_way = |issued: &AtomicU32, done: &AtomicU32| {
+            let n = issued.load(Ordering::Relaxed).wrapping_sub(done.load(Ordering::Relaxed));
+            u64::from(if n < 1 << 31 { n } else { 0 })
+        };
+        let mut sum = 0;
+        for lane in (0..self.lanes.len()).filter_map(|t| self.lane_of(t)) {
+            sum += lane
+                .owner
+                .issued
+                .iter()
+                .zip(&lane.shared.done)
+                .map(|(i, d)| under_way(i, d))
+                .sum::<u64>();
+            let slabs = lane.owner.slabs.load(Ordering::Relaxed) as usize;
+            let slots: u32 = (0..slabs).map(slab_len).sum();
+            sum += (0..slots)
+                .filter_map(|i| lane.slot(i))
+                .map(|s| under_way(&s.issued, &s.done))
+                .sum::<u64>();
+        }
+        sum
+    }
+
+    fn lane_of(&self, thread: usize) -> Option<&OpLane> {
+        let lane = self.lanes.get(thread)?.load(Ordering::Acquire);
+        // SAFETY: null or made by `mine` from a box, and freed only when the registry is
+        // dropped.
+        unsafe { lane.as_ref() }
+    }
+
+    /// The lane of the calling thread, which its first operation makes.
+    fn mine(&self, thread: u16) -> &OpLane {
+        match self.lane_of(thread.into()) {
+            Some(lane) => lane,
+            None => self.new_lane(thread),
+        }
+    }
+
+    #[cold]
+    fn new_lane(&self, thread: u16) -> &OpLane {
+        let lane = Box::into_raw(Box::new(OpLane::new()));
+        self.lanes[usize::from(thread)].store(lane, Ordering::Release);
+        // SAFETY: just made; only the thread with this index makes its lane, and it lives as
+        // long as the registry.
+        unsafe { &*lane }
+    }
+
+    fn slot_of(&self, op: OpId) -> Option<(&OpLane, u32, &OpSlot)> {
+        let lane = self.lane_of(thread_of(op))?;
+        let index = index_of(op);
+        Some((lane, index, lane.slot(index)?))
+    }
+
+    /// Opens an explicit operation of `thread` with this many fragments; to be called before
+    /// any of them is initiated.
+    pub fn begin(&self, thread: u16, fragments: u32) -> OpHandle {
+        let (index, slot) = self.mine(thread).alloc();
+        slot.issued.store(fragments, Ordering::Relaxed);
+        slot.done.store(0, Ordering::Relaxed);
+        OpHandle::new(
+            slot.generation.load(Ordering::Relaxed),
+            op_id(OpKind::Explicit, thread, index),
+        )
+    }
+
+    /// Adds fragments to an explicit operation that the caller has opened and not handed out;
+    /// to be called before any of them is initiated.
+    pub fn extend(&self, handle: OpHandle, fragments: u32) {
+        let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
+        slot.issued
+            .store(slot.issued.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+    }
+
+    /// Counts this many fragments to the open access region of `thread`, or to its implicit
+    /// operations; to be called before any of them is initiated. Returns the id under which
+    /// they are completed.
+    pub fn begin_implicit(&self, thread: u16, which: ImplicitKind, fragments: u32) -> OpId {
+        let lane = self.mine(thread);
+        let region = lane.owner.region.load(Ordering::Relaxed);
+        let (count, op) = if region == NONE {
+            if self.syncs.load(Ordering::Relaxed) & 1 == 0 {
+                self.syncs.fetch_or(1, Ordering::Relaxed);
+            }
+            (&lane.owner.issued[which as usize], op_id(OpKind::Implicit(which), thread, 0))
+        } else {
+            (&lane.my_slot(region).issued, op_id(OpKind::Explicit, thread, region))
+        };
+        count.store(count.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
+        op
+    }
+
+    /// Counts a fragment of `op` as complete; from any thread. The thread that syncs sees what
+    /// it wrote.
+    pub fn complete(&self, op: OpId) {
+        let count = self.lane_of(thread_of(op)).and_then(|lane| match kind_of(op)? {
+            OpKind::Explicit => lane.slot(index_of(op)).map(|slot| &slot.done),
+            OpKind::Implicit(kind) => Some(&lane.shared.done[kind as usize]),
+        });
+        let Some(count) = count else {
+            report::fatal(
+                format_args!(
+                    "the network completed operation {:#x}, which was never initiated",
+                    op.0
+                ),
+                format_args!("This is a mistake in the library; please report it."),
+            );
+        };
+        if self.concurrent {
+            count.fetch_add(1, Ordering::Release);
+        } else {
+            count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
+        }
+    }
+
+    /// Whether an explicit operation is complete; if so, the handle counts as synced and its
+    /// slot is free. INVALID and synced handles are complete. `thread` is the caller.
+    pub fn sync(&self, thread: u16, handle: OpHandle) -> bool {
+        self.sync_value(thread, handle).is_some()
+    }
+
+    /// As [`Ops::sync`], with the value that the operation had fetched: `None` while it is not
+    /// complete, 0 for INVALID and synced handles.
+    pub fn sync_value(&self, thread: u16, handle: OpHandle) -> Option<u64> {
+        if handle == OpHandle::INVALID {
+            return Some(0);
+        }
+        let op = handle.op();
+        let Some((lane, index, slot)) = self.slot_of(op).filter(|_| is_explicit(op)) else {
+            report::fatal(
+                format_args!("{:#x} is not a handle of a non-blocking operation", handle.0),
+                format_args!(
+                    "Give what gasnet_put_nb and its like returned, or GASNET_INVALID_HANDLE."
+                ),
+            );
+        };
+        let generation = slot.generation.load(Ordering::Relaxed);
+        if generation != handle.generation() {
+            return Some(0);
+        }
+        if slot.done.load(Ordering::Acquire) != slot.issued.load(Ordering::Relaxed) {
+            return None;
+        }
+        let value = slot.value.load(Ordering::Relaxed);
+        if thread_of(op) == usize::from(thread) {
+            lane.free(index, slot, generation);
+        } else {
+            lane.give_back(index, slot, generation);
+        }
+        Some(value)
+    }
+
+    /// The state of a handle other than INVALID.
+    pub fn look_up(&self, handle: OpHandle) -> HandleState {
+        let op = handle.op();
+        match self.slot_of(op).filter(|_| is_explicit(op)) {
+            None => HandleState::Invalid,
+            Some((_, _, slot))
+                if slot.generation.load(Ordering::Relaxed) != handle.generation() =>
+            {
+                HandleState::Synced
+            }
+            Some(_) => HandleState::Live(thread_of(op) as u16),
+        }
+    }
+
+    /// Eight zeroed bytes that belong to this operation, which must have been opened by
+    /// `thread` and not synced.
+    pub fn value(&self, handle: OpHandle) -> Dst<'static> {
+        let (_, _, slot) = self.slot_of(handle.op()).expect("the caller has just opened it");
+        slot.value.store(0, Ordering::Relaxed);
+        // SAFETY: slots are never moved or freed before the registry is, whose job lives until
+        // the process ends.
+        unsafe { Dst::new(slot.value.as_ptr().cast(), size_of::<u64>()) }
+    }
+
+    /// Closes the access region that the last thread with this index left open when it ended.
+    /// Its operations complete; its slot is used again only if they are complete already.
+    pub fn abandon_region(&self, thread: u16) {
+        if self.in_region(thread) {
+            self.close_region(thread);
+        }
+    }
+
+    /// Whether all implicit operations of this kind that `thread` initiated outside access
+    /// regions are complete.
+    pub fn implicit_done(&self, thread: u16, which: ImplicitKind) -> bool {
+        let Some(lane) = self.lane_of(thread.into()) else { return true };
+        lane.shared.done[which as usize].load(Ordering::Acquire)
+            == lane.owner.issued[which as usize].load(Ordering::Relaxed)
+    }
+
+    /// Whether `thread` has an access region open.
+    pub fn in_region(&self, thread: u16) -> bool {
+        self.lane_of(thread.into())
+            .is_some_and(|lane| lane.owner.region.load(Ordering::Relaxed) != NONE)
+    }
+
+    /// Opens an access region of `thread`; false if one is open.
+    pub fn open_region(&self, thread: u16) -> bool {
+        let lane = self.mine(thread);
+        if lane.owner.region.load(Ordering::Relaxed) != NONE {
+            return false;
+        }
+        let (index, slot) = lane.alloc();
+        slot.issued.store(0, Ordering::Relaxed);
+        slot.done.store(0, Ordering::Relaxed);
+        lane.owner.region.store(index, Ordering::Relaxed);
+        self.syncs.fetch_add(2, Ordering::Relaxed);
+        true
+    }
+
+    /// Closes the access region of `thread` and returns the handle of all that was initiated in
+    /// it, INVALID if that is complete; `None` if no region is open.
+    pub fn close_region(&self, thread: u16) -> Option<OpHandle> {
+        let lane = self.mine(thread);
+        let index = lane.owner.region.load(Ordering::Relaxed);
+        if index == NONE {
+            return None;
+        }
+        lane.owner.region.store(NONE, Ordering::Relaxed);
+        self.syncs.fetch_sub(2, Ordering::Relaxed);
+        let generation = lane.my_slot(index).generation.load(Ordering::Relaxed);
+        let handle = OpHandle::new(generation, op_id(OpKind::Explicit, thread, index));
+        Some(if self.sync(thread, handle) { OpHandle::INVALID } else { handle })
+    }
+}
+
+impl Drop for Ops {
+    fn drop(&mut self) {
+        for lane in &self.lanes {
+            let lane = lane.load(Ordering::Relaxed);
+            if !lane.is_null() {
+                // SAFETY: made by `new_lane` from a box; nothing else refers to the registry.
+                drop(unsafe { Box::from_raw(lane) });
+            }
+        }
+    }
+}
