@@ -4,7 +4,7 @@
 # variable through the headers, as abidw (Debian: abigail-tools) describes it. A structure
 # changed on purpose must be reported, or the check is worthless.
 #   ci/abi.sh            compares; ends with 77 where abidiff is not installed
-#   ci/abi.sh --write    writes ci/abi again, for an intended change (docs/VERSIONS.md)
+#   ci/abi.sh --write    writes ci/abi again, for an intended change (docs/guide/versions.md)
 #   HEADERS=dir LIB=file ci/abi.sh ...    of other headers and another library
 set -eu
 cd "$(dirname "$0")/.."
@@ -57,11 +57,11 @@ fi
 
 failed=0
 if ! diff -u ci/abi/symbols.txt "$work/symbols"; then
-    echo "ci/abi.sh: the exported symbols differ from ci/abi/symbols.txt; see docs/VERSIONS.md" >&2
+    echo "ci/abi.sh: the exported symbols differ from ci/abi/symbols.txt; see docs/guide/versions.md" >&2
     failed=1
 fi
 if ! abidiff ci/abi/types.xml "$work/now.xml"; then
-    echo "ci/abi.sh: the headers' types differ from ci/abi/types.xml; see docs/VERSIONS.md" >&2
+    echo "ci/abi.sh: the headers' types differ from ci/abi/types.xml; see docs/guide/versions.md" >&2
     failed=1
 fi
 
