@@ -1,5 +1,6 @@
-//! Debug checks: every program passes with GASNET_DEBUG_CHECKS=1, since none of them misuses anything; and a client that
-//! was compiled with GASNET_DEBUG gets them unasked. (What they notice is in the cases of `testbad`.)
+//! Debug checks. Every program passes with GASNET_DEBUG_CHECKS=1, since no program misuses the
+//! library. A client compiled with GASNET_DEBUG gets the checks without the variable. The cases
+//! of `testbad` show what the checks detect.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -9,9 +10,9 @@ use crate::{Failure, TestCase};
 use std::fs;
 use std::time::Duration;
 
-/// Programs that are run in cases of their own.
+/// Programs that have cases of their own.
 const ELSEWHERE: &[&str] = &["testexit", "testbad"];
-/// Programs that the short run takes.
+/// Programs of the short run.
 const SAMPLED: &[&str] = &["testhsl", "testgasnet", "testam"];
 
 const MISUSE: &str = "#include <gasnet.h>\n\
@@ -23,7 +24,7 @@ const MISUSE: &str = "#include <gasnet.h>\n\
     \x20   return 0;\n\
     }\n";
 
-/// Each program, mode and path; and the clients that are, or are not, compiled for checks.
+/// Each program, mode and path; clients compiled with and without checks.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for program in program::all().into_iter().filter(|p| !ELSEWHERE.contains(&p.name.as_str())) {

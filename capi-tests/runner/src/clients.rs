@@ -1,6 +1,7 @@
-//! Programs built out of tree against an installed library, as the README tells: by make fragment, pkg-config, CMake and
-//! plain flags; from C, C++, Fortran and Python; with the shared library and with the archive. And what else `make install`
-//! puts there. The sources of the clients are in `capi-tests/clients`.
+//! Programs built out of tree against an installed library, as the README describes: by make
+//! fragment, pkg-config, CMake and plain flags; in C, C++, Fortran and Python; with the shared
+//! library and with the archive. Also the other files that `make install` installs. The sources
+//! of the clients are in `capi-tests/clients`.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -17,7 +18,7 @@ use std::time::Duration;
 
 const MODES: [ClientMode; 3] = [ClientMode::Seq, ClientMode::Par, ClientMode::Parsync];
 
-/// One entry each.
+/// One entry per test.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let case = |name: &str, run: fn() -> Result<(), Failure>| {
@@ -65,7 +66,7 @@ fn install(destdir: &Path, prefix: &Path) -> Result<(), Failure> {
     succeed(install).map(drop)
 }
 
-/// The installed tree that all cases use; installed anew by the first that asks.
+/// The installed tree, which all cases share. The first case installs it.
 fn prefix() -> Result<PathBuf, Failure> {
     static MADE: Mutex<Option<PathBuf>> = Mutex::new(None);
     let mut made = MADE.lock().map_err(|e| e.to_string())?;
@@ -77,7 +78,7 @@ fn prefix() -> Result<PathBuf, Failure> {
     made.clone().ok_or_else(|| "the library could not be installed".to_string())
 }
 
-/// Runs a program as a job of two without LD_LIBRARY_PATH; the program must say PASS.
+/// Runs a program as a job of two ranks without LD_LIBRARY_PATH. The program must print PASS.
 fn passes(
     tree: &Path,
     program: &Path,
@@ -104,7 +105,7 @@ fn make_fragments() -> Result<(), Failure> {
         make.arg(format!("SOURCES={}", sources().display()))
             .arg(format!("PREFIX={}", prefix.display()));
         make.arg(format!("MODE={}", mode.name())).arg(format!("TOOLS={tools}"));
-        // Nothing of the make that runs this test.
+        // Variables of the make that runs this test must not reach the inner make.
         make.env_remove("MAKEFLAGS").env_remove("MFLAGS").env_remove("MAKELEVEL");
         succeed(make)?;
         for program in ["c", "cxx", "static"] {
@@ -191,7 +192,7 @@ fn plain_flags() -> Result<(), Failure> {
     passes(&prefix, &program, &[], JobLauncher::Gasnetrun)
 }
 
-/// The line of the README.
+/// The pkg-config line of the README.
 fn with_archive() -> Result<(), Failure> {
     let prefix = prefix()?;
     let dir = dir("static")?;
@@ -236,7 +237,7 @@ fn python() -> Result<(), Failure> {
     passes(&prefix, Path::new("python3"), &args, JobLauncher::Gasnetrun)
 }
 
-/// DESTDIR is where files go, PREFIX where they will be looked for: no file speaks of DESTDIR.
+/// Files go to DESTDIR and are searched under PREFIX: no file mentions DESTDIR.
 fn staged_install() -> Result<(), Failure> {
     let to = dir("staged")?;
     install(&to, Path::new("/opt/gasnet"))?;
@@ -285,7 +286,7 @@ fn staged_install() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The options that a tool lists are on its page, and the pages are clean.
+/// Each option of a tool's --help is in its manual page, and the pages are well formed.
 fn manual_pages() -> Result<(), Failure> {
     let prefix = prefix()?;
     for tool in ["gasnetrun", "gasnet_info", "gasnet_trace"] {
@@ -300,7 +301,7 @@ fn manual_pages() -> Result<(), Failure> {
             for option in
                 line.split_whitespace().take_while(|w| w.starts_with('-') || w.len() <= 2)
             {
-                // A page sets the name of a value apart from the option.
+                // A page separates the name of a value from its option.
                 let option = option.trim_end_matches(',').split('=').next().unwrap_or_default();
                 if option.starts_with('-') && !page.contains(option) {
                     return Err(format!("{option} is not on the page of {tool}"));
@@ -311,7 +312,7 @@ fn manual_pages() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The manual pages have no mistake that groff finds.
+/// groff reports no mistake in the manual pages.
 fn manual_pages_format() -> Result<(), Failure> {
     let prefix = prefix()?;
     let pages = [
@@ -375,7 +376,7 @@ fn gasnet_info() -> Result<(), Failure> {
     expect(&["--json", "-c"], &[("GASNET_X", "\"\\\n")], 0, &["\"value\":\"\\\"\\\\\\u000a\""])
 }
 
-/// A tool whose reader has gone away ends by SIGPIPE, and says nothing about it.
+/// A tool whose reader has exited ends by SIGPIPE without a message.
 fn tools_end_with_their_reader() -> Result<(), Failure> {
     let without_reader = || {
         let (end, reader) = UnixStream::pair().map_err(|e| e.to_string())?;
@@ -391,7 +392,7 @@ fn tools_end_with_their_reader() -> Result<(), Failure> {
             command.stderr(if option == good { Stdio::piped() } else { without_reader()?.into() });
             let ended = command.output().map_err(|e| e.to_string())?;
             let told = String::from_utf8_lossy(&ended.stderr);
-            // 13 is SIGPIPE on all systems that there are.
+            // SIGPIPE is 13 on every system.
             if ended.status.signal() != Some(13) || !told.is_empty() {
                 return Err(format!("{tool} {option}: {}: {told}", ended.status));
             }
@@ -400,7 +401,7 @@ fn tools_end_with_their_reader() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A tool that cannot write what it tells says so, and does not end well.
+/// A tool that cannot write its output prints an error and returns a non-zero code.
 fn tools_tell_of_a_full_device() -> Result<(), Failure> {
     for (tool, option) in [
         ("gasnet_info", "-v"),
@@ -423,7 +424,7 @@ fn tools_tell_of_a_full_device() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What --json writes is JSON.
+/// The output of --json is JSON.
 fn gasnet_info_json() -> Result<(), Failure> {
     let mut info = Command::new(prefix()?.join("bin/gasnet_info"));
     info.arg("--json");
@@ -436,7 +437,8 @@ fn gasnet_info_json() -> Result<(), Failure> {
     succeed(python).map(drop)
 }
 
-/// `make check-programs` over a folder with one program for each verdict, and over some of ours.
+/// `make check-programs` over a folder with one program per verdict, and over some programs of
+/// ours.
 fn check_programs() -> Result<(), Failure> {
     let dir = dir("check_programs")?;
     let main = |body: &str| {
@@ -470,7 +472,7 @@ fn check_programs() -> Result<(), Failure> {
         fs::write(dir.join(name), text).map_err(|e| format!("{name}: {e}"))?;
     }
     let check = |folder: &Path, vars: &[(&str, &str)]| {
-        // Beside the folder of this test's own program.
+        // Next to the folder of this test's own program.
         let here = std::env::current_exe().map_err(|e| e.to_string())?;
         let program =
             here.ancestors().nth(2).map(|p| p.join("check-programs")).filter(|p| p.exists());

@@ -1,6 +1,6 @@
-//! What users see of the configuration: the strings in objects and libraries, the `ENV parameter:` lines of
-//! GASNET_VERBOSEENV, values of variables that are refused at start, and names that are probably misspelt.
-
+//! The configuration as users see it: strings in objects and libraries, the `ENV parameter:`
+//! lines of GASNET_VERBOSEENV, rejected values, and warnings about names that are probably
+//! misspelt.
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode, compiler, root, succeed};
@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// One entry each.
+/// One entry per test.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
@@ -48,7 +48,7 @@ fn program(name: &str, source: &str) -> Result<PathBuf, Failure> {
     Ok(program)
 }
 
-/// Starts and ends, having asked for a few variables of its own in every kind.
+/// A program that reads variables of its own of every kind, then exits.
 const ASKS: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     int main(int argc, char **argv) {\n\
     \x20   if (gasnet_init(&argc, &argv) || gasnet_attach(NULL, 0, 65536, 0)) return 1;\n\
@@ -89,7 +89,8 @@ fn contains(path: PathBuf, texts: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// Every object that includes gasnet.h says for what it was compiled, at every optimisation.
+/// Every object that includes gasnet.h contains the strings of its configuration, at every
+/// optimisation level.
 fn strings_in_objects() -> Result<(), Failure> {
     let object = dir()?.join("strings.o");
     for (mode, segment, name) in [
@@ -137,7 +138,7 @@ fn lines(ended: &JobOutcome) -> Vec<&str> {
     ended.output.lines().filter(|l| l.starts_with("ENV parameter: ")).collect()
 }
 
-/// In GASNet's columns, once for each name, from process 0 alone.
+/// Only rank 0 prints the lines, in GASNet's columns, one per name.
 fn lines_of_verboseenv() -> Result<(), Failure> {
     let vars = [
         ("GASNET_VERBOSEENV", "1"),
@@ -184,7 +185,7 @@ fn lines_of_verboseenv() -> Result<(), Failure> {
     Ok(())
 }
 
-/// With GASNET_VERBOSEENV, and only then.
+/// Nothing is printed without GASNET_VERBOSEENV.
 fn misspelt_names() -> Result<(), Failure> {
     let vars = [
         ("GASNET_PORTALS_MSG_LIMIT", "100"),
@@ -208,7 +209,8 @@ fn misspelt_names() -> Result<(), Failure> {
     }
 }
 
-/// A value of each kind that cannot be: the job ends with one message that names variable, value and what is accepted.
+/// An invalid value of each kind ends the job with one message that names the variable, the
+/// value and the accepted values.
 fn values_that_are_refused() -> Result<(), Failure> {
     let wrong = [
         ("GASNET_QUIET", "maybe", "Y, YES, 1, N, NO or 0"),
@@ -242,7 +244,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
             );
         }
     }
-    // An empty value is none.
+    // An empty value counts as unset.
     let ended = run(
         ("asks", ASKS),
         JobLauncher::Gasnetrun,
@@ -255,7 +257,7 @@ fn values_that_are_refused() -> Result<(), Failure> {
     }
 }
 
-/// What a client sets before gasnet_init is looked at like what the console set.
+/// A variable that the client sets before gasnet_init counts like one of the shell.
 fn refused_after_setenv() -> Result<(), Failure> {
     let source = "#include <gasnet.h>\n#include <stdlib.h>\n\
         int main(int argc, char **argv) {\n\

@@ -1,4 +1,4 @@
-//! Jobs whose processes have been given different environments, by a script in front of the program.
+//! Jobs whose ranks get different environments, by a script in front of the program.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -7,7 +7,7 @@ use crate::{Failure, TestCase, refusals};
 use std::path::Path;
 use std::time::Duration;
 
-/// Says what the process has been given itself, and what the job has settled on.
+/// Prints the rank's own value, and the value that the job agreed on.
 const PROGRAM: &str = r#"
 #include <gasnet.h>
 #include <gasnet_tools.h>
@@ -35,17 +35,17 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// One process is given more than the others, then runs what follows.
+/// One rank gets more variables than the others.
 const ODD: &str = r#"if mkdir "$TMPDIR/../odd" 2>/dev/null; then
     export TEST_ODD="not for all" GASNET_PORTAL_SB_CHUNKS=512
 fi
 exec "$@""#;
 
-/// All are given the same.
+/// All ranks get the same variables.
 const EVEN: &str = r#"export TEST_ODD="for all" GASNET_PORTAL_SB_CHUNKS=512
 exec "$@""#;
 
-/// Both paths, since the processes must agree on what the library itself reads.
+/// Both paths, since the ranks must agree on the library's own variables.
 pub fn cases() -> Vec<TestCase> {
     let odd = ["own none, all not for all, chunks 512"; 2]
         .into_iter()

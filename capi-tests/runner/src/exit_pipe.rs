@@ -1,6 +1,6 @@
-//! The pipe through which the processes of a job tell when they leave. Each opens it by the name in TESTEXIT_PIPE and
-//! keeps it open for as long as it lives, so that its hang-up is the end of the last one, however that came about and
-//! whichever launcher is between them and us. Used by `job` for `testexit`.
+//! The pipe through which the processes of a job report their exit. Each process opens it by
+//! the name in TESTEXIT_PIPE and keeps it open while it lives. So a hang-up marks the end of
+//! the last process, under every launcher. Used by `job` for `testexit`.
 
 use crate::Failure;
 use std::ffi::CString;
@@ -16,19 +16,21 @@ use std::time::Duration;
 pub struct ExitPipe {
     file: File,
     text: String,
-    /// When it was found hung up for the last time; `None` while processes hold it, or before the first has come.
+    /// When the last hang-up was seen; `None` while a process holds the pipe, or before the
+    /// first opened it.
     hung_up: Option<u64>,
     come: bool,
 }
 
-/// What the processes told.
+/// The exits that processes reported.
 #[derive(Clone, Debug, Default)]
 pub struct ExitTimes {
-    /// Nodes that left by themselves.
+    /// Ranks that exited on their own.
     pub left: Vec<u32>,
-    /// Nodes whose SIGQUIT handler ran.
+    /// Ranks whose SIGQUIT handler ran.
     pub quit: Vec<u32>,
-    /// From the first that left to the end of the last process of ours, those of the launcher too if that is ours.
+    /// From the first exit to the end of the last process of the job, including our own
+    /// launcher.
     pub gone: Option<Duration>,
 }
 
@@ -49,7 +51,7 @@ impl ExitPipe {
         Ok(ExitPipe { file, text: String::new(), hung_up: None, come: false })
     }
 
-    /// Reads what was told; whether no process holds the pipe any more, though some did.
+    /// Reads the reports. True if no process holds the pipe any more, though some did.
     pub fn look(&mut self) -> bool {
         let mut buffer = [0; 4096];
         while let Ok(n @ 1..) = self.file.read(&mut buffer) {
@@ -68,7 +70,8 @@ impl ExitPipe {
         self.come && self.hung_up.is_some()
     }
 
-    /// The sum, when the last process of ours was seen, or found gone, at `last`.
+    /// The sum of the reports; `last` is when the last process of the job was seen, or found
+    /// gone.
     pub fn sum(mut self, last: u64) -> ExitTimes {
         self.look();
         let mut sum = ExitTimes::default();

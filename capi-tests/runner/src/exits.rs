@@ -1,10 +1,12 @@
-//! How jobs end: every case of `testexit`, from each rank, over launchers, numbers of processes, modes and paths. The
-//! first exit of a job decides its code, so the expected code is one number; a crash gives any code but 0. SIGQUIT handlers
-//! run where they are due. Nobody may hang, stay behind or leave a file, and all processes of ours are gone soon after
-//! the first exit.
+//! How jobs end: every case of `testexit`, from each rank, over launchers, numbers of ranks,
+//! modes and paths. The first exit of a job decides its code, so the expected code is one
+//! number. A crash gives any code but 0. SIGQUIT handlers run where GASNet specifies it. No
+//! process hangs or stays, no file is left, and all our processes end soon after the first
+//! exit.
 //!
-//! Each run adds a line to `soak/exits.tsv`: launcher, mode, path, processes, rank, case, exit code, milliseconds from the
-//! first exit to the end of our last process, milliseconds of the whole job. `soak exits` makes tables of them.
+//! Each run appends a line to `soak/exits.tsv`: launcher, mode, path, ranks, rank, case, exit
+//! code, milliseconds from the first exit to the end of our last process, milliseconds of the
+//! whole job. `soak exits` prints tables of them.
 
 use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
@@ -19,7 +21,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What a case of testexit must end with.
+/// The end that a case of testexit must have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     Code(i32),
@@ -36,26 +38,26 @@ impl Expected {
     }
 }
 
-/// On which nodes the SIGQUIT handler of the client must have run.
+/// The ranks on which the client's SIGQUIT handler must have run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Quit {
-    /// On none.
+    /// No rank.
     Nowhere,
-    /// On all but the last, which exits by itself.
+    /// All ranks but the last, which exits on its own.
     Others,
-    /// On all but node 0, which does.
+    /// All ranks but rank 0, which exits on its own.
     OthersOf0,
-    /// On all.
+    /// All ranks.
     Everywhere,
-    /// On the last, which asks for it.
+    /// The last rank, which raises the signal.
     Last,
-    /// Nobody can tell: all leave at once.
+    /// Undetermined: all ranks exit at the same time.
     Anywhere,
 }
 use Quit::{Anywhere, Everywhere, Last, Nowhere, Others, OthersOf0};
 
-/// A case: its number, what it must end with, where handlers run, whether only PAR has it, whether it matters which
-/// node is the last.
+/// A case: its number, its expected end, where handlers run, whether only PAR has it, whether
+/// it matters which rank is the last.
 type Row = (u32, Expected, Quit, bool, bool);
 
 const ROWS: &[Row] = &[
@@ -97,7 +99,7 @@ const ROWS: &[Row] = &[
     (123, Code(23), Anywhere, false, true),
 ];
 
-/// What testexit says when something has happened that may not.
+/// Messages of testexit that must not occur.
 const FAILED: &str = "TEST FAILED";
 const PROCESSES: [u32; 5] = [1, 2, 3, 8, 32];
 
@@ -107,7 +109,7 @@ struct CaseSetting {
     portals: bool,
     launcher: JobLauncher,
     nodes: u32,
-    /// The rank that is the last node.
+    /// The rank that acts as the last rank.
     rank: u32,
     row: Row,
 }
@@ -130,8 +132,8 @@ impl CaseSetting {
     }
 }
 
-/// All settings of these launchers: through Portals only the last rank of 2 and 8 processes ends first, since which
-/// rank it is and how segments are reached do not meet anywhere.
+/// All settings of these launchers. Through Portals, only the last rank of 2 and of 8 ends
+/// first: which rank ends first and how segments are reached are independent.
 fn settings(launchers: &[JobLauncher]) -> Vec<CaseSetting> {
     let mut all = Vec::new();
     for &launcher in launchers {
@@ -161,9 +163,9 @@ fn settings(launchers: &[JobLauncher]) -> Vec<CaseSetting> {
     all
 }
 
-/// One entry per setting. The sample: cases 1 to 13 in SEQ, cross-mapped, with 2 processes under both of our launchers;
-/// of all others of theirs as many as it takes to meet each trait; and, where launchers of others can be used, each case
-/// under some of them.
+/// One entry per setting. The sample: cases 1 to 13 in SEQ, cross-mapped, with 2 ranks under
+/// both of our launchers; enough other settings to meet each trait; and each case under some of
+/// the usable launchers of other job systems.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let Some(program) = program::named("testexit") else { return Vec::new() };
     let mut all = Vec::new();
@@ -202,7 +204,8 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all
 }
 
-/// The cases with another library, under our launchers: the first and the last of 2 and of 8 processes end first.
+/// The cases with another library, under our launchers: the first and the last of 2 and of 8
+/// ranks end first.
 pub(crate) fn over(library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let Some(program) = program::named("testexit") else { return Vec::new() };
     let all = settings(&[JobLauncher::Gasnetrun, JobLauncher::PshmNodes]).into_iter();
@@ -235,8 +238,9 @@ fn run(
     job.run()
 }
 
-/// Runs a case; what it shows is noted. A run that is late, or that ends otherwise after the time that jobs and launchers
-/// allow their processes, is repeated: a busy machine makes one late now and then, a mistake of ours all of them.
+/// Runs a case and records its result. A run that is late, or that ends differently after the
+/// time that jobs and launchers grant, is repeated: a busy machine delays a run now and then, a
+/// defect delays every run.
 fn right(
     library: &TestLibrary,
     program: &TestProgram,
@@ -244,7 +248,7 @@ fn right(
     note: impl Fn(&JobOutcome) -> Result<(), String>,
 ) -> Result<(), Failure> {
     const RUNS: u32 = 3;
-    // The grace after an exit with 0; a quarter is due after others, and two of srun's own.
+    // The grace after an exit with 0; 0.25 s otherwise, and two more for srun.
     const ALLOWED: Duration = Duration::from_secs(1);
     let mut late = Ok(());
     for _ in 0..RUNS {
@@ -277,8 +281,8 @@ fn as_expected(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether the handlers ran where they were due, and only there. What a launcher of others does to the rest when one
-/// process fails is its own business, and may leave no time for handlers.
+/// Whether the handlers ran where expected, and only there. Another job system's launcher may
+/// kill the other ranks when one fails, and may leave no time for handlers.
 fn handled(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     let (nodes, failed) = (s.nodes, s.launcher.is_foreign() && s.row.1 != Code(0));
     let due: Vec<u32> = match s.row.2 {
@@ -297,14 +301,14 @@ fn handled(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     Err(ended.trouble(format!("SIGQUIT handlers ran on {quit:?}, but were due on {due:?}")))
 }
 
-/// Whether all processes were gone soon enough.
+/// Whether all processes ended soon enough.
 fn soon(ended: &JobOutcome, s: CaseSetting) -> Result<(), Failure> {
     let late =
         |why| ended.trouble(format!("our last process was gone late after the first exit: {why}"));
     ended.exit_times.gone.map_or(Ok(()), |gone| s.launcher.soon(s.nodes, gone)).map_err(late)
 }
 
-/// With the fault at least one of the plain cases must end wrongly.
+/// With the planted fault, at least one of the plain cases must end wrongly.
 fn noticed(program: &TestProgram, fault: &str) -> Result<(), Failure> {
     for &row in ROWS.iter().filter(|r| [1, 3, 10].contains(&r.0)) {
         let (mode, launcher) = (ClientMode::Seq, JobLauncher::Gasnetrun);
@@ -324,7 +328,7 @@ fn times() -> PathBuf {
     layout::root().join("soak/exits.tsv")
 }
 
-/// Keeps how long it took.
+/// Records how long it took.
 fn note(ended: &JobOutcome, s: CaseSetting) -> std::io::Result<()> {
     let Some(code) = ended.code else { return Ok(()) };
     let Some(gone) = ended.exit_times.gone else { return Ok(()) };
@@ -339,7 +343,7 @@ fn note(ended: &JobOutcome, s: CaseSetting) -> std::io::Result<()> {
     file.write_all(line.as_bytes())
 }
 
-/// A line of the times kept.
+/// One line of the recorded times.
 struct Kept {
     launcher: String,
     nodes: u32,
@@ -348,9 +352,10 @@ struct Kept {
     gone: u32,
 }
 
-/// The times kept so far as two tables in Markdown, a column per launcher. A row per case: the number of runs, the exit codes, and
-/// the median and the longest of the times to the end of our last process. A row per number of processes: the number of runs, the time
-/// in which all but one of a hundred ended, and the longest.
+/// The recorded times as two Markdown tables, a column per launcher. First table, a row per
+/// case: number of runs, exit codes, median and longest time to the end of our last process.
+/// Second table, a row per number of ranks: number of runs, the time within which 99 % ended,
+/// and the longest.
 pub fn table() -> String {
     let text = fs::read_to_string(times()).unwrap_or_default();
     let runs: Vec<Kept> = text
@@ -390,7 +395,8 @@ pub fn table() -> String {
     format!("{cases}\n{processes}")
 }
 
-/// A table of runs: a row per value of `row`, a column per launcher; `cell` is given the exit codes and the times, both in order.
+/// A table of runs: a row per value of `row`, a column per launcher. `cell` gets the exit codes
+/// and the times, both sorted.
 fn grid(
     runs: &[Kept],
     heading: &str,

@@ -1,6 +1,7 @@
-//! Active messages that never overflow: `testflood` with every pattern, 2 to 64 processes and limits as small as they
-//! can be. With flow control the catch basin is never reached, told by the counters of every process, and there was
-//! something to hold back; without it the same flood overflows, which is noticed and ends the job.
+//! Active messages that never overflow: `testflood` with every pattern, 2 to 64 ranks and the
+//! smallest limits. With flow control the counters of every rank show that the catch basin was
+//! never reached, and that requests were held back. Without flow control the same flood
+//! overflows: the library detects it and ends the job.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -24,7 +25,7 @@ impl Pattern {
     const ALL: [Pattern; 4] =
         [Pattern::EveryToOne, Pattern::OneToEvery, Pattern::Pairs, Pattern::SampleRandom];
 
-    /// As the program calls it.
+    /// The program's name of it.
     fn name(self) -> &'static str {
         match self {
             Pattern::EveryToOne => "every-to-one",
@@ -38,16 +39,18 @@ impl Pattern {
 /// How small the resources are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limits {
-    /// Those of a largest request and no bank, two chunks, the shortest queues, one event a poll, an epoch for each request; all
-    /// ends are told by events.
+    /// The credits of one maximal request and no bank, two chunks, the shortest queues, one
+    /// event per poll, an epoch for each request; every completion is reported by an event.
     Least,
-    /// The same credits, which never move, and no payload stays at its sender.
+    /// The same credits, which never move; no payload stays at its sender.
     Fixed,
-    /// The least for each, and a bank so small that what is lent is asked back all the time; by events too.
+    /// The minimum for each rank, and a bank so small that loans are revoked constantly;
+    /// completions by events.
     Lending,
-    /// All that one receive buffer is good for, lent to all, and one buffer spare, with no payload at its sender either.
+    /// All credits of one receive buffer lent to all ranks, one spare buffer, no payload at its
+    /// sender.
     Full,
-    /// What users have.
+    /// The defaults.
     Default,
 }
 
@@ -66,7 +69,7 @@ impl Limits {
     }
 
     fn variables(self, nodes: u32) -> Vec<(&'static str, String)> {
-        // Credits that one buffer of 1024 chunks is good for.
+        // The credits of one buffer of 1024 chunks.
         let all = (8184 / nodes).to_string();
         let set: &[(&str, &str)] = match self {
             Limits::Least => &[
@@ -109,14 +112,14 @@ impl Limits {
     }
 }
 
-/// What processes do beside sending.
+/// What ranks do besides sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     /// Nothing.
     Brisk,
     /// Handlers sleep.
     Slow,
-    /// Each process does not poll for seconds.
+    /// Each rank stops polling for seconds.
     Stopping,
 }
 
@@ -164,14 +167,15 @@ impl Flood {
         )
     }
 
-    /// Threads of a process that send; many processes have one each.
+    /// Threads of a rank that send; with many ranks, one each.
     fn threads(self) -> u32 {
         if self.mode == ClientMode::Par && self.nodes <= 8 { 3 } else { 1 }
     }
 
-    /// Requests of each thread: some thousands for the process that gets most.
+    /// Requests of each thread: some thousands for the rank that receives most.
     fn requests(self) -> u32 {
-        // It takes some 2000 Mediums to fill a receive buffer, and most requests are Mediums then (`kinds`).
+        // A receive buffer holds about 2000 Mediums, and most requests are Mediums then
+        // (`kinds`).
         let most =
             if self.manner == Manner::Slow && self.limits != Limits::Full { 3000 } else { 8000 };
         match self.pattern {
@@ -183,7 +187,7 @@ impl Flood {
         }
     }
 
-    /// What kinds of requests, where not all alike. Most Longs leave nothing in a receive buffer.
+    /// The mix of request kinds, if they differ. Most Longs leave nothing in a receive buffer.
     fn kinds(self) -> &'static [&'static str] {
         if self.limits == Limits::Full { &["-k", "MMMMMSLA"] } else { &[] }
     }
@@ -226,7 +230,7 @@ impl Flood {
     }
 }
 
-/// It passed, and no request of it reached the catch basin anywhere.
+/// It passed, and no request reached the catch basin on any rank.
 fn passed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code != Some(0) || !ended.says("testflood: PASS") {
@@ -235,17 +239,18 @@ fn passed(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     matrix::delivered(ended, nodes)
 }
 
-/// What overflows.
+/// The resource that overflows.
 #[derive(Clone, Copy, Debug)]
 enum Overflow {
     /// The receive buffers: few large requests.
     Buffers,
-    /// The event queue: many small ones.
+    /// The event queue: many small requests.
     Events,
 }
 
 impl Overflow {
-    /// What makes testflood do it while process 0 does not poll, how many processes it takes, and the message.
+    /// The arguments of testflood that cause the overflow while rank 0 does not poll, the
+    /// number of ranks, and the message.
     fn how(self) -> (&'static [&'static str], u32, &'static str) {
         match self {
             Overflow::Buffers => {
@@ -255,7 +260,8 @@ impl Overflow {
         }
     }
 
-    /// Without flow control the flood ends the job, by the process that it overflows; with it the same passes.
+    /// Without flow control, the flood ends the job at the rank that overflows. With flow
+    /// control, the same flood passes.
     fn noticed(self, mode: ClientMode) -> Result<(), Failure> {
         let (args, nodes, message) = self.how();
         let flood = Flood {
@@ -292,8 +298,8 @@ impl Overflow {
     }
 }
 
-/// GASNET_PORTAL_CREDIT_STATS: each process writes its file, none has borrowed what nobody has lent, and `gasnet_trace credits` draws
-/// them; it refuses what is no such file.
+/// GASNET_PORTAL_CREDIT_STATS: each rank writes its file, no rank borrowed what no rank lent,
+/// and `gasnet_trace credits` draws the files. It rejects other files.
 fn credit_stats() -> Result<(), Failure> {
     let flood = Flood {
         pattern: Pattern::EveryToOne,
@@ -361,8 +367,8 @@ fn credit_stats() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Each pattern, number of processes, limits and thread mode, in a manner that changes from one round of the soak to the next;
-/// and what overflows.
+/// Each pattern, number of ranks, limits and thread mode, in a combination that changes from
+/// one soak round to the next; and the overflows.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut floods = Vec::new();
     for pattern in Pattern::ALL {

@@ -1,5 +1,6 @@
-//! What befalls a job from outside at some moment: a signal to one of its processes, a pause of one, its terminal closed,
-//! Ctrl-C typed twice, a debugger that lets it go on. Used by `job`.
+//! Faults that hit a job from outside at a given moment: a signal to a process, a pause of a
+//! process, a hang-up of the terminal, Ctrl-C typed twice, a debugger that resumes frozen
+//! ranks. Used by `job`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -8,40 +9,40 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What happens.
+/// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
-    /// This signal reaches one process: the one with this number among all of the job, counted round and round.
+    /// A signal to the process with this index, modulo the number of processes of the job.
     Signal(i32, usize),
-    /// One process is stopped, and goes on so long after.
+    /// One process is stopped and continues after this time.
     Pause(Duration, usize),
     /// The terminal of the job is closed.
     HangUp,
-    /// Ctrl-C is typed twice, so long apart.
+    /// Ctrl-C is typed twice, with this time between.
     Interrupts(Duration),
     /// A debugger sets `gasnet_frozen` to 0 in each process that has the library.
     Thaw,
 }
 
-/// What happens, and how long after the start.
+/// A fault and its time after the start.
 #[derive(Clone, Copy, Debug)]
 pub struct InjectedFault {
-    /// When.
+    /// Time after the start.
     pub after: Duration,
-    /// What.
+    /// The kind.
     pub deed: FaultKind,
 }
 
-/// Deals one blow.
+/// Injects one fault.
 pub(crate) struct FaultInjector {
     blow: InjectedFault,
-    /// The side of the terminal that a person would sit at.
+    /// The user's end of the terminal.
     terminal: Option<File>,
-    /// What is still to be done, and when.
+    /// The next step and its time.
     then: Option<(Duration, Step)>,
     /// The process that was hit.
     pub(crate) hit: String,
-    /// Whether it belongs to a launcher of others.
+    /// Whether it belongs to another job system's launcher.
     pub(crate) hit_theirs: bool,
 }
 
@@ -53,16 +54,16 @@ enum Step {
 }
 
 const CTRL_C: &[u8] = b"\x03";
-/// Our process under launchers of others.
+/// Our supervisor under other launchers.
 const SUPERVISOR: &str = "gasnet-job";
 /// The process between MPICH's mpiexec and the ranks.
 const HELPER: &str = "hydra_pmi_proxy";
 const SRUN: &str = "srun";
-/// What processes of launchers of others are called.
+/// Names of the processes of other launchers.
 const THEIRS: [&str; 8] =
     ["mpiexec", HELPER, "mpirun", "orterun", "orted", "prterun", "prted", SRUN];
 
-/// Whether a process of this name belongs to a launcher of others.
+/// Whether a process of this name belongs to another launcher.
 pub(crate) fn is_theirs(name: &str) -> bool {
     THEIRS.iter().any(|t| name.starts_with(t))
 }
@@ -83,7 +84,8 @@ impl FaultInjector {
         })
     }
 
-    /// Does what is due; true if this was the blow. `processes` are those of the job, the launcher among them.
+    /// Takes the step that is due; true if it injected the fault. `processes` are those of the
+    /// job, including the launcher.
     pub(crate) fn look(
         &mut self,
         elapsed: Duration,
@@ -104,9 +106,10 @@ impl FaultInjector {
         }
     }
 
-    /// A launcher of others is left alone until the job has its supervisor: before, how the launcher ends is all that
-    /// there is to see. It heeds no signal on its helpers, and its own crash is no test of ours either. srun forks itself,
-    /// and waits for ever for an answer of the copy if that is killed; a single SIGINT only has it tell what its tasks do.
+    /// Another launcher is spared until the job has its supervisor: before that, the test would
+    /// see only how the launcher ends. It ignores signals on its helpers, and its own crash is
+    /// not under test. srun forks itself, and waits forever for its copy if the copy is killed;
+    /// a single SIGINT only makes srun report its tasks.
     fn strike(&mut self, now: Duration, mut processes: Vec<i32>) -> bool {
         processes.sort_unstable();
         let mut processes: Vec<(i32, String)> =
@@ -118,7 +121,7 @@ impl FaultInjector {
             FaultKind::Signal(libc::SIGKILL, _) => true,
             FaultKind::Signal(libc::SIGSEGV, _) => !is_theirs(name),
             FaultKind::Signal(libc::SIGINT, _) if name == SRUN => false,
-            // Under launchers of others the supervisor leaves these to the ranks.
+            // Under other launchers the supervisor leaves these signals to the ranks.
             FaultKind::Signal(..) => name != SUPERVISOR && name != HELPER,
             _ => true,
         });
@@ -162,7 +165,7 @@ fn name(pid: i32) -> String {
     fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim().to_string()
 }
 
-/// The process that has started this one; 0 if it is gone.
+/// The parent process; 0 if it has exited.
 fn parent(pid: i32) -> i32 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name may contain anything.
@@ -180,7 +183,7 @@ fn has_library(pid: i32) -> bool {
         .is_ok_and(|maps| maps.contains("/libgasnet.so"))
 }
 
-/// What the line of a frozen process asks for.
+/// What the message of a frozen process asks the user to do.
 fn thaw(pid: i32) -> bool {
     let mut gdb = Command::new("timeout");
     gdb.args([
@@ -197,7 +200,7 @@ fn thaw(pid: i32) -> bool {
     gdb.arg(pid.to_string()).stdin(Stdio::null()).output().is_ok_and(|out| out.status.success())
 }
 
-/// Has the command run in a session and a terminal of its own, whose other side is returned.
+/// Gives the command a session and a terminal of its own; returns the terminal's user end.
 fn give_terminal(command: &mut Command) -> io::Result<File> {
     let (mut here, mut there) = (-1, -1);
     let null = core::ptr::null_mut();
@@ -205,7 +208,7 @@ fn give_terminal(command: &mut Command) -> io::Result<File> {
     if unsafe { libc::openpty(&mut here, &mut there, null, null.cast(), null.cast()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: both were just opened and belong to nobody else.
+    // SAFETY: both were just opened and have no other owner.
     let (here, there) = unsafe { (File::from_raw_fd(here), OwnedFd::from_raw_fd(there)) };
     let (ours, theirs) = (here.as_raw_fd(), there.as_raw_fd());
     // SAFETY: plain system calls, all of them async-signal-safe.

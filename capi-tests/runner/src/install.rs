@@ -1,5 +1,6 @@
-//! What the libraries of a tree offer: the shared library's name and exports, the bounds of the static archive, dlopen, data
-//! that a client may define, and what gasnetrun hands on. (How programs are built against an installed tree is in `clients`.)
+//! The libraries of a tree: the shared library's name and exports, the bounds of the static
+//! archive, dlopen, data that a client may define, and what gasnetrun passes on. `clients`
+//! builds programs against an installed tree.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// One entry each.
+/// One entry per test.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
@@ -146,7 +147,8 @@ fn archive(cc: &mut Command) {
     cc.arg(layout::build().join("lib/libgasnet.a")).args(["-lgcc_s", "-lpthread", "-lm", "-ldl"]);
 }
 
-/// The archive is small, and defines to the outside what the shared library exports and nothing else.
+/// The archive is small, and its global definitions are exactly the exports of the shared
+/// library.
 fn archive_in_bounds() -> Result<(), Failure> {
     const MOST: u64 = 8 << 20;
     layout::require(&layout::build())?;
@@ -172,7 +174,7 @@ fn archive_in_bounds() -> Result<(), Failure> {
     Err(format!("the archive defines {foreign:?} besides, and lacks {missing:?}"))
 }
 
-/// A C program that contains this archive and another one that rustc made, each with its own std.
+/// A C program that contains this archive and another Rust archive, each with its own std.
 fn beside_another_rust_archive() -> Result<(), Failure> {
     let dir = dir("two_archives")?;
     let other = dir.join("other.rs");
@@ -240,8 +242,8 @@ fn dlopen() -> Result<(), Failure> {
     ran(&ended.run()?, "loaded")
 }
 
-/// Defines and assigns all data that a client may: `gasnet_max_segsize`, `gasnett_backtrace_user`,
-/// `gasnet_client_attach_hook`, `gasnett_print_backtrace_ifenabled`.
+/// Defines and assigns all data that a client may: `gasnet_max_segsize`,
+/// `gasnett_backtrace_user`, `gasnet_client_attach_hook`, `gasnett_print_backtrace_ifenabled`.
 const DATA: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     uint64_t gasnet_max_segsize = 1 << 20;\n\
     static int users, assigned;\n\
@@ -264,7 +266,7 @@ const DATA: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     \x20   puts(\"seen\");\n\
     \x20   return 0;\n\
     }\n";
-/// Ends by a fatal error of the library, before which it calls what was assigned.
+/// Ends by a fatal error of the library, which first calls the assigned function.
 const DATA_MAIN: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     int data(int *argc, char ***argv);\n\
     static int last(int fd) { (void)fd; _exit(77); }\n\
@@ -276,7 +278,7 @@ const DATA_MAIN: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n\
     \x20   gasnett_fatalerror(\"planned\");\n\
     }\n";
 
-/// 77 is the exit code of the function that was assigned last.
+/// 77 is the exit code of the function assigned last.
 fn all_data_seen(program: &Path) -> Result<(), Failure> {
     let job = TestJob::new(&layout::build(), program, &[], JobLauncher::Alone, 1)
         .env("GASNET_BACKTRACE", "1");
@@ -331,7 +333,8 @@ fn client_data_in_a_shared_object() -> Result<(), Failure> {
     all_data_seen(&program)
 }
 
-/// gasnetrun hands on arguments with blanks and quotes, the environment, and standard input to rank 0.
+/// gasnetrun passes on arguments with blanks and quotes, the environment, and standard input to
+/// rank 0.
 fn gasnetrun_passes_all() -> Result<(), Failure> {
     let dir = dir("gasnetrun")?;
     let text = "#include <gasnet.h>\n#include <stdio.h>\n\

@@ -1,7 +1,8 @@
-//! One command under a watchdog, and what it may not leave behind: processes, names in /dev/shm, files in its
-//! temporary directory. Every process of a job carries a marker in its environment, by which it is found and, when the
-//! watchdog barks or an orphan remains, killed. Jobs of all runners of this checkout run one at a time (a file lock),
-//! since they spin, unless a runner says that its own may run beside each other ([`together`]).
+//! One command as a job, under a watchdog. A job may leave nothing behind: no process, no name
+//! in /dev/shm, no file in its temporary directory. Every process of a job carries a marker in
+//! its environment; the runner finds processes by it, and kills them when the watchdog fires or
+//! an orphan remains. Jobs spin, so jobs of all runners of this checkout run one at a time (a
+//! file lock), unless a runner allows its own to overlap ([`together`]).
 
 use crate::exit_pipe::{self, ExitPipe, ExitTimes};
 use crate::injector::{FaultInjector, InjectedFault};
@@ -20,19 +21,19 @@ use std::time::{Duration, Instant};
 
 /// How long the last processes of a job may outlive its launcher.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often a job is started whose launcher does not get round to starting its processes.
+/// Attempts to start a job whose launcher fails to start the processes.
 const STARTS: u32 = 5;
-/// How often it is looked, after a blow, at whether a process of ours is left.
+/// After a fault, the time between two looks for a remaining process of ours.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Finds the process to be killed in what the job has written so far.
+/// Finds in the output so far the process to be killed.
 type Victim = Box<dyn Fn(&str) -> Option<i32>>;
 
-/// Tells from what the job has written so far whether something has come about.
+/// Whether the output so far shows that an event has happened.
 type Ready = Box<dyn Fn(&str) -> bool>;
 
-/// What is looked at while a job runs: the pipe, when our last process was found gone, who deals blows, since when only the
-/// launcher was seen after the blow.
+/// The state of a running job: the exit pipe; when our last process was found gone; the fault
+/// injector; since when only the launcher was seen after the fault.
 type Watched<'a> = (
     &'a mut Option<ExitPipe>,
     &'a mut Option<u64>,
@@ -47,21 +48,21 @@ pub struct TestJob {
     watchdog: Duration,
     input: Option<&'static str>,
     victim: Option<Victim>,
-    /// The victim dies by itself.
+    /// The victim dies without being killed.
     by_itself: bool,
-    /// What befalls it.
+    /// The fault to inject.
     blow: Option<InjectedFault>,
-    /// From when on its time counts, if not from the start.
+    /// The event from which the fault's time counts, if not from the start.
     ready: Option<Ready>,
-    /// Whether the processes are to tell when they leave.
+    /// Whether the processes report their exit.
     exit_times: bool,
     dir: PathBuf,
     marker: String,
 }
 
 impl TestJob {
-    /// `program` with `args` as a job of `nodes` processes, started by `launcher` of the build tree `tree`, whose
-    /// library it uses.
+    /// `program` with `args` as a job of `nodes` ranks, started by `launcher` of the build tree
+    /// `tree`, with the library of that tree.
     pub fn new(
         tree: &Path,
         program: &Path,
@@ -114,62 +115,63 @@ impl TestJob {
         self
     }
 
-    /// Lets the program find its library by itself.
+    /// The program finds its library without LD_LIBRARY_PATH.
     pub fn without_library_path(mut self) -> TestJob {
         self.command.env_remove("LD_LIBRARY_PATH");
         self
     }
 
-    /// Kills one process of the job, 100 ms after `victim` can tell from the output which.
+    /// Kills one process of the job, 100 ms after `victim` finds it in the output.
     pub fn kill(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> TestJob {
         self.victim = Some(Box::new(victim));
         self
     }
 
-    /// Notes when one process of the job dies, once `victim` can tell from the output which.
+    /// Records when a process of the job dies, once `victim` finds it in the output.
     pub fn death(mut self, victim: impl Fn(&str) -> Option<i32> + 'static) -> TestJob {
         self.by_itself = true;
         self.kill(victim)
     }
 
-    /// Deals the job this blow.
+    /// Injects this fault.
     pub fn blow(mut self, blow: InjectedFault) -> TestJob {
         self.blow = Some(blow);
         self
     }
 
-    /// Deals it when `ready` has been told by the output, and the time of the blow has passed since.
+    /// The fault's time counts from when `ready` accepts the output.
     pub fn once(mut self, ready: impl Fn(&str) -> bool + 'static) -> TestJob {
         self.ready = Some(Box::new(ready));
         self
     }
 
-    /// Has the processes tell when they leave.
+    /// The processes report their exit.
     pub fn exit_times(mut self) -> TestJob {
         self.exit_times = true;
         self
     }
 
-    /// Runs it in a folder of its own rather than in the root of all; what its processes leave there ends up in
-    /// [`JobOutcome::files`].
+    /// Runs in a folder of its own rather than in the root folder. The files that its processes
+    /// leave there end up in [`JobOutcome::files`].
     pub fn in_own_folder(mut self) -> TestJob {
         self.command.current_dir(self.dir.join("work"));
         self
     }
 
-    /// Gives the launcher something to read.
+    /// The launcher's standard input.
     pub fn stdin(mut self, text: &'static str) -> TestJob {
         self.input = Some(text);
         self
     }
 
-    /// Ends the job when it has run that long.
+    /// The watchdog ends the job after this time.
     pub fn watchdog(mut self, after: Duration) -> TestJob {
         self.watchdog = after;
         self
     }
 
-    /// Runs it to its end. srun now and then fails to launch any process, and says so; then it is started again.
+    /// Runs the job to its end. srun sometimes reports that it failed to launch any process;
+    /// then the job is started again.
     pub fn run(self) -> Result<JobOutcome, Failure> {
         let _one_at_a_time = lock()?;
         for start in 1..=STARTS {
@@ -186,7 +188,7 @@ impl TestJob {
         Err(format!("srun did not launch the processes in {STARTS} starts: {}", self.shown))
     }
 
-    /// The command, to be run once more.
+    /// A copy of the command, for another attempt.
     fn command(&self) -> Command {
         let mut command = Command::new(self.command.get_program());
         command.args(self.command.get_args()).stdin(Stdio::null());
@@ -199,7 +201,7 @@ impl TestJob {
         if let Some(dir) = self.command.get_current_dir() {
             command.current_dir(dir);
         }
-        // A shell that starts us in the background has some ignored, and so has nohup.
+        // A shell that starts the runner in the background ignores some signals, as does nohup.
         // SAFETY: plain system calls, async-signal-safe.
         unsafe {
             command.pre_exec(|| {
@@ -212,7 +214,7 @@ impl TestJob {
         command
     }
 
-    /// Runs it to its end, whatever that is.
+    /// Runs the job to its end, whatever the end is.
     fn attempt(&self) -> Result<JobOutcome, Failure> {
         let io = |e: std::io::Error| format!("{}: {e}", self.dir.display());
         fs::create_dir_all(self.dir.join("tmp")).map_err(io)?;
@@ -267,7 +269,7 @@ impl TestJob {
             let since = Instant::now();
             let there = described(&marked(&self.marker)).join(", ");
             while !marked(&self.marker).is_empty() && since.elapsed() < GRACE {
-                // A process that was stopped still goes on at its time.
+                // A stopped process is continued when its time comes.
                 if let Some(s) = &mut striker {
                     s.look(start.elapsed(), Vec::new);
                 }
@@ -290,7 +292,7 @@ impl TestJob {
             left = described(&marked(&self.marker));
         }
         processes::kill_all(&self.marker);
-        // Names that jobs of others have made meanwhile go away by themselves.
+        // Other programs may have made names meanwhile, and remove them.
         let since = Instant::now();
         while !names_of_shared_memory().is_subset(&before) && since.elapsed() < GRACE {
             sleep(Duration::from_millis(20));
@@ -347,13 +349,13 @@ impl TestJob {
         let mut ready = self.ready.is_none().then_some(start);
         let mut glanced = start;
         loop {
-            // A foreign launcher may outlive our processes for long.
+            // Another job system's launcher may outlive our processes for long.
             if gone.is_none() && pipe.as_mut().is_some_and(ExitPipe::look) && self.only_theirs() {
                 *gone = Some(exit_pipe::now());
             }
             if let Ok(Some(status)) = child.try_wait() {
                 if self.by_itself {
-                    // The victim was alive at the last look, or could not be told.
+                    // The victim was alive at the last look, or was not yet known.
                     struck.get_or_insert(looked);
                 }
                 return Some(code(status));
@@ -387,7 +389,7 @@ impl TestJob {
         }
     }
 
-    /// Kills the victim if it can be told by now, or sees whether it has died by itself; when.
+    /// Kills the victim if it is known, or detects its death; returns when.
     fn strike(&self, output: &Path) -> Option<Instant> {
         let victim = self.victim.as_ref()?;
         let pid = victim(&fs::read_to_string(output).ok()?)?;
@@ -403,26 +405,26 @@ impl TestJob {
         Some(Instant::now())
     }
 
-    /// Whether only processes of a foreign launcher are left.
+    /// Whether only processes of another job system's launcher are left.
     fn only_theirs(&self) -> bool {
         marked(&self.marker).into_iter().all(is_theirs)
     }
 }
 
-/// The exit code as a shell would show it.
+/// The exit code as a shell shows it.
 fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
-/// Whether jobs of this process may run at the same time.
+/// Whether jobs of this process may overlap.
 static TOGETHER: AtomicBool = AtomicBool::new(false);
 
-/// Lets jobs of this process, but of no other one, run at the same time from now on.
+/// Lets jobs of this process overlap from now on, but not with jobs of other processes.
 pub fn together() {
     TOGETHER.store(true, Ordering::Relaxed);
 }
 
-/// Holds every other job of this checkout back while it lives, but for those that may run beside it.
+/// While it lives, other jobs of this checkout wait, except those that may overlap with it.
 fn lock() -> Result<File, Failure> {
     let path = layout::build().join("capi-tests");
     fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,10 +1,11 @@
-//! The random killer: a random job, to a random process of which (its launcher among them) something random happens at a
-//! random moment: it is killed, crashes, is asked to end, or is stopped and goes on; or the job's terminal is closed, or
-//! Ctrl-C is typed twice. The job must end soon, not with success, and leave nothing; a job that was merely stopped for a while must
+//! The random killer. It takes a random job and, at a random moment, hits a random process of
+//! it, possibly the launcher: the process is killed, crashes, is asked to end, or is stopped
+//! for a while; or the job's terminal is closed, or Ctrl-C is typed twice. The job must end
+//! soon, without success, and leave nothing. A job that was only stopped for a while must
 //! succeed.
 //!
-//! `killer::0001` and so on are cases like others, each with its own randomness; `soak killer N` runs N of them in
-//! turn and prints a tally.
+//! `killer::0001` and so on are cases like others, each with its own seed. `soak killer N` runs
+//! N of them and prints a tally.
 
 use crate::injector::{FaultKind, InjectedFault};
 use crate::job::TestJob;
@@ -18,14 +19,15 @@ use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// Cases of one round of a soak; the first of them are the sample.
+/// Cases of one soak round; the first of them are the sample.
 const CASES: u64 = 1000;
 const SAMPLED: u64 = 8;
 
-/// A program, its arguments, whether it needs PAR, and in how many milliseconds after its start it is struck.
+/// A program, its arguments, whether it needs PAR, and the milliseconds after its start within
+/// which the fault comes.
 type Victim = (&'static str, &'static [&'static str], bool, u64);
 
-/// The first two never end by themselves.
+/// The first two never end without a fault.
 const VICTIMS: &[Victim] = &[
     (ENDLESS, &[], false, 600),
     (ENDLESS, &[], false, 60),
@@ -41,16 +43,16 @@ const ENDLESS: &str = "traffic";
 const NODES: [u32; 5] = [2, 2, 3, 4, 8];
 const SIGNALS: [i32; 4] = [libc::SIGKILL, libc::SIGSEGV, libc::SIGTERM, libc::SIGINT];
 
-/// What came of one run.
+/// The verdict of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// As it must be.
+    /// Correct.
     Right,
-    /// The job was over before it could be struck, or as good as over.
+    /// The job ended before the fault, or was about to.
     Missed,
     /// The watchdog ended it.
     Hang,
-    /// All processes of ours were gone in time, but a launcher of others hung.
+    /// All our processes ended in time, but another job system's launcher hung.
     Theirs,
     /// It ended late.
     Slow,
@@ -58,11 +60,11 @@ enum Outcome {
     Orphan,
     /// A name or a file was left.
     Leftover,
-    /// It claimed success, or failed for having been stopped a while.
+    /// It returned success, or failed although it was only stopped for a while.
     Wrong,
 }
 
-/// One run, drawn but not done.
+/// One run, drawn but not yet executed.
 #[derive(Debug)]
 struct Run {
     victim: Victim,
@@ -79,12 +81,12 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     (0..CASES).map(|n| TestCase::new(format!("killer::{n:04}"), n < SAMPLED, one(n))).collect()
 }
 
-/// Runs the first `count` of them that are like these words (`Pause`, say, or the name of a program) and tells of all that
-/// went wrong, and the sum; whether all was right.
+/// Runs the first `count` runs that match these words (`Pause`, or the name of a program, for
+/// example), prints what went wrong and the sum; returns whether all were correct.
 pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(String)) -> bool {
     let mut sums: BTreeMap<Outcome, u64> = BTreeMap::new();
     let (mut longest, mut all_right) = (Duration::ZERO, true);
-    // Words that fit nothing are not looked for for ever.
+    // Words that match nothing end the search.
     let drawn = (0..1000 * count as u64).map(|n| (n, Run::draw(seed, n)));
     let fitting = drawn
         .filter(|(_, run)| like.iter().all(|word| format!("{run:?}").contains(word.as_str())));
@@ -137,7 +139,7 @@ impl Run {
             ),
             _ => FaultKind::Signal(*random.pick(&SIGNALS), random.below(1000) as usize),
         };
-        // What srun makes of Ctrl-C depends on how soon it gets round to it.
+        // The result of Ctrl-C under srun depends on srun's own timing.
         let deed = match (launcher, deed) {
             (JobLauncher::SrunPmi2 | JobLauncher::SrunPmix, FaultKind::Interrupts(_)) => {
                 FaultKind::Signal(libc::SIGTERM, 0)
@@ -221,7 +223,8 @@ impl Run {
                 (Outcome::Wrong, none())
             };
         }
-        // What a launcher of others returns when it is interrupted itself is its own business.
+        // The exit code of another job system's launcher that is interrupted itself is not ours
+        // to judge.
         let told = self.launcher.is_foreign()
             && match self.blow.deed {
                 FaultKind::Signal(signal, _) => {

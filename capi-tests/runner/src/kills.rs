@@ -1,6 +1,6 @@
-//! Jobs of which one process is killed (SIGKILL) in the middle of traffic, at any time or at a named point of a delivery:
-//! the rest ends soon, with a code that is not 0 and a message that names the rank; also when a process had forked a
-//! child that lives on.
+//! Jobs of which one process is killed (SIGKILL) during traffic, at any time or at a named
+//! point of a delivery. The rest of the job ends soon, with a non-zero code and a message that
+//! names the rank; also when a process had forked a child that lives on.
 
 use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};
@@ -11,8 +11,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// All processes send, put and get for ever; with the argument `fork`, each has forked a child that sleeps. Prints a line
-/// per rank when the traffic runs. Another argument names the one rank that heeds GASNET_TEST_PAUSE.
+/// All ranks send, put and get forever; with the argument `fork`, each has forked a child that
+/// sleeps. Prints a line per rank when the traffic runs. Another argument names the one rank to
+/// which GASNET_TEST_PAUSE applies.
 const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio.h>\n#include <stdlib.h>\n\
     #include <string.h>\n#include <unistd.h>\n\
     static volatile int pongs;\n\
@@ -43,8 +44,9 @@ const TRAFFIC: &str = "#include <gasnet.h>\n#include <signal.h>\n#include <stdio
     }\n";
 const NODES: u32 = 3;
 
-/// The points of a delivery (`fault::point` of portals3) that the traffic passes, and at which passage it ends there: late
-/// enough for the traffic to run, since setting up passes the last two as well.
+/// The points of a delivery (`fault::point` of portals3) that the traffic passes, and the pass
+/// at which it ends there: late enough for the traffic to run, since the set-up passes the last
+/// two as well.
 const POINTS: &[(&str, u32)] = &[
     ("put.matched", 500),
     ("put.held", 500),
@@ -62,7 +64,7 @@ const POINTS: &[(&str, u32)] = &[
     ("unlink.closing", 100),
 ];
 
-/// Those that are only passed where completions are told by events.
+/// Points passed only where events report completions.
 const WITH_EVENTS: &[&str] = &["put.sent", "get.claimed", "unlink.closing"];
 
 /// Points of a delivery, with living children; and over the ordinary library.
@@ -116,7 +118,7 @@ fn killed(
     if portals {
         job = job.env("GASNET_SUPERNODE_MAXSIZE", "1");
     }
-    // The traffic runs when the victim has printed its line; a little later it is in full swing.
+    // The traffic runs once the victim has printed its line; shortly after, it is at full rate.
     let ended = job.kill(told_pid(victim)).watchdog(Duration::from_secs(30)).run()?;
     soon_over(&ended, launcher, victim, children)
 }
@@ -128,9 +130,9 @@ fn killed_at(point: &str, passage: u32, at_once: bool) -> Result<(), Failure> {
         .job(&traffic()?, &args, JobLauncher::Gasnetrun, NODES)?
         .env("GASNET_SUPERNODE_MAXSIZE", "1")
         .env("GASNET_PORTAL_AT_ONCE", if at_once { "1" } else { "0" })
-        // Payloads go through receive buffers, so that one is full at last.
+        // Payloads go through receive buffers, so that one fills up.
         .env("GASNET_PORTAL_OUTBOX_AREAS", "0")
-        // Who waits sleeps, so that doorbells are rung.
+        // Waiting ranks sleep, so that doorbells ring.
         .env("GASNET_WAITMODE", "BLOCK")
         .env("GASNET_TEST_PAUSE", format!("{point}:kill:{passage}"));
     let ended = job.death(told_pid(VICTIM)).watchdog(Duration::from_secs(60)).run()?;
@@ -154,7 +156,7 @@ pub(crate) fn traffic_source() -> Result<PathBuf, Failure> {
     Ok(source)
 }
 
-/// Reads the process of a rank from its line.
+/// The process id of a rank, from its line.
 fn told_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
     move |output| {
         let line = format!("rank {rank} is process ");
@@ -163,7 +165,7 @@ fn told_pid(rank: u32) -> impl Fn(&str) -> Option<i32> {
     }
 }
 
-/// Whether the job ended as it must when this rank was killed.
+/// Whether the job ended correctly after this rank was killed.
 fn soon_over(
     ended: &JobOutcome,
     launcher: JobLauncher,

@@ -1,5 +1,6 @@
-//! The launchers that start jobs in the tests: ours, and those of other job systems. Used by `job` and by the
-//! cases that choose launchers. A launcher of another job system is used only where LAUNCHERS names it.
+//! The launchers that start jobs in the tests: ours, and those of other job systems. Used by
+//! `job` and by the cases that choose launchers. Another job system's launcher is used only
+//! where LAUNCHERS names it.
 
 use crate::layout;
 use std::path::Path;
@@ -27,7 +28,8 @@ pub enum JobLauncher {
     SrunPmix,
 }
 
-/// The launchers of others, with the name that `ci/launchers.sh` puts into LAUNCHERS where they can be used.
+/// The launchers of other job systems, with the name that `ci/launchers.sh` puts into
+/// LAUNCHERS.
 const FOREIGN: [(JobLauncher, &str); 4] = [
     (JobLauncher::Mpiexec, "hydra"),
     (JobLauncher::Mpirun, "openmpi"),
@@ -36,7 +38,7 @@ const FOREIGN: [(JobLauncher, &str); 4] = [
 ];
 
 impl JobLauncher {
-    /// As in case names.
+    /// Its name in case names.
     pub fn name(self) -> &'static str {
         match self {
             JobLauncher::Gasnetrun => "gasnetrun",
@@ -49,19 +51,19 @@ impl JobLauncher {
         }
     }
 
-    /// The launchers of others that LAUNCHERS says can be used here.
+    /// The launchers of other job systems that LAUNCHERS names.
     pub fn foreign() -> Vec<JobLauncher> {
         let usable = std::env::var("LAUNCHERS").unwrap_or_default();
         let usable: Vec<&str> = usable.split_whitespace().collect();
         FOREIGN.iter().filter(|(_, name)| usable.contains(name)).map(|&(l, _)| l).collect()
     }
 
-    /// Whether it is one of others.
+    /// Whether it belongs to another job system.
     pub fn is_foreign(self) -> bool {
         FOREIGN.iter().any(|&(l, _)| l == self)
     }
 
-    /// The command that starts `program` as `nodes` processes.
+    /// The command that starts `program` as `nodes` ranks.
     pub(crate) fn command(self, tree: &Path, program: &Path, nodes: u32) -> Command {
         let words: &[&str] = match self {
             JobLauncher::PshmNodes | JobLauncher::Alone => return Command::new(program),
@@ -83,8 +85,8 @@ impl JobLauncher {
         command
     }
 
-    /// How long this launcher takes now for `nodes` processes of /bin/true; so long at least where it hangs, as mpirun does now
-    /// and then.
+    /// How long this launcher takes now for `nodes` processes of /bin/true. Bounded, since
+    /// mpirun hangs now and then.
     fn yardstick(self, tree: &Path, nodes: u32) -> Duration {
         const LONGEST: Duration = Duration::from_secs(20);
         let start = Instant::now();
@@ -101,8 +103,9 @@ impl JobLauncher {
         start.elapsed()
     }
 
-    /// Whether a job of `nodes` processes that took so long to end was soon over: within two seconds. What is too slow for a quiet
-    /// machine is compared with how long the launcher takes for nothing at all, now and here; else why not.
+    /// Whether a job of `nodes` ranks that took this long to end ended soon: within two
+    /// seconds, or within a multiple of the time that the launcher now needs for /bin/true.
+    /// Otherwise the reason.
     pub fn soon(self, nodes: u32, took: Duration) -> Result<(), String> {
         const SOON: Duration = Duration::from_secs(2);
         if took <= SOON {

@@ -1,5 +1,6 @@
-//! Where things are: the repository, the build trees that the Makefile made, and how a C program is compiled against
-//! one of them. A build tree looks like an installed prefix (`include lib lib/pkgconfig bin`).
+//! The paths of the repository and of the build trees that the Makefile makes, and how a C
+//! program is compiled against one of them. A build tree has the form of an installed prefix
+//! (`include lib lib/pkgconfig bin`).
 
 use crate::Failure;
 use std::fs;
@@ -20,7 +21,7 @@ pub enum ClientMode {
 }
 
 impl ClientMode {
-    /// As in case names and in the names of the pkg-config files.
+    /// Its name in case names and in the names of the pkg-config files.
     pub fn name(self) -> &'static str {
         match self {
             ClientMode::Seq => "seq",
@@ -39,9 +40,9 @@ impl ClientMode {
     }
 }
 
-/// Top of the repository.
+/// The top of the repository.
 pub fn root() -> PathBuf {
-    // Relative to this crate, so that a moved checkout that is rebuilt still works.
+    // Relative to this crate, so that a moved checkout works after a rebuild.
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
         .canonicalize()
@@ -58,7 +59,7 @@ pub fn build_faults() -> PathBuf {
     root().join("build-faults")
 }
 
-/// The build tree over our own libportals3, bound by its header, with the emulation beside.
+/// The build tree over our own libportals3, bound by its header, together with the emulation.
 pub fn build_libportals() -> PathBuf {
     root().join("build-libportals")
 }
@@ -68,7 +69,7 @@ pub fn build_contrary() -> PathBuf {
     root().join("build-contrary")
 }
 
-/// Refuses to go on without a library.
+/// Fails if the tree has no library.
 pub fn require(tree: &Path) -> Result<(), Failure> {
     let lib = tree.join("lib/libgasnet.so");
     if lib.exists() {
@@ -78,10 +79,10 @@ pub fn require(tree: &Path) -> Result<(), Failure> {
     }
 }
 
-/// A program compiled in `mode`, under `build/capi-tests/<mode>`; compiled anew only when it is older than its
-/// sources, the headers or the library.
+/// A program compiled in `mode`, under `build/capi-tests/<mode>`. It is compiled again only if
+/// it is older than its sources, the headers or the library.
 pub fn compiled(source: &Path, mode: ClientMode) -> Result<PathBuf, Failure> {
-    // Cases that run beside each other want the same program.
+    // Overlapping cases may want the same program.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     require(&build())?;
@@ -125,7 +126,7 @@ pub fn compiler() -> Command {
     Command::new(std::env::var("CC").unwrap_or_else(|_| "cc".to_string()))
 }
 
-/// Runs a tool to its end; its output if it succeeds, a report with the command line if not.
+/// Runs a tool to its end. Returns its output, or a failure with the command line.
 pub fn succeed(mut command: Command) -> Result<String, Failure> {
     let line = format!("{command:?}");
     let out = command.output().map_err(|e| format!("{line}: {e}"))?;

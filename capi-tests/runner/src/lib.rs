@@ -2,41 +2,41 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `layout` | where the build trees are, and how a C program is compiled against one |
-//! | `program` | the test programs and what their head lines say |
+//! | `layout` | the build trees, and how a C program is compiled against one |
+//! | `program` | the test programs and the settings in their head lines |
 //! | `job` | one command under a watchdog |
 //! | `launcher` | the launchers that start jobs |
 //! | `library` | a built library and the environment of its jobs |
 //! | `outcome` | how a job ended, and what its ranks counted |
 //! | `processes` | the processes of a job, and what it may not leave behind |
-//! | `matrix` | programs x modes x paths x launchers x processes, and planted faults |
+//! | `matrix` | programs x modes x paths x launchers x ranks, and planted faults |
 //! | `floods` | active messages that never overflow: `testflood` |
-//! | `exit_pipe` | the pipe through which processes tell when they leave |
+//! | `exit_pipe` | the pipe through which processes report their exit |
 //! | `exits` | how jobs end: the cases of `testexit` |
 //! | `kills` | jobs of which one process is killed |
-//! | `killer` | random jobs to which something random happens at a random moment |
+//! | `killer` | random jobs with a random fault at a random moment |
 //! | `reports` | what SIGUSR1 to a launcher prints |
-//! | `injector` | what happens to a job from outside |
+//! | `injector` | faults that hit a job from outside |
 //! | `misuse` | the cases of `testbad` |
 //! | `refusals` | what a machine may refuse to a job, and a job to other users |
-//! | `environments` | processes of one job that have been given different environments |
-//! | `checks` | debug checks: programs that pass with them, clients that ask for them |
-//! | `tools` | stacks, signals that print one or freeze, reports of the heap |
+//! | `environments` | ranks of one job with different environments |
+//! | `checks` | debug checks: programs that pass with them, clients compiled with them |
+//! | `tools` | stack traces, signals that print or freeze, heap reports |
 //! | `tracing` | traces and statistics of a program with known calls |
-//! | `mismatch` | thread modes, segment modes and header versions that must not meet |
+//! | `mismatch` | thread modes, segment modes and header versions that must not be combined |
 //! | `libportals` | the programs over a libportals that is bound by its header |
 //! | `network` | the tests of crate `portals3`, with more repetitions |
-//! | `segments` | pages of segments that are touched, or cannot be had: cases of `testsegment` |
-//! | `install` | what the libraries of a tree offer |
-//! | `clients` | programs built against an installed tree, in each way and language |
+//! | `segments` | pages of segments that are touched, or not available: cases of `testsegment` |
+//! | `install` | what the libraries of a tree export |
+//! | `clients` | programs built against an installed tree, by each build system and in each language |
 //! | `mpi` | MPI and GASNet in one process: `testmpi` |
-//! | `configuration` | strings in objects, shown and refused environment variables |
-//! | `variables` | variables of the portals-conduit at the ends of their ranges, and beyond |
-//! | `waits` | many more processes than CPUs |
+//! | `configuration` | strings in objects, shown and rejected environment variables |
+//! | `variables` | variables of the portals-conduit at and beyond the ends of their ranges |
+//! | `waits` | many more ranks than CPUs |
 //! | `sample` | which of all cases a short run takes |
 //!
-//! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`. Every case is one
-//! [`TestCase`]; nothing runs two jobs at a time, since jobs spin.
+//! Callers: `tests/programs.rs` (`cargo test`, nextest; one entry per case) and `bin/soak.rs`.
+//! Every case is one [`TestCase`]. Jobs spin, so no two run at the same time.
 
 pub mod checks;
 pub mod clients;
@@ -71,7 +71,7 @@ pub mod tracing;
 pub mod variables;
 pub mod waits;
 
-/// What went wrong with a case, for people to read.
+/// The reason why a case failed, for people to read.
 pub type Failure = String;
 
 /// One entry of the test list.
@@ -80,7 +80,7 @@ pub struct TestCase {
     pub name: String,
     /// Whether the short run (`cargo test`, `make check`) takes it.
     pub sampled: bool,
-    /// A program that it needs, and that is not here: it cannot run.
+    /// A program that it needs and that is not installed: the case cannot run.
     pub missing: Option<&'static str>,
     /// Runs it.
     pub run: Box<dyn FnOnce() -> Result<(), Failure> + Send>,
@@ -104,13 +104,13 @@ impl TestCase {
     }
 }
 
-/// Whether a program can be run by its name.
+/// Whether a program is found by its name.
 fn have(program: &str) -> bool {
     std::env::var_os("PATH")
         .is_some_and(|path| std::env::split_paths(&path).any(|dir| dir.join(program).is_file()))
 }
 
-/// All cases, with the sample that `seed` takes marked.
+/// All cases, with the sample of `seed` marked.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = matrix::cases(seed);
     all.extend(floods::cases(seed));

@@ -1,11 +1,11 @@
-//! A built library, and the environment variables that its jobs get.
+//! A built library, and the environment variables of its jobs.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
 use crate::{Failure, layout};
 use std::path::{Path, PathBuf};
 
-/// A built library, and what its jobs are told.
+/// A built library, and the environment variables of its jobs.
 #[derive(Clone)]
 pub struct TestLibrary {
     tree: PathBuf,

@@ -1,5 +1,6 @@
-//! Every program over {1, 2, 3, 4, 8 processes} x {cross-mapped, all through Portals, that with events only} x thread modes x
-//! launchers, and with each of its planted faults, which it must notice.
+//! Every program over {1, 2, 3, 4, 8 ranks} x {cross-mapped, through Portals, through Portals
+//! with events only} x thread modes x launchers; and with each of its planted faults, which the
+//! program must detect.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -11,20 +12,21 @@ use crate::sample::{self, SampleRandom};
 use crate::{Failure, TestCase};
 use std::time::Duration;
 
-/// Programs that are run in cases of their own.
+/// Programs that have cases of their own.
 const IN_CASES: &[&str] = &["testexit", "testbad"];
 /// Programs that are also compiled for PARSYNC.
 const PARSYNC: &[&str] = &["testam", "testgasnet", "testhello", "testhsl"];
 const PROCESSES: &[u32] = &[1, 2, 3, 4, 8];
 
-/// How the processes of a host reach each other's segments.
+/// How the ranks of a host reach each other's segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentPath {
     /// By plain memory operations.
     Cross,
-    /// By messages alone (GASNET_SUPERNODE_MAXSIZE=1).
+    /// By messages only (GASNET_SUPERNODE_MAXSIZE=1).
     Portals,
-    /// By messages alone, the end of which is told by events as over any Portals (GASNET_PORTAL_AT_ONCE=0 as well).
+    /// By messages only, whose completions events report, as over any Portals
+    /// (GASNET_PORTAL_AT_ONCE=0 as well).
     Events,
 }
 
@@ -37,7 +39,7 @@ impl SegmentPath {
         }
     }
 
-    /// The variables that bring it about.
+    /// The variables that select it.
     fn env(self) -> &'static [(&'static str, &'static str)] {
         match self {
             SegmentPath::Cross => &[],
@@ -100,12 +102,12 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all
 }
 
-/// Whether a program is run in all settings, and not in cases of its own.
+/// Whether a program is run in all settings, rather than in cases of its own.
 pub(crate) fn has_settings(program: &TestProgram) -> bool {
     !IN_CASES.contains(&program.name.as_str())
 }
 
-/// All settings of a program that take one of these ways.
+/// All settings of a program over these paths.
 pub(crate) fn settings(program: &TestProgram, ways: &[SegmentPath]) -> Vec<CaseSetting> {
     let mut modes = program.modes.clone();
     if PARSYNC.contains(&program.name.as_str()) {
@@ -125,7 +127,7 @@ pub(crate) fn settings(program: &TestProgram, ways: &[SegmentPath]) -> Vec<CaseS
     all
 }
 
-/// Many more processes than CPUs, if the program allows of so many.
+/// Many more ranks than CPUs, if the program allows as many.
 pub(crate) fn crowded(program: &TestProgram) -> Vec<CaseSetting> {
     const PROCESSES: u32 = 16;
     let (mode, launcher) = (program.modes[0], JobLauncher::Gasnetrun);
@@ -138,7 +140,8 @@ pub(crate) fn crowded(program: &TestProgram) -> Vec<CaseSetting> {
     if program.nodes.allow(PROCESSES) { both.to_vec() } else { Vec::new() }
 }
 
-/// The settings in which a fault leaves a trace: two processes, or as few as the program runs with.
+/// The settings in which a fault is visible: two ranks, or the fewest that the program runs
+/// with.
 fn fault_settings(program: &TestProgram, fault: &PlantedFault) -> Vec<CaseSetting> {
     let nodes =
         (2..).find(|&n| program.nodes.allow(n)).expect("some number of processes is allowed");
@@ -187,7 +190,7 @@ fn passed(program: &TestProgram, ended: &JobOutcome) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether every process found a place for every message that was sent to it, told by the counters of all.
+/// Whether every message found its memory descriptor, by the counters of all ranks.
 pub(crate) fn delivered(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     let ranks: Vec<u64> = ended.counters.iter().map(|c| c.rank).collect();
     if ranks != (0..u64::from(nodes)).collect::<Vec<_>>() {
@@ -201,7 +204,8 @@ pub(crate) fn delivered(ended: &JobOutcome, nodes: u32) -> Result<(), Failure> {
     }
 }
 
-/// Whether the data took the path that the setting names, told by the counters of the network interfaces.
+/// Whether the data took the path that the setting names, by the counters of the network
+/// interfaces.
 fn travelled(program: &TestProgram, s: CaseSetting, ended: &JobOutcome) -> Result<(), Failure> {
     delivered(ended, s.nodes)?;
     if s.nodes == 1 {
@@ -227,7 +231,8 @@ fn noticed(program: &TestProgram, fault: &str, s: CaseSetting) -> Result<(), Fai
     let library = TestLibrary::of(layout::build_faults());
     let control = job(&library, program, s)?.watchdog(Duration::from_secs(300)).run()?;
     passed(program, &control).map_err(|e| format!("without the fault: {e}"))?;
-    // A lost message ends in the program's own watchdog; how long it waits follows from how long it takes without.
+    // A lost message ends in the program's own watchdog, whose time follows from the time of a
+    // run without a fault.
     let stall = 3 + 5 * control.time.as_secs();
     let ended = job(&library, program, s)?
         .env("GASNET_TEST_FAULT", fault)

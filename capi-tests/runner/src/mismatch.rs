@@ -1,6 +1,6 @@
-//! Parts of a program that must not meet: objects of different thread or segment modes fail to link; shared objects of
-//! different modes, headers of another interface and a segment mode that the library does not have are refused by
-//! gasnet_init. Each refusal must name what differs.
+//! Parts of a program that must not be combined. Objects of different thread or segment modes
+//! fail to link. gasnet_init rejects shared objects of different modes, headers of another
+//! interface, and a segment mode that the library lacks. Each message must name the difference.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -37,9 +37,9 @@ const FOREIGN: &str = "#include <string.h>\n\
 /// What a part of a program is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Kind {
-    /// In case names.
+    /// Its name in case names.
     name: &'static str,
-    /// How a refusal by gasnet_init names it.
+    /// Its name in a message of gasnet_init.
     told: &'static str,
     defines: &'static [&'static str],
 }
@@ -48,7 +48,8 @@ const fn threads(mode: ClientMode, name: &'static str, told: &'static str) -> Ki
     Kind { name, told, defines: mode.defines() }
 }
 
-/// Kinds that differ in the thread mode alone, and the word in the name of the symbol that must not be defined twice.
+/// Pairs that differ in the thread mode only, and the word in the name of the symbol that must
+/// not be defined twice.
 const THREADS: (&str, &[Kind]) = (
     "thread_mode",
     &[
@@ -58,7 +59,7 @@ const THREADS: (&str, &[Kind]) = (
     ],
 );
 
-/// Kinds that differ in the segment mode alone, and the same; a part that names none is for FAST.
+/// The same for the segment mode; a part that names no segment mode is for FAST.
 const SEGMENTS: (&str, &[Kind]) = (
     "segment_mode",
     &[
@@ -75,7 +76,8 @@ const SEGMENTS: (&str, &[Kind]) = (
     ],
 );
 
-/// Each pair of modes that differ, both ways of meeting; their control with equal modes; the two numbers.
+/// Each pair of differing modes, linked and as shared objects; a control with equal modes; the
+/// two numbers.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for (symbol, kinds) in [THREADS, SEGMENTS] {
@@ -167,7 +169,7 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
         .watchdog(Duration::from_secs(30))
         .run()?;
     ended.tidy()?;
-    // Whole words: the name of one mode begins that of another.
+    // Whole words: the name of one mode is a prefix of another.
     let words: Vec<&str> =
         ended.output.split(|c: char| c != '_' && !c.is_ascii_alphanumeric()).collect();
     match ended.code {
@@ -179,7 +181,7 @@ fn load(a: Kind, b: Kind) -> Result<(), Failure> {
     }
 }
 
-/// A program that gasnet_init must refuse with all of `words`.
+/// A program that gasnet_init must reject with a message that contains all of `words`.
 fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(), Failure> {
     let dir = dir(name)?;
     let program = dir.join("program");
@@ -202,7 +204,7 @@ fn refused(name: &str, text: &str, flags: &[&str], words: &[&str]) -> Result<(),
     }
 }
 
-/// A client that names no thread mode does not compile, and is told so.
+/// A client that names no thread mode does not compile; the message says why.
 fn no_thread_mode() -> Result<(), Failure> {
     let dir = dir("no_thread_mode")?;
     match layout::succeed(compile(

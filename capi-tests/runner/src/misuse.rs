@@ -1,5 +1,5 @@
-//! Wrong calls: the cases that `testbad -list` names, each as a job of two processes. A case passes, or ends the job with
-//! a fatal message; the messages hold the words which the list names.
+//! Wrong calls: the cases that `testbad -list` names, each as a job of two ranks. A case
+//! passes, or ends the job with a fatal message; the message contains the words of the list.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -18,7 +18,8 @@ struct Row {
     words: String,
 }
 
-/// One entry per case, mode and path; the sample takes each once. If the list cannot be had, one entry that says why.
+/// One entry per case, mode and path; the sample takes each once. If the list is not available,
+/// one entry that says why.
 pub fn cases() -> Vec<TestCase> {
     let Some(program) = program::named("testbad") else { return Vec::new() };
     let rows = match list(&program) {
@@ -96,7 +97,7 @@ fn answered(
     if !row.dies && !passed {
         return Err(ended.trouble("it did not pass"));
     }
-    // Words with numbers that are known only in the job are printed there.
+    // The case prints words with numbers that are known only in the job.
     let told = ended
         .output
         .lines()

@@ -1,5 +1,6 @@
-//! MPI and GASNet in one process: `testmpi.c`, compiled by the compiler of an MPI and started by its launcher, with either of
-//! the two initialised first; and by us, who start no MPI.
+//! MPI and GASNet in one process: `testmpi.c`, compiled by an MPI's compiler and started by its
+//! launcher, with either of the two initialised first; and started by our launchers, which
+//! start no MPI.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -12,7 +13,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// An MPI: its name, its compiler, what is missing where that has no headers, the launchers that start its programs.
+/// An MPI: its name, its compiler, the package that has its headers, the launchers that start
+/// its programs.
 type Mpi = (&'static str, &'static str, &'static str, [JobLauncher; 2]);
 
 const MPIS: [Mpi; 2] = [
@@ -30,11 +32,11 @@ const MPIS: [Mpi; 2] = [
     ),
 ];
 
-/// What is told of MPI where we have started the processes.
+/// The message about MPI in ranks that our launcher started.
 const LONE: &str =
     "MPI was initialised before gasnet_init, and knows nothing of the other processes";
 
-/// MPI x launcher x which is first x mode. Those of Slurm are there where it can be used.
+/// MPI x launcher x order of initialisation x mode; those of Slurm where it is usable.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for mpi in MPIS {
@@ -70,7 +72,7 @@ pub fn cases() -> Vec<TestCase> {
     all
 }
 
-/// What a program of this MPI lacks here.
+/// What is missing here for a program of this MPI.
 fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
     let launcher =
         if launchers[0] == JobLauncher::Mpirun { "mpirun.openmpi" } else { "mpiexec.hydra" };
@@ -84,7 +86,7 @@ fn missing((_, compiler, headers, launchers): Mpi) -> Option<&'static str> {
 }
 
 fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Failure> {
-    // Cases that run beside each other want the same program.
+    // Overlapping cases may want the same program.
     static COMPILED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
     layout::require(&layout::build())?;
@@ -108,7 +110,8 @@ fn compiled((name, compiler, ..): Mpi, mode: ClientMode) -> Result<PathBuf, Fail
     Ok(program)
 }
 
-/// MPI that each process has for itself is told of once. Open MPI, initialised without a launcher, tells PMIx that this is a job of one.
+/// An MPI that each rank has for itself is reported once. Open MPI, initialised without a
+/// launcher, tells PMIx that this is a job of one.
 fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled(mpi, ClientMode::Seq)?;
     let args = ["mpi", "0"].map(String::from);

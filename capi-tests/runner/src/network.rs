@@ -6,7 +6,7 @@ use crate::{Failure, TestCase, layout};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Test target, the features it needs, and the variable and value that make it longer.
+/// Test target, the features it needs, and the variable and value that repeat it more often.
 const SUITES: &[(&str, &str, &str, &str)] = &[
     ("stress", "", "PORTALS3_STRESS", "60"),
     ("reference", "", "PROPTEST_CASES", "20000"),
@@ -14,7 +14,7 @@ const SUITES: &[(&str, &str, &str, &str)] = &[
     ("pauses", "faults", "PORTALS3_STRESS", "3"),
 ];
 
-/// One case a test target.
+/// One case per test target.
 pub fn cases() -> Vec<TestCase> {
     let case = |&(suite, features, variable, value): &(
         &'static str,

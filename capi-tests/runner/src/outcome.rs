@@ -8,36 +8,37 @@ use std::time::Duration;
 
 /// How a job ended.
 pub struct JobOutcome {
-    /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog did.
+    /// Its exit code, 128 + signal if a signal ended it; `None` if the watchdog ended it.
     pub code: Option<i32>,
-    /// Everything that it wrote to both its streams.
+    /// Everything that it wrote to both streams.
     pub output: String,
     /// How long it ran.
     pub time: Duration,
-    /// How long it lived on after [`TestJob::kill`] had struck, or the process of [`TestJob::death`] had died; after
-    /// [`TestJob::blow`], until the last of its processes was gone.
+    /// How long it lived after [`TestJob::kill`], or after the death of [`TestJob::death`]'s
+    /// process; after an injected fault, until its last process had ended.
     pub after_kill: Option<Duration>,
-    /// The process that [`TestJob::blow`] hit, and whether it belongs to a launcher of others.
+    /// The process that the injected fault hit, and whether it belongs to another launcher.
     pub hit: String,
-    /// See there.
+    /// Whether that process belongs to another job system's launcher.
     pub hit_theirs: bool,
-    /// What its processes told when they left, if they were asked to.
+    /// The exits that its processes reported, if asked to.
     pub exit_times: ExitTimes,
-    /// The watchdog found no process of ours, but the launcher of others still there; how long after the blow the last of ours was
-    /// gone.
+    /// Set if the watchdog found no process of ours, but another job system's launcher: how
+    /// long after the fault our last process had ended.
     pub launcher_hangs: Option<Duration>,
     /// What it left behind, one line each.
     pub left: Vec<String>,
-    /// The processes that were there when its launcher had ended, and how long after that the last was gone, in words.
+    /// The processes that existed when its launcher had ended, and how much later the last of
+    /// them ended, in words.
     pub outlived: String,
-    /// Lines of the counters files, by rank, if they were asked for.
+    /// The counters of each rank, if asked for.
     pub counters: Vec<RankCounters>,
     /// Name and text of each file in the folder of [`TestJob::in_own_folder`], by name.
     pub files: Vec<(String, String)>,
     pub(crate) shown: String,
 }
 
-/// What the network interface of one rank counted, from the file that the library writes at exit.
+/// The counters of a rank's network interface, from the file that the library writes at exit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankCounters {
     /// The rank.
@@ -48,11 +49,11 @@ pub struct RankCounters {
     pub gets: u64,
     /// Bytes moved by them.
     pub bytes: u64,
-    /// Of these messages, how many went as frames over a wire.
+    /// Of these messages, the number that went as frames over a wire.
     pub framed: u64,
     /// Messages that arrived and matched nothing.
     pub dropped: u64,
-    /// Requests that were not sent at once for want of credits.
+    /// Requests that waited for credits.
     pub stalls: u64,
     /// Requests whose handlers waited for a receive buffer.
     pub waited: u64,
@@ -79,7 +80,7 @@ impl JobOutcome {
         )
     }
 
-    /// Fails if it was the watchdog that ended it, or if it left something behind.
+    /// Fails if the watchdog ended it, or if it left something behind.
     pub fn tidy(&self) -> Result<(), Failure> {
         if self.code.is_none() {
             return Err(self.trouble("the watchdog ended it"));

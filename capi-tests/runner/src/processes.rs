@@ -1,5 +1,5 @@
-//! The processes of a job, found by the marker in their environment, and the other things that a job may leave behind.
-//! Used by `job`. Only processes that carry the marker of this job are signalled.
+//! The processes of a job, found by the marker in their environment, and what a job may leave
+//! behind. Used by `job`. Only processes that carry the marker of the job are signalled.
 
 use crate::{have, injector, layout};
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ pub(crate) fn described(pids: &[i32]) -> Vec<String> {
     pids.iter().map(|&pid| format!("process {pid} ({})", name(pid).trim())).collect()
 }
 
-/// Whether this process belongs to a foreign launcher.
+/// Whether this process belongs to another job system's launcher.
 pub(crate) fn is_theirs(pid: i32) -> bool {
     injector::is_theirs(&fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default())
 }
@@ -47,21 +47,23 @@ pub(crate) fn blocks(pid: i32, signal: i32) -> bool {
         .is_some_and(|m| m >> (signal - 1) & 1 == 1)
 }
 
-/// Without those that Open MPI gives to its own memory, in jobs that have nothing to do with us.
+/// The names in /dev/shm, without those of Open MPI's own memory, which belong to unrelated
+/// jobs.
 pub(crate) fn names_of_shared_memory() -> BTreeSet<String> {
     let Ok(dir) = fs::read_dir("/dev/shm") else { return BTreeSet::new() };
     let names = dir.flatten().map(|e| e.file_name().to_string_lossy().into_owned());
     names.filter(|n| !n.starts_with("vader_segment.") && !n.starts_with("sm_segment.")).collect()
 }
 
-/// Adds to the output what the processes do that the watchdog finds, as the supervisor and as the system tell it; where
-/// there is a debugger, their stacks go to a file that is named there.
+/// Appends to the output the state of the processes that the watchdog finds, as supervisor and
+/// kernel report it. Where a debugger exists, their stacks go to a file that is named there.
 pub(crate) fn describe(marker: &str, output: &Path) {
     let Ok(mut output) = OpenOptions::new().append(true).open(output) else { return };
     let all = marked(marker);
-    // The stacks first: the question interrupts waits.
+    // The stacks first: SIGUSR1 interrupts waits.
     let stacks = stacks(marker, &all);
-    // Our supervisors have it blocked, to read it; launchers of others, which may too, pass it on to the ranks, which it ends.
+    // Our supervisors block SIGUSR1 to read it. Another launcher may block it too, but forwards
+    // it to the ranks, which it would end.
     let ours = |pid: &&i32| blocks(**pid, libc::SIGUSR1) && !is_theirs(**pid);
     for &pid in all.iter().filter(ours) {
         // SAFETY: kill takes any numbers; the process carries the marker of this job.
@@ -91,7 +93,7 @@ pub(crate) fn describe(marker: &str, output: &Path) {
     }
 }
 
-/// Has the debugger write down the stacks of these processes, if there is one.
+/// Writes the stacks of these processes to a file, if a debugger exists.
 fn stacks(marker: &str, pids: &[i32]) -> Option<PathBuf> {
     if !have("gdb") {
         return None;
@@ -101,7 +103,7 @@ fn stacks(marker: &str, pids: &[i32]) -> Option<PathBuf> {
     let path = dir.join(format!("{}.txt", marker));
     let mut file = File::create(&path).ok()?;
     for pid in pids {
-        // A process that nothing can stop would hold up the debugger too.
+        // A process that cannot be stopped would block the debugger.
         let mut gdb = Command::new("timeout");
         gdb.args([
             "--signal=KILL",
@@ -120,7 +122,7 @@ fn stacks(marker: &str, pids: &[i32]) -> Option<PathBuf> {
     Some(path)
 }
 
-/// Kills every process of the job, also those that are born meanwhile.
+/// Kills every process of the job, also those started meanwhile.
 pub(crate) fn kill_all(marker: &str) {
     loop {
         let all = marked(marker);

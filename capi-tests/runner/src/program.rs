@@ -1,30 +1,31 @@
-//! The C test programs and what their head lines say. `capi-tests/check.h` describes the lines.
+//! The C test programs and the settings in their head lines, which `capi-tests/check.h`
+//! describes.
 
 use crate::layout::{ClientMode, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A planted fault that must make a program fail, and where.
+/// A planted fault that must make a program fail, and the settings in which it does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlantedFault {
     /// Value of GASNET_TEST_FAULT.
     pub name: String,
     /// Only in PAR.
     pub par: bool,
-    /// Only where all traffic goes through Portals.
+    /// Only with all traffic through Portals.
     pub portals: bool,
 }
 
-/// Which numbers of processes a program runs with.
+/// The numbers of ranks that a program runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Nodes {
     /// Any.
     Any,
     /// One, or an even number.
     Even,
-    /// At least so many.
+    /// At least this many.
     From(u32),
-    /// So many.
+    /// Exactly this many.
     Exactly(u32),
 }
 
@@ -51,13 +52,14 @@ pub struct TestProgram {
     pub args: Vec<String>,
     /// Variables that it needs.
     pub env: Vec<(String, String)>,
-    /// Numbers of processes.
+    /// Numbers of ranks.
     pub nodes: Nodes,
-    /// Thread modes that it can be compiled for.
+    /// Thread modes that it compiles for.
     pub modes: Vec<ClientMode>,
-    /// Faults that it must notice.
+    /// Faults that it must detect.
     pub faults: Vec<PlantedFault>,
-    /// Whether it calls a get of any form, so that the interface must have counted some.
+    /// Whether it calls a get of any form, so that the network interface must have counted
+    /// gets.
     pub gets: bool,
 }
 
@@ -82,7 +84,8 @@ pub fn named(name: &str) -> Option<TestProgram> {
     all().into_iter().find(|p| p.name == name)
 }
 
-/// What `source` with this text says about itself. A line that makes no sense is a mistake in the source.
+/// The settings in the text of `source`. A line that cannot be parsed is a mistake in the
+/// source.
 pub fn parse(source: &Path, text: &str) -> TestProgram {
     let name = source.file_stem().expect("a source has a name").to_string_lossy().into_owned();
     let mut program = TestProgram {
@@ -161,7 +164,7 @@ pub fn parse(source: &Path, text: &str) -> TestProgram {
     program
 }
 
-/// Words between blanks; double quotes hold one together.
+/// Words between blanks; double quotes group words.
 pub fn words(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     let mut word = String::new();
