@@ -16,9 +16,16 @@ report() {
     fi
 }
 
-# A comment alone on its line, or at the end of a line of code.
-report "long line" "$(texts '*.rs' '*.c' '*.h' | xargs grep -nHE '.{100}' |
-    grep -E '^[^:]+:[0-9]+:[[:space:]]*(//|/\*|\*)|[[:space:]]//[ /!]|/\*' || true)"
+# Rust: `//` at the start of a line or after code. C: between /* and */.
+report "long line" "$(texts '*.rs' | xargs grep -nHE '.{100}' |
+    grep -E '^[^:]+:[0-9]+:[[:space:]]*//|[[:space:]]// ' |
+    grep -vE '^[^:]+:[0-9]+:[[:space:]]*//[/!] *\|' || true)"
+report "long line" "$(texts '*.c' '*.h' | xargs awk '
+    FNR == 1 { inside = 0 }
+    { comment = inside || /\/\*/ || /^ *\/\// }
+    /\/\*/ { inside = 1 }
+    inside && /\*\// { inside = 0 }
+    comment && length($0) > 99 && !/\\$/ { print FILENAME ":" FNR ":" $0 }' || true)"
 report "long line" "$(texts '*.sh' '*.toml' '*.yml' Makefile .ci/run | xargs grep -nHE '^[[:space:]]*#.{99}' || true)"
 report "long line" "$(texts '*.md' | xargs awk '
     FNR == 1 { code = 0 }

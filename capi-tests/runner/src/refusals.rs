@@ -1,5 +1,6 @@
-//! What a machine may refuse to a job, and a job to others: shared memory of the file system, memory, users. Each case makes its
-//! machine, which takes root, and is skipped where it cannot.
+//! What a machine may refuse to a job, and a job to other users: names in /dev/shm, memory,
+//! access to its processes. Each case prepares its machine, which takes root, and is skipped
+//! where that fails.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -11,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Process 1 takes more memory than its control group has.
+/// Rank 1 allocates more memory than its control group allows.
 const HUNGRY: &str = "#include <gasnet.h>\n#include <stdlib.h>\n#include <string.h>\n\
     int main(int argc, char **argv) {\n\
     \x20   size_t n = (size_t)256 << 20;\n\
@@ -26,8 +27,8 @@ const HUNGRY: &str = "#include <gasnet.h>\n#include <stdlib.h>\n#include <string
     \x20   gasnet_exit(4);\n\
     }\n";
 
-/// A child of process 0 looks at it through /proc and by the system calls for that: as the same user it can, as another it
-/// cannot.
+/// A child of rank 0 reads that rank through /proc and by system calls: it succeeds as the same
+/// user and fails as another.
 const STRANGER: &str = r#"
 #include <errno.h>
 #include <fcntl.h>
@@ -85,10 +86,10 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Both launchers of ours where it matters.
+/// Both of our launchers, where they differ.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    // SAFETY: plain query.
+    // SAFETY: getuid has no precondition.
     let root = (unsafe { libc::geteuid() } != 0).then_some("the power of root");
     let mounts = root.or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
         .then_some("a mount namespace"));
@@ -125,7 +126,7 @@ pub(crate) fn compiled(name: &str, source: &str) -> Result<PathBuf, Failure> {
     layout::compiled(&file, ClientMode::Par)
 }
 
-/// Runs a job of `nodes` processes, whose command `script` ends with `exec "$@"`.
+/// Runs a job of `nodes` ranks; `script` ends with `exec "$@"`.
 fn run(
     script: &str,
     program: &Path,
@@ -149,7 +150,7 @@ fn run(
     Ok(ended)
 }
 
-/// Nothing of a job is in /dev/shm, so nothing happens.
+/// A job uses no name in /dev/shm, so a full /dev/shm has no effect.
 fn full_dev_shm(launcher: JobLauncher) -> Result<(), Failure> {
     let program =
         layout::compiled(&layout::root().join("capi-tests/testhello.c"), ClientMode::Par)?;
@@ -169,7 +170,7 @@ fn full_dev_shm(launcher: JobLauncher) -> Result<(), Failure> {
 struct Group(PathBuf);
 
 impl Group {
-    /// One that allows so many bytes; `None` if there can be none.
+    /// A group that allows this many bytes; `None` if the kernel allows none.
     fn new(bytes: u64) -> Option<Group> {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let name = format!(
@@ -197,7 +198,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        // The last process may still be on its way out of it.
+        // The last process may still be leaving the group.
         for _ in 0..100 {
             if fs::remove_dir(&self.0).is_ok() {
                 return;
@@ -207,7 +208,7 @@ impl Drop for Group {
     }
 }
 
-/// A process that finds no memory any more is killed by the kernel; the job ends, and tells why.
+/// The kernel kills a rank that runs out of memory; the job ends and says why.
 fn memory(launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled("hungry", HUNGRY)?;
     let group = Group::new(64 << 20).ok_or("no memory control group can be made")?;
@@ -229,7 +230,7 @@ fn memory(launcher: JobLauncher) -> Result<(), Failure> {
     }
 }
 
-/// What one user can read of his processes, another cannot.
+/// Another user cannot read what the user of the job can.
 fn strangers(launcher: JobLauncher) -> Result<(), Failure> {
     let program = compiled("stranger", STRANGER)?;
     let ended = run("exec \"$@\"", &program, launcher, 2)?;

@@ -1,5 +1,5 @@
-//! What SIGUSR1 to a launcher prints: of each rank, what it waits in; and of one that is stopped, that spins in its own
-//! code or that has its signals blocked, just that.
+//! The report that SIGUSR1 to a launcher prints: for each rank, what it waits in; for a rank
+//! that is stopped, spins in its own code or blocks its signals, that state.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -34,7 +34,7 @@ const STATES: &str = "#include <gasnet.h>\n#include <gasnet_tools.h>\n#include <
     \x20   gasnet_exit(0);\n\
     }\n";
 
-/// Both launchers of ours, both modes.
+/// Both of our launchers, both modes.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for launcher in [JobLauncher::Gasnetrun, JobLauncher::PshmNodes] {

@@ -1,4 +1,4 @@
-//! Which of many cases a short run takes: chosen by a seed, the same for the same seed in every process.
+//! The sample of a short run: a seed selects it, equally in every process.
 
 /// The seed of this run: `SEED` in the environment, else 1.
 pub fn seed() -> u64 {
@@ -11,7 +11,7 @@ pub struct SampleRandom(u64);
 impl SampleRandom {
     /// A sequence of its own for each `seed` and `name`.
     pub fn new(seed: u64, name: &str) -> SampleRandom {
-        // FNV-1a, so that each program draws its own sample.
+        // FNV-1a: each program draws its own sample.
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |h: u64, b| {
             (h ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)
         });
@@ -30,12 +30,12 @@ impl SampleRandom {
         self.next() % limit.max(1)
     }
 
-    /// One of `items`, of which there is at least one.
+    /// One of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len() as u64) as usize]
     }
 
-    /// Puts `items` into a random order (Fisher and Yates).
+    /// Shuffles `items` (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             let j = self.below(i as u64 + 1) as usize;
@@ -44,8 +44,8 @@ impl SampleRandom {
     }
 }
 
-/// Indices of a sample of `items`: taken in random order until every value of every trait that `traits` names has
-/// been taken once. A trait is told by any number that differs where it differs.
+/// Indices of a sample of `items`, in random order, until every value of every trait has
+/// occurred. `traits` maps an item to one number per trait; equal numbers mean equal values.
 pub fn cover<T, const N: usize>(
     items: &[T],
     random: &mut SampleRandom,

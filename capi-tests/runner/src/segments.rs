@@ -1,7 +1,7 @@
-//! Memory of segments: `testsegment touch` must notice the pages that it touches itself, without which its passing in the
-//! matrix would say nothing; and a write to a page that cannot be had ends the job with lines that name the rank, the
-//! limit and the remedy. Under the limits of a shell (`ulimit`) the largest segment still fits, or the job is refused by
-//! a line that names the limit.
+//! The memory of segments. `testsegment touch` must detect the pages that it touches itself, or
+//! its passes in the matrix would prove nothing. A write to an unavailable page ends the job
+//! with lines that name the rank, the limit and the remedy. Under the limits of a shell
+//! (`ulimit`), the largest segment still fits, or a line that names the limit rejects the job.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -23,7 +23,8 @@ struct CaseSetting {
     nodes: u32,
 }
 
-/// One entry per case and setting; the sample takes each case once per path, and the job of one.
+/// One entry per case and setting; the sample takes each case once per path, and the job of one
+/// rank.
 pub fn cases() -> Vec<TestCase> {
     let Some(program) = program::named("testsegment") else { return Vec::new() };
     let mut all = Vec::new();
@@ -80,7 +81,7 @@ pub fn cases() -> Vec<TestCase> {
     all
 }
 
-/// `testhello -m`, which attaches the largest segment, in a shell that has done `limit`.
+/// `testhello -m`, which attaches the largest segment, in a shell that has set `limit`.
 fn limited(limit: &str, launcher: JobLauncher, nodes: u32) -> Result<JobOutcome, Failure> {
     let hello = program::named("testhello").ok_or("there is no testhello")?;
     let compiled = layout::compiled(&hello.source, ClientMode::Par)?;
@@ -117,7 +118,7 @@ fn run_with(
     Ok(ended)
 }
 
-/// Both ways of measuring must see the 8 MiB.
+/// Both measurements must see the 8 MiB.
 fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let ended = run(program, s, &["touch"])?;
     if ended.code != Some(1) || !ended.says("testsegment: FAIL") {
@@ -131,7 +132,8 @@ fn touch(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A process gets huge pages by default where the kernel gives them to those who ask, and none where it is told not to ask.
+/// A rank gets huge pages by default where the kernel gives them on request, and none if the
+/// library is told not to request them.
 fn huge(program: &TestProgram, s: CaseSetting) -> Result<(), Failure> {
     let kernel = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/shmem_enabled")
         .unwrap_or_default();
@@ -163,7 +165,7 @@ fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failur
     let Some(told) = told(&ended.output, toucher) else {
         return Err(ended.trouble("no line names the rank, the address and the limit"));
     };
-    // Where a process has the segment of a peer mapped is its own affair.
+    // The address at which a rank maps a peer's segment is not specified.
     let touched = format!("testsegment: rank {toucher} touches {}", told.address);
     if whose == "own" && !ended.output.lines().any(|l| l == touched) {
         return Err(ended.trouble(format!("it was not {} that was touched", told.address)));
@@ -177,7 +179,7 @@ fn lack(program: &TestProgram, s: CaseSetting, whose: &str) -> Result<(), Failur
     Ok(())
 }
 
-/// What the library says of a page that it could not have.
+/// The library's message about an unavailable page.
 #[derive(Debug, PartialEq, Eq)]
 struct Told<'a> {
     address: &'a str,

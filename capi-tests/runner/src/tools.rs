@@ -1,5 +1,6 @@
-//! What the tools interface does to the outside: stacks printed by each means, at a call, a signal and a crash; processes that are
-//! frozen, and what lets them go on or ends them; the report of the debug malloc services; in a job, and by the tools library alone.
+//! The visible effects of the tools interface: stacks printed by each means, on a call, a
+//! signal and a crash; processes that freeze, and what resumes or ends them; the report of the
+//! debug malloc services. In a job, and with the tools library alone.
 
 use crate::injector::{FaultKind, InjectedFault};
 use crate::job::TestJob;
@@ -11,7 +12,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Prints the stack of a function; by a call, at a signal, or as it crashes.
+/// Prints the stack of a function: by a call, on a signal, or as it crashes.
 const STACK: &str = r#"
 #ifndef ALONE
 #include <gasnet.h>
@@ -43,7 +44,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Is frozen by a signal, and let go by a thread.
+/// A signal freezes it, and a thread resumes it.
 const FREEZE: &str = r#"
 #include <gasnet.h>
 #include <gasnet_tools.h>
@@ -67,7 +68,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// Tells how far it has come; process 1 crashes on the way if it is asked to.
+/// Prints its progress; rank 1 crashes if asked to.
 const FROZEN: &str = r#"
 #include <gasnet.h>
 int *volatile nowhere;
@@ -86,7 +87,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// What a frozen process says.
+/// The message of a frozen process.
 const IS_FROZEN: &str = "is frozen for a debugger";
 
 /// Leaves an object in the heap.
@@ -111,7 +112,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// All of them; gdb's, which takes seconds, is left to long runs.
+/// All cases; gdb takes seconds, so the short run skips it.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let mut add = |name: &str, sampled: bool, run: fn() -> Result<(), Failure>| {
@@ -196,14 +197,15 @@ pub fn cases() -> Vec<TestCase> {
     all
 }
 
-/// What becomes of a frozen job: a debugger lets it go on, the first of its processes gets SIGTERM, somebody types Ctrl-C.
+/// How a frozen job goes on: a debugger resumes it, its first process gets SIGTERM, or a user
+/// types Ctrl-C.
 const DEEDS: [(&str, FaultKind); 3] = [
     ("debugger", FaultKind::Thaw),
     ("sigterm", FaultKind::Signal(libc::SIGTERM, 0)),
     ("ctrl_c", FaultKind::Interrupts(Duration::from_millis(100))),
 ];
 
-/// Two processes are frozen at their start, or one of them at its crash, and stay so until the deed.
+/// Two ranks freeze at their start, or one of them at its crash, until the fault is injected.
 fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), Failure> {
     const AWHILE: Duration = Duration::from_millis(300);
     let program = compiled("frozen", FROZEN, false)?;
@@ -233,7 +235,8 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
             ended.trouble(format!("{came} came in and {went} went on, where {far:?} should have"))
         );
     }
-    // What a launcher of others makes of a signal, or of a process that one has killed, is its own business.
+    // What another job system's launcher does on a signal, or on a process killed by one, is
+    // not ours to judge.
     let theirs = launcher.is_foreign() && right != 0 && code != 0;
     if code != right && !theirs {
         return Err(ended.trouble(format!("expected {right}")));
@@ -241,7 +244,7 @@ fn frozen(on_error: bool, launcher: JobLauncher, deed: FaultKind) -> Result<(), 
     launcher.soon(2, after).map_err(|late| ended.trouble(late))
 }
 
-/// A process that crashes, with this means of GASNET_BACKTRACE, if that is asked for.
+/// A process that crashes, with this means in GASNET_BACKTRACE, if given.
 fn crash(asked: bool, means: &str) -> Result<JobOutcome, Failure> {
     let program = compiled("stack", STACK, false)?;
     let mut job = TestJob::new(
@@ -315,7 +318,8 @@ fn says(ended: &JobOutcome, words: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// The report names what was left, and counts what was not; in a file of each rank, or where no job is, on stderr.
+/// The report names the objects that were left and counts those freed: in a file per rank, or
+/// on stderr where there is no job.
 fn report(alone: bool) -> Result<(), Failure> {
     let program = compiled("leak", LEAK, alone)?;
     let dir = program.parent().expect("a program is in a directory").to_path_buf();

@@ -1,5 +1,6 @@
-//! Traces and statistics of a job: each call of a program with known calls is in them, once, with its line; masks, ranks and
-//! names of files; what is not asked leaves nothing; every way out writes what was traced.
+//! Traces and statistics of a job. Each call of a program with known calls is recorded once,
+//! with its source line. Masks, ranks and file names; nothing is recorded unasked; every kind
+//! of exit writes the trace.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -12,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Makes known numbers of calls to the next process, and leaves in the way that its argument says.
+/// Makes known numbers of calls to the next rank, and exits as its argument says.
 const PROGRAM: &str = r#"
 #include <gasnet.h>
 #include <gasnet_coll.h>
@@ -85,7 +86,7 @@ int main(int argc, char **argv) {
 }
 "#;
 
-/// All of them.
+/// All cases.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     let mut add = |name: &str, run: fn() -> Result<(), Failure>| {
@@ -152,7 +153,7 @@ fn read(ended: &JobOutcome, file: &Path) -> Result<String, Failure> {
     fs::read_to_string(file).map_err(|e| ended.trouble(format!("{}: {e}", file.display())))
 }
 
-/// How often each event is in a trace, by `(letter) NAME`.
+/// The number of each event in a trace, by `(letter) NAME`.
 fn events(trace: &str) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for line in trace.lines() {
@@ -168,7 +169,7 @@ fn events(trace: &str) -> BTreeMap<String, usize> {
     counts
 }
 
-/// What the program does, as (event, how often). Handlers of the library come in numbers of its own.
+/// The program's events, with their numbers. The library's own handlers occur in other numbers.
 const EVENTS: [(&str, usize); 22] = [
     ("(I) ATTACH", 1),
     ("(P) PUT", 8),
@@ -194,7 +195,7 @@ const EVENTS: [(&str, usize); 22] = [
     ("(U) but this", 1),
 ];
 
-/// Each rank has traced and counted exactly what the program does.
+/// Each rank has traced and counted exactly the program's calls.
 fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Failure> {
     for mode in ["SEQ", "PAR"] {
         let dir = folder(&format!("counts-{name}-{mode}"))?;
@@ -218,7 +219,8 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Failure> 
                     )));
                 }
             }
-            // Each line has its place in the source; one that the client has set stays.
+            // Each line has its position in the source; a position that the client has set
+            // stays.
             let at = |call: &str| 1 + PROGRAM.lines().take_while(|l| !l.contains(call)).count();
             let (put, get) = (at("gasnet_put(peer"), at("gasnet_get_bulk(buffer"));
             for text in [
@@ -261,13 +263,13 @@ fn counts(nodes: u32, name: &str, vars: &[(&str, &str)]) -> Result<(), Failure> 
     Ok(())
 }
 
-/// However a process leaves, its trace is whole.
+/// The trace is complete, however a process exits.
 fn ways_out() -> Result<(), Failure> {
     for way in ["", "gasnet_exit", "abort", "peer"] {
         let dir = folder("ways-out")?;
         let file = dir.join("trace-%").display().to_string();
         let ended = run("SEQ", 2, way, &[("GASNET_TRACEFILE", &file), ("GASNET_BACKTRACE", "0")])?;
-        // Of two that abort, one may be overtaken by the other.
+        // Of two ranks that abort, one may end the other first.
         let whole = (0..2).filter(|rank| {
             fs::read_to_string(dir.join(format!("trace-{rank}")))
                 .is_ok_and(|t| t.ends_with("(I) END:\n"))
@@ -295,7 +297,7 @@ fn ranks_and_masks() -> Result<(), Failure> {
     if dir.join("trace-0").exists() {
         return Err(ended.trouble("rank 0 traces, but was not named"));
     }
-    // The program itself changes the mask later. Without N there are no lines of the source.
+    // The program itself changes the mask later. Without N there are no source lines.
     let trace = read(&ended, &dir.join("trace-1"))?;
     let early: String =
         trace.lines().take_while(|l| !l.contains("but this")).map(|l| format!("{l}\n")).collect();
@@ -314,7 +316,7 @@ fn ranks_and_masks() -> Result<(), Failure> {
     Ok(())
 }
 
-/// GASNET_TRACELOCAL=0 leaves out what a process moves to itself; without that it is there.
+/// GASNET_TRACELOCAL=0 omits transfers of a rank to itself; otherwise they are recorded.
 fn local() -> Result<(), Failure> {
     let dir = folder("local")?;
     let file = dir.join("trace").display().to_string();
@@ -334,7 +336,8 @@ fn local() -> Result<(), Failure> {
     Ok(())
 }
 
-/// All ranks, trace and statistics in one file: lines are whole, and each rank's are all there.
+/// All ranks, trace and statistics in one file: lines are complete, and each rank has all of
+/// its lines.
 fn one_file() -> Result<(), Failure> {
     let dir = folder("one")?;
     let file = dir.join("all").display().to_string();
@@ -357,7 +360,8 @@ fn one_file() -> Result<(), Failure> {
     Ok(())
 }
 
-/// A file that cannot be written ends the job with what happened and what to do.
+/// A file that cannot be written ends the job with a message that says what happened and what
+/// to do.
 fn unwritable() -> Result<(), Failure> {
     for name in ["GASNET_TRACEFILE", "GASNET_STATSFILE"] {
         let ended = run("SEQ", 2, "", &[(name, "/nowhere/trace-%")])?;
@@ -373,7 +377,7 @@ fn unwritable() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Nothing is written where nothing is asked.
+/// Nothing is written unasked.
 fn off() -> Result<(), Failure> {
     let ended = run("PAR", 2, "", &[])?;
     if ended.code == Some(0) && ended.output.is_empty() {
@@ -383,7 +387,7 @@ fn off() -> Result<(), Failure> {
     }
 }
 
-/// gasnet_trace with these arguments: its code and what it wrote.
+/// gasnet_trace with these arguments: its exit code and its output.
 fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Failure> {
     let tool = layout::build().join("bin/gasnet_trace");
     let out =
@@ -392,7 +396,8 @@ fn gasnet_trace(args: &[&str]) -> Result<(Option<i32>, String), Failure> {
     Ok((out.status.code(), String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// Sums, by line and operation, and arrows of a job of 4 are what the program did; files that are none are refused.
+/// Sums by line and by operation, and arrows, of a job of 4 ranks match the program. Other
+/// files are rejected.
 fn tool() -> Result<(), Failure> {
     let dir = folder("tool")?;
     let (trace, stats) =
@@ -404,7 +409,7 @@ fn tool() -> Result<(), Failure> {
         let files = files.iter().map(String::as_str);
         gasnet_trace(&words.iter().copied().chain(files).collect::<Vec<_>>())
     };
-    // (files, how, the row's first words, its last)
+    // (files, options, the row's first words, its last)
     let rows = [
         (&traces, "operation", "32 256 8 8 8", "PUT"),
         (&traces, "operation", "20 2040 100 102 104", "GET_BULK"),

@@ -1,6 +1,7 @@
-//! Every variable of the portals-conduit at both ends of its range, with which a flood of every kind of message must pass in SEQ
-//! and in PAR, and one beyond either end, which is refused at start with its range; so is more memory than there is. (What each value does is
-//! in the library's own tests.)
+//! Every variable of the portals-conduit at both ends of its range: a flood of every kind of
+//! message must pass in SEQ and in PAR. One step beyond either end, gasnet_init rejects the
+//! value and names the range. It also rejects more memory than exists. The library's own tests
+//! show the effect of each value.
 
 use crate::job::TestJob;
 use crate::launcher::JobLauncher;
@@ -10,7 +11,7 @@ use crate::{Failure, TestCase, matrix, program};
 use std::fs;
 use std::time::Duration;
 
-/// A variable: its range, and variables that a value at its upper end takes besides.
+/// A variable: its range, and other variables that a value at its upper end needs.
 struct Range {
     name: &'static str,
     least: u64,
@@ -18,7 +19,7 @@ struct Range {
     with_most: &'static [(&'static str, &'static str)],
 }
 
-/// More bytes than there are: a terabyte in each process.
+/// More bytes than any machine has: a terabyte in each rank.
 const NOT_TO_BE_HAD: u64 = 1 << 40;
 
 const fn range(name: &'static str, least: u64, most: u64) -> Range {
@@ -58,7 +59,7 @@ const RANGES: &[Range] = &[
     range("GASNET_PORTAL_PTE_AM", 0, 255),
 ];
 
-/// Where in its range, or beyond it, a value lies.
+/// The position of a value in its range, or beyond it.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Least,
@@ -67,7 +68,7 @@ enum Place {
     Above,
 }
 
-/// Each variable and place; and the table against the documentation.
+/// Each variable and position; and the table against the documentation.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
     for range in RANGES {
@@ -103,7 +104,7 @@ impl Range {
 
     fn flood(&self, place: Place, mode: ClientMode) -> Result<JobOutcome, Failure> {
         let more = if matches!(place, Place::Most) { self.with_most } else { &[] };
-        // Most bound what events need.
+        // Most variables limit what events need.
         let events = [("GASNET_PORTAL_AT_ONCE", "0")];
         flood(&[&events, &[(self.name, self.value(place).as_str())], more].concat(), mode)
     }
@@ -141,7 +142,7 @@ impl Range {
     }
 }
 
-/// Few enough messages at a time for receive buffers without flow control.
+/// Few enough concurrent messages for receive buffers without flow control.
 fn flood(vars: &[(&str, &str)], mode: ClientMode) -> Result<JobOutcome, Failure> {
     layout::require(&layout::build())?;
     let program = program::named("testflood").ok_or("capi-tests/testflood.c is missing")?;
@@ -158,7 +159,7 @@ fn flood(vars: &[(&str, &str)], mode: ClientMode) -> Result<JobOutcome, Failure>
     Ok(ended)
 }
 
-/// The documentation knows no other variable of the conduit.
+/// The documentation has no other variable of the conduit.
 fn all_are_tried() -> Result<(), Failure> {
     let path = root().join("docs/ENVIRONMENT.md");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -1,5 +1,5 @@
-//! Many more processes than CPUs: 1,000 barriers of each kind among 64 must end, which they do within seconds where waiters
-//! make room for each other, and not within minutes where they do not.
+//! Many more ranks than CPUs: 1,000 barriers of each kind among 64 ranks must end. They take
+//! seconds if waiting ranks yield the CPU, and minutes if they do not.
 
 use crate::launcher::JobLauncher;
 use crate::layout::{self, ClientMode};

@@ -1,5 +1,6 @@
-//! All cases of the C test programs as one entry each, for `cargo test` and nextest. Cases that are not in the sample of
-//! this seed (environment variable SEED) are ignored; `--include-ignored` runs them too.
+//! All cases of the C test programs as one entry each, for `cargo test` and nextest. Cases
+//! outside the sample of this seed (variable SEED) are ignored; `--include-ignored` runs them
+//! too.
 
 use capi_tests::sample;
 use libtest_mimic::{Arguments, Trial};

@@ -1,14 +1,16 @@
-//! `check-programs DIR [NP] [MODE]`: compiles each C or C++ program of a folder against an installed library, runs it as a
-//! job, and gives one verdict per program and a sum. `make check-programs` calls it.
+//! `check-programs DIR [NP] [MODE]`: compiles each C or C++ program of a folder against an
+//! installed library, runs it as a job, and prints one verdict per program and a sum. `make
+//! check-programs` calls it.
 //!
-//! A program is a source that has a `main`; the other C sources of the folder are put into an archive, from which each
-//! program takes what it needs. How a program is run is told by the first of these that knows it: the table that the
-//! variable ARGS names, the first lines of the source (`capi-tests/check.h`), the table `capi-tests/programs.tsv`. A program
-//! fails if it does not end with exit code 0 (or the one that its row expects), if it prints ERROR or `fatal signal`, if the
-//! watchdog ends it, or if it leaves a process or a file behind.
+//! A program is a source with a `main`. The other C sources of the folder go into an archive,
+//! which each program links. The first of these that mentions a program says how to run it: the
+//! table in the variable ARGS, the first lines of the source (`capi-tests/check.h`), the table
+//! `capi-tests/programs.tsv`. A program fails if it does not end with exit code 0 (or the code
+//! of its row), if it prints ERROR or `fatal signal`, if the watchdog ends it, or if it leaves
+//! a process or a file.
 //!
-//! Variables: TREE, the installed prefix (default: build); ONLY, names of programs; SECONDS, for the watchdog; GASNET_* reach the
-//! programs.
+//! Variables: TREE, the installed prefix (default: build); ONLY, names of programs; SECONDS,
+//! the watchdog's time. GASNET_* reach the programs.
 
 use capi_tests::Failure;
 use capi_tests::job::TestJob;
@@ -23,9 +25,9 @@ use std::time::Duration;
 /// How a program is compiled and run.
 #[derive(Clone, Debug)]
 struct Plan {
-    /// `None`: not as a job, and with the tools alone.
+    /// `None`: not as a job, and with the tools library alone.
     nodes: Option<Nodes>,
-    /// Empty: all.
+    /// Empty: all modes.
     modes: Vec<String>,
     flags: Vec<String>,
     env: Vec<(String, String)>,
@@ -48,7 +50,7 @@ impl Plan {
     }
 }
 
-/// What came of a program.
+/// The verdict of a program.
 enum Verdict {
     Passed(Duration, u32),
     Failed(String),
@@ -64,7 +66,7 @@ fn refuse(cause: &str) -> ! {
     exit(2)
 }
 
-/// The row of a program in a table; a row that makes no sense is refused.
+/// The row of a program in a table; an invalid row is rejected.
 fn row(table: &Path, name: &str) -> Option<Plan> {
     let text =
         fs::read_to_string(table).unwrap_or_else(|e| refuse(&format!("{}: {e}", table.display())));
@@ -126,7 +128,7 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
     if !text.contains("check.h") {
         return told.unwrap_or_else(Plan::new);
     }
-    // One of ours: what its lines cannot say is in the table.
+    // A program of ours: what its lines cannot express is in the table.
     let program = program::parse(source, text);
     let modes = match program.modes[..] {
         [only] => vec![only.name().to_string()],
@@ -144,7 +146,7 @@ fn plan(source: &Path, text: &str, name: &str) -> Plan {
     }
 }
 
-/// The installed library and what is common to all programs.
+/// The installed library, and what all programs share.
 struct Bench {
     tree: PathBuf,
     dir: PathBuf,
@@ -188,8 +190,8 @@ impl Bench {
         Ok(cc)
     }
 
-    /// An archive of the sources without a `main`; those that do not compile are left out, and told by the link of the
-    /// program that needs them.
+    /// An archive of the sources without a `main`. Sources that do not compile are left out;
+    /// the link of a program that needs them reports it.
     fn collect(&mut self, sources: &[PathBuf]) -> Result<(), Failure> {
         let mut objects = Vec::new();
         for source in sources {
@@ -322,7 +324,7 @@ fn main() -> ExitCode {
     sources.sort();
     let read =
         |p: &PathBuf| String::from_utf8_lossy(&fs::read(p).unwrap_or_default()).into_owned();
-    // A program that is another one compiled anew includes that one's main.
+    // A program that includes another program's source has that one's main.
     let includes_program =
         |text: &str| text.lines().any(|l| l.starts_with("#include \"") && l.contains(".c\""));
     let (programs, helpers): (Vec<_>, Vec<_>) = sources

@@ -1,12 +1,18 @@
-//! `soak MINUTES`: walks all cases in a random order, round after round, on from where the last soak stopped, and
-//! appends commit, counts and failures to `soak/tally.txt`. `soak/place.txt` holds the round and the number of cases
-//! of it that are done; a round visits every case once. `soak MINUTES WORD` visits only cases whose names contain the
-//! word, and leaves the place alone. `soak exits` prints the tables of how jobs have ended. `soak
-//! killer N [WORD...]` runs the random killer N times and appends its sum to the tally; with words, only runs like them. `soak walk N WORD...` visits every case
-//! whose name contains all the words, N at a time, but for those that have been visited on this commit; it keeps their names
-//! in `soak/walk-COMMIT.txt`. Of cases that differ in nothing but the rank the walk visits one each before a second of any, so
-//! that one that is cut off has seen everything from some ranks. `soak repeat COUNT N WORD...` runs those cases over and over,
-//! COUNT times in all.
+//! Walks the cases of all tests.
+//!
+//! | command | what it does |
+//! |---|---|
+//! | `soak MINUTES` | visits all cases in random order, round after round, from where the last soak stopped |
+//! | `soak MINUTES WORD` | visits only cases with that word in their names; leaves the round's position alone |
+//! | `soak exits` | prints the tables of how jobs ended |
+//! | `soak killer N [WORD...]` | runs the random killer N times; with words, only runs that match them |
+//! | `soak walk N WORD...` | visits, N at a time, every case with all the words that was not visited on this commit |
+//! | `soak repeat COUNT N WORD...` | repeats those cases, COUNT times in all, N at a time |
+//!
+//! Commit, counts and failures are appended to `soak/tally.txt`. `soak/place.txt` holds the
+//! round and the number of cases done; a round visits every case once. `soak/walk-COMMIT.txt`
+//! holds the names that a walk visited. Of cases that differ only in the rank, a walk visits
+//! one each before a second of any: a walk cut off early has seen every case from some rank.
 
 use capi_tests::sample::{self, SampleRandom};
 use capi_tests::{TestCase, cases, exits, job, killer, launcher, layout};
@@ -100,7 +106,7 @@ fn main() -> ExitCode {
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The cases that can be run here and have all these words in their names, in a random order.
+/// The runnable cases with all these words in their names, in random order.
 fn fitting(words: &[String], round: u64) -> Vec<TestCase> {
     let mut all = cases(sample::seed());
     all.retain(|c| c.missing.is_none() && words.iter().all(|w| c.name.contains(w.as_str())));
@@ -108,7 +114,7 @@ fn fitting(words: &[String], round: u64) -> Vec<TestCase> {
     all
 }
 
-/// Visits the cases with these words that have not been visited on this commit, so many at once.
+/// Visits the cases with these words that were not visited on this commit, some at a time.
 fn walk(at_once: usize, words: &[String]) -> ExitCode {
     let list = format!("walk-{}.txt", commit());
     let done = fs::read_to_string(layout::root().join("soak").join(&list)).unwrap_or_default();
@@ -140,8 +146,8 @@ fn but_for_rank(name: &str) -> (String, u32) {
     (rest.join("::"), rank)
 }
 
-/// Orders cases for [`visit`], which begins at the end: first all from the first rank, then from the last, the second, the one in the
-/// middle, and from then on from any.
+/// Orders cases for [`visit`], which begins at the end: first all from the first rank, then
+/// from the last, the second, the middle, and then from any.
 fn spread(cases: Vec<TestCase>) -> Vec<TestCase> {
     let mut kinds: BTreeMap<String, Vec<(u32, TestCase)>> = BTreeMap::new();
     for case in cases {
@@ -162,7 +168,7 @@ fn spread(cases: Vec<TestCase>) -> Vec<TestCase> {
     turns.into_iter().map(|(_, case)| case).collect()
 }
 
-/// Runs the cases with these words over and over, so often in all, so many at once.
+/// Repeats the cases with these words: a total number of runs, some at a time.
 fn repeat(count: usize, at_once: usize, words: &[String]) -> ExitCode {
     let mut all = Vec::new();
     for round in 0.. {
@@ -176,7 +182,8 @@ fn repeat(count: usize, at_once: usize, words: &[String]) -> ExitCode {
     visit("repeat", at_once, words, all, |_, _| ())
 }
 
-/// Runs these cases, so many at once, tells `note` how each went, and writes the sum to the tally.
+/// Runs these cases, some at a time, passes each result to `note`, and writes the sum to the
+/// tally.
 fn visit(
     what: &str,
     at_once: usize,
@@ -224,7 +231,7 @@ fn visit(
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// A file of the soak directory, to be written on.
+/// Opens a file of the soak folder for appending.
 fn appended(name: &str) -> File {
     let dir = layout::root().join("soak");
     fs::create_dir_all(&dir).expect("the soak directory can be made");
@@ -235,7 +242,7 @@ fn appended(name: &str) -> File {
         .expect("a file of soaks can be opened")
 }
 
-/// Round and cases done, as in the place file; the beginning if there is none.
+/// Round and cases done, from the place file; zeros if it does not exist.
 fn read(text: &str) -> (u64, usize) {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.as_slice() {

@@ -1,4 +1,5 @@
-//! What the build finds of a libportals, binds and refuses, and the archives of the libraries in one program.
+//! How the build finds, binds and rejects a libportals, and the archives of both libraries in
+//! one program.
 
 use super::{EVERY_HABIT, include, network, passes, place, with_habits, write};
 use crate::launcher::JobLauncher;
@@ -33,7 +34,8 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     ]
 }
 
-/// Sizes, offsets and values in the binding are those of the header; a test of portals3-c compares its header with the crate.
+/// Sizes, offsets and values in the binding equal those of the header; a test of portals3-c
+/// compares its header with the crate.
 fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Failure> {
     let path = tree.join("lib/.libportals.rs");
     let text = fs::read_to_string(&path).map_err(|e| format!("{}: {e}", path.display()))?;
@@ -65,7 +67,7 @@ fn bindgen_sees_what_is_there(tree: &Path, no_ack_req: &str) -> Result<(), Failu
         let value = value.split(';').next().unwrap_or_default().trim();
         let name = match name.trim() {
             "NO_ACK_REQ" => no_ack_req.to_string(),
-            // What this library makes of several names, or of none.
+            // Constants that the binding computes from other names, or from none.
             "MAX_TRANSFER" | "MD_AUTO_UNLINK" => continue,
             name => format!("PTL_{name}"),
         };
@@ -111,7 +113,8 @@ fn linked_with(tree: &Path, archives: &[&Path], name: &str) -> Result<PathBuf, F
     Ok(binary)
 }
 
-/// libgasnet.a and libportals3.a have each a Portals and a Rust runtime of their own, and names that are the same.
+/// libgasnet.a and libportals3.a each contain a Portals and a Rust runtime, and names that are
+/// equal.
 fn both_archives_in_one_program() -> Result<(), Failure> {
     let tree = layout::build_libportals();
     let binary = linked_with(&tree, &[&tree.join("portals/lib/libportals3.a")], "archives")?;
@@ -122,7 +125,7 @@ fn both_archives_in_one_program() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The same with a libportals alone.
+/// The same with a libportals only.
 fn archives_of_contrary() -> Result<(), Failure> {
     let tree = layout::build_contrary();
     let sources = layout::root().join("capi-tests/contrary");
@@ -147,14 +150,14 @@ fn archives_of_contrary() -> Result<(), Failure> {
     passes(&job.run()?, "testam")
 }
 
-/// `make install-portals` leaves all that a program needs, under the prefix that it names.
+/// `make install-portals` installs everything that a program needs under the named prefix.
 fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     let stage = place()?.join("stage");
     let _ = fs::remove_dir_all(&stage);
     let mut make = Command::new("make");
     make.arg("--no-print-directory").arg("-C").arg(layout::root()).arg("install-portals");
     make.arg(format!("DESTDIR={}", stage.display())).arg("PREFIX=/opt/portals3");
-    // As ci/build.sh has built it: nothing is compiled again.
+    // As built by ci/build.sh: nothing is compiled again.
     make.env("CARGO_TARGET_DIR", layout::root().join("target/libportals"));
     make.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     make.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1");
@@ -190,7 +193,8 @@ fn an_installed_libportals3_is_whole() -> Result<(), Failure> {
     }
 }
 
-/// What the build says to places that have no libportals. It is asked alone, without compiling the library again.
+/// The build's messages for folders without a libportals. Only the build script runs; the
+/// library is not compiled.
 fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
     let dir = place()?.join("refused");
     let _ = fs::remove_dir_all(&dir);
@@ -211,7 +215,7 @@ fn what_is_no_libportals_is_refused() -> Result<(), Failure> {
     let header = fs::read_to_string(&ours).map_err(|e| format!("{}: {e}", ours.display()))?;
     let less = header.replace("int PtlMEInsert(", "int PtlMEInsertNot(");
     let no_ack = header.replace("PTL_NO_ACK_REQ", "PTL_ACK_NEVER");
-    // A library without a symbol: an object file in its place will do.
+    // A library without symbols: an object file serves.
     let lacking = prefix("lacking", Some(("portals3.h", &header)))?;
     let functions: String = header
         .lines()
@@ -289,7 +293,7 @@ fn found_in_three_ways() -> Result<(), Failure> {
     Ok(())
 }
 
-/// What build.rs prints with these variables.
+/// The output of build.rs with these variables.
 fn build_script(variables: &[(&str, &str)]) -> Result<String, Failure> {
     let dir = layout::root().join("target/libportals/release/build");
     let script = fs::read_dir(&dir)

@@ -1,13 +1,14 @@
-//! The C test programs over a real libportals: that of this repository, bound by its header alone (`build-libportals`, which
-//! has the emulation too), and one that does everything else than ours does (`build-contrary`, which has nothing else).
+//! The C test programs over a real libportals: that of this repository, bound by its header
+//! only (`build-libportals`, which has the emulation too), and one that differs from ours
+//! wherever the specification allows it (`build-contrary`, which has nothing else).
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `built` | what the build finds, binds and refuses |
-//! | `start` | what `gasnet_init` refuses, and that jobs run on the library that is named |
-//! | `ranks` | where the addresses of the processes come from |
+//! | `built` | how the build finds, binds and rejects a libportals |
+//! | `start` | what `gasnet_init` rejects, and that jobs run on the named library |
+//! | `ranks` | the sources of the ranks' addresses |
 //!
-//! Only where these trees have been made: they need libclang.
+//! The cases exist only where these trees were built, which needs libclang.
 
 mod built;
 mod ranks;
@@ -28,7 +29,8 @@ use std::path::{Path, PathBuf};
 /// Programs of a network in a short run.
 const SAMPLE: usize = 7;
 
-/// Habits of libportals-contrary that the library must live with, alone and all together.
+/// Habits of libportals-contrary that the library must tolerate, one at a time and all
+/// together.
 const HABITS: &[&str] = &[
     "",
     "send_end",
@@ -43,8 +45,8 @@ const HABITS: &[&str] = &[
 ];
 const EVERY_HABIT: &str = "send_end,mute,negated,dup,eq_in_use,md_in_use,high,in_calls";
 
-/// One case per program, setting and network; per program and habits of libportals-contrary; per way to end or to be
-/// killed; and what the build and gasnet_init refuse.
+/// One case per program, setting and network; per program and habit of libportals-contrary; per
+/// exit or kill; and what the build and gasnet_init reject.
 pub fn cases(seed: u64) -> Vec<TestCase> {
     let mut all = Vec::new();
     let built = |tree: &Path| tree.join("lib/libgasnet.so").exists();
@@ -64,7 +66,7 @@ pub fn cases(seed: u64) -> Vec<TestCase> {
     all
 }
 
-/// A libportals tells every end by an event, so that there are but two ways.
+/// A libportals reports every completion by an event, so only two paths differ.
 const PATHS: [SegmentPath; 2] = [SegmentPath::Cross, SegmentPath::Portals];
 
 /// The programs that run in settings of their own.
@@ -72,7 +74,7 @@ fn programs() -> Vec<TestProgram> {
     program::all().into_iter().filter(matrix::has_settings).collect()
 }
 
-/// The network of this name, where there are two.
+/// The variable that selects a network, where there are two.
 fn network(name: &str) -> TestLibrary {
     TestLibrary::of(layout::build_libportals()).told("GASNET_NETWORK", name)
 }
@@ -87,13 +89,14 @@ fn with_habits(habits: &str) -> TestLibrary {
 fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<TestCase> {
     let mut runs: Vec<(TestProgram, CaseSetting)> = Vec::new();
     for p in programs() {
-        // The emulation has a table of its own; here it only must not mind its neighbour.
+        // The emulation has a matrix of its own; here it only must coexist with the other
+        // network.
         let settings = matrix::settings(&p, &PATHS)
             .into_iter()
             .filter(|s| name == "libportals" || s.nodes == 2);
         runs.extend(settings.map(|s| (p.clone(), s)));
     }
-    // A sample of few: each program at most once, and none of the many processes that spin.
+    // A small sample: each program at most once, without many spinning ranks.
     let mut order: Vec<usize> = (0..runs.len()).collect();
     SampleRandom::new(seed, name).shuffle(&mut order);
     let mut taken: Vec<usize> = Vec::new();
@@ -120,7 +123,7 @@ fn chosen(seed: u64, name: &'static str, sample: usize) -> Vec<TestCase> {
     all
 }
 
-/// Crowds, exits and kills over a library; of each table one in a short run.
+/// Many ranks, exits and kills over a library; a short run takes one case of each table.
 fn ends(seed: u64, library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     let mut crowds = Vec::new();
     for p in programs() {
@@ -142,8 +145,8 @@ fn ends(seed: u64, library: &TestLibrary, prefix: &str) -> Vec<TestCase> {
     all
 }
 
-/// The programs over libportals-contrary: all habits in both ways, with numbers of processes and modes that the seed chooses.
-/// In a short run each habit once, with another program each.
+/// The programs over libportals-contrary: all habits on both paths, with numbers of ranks and
+/// modes that the seed chooses. A short run takes each habit once, each with another program.
 fn contrary(seed: u64) -> Vec<TestCase> {
     let mut random = SampleRandom::new(seed, "contrary");
     let mut all = Vec::new();
@@ -178,7 +181,7 @@ fn hello(library: &TestLibrary, nodes: u32) -> Result<TestJob, Failure> {
     )
 }
 
-/// Whether this program has passed.
+/// Whether this program passed.
 fn passes(ended: &JobOutcome, program: &str) -> Result<(), Failure> {
     ended.tidy()?;
     if ended.code == Some(0) && ended.says(&format!("{program}: PASS")) {
@@ -199,21 +202,21 @@ fn fails(ended: &JobOutcome, lines: &[&str]) -> Result<(), Failure> {
     }
 }
 
-/// Where these tests build.
+/// The folder in which these tests build.
 fn place() -> Result<PathBuf, Failure> {
     let dir = layout::build_libportals().join("tests");
     fs::create_dir_all(&dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     Ok(dir)
 }
 
-/// Writes a source file there.
+/// Writes a source file into that folder.
 fn write(name: &str, text: &str) -> Result<PathBuf, Failure> {
     let path = place()?.join(name);
     fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
 
-/// Compiles a C file there into a shared library against the header in this directory.
+/// Compiles a C file of that folder into a shared library against the header in this folder.
 fn shared_library(source: &Path, include: &Path, name: &str) -> Result<PathBuf, Failure> {
     let library = place()?.join(name);
     let mut cc = layout::compiler();
@@ -223,7 +226,7 @@ fn shared_library(source: &Path, include: &Path, name: &str) -> Result<PathBuf, 
     Ok(library)
 }
 
-/// The directory of the header that a tree over a libportals was built with.
+/// The folder of the header that a tree over a libportals was built with.
 fn include(tree: &Path) -> PathBuf {
     tree.join("portals/include")
 }

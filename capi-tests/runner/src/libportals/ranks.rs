@@ -1,5 +1,6 @@
-//! Where the addresses of the processes come from, if the processes need not tell each other: the system of XT-class machines
-//! (`capi-tests/contrary/system.c` has its functions) or the rank map of a launcher. A source that contradicts PtlGetId is refused.
+//! The sources of the ranks' addresses, if the ranks need not exchange them: the system of an
+//! XT-class machine (`capi-tests/contrary/system.c` has its functions), or the rank map of a
+//! launcher. A source that contradicts PtlGetId is rejected.
 
 use super::{fails, hello, include, network, passes, place, with_habits, write};
 use crate::job::TestJob;
@@ -21,7 +22,7 @@ pub(super) fn cases() -> Vec<TestCase> {
     ]
 }
 
-/// Cases of the build over libportals-contrary, whose addresses are the highest that there are.
+/// Cases of the build over libportals-contrary, whose addresses are the highest possible.
 pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     vec![
         TestCase::new("contrary::addresses_from_the_system".into(), true, || {
@@ -70,7 +71,7 @@ fn from_the_system(
     for functions in [cnos, pmi, both] {
         passes(&job(functions, 2, "")?.run()?, "testhello")?;
     }
-    // Where both are there, PMI counts.
+    // Where both exist, PMI has precedence.
     passes(&job(both, 2, "cnos_lies")?.run()?, "testhello")?;
     let refused: [(&[&str], u32, &str, &[&str]); 5] = [
         (cnos, 2, "cnos_lies", &["cnos_get_nidpid_map: rank", "but PtlGetId says"]),
@@ -85,8 +86,8 @@ fn from_the_system(
     Ok(())
 }
 
-/// A launcher that tells the library who is where: each rank starts the program with what the library wants to know. Its
-/// memory file is that of our launcher.
+/// A launcher that gives the library the address map: each rank starts the program with the
+/// variables that the library reads. Its memory file is that of our launcher.
 const LAUNCHER: &str = "\
     IFS=,; set -- \"$1\" $GASNET_SPAWN_FDS\n\
     export PTL_MY_RID=$2 PTL_NIDMAP=\"$NIDS\" PTL_PIDMAP=\"$PIDS\" PTL_FABRIC_FD=$6\n\
@@ -109,7 +110,7 @@ fn from_a_rank_map(library: &TestLibrary) -> Result<(), Failure> {
         &job(2, "0:0:0", "0:1:2")?.run()?,
         &["PTL_NIDMAP tells of 3 processes, but the job has 2"],
     )?;
-    // A rank that somebody else gave.
+    // A rank that differs from the launcher's.
     fails(
         &hello(library, 2)?.env("PTL_MY_RID", "7").run()?,
         &["PTL_MY_RID=7", "start the job with gasnetrun"],

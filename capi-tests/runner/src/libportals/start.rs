@@ -1,4 +1,4 @@
-//! What `gasnet_init` refuses of a libportals, and that jobs run on the library that is named.
+//! What `gasnet_init` rejects of a libportals, and that jobs run on the named library.
 
 use super::{fails, hello, include, network, passes, place, shared_library, with_habits};
 use crate::launcher::JobLauncher;
@@ -58,17 +58,17 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
     all
 }
 
-/// A libportals-contrary that was compiled with a slightly different header than the library above it.
+/// A libportals-contrary compiled with a slightly different header than the library above it.
 struct OtherHeader {
     name: &'static str,
-    /// What is replaced in its header.
+    /// The change of its header.
     was: &'static str,
     is: &'static str,
-    /// What the refusal says, beside the file.
+    /// What the message contains, besides the file.
     says: &'static [&'static str],
 }
 
-/// As many of them as a short run takes.
+/// The sample of a short run.
 const QUICK: usize = 5;
 const CRASH: &[&str] =
     &["Caught a fatal signal", "it crashed when it was tried", "portals3.h", "LD_LIBRARY_PATH"];
@@ -162,7 +162,7 @@ const OTHER_HEADERS: &[OtherHeader] = &[
     },
 ];
 
-/// Refused at start, in a line that names the file.
+/// Rejected at start, by a line that names the file.
 fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     let tree = layout::build_contrary();
     let dir = place()?.join("another_header").join(header.name);
@@ -178,7 +178,7 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     fs::write(include.join("portals3.h"), text.replacen(header.was, header.is, 1)).map_err(io)?;
     let library = lib.join("libportals.so");
     let mut cc = compiler();
-    // Where handles are too narrow for what they hold, the compiler says so.
+    // The compiler rejects handles that are too narrow.
     cc.args(["-std=gnu99", "-O2", "-shared", "-fPIC", "-w", "-I"]).arg(&dir);
     cc.arg("-I").arg(tree.join("below/include"));
     cc.arg(sources.join("contrary.c")).arg(sources.join("below.c")).arg("-o").arg(&library);
@@ -187,12 +187,13 @@ fn another_header(header: &OtherHeader) -> Result<(), Failure> {
     let path = format!("{}:{}", lib.display(), tree.join("lib").display());
     let ended = hello(&with_habits(""), 2)?.env("LD_LIBRARY_PATH", path).run()?;
     fails(&ended, header.says)?;
-    // A function that is missing is missed by the loader, in the name of the library that wants it.
+    // The loader reports a missing function, in the name of the library that needs it.
     let file = if header.name == "a_function_less" { "libgasnet.so" } else { "lib/libportals.so" };
     fails(&ended, &[file])
 }
 
-/// Jobs with these indices for puts and gets, and for active messages; they may be the same.
+/// Jobs with these portal indices for puts and gets, and for active messages; the two may be
+/// equal.
 fn table_entries(library: &TestLibrary, pairs: &[(&str, &str)]) -> Result<(), Failure> {
     let p = program::named("testgasnet").ok_or("testgasnet.c is missing")?;
     let binary = layout::compiled(&p.source, ClientMode::Seq)?;
@@ -208,7 +209,8 @@ fn table_entries(library: &TestLibrary, pairs: &[(&str, &str)]) -> Result<(), Fa
     Ok(())
 }
 
-/// The library's PtlPut and PtlPutRegion, replaced by functions that return PTL_FAIL: a job fails if it really runs there.
+/// The library's PtlPut and PtlPutRegion, replaced by functions that return PTL_FAIL: a job
+/// fails if it really uses that library.
 fn a_put_that_fails() -> Result<(), Failure> {
     let source = layout::root().join("portals/capi-tests/plant.c");
     let plant = shared_library(&source, &include(&layout::build_libportals()), "plant.so")?;
