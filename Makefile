@@ -59,8 +59,8 @@ soak: lib faults libportals
 	@ci/launchers.sh any $(CARGO) run --quiet -p capi-tests --bin soak -- $(FOR) $(ONLY)
 
 bench: lib
-	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--beside openmpi --beside mpich) \
-	  $(if $(SHMEM),--beside shmem) $(if $(ROUNDS),--rounds $(ROUNDS))
+	@ci/bench.sh $(foreach p,$(PEER),--peer $(p)) $(if $(MPI),--with openmpi --with mpich) \
+	  $(if $(SHMEM),--with shmem) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-credits: lib
 	@ci/bench-credits.sh $(ROUNDS)

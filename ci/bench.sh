@@ -3,7 +3,7 @@
 # cross-mapped and through Portals, in one minute. With arguments: those of the program `bench`,
 # with other libraries in turn, into docs/bench.
 #   ci/bench.sh
-#   ci/bench.sh [--peer PREFIX[,CONDUIT]] [--beside openmpi|mpich|shmem] [--rounds N] [--ms MS]
+#   ci/bench.sh [--peer PREFIX[,CONDUIT]] [--with openmpi|mpich|shmem] [--rounds N] [--ms MS]
 #   ci/bench.sh --starts [--rounds N]
 set -eu
 cd "$(dirname "$0")/.."

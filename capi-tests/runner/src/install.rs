@@ -21,7 +21,7 @@ pub fn cases() -> Vec<TestCase> {
     add("exports", exports);
     add("soname_and_nodelete", soname);
     add("archive_in_bounds", archive_in_bounds);
-    add("archive_beside_another_rust_archive", beside_another_rust_archive);
+    add("archive_with_another_rust_archive", with_another_rust_archive);
     add("dlopen", dlopen);
     for (name, flags) in [("pie", ["-fPIE", "-pie"]), ("no_pie", ["-fno-pie", "-no-pie"])] {
         for (of, with_archive) in [("shared", false), ("archive", true)] {
@@ -171,11 +171,11 @@ fn archive_in_bounds() -> Result<(), Failure> {
     }
     let foreign: Vec<_> = defined.iter().filter(|n| !wanted.iter().any(|w| w == *n)).collect();
     let missing: Vec<_> = wanted.iter().filter(|w| !defined.contains(&w.as_str())).collect();
-    Err(format!("the archive defines {foreign:?} besides, and lacks {missing:?}"))
+    Err(format!("the archive defines {foreign:?} in addition, and lacks {missing:?}"))
 }
 
 /// A C program that contains this archive and another Rust archive, each with its own std.
-fn beside_another_rust_archive() -> Result<(), Failure> {
+fn with_another_rust_archive() -> Result<(), Failure> {
     let dir = dir("two_archives")?;
     let other = dir.join("other.rs");
     let text = "#[unsafe(no_mangle)]\npub extern \"C\" fn other() -> i32 {\n\

@@ -104,9 +104,7 @@ pub fn tally(seed: u64, count: usize, like: &[String], mut say: impl FnMut(Strin
     let sum = |o| sums.get(&o).copied().unwrap_or(0);
     let theirs = match sum(Outcome::Theirs) {
         0 => String::new(),
-        n => format!(
-            "; {n} times a launcher of others hung by itself, with no process of ours left"
-        ),
+        n => format!("; {n} times another launcher hung, with no process of ours left"),
     };
     let struck = sums.values().sum::<u64>() - sum(Outcome::Missed);
     let like = like.iter().map(|word| format!(" {word}")).collect::<String>();

@@ -122,7 +122,7 @@ fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
         _ => (1, LONE),
     };
     if ended.code != Some(code) || ended.output.matches(told).count() != 1 {
-        return Err(ended.trouble("processes that MPI cannot connect are not told of"));
+        return Err(ended.trouble("no message about ranks that MPI cannot connect"));
     }
     Ok(())
 }

@@ -237,5 +237,5 @@ fn strangers(launcher: JobLauncher) -> Result<(), Failure> {
     if ended.code == Some(0) && ended.output.contains("the same user 31, another 0\n") {
         return Ok(());
     }
-    Err(ended.trouble("another user can do what he must not, or the same cannot what he may"))
+    Err(ended.trouble("another user has access, or the same user has none"))
 }

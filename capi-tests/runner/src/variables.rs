@@ -172,7 +172,7 @@ fn all_are_tried() -> Result<(), Failure> {
         Ok(())
     } else {
         Err(format!(
-            "documented are {} of {}, and beside them {missing:?}",
+            "{} of {} are documented, and in addition {missing:?}",
             tried.len(),
             RANGES.len()
         ))

@@ -42,7 +42,8 @@ fn main() -> ExitCode {
     let minutes = first.parse::<f64>().ok();
     if minutes.or(times.map(|t| t as f64)).is_none() {
         eprintln!(
-            "usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | soak walk N WORD... | soak repeat COUNT N WORD..."
+            "usage: soak MINUTES [WORD] | soak exits | soak killer N [WORD...] | soak walk N WORD... | \
+             soak repeat COUNT N WORD..."
         );
         return ExitCode::from(2);
     }

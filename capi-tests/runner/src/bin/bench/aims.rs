@@ -1,33 +1,33 @@
-//! The figures to reach: which measurement, on which of our paths, against what.
+//! The figures to reach: measurement, path, and what each is compared with.
 
-/// What a ratio of ours to the other side must be.
+/// The ratio of our value to the other side's that must be reached.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowAim {
-    /// Times.
+    /// For times.
     AtMost(f64),
-    /// Rates and bandwidths.
+    /// For rates and bandwidths.
     AtLeast(f64),
-    /// Nothing: the row tells what bounds the others.
+    /// No target: the row shows a limit of the other rows.
     Nothing,
 }
 
 /// One figure to reach.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BenchRow {
-    /// Our path, measurement and processes.
+    /// Our path, measurement and number of ranks.
     pub(crate) ours: (&'static str, &'static str, u32),
-    /// The other side, and its measurement and processes.
+    /// The other side, its measurement and number of ranks.
     pub(crate) other: (&'static str, &'static str, u32),
     pub(crate) sizes: RowSizes,
     pub(crate) aim: RowAim,
 }
 
-/// Of which sizes the figure is asked.
+/// The sizes to which the figure applies.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum RowSizes {
-    /// Of this one, and of the other side at that one.
+    /// One size of ours, and one of the other side.
     One(u64, u64),
-    /// Of each in this range that both sides have measured.
+    /// Each size of this range that both sides measured.
     Each(u64, u64),
 }
 
@@ -47,7 +47,7 @@ const fn peer(
     BenchRow { ours: (ours, name, n), other: (who, name, n), sizes, aim }
 }
 
-/// Another measurement of another library, both of two processes.
+/// Another measurement of another library, both with two ranks.
 const fn against(
     ours: &'static str,
     name: &'static str,
@@ -58,7 +58,7 @@ const fn against(
     BenchRow { ours: (ours, name, 2), other: (other.0, other.1, 2), sizes, aim }
 }
 
-/// A limit of the machine, for two processes: the name of its measurement, and its processes.
+/// A limit of the machine, for two ranks: the name of its measurement, and its processes.
 const fn limit(
     name: &'static str,
     sizes: RowSizes,
@@ -68,7 +68,7 @@ const fn limit(
     BenchRow { ours: (CROSS, name, 2), other: ("machine", of.0, of.1), sizes, aim }
 }
 
-/// What the machine itself takes for the same: no figure is asked for.
+/// The machine's own time for the same; without a target.
 const fn bound(
     name: &'static str,
     n: u32,
@@ -87,7 +87,7 @@ const fn at(size: u64) -> RowSizes {
 use RowAim::{AtLeast, AtMost, Nothing};
 use RowSizes::{Each, One};
 
-/// All of them.
+/// All rows.
 pub(crate) const ROWS: &[BenchRow] = &[
     peer(CROSS, "put_word", 2, at(8), "smp", AtMost(1.0)),
     peer(CROSS, "get_word", 2, at(8), "smp", AtMost(1.0)),

@@ -1,16 +1,16 @@
-//! The columns that the programs of `capi-tests/bench` print: `# name, N processes`, `# Size  Unit`, and lines of a size
-//! and a value.
+//! The output of the programs of `capi-tests/bench`: `# name, N processes`, `# Size  Unit`, and
+//! lines with a size and a value.
 
 use std::collections::BTreeMap;
 
-/// What a value belongs to.
+/// The key of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RowKey {
     /// The measurement.
     pub(crate) name: String,
-    /// Processes of the job.
+    /// Ranks of the job.
     pub(crate) processes: u32,
-    /// Bytes, or what the program counts instead; 0 if nothing.
+    /// Bytes, or another count of the program; 0 if none.
     pub(crate) size: u64,
 }
 
@@ -22,7 +22,7 @@ pub(crate) struct RowFigures {
 }
 
 impl RowFigures {
-    /// Adds what a program printed.
+    /// Adds the output of a program.
     pub(crate) fn read(&mut self, output: &str) -> Result<(), String> {
         let mut head: Option<(String, u32)> = None;
         let mut rows = 0;
@@ -56,7 +56,7 @@ impl RowFigures {
         self.values.insert(RowKey { name: name.to_string(), processes, size }, value);
     }
 
-    /// Adds what was measured later.
+    /// Adds the values of a later measurement.
     pub(crate) fn add(&mut self, later: RowFigures) {
         self.values.extend(later.values);
         self.units.extend(later.units);

@@ -1,5 +1,5 @@
-//! The drawings: one data file a measurement and system, one script, SVG and PNG by gnuplot. Without gnuplot the data and
-//! the script are written all the same.
+//! The drawings: a data file per measurement and system, one script; SVG and PNG by gnuplot.
+//! Without gnuplot, data and script are written all the same.
 
 use crate::columns::RowFigures;
 use crate::report::quartiles;
@@ -9,14 +9,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// A drawing: its file, title, axes, and the measurement of the machine that is its limit.
+/// A drawing: its file, title, axes, and the machine's measurement that is its limit.
 struct Drawing {
     file: &'static str,
     title: &'static str,
-    /// The measurement; `None` of the limit means that there is none.
+    /// The limit's measurement; `None` for no limit.
     name: &'static str,
     limit: Option<&'static str>,
-    /// Whether the processes of the job are the horizontal axis, else the size.
+    /// The horizontal axis: the ranks of the job, or else the size.
     by_processes: bool,
     /// Largest size.
     most: u64,
@@ -68,7 +68,7 @@ const DRAWINGS: &[Drawing] = &[
 /// Writes data, script and drawings into `dir`.
 pub(crate) fn all(dir: &Path, names: &[&str], rounds: &[Vec<RowFigures>]) -> Result<(), String> {
     let mut script = String::from(
-        "# Written by `make bench`; the pages of data lie beside it.\nset logscale xy\nset key left top\nset grid\n",
+        "# Written by `make bench`; the data files are in the same folder.\nset logscale xy\nset key left top\nset grid\n",
     );
     for d in DRAWINGS {
         let mut curves = Vec::new();

@@ -1,17 +1,19 @@
-//! `bench`: measures this library beside other installations of GASNet and the machine's own limits, and writes
-//! `docs/bench/`: a table of ratios with the figures to reach, the measured columns, and drawings.
+//! `bench`: measures this library in turn with other installations of GASNet and with the
+//! machine's own limits. It writes `docs/bench/`: a table of ratios with the figures to reach,
+//! the measured columns, and drawings.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `system` | what is measured: an installation, how a program is built against it and started |
+//! | `system` | one side of the comparison: how its programs are built and started |
 //! | `columns` | the columns that the programs of `capi-tests/bench` print |
 //! | `aims` | the figures to reach |
 //! | `report` | medians, ratios pair by pair, the table |
 //! | `draw` | the drawings, by gnuplot |
 //!
-//! All systems do the same in turn, round after round (A B C A B C), and every ratio is taken between runs of the same round,
-//! so that the slow and fast spells of a shared machine meet both sides alike. A host may also move the CPUs that we see, near to each other or
-//! far apart: the round trip of a line is measured between the systems, and a turn in which it changes is taken anew.
+//! All systems take turns, round after round (A B C A B C), and every ratio is taken within one
+//! round: slow and fast spells of a shared machine affect both sides alike. A host may also
+//! move virtual CPUs closer together or further apart. So the round trip of a cache line is
+//! measured between the systems, and a turn in which it changes is repeated.
 
 mod aims;
 mod columns;
@@ -25,18 +27,19 @@ use std::process::ExitCode;
 use system::{BenchSystem, LINE, TURNS, Turn};
 
 const USAGE: &str =
-    "usage: bench [--peer PREFIX[,CONDUIT]]... [--beside LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
-  --peer     an installation of GASNet to compare with, and which of its conduits (smp)
-  --beside   openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
-  --rounds   how often each program is run (10)
+    "usage: bench [--peer PREFIX[,CONDUIT]]... [--with LIBRARY]... [--rounds N] [--ms MS] [--largest BYTES] [--quick | --starts]
+  --peer     an installation of GASNet to compare with, and one of its conduits (smp)
+  --with     openmpi, mpich or shmem: that library's own puts and messages (Debian's packages)
+  --rounds   rounds; each runs every program once (10)
   --ms       milliseconds for each figure (10)
   --largest  largest size of puts and gets in bytes (4194304)
   --quick    two rounds of a millisecond, and nothing is written to docs/bench
-  --starts   only start and end of jobs of ours, by themselves and by gasnetrun, shortest and median in ms; nothing is written";
+  --starts   only start and end of our jobs, without and with gasnetrun, shortest and median in ms;
+             nothing is written";
 
 struct Options {
     peers: Vec<String>,
-    beside: Vec<String>,
+    libraries: Vec<String>,
     rounds: usize,
     ms: f64,
     largest: usize,
@@ -47,7 +50,7 @@ struct Options {
 fn options() -> Result<Options, String> {
     let mut o = Options {
         peers: Vec::new(),
-        beside: Vec::new(),
+        libraries: Vec::new(),
         rounds: 10,
         ms: 10.0,
         largest: 4 << 20,
@@ -65,7 +68,7 @@ fn options() -> Result<Options, String> {
         };
         match arg.as_str() {
             "--peer" => o.peers.push(value()?),
-            "--beside" => o.beside.push(value()?),
+            "--with" => o.libraries.push(value()?),
             "--rounds" => o.rounds = number(value()?)?.max(1.0) as usize,
             "--ms" => o.ms = number(value()?)?,
             "--largest" => o.largest = number(value()?)? as usize,
@@ -98,7 +101,7 @@ fn run() -> Result<(), String> {
     for peer in &options.peers {
         systems.push(BenchSystem::peer(peer)?);
     }
-    for library in &options.beside {
+    for library in &options.libraries {
         systems.push(BenchSystem::foreign(library)?);
     }
     let mut rounds: Vec<Vec<RowFigures>> = Vec::new();
@@ -132,13 +135,14 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// How often a turn is tried until the CPUs stay where they are.
+/// Attempts at a turn, until the CPUs stay in place.
 const ATTEMPTS: usize = 5;
-/// Where they stayed, the longest round trip of a line is at most so many times the shortest.
+/// In place: the longest round trip of a cache line is at most this multiple of the shortest.
 const STEADY: f64 = 1.25;
 
-/// One turn: what each system has measured, and whether the CPUs stayed where they were. The first system is the machine, which has
-/// the round trip of a line for each measurement of the turn besides.
+/// One turn: the values of each system, and whether the CPUs stayed in place. The first system
+/// is the machine: it also gets the round trip of a cache line during this turn, per
+/// measurement.
 fn take(
     turn: Turn,
     systems: &[BenchSystem],
@@ -154,7 +158,7 @@ fn take(
     Ok((figures, steady))
 }
 
-/// One try of [`take`], steady or not.
+/// One attempt of [`take`], steady or not.
 fn try_once(
     turn: Turn,
     systems: &[BenchSystem],

@@ -6,7 +6,7 @@ use crate::system::LINE;
 use std::fmt::Write;
 use std::fs;
 
-/// The rounds of the system at this place in the list of names.
+/// The rounds of the system at this index of the list of names.
 fn side<'a>(
     names: &[&str],
     name: &str,
@@ -16,7 +16,7 @@ fn side<'a>(
     Some(rounds.iter().map(|r| &r[at]).collect())
 }
 
-/// The name of a limit of the machine that was measured in the turn of another measurement.
+/// The name of a limit of the machine, measured in the turn of another measurement.
 pub(crate) fn at(limit: &str, name: &str) -> String {
     format!("{limit} at {name}")
 }
@@ -33,16 +33,16 @@ pub(crate) fn quartiles(values: &mut [f64]) -> Option<[f64; 3]> {
 
 /// One row at one size.
 struct Measured {
-    /// Of ours.
+    /// Our size.
     size: u64,
     /// Medians.
     ours: f64,
     theirs: f64,
-    /// Of the ratios, which are taken round by round.
+    /// Quartiles of the ratios, which are taken round by round.
     quartiles: [f64; 3],
 }
 
-/// A row at one size of ours and one of the other side; nothing if one of them was not measured.
+/// A row at one size of ours and one of the other side; `None` if one of them was not measured.
 fn measured(
     names: &[&str],
     rounds: &[Vec<RowFigures>],
@@ -67,7 +67,7 @@ fn measured(
     })
 }
 
-/// A row at the size at which it is furthest from its figure.
+/// A row at the size that misses its target by most.
 fn worst(names: &[&str], rounds: &[Vec<RowFigures>], row: &BenchRow) -> Option<Measured> {
     let (low, high) = match row.sizes {
         RowSizes::One(size, other) => return measured(names, rounds, row, size, other),
@@ -81,12 +81,13 @@ fn worst(names: &[&str], rounds: &[Vec<RowFigures>], row: &BenchRow) -> Option<M
     })
 }
 
-/// Whether a figure asks for being as good as the other: then the median may miss it by a twentieth, if the quartiles reach it.
+/// Whether the target is parity: then the median may miss it by 5 %, if the quartiles reach it.
 fn parity(figure: f64) -> bool {
     (1.0..=1.05).contains(&figure)
 }
 
-/// The table of all figures to reach: what was measured, the median ratio with its quartiles, and whether it is reached.
+/// The table of all figures to reach: measurement, median ratio with its quartiles, and whether
+/// it is reached.
 pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
     let mut text = String::from(
         "| measurement | processes | size | path | against | ours | theirs | ratio | quartiles | to reach | |\n",
@@ -136,13 +137,20 @@ pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
 /// The page of docs/bench.
 pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String {
     format!(
-        "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and the drawings beside it. Two processes are \
-         pinned to a CPU each; where there are more processes than CPUs they share them. {rounds} rounds, in each of which all \
-         systems do the same in turn, {ms} ms for each figure; a ratio is the median over the rounds of ours to the other of the same \
-         turn (against other libraries than GASNet of the same round), with its quartiles. Between the systems the round trip of a line is measured, and a turn of two processes in which the host moved the CPUs, so that it \
-         changed by more than a quarter, was tried up to five times; {moved} remained. Where a figure is asked of each size of a range, those of the size that is worst. `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without a figure to reach tell how near to that we are.\n\n{}\n{table}\n\
+        "# Measurements\n\n`make bench PEER=<prefix>[,conduit]` writes this page and its drawings.\n\n\
+         - Two ranks are pinned to one CPU each; more ranks than CPUs share them.\n\
+         - {rounds} rounds. In each round all systems take turns, {ms} ms per figure.\n\
+         - A ratio is ours to the other's within one turn (within one round for libraries other\n  \
+           than GASNet). The table has the median over the rounds and the quartiles.\n\
+         - The round trip of a cache line is measured between the systems. A turn of two ranks in\n  \
+           which the host moved the CPUs (the round trip changed by more than a quarter) was\n  \
+           repeated up to five times; {moved} such turns remained.\n\
+         - A target for a range of sizes applies to the worst size.\n\
+         - `machine` is what the machine itself can do (`capi-tests/bench/limits.c`); rows without\n  \
+           a target show how close to that we are.\n\n{}\n{table}\n\
          ![latency of small puts](put_latency.svg)\n![bandwidth of puts](put_bandwidth.svg)\n\
-         ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n![start and end of a job](startup.svg)\n",
+         ![round trip of AM Medium](medium_trip.svg)\n![barrier](barrier.svg)\n\
+         ![start and end of a job](startup.svg)\n",
         machine()
     )
 }

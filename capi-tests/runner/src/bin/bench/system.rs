@@ -1,5 +1,6 @@
-//! What is measured: an installation of GASNet (ours, on one of its paths, or another's), an MPI or OpenSHMEM library, or the
-//! machine itself; how the programs are built against it, and how they are started.
+//! One side of the comparison: an installation of GASNet (ours over one of its paths, or
+//! another one), an MPI or OpenSHMEM library, or the machine itself; how its programs are built
+//! and started.
 
 use crate::columns::RowFigures;
 use capi_tests::layout;
@@ -11,40 +12,41 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long one program may take.
+/// The time limit of a program.
 const WATCHDOG: Duration = Duration::from_secs(600);
-/// Processes of the jobs whose start and end is timed.
+/// Ranks of the jobs whose start and end is timed.
 const STARTS: &[u32] = &[1, 2, 4, 8, 16, 32, 64];
-/// Processes of the jobs whose start and end by a launcher is timed.
+/// Ranks of the jobs whose start and end by a launcher is timed.
 const LAUNCHES: &[u32] = &[2, 64];
-/// A program, its processes, and its arguments besides time and sizes.
+/// A program, its ranks, and its arguments apart from time and sizes.
 type Run = (&'static str, u32, &'static [&'static str]);
 
-/// The round trip of a line between the CPUs, among the machine's own limits.
+/// The round trip of a cache line between the CPUs, among the machine's own limits.
 pub(crate) const LINE: &str = "line_trip";
 
-/// What all systems do one after the other.
+/// What all systems do in one turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Turn {
-    /// Each GASNet runs this, and the machine's limits are measured that have these names.
+    /// Each GASNet runs this program; the machine's limits with these names are measured.
     Run(Run, &'static [&'static str]),
-    /// The other libraries run what they have.
+    /// The other libraries run their programs.
     Others,
     /// Jobs start and end.
     Starts,
 }
 
 impl Turn {
-    /// Whether it is bound by how near the two CPUs are to each other, which the host may change at any time.
+    /// Whether it depends on the distance of the two CPUs, which the host may change at any
+    /// time.
     pub(crate) fn of_lines(self) -> bool {
         matches!(self, Turn::Run((_, 2, _), _))
     }
 }
 
-/// What is built against a GASNet.
+/// The programs that are built against a GASNet.
 const PROGRAMS: &[&str] = &["rma", "am", "barrier", "coll", "vis", "startup"];
 
-/// A round. Turns are short, so that the host seldom moves the CPUs within one.
+/// A round. Turns are short, so that the host rarely moves the CPUs within one.
 pub(crate) const TURNS: &[Turn] = &[
     Turn::Run(
         (
@@ -73,19 +75,19 @@ pub(crate) const TURNS: &[Turn] = &[
     Turn::Starts,
 ];
 
-/// What a system is.
+/// The kinds of systems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Machine,
     Gasnet,
-    /// Another library, which runs this program with two processes.
+    /// Another library, which runs this program with two ranks.
     Other(&'static str),
 }
 
-/// How a program becomes a job.
+/// How a program is started as a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Start {
-    /// `GASNET_PSHM_NODES=n prog`; nothing but a program where there is no GASNet.
+    /// `GASNET_PSHM_NODES=n prog`; a plain process where there is no GASNet.
     Fork,
     /// `launcher ... -n n prog`
     JobLauncher(Vec<String>),
@@ -97,7 +99,7 @@ pub(crate) struct BenchSystem {
     pub(crate) name: String,
     start: Start,
     environment: Vec<(String, String)>,
-    /// Where its programs are.
+    /// The folder of its programs.
     programs: PathBuf,
     kind: Kind,
     /// The launcher whose starts are timed, and a job that only starts and ends.
@@ -119,7 +121,7 @@ impl BenchSystem {
         })
     }
 
-    /// `openmpi`, `mpich` or `shmem`, as Debian's packages name their commands.
+    /// `openmpi`, `mpich` or `shmem`, by the command names of Debian's packages.
     pub(crate) fn foreign(name: &str) -> Result<BenchSystem, String> {
         let (compiler, program, launcher) = match name {
             "openmpi" => (
@@ -165,14 +167,14 @@ impl BenchSystem {
         })
     }
 
-    /// `PREFIX[,CONDUIT]`: another installation, built in the way that its pkg-config file says.
+    /// `PREFIX[,CONDUIT]`: another installation, built as its pkg-config file says.
     pub(crate) fn peer(text: &str) -> Result<BenchSystem, String> {
         let (prefix, conduit) = text.split_once(',').unwrap_or((text, "smp"));
         let programs = layout::build().join("bench").join(conduit);
         let package =
             |wish: &[&str]| package(Path::new(prefix), &format!("gasnet-{conduit}-seq"), wish);
         let flags = package(&["--cflags", "--libs"])?;
-        // What must link a client of this conduit, such as mpicc.
+        // The linker that clients of this conduit need, such as mpicc.
         let linker = package(&["--variable=GASNET_LD"])?.into_iter().next().unwrap_or(cc());
         for program in PROGRAMS {
             compile(&linker, program, &programs, &flags)?;
@@ -181,7 +183,8 @@ impl BenchSystem {
             "smp" => Start::Fork,
             _ => Start::JobLauncher(vec![format!("{prefix}/bin/gasnetrun_{conduit}")]),
         };
-        // Behind a launcher there may be Open MPI's, which must be told what the other systems do unasked.
+        // The launcher may start Open MPI's, which needs options for what other systems do by
+        // default.
         let environment =
             [("rmaps_base_oversubscribe", "1"), ("hwloc_base_binding_policy", "none")]
                 .map(|(name, value)| (format!("OMPI_MCA_{name}"), value.to_string()));
@@ -228,7 +231,7 @@ impl BenchSystem {
         args.extend(measurements);
         match self.run(program, processes, &args) {
             Ok(printed) => figures.read(&printed)?,
-            // What others cannot do is left out.
+            // Measurements that a peer cannot do are left out.
             Err(e) if self.kind == Kind::Gasnet && self.launch.is_none() => {
                 eprintln!("bench: left out: {e}");
             }
@@ -237,14 +240,14 @@ impl BenchSystem {
         Ok(figures)
     }
 
-    /// The round trip of a line now, in microseconds, if this is the machine.
+    /// The round trip of a cache line now, in microseconds, if this is the machine.
     pub(crate) fn line_trip(&self) -> Result<f64, String> {
         let mut figures = RowFigures::default();
         figures.read(&self.run("limits", 1, &[LINE])?)?;
         figures.get(LINE, 2, 0).ok_or(format!("{}: no {LINE}", self.name))
     }
 
-    /// The time that a job takes from outside which only starts and ends.
+    /// The time of a job that only starts and ends, seen from outside.
     fn time_starts(
         &self,
         figures: &mut RowFigures,
@@ -263,7 +266,8 @@ impl BenchSystem {
         Ok(())
     }
 
-    /// A table of the time that such a job takes by itself and by its launcher: the shortest and the median of so many rounds.
+    /// A table of the time of such a job without and with its launcher: shortest and median of
+    /// these rounds.
     pub(crate) fn starts(&self, rounds: usize) -> Result<String, String> {
         let launcher = self.launch.iter().map(|(start, program)| ("gasnetrun", start, *program));
         let ways: Vec<_> =
@@ -300,7 +304,7 @@ impl BenchSystem {
         self.run_by(&self.start, program, processes, args)
     }
 
-    /// Runs a program as a job and returns what it printed.
+    /// Runs a program as a job and returns its output.
     fn run_by(
         &self,
         start: &Start,
@@ -335,7 +339,7 @@ impl BenchSystem {
         let mut child = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
         let pid = child.id() as libc::pid_t;
         let (ended, end) = mpsc::channel::<()>();
-        // Beside it, so that the end is seen at once and nobody looks for it meanwhile.
+        // A thread waits for the end, so that polling does not disturb the job.
         let watchdog = thread::spawn(move || {
             let late = end.recv_timeout(WATCHDOG) == Err(RecvTimeoutError::Timeout);
             if late {
@@ -386,7 +390,7 @@ fn compile(cc: &str, program: &str, to: &Path, flags: &[String]) -> Result<(), S
     Ok(())
 }
 
-/// What pkg-config says of a package in the tree `prefix`: the words that `wish` asks for.
+/// The words of `wish` in the pkg-config file of a package in the tree `prefix`.
 fn package(prefix: &Path, name: &str, wish: &[&str]) -> Result<Vec<String>, String> {
     let path = prefix.join("lib/pkgconfig");
     let out = Command::new("pkg-config")
