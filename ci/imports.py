@@ -83,6 +83,8 @@ class File:
             re.findall(r"\b(?:struct|enum|union|trait|type|fn|const|static|mod|macro_rules!) (?:mut )?(\w+)", self.body)
         )
         self.visible = set(re.findall(r"\bpub(?:\([^)]*\))? (?:const )?(?:unsafe )?fn (\w+)", self.body))
+        for trait in re.findall(r"^(?:pub(?:\([^)]*\))? )?(?:unsafe )?trait .*?^}", self.body, re.M | re.S):
+            self.visible |= set(re.findall(r"\bfn (\w+)", trait))
 
 
 class Folder:

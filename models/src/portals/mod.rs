@@ -2,10 +2,10 @@
 
 pub mod models;
 
-/// Stands in for `primitive.rs` of crate `portals3`.
+/// Stands in for `arena/primitive.rs` of crate `portals3`.
 mod primitive {
     pub(super) use loom::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-#[path = "../../../portals/src/ring.rs"]
+#[path = "../../../portals/src/arena/ring.rs"]
 mod ring;

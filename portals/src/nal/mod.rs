@@ -4,6 +4,7 @@
 //! the initiator runs the target's side itself) or whether messages must be cut into frames ([`Route::Wire`]:
 //! `wire` makes and reads them, the NAL only carries them).
 
+pub(crate) mod frame;
 pub(crate) mod loopback;
 pub mod shm;
 

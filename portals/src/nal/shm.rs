@@ -18,8 +18,8 @@ use sys::memory::{self, Mapping};
 use sys::process::{self, Liveness};
 
 use super::{Nal, PeerState, Route};
+use crate::arena::ring::{self, Memo, published, reserved_by};
 use crate::arena::{ArenaHeader, MAGIC, OwnLine};
-use crate::ring::{self, Memo, published, reserved_by};
 
 /// Frames that an inbox has room for.
 const FRAMES: u64 = 32;
@@ -250,7 +250,7 @@ unsafe impl Nal for Fabric {
         let Ok(ticket) = ring::claim(control_of, FRAMES, memo, head, self.index) else {
             return false;
         };
-        crate::fault::point("frame.reserved");
+        crate::base::fault::point("frame.reserved");
         self.sender_of(peer, ticket).store(self.index, Ordering::Relaxed);
         self.length_of(peer, ticket).store(frame.len() as u32, Ordering::Relaxed);
         // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.

@@ -1,48 +1,29 @@
-//! Puts and gets at once by a note alone: a delivery without a walk, all of whose steps that are the same from one message to the
-//! next were done when the note was made (see [`crate::shortcut`]).
+//! Puts and gets by a cached match alone: a delivery without a walk.
 //!
-//! It is the delivery of [`crate::deliver`], in the same order and with the same words: the hazard is published, the key of our ring and
-//! the list's version are looked at once more, a place is claimed, the bytes move, END is posted, the claim given back, the hazard
-//! cleared. What does not go this way (no note, another version, no room) has moved and posted nothing, and takes the long one.
+//! Called first by [`super::at_once`]. All steps that are the same from one message to the next were done when the match
+//! was cached (see [`crate::peer::match_cache`]). The order of the others is that of [`crate::deliver`]: the hazard is published, the
+//! key of the ring and the list's version are read once more, room is claimed, the bytes move, END is posted, the
+//! claim is given back, the hazard is cleared. Invariant: when a call returns false (no match, another version, no
+//! room), it has moved and posted nothing, and the caller takes the walk.
 
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, fence};
 
+use super::NetworkInterface;
 use crate::arena::MdCell;
-use crate::deliver::{Matched, OpKind};
-use crate::eq::{EventSlots, INLINE};
-use crate::fault;
-use crate::hazard::HazardWord;
-use crate::md::{self, Accepted, state};
-use crate::memory;
-use crate::ni::{MappedPeer, NetworkInterface};
-use crate::ops::{TargetAddress, order};
-use crate::prefetch;
-use crate::shortcut::{self, CachedMatch, MatchCacheEntry};
+use crate::arena::hazard::HazardWord;
+use crate::base::{fault, prefetch};
+use crate::deliver::Matched;
+use crate::descriptor::state::{self, Accepted};
+use crate::event::ring::{EventSlots, INLINE};
+use crate::message::{OpKind, TargetAddress};
+use crate::peer::MappedPeer;
+use crate::peer::match_cache::{self, CachedMatch};
+use crate::transfer::copy;
 use crate::types::*;
 use sys::hint::cold_path;
 
 impl NetworkInterface {
-    /// Where the note would be that such a message goes by, and of which peer.
-    #[inline(always)]
-    pub(crate) fn shortcut(
-        &self,
-        kind: OpKind,
-        target: PtlProcessId,
-        pt_index: PtIndex,
-        match_bits: MatchBits,
-    ) -> Option<(&MappedPeer, &MatchCacheEntry)> {
-        // Acquire pairs with the Release in `open_peer`. There is none for ourselves.
-        let peer = self.peers.get(target.pid as usize)?.load(Ordering::Acquire);
-        // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
-        let peer = unsafe { peer.as_ref() }?;
-        if target.nid != self.nid {
-            cold_path();
-            return None;
-        }
-        Some((peer, peer.shortcuts.of(kind, pt_index, match_bits)))
-    }
-
     /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that they will go to, if a note tells which and the
     /// target says where. The line of the event is not asked for: it would be gone again before it is written, to the peer who looks at it.
     #[inline(always)]
@@ -54,8 +35,8 @@ impl NetworkInterface {
         bytes: Size,
     ) {
         let kind = OpKind::Put;
-        if let Some((_, note)) = self.shortcut(kind, target, pt_index, match_bits)
-            && let Some(at) = note.guess(shortcut::key(kind, pt_index, 0), match_bits)
+        if let Some((_, note)) = self.state.peers.cached(kind, target, pt_index, match_bits)
+            && let Some(at) = note.guess(match_cache::key(kind, pt_index, 0), match_bits)
         {
             prefetch::to_write(at, bytes as usize);
         }
@@ -82,14 +63,17 @@ impl NetworkInterface {
         inline: Option<&InlineWords>,
     ) -> bool {
         let mut copy = MaybeUninit::uninit();
-        let Some((peer, note)) = self.shortcut(kind, target, pt_index, match_bits) else {
+        let Some((peer, note)) = self.state.peers.cached(kind, target, pt_index, match_bits)
+        else {
             return false;
         };
-        let key = shortcut::key(kind, pt_index, ac_index);
-        let Some(way) = note.read(self.single, &mut copy, key, match_bits) else { return false };
+        let key = match_cache::key(kind, pt_index, ac_index);
+        let Some(way) = note.read(self.state.peers.single, &mut copy, key, match_bits) else {
+            return false;
+        };
         if self.framed_before.load(Ordering::Relaxed) {
             cold_path();
-            if self.wire.busy(target.pid) {
+            if self.framer.busy(target.pid) {
                 return false;
             }
         }
@@ -99,7 +83,7 @@ impl NetworkInterface {
             return false;
         }
         fault::point("put.matched");
-        let hold = self.hold(HazardWord::from_bits(p.hazard));
+        let hold = self.state.peers.hold(HazardWord::from_bits(p.hazard));
         fault::point("put.held");
         // SAFETY: null, or one of the rings of the peer, which stay.
         let ring = unsafe { p.ring.as_ref() };
@@ -121,7 +105,7 @@ impl NetworkInterface {
             let (from, to) = if kind == OpKind::Put { (near, far) } else { (far, near) };
             // SAFETY: `near` is the caller's; `far` lies in the descriptor, which was mapped here in full when the note was made
             // and has been the same since, and has room for all pieces.
-            unsafe { memory::copy(from, to, n) };
+            unsafe { copy::copy(from, to, n) };
             far = far.wrapping_add(n);
         }
         fault::point("put.copied");
@@ -135,7 +119,7 @@ impl NetworkInterface {
                 None => [p.what, match_bits, hdr_data, length, length, offset, link],
                 Some(&[a, b, c, d]) => [p.what | INLINE, match_bits, hdr_data, a, b, c, d],
             };
-            posted = ring.post_words(slots, eq, self.index, words);
+            posted = ring.post_words(slots, eq, self.state.peers.index, words);
             // Whoever posts without waiting for anything posts again. Else the line is better left to the peer, who looks at it.
             if self.in_a_row.load(Ordering::Relaxed) {
                 ring.prefetch(slots);
@@ -144,8 +128,8 @@ impl NetworkInterface {
             }
         }
         fault::point("put.ended");
-        self.count(&hold, kind, inline.map_or(length, |inline| size_of_val(inline) as Size));
-        if p.cursor_mask != 0 && md::give_back_counted(cell) {
+        self.state.count(&hold, kind, inline.map_or(length, |inline| size_of_val(inline) as Size));
+        if p.cursor_mask != 0 && state::give_back_counted(cell) {
             cold_path();
             let to =
                 TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
@@ -160,7 +144,7 @@ impl NetworkInterface {
                 posted.unwrap_or(0) as Seq,
             );
         }
-        self.finish(hold, Some(peer), ring.is_some(), false);
+        self.state.peers.finish(hold, Some(peer), ring.is_some(), false);
         true
     }
 
@@ -195,7 +179,7 @@ impl NetworkInterface {
             }
             let full = way.traits.has(md_options::MAX_SIZE) && left < way.max_size;
             let next = (now + length + state::FLIGHT) | if full { state::INACTIVE } else { 0 };
-            // AcqRel: as in `md::claim`.
+            // AcqRel: as in `state::claim`.
             match cell.state.0.compare_exchange_weak(
                 now,
                 next,
@@ -231,8 +215,15 @@ impl NetworkInterface {
             eq_key: way.prepared.eq_key,
             accepted: Accepted { offset, mlength: length, threshold: THRESH_INF },
         };
-        self.post_unlink(peer, &matched, &self.header(kind, to, length), link);
+        self.state.peers.post_unlink(peer, &matched, &self.state.header(kind, to, length), link);
     }
+}
+
+/// No event here orders the bytes of an operation that is complete at once: a put's are seen before what this thread stores
+/// later, a get's are no older than what it loads later.
+#[inline(always)]
+pub(crate) fn order(kind: OpKind) {
+    fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });
 }
 
 #[cfg(test)]
@@ -277,8 +268,8 @@ mod tests {
             // SAFETY: memory of the arena.
             unsafe { b.md_attach(me, &md, Unlink::Unlink).unwrap() };
         }
-        let note = |bits| a.shortcut(OpKind::Put, b.id(), 4, bits).unwrap().1;
-        let guess = |bits| note(bits).guess(shortcut::key(OpKind::Put, 4, 0), bits);
+        let note = |bits| a.state.peers.cached(OpKind::Put, b.id(), 4, bits).unwrap().1;
+        let guess = |bits| note(bits).guess(match_cache::key(OpKind::Put, 4, 0), bits);
         let bytes = [7u8; 40];
         let piece = [MdIovec { base: bytes.as_ptr().cast_mut().cast(), len: 40 }];
         // SAFETY: an array.
@@ -292,8 +283,11 @@ mod tests {
         unsafe { at.write(9) };
         // SAFETY: as above.
         assert_eq!(unsafe { start.add(80).read() }, 9);
-        assert_eq!((guess(2), note(1).guess(shortcut::key(OpKind::Get, 4, 0), 1)), (None, None));
-        assert_eq!(note(1).guess(shortcut::key(OpKind::Put, 4, 0), 3), None);
+        assert_eq!(
+            (guess(2), note(1).guess(match_cache::key(OpKind::Get, 4, 0), 1)),
+            (None, None)
+        );
+        assert_eq!(note(1).guess(match_cache::key(OpKind::Put, 4, 0), 3), None);
         // Whatever number is in a note that has none, nothing is guessed.
         a.about_to_put(b.id(), 9, 5, 100);
         a.about_to_put(PtlProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
@@ -315,7 +309,7 @@ mod tests {
             )
             .unwrap()
         };
-        for cell in (0..b.limits().max_mds).filter_map(|md| b.own.view.md(md)) {
+        for cell in (0..b.limits().max_mds).filter_map(|md| b.state.peers.own.view.md(md)) {
             cell.eq_key.store(0, Ordering::Relaxed);
         }
         for _ in 0..3 {

@@ -1,27 +1,30 @@
 //! Messages cut into frames, for peers whose memory cannot be reached.
 //!
-//! The interface calls [`Framer::submit`] for a peer with [`crate::nal::Route::Wire`], and for a message to a mapped peer whose
-//! descriptor lies in private memory that cross-memory attach cannot reach; [`Framer::busy`] tells that such a message
-//! is still on its way, and while it is, every later message of the pair is submitted too, so that messages match in
-//! the order in which they were sent. [`Framer::progress`] runs inside the calls that look at event queues.
+//! The calls submit a message for a peer with [`crate::nal::Route::Wire`], and for a message to a mapped peer whose
+//! descriptor lies in private memory that cross-memory attach cannot reach. While such a message is under way
+//! ([`Framer::busy`]), every later message of the pair is submitted too, so that messages match in the order in which
+//! they were sent. [`Framer::progress`] runs inside the calls that look at event queues.
 //!
-//! A message is one or more frames of the same [`FrameHeader`] header, each with its own part of the payload. It is matched
-//! when its first frame comes in, which posts START; END follows its last accepted byte. What a [`crate::nal::Nal`] must keep:
-//! the first frame of a message comes before its others, and the first frames of the requests of a pair come in
-//! order. Anything else may come in any order. What does not leave at once waits in a queue of messages, not of
-//! frames: the bytes of a waiting message stay where they are, held by its [`FramedTransfer`].
+//! A message is one or more frames with the same [`FrameHeader`], each with its part of the payload. The target matches
+//! it when the first frame arrives, and posts START; END follows the last accepted byte. A [`crate::nal::Nal`] must
+//! deliver the first frame of a message before its others, and the first frames of the requests of a pair in order
+//! ([`FrameTag::precedes`](crate::FrameTag::precedes)). Any other order is allowed. What cannot leave at once waits in a
+//! queue of messages, not of frames: the bytes stay in place, held by the message's [`FramedTransfer`].
 //!
-//! Invariant: nothing that a peer wrote is used before it is checked. The sender of a frame is who the NAL says it
-//! is; lengths and offsets are compared with what was accepted; handles are looked up by the interface.
+//! Invariant: nothing that a peer wrote is used before it is checked. The NAL names the sender of a frame; lengths and
+//! offsets are compared with what was accepted; handles are looked up.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use crate::deliver::{FramedTransfer, MessageHeader, OpKind};
-use crate::lock::SpinLock;
-use crate::ni::NetworkInterface;
+use super::framed::FramedTransfer;
+use crate::arena::doorbell;
+use crate::base::lock::SpinLock;
+use crate::message::{MessageHeader, OpKind};
+use crate::nal::frame::{FrameHeader, FrameRole};
+use crate::tables::NiState;
 use crate::types::*;
 
 /// Most frames that one call of [`Framer::progress`] takes.
@@ -43,200 +46,6 @@ pub(crate) struct Submission {
     pub(crate) md: MdHandle,
     /// Get and get-put: where in `md` the reply goes.
     pub(crate) local_offset: Size,
-}
-
-/// What a frame is part of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FrameRole {
-    /// A put, get or get-put.
-    Request,
-    /// The acknowledgement of a put.
-    Ack,
-    /// The answer to a get or get-put.
-    Reply,
-    /// Tells the initiator that one request of its own has been matched (or dropped).
-    Taken,
-}
-
-/// The header of every frame; the payload follows. On the wire: [`FrameHeader::BYTES`] bytes, little-endian.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FrameHeader {
-    pub(crate) role: FrameRole,
-    op: OpKind,
-    /// Put: an acknowledgement is wanted.
-    ack: bool,
-    /// Request: a [`FrameRole::Taken`] is wanted.
-    confirm: bool,
-    /// Number of the message, counted by its sender.
-    pub(crate) message: u64,
-    /// Where in the message the payload of this frame belongs.
-    pub(crate) at: Size,
-    /// Request: as in [`MessageHeader`]. Ack and reply: the same as in the request that they answer.
-    uid: Uid,
-    jid: Jid,
-    pt_index: PtIndex,
-    ac_index: AcIndex,
-    match_bits: MatchBits,
-    /// Request: as in [`MessageHeader`]. Ack: the offset that was used.
-    remote_offset: Size,
-    rlength: Size,
-    hdr_data: HdrData,
-    /// As in [`Submission`].
-    md: MdHandle,
-    local_offset: Size,
-    /// Ack and reply: the bytes that were accepted.
-    mlength: Size,
-}
-
-impl FrameHeader {
-    /// Length of the header.
-    pub(crate) const BYTES: usize = 96;
-
-    fn encode(&self, out: &mut Vec<u8>) {
-        out.clear();
-        let role = match self.role {
-            FrameRole::Request => 0,
-            FrameRole::Ack => 1,
-            FrameRole::Reply => 2,
-            FrameRole::Taken => 3,
-        };
-        let op = match self.op {
-            OpKind::Put => 0,
-            OpKind::Get => 1,
-            OpKind::GetPut => 2,
-        };
-        out.extend([role, op, self.ack.into(), self.confirm.into()]);
-        for word in [self.uid, self.jid, self.pt_index, self.ac_index, self.md.0] {
-            out.extend(word.to_le_bytes());
-        }
-        let words = [
-            self.message,
-            self.at,
-            self.match_bits,
-            self.remote_offset,
-            self.rlength,
-            self.hdr_data,
-            self.local_offset,
-            self.mlength,
-        ];
-        for word in words {
-            out.extend(word.to_le_bytes());
-        }
-        out.resize(FrameHeader::BYTES, 0);
-    }
-
-    /// The header of a frame and its payload; `None` if this is no frame.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<(FrameHeader, &[u8])> {
-        let (head, payload) = bytes.split_first_chunk::<{ FrameHeader::BYTES }>()?;
-        let small =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let large = |at: usize| u64::from(small(at)) | u64::from(small(at + 4)) << 32;
-        let role = match head[0] {
-            0 => FrameRole::Request,
-            1 => FrameRole::Ack,
-            2 => FrameRole::Reply,
-            3 => FrameRole::Taken,
-            _ => return None,
-        };
-        let op = match head[1] {
-            0 => OpKind::Put,
-            1 => OpKind::Get,
-            2 => OpKind::GetPut,
-            _ => return None,
-        };
-        let frame = FrameHeader {
-            role,
-            op,
-            ack: head[2] != 0,
-            confirm: head[3] != 0,
-            uid: small(4),
-            jid: small(8),
-            pt_index: small(12),
-            ac_index: small(16),
-            md: MdHandle(small(20)),
-            message: large(24),
-            at: large(32),
-            match_bits: large(40),
-            remote_offset: large(48),
-            rlength: large(56),
-            hdr_data: large(64),
-            local_offset: large(72),
-            mlength: large(80),
-        };
-        Some((frame, payload))
-    }
-
-    fn of(message: &Submission) -> FrameHeader {
-        let header = &message.header;
-        FrameHeader {
-            role: FrameRole::Request,
-            op: header.kind,
-            ack: message.ack,
-            confirm: false,
-            message: 0,
-            at: 0,
-            uid: header.uid,
-            jid: header.jid,
-            pt_index: header.pt_index,
-            ac_index: header.ac_index,
-            match_bits: header.match_bits,
-            remote_offset: header.remote_offset,
-            rlength: header.rlength,
-            hdr_data: header.hdr_data,
-            md: message.md,
-            local_offset: message.local_offset,
-            mlength: 0,
-        }
-    }
-
-    /// What this frame tells of the operation; `peer` is who sent the frame.
-    fn header(&self, peer: u32) -> MessageHeader {
-        MessageHeader {
-            kind: self.op,
-            initiator: peer,
-            uid: self.uid,
-            jid: self.jid,
-            pt_index: self.pt_index,
-            ac_index: self.ac_index,
-            match_bits: self.match_bits,
-            remote_offset: self.remote_offset,
-            rlength: self.rlength,
-            hdr_data: self.hdr_data,
-        }
-    }
-
-    /// Payload bytes of the whole message.
-    fn length(&self) -> Size {
-        match (self.role, self.op) {
-            (FrameRole::Request, OpKind::Put | OpKind::GetPut) => self.rlength,
-            (FrameRole::Reply, _) => self.mlength,
-            (FrameRole::Request, OpKind::Get) | (FrameRole::Ack | FrameRole::Taken, _) => 0,
-        }
-    }
-}
-
-/// What a network that may reorder frames must know of each: see [`FrameTag::precedes`].
-#[derive(Clone, Copy, Debug)]
-pub struct FrameTag {
-    request: bool,
-    message: u64,
-    first: bool,
-}
-
-impl FrameTag {
-    /// The tag of a frame as [`crate::nal::Nal::send`] gets it; `None` if these bytes are no frame.
-    pub fn of(frame: &[u8]) -> Option<FrameTag> {
-        let (header, _) = FrameHeader::decode(frame)?;
-        let request = header.role == FrameRole::Request;
-        Some(FrameTag { request, message: header.message, first: header.at == 0 })
-    }
-
-    /// Whether this frame must arrive before `later`, which the same process sent later to the same peer:
-    /// the first frame of a message arrives before its others, and the first frames of requests in order.
-    pub fn precedes(self, later: FrameTag) -> bool {
-        let ordered = self.request && later.request && later.first;
-        self.first && (ordered || self.message == later.message)
-    }
 }
 
 /// Where the payload of a message that leaves comes from.
@@ -306,10 +115,10 @@ impl Framer {
     }
 
     /// Takes a message over. It may be sent at once or by a later [`Framer::progress`].
-    pub(crate) fn submit(&self, ni: &NetworkInterface, message: Submission) {
+    pub(crate) fn submit(&self, ni: &NiState, message: Submission) {
         let target = message.target;
-        let mut frame = FrameHeader::of(&message);
-        frame.confirm = ni.is_mapped(target);
+        let mut frame = first_frame(&message);
+        frame.confirm = ni.peers.is_mapped(target);
         let payload = message.source.map_or(OutgoingPayload::None, OutgoingPayload::Memory);
         let mut state = self.state.lock();
         if frame.confirm {
@@ -339,16 +148,16 @@ impl Framer {
 
     /// Sends what waits, takes what has come. Called often; returns at once if there is nothing to do or another
     /// thread is at it.
-    pub(crate) fn progress(&self, ni: &NetworkInterface) {
-        if self.waiting.load(Ordering::Relaxed) == 0 && !ni.nal().has_frames() {
+    pub(crate) fn progress(&self, ni: &NiState) {
+        if self.waiting.load(Ordering::Relaxed) == 0 && !ni.peers.nal.has_frames() {
             return;
         }
         let Some(mut guard) = self.state.try_lock() else {
-            ni.stay_awake(); // the other thread may leave some
+            doorbell::stay_awake(ni.peers.own.view.header()); // the other thread may leave some
             return;
         };
         let state = &mut *guard;
-        ni.nal().receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
+        ni.peers.nal.receive(TAKEN_AT_ONCE, &mut |peer, bytes| {
             self.taken.fetch_add(1, Ordering::Relaxed);
             if let Some((frame, payload)) = FrameHeader::decode(bytes) {
                 self.take(ni, state, peer, frame, payload);
@@ -363,7 +172,7 @@ impl Framer {
 
     fn enqueue(
         &self,
-        ni: &NetworkInterface,
+        ni: &NiState,
         state: &mut FramerState,
         peer: u32,
         mut frame: FrameHeader,
@@ -379,7 +188,7 @@ impl Framer {
     }
 
     /// Sends to one peer until it has no room or nothing waits.
-    fn pump(&self, ni: &NetworkInterface, state: &mut FramerState, peer: u32) {
+    fn pump(&self, ni: &NiState, state: &mut FramerState, peer: u32) {
         let room = payload_room(ni) as Size;
         let mut left = false;
         while let Some(message) = state.outgoing[peer as usize].front_mut() {
@@ -397,7 +206,7 @@ impl Framer {
                     into.copy_from_slice(&bytes[message.frame.at as usize..][..piece])
                 }
             }
-            if !ni.nal().send(peer, &state.scratch) {
+            if !ni.peers.nal.send(peer, &state.scratch) {
                 break;
             }
             left = true;
@@ -416,14 +225,14 @@ impl Framer {
             }
         }
         if left {
-            ni.wake(peer);
+            ni.peers.wake(peer);
         }
     }
 
     /// Takes one frame.
     fn take(
         &self,
-        ni: &NetworkInterface,
+        ni: &NiState,
         state: &mut FramerState,
         peer: u32,
         frame: FrameHeader,
@@ -452,13 +261,7 @@ impl Framer {
         }
     }
 
-    fn take_get(
-        &self,
-        ni: &NetworkInterface,
-        state: &mut FramerState,
-        peer: u32,
-        frame: &FrameHeader,
-    ) {
+    fn take_get(&self, ni: &NiState, state: &mut FramerState, peer: u32, frame: &FrameHeader) {
         if frame.at != 0 {
             return;
         }
@@ -472,7 +275,7 @@ impl Framer {
     /// A get-put is never longer than one frame; a longer one is no message of this library and is left alone.
     fn take_get_put(
         &self,
-        ni: &NetworkInterface,
+        ni: &NiState,
         state: &mut FramerState,
         peer: u32,
         frame: &FrameHeader,
@@ -494,7 +297,7 @@ impl Framer {
     /// The first frame of a request is here.
     fn match_request(
         &self,
-        ni: &NetworkInterface,
+        ni: &NiState,
         state: &mut FramerState,
         peer: u32,
         frame: &FrameHeader,
@@ -516,7 +319,7 @@ impl Framer {
     /// is the rest of one that was dropped or cut.
     fn take_bytes(
         &self,
-        ni: &NetworkInterface,
+        ni: &NiState,
         state: &mut FramerState,
         peer: u32,
         frame: FrameHeader,
@@ -555,13 +358,7 @@ impl Framer {
     }
 
     /// All accepted bytes of a put or reply are in.
-    fn finish(
-        &self,
-        ni: &NetworkInterface,
-        state: &mut FramerState,
-        peer: u32,
-        message: IncomingMessage,
-    ) {
+    fn finish(&self, ni: &NiState, state: &mut FramerState, peer: u32, message: IncomingMessage) {
         let IncomingMessage { transfer, frame, ok, .. } = message;
         let (offset, mlength, acknowledge) =
             (transfer.offset, transfer.mlength, transfer.ack_allowed && frame.ack);
@@ -574,9 +371,33 @@ impl Framer {
     }
 }
 
+/// The header of the first frame of a message.
+fn first_frame(message: &Submission) -> FrameHeader {
+    let header = &message.header;
+    FrameHeader {
+        role: FrameRole::Request,
+        op: header.kind,
+        ack: message.ack,
+        confirm: false,
+        message: 0,
+        at: 0,
+        uid: header.uid,
+        jid: header.jid,
+        pt_index: header.pt_index,
+        ac_index: header.ac_index,
+        match_bits: header.match_bits,
+        remote_offset: header.remote_offset,
+        rlength: header.rlength,
+        hdr_data: header.hdr_data,
+        md: message.md,
+        local_offset: message.local_offset,
+        mlength: 0,
+    }
+}
+
 /// Payload bytes that fit into one frame.
-fn payload_room(ni: &NetworkInterface) -> usize {
-    ni.nal().max_frame() - FrameHeader::BYTES
+fn payload_room(ni: &NiState) -> usize {
+    ni.peers.nal.max_frame() - FrameHeader::BYTES
 }
 
 #[cfg(test)]
@@ -585,6 +406,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
+    use crate::NetworkInterface;
     use crate::nal::{Nal, Route};
 
     const ARENA: usize = 4 << 20;

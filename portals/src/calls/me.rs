@@ -1,24 +1,16 @@
-//! Match entries: attach, insert, unlink. The owner keeps each list as a vector and writes it out as links.
+//! Match entries: attach, insert, unlink.
+//!
+//! The owner keeps each list as a vector ([`OwnerTables::lists`]) and writes it out as links. Invariant: a list changes
+//! under the owner lock, while its version is odd.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use super::NetworkInterface;
 use crate::arena::pack_id;
-use crate::md::control;
-use crate::ni::{NetworkInterface, OwnerTables};
+use crate::descriptor::record::control;
+use crate::tables::{NiState, OwnerTables};
 use crate::types::*;
-
-/// What this process itself knows of one of its match entries.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct MeRecord {
-    generation: u16,
-    live: bool,
-    pub(crate) pt: u32,
-    /// `PTL_UNLINK`: it goes with its descriptor.
-    unlink: bool,
-    /// Index of its descriptor.
-    pub(crate) md: Option<u16>,
-}
 
 /// Where in a list.
 enum ListPosition {
@@ -28,7 +20,7 @@ enum ListPosition {
     After(u16),
 }
 
-impl NetworkInterface {
+impl NiState {
     /// The index behind a handle.
     pub(crate) fn me_lookup(
         &self,
@@ -47,11 +39,6 @@ impl NetworkInterface {
         known(owner).map(|_| index)
     }
 
-    /// Whether there is such an entry.
-    pub fn has_me(&self, me: MeHandle) -> bool {
-        self.me_lookup(&mut self.owner.lock(), me).is_ok()
-    }
-
     fn reap_if_unlinked(&self, owner: &mut OwnerTables, md: u32) {
         let control = self.mds[md as usize].control.load(Ordering::Relaxed);
         if control & control::PHASE == control::LIVE
@@ -60,6 +47,13 @@ impl NetworkInterface {
         {
             self.reap(owner, md);
         }
+    }
+}
+
+impl NetworkInterface {
+    /// Whether there is such an entry.
+    pub fn has_me(&self, me: MeHandle) -> bool {
+        self.state.me_lookup(&mut self.state.owner.lock(), me).is_ok()
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -78,10 +72,10 @@ impl NetworkInterface {
             .filter_map(|&me| owner.mes[me as usize].md.map(u32::from))
             .collect();
         for md in spent {
-            self.reap_if_unlinked(owner, md);
+            self.state.reap_if_unlinked(owner, md);
         }
         let list = &owner.lists[pt as usize];
-        if list.len() >= self.limits.max_me_list as usize {
+        if list.len() >= self.state.limits.max_me_list as usize {
             return Err(PtlError::MeListTooLong);
         }
         let position =
@@ -93,7 +87,7 @@ impl NetworkInterface {
             ListPosition::After(me) => position(me)? + 1,
         };
         let index = owner.free_mes.pop().ok_or(PtlError::NoSpace)?;
-        let cell = self.own.view.me(u32::from(index)).ok_or(PtlError::NoSpace)?;
+        let cell = self.state.peers.own.view.me(u32::from(index)).ok_or(PtlError::NoSpace)?;
         let record = &mut owner.mes[index as usize];
         record.generation = record.generation.wrapping_add(1);
         record.live = true;
@@ -102,15 +96,15 @@ impl NetworkInterface {
         record.md = None;
         let handle = MeHandle(u32::from(record.generation) << 16 | u32::from(index));
 
-        let change = self.pt_begin_change(pt);
+        let change = self.state.pt_begin_change(pt);
         cell.match_bits.store(match_bits, Ordering::Relaxed);
         cell.ignore_bits.store(ignore_bits, Ordering::Relaxed);
         cell.match_id.store(pack_id(match_id), Ordering::Relaxed);
         cell.md.store(0, Ordering::Relaxed);
         owner.lists[pt as usize].insert(at, index);
         owner.pt_used[pt as usize] = true;
-        self.pt_write(pt, &owner.lists[pt as usize]);
-        self.pt_end_change(change);
+        self.state.pt_write(pt, &owner.lists[pt as usize]);
+        self.state.pt_end_change(change);
         Ok(handle)
     }
 
@@ -124,13 +118,13 @@ impl NetworkInterface {
         unlink: Unlink,
         position: InsPos,
     ) -> Result<MeHandle, PtlError> {
-        if pt_index > self.limits.max_pt_index {
+        if pt_index > self.state.limits.max_pt_index {
             return Err(PtlError::PtIndexInvalid);
         }
         let place =
             if position == InsPos::Before { ListPosition::Head } else { ListPosition::Tail };
         self.add_me(
-            &mut self.owner.lock(),
+            &mut self.state.owner.lock(),
             pt_index,
             place,
             match_id,
@@ -148,7 +142,7 @@ impl NetworkInterface {
         ignore_bits: MatchBits,
         unlink: Unlink,
     ) -> Result<(PtIndex, MeHandle), PtlError> {
-        let owner = &mut *self.owner.lock();
+        let owner = &mut *self.state.owner.lock();
         let pt = owner.pt_used.iter().position(|used| !used).ok_or(PtlError::PtFull)? as u32;
         let me =
             self.add_me(owner, pt, ListPosition::Head, match_id, match_bits, ignore_bits, unlink)?;
@@ -165,8 +159,8 @@ impl NetworkInterface {
         unlink: Unlink,
         position: InsPos,
     ) -> Result<MeHandle, PtlError> {
-        let owner = &mut *self.owner.lock();
-        let base = self.me_lookup(owner, base)?;
+        let owner = &mut *self.state.owner.lock();
+        let base = self.state.me_lookup(owner, base)?;
         let pt = owner.mes[base as usize].pt;
         let place = match position {
             InsPos::Before => ListPosition::Before(base as u16),
@@ -178,65 +172,32 @@ impl NetworkInterface {
     /// `PtlMEUnlink`. Its descriptor goes with it if that was attached with `PTL_UNLINK`, else it stays
     /// bound.
     pub fn me_unlink(&self, me: MeHandle) -> Result<(), PtlError> {
-        let owner = &mut *self.owner.lock();
-        let index = self.me_lookup(owner, me)?;
+        let owner = &mut *self.state.owner.lock();
+        let index = self.state.me_lookup(owner, me)?;
         let Some(md) = owner.mes[index as usize].md.map(u32::from) else {
-            let change = self.pt_begin_change(owner.mes[index as usize].pt);
-            self.remove_me(owner, index);
-            self.pt_end_change(change);
+            let change = self.state.pt_begin_change(owner.mes[index as usize].pt);
+            self.state.remove_me(owner, index);
+            self.state.pt_end_change(change);
             return Ok(());
         };
-        let control = self.mds[md as usize].control.load(Ordering::Relaxed);
-        let local =
-            self.local(MdHandle(control & 0xffff_0000 | md)).map_err(|_| PtlError::MeInvalid)?;
+        let control = self.state.mds[md as usize].control.load(Ordering::Relaxed);
+        let local = self
+            .state
+            .local(MdHandle(control & 0xffff_0000 | md))
+            .map_err(|_| PtlError::MeInvalid)?;
         if local.record.unlink.load(Ordering::Relaxed) {
-            return match self.take_away(owner, &local, true) {
+            return match self.state.take_away(owner, &local, true) {
                 Err(PtlError::MdInUse) => Err(PtlError::MeInUse),
                 _ => Ok(()),
             };
         }
-        let change = self.pt_begin_change(owner.mes[index as usize].pt);
-        let busy = self.busy(md, true);
+        let change = self.state.pt_begin_change(owner.mes[index as usize].pt);
+        let busy = self.state.busy(md, true);
         if !busy {
             local.record.me.store(0, Ordering::Relaxed);
-            self.remove_me(owner, index);
+            self.state.remove_me(owner, index);
         }
-        self.pt_end_change(change);
+        self.state.pt_end_change(change);
         if busy { Err(PtlError::MeInUse) } else { Ok(()) }
-    }
-
-    /// Takes an entry off its list. The list's version is odd.
-    fn remove_me(&self, owner: &mut OwnerTables, index: u32) {
-        let pt = owner.mes[index as usize].pt;
-        owner.lists[pt as usize].retain(|&other| u32::from(other) != index);
-        self.pt_write(pt, &owner.lists[pt as usize]);
-        let record = &mut owner.mes[index as usize];
-        record.live = false;
-        record.md = None;
-        owner.free_mes.push(index as u16);
-    }
-
-    /// Hangs a descriptor onto an entry that has none.
-    pub(crate) fn me_set_md(&self, owner: &mut OwnerTables, index: u32, md: u32) {
-        let record = &mut owner.mes[index as usize];
-        record.md = Some(md as u16);
-        let change = self.pt_begin_change(record.pt);
-        if let Some(cell) = self.own.view.me(index) {
-            cell.md.store(md + 1, Ordering::Relaxed);
-        }
-        self.pt_end_change(change);
-    }
-
-    /// Takes the descriptor off an entry, and the entry off its list if it goes with it. The list's version
-    /// is odd.
-    pub(crate) fn me_detach_md(&self, owner: &mut OwnerTables, index: u32, with_me: bool) {
-        let record = &mut owner.mes[index as usize];
-        record.md = None;
-        if let Some(cell) = self.own.view.me(index) {
-            cell.md.store(0, Ordering::Relaxed);
-        }
-        if with_me || record.unlink {
-            self.remove_me(owner, index);
-        }
     }
 }

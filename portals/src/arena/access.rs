@@ -1,41 +1,26 @@
-//! The access control list. Each entry is guarded by a version of its own, like a portal table entry.
+//! The access control list: which processes an entry admits, guarded by a version per entry.
 //!
-//! When an interface opens, entry 0 admits the processes of the same user and job to every portal table
-//! entry; the other entries admit nobody.
+//! `PtlACEntry` writes an entry, every delivery reads one. Invariant: an entry counts only if its version is even
+//! and the same before and after it was read (a seqlock). When an interface opens, entry 0 admits the processes of
+//! the same user and job to every portal table entry; the other entries admit no process.
 
 use core::sync::atomic::{Ordering, fence};
 
-use crate::arena::{AcEntry, pack_id};
-use crate::deliver::MessageHeader;
-use crate::ni::NetworkInterface;
+use super::{AcEntry, pack_id};
+use crate::message::MessageHeader;
 use crate::types::*;
 
-impl NetworkInterface {
-    /// `PtlACEntry`
-    pub fn ac_entry(
-        &self,
-        ac_index: AcIndex,
-        match_id: PtlProcessId,
-        uid: Uid,
-        jid: Jid,
-        pt_index: PtIndex,
-    ) -> Result<(), PtlError> {
-        let _owner = self.owner.lock();
-        let entry = self.own.view.ac(ac_index).ok_or(PtlError::AcIndexInvalid)?;
-        if pt_index != PT_INDEX_ANY && pt_index > self.limits.max_pt_index {
-            return Err(PtlError::PtIndexInvalid);
-        }
-        let even = entry.version.load(Ordering::Relaxed) & !1;
-        entry.version.store(even + 1, Ordering::Relaxed);
-        // Who sees any change below sees the odd version at its second look.
-        fence(Ordering::Release);
-        entry.process.store(pack_id(match_id), Ordering::Relaxed);
-        entry.ids.store(u64::from(uid) << 32 | u64::from(jid), Ordering::Relaxed);
-        entry.pt_index.store(pt_index, Ordering::Relaxed);
-        entry.valid.store(1, Ordering::Relaxed);
-        entry.version.store(even + 2, Ordering::Release);
-        Ok(())
-    }
+/// Writes an entry. The caller is the owner and holds the owner lock.
+pub(crate) fn write(entry: &AcEntry, match_id: PtlProcessId, uid: Uid, jid: Jid, pt: PtIndex) {
+    let even = entry.version.load(Ordering::Relaxed) & !1;
+    entry.version.store(even + 1, Ordering::Relaxed);
+    // A reader that sees any store below sees the odd version at its second look.
+    fence(Ordering::Release);
+    entry.process.store(pack_id(match_id), Ordering::Relaxed);
+    entry.ids.store(u64::from(uid) << 32 | u64::from(jid), Ordering::Relaxed);
+    entry.pt_index.store(pt, Ordering::Relaxed);
+    entry.valid.store(1, Ordering::Relaxed);
+    entry.version.store(even + 2, Ordering::Release);
 }
 
 /// Whether an entry admits a message. `None` if its owner is changing it right now.

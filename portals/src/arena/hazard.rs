@@ -1,23 +1,30 @@
-//! Which memory descriptors this process is using right now, said in its own arena.
+//! Which memory descriptors a process is using right now, written in its own arena.
 //!
-//! An initiator owns one slot for the length of one operation. It first finds the descriptors it wants
-//! (reading only), then writes their names into its slot by one compare-and-swap, which is also the full
-//! fence, and then looks again whether they are still what they were. Who takes a descriptor away first says
-//! so (an odd version, a CLOSING phase) and then reads the slots of all processes that could use it. All four
-//! accesses are sequentially consistent. So pending operations are counted where they are initiated, and an
-//! operation writes no line of its target for being counted.
+//! Initiators write a slot for the length of one operation; a process that removes a descriptor reads the slots of
+//! all processes that could use it. Slots are shared by the threads of a process, never by processes.
+//! Invariant: while a slot names a descriptor, that descriptor stays in use, even if the process is stopped or dead.
 //!
-//! Slots are shared by the threads of a process, never by processes: a stopped or dead process leaves its
-//! slots as they are, and what they name stays in use.
+//! The algorithm is that of hazard pointers (M. Michael, 2004), with Dekker's store-then-load on both sides:
+//!
+//! ```text
+//! initiator                                 process that removes a descriptor
+//! finds the descriptor (reads only)         makes the version odd, or the phase CLOSING
+//! writes its name into a slot (CAS, fence)  reads the slots of all processes
+//! reads version or phase again              in use: puts everything back
+//! ```
+//!
+//! All four accesses are sequentially consistent, so at least one side sees the other. Operations in flight are
+//! counted where they are initiated: an operation writes no line of its target to be counted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::arena::{HAZARDS, Hazards};
-use crate::ni::NetworkInterface;
+use super::{HAZARDS, Hazards};
 use sys::hint::cold_path;
+use sys::thread;
 
 /// Stands for no process.
 pub(crate) const NOBODY: u32 = 0x7fff;
+
 /// Stands for no descriptor.
 pub(crate) const NOTHING: u32 = 0xffff;
 
@@ -124,21 +131,20 @@ impl HazardHold<'_> {
     }
 }
 
-impl NetworkInterface {
-    /// Takes a slot and says `word` in it.
+impl Hazards {
+    /// Takes a slot and writes `word` into it. `single`: only one thread calls.
     #[inline(always)]
-    pub(crate) fn hold(&self, word: HazardWord) -> HazardHold<'_> {
-        let hazards = &self.own.view.header().hazards;
-        // Threads have stacks of their own, so the address of a local tells them apart well enough.
-        let number = if self.single {
+    pub(crate) fn hold(&self, single: bool, word: HazardWord) -> HazardHold<'_> {
+        // Threads have separate stacks, so the address of a local distinguishes them well enough.
+        let number = if single {
             ONLY
         } else {
             cold_path();
             slot_of_thread()
         };
-        let slot = &hazards.slots[number].0;
+        let slot = &self.slots[number].0;
         // The bit of the only slot is set: see `use_only_slot`.
-        if (self.single || hazards.used.0.load(Ordering::Acquire) >> number & 1 == 1)
+        if (single || self.used.0.load(Ordering::Acquire) >> number & 1 == 1)
             && slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok()
         {
             return HazardHold { slot, number };
@@ -146,28 +152,27 @@ impl NetworkInterface {
         self.hold_another(word, number)
     }
 
-    /// Only one thread will call: its slot counts as used from now on, and [`NetworkInterface::hold`] does not look at the bit.
+    /// Only one thread will call: its slot counts as used from now on, and [`Hazards::hold`] skips the bit.
     pub(crate) fn use_only_slot(&self) {
         // SeqCst: as in `hold_another`.
-        self.own.view.header().hazards.used.0.fetch_or(1 << ONLY, Ordering::SeqCst);
+        self.used.0.fetch_or(1 << ONLY, Ordering::SeqCst);
     }
 
     #[cold]
     fn hold_another(&self, word: HazardWord, first: usize) -> HazardHold<'_> {
-        let hazards = &self.own.view.header().hazards;
         let mut round = 0;
         loop {
             for number in (first..HAZARDS).chain(0..first) {
-                let slot = &hazards.slots[number].0;
+                let slot = &self.slots[number].0;
                 if slot.load(Ordering::Relaxed) != 0 {
                     continue;
                 }
-                hazards.used.0.fetch_or(1 << number, Ordering::SeqCst);
+                self.used.0.fetch_or(1 << number, Ordering::SeqCst);
                 if slot.compare_exchange(0, word.0, Ordering::SeqCst, Ordering::Relaxed).is_ok() {
                     return HazardHold { slot, number };
                 }
             }
-            sys::thread::relax(round);
+            thread::relax(round);
             round += 1;
         }
     }
@@ -183,6 +188,7 @@ fn slot_of_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::NetworkInterface;
 
     /// What the only thread of a process uses is seen by whoever wants to take it away.
     #[test]
@@ -190,8 +196,9 @@ mod tests {
         let mut ni = NetworkInterface::loopback(None).unwrap();
         // SAFETY: this thread alone calls it.
         unsafe { ni.set_single_threaded() };
-        let seen = || names(&ni.own.view.header().hazards, |word| word.names_target(3, 5));
-        let hold = ni.hold(HazardWord::new(3, 5, NOTHING, NOTHING));
+        let seen =
+            || names(&ni.state.peers.own.view.header().hazards, |word| word.names_target(3, 5));
+        let hold = ni.state.peers.hold(HazardWord::new(3, 5, NOTHING, NOTHING));
         assert!(seen());
         hold.clear(false);
         assert!(!seen());

@@ -17,9 +17,9 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering, fence};
 
 use crate::arena::{EqCell, EventSlot, MdCell};
-use crate::deliver::OpKind;
-use crate::eq::EventRing;
-use crate::md::Traits;
+use crate::descriptor::traits::Traits;
+use crate::event::ring::EventRing;
+use crate::message::OpKind;
 use crate::types::*;
 use sys::hint::cold_path;
 
@@ -104,6 +104,7 @@ impl PreparedDelivery {
 
 const WORD: usize = size_of::<AtomicPtr<()>>();
 const WORDS: usize = size_of::<CachedMatch>() / WORD;
+
 const _: () = assert!(WORD == 8 && WORDS * WORD == size_of::<CachedMatch>() && WORDS == 21);
 
 impl Default for MatchCacheEntry {
@@ -133,6 +134,7 @@ impl fmt::Debug for MatchCacheEntry {
 // SAFETY: threads copy the words of the note as atomics, under its seqlock; what the pointers lead to may be used by any
 // thread.
 unsafe impl Send for MatchCacheEntry {}
+
 // SAFETY: as above.
 unsafe impl Sync for MatchCacheEntry {}
 

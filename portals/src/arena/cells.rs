@@ -1,0 +1,217 @@
+//! The structures of an arena: atomics in whole cache lines, the same for every process.
+//!
+//! Used through [`super::ArenaView`]. Invariant: all fields are atomics, so any bit pattern is valid and a shared
+//! reference is sound while other processes write; no line is written by two parties that do not have to.
+
+use core::mem::{align_of, offset_of, size_of};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::types::*;
+
+/// Bytes of a cache line: the unit of every shared structure here.
+pub(crate) const LINE: usize = 64;
+
+/// Hazard slots per process.
+pub(crate) const HAZARDS: usize = 64;
+
+/// Pieces of a scattered descriptor, at most.
+pub(crate) const IOVECS: usize = 16;
+
+/// Processes of a fabric, at most: what a hazard word has room for.
+pub(crate) const PROCESSES: u32 = 0x7fff;
+
+/// First word of an arena whose interface is open ("portals3", first byte lowest).
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"portals3");
+
+/// Who an arena belongs to and how it is cut up. Written before `magic` (Release), never changed.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct Ident {
+    pub(crate) magic: AtomicU64,
+    /// Where the owner has this arena mapped; only ever used as an argument of cross-memory attach.
+    pub(crate) own_base: AtomicU64,
+    /// Process id of the operating system.
+    pub(crate) os_pid: AtomicU32,
+    pub(crate) max_mes: AtomicU32,
+    pub(crate) max_mds: AtomicU32,
+    pub(crate) max_eqs: AtomicU32,
+    pub(crate) max_ac_index: AtomicU32,
+    pub(crate) max_pt_index: AtomicU32,
+}
+
+/// A word alone in its line.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct OwnLine<T>(pub(crate) T);
+
+/// Words that say which descriptors a process is using; see [`crate::hazard`].
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct Hazards {
+    /// Bit i is set before slot i is used for the first time.
+    pub(crate) used: OwnLine<AtomicU64>,
+    pub(crate) slots: [OwnLine<AtomicU64>; HAZARDS],
+}
+
+/// The start of an arena; its place does not depend on limits.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct ArenaHeader {
+    pub(crate) ident: Ident,
+    /// `PTL_SR_DROP_COUNT`.
+    pub(crate) drops: OwnLine<AtomicU64>,
+    /// See [`crate::doorbell`].
+    pub(crate) doorbell: OwnLine<AtomicU32>,
+    /// Who is swapping for a get-put: 0, or index + 1.
+    pub(crate) swap_lock: OwnLine<AtomicU32>,
+    pub(crate) hazards: Hazards,
+}
+
+/// A portal table entry: a list of match entries.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct PtEntry {
+    /// Odd while the owner changes the list or a descriptor on it.
+    pub(crate) version: AtomicU64,
+    /// Index + 1 of the first match entry, or 0.
+    pub(crate) head: AtomicU32,
+}
+
+/// An access control entry.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct AcEntry {
+    /// Odd while the owner changes the entry.
+    pub(crate) version: AtomicU64,
+    /// nid << 32 | pid.
+    pub(crate) process: AtomicU64,
+    /// uid << 32 | jid.
+    pub(crate) ids: AtomicU64,
+    pub(crate) pt_index: AtomicU32,
+    /// 0: admits nobody.
+    pub(crate) valid: AtomicU32,
+}
+
+/// A match entry.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct MeCell {
+    pub(crate) match_bits: AtomicU64,
+    pub(crate) ignore_bits: AtomicU64,
+    /// nid << 32 | pid.
+    pub(crate) match_id: AtomicU64,
+    /// Index + 1 of the next entry, or 0.
+    pub(crate) next: AtomicU32,
+    /// Index + 1 of the descriptor, or 0.
+    pub(crate) md: AtomicU32,
+}
+
+/// A memory descriptor: one line that only the owner writes, one for the state that deliveries change.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct MdCell {
+    /// See [`crate::md::Traits`].
+    pub(crate) traits: AtomicU64,
+    /// Bytes.
+    pub(crate) length: AtomicU64,
+    pub(crate) max_size: AtomicU64,
+    /// Offset in the arena or in the segment.
+    pub(crate) start: AtomicU64,
+    /// Address in the owner's address space; only ever used as an argument of cross-memory attach.
+    pub(crate) address: AtomicU64,
+    /// Offset of its [`IovTable`], or 0.
+    pub(crate) iov: AtomicU64,
+    /// Names the event queue's ring beyond reuse of its index; 0 if there is no queue.
+    pub(crate) eq_key: AtomicU64,
+    pub(crate) generation: AtomicU32,
+    /// See [`crate::md::state`].
+    pub(crate) state: OwnLine<AtomicU64>,
+}
+
+/// The pieces of a scattered descriptor.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct IovTable {
+    pub(crate) count: AtomicU64,
+    pub(crate) pieces: [IovPiece; IOVECS],
+}
+
+/// One piece: see the words of the same names in [`MdCell`].
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct IovPiece {
+    pub(crate) kind: AtomicU64,
+    pub(crate) start: AtomicU64,
+    pub(crate) address: AtomicU64,
+    pub(crate) length: AtomicU64,
+}
+
+/// Where a queue's ring lies.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct EqShape {
+    /// Equal to [`MdCell::eq_key`] of its descriptors.
+    pub(crate) key: AtomicU64,
+    /// Offset of the first slot.
+    pub(crate) ring: AtomicU64,
+    /// Slots, a power of two.
+    pub(crate) size: AtomicU64,
+}
+
+/// Producers' bad luck.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct EqLosses {
+    /// Events lost so far.
+    pub(crate) count: AtomicU64,
+    /// The ticket that the last of them would have had.
+    pub(crate) last: AtomicU64,
+}
+
+/// An event queue.
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct EqCell {
+    pub(crate) shape: EqShape,
+    /// Ticket of the next event to be consumed.
+    pub(crate) head: OwnLine<AtomicU64>,
+    pub(crate) losses: EqLosses,
+}
+
+/// An event; see [`crate::eq`].
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub(crate) struct EventSlot {
+    pub(crate) control: AtomicU64,
+    pub(crate) what: AtomicU64,
+    pub(crate) match_bits: AtomicU64,
+    pub(crate) hdr_data: AtomicU64,
+    pub(crate) rlength: AtomicU64,
+    pub(crate) mlength: AtomicU64,
+    pub(crate) offset: AtomicU64,
+    /// link << 32 | threshold.
+    pub(crate) link: AtomicU64,
+}
+
+impl EventSlot {
+    /// The words in which bytes travel that are in the event itself.
+    #[inline(always)]
+    pub(crate) fn inline(&self) -> InlineWords {
+        [&self.rlength, &self.mlength, &self.offset, &self.link]
+            .map(|word| word.load(Ordering::Relaxed))
+    }
+}
+
+const _: () = {
+    assert!(size_of::<Ident>() == LINE);
+    assert!(size_of::<OwnLine<AtomicU64>>() == LINE);
+    assert!(size_of::<PtEntry>() == LINE);
+    assert!(size_of::<AcEntry>() == LINE);
+    assert!(size_of::<MeCell>() == LINE);
+    assert!(size_of::<MdCell>() == 2 * LINE);
+    assert!(offset_of!(MdCell, state) == LINE);
+    assert!(size_of::<EqCell>() == 3 * LINE);
+    assert!(size_of::<EventSlot>() == LINE);
+    assert!(size_of::<ArenaHeader>().is_multiple_of(LINE));
+    assert!(align_of::<ArenaHeader>() == LINE);
+};

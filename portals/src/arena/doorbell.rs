@@ -1,0 +1,87 @@
+//! Sleeping until an event is posted: one word per arena.
+//!
+//! A consumer that finds its queues empty sleeps here; a producer rings after it has posted. Bit 0 of the word says
+//! that a thread may be asleep, the other bits count. Invariant: no wake-up is lost. Both sides store, pass a full
+//! fence, and load, so at least one sees the other (Dekker's algorithm, as in the Linux kernel's `set_current_state`
+//! and in eventcounts):
+//!
+//! ```text
+//! consumer                             producer
+//! sets bit 0 (locked instruction)      publishes its event
+//! looks at its queues once more        full fence
+//! sleeps while the word is unchanged   reads the word; bit 0 set: clears it, counts, wakes
+//! ```
+//!
+//! While no thread sleeps, a producer only reads a line that is not being written. A producer that dies after it has
+//! changed the word and before it wakes leaves the sleepers asleep until their timeout, or until the death ends the
+//! job.
+
+use core::sync::atomic::{AtomicU32, Ordering, fence};
+
+use super::ArenaHeader;
+use sys::futex;
+use sys::hint::cold_path;
+
+const ASLEEP: u32 = 1;
+const COUNT: u32 = 2;
+
+/// Whether somebody may be asleep, or about to be. Without a fence: who is just falling asleep may be missed.
+#[inline(always)]
+pub(crate) fn someone_asleep(header: &ArenaHeader) -> bool {
+    header.doorbell.0.load(Ordering::Relaxed) & ASLEEP != 0
+}
+
+/// To be called by a poster after a sequentially consistent fence or exchange that comes after the publication of its events. The load
+/// is of the same kind, so that it stays behind an exchange too on a processor that reorders.
+#[inline(always)]
+pub(crate) fn ring(header: &ArenaHeader) {
+    let word = &header.doorbell.0;
+    if word.load(Ordering::SeqCst) & ASLEEP != 0 {
+        cold_path();
+        wake(word);
+    }
+}
+
+#[cold]
+fn wake(word: &AtomicU32) {
+    let mut now = word.load(Ordering::SeqCst);
+    while now & ASLEEP != 0 {
+        match word.compare_exchange(
+            now,
+            (now & !ASLEEP).wrapping_add(COUNT),
+            Ordering::SeqCst,
+            Ordering::SeqCst,
+        ) {
+            Ok(_) => {
+                crate::base::fault::point("doorbell.changed");
+                futex::wake(word, u32::MAX);
+                return;
+            }
+            Err(other) => now = other,
+        }
+    }
+}
+
+/// The count, to be taken before the last look at the queues that precedes a [`sleep`]. It changes when an event is
+/// posted after this call.
+pub(crate) fn before_sleep(header: &ArenaHeader) -> u32 {
+    let seen = header.doorbell.0.fetch_or(ASLEEP, Ordering::SeqCst) | ASLEEP;
+    // The look at the queues that follows is not a SeqCst operation; it stays behind the bit.
+    fence(Ordering::SeqCst);
+    seen
+}
+
+/// Keeps threads from sleeping that have taken the count and do not sleep yet: one of them may have found a queue
+/// taken by another thread, and so could not see whether there was more.
+#[cold]
+pub(crate) fn stay_awake(header: &ArenaHeader) {
+    header.doorbell.0.fetch_add(COUNT, Ordering::SeqCst);
+}
+
+/// Sleeps until the count is no longer `seen` or `timeout_ns` have passed; may wake for no reason.
+pub(crate) fn sleep(header: &ArenaHeader, seen: u32, timeout_ns: u64) {
+    let word = &header.doorbell.0;
+    if word.load(Ordering::SeqCst) == seen {
+        futex::wait(word, seen, Some(timeout_ns));
+    }
+}

@@ -1,0 +1,6 @@
+//! Small tools of this crate: a lock, zeroed tables, prefetches, pause points for tests.
+
+pub(crate) mod fault;
+pub(crate) mod lock;
+pub(crate) mod prefetch;
+pub(crate) mod zeroed;

@@ -1,0 +1,216 @@
+//! Puts and gets that are complete when the call returns, without events at the initiator.
+//!
+//! An extension of this library; the conduit's fast path. [`super::by_note`] serves most calls; the rest walk the match
+//! list, and leave a cached match if they can. Invariant: a call that returns false has done nothing.
+
+use super::NetworkInterface;
+use super::by_note::order;
+use crate::arena::IOVECS;
+use crate::arena::hazard::{HazardWord, NOTHING};
+use crate::base::fault;
+use crate::deliver::{Find, Seized};
+use crate::message::{OpHalf, OpKind, TargetAddress};
+use crate::types::*;
+
+impl NetworkInterface {
+    /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here: complete when this returns. With
+    /// `false` nothing was done: the target is ourselves or not mapped, or frames are on their way to it, or the message has no
+    /// place in memory that is shared.
+    ///
+    /// # Safety
+    /// The pieces are readable.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    pub unsafe fn put_at_once<const N: usize>(
+        &self,
+        from: [MdIovec; N],
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<bool, PtlError> {
+        const { assert!(N <= IOVECS, "more pieces than a message can have") };
+        let (bits, offset) = (match_bits, remote_offset);
+        // SAFETY: promised by the caller; a put only reads them.
+        unsafe {
+            self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data)
+        }
+    }
+
+    /// A put whose bytes travel in its event, as those of some networks do in the entry of a completion queue: to the target an empty put at
+    /// offset 0, of which [`NetworkInterface::eq_next`] and [`NetworkInterface::eq_next_arrival`] tell the bytes, and other calls do not. Complete when this
+    /// returns, without events here. With `false` nothing was done: as of [`NetworkInterface::put_at_once`], or the descriptor has no queue, START
+    /// events, or an offset of its own, or nothing that can be noted leads to it.
+    #[inline(always)]
+    pub fn put_inline(
+        &self,
+        inline: &InlineWords,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        hdr_data: HdrData,
+    ) -> bool {
+        self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data) || {
+            let to = TargetAddress {
+                target,
+                pt_index,
+                ac_index,
+                match_bits,
+                remote_offset: 0,
+                hdr_data,
+            };
+            self.inline_by_walk(&{ *inline }, &to)
+        }
+    }
+
+    #[inline(always)]
+    fn inline_by_note(
+        &self,
+        inline: &InlineWords,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        hdr_data: HdrData,
+    ) -> bool {
+        let (kind, some) = (OpKind::Put, Some(inline));
+        // SAFETY: no pieces.
+        unsafe {
+            self.by_note(kind, &[], 0, target, pt_index, ac_index, match_bits, 0, hdr_data, some)
+        }
+    }
+
+    /// [`NetworkInterface::put_inline`] where no note served: leaves one, if that can be, and what goes by it.
+    #[cold]
+    #[inline(never)]
+    fn inline_by_walk(&self, inline: &InlineWords, to: &TargetAddress) -> bool {
+        let Ok(index) = self.state.peers.index_of(to.target) else { return false };
+        let peer = match self.direct(index) {
+            Ok(Some(peer)) if index != self.state.peers.index => peer,
+            _ => return false,
+        };
+        let &TargetAddress { target, pt_index, ac_index, match_bits, hdr_data, .. } = to;
+        let Find::Found(found) =
+            self.state.peers.find(peer, &self.state.header(OpKind::Put, to, 0))
+        else {
+            return false;
+        };
+        self.state.peers.set_up_ring(peer, &found);
+        self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data)
+    }
+
+    /// `PtlGetRegion` to plain memory, as [`NetworkInterface::put_at_once`].
+    ///
+    /// # Safety
+    /// `to` is writable for `length` bytes.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(never)]
+    pub unsafe fn get_at_once(
+        &self,
+        to: *mut u8,
+        length: Size,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> Result<bool, PtlError> {
+        let to = [MdIovec { base: to.cast(), len: length }];
+        // SAFETY: promised by the caller.
+        unsafe {
+            self.at_once(OpKind::Get, to, target, pt_index, ac_index, match_bits, remote_offset, 0)
+        }
+    }
+
+    /// # Safety
+    /// The pieces of `near` are readable by a put and writable by a get.
+    #[allow(clippy::too_many_arguments)]
+    #[inline(always)]
+    unsafe fn at_once<const N: usize>(
+        &self,
+        kind: OpKind,
+        near: [MdIovec; N],
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<bool, PtlError> {
+        let length = near.iter().map(|piece| piece.len).sum();
+        // SAFETY: promised by the caller.
+        let done = unsafe {
+            self.by_note(
+                kind,
+                &near,
+                length,
+                target,
+                pt_index,
+                ac_index,
+                match_bits,
+                remote_offset,
+                hdr_data,
+                None,
+            )
+        };
+        if done {
+            return Ok(true);
+        }
+        // Put together here, and nowhere else, so that it is not in memory before.
+        let (near, to) = (
+            { near },
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
+        );
+        // SAFETY: as above.
+        unsafe { self.at_once_by_walk(kind, &near, length, &to) }
+    }
+
+    /// What no note is good enough for.
+    ///
+    /// # Safety
+    /// As [`NetworkInterface::at_once`].
+    #[cold]
+    #[inline(never)]
+    unsafe fn at_once_by_walk(
+        &self,
+        kind: OpKind,
+        near: &[MdIovec],
+        length: Size,
+        to: &TargetAddress,
+    ) -> Result<bool, PtlError> {
+        let index = self.state.peers.index_of(to.target)?;
+        let peer = match self.direct(index)? {
+            Some(peer) if index != self.state.peers.index => peer,
+            _ => return Ok(false),
+        };
+        let header = self.state.header(kind, to, length);
+        let Find::Found(found) = self.state.peers.find(peer, &header) else { return Ok(false) };
+        if !self.state.peers.shares(peer, found.kind()) {
+            return Ok(false);
+        }
+        fault::point("put.matched");
+        self.state.peers.prefetch(peer, &found);
+        let hold = self.state.peers.hold(HazardWord::new(peer.index, found.md, NOTHING, NOTHING));
+        let Seized::Matched(matched) =
+            self.state.peers.seize(peer, &header, Find::Found(found), &hold, [NOTHING; 2])
+        else {
+            hold.clear(false);
+            return Ok(false);
+        };
+        fault::point("put.claimed");
+        self.state.count(&hold, kind, length);
+        let half = OpHalf::Arrival(kind);
+        let link = self.state.peers.post_start(peer, &matched, &header, half);
+        // SAFETY: promised by the caller; no more than was asked for is accepted.
+        let ok = unsafe { self.state.move_pieces(near, peer, &matched, kind == OpKind::Put) };
+        order(kind);
+        self.state.peers.post_end(peer, &matched, &header, half, link, ok);
+        let told = matched.traits.eq().is_some();
+        self.state.peers.finish(hold, Some(peer), told, false);
+        // That the bytes did not get there is told by the event, or by this.
+        if ok || told { Ok(true) } else { Err(PtlError::Segv) }
+    }
+}

@@ -1,0 +1,350 @@
+//! Event queues: allocate, free, and take the next event.
+//!
+//! An interface's owner calls these; producers never do. Invariant: an event is taken once, in the order of its tickets.
+
+use core::mem;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicUsize, Ordering, fence};
+
+use super::NetworkInterface;
+use crate::arena::{EventSlot, LINE, doorbell};
+use crate::descriptor::record::MdRecord;
+use crate::event::record::{EqWatch, TakenEvent, pass, take_slot};
+use crate::event::ring::INLINE;
+use crate::types::*;
+use sys::hint::cold_path;
+
+impl NetworkInterface {
+    /// What it takes to look at a queue often.
+    pub fn eq_watch(&self, eq: EqHandle) -> Result<EqWatch, PtlError> {
+        let index = self.state.eq_index(eq)?;
+        Ok(EqWatch {
+            eq,
+            record: NonNull::from(&self.state.eqs[index as usize]),
+            cell: NonNull::from(self.state.eq_cell(index)),
+        })
+    }
+
+    /// Whether nothing is in this queue, by one look at the slot of its next event. What has come in frames is not there before
+    /// [`NetworkInterface::progress`].
+    ///
+    /// # Safety
+    /// The watch is of this interface.
+    #[inline(always)]
+    pub unsafe fn eq_is_quiet(&self, watch: EqWatch) -> bool {
+        // SAFETY: records live as long as the interface.
+        unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none()
+    }
+
+    /// To be called by whoever looks for events: what it sends next is no part of a burst that it sent before.
+    #[inline(always)]
+    pub fn burst_ends(&self) {
+        if self.in_a_row.load(Ordering::Relaxed) {
+            self.in_a_row.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether there is such a queue.
+    pub fn has_eq(&self, eq: EqHandle) -> bool {
+        self.state.eq_index(eq).is_ok()
+    }
+
+    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run with
+    /// every event, by the thread that takes it from the queue.
+    pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, PtlError> {
+        if count == 0 {
+            return Ok(EqHandle::NONE);
+        }
+        if count > 1 << 24 {
+            return Err(PtlError::NoSpace);
+        }
+        let size = count.next_power_of_two();
+        let owner = &mut *self.state.owner.lock();
+        let index = owner.free_eqs.pop().ok_or(PtlError::NoSpace)?;
+        let free = owner.free_rings.iter().position(|&(slots, _)| slots == size);
+        let bytes = size as usize * mem::size_of::<EventSlot>();
+        let offset = match free {
+            Some(position) => owner.free_rings.swap_remove(position).1,
+            None => match self.state.bump(owner, bytes, LINE) {
+                Some(offset) => offset,
+                None => {
+                    owner.free_eqs.push(index);
+                    return Err(PtlError::NoSpace);
+                }
+            },
+        };
+        owner.rings[index as usize] = (size, offset);
+        owner.next_eq_key += 1;
+        let (record, cell, ring) = (
+            &self.state.eqs[index as usize],
+            self.state.eq_cell(index),
+            &self.state.peers.own.rings[index as usize],
+        );
+        let relaxed = Ordering::Relaxed;
+        cell.shape.ring.store(offset, relaxed);
+        cell.shape.size.store(size, relaxed);
+        cell.head.0.store(size, relaxed);
+        cell.losses.count.store(0, relaxed);
+        cell.losses.last.store(0, relaxed);
+        cell.shape.key.store(owner.next_eq_key, Ordering::Release);
+        record.losses.store(0, relaxed);
+        record.report_at.store(u64::MAX, relaxed);
+        record.descriptors.store(0, relaxed);
+        record.handler.store(handler.map_or(0, |f| f as usize), relaxed);
+        if !ring.follow(&self.state.peers.own.view, cell, owner.next_eq_key) {
+            return Err(PtlError::Fail);
+        }
+        // What was never used is zeros, as a new ring must be.
+        if free.is_some() {
+            for ticket in 0..size {
+                ring.slots().at(ticket).control.store(0, relaxed);
+            }
+        }
+        record.slots.store(ring.slots().first.cast_mut(), relaxed);
+        record.mask.store(size - 1, relaxed);
+        record.go_on(size);
+        let generation = (record.handle.load(relaxed) >> 16).wrapping_add(1) & 0xffff;
+        record.handle.store(generation << 16 | 1, Ordering::Release);
+        Ok(EqHandle(generation << 16 | index))
+    }
+
+    /// `PtlEQFree`. Descriptors that still log to the queue go on into the void; the memory is reused when
+    /// the last of them is gone.
+    pub fn eq_free(&self, eq: EqHandle) -> Result<(), PtlError> {
+        let owner = &mut *self.state.owner.lock();
+        let index = self.state.eq_index(eq)?;
+        let record = &self.state.eqs[index as usize];
+        let mut round = 0;
+        // Acquire pairs with the Release of a consumer that is just leaving.
+        while record.consuming.swap(true, Ordering::Acquire) {
+            sys::thread::relax(round);
+            round += 1;
+        }
+        record.handle.fetch_and(!1, Ordering::Release);
+        record.consuming.store(false, Ordering::Release);
+        self.state.eq_recycle(owner, index);
+        Ok(())
+    }
+
+    /// Takes the next event, and what `read` makes of it. The queue was looked up by the caller.
+    #[inline(always)]
+    fn take<R>(&self, index: u32, read: impl FnOnce(&TakenEvent) -> R) -> Option<(TakenEvent, R)> {
+        let (record, ring) =
+            (&self.state.eqs[index as usize], &self.state.peers.own.rings[index as usize]);
+        // Acquire: see `ring`.
+        if !ring.holds(record.next.load(Ordering::Relaxed)) || !record.try_consume() {
+            return None;
+        }
+        let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
+        // Acquire: see `ring`.
+        let slot = if live { record.look(Ordering::Acquire) } else { None };
+        let inline = &mut InlineWords::default();
+        let taken =
+            slot.map(|slot| take_slot(record, self.state.eq_cell(index), slot, inline, read));
+        record.consuming.store(false, Ordering::Release);
+        if record.missed.load(Ordering::Relaxed) {
+            // It may be about to sleep although there is more.
+            record.missed.store(false, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            doorbell::ring(self.state.peers.own.view.header());
+        }
+        taken
+    }
+
+    /// What a queue has, after a look at the frames, and what `read` makes of the descriptor's record.
+    fn eq_take<R>(
+        &self,
+        eq: EqHandle,
+        read: impl FnOnce(&TakenEvent, Option<&MdRecord>) -> R,
+    ) -> Result<Option<(u32, TakenEvent, R)>, PtlError> {
+        let index = self.state.eq_index(eq)?;
+        self.progress();
+        let record = |taken: &TakenEvent| self.state.mds.get((taken.md().0 & 0xffff) as usize);
+        let taken = self.take(index, |taken| read(taken, record(taken)));
+        if taken.is_none() {
+            self.burst_ends();
+        }
+        Ok(taken.map(|(taken, read)| (index, taken, read)))
+    }
+
+    /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
+    /// handler. For a queue from which one thread takes at a time: the caller sees to that. Bytes that travelled in the event are written to
+    /// `inline`.
+    ///
+    /// # Safety
+    /// The watch is of this interface.
+    pub unsafe fn eq_next(&self, watch: EqWatch, inline: &mut InlineWords) -> Option<BriefEvent> {
+        self.progress();
+        // SAFETY: records and the arena live as long as the interface.
+        let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
+        // Acquire: see `ring`.
+        let slot = record.look(Ordering::Acquire)?;
+        let places = |taken: &TakenEvent| {
+            let record = self.state.mds.get((taken.md().0 & 0xffff) as usize);
+            let word = |field: fn(&MdRecord) -> &AtomicUsize| {
+                record.map_or(0, |record| field(record).load(Ordering::Relaxed))
+            };
+            (word(|record| &record.user_ptr), word(|record| &record.start))
+        };
+        let (taken, (user_ptr, start)) = take_slot(record, cell, slot, inline, places);
+        let md = taken.md();
+        let event = BriefEvent {
+            kind: taken.kind(),
+            dropped: taken.dropped,
+            ni_fail: taken.fail(),
+            md_handle: md,
+            user_ptr: user_ptr as *mut _,
+            start: start as *mut _,
+            initiator: self.state.peers.process(taken.initiator()),
+            match_bits: taken.match_bits,
+            hdr_data: taken.hdr_data,
+            offset: taken.offset,
+            mlength: taken.mlength,
+            inline: taken.what & INLINE != 0,
+        };
+        if event.kind == PtlEventKind::Unlink {
+            self.state.reap_handle(md);
+        }
+        Some(event)
+    }
+
+    /// [`NetworkInterface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays.
+    /// Without [`NetworkInterface::progress`].
+    ///
+    /// # Safety
+    /// As there.
+    #[inline(always)]
+    pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut InlineWords) -> EqNext {
+        // SAFETY: records and the arena live as long as the interface.
+        let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
+        // Acquire: see `ring`.
+        let Some(slot) = record.look(Ordering::Acquire) else { return EqNext::Nothing };
+        let relaxed = Ordering::Relaxed;
+        let what = slot.what.load(relaxed);
+        // Acquire pairs with the Release in `lose`.
+        let lost = cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
+            || record.report_at.load(relaxed) != u64::MAX;
+        let kind = what & (0x3f | INLINE);
+        if kind & !INLINE != PtlEventKind::PutEnd as u64 || lost {
+            cold_path();
+            return EqNext::Other;
+        }
+        let Some(md) = self.state.mds.get((what >> 32 & 0xffff) as usize) else {
+            return EqNext::Other;
+        };
+        let (offset, mlength) = if kind & INLINE == 0 {
+            (slot.offset.load(relaxed), slot.mlength.load(relaxed))
+        } else {
+            *inline = slot.inline();
+            (0, 0)
+        };
+        let arrival = PutArrival {
+            user_ptr: md.user_ptr.load(relaxed) as *mut _,
+            start: md.start.load(relaxed) as *mut _,
+            match_bits: slot.match_bits.load(relaxed),
+            hdr_data: slot.hdr_data.load(relaxed),
+            offset,
+            mlength,
+            inline: kind & INLINE != 0,
+        };
+        pass(record, cell, record.next.load(relaxed).wrapping_add(1));
+        EqNext::Arrival(arrival)
+    }
+
+    /// `PtlEQGet`: `None` is `PTL_EQ_EMPTY`.
+    pub fn eq_get(&self, eq: EqHandle) -> Result<Option<FetchedEvent>, PtlError> {
+        let snapshot = |taken: &TakenEvent, record: Option<&MdRecord>| {
+            let nothing = MdRecord::default();
+            self.state.snapshot(record.unwrap_or(&nothing), taken.link as u32 as i32)
+        };
+        let Some((index, taken, md)) = self.eq_take(eq, snapshot)? else { return Ok(None) };
+        let md_handle = taken.md();
+        let initiator = self.state.peers.process(taken.initiator());
+        let event = PtlEvent {
+            kind: taken.kind(),
+            initiator,
+            uid: self.state.uid,
+            jid: self.state.jid,
+            pt_index: (taken.what >> 8 & 0xff) as u32,
+            match_bits: taken.match_bits,
+            rlength: taken.rlength,
+            mlength: taken.mlength,
+            offset: taken.offset,
+            md_handle,
+            md,
+            hdr_data: taken.hdr_data,
+            link: (taken.link >> 32) as Seq,
+            ni_fail: taken.fail(),
+            sequence: taken.ticket as Seq,
+        };
+        if event.kind == PtlEventKind::Unlink {
+            self.state.reap_handle(md_handle);
+        }
+        let handler = self.state.eqs[index as usize].handler.load(Ordering::Relaxed);
+        if handler != 0 {
+            // SAFETY: stored by `eq_alloc` from a function of this type.
+            let handler = unsafe { mem::transmute::<usize, EqHandler>(handler) };
+            handler(&event);
+        }
+        Ok(Some(FetchedEvent { event, dropped: taken.dropped }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::ring::{self, published};
+    use crate::nal::shm::AttachPolicy;
+    use crate::nal::shm::tests::fabric;
+
+    /// A thread that could not look at a queue because another one was at it is woken when that one leaves:
+    /// there may be more.
+    #[test]
+    fn nobody_sleeps_over_a_queue_that_another_thread_was_at() {
+        let ni = NetworkInterface::loopback(None).unwrap();
+        let eq = ni.eq_alloc(4, None).unwrap();
+        let index = ni.state.eq_index(eq).unwrap();
+        let (record, ring) =
+            (&ni.state.eqs[index as usize], &ni.state.peers.own.rings[index as usize]);
+        for ticket in [4, 5] {
+            ring.slots().at(ticket).control.store(published(ticket, 4), Ordering::Release);
+        }
+        record.consuming.store(true, Ordering::Relaxed);
+        let seen = ni.doorbell();
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        record.consuming.store(false, Ordering::Relaxed);
+        assert!(ni.eq_get(eq).unwrap().is_some());
+        assert_ne!(ni.doorbell(), seen);
+    }
+
+    /// What one thread took may be what another one sleeps for.
+    #[test]
+    fn a_thread_that_took_an_event_wakes_the_others() {
+        let ni = NetworkInterface::loopback(None).unwrap();
+        ni.ring_self();
+        let seen = ni.doorbell();
+        assert_eq!(ni.doorbell(), seen);
+        ni.ring_self();
+        assert_ne!(ni.doorbell(), seen);
+    }
+
+    /// Who holds up a queue is told as long as it does, and only if there is such a process.
+    #[test]
+    fn the_producer_that_holds_up_a_queue_has_a_name() {
+        let nodes = fabric(2, AttachPolicy::Denied);
+        let ni = &nodes[0];
+        let eq = ni.eq_alloc(4, None).unwrap();
+        let slot = ni.state.peers.own.rings[ni.state.eq_index(eq).unwrap() as usize].slots().at(4);
+        slot.control.store(ring::reserved(4, 4, 1), Ordering::Release);
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        assert_eq!(ni.blocked_by(), Some(1));
+        slot.control.store(ring::reserved(4, 4, 0xfffff), Ordering::Release);
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        assert_eq!(ni.blocked_by(), None);
+        assert_eq!(ni.peer_state(0xfffff), crate::nal::PeerState::Dead);
+        slot.control.store(ring::reserved(4, 4, 1), Ordering::Release);
+        assert!(ni.eq_get(eq).unwrap().is_none());
+        slot.control.store(published(4, 4), Ordering::Release);
+        assert_eq!(ni.blocked_by(), None);
+    }
+}

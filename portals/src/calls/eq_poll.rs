@@ -1,0 +1,60 @@
+//! Waiting for events: `PtlEQWait` and `PtlEQPoll`.
+//!
+//! A wait spins, then yields, then sleeps on the doorbell. Invariant: it looks at the queues once more between taking the
+//! doorbell's count and sleeping, so no event is slept over.
+
+use super::NetworkInterface;
+use crate::types::*;
+use sys::{clock, thread};
+
+impl NetworkInterface {
+    /// `PtlEQWait`
+    pub fn eq_wait(&self, eq: EqHandle) -> Result<FetchedEvent, PtlError> {
+        loop {
+            if let Some((_, fetched)) = self.eq_poll(&[eq], None)? {
+                return Ok(fetched);
+            }
+        }
+    }
+
+    /// `PtlEQPoll`: the first event of any of these queues, looked through in order. No timeout is
+    /// `PTL_TIME_FOREVER`; `Ok(None)` is `PTL_EQ_EMPTY`.
+    pub fn eq_poll(
+        &self,
+        eqs: &[EqHandle],
+        timeout_ms: Option<u32>,
+    ) -> Result<Option<(usize, FetchedEvent)>, PtlError> {
+        let look = || {
+            for (which, &eq) in eqs.iter().enumerate() {
+                if let Some(fetched) = self.eq_get(eq)? {
+                    return Ok(Some((which, fetched)));
+                }
+            }
+            Ok(None)
+        };
+        if timeout_ms == Some(0) {
+            return look();
+        }
+        for round in 0..200 {
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            thread::relax(round);
+        }
+        let end = timeout_ms.map(|ms| clock::now_ns().saturating_add(u64::from(ms) * 1_000_000));
+        loop {
+            let seen = self.doorbell();
+            if let Some(found) = look()? {
+                return Ok(Some(found));
+            }
+            let left = match end {
+                None => u64::MAX,
+                Some(end) => match end.checked_sub(clock::now_ns()) {
+                    None | Some(0) => return Ok(None),
+                    Some(left) => left,
+                },
+            };
+            self.sleep(seen, left.min(self.longest_sleep_ns()));
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! `PtlGetPut`: a swap of up to 64 bytes.
+//!
+//! As a put and a get in one message (see [`super::put_get`]). Invariant: the swap is atomic with other get-puts of the
+//! same target, by a lock word in the target's arena.
+
+use super::NetworkInterface;
+use super::put_get::{Region, is_active};
+use crate::deliver::{Seized, claim_local};
+use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
+use crate::transfer::bytes::copy_near;
+use crate::types::*;
+
+impl NetworkInterface {
+    /// `PtlGetPut`: what was at the target goes to `get_md`, what is in `put_md` goes to the target,
+    /// atomically with other get-puts.
+    #[allow(clippy::too_many_arguments)]
+    pub fn get_put(
+        &self,
+        get_md: MdHandle,
+        put_md: MdHandle,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<(), PtlError> {
+        let to = TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        let index = self.state.peers.index_of(target)?;
+        loop {
+            let (get, _, room) = Region { md: get_md, part: None }.resolve(self)?;
+            let (put, _, length) = Region { md: put_md, part: None }.resolve(self)?;
+            if length > u64::from(self.state.limits.max_getput_md) || room < length {
+                return Err(PtlError::MdIllegal);
+            }
+            let header = self.state.header(OpKind::GetPut, &to, length);
+            let near = [get.index, put.index];
+            let peer = self.direct(index)?;
+            let (find, hold) = self.reach(peer, &header, near);
+            if !get.unchanged() || !put.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            let send = if is_active(&get) { claim_local(&put, 0, length) } else { None };
+            let Some(send) = send else {
+                hold.clear(false);
+                return Err(PtlError::MdInvalid);
+            };
+            self.state.count(&hold, OpKind::GetPut, length);
+            let matched = match (
+                peer,
+                self.state.peers.seize(
+                    peer.unwrap_or(&self.state.peers.own),
+                    &header,
+                    find,
+                    &hold,
+                    near,
+                ),
+            ) {
+                (Some(peer), Seized::Matched(matched)) => Some((peer, matched)),
+                (Some(peer), Seized::Missed) => {
+                    self.state.peers.drop_at(peer);
+                    None
+                }
+                (_, Seized::Dead) => None,
+                _ => {
+                    let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
+                    self.submit(hold, index, &header, Some(source), false, get_md, 0);
+                    return Ok(());
+                }
+            };
+            let mut bytes = [0u8; 64];
+            let link =
+                self.state.peers.post_start(&self.state.peers.own, &send, &header, OpHalf::Send);
+            let read = copy_near(put.record.memory(), 0, &mut bytes[..length as usize], true);
+            self.state.peers.post_end(
+                &self.state.peers.own,
+                &send,
+                &header,
+                OpHalf::Send,
+                link,
+                read,
+            );
+            let mut rings = false;
+            if let Some((peer, matched)) = &matched {
+                rings = matched.traits.eq().is_some();
+                let half = OpHalf::Arrival(OpKind::GetPut);
+                let link = self.state.peers.post_start(peer, matched, &header, half);
+                let swapped = &mut bytes[..matched.accepted.mlength as usize];
+                let ok = self.state.swap_bytes(peer, matched, swapped);
+                self.state.peers.post_end(peer, matched, &header, half, link, ok);
+                let answer = MessageHeader { initiator: index, ..header };
+                if let Some(reply) = claim_local(&get, 0, matched.accepted.mlength) {
+                    let link = self.state.peers.post_start(
+                        &self.state.peers.own,
+                        &reply,
+                        &answer,
+                        OpHalf::Reply,
+                    );
+                    let ok = ok && copy_near(get.record.memory(), 0, swapped, false);
+                    self.state.peers.post_end(
+                        &self.state.peers.own,
+                        &reply,
+                        &answer,
+                        OpHalf::Reply,
+                        link,
+                        ok,
+                    );
+                } else {
+                    self.state.peers.drop_at(&self.state.peers.own);
+                }
+            }
+            self.state.peers.finish(hold, peer, rings, true);
+            return Ok(());
+        }
+    }
+}

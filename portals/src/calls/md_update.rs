@@ -1,0 +1,139 @@
+//! `PtlMDUpdate`: replaces a descriptor if nothing is unread in a queue, or unconditionally.
+//!
+//! The descriptor is closed while it is changed (see [`crate::tables`]). Invariant: operations that move bytes go on with
+//! the descriptor that they have read; operations in flight stay counted.
+
+use alloc::boxed::Box;
+use core::sync::atomic::Ordering;
+
+use super::NetworkInterface;
+use crate::descriptor::record::{LocalMd, control};
+use crate::descriptor::state::{self, threshold_of};
+use crate::tables::{Examined, NiState, OldPieces, OwnerTables};
+use crate::types::*;
+
+impl NetworkInterface {
+    /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about to
+    /// be posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case, but waits for
+    /// operations that are moving bytes; if one of them does not end within a second, since its initiator is
+    /// stopped or dead, the answer is `PTL_MD_NO_UPDATE`.
+    ///
+    /// # Safety
+    /// As for [`NetworkInterface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until
+    /// operations that had begun are complete.
+    pub unsafe fn md_update(
+        &self,
+        md: MdHandle,
+        old: Option<&mut MemoryDescriptor>,
+        new: Option<&MemoryDescriptor>,
+        test_eq: EqHandle,
+    ) -> Result<(), PtlError> {
+        let owner = &mut *self.state.owner.lock();
+        let local = self.state.local(md)?;
+        if self.state.unlinked_itself(&local) {
+            return Err(PtlError::MdInvalid);
+        }
+        let tested = match test_eq {
+            EqHandle::NONE => None,
+            eq => Some(self.state.eq_index(eq)?),
+        };
+        let examined = match new {
+            // SAFETY: promised by the caller.
+            Some(new) => Some(unsafe {
+                self.state.examine(new, local.record.unlink.load(Ordering::Relaxed))?
+            }),
+            None => None,
+        };
+        let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
+        let change = match (&examined, me) {
+            (Some(_), Some(me)) => Some(self.state.pt_begin_change(owner.mes[me as usize].pt)),
+            _ => None,
+        };
+        if examined.is_some() {
+            local
+                .record
+                .control
+                .swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
+        }
+        // From here on no new operation gets hold of the descriptor, if it is to be changed.
+        let free = match (tested, &examined) {
+            (Some(eq), Some(_)) => {
+                // First the hazards, then the queue: what let go of its hazard has posted its events.
+                !self.state.busy(local.index, me.is_some())
+                    && !self.state.eq_about_to_fill(eq)
+                    && self.state.eq_is_empty(eq)
+            }
+            // Operations that are moving bytes right now are waited for: they rely on what they have read.
+            // What moves in frames has its own copy.
+            (None, Some(_)) => self.state.let_go(local.index, me.is_some()),
+            (_, None) => true,
+        };
+        if let Some(old) = old {
+            let state = local.cell.state.0.load(Ordering::Acquire);
+            *old = self.state.snapshot(local.record, threshold_of(local.traits(), state));
+        }
+        let result = match (new, examined) {
+            // A delivery that has just ended may have been its last.
+            (Some(_), Some(_)) if self.state.unlinked_itself(&local) => Err(PtlError::MdInvalid),
+            (Some(new), Some(examined)) if free => {
+                self.state.replace(owner, &local, new, examined)
+            }
+            (Some(_), Some(_)) => Err(PtlError::MdNoUpdate),
+            _ => return Ok(()),
+        };
+        let control = if result.is_ok() { control::updated(local.control) } else { local.control };
+        local.record.control.store(control & !control::PHASE | control::LIVE, Ordering::Release);
+        if let Some(change) = change {
+            self.state.pt_end_change(change);
+        }
+        result
+    }
+}
+
+impl NiState {
+    /// The second half of an update: nobody new can get at the descriptor.
+    fn replace(
+        &self,
+        owner: &mut OwnerTables,
+        local: &LocalMd<'_>,
+        new: &MemoryDescriptor,
+        examined: Examined,
+    ) -> Result<(), PtlError> {
+        let record = local.record;
+        let old_eq = local.traits().eq();
+        let old_pieces = record.pieces.load(Ordering::Relaxed);
+        let old_iov = local.cell.iov.load(Ordering::Relaxed);
+        let fresh = examined.state;
+        self.write(owner, local.index, new, examined)?;
+        // What moves in frames goes on using the old pieces and the old queue: these stay until the interface
+        // is closed.
+        let in_use = record.pending.load(Ordering::Acquire) != 0;
+        if let Some(eq) = old_eq
+            && !in_use
+        {
+            self.eq_release(owner, eq);
+        }
+        if !old_pieces.is_null() {
+            if in_use {
+                owner.old_pieces.push(OldPieces(old_pieces));
+            } else {
+                // SAFETY: made by `Box::into_raw` in `write`, replaced just now, and used by nobody.
+                drop(unsafe { Box::from_raw(old_pieces) });
+            }
+        }
+        if old_iov != 0 && !in_use {
+            owner.free_iovs.push(old_iov);
+        }
+        let mut now = local.cell.state.0.load(Ordering::Relaxed);
+        // Those in flight stay counted: each will still give its claim back.
+        while let Err(other) = local.cell.state.0.compare_exchange_weak(
+            now,
+            fresh | now & state::FLIGHTS,
+            Ordering::AcqRel,
+            Ordering::Relaxed,
+        ) {
+            now = other;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,312 @@
+//! The calls of the specification on one interface.
+//!
+//! A file holds the calls on one object: [`ac`], [`me`], [`md`], [`eq`], and the data movement calls [`put_get`] and
+//! [`at_once`]. This one holds the interface itself: `PtlNIInit`, identity, limits, status, library memory.
+//! Invariant: every call may be made by several threads at once.
+
+mod ac;
+mod at_once;
+mod by_note;
+mod eq;
+mod eq_poll;
+mod get_put;
+mod md;
+mod md_update;
+mod me;
+mod put_get;
+
+use alloc::boxed::Box;
+use core::fmt;
+use core::mem::size_of;
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::arena::{self, ArenaHeader, ArenaView, MAGIC, PROCESSES, access, doorbell, hazard};
+use crate::descriptor::traits::MemoryKind;
+use crate::nal::loopback::Loopback;
+use crate::nal::shm::Fabric;
+use crate::nal::{Nal, PeerState};
+use crate::peer::Peers;
+use crate::tables::NiState;
+use crate::transfer::framer::Framer;
+use crate::types::*;
+use sys::hint::cold_path;
+use sys::thread;
+
+/// One network interface of the specification.
+///
+/// All calls may be made by several threads at once.
+pub struct NetworkInterface {
+    pub(crate) state: NiState,
+    framer: Framer,
+    /// Messages that were framed.
+    framed: AtomicU64,
+    /// A message was framed although its target is mapped: later ones may have to wait for it.
+    framed_before: AtomicBool,
+    /// We have posted an event to a peer, and have not found our queues empty since. A hint.
+    in_a_row: AtomicBool,
+}
+
+impl fmt::Debug for NetworkInterface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NetworkInterface")
+            .field("id", &self.id())
+            .field("size", &self.state.peers.size)
+            .finish_non_exhaustive()
+    }
+}
+
+impl NetworkInterface {
+    /// Opens an interface of one process, whose arena is on the heap.
+    pub fn loopback(limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
+        let nal = Loopback::new().ok_or(PtlError::NoSpace)?;
+        NetworkInterface::with_nal(Box::new(nal), limits)
+    }
+
+    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have
+    /// called this too.
+    pub fn shm(fabric: Fabric, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
+        NetworkInterface::with_nal(Box::new(fabric), limits)
+    }
+
+    /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit the arena;
+    /// `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is too large.
+    pub fn with_nal(
+        nal: Box<dyn Nal>,
+        limits: Option<NiLimits>,
+    ) -> Result<NetworkInterface, PtlError> {
+        let limits = arena::granted(&limits.unwrap_or(NiLimits::DEFAULT));
+        let size = nal.size();
+        if nal.index() >= size || size > PROCESSES {
+            return Err(PtlError::PidInvalid);
+        }
+        if nal.arena_bytes() < size_of::<ArenaHeader>() {
+            return Err(PtlError::NoSpace);
+        }
+        // SAFETY: the contract of `Nal`: the arena is mapped, zeroed, and stays so while the NAL lives.
+        let view = unsafe { ArenaView::new(nal.arena(), nal.arena_bytes(), &limits) }
+            .ok_or(PtlError::NoSpace)?;
+        let interface = NetworkInterface {
+            state: NiState::new(Peers::new(nal, view), limits),
+            framer: Framer::new(size),
+            framed: AtomicU64::new(0),
+            framed_before: AtomicBool::new(false),
+            in_a_row: AtomicBool::new(false),
+        };
+        interface.open()?;
+        Ok(interface)
+    }
+
+    /// Tells the peers that the arena is ready.
+    fn open(&self) -> Result<(), PtlError> {
+        let (any, state) = (PtlProcessId::ANY, &self.state);
+        let admitted = state.peers.own.view.ac(0).ok_or(PtlError::Fail)?;
+        access::write(admitted, any, state.uid, state.jid, PT_INDEX_ANY);
+        let ident = &self.state.peers.own.view.header().ident;
+        let relaxed = Ordering::Relaxed;
+        ident.own_base.store(self.state.peers.own.view.base().as_ptr() as u64, relaxed);
+        ident.os_pid.store(sys::process::pid(), relaxed);
+        ident.max_mes.store(self.state.limits.max_mes, relaxed);
+        ident.max_mds.store(self.state.limits.max_mds, relaxed);
+        ident.max_eqs.store(self.state.limits.max_eqs, relaxed);
+        ident.max_ac_index.store(self.state.limits.max_ac_index, relaxed);
+        ident.max_pt_index.store(self.state.limits.max_pt_index, relaxed);
+        // Release pairs with the Acquire in `ArenaView::of_peer`.
+        ident.magic.store(MAGIC, Ordering::Release);
+        Ok(())
+    }
+
+    /// Promises that only one thread at a time calls the interface; locks between threads are skipped from
+    /// then on.
+    ///
+    /// # Safety
+    /// The promise must be kept for as long as the interface lives.
+    pub unsafe fn set_single_threaded(&mut self) {
+        self.state.peers.single = true;
+        self.state.peers.own.view.header().hazards.use_only_slot();
+    }
+
+    /// The limits that were granted.
+    pub fn limits(&self) -> NiLimits {
+        self.state.limits
+    }
+
+    /// `PtlGetId`
+    pub fn id(&self) -> PtlProcessId {
+        PtlProcessId { nid: self.state.peers.nid, pid: self.state.peers.index }
+    }
+
+    /// `PtlGetUid`
+    pub fn uid(&self) -> Uid {
+        self.state.uid
+    }
+
+    /// `PtlGetJid`
+    pub fn jid(&self) -> Jid {
+        self.state.jid
+    }
+
+    /// `PtlNIStatus`
+    pub fn status(&self, register: StatusRegister) -> u64 {
+        match register {
+            StatusRegister::DropCount => {
+                self.state.peers.own.view.header().drops.0.load(Ordering::Relaxed)
+            }
+        }
+    }
+
+    /// `PtlNIDist`: 0 to ourselves, 1 to the others of the host.
+    pub fn distance(&self, target: PtlProcessId) -> Result<u64, PtlError> {
+        Ok(u64::from(self.state.peers.index_of(target)? != self.state.peers.index))
+    }
+
+    /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at
+    /// event queues do so by themselves.
+    #[inline(always)]
+    pub fn progress(&self) {
+        if self.is_framing() {
+            cold_path();
+            self.framer.progress(&self.state);
+        }
+    }
+
+    /// Whether frames have arrived or wait to leave.
+    #[inline(always)]
+    fn is_framing(&self) -> bool {
+        self.state.peers.has_frames() || self.framer.is_waiting()
+    }
+
+    /// The doorbell's count, to be taken before the last look at the queues that precedes a
+    /// [`NetworkInterface::sleep`]. It changes when an event is posted to any queue of ours after this call.
+    pub fn doorbell(&self) -> u32 {
+        doorbell::before_sleep(self.state.peers.own.view.header())
+    }
+
+    /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may wake for no reason.
+    pub fn sleep(&self, seen: u32, timeout_ns: u64) {
+        doorbell::sleep(self.state.peers.own.view.header(), seen, timeout_ns);
+    }
+
+    /// Wakes the threads of this process that sleep on its doorbell, because this thread has taken an event that
+    /// one of them may be waiting for. A thread that is just falling asleep may be missed, so its sleep must be
+    /// bounded; in return this costs one load while no thread sleeps.
+    #[inline]
+    pub fn ring_self(&self) {
+        self.state.peers.wake_own();
+    }
+
+    /// Wakes every mapped peer that sleeps on its doorbell, because memory that it shares with this process has
+    /// changed; the change must have been made before the call.
+    pub fn ring_peers(&self) {
+        self.state.peers.wake_all();
+    }
+
+    /// How long a wait for events may sleep, at most: frames of a network that rings no doorbell, and room
+    /// for frames of ours, must be looked for.
+    pub(crate) fn longest_sleep_ns(&self) -> u64 {
+        if self.state.peers.own_mapped && !self.framer.is_waiting() { u64::MAX } else { 200_000 }
+    }
+
+    /// Where the memory lies that this process shares with its peers for the network itself: first byte, bytes.
+    pub fn mapped(&self) -> (NonNull<u8>, usize) {
+        self.state.peers.nal.mapped()
+    }
+
+    /// Zeroed memory in the arena, where peers reach it without our help; never freed. `align` is a power of
+    /// two. `None` if the arena is used up.
+    pub fn alloc(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
+        if !align.is_power_of_two() {
+            return None;
+        }
+        let offset = self.state.bump(&mut self.state.owner.lock(), bytes, align)?;
+        self.state.peers.own.view.range(offset, bytes as u64)
+    }
+
+    /// Where the arena of an open interface of this host, of which [`NetworkInterface::alloc`] gives, is mapped here: first byte, bytes.
+    pub fn arena_of(&self, process: PtlProcessId) -> Option<(NonNull<u8>, usize)> {
+        let view = &self.state.peers.peer(self.state.peers.index_of(process).ok()?).ok()??.view;
+        Some((view.base(), view.bytes()))
+    }
+
+    /// Declares that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of
+    /// process `i` are mapped here (null: nowhere), `lens[i]` their length. Peers reach descriptors made later
+    /// inside of it without our help.
+    ///
+    /// # Safety
+    /// The mappings must stay valid while the interface lives.
+    pub unsafe fn expose(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]) {
+        self.state.peers.set_segments(base, len, peers, lens);
+    }
+
+    /// Whether peers on this host reach this memory without help of ours: the arena, or the segment that was exposed. No bytes are,
+    /// wherever they begin.
+    pub fn is_shared(&self, start: *mut u8, length: u64) -> bool {
+        matches!(self.state.place(start, length).0, MemoryKind::Arena | MemoryKind::Segment)
+    }
+
+    /// The index of a process that holds something that we have been waiting for (a slot that it reserved and did
+    /// not publish, a descriptor of ours that was in use, a lock word, a list that it is changing), if one does now.
+    pub fn blocked_by(&self) -> Option<u32> {
+        let state = &self.state;
+        let held = [
+            state.queue_blocked_by(),
+            state.peers.nal.blocked_by(),
+            state.descriptor_blocked_by(),
+        ];
+        // A peer wrote the number: it may name no process.
+        let held = held.into_iter().flatten().find(|&peer| peer < state.peers.size);
+        held.or_else(|| state.peers.waited_for())
+    }
+
+    /// What the operating system reports of the process with this index; a number without a process is dead.
+    pub fn peer_state(&self, index: u32) -> PeerState {
+        self.state.peers.state_of(index)
+    }
+
+    /// What has travelled so far.
+    pub fn counters(&self) -> NiCounters {
+        let (puts, gets, bytes) = self.state.counted();
+        let (frames_sent, frames_taken) = self.framer.counters();
+        NiCounters {
+            puts,
+            gets,
+            bytes,
+            framed: self.framed.load(Ordering::Relaxed),
+            dropped: self.status(StatusRegister::DropCount),
+            frames_sent,
+            frames_taken,
+        }
+    }
+
+    /// Empties all match lists, so that messages that come later are dropped and touch no memory of ours; waits a
+    /// moment for those under way, but not for peers that are stopped or dead.
+    fn close_lists(&self) {
+        let owner = &mut *self.state.owner.lock();
+        for (pt, _) in (0..).zip(&owner.lists).filter(|(_, list)| !list.is_empty()) {
+            let change = self.state.pt_begin_change(pt);
+            self.state.pt_write(pt, &[]);
+            self.state.pt_end_change(change);
+        }
+        for round in 0..1000 {
+            let aims_at_us =
+                |word: hazard::HazardWord| word.target_md(self.state.peers.index).is_some();
+            if !self
+                .state
+                .peers
+                .peer_headers()
+                .any(|(_, header)| hazard::names(&header.hazards, aims_at_us))
+            {
+                return;
+            }
+            thread::relax(round);
+        }
+    }
+}
+
+impl Drop for NetworkInterface {
+    fn drop(&mut self) {
+        // Peers that have not addressed us yet find the interface closed.
+        self.state.peers.own.view.header().ident.magic.store(0, Ordering::Release);
+        self.close_lists();
+    }
+}

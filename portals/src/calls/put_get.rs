@@ -1,0 +1,334 @@
+//! Put and get: the initiator's side.
+//!
+//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the initiator runs the target's
+//! side (see [`crate::deliver`]) and then posts its own events. Other messages go to [`crate::transfer::framer`].
+//! Invariant: messages of a pair match in the order of the calls.
+
+use core::sync::atomic::Ordering;
+
+use super::NetworkInterface;
+use crate::arena::doorbell;
+use crate::arena::hazard::{HazardHold, HazardWord};
+use crate::base::fault;
+use crate::deliver::{Find, Seized, claim_local};
+use crate::descriptor::record::LocalMd;
+use crate::descriptor::state;
+use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
+use crate::peer::MappedPeer;
+use crate::transfer::framed::FramedTransfer;
+use crate::transfer::framer::Submission;
+use crate::types::md_options::*;
+use crate::types::*;
+
+/// A stretch of one of our descriptors.
+#[derive(Clone, Copy)]
+pub(super) struct Region {
+    pub(super) md: MdHandle,
+    /// Offset and length; `None` for the whole.
+    pub(super) part: Option<(Size, Size)>,
+}
+
+impl Region {
+    /// Looks the descriptor up and checks the stretch: offset and length.
+    #[inline(always)]
+    pub(super) fn resolve(
+        self,
+        ni: &NetworkInterface,
+    ) -> Result<(LocalMd<'_>, Size, Size), PtlError> {
+        let local = ni.state.local(self.md)?;
+        let all = local.length();
+        match self.part {
+            None => Ok((local, 0, all)),
+            Some((offset, length)) if offset.checked_add(length).is_some_and(|end| end <= all) => {
+                Ok((local, offset, length))
+            }
+            Some(_) => Err(PtlError::MdIllegal),
+        }
+    }
+}
+
+impl NetworkInterface {
+    /// `PtlPut`
+    #[allow(clippy::too_many_arguments)]
+    pub fn put(
+        &self,
+        md: MdHandle,
+        ack: AckReq,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<(), PtlError> {
+        let to = TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        self.start_put(Region { md, part: None }, ack, to)
+    }
+
+    /// `PtlPutRegion`
+    #[allow(clippy::too_many_arguments)]
+    pub fn put_region(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        length: Size,
+        ack: AckReq,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+        hdr_data: HdrData,
+    ) -> Result<(), PtlError> {
+        let to = TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
+        self.start_put(Region { md, part: Some((local_offset, length)) }, ack, to)
+    }
+
+    /// `PtlGet`
+    pub fn get(
+        &self,
+        md: MdHandle,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> Result<(), PtlError> {
+        let from =
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+        self.start_get(Region { md, part: None }, from)
+    }
+
+    /// `PtlGetRegion`
+    #[allow(clippy::too_many_arguments)]
+    pub fn get_region(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        length: Size,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        ac_index: AcIndex,
+        match_bits: MatchBits,
+        remote_offset: Size,
+    ) -> Result<(), PtlError> {
+        let from =
+            TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data: 0 };
+        self.start_get(Region { md, part: Some((local_offset, length)) }, from)
+    }
+
+    /// The peer, if its memory is mapped and nothing framed is on its way to it; else `None`: frames.
+    #[inline(always)]
+    pub(super) fn direct(&self, target: u32) -> Result<Option<&MappedPeer>, PtlError> {
+        let peer = self.state.peers.peer(target)?;
+        if self.framed_before.load(Ordering::Relaxed) && self.framer.busy(target) {
+            return Ok(None);
+        }
+        Ok(peer)
+    }
+
+    /// Looks for a place and publishes the hazard that names it and our own descriptors.
+    #[inline(always)]
+    pub(super) fn reach<'a>(
+        &'a self,
+        peer: Option<&'a MappedPeer>,
+        header: &MessageHeader,
+        near: [u32; 2],
+    ) -> (Find<'a>, HazardHold<'a>) {
+        let find = match peer {
+            Some(peer) => self.state.peers.find(peer, header),
+            None => Find::Unreachable,
+        };
+        fault::point("put.matched");
+        let word = match (find, peer) {
+            (Find::Found(found), Some(peer)) => {
+                self.state.peers.prefetch(peer, &found);
+                HazardWord::new(peer.index, found.md, near[0], near[1])
+            }
+            _ => HazardWord::near(near[0], near[1]),
+        };
+        (find, self.state.peers.hold(word))
+    }
+
+    #[inline(always)]
+    fn start_put(&self, region: Region, ack: AckReq, to: TargetAddress) -> Result<(), PtlError> {
+        let index = self.state.peers.index_of(to.target)?;
+        loop {
+            let (local, offset, length) = region.resolve(self)?;
+            let header = self.state.header(OpKind::Put, &to, length);
+            let near = [local.index; 2];
+            let peer = self.direct(index)?;
+            let (find, hold) = self.reach(peer, &header, near);
+            if !local.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            let Some(send) = claim_local(&local, offset, length) else {
+                hold.clear(false);
+                return Err(PtlError::MdInvalid);
+            };
+            self.state.count(&hold, OpKind::Put, length);
+            let mut accepted = None;
+            let mut rings = false;
+            match (
+                peer,
+                self.state.peers.seize(
+                    peer.unwrap_or(&self.state.peers.own),
+                    &header,
+                    find,
+                    &hold,
+                    near,
+                ),
+            ) {
+                (Some(peer), Seized::Matched(matched)) => {
+                    fault::point("put.claimed");
+                    let half = OpHalf::Arrival(OpKind::Put);
+                    let link = self.state.peers.post_start(peer, &matched, &header, half);
+                    let ok = self.state.move_bytes(local.record, offset, peer, &matched, true);
+                    self.state.peers.post_end(peer, &matched, &header, half, link, ok);
+                    rings = matched.traits.eq().is_some();
+                    if ack == AckReq::Ack && !matched.traits.has(ACK_DISABLE) {
+                        accepted = Some((matched.accepted, ok));
+                    }
+                }
+                (Some(peer), Seized::Missed) => self.state.peers.drop_at(peer),
+                (_, Seized::Dead) => {}
+                _ => {
+                    let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
+                    let ack = ack == AckReq::Ack;
+                    self.submit(hold, index, &header, Some(source), ack, region.md, 0);
+                    return Ok(());
+                }
+            }
+            let link =
+                self.state.peers.post_start(&self.state.peers.own, &send, &header, OpHalf::Send);
+            self.state.peers.post_end(
+                &self.state.peers.own,
+                &send,
+                &header,
+                OpHalf::Send,
+                link,
+                true,
+            );
+            fault::point("put.sent");
+            // An acknowledgement counts even where no event is logged.
+            if let Some((accepted, ok)) = accepted {
+                let header = MessageHeader { initiator: index, ..header };
+                if !self.state.peers.post_ack(
+                    &local,
+                    accepted.offset,
+                    accepted.mlength,
+                    &header,
+                    ok,
+                ) {
+                    self.state.peers.drop_at(&self.state.peers.own);
+                }
+            }
+            self.state.peers.finish(hold, peer, rings, send.traits.eq().is_some());
+            return Ok(());
+        }
+    }
+
+    #[inline(always)]
+    fn start_get(&self, region: Region, from: TargetAddress) -> Result<(), PtlError> {
+        let index = self.state.peers.index_of(from.target)?;
+        loop {
+            let (local, offset, length) = region.resolve(self)?;
+            let header = self.state.header(OpKind::Get, &from, length);
+            let near = [local.index; 2];
+            let peer = self.direct(index)?;
+            let (find, hold) = self.reach(peer, &header, near);
+            if !local.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            if !is_active(&local) {
+                hold.clear(false);
+                return Err(PtlError::MdInvalid);
+            }
+            self.state.count(&hold, OpKind::Get, length);
+            match (
+                peer,
+                self.state.peers.seize(
+                    peer.unwrap_or(&self.state.peers.own),
+                    &header,
+                    find,
+                    &hold,
+                    near,
+                ),
+            ) {
+                (Some(peer), Seized::Matched(matched)) => {
+                    fault::point("get.claimed");
+                    let half = OpHalf::Arrival(OpKind::Get);
+                    let link = self.state.peers.post_start(peer, &matched, &header, half);
+                    let answer = MessageHeader { initiator: index, ..header };
+                    if let Some(reply) = claim_local(&local, offset, matched.accepted.mlength) {
+                        let reply_link = self.state.peers.post_start(
+                            &self.state.peers.own,
+                            &reply,
+                            &answer,
+                            OpHalf::Reply,
+                        );
+                        let ok =
+                            self.state.move_bytes(local.record, offset, peer, &matched, false);
+                        self.state.peers.post_end(peer, &matched, &header, half, link, ok);
+                        self.state.peers.post_end(
+                            &self.state.peers.own,
+                            &reply,
+                            &answer,
+                            OpHalf::Reply,
+                            reply_link,
+                            ok,
+                        );
+                    } else {
+                        self.state.peers.post_end(peer, &matched, &header, half, link, true);
+                        self.state.peers.drop_at(&self.state.peers.own);
+                    }
+                    let rings = matched.traits.eq().is_some();
+                    self.state.peers.finish(
+                        hold,
+                        Some(peer),
+                        rings,
+                        local.traits().eq().is_some(),
+                    );
+                }
+                (Some(peer), Seized::Missed) => {
+                    hold.clear(false);
+                    self.state.peers.drop_at(peer);
+                }
+                (_, Seized::Dead) => hold.clear(false),
+                _ => self.submit(hold, index, &header, None, false, region.md, offset),
+            }
+            return Ok(());
+        }
+    }
+
+    /// Hands a message over to the frames, and clears the hazard.
+    #[cold]
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn submit(
+        &self,
+        hold: HazardHold<'_>,
+        target: u32,
+        header: &MessageHeader,
+        source: Option<FramedTransfer>,
+        ack: bool,
+        md: MdHandle,
+        local_offset: Size,
+    ) {
+        hold.clear(true);
+        doorbell::ring(self.state.peers.own.view.header());
+        self.framed.fetch_add(1, Ordering::Relaxed);
+        self.framed_before.store(true, Ordering::Relaxed);
+        self.framer.submit(
+            &self.state,
+            Submission { target, header: *header, source, ack, md, local_offset },
+        );
+    }
+}
+
+/// Whether a descriptor still takes operations.
+#[inline(always)]
+pub(super) fn is_active(local: &LocalMd<'_>) -> bool {
+    !local.traits().counts() || local.cell.state.0.load(Ordering::Relaxed) & state::INACTIVE == 0
+}

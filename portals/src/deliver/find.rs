@@ -1,0 +1,404 @@
+//! Finding the descriptor of a message and claiming room in it: steps 1 to 3 of a delivery.
+//!
+//! Called by the put and get paths and by [`crate::transfer::framed`]. Most messages follow the [match
+//! cache](crate::peer::match_cache) and walk nothing. Invariant: what was read counts only if the list's version is even
+//! and unchanged after the hazard was published.
+
+use core::mem::MaybeUninit;
+use core::sync::atomic::{Ordering, fence};
+
+use super::Matched;
+use super::post::ring_of;
+use crate::arena::access;
+use crate::arena::hazard::{HazardHold, HazardWord, NOTHING};
+use crate::arena::{AcEntry, MdCell, PtEntry};
+use crate::base::fault;
+use crate::descriptor::state::{self, Accepted};
+use crate::descriptor::traits::{MemoryKind, Traits};
+use crate::event::ring::Posting;
+use crate::message::{MessageHeader, OpHalf};
+use crate::peer::match_cache::{self, CachedMatch, PreparedDelivery};
+use crate::peer::{MappedPeer, Peers};
+use crate::types::md_options::*;
+use crate::types::*;
+
+/// A descriptor that a message could go to.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) md: u32,
+    cell: &'a MdCell,
+    traits: Traits,
+    length: u64,
+    max_size: u64,
+    /// As the descriptor was when it was found.
+    accepted: Accepted,
+    pt: &'a PtEntry,
+    version: u64,
+}
+
+impl Found<'_> {
+    /// Where its memory lies.
+    pub(crate) fn kind(&self) -> MemoryKind {
+        self.traits.kind()
+    }
+}
+
+/// What a walk found.
+#[derive(Clone, Copy)]
+pub(crate) enum Find<'a> {
+    Found(Found<'a>),
+    /// It goes nowhere: to be dropped.
+    Missed,
+    /// Its place lies in memory that cannot be reached from here.
+    Unreachable,
+    /// The target died while it was changing the list.
+    Dead,
+}
+
+/// What came of claiming a place.
+pub(crate) enum Seized<'a> {
+    Matched(Matched<'a>),
+    Missed,
+    Unreachable,
+    Dead,
+}
+
+/// How a walk ended.
+enum Walk<'a> {
+    /// With the match bits that decide whether another message goes the same way, if they alone do.
+    Chosen(Found<'a>, Option<u64>),
+    Unreachable,
+    End,
+    /// What was read does not belong together.
+    Again,
+}
+
+impl Peers {
+    /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the
+    /// list.
+    #[inline(always)]
+    pub(crate) fn find<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> Find<'a> {
+        match self.find_by_shortcut(peer, header) {
+            Some(found) => Find::Found(found),
+            None => self.find_by_walk(peer, header),
+        }
+    }
+
+    #[inline(always)]
+    fn find_by_shortcut<'a>(
+        &self,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+    ) -> Option<Found<'a>> {
+        let pt = peer.view.pt(header.pt_index)?;
+        let ac = peer.view.ac(header.ac_index)?;
+        let mut copy = MaybeUninit::uninit();
+        let key = match_cache::key(header.kind, header.pt_index, header.ac_index);
+        let way = peer.shortcuts.of(header.kind, header.pt_index, header.match_bits);
+        let way = way.read(self.single, &mut copy, key, header.match_bits)?;
+        // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same
+        // version, the list is the same.
+        let version = pt.version.load(Ordering::Acquire);
+        if header.initiator != self.index
+            || version != way.version
+            || ac.version.load(Ordering::Acquire) != way.ac_version
+        {
+            return None;
+        }
+        let cell = peer.view.md(way.md as u32)?;
+        let now = if way.traits.counts() { cell.state.0.load(Ordering::Relaxed) } else { 0 };
+        let (accepted, _) = state::accept(
+            way.traits,
+            way.length,
+            way.max_size,
+            now,
+            header.remote_offset,
+            header.rlength,
+        )?;
+        let &CachedMatch { md, traits, length, max_size, .. } = way;
+        Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
+    }
+
+    /// Leaves a note of what a walk found, if that can go for other messages.
+    fn note(
+        &self,
+        peer: &MappedPeer,
+        header: &MessageHeader,
+        care: u64,
+        ac: &AcEntry,
+        ac_version: u64,
+        found: &Found<'_>,
+    ) {
+        if header.initiator != self.index {
+            return;
+        }
+        let &Found { md, traits, length, max_size, pt, version, .. } = found;
+        let prepared = self.prepare(peer, header, ac, found).unwrap_or(PreparedDelivery::NOT);
+        // What was read belongs together.
+        if pt_unchanged(pt, version) {
+            peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(
+                &CachedMatch {
+                    key: match_cache::key(header.kind, header.pt_index, header.ac_index),
+                    care,
+                    bits: header.match_bits & care,
+                    version,
+                    ac_version,
+                    md: md.into(),
+                    traits,
+                    length,
+                    max_size,
+                    prepared,
+                },
+            );
+        }
+    }
+
+    /// What can be said beforehand of deliveries to a descriptor: `None` if they need more care than [`crate::prepared`] takes.
+    fn prepare(
+        &self,
+        peer: &MappedPeer,
+        header: &MessageHeader,
+        ac: &AcEntry,
+        found: &Found<'_>,
+    ) -> Option<PreparedDelivery> {
+        let &Found { md, cell, traits, length, pt, .. } = found;
+        let relaxed = Ordering::Relaxed;
+        let near = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
+        let mut out = PreparedDelivery {
+            near,
+            pt: &raw const pt.version,
+            ac: &raw const ac.version,
+            cell,
+            hazard: HazardWord::new(peer.index, md, NOTHING, NOTHING).bits(),
+            ..PreparedDelivery::NOT
+        };
+        if traits.counts() {
+            out.cursor_mask = traits.moves_only()?;
+        } else if !traits.has(MANAGE_REMOTE) {
+            return None;
+        }
+        let Some(eq) = traits.eq() else { return Some(out) };
+        if !traits.has(EVENT_START_DISABLE) || traits.has(EVENT_END_DISABLE) {
+            return None;
+        }
+        let eq_cell = peer.view.eq(eq)?;
+        let size = eq_cell.shape.size.load(relaxed);
+        out.ring = peer.rings.get(eq as usize)?;
+        out.slots = peer.view.ring(eq_cell.shape.ring.load(relaxed), size)?.as_ptr();
+        out.mask = size - 1;
+        out.eq = eq_cell;
+        out.eq_key = cell.eq_key.load(relaxed);
+        // No queue's, but that of a ring that has not been set up: [`crate::prepared`] would take it for this one.
+        if out.eq_key == 0 {
+            return None;
+        }
+        out.what = Posting::what(
+            OpHalf::Arrival(header.kind).end(),
+            false,
+            header.pt_index,
+            self.index,
+            md,
+            cell.generation.load(relaxed),
+        );
+        Some(out)
+    }
+
+    #[inline(never)]
+    fn find_by_walk<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> Find<'a> {
+        let initiator = PtlProcessId { nid: self.nid, pid: header.initiator };
+        let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index))
+        else {
+            return Find::Missed;
+        };
+        let mut round = 0;
+        loop {
+            // Acquire pairs with the Release in `pt_end_change`: the list is as it was written.
+            let version = pt.version.load(Ordering::Acquire);
+            let ac_version = ac.version.load(Ordering::Acquire);
+            match access::admits(ac, header, initiator) {
+                Some(true) if version & 1 == 0 => {
+                    match self.walk(peer, header, initiator, pt, version) {
+                        Walk::Chosen(found, care) => {
+                            if let Some(care) = care {
+                                self.note(peer, header, care, ac, ac_version, &found);
+                            }
+                            return Find::Found(found);
+                        }
+                        Walk::Unreachable => return Find::Unreachable,
+                        Walk::End if pt_unchanged(pt, version) => return Find::Missed,
+                        Walk::End | Walk::Again => {}
+                    }
+                }
+                Some(false) => return Find::Missed,
+                _ => {}
+            }
+            if !self.wait_for(peer.index, &mut round) {
+                return Find::Dead;
+            }
+        }
+    }
+
+    fn walk<'a>(
+        &self,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+        initiator: PtlProcessId,
+        pt: &'a PtEntry,
+        version: u64,
+    ) -> Walk<'a> {
+        let view = &peer.view;
+        let needs = u64::from(header.kind.needs());
+        let relaxed = Ordering::Relaxed;
+        let mut next = pt.head.load(relaxed);
+        let mut steps = 0;
+        // The match bits that led here, unless something did that can change under one version.
+        let mut care = 0;
+        let mut constant = true;
+        while next != 0 {
+            steps += 1;
+            let Some(me) = view.me(next - 1) else { return Walk::Again };
+            if steps > view.max_mes {
+                return Walk::Again; // links of different times can form a ring
+            }
+            next = me.next.load(relaxed);
+            if !access::fits_id(me.match_id.load(relaxed), initiator) {
+                continue;
+            }
+            let Some(md) = me.md.load(relaxed).checked_sub(1) else { continue };
+            let Some(cell) = view.md(md) else { return Walk::Again };
+            let traits = Traits(cell.traits.load(relaxed));
+            if traits.0 & needs != needs {
+                continue;
+            }
+            let ignore = me.ignore_bits.load(relaxed);
+            care |= !ignore;
+            if (me.match_bits.load(relaxed) ^ header.match_bits) & !ignore != 0 {
+                continue;
+            }
+            let length = cell.length.load(relaxed);
+            let max_size = cell.max_size.load(relaxed);
+            let now = if traits.counts() { cell.state.0.load(relaxed) } else { 0 };
+            let accepted =
+                state::accept(traits, length, max_size, now, header.remote_offset, header.rlength);
+            let Some((accepted, _)) = accepted else {
+                if now & state::INACTIVE == 0 && now & state::FLIGHTS == state::FLIGHTS {
+                    return Walk::Again; // it cannot count one more just now
+                }
+                constant = false;
+                continue;
+            };
+            if traits.kind() != MemoryKind::Arena && !self.reaches(peer, cell, traits.kind()) {
+                return if pt_unchanged(pt, version) { Walk::Unreachable } else { Walk::Again };
+            }
+            let care = constant.then_some(care);
+            return Walk::Chosen(
+                Found { md, cell, traits, length, max_size, accepted, pt, version },
+                care,
+            );
+        }
+        Walk::End
+    }
+
+    /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.
+    #[inline(always)]
+    pub(crate) fn seize<'a>(
+        &self,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+        first: Find<'a>,
+        hold: &HazardHold<'_>,
+        near: [u32; 2],
+    ) -> Seized<'a> {
+        let mut find = first;
+        loop {
+            let found = match find {
+                Find::Found(found) => found,
+                Find::Missed => return Seized::Missed,
+                Find::Unreachable => return Seized::Unreachable,
+                Find::Dead => return Seized::Dead,
+            };
+            fault::point("put.held");
+            if pt_unchanged(found.pt, found.version) {
+                let accepted = if found.traits.counts() {
+                    let Found { cell, traits, length, max_size, .. } = found;
+                    state::claim(
+                        cell,
+                        traits,
+                        length,
+                        max_size,
+                        header.remote_offset,
+                        header.rlength,
+                    )
+                } else {
+                    Some(found.accepted)
+                };
+                if let Some(accepted) = accepted {
+                    return Seized::Matched(Matched {
+                        md: found.md,
+                        cell: found.cell,
+                        traits: found.traits,
+                        generation: found.cell.generation.load(Ordering::Relaxed),
+                        eq_key: found.cell.eq_key.load(Ordering::Relaxed),
+                        accepted,
+                    });
+                }
+            }
+            find = self.find_again(peer, header, hold, near);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn find_again<'a>(
+        &self,
+        peer: &'a MappedPeer,
+        header: &MessageHeader,
+        hold: &HazardHold<'_>,
+        near: [u32; 2],
+    ) -> Find<'a> {
+        // While we wait for the owner, we keep our own descriptors only.
+        hold.change(HazardWord::near(near[0], near[1]));
+        let find = self.find_by_walk(peer, header);
+        if let Find::Found(found) = find {
+            hold.change(HazardWord::new(peer.index, found.md, near[0], near[1]));
+        }
+        find
+    }
+
+    /// Counts a dropped message at its target.
+    #[cold]
+    pub(crate) fn drop_at(&self, peer: &MappedPeer) {
+        peer.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Has the line of a descriptor's next event fetched.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, peer: &MappedPeer, found: &Found<'_>) {
+        if let Some(eq) = found.traits.eq()
+            && let Some(ring) = peer.rings.get(eq as usize)
+            && ring.is(found.cell.eq_key.load(Ordering::Relaxed))
+        {
+            ring.prefetch(ring.slots());
+        }
+    }
+
+    /// Sets up the ring of the queue that a descriptor logs to, if its list is still as it was when it was found.
+    #[cold]
+    pub(crate) fn set_up_ring(&self, peer: &MappedPeer, found: &Found<'_>) {
+        let Some(eq) = found.traits.eq() else { return };
+        let hold = self.hold(HazardWord::new(peer.index, found.md, NOTHING, NOTHING));
+        if pt_unchanged(found.pt, found.version) {
+            ring_of(peer, eq, found.cell.eq_key.load(Ordering::Relaxed));
+        }
+        hold.clear(false);
+    }
+}
+
+/// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of
+/// Dekker's argument (see [`crate::hazard`]).
+#[inline(always)]
+fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
+    // Keeps the walk's loads before the next one, where no hazard was published in between.
+    fence(Ordering::Acquire);
+    pt.version.load(Ordering::SeqCst) == version
+}

@@ -1,0 +1,130 @@
+//! Races of a delivery with the owner, step by step; and what a peer wrote.
+
+use core::sync::atomic::Ordering;
+
+use super::{Find, Matched, Seized};
+use crate::NetworkInterface;
+use crate::arena::hazard::{HazardHold, HazardWord, NOTHING};
+use crate::descriptor::state;
+use crate::message::{MessageHeader, OpHalf, OpKind};
+use crate::nal::shm::AttachPolicy;
+use crate::nal::shm::tests::fabric;
+use crate::types::md_options::*;
+use crate::types::*;
+
+const PT: u32 = 4;
+
+fn header(initiator: &NetworkInterface) -> MessageHeader {
+    MessageHeader {
+        kind: OpKind::Put,
+        initiator: initiator.state.peers.index,
+        uid: initiator.state.uid,
+        jid: initiator.state.jid,
+        pt_index: PT,
+        ac_index: 0,
+        match_bits: 0,
+        remote_offset: 0,
+        rlength: 8,
+        hdr_data: 0,
+    }
+}
+
+fn md(ni: &NetworkInterface, threshold: i32, user: usize, eq: EqHandle) -> MemoryDescriptor {
+    let start = ni.alloc(8, 8).unwrap().as_ptr().cast();
+    let user_ptr = user as *mut _;
+    MemoryDescriptor {
+        start,
+        length: 8,
+        threshold,
+        max_size: 0,
+        options: OP_PUT | MANAGE_REMOTE,
+        user_ptr,
+        eq,
+    }
+}
+
+fn attach(ni: &NetworkInterface, md: &MemoryDescriptor, unlink: Unlink) -> MdHandle {
+    let me = ni.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
+    // SAFETY: memory of the arena lives as long as the interface.
+    unsafe { ni.md_attach(me, md, unlink).unwrap() }
+}
+
+fn seize<'a>(ni: &'a NetworkInterface, header: &MessageHeader) -> (Matched<'a>, HazardHold<'a>) {
+    let find = ni.state.peers.find(&ni.state.peers.own, header);
+    let Find::Found(found) = find else { panic!("nothing matches") };
+    let hold =
+        ni.state.peers.hold(HazardWord::new(ni.state.peers.index, found.md, NOTHING, NOTHING));
+    match ni.state.peers.seize(&ni.state.peers.own, header, find, &hold, [NOTHING; 2]) {
+        Seized::Matched(matched) => (matched, hold),
+        _ => panic!("it matched a moment ago"),
+    }
+}
+
+/// A descriptor has unlinked itself and its owner has noticed, but its UNLINK event is not posted yet:
+/// its record waits for that event.
+#[test]
+fn a_record_rests_until_its_unlink_event_is_read() {
+    let ni =
+        NetworkInterface::loopback(Some(NiLimits { max_mds: 1, ..NiLimits::DEFAULT })).unwrap();
+    let eq = ni.eq_alloc(16, None).unwrap();
+    attach(&ni, &md(&ni, 1, 77, eq), Unlink::Unlink);
+    let header = header(&ni);
+    let (matched, hold) = seize(&ni, &header);
+    assert!(state::give_back(matched.cell, matched.traits));
+    // The owner notices.
+    ni.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
+    let unlink = ni.state.peers.posting(&matched, &header, PtlEventKind::Unlink);
+    ni.state
+        .peers
+        .post(&ni.state.peers.own, matched.traits.eq().unwrap(), matched.eq_key, &unlink)
+        .unwrap();
+    hold.clear(true);
+    let other = md(&ni, 1, 88, eq);
+    // SAFETY: as in `attach`.
+    let bind = || unsafe { ni.md_bind(&other, Unlink::Retain) };
+    assert_eq!(bind(), Err(PtlError::NoSpace));
+    assert_eq!(ni.eq_get(eq).unwrap().unwrap().event.md.user_ptr as usize, 77);
+    assert!(bind().is_ok());
+}
+
+/// A descriptor that unlinked itself while its owner was about to unlink it is reported gone, once.
+#[test]
+fn unlinking_what_has_just_unlinked_itself() {
+    let ni = NetworkInterface::loopback(None).unwrap();
+    let eq = ni.eq_alloc(16, None).unwrap();
+    let handle = attach(&ni, &md(&ni, 1, 0, eq), Unlink::Unlink);
+    let local = ni.state.local(handle).unwrap();
+    let (matched, hold) = seize(&ni, &header(&ni));
+    ni.state.peers.post_end(
+        &ni.state.peers.own,
+        &matched,
+        &header(&ni),
+        OpHalf::Arrival(OpKind::Put),
+        0,
+        true,
+    );
+    hold.clear(true);
+    assert_eq!(
+        ni.state.take_away(&mut ni.state.owner.lock(), &local, false),
+        Err(PtlError::MdInvalid)
+    );
+    assert_eq!(ni.md_unlink(handle), Err(PtlError::MdInvalid));
+}
+
+/// What a peer says of its queue is not believed before it is checked, whatever it is.
+#[test]
+fn a_peer_that_names_no_queue_gets_no_event() {
+    let nodes = fabric(2, AttachPolicy::Denied);
+    let (a, b) = (&nodes[0], &nodes[1]);
+    let eq = b.eq_alloc(16, None).unwrap();
+    let target = attach(b, &md(b, THRESH_INF, 0, eq), Unlink::Retain);
+    // SAFETY: as in `attach`.
+    let source =
+        unsafe { a.md_bind(&md(a, THRESH_INF, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
+    for key in [0, 1, u64::MAX] {
+        b.state.own_cell(target.0 & 0xffff).eq_key.store(key, Ordering::Relaxed);
+        a.put(source, AckReq::NoAck, b.id(), PT, 0, 0, 0, 0).unwrap();
+        let events = usize::from(key == b.state.eq_key(eq.0 & 0xffff));
+        assert_eq!(core::iter::from_fn(|| b.eq_get(eq).unwrap()).count(), 2 * events);
+    }
+}

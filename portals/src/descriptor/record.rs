@@ -1,0 +1,124 @@
+//! What a process keeps of its own descriptors, in private memory.
+//!
+//! Written under the owner lock, read by the calls and by transfers. [`MdRecord::control`] holds generation, number of
+//! updates and a phase. Threads of this process publish a hazard that names the descriptor and then read `control`
+//! again; the owner sets the phase to CLOSING and then reads the hazards (see [`crate::arena::hazard`]). Deliverers do the
+//! same with the version of the portal table entry. Invariant: a record is reused only after every event that names
+//! it has been consumed.
+
+use core::sync::atomic::{
+    AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
+};
+
+use crate::arena::{IOVECS, MdCell};
+use crate::base::zeroed::Zeros;
+use crate::descriptor::traits::Traits;
+use crate::types::*;
+
+/// Phases of [`MdRecord::control`]: generation 16-31, updates 2-15, phase 0-1.
+pub(crate) mod control {
+    pub(crate) const FREE: u32 = 0;
+    pub(crate) const LIVE: u32 = 1;
+    pub(crate) const CLOSING: u32 = 2;
+    pub(crate) const PHASE: u32 = 3;
+    const UPDATE: u32 = 4;
+
+    pub(crate) fn generation(control: u32) -> u32 {
+        control >> 16
+    }
+    pub(crate) fn updated(control: u32) -> u32 {
+        control & 0xffff_0000 | (control & 0xfffc).wrapping_add(UPDATE) & 0xfffc
+    }
+}
+
+/// The pieces of a scattered descriptor, as this process uses them.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    pub(crate) count: usize,
+    pub(crate) list: [(*mut u8, u64); IOVECS],
+}
+
+/// What this process itself knows of one of its descriptors.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct MdRecord {
+    /// See [`control`].
+    pub(crate) control: AtomicU32,
+    /// Framed messages that hold it.
+    pub(crate) pending: AtomicU32,
+    /// [`Traits`].
+    pub(crate) traits: AtomicU64,
+    /// First byte; of a scattered one, the user's vector.
+    pub(crate) start: AtomicUsize,
+    /// Bytes.
+    pub(crate) length: AtomicU64,
+    pub(crate) user_ptr: AtomicUsize,
+    /// Null unless scattered.
+    pub(crate) pieces: AtomicPtr<Pieces>,
+    /// [`MemoryDescriptor::length`], [`MemoryDescriptor::max_size`], [`MemoryDescriptor::options`], [`MemoryDescriptor::eq`].
+    pub(crate) stated_length: AtomicU64,
+    pub(crate) max_size: AtomicU64,
+    pub(crate) options: AtomicU32,
+    pub(crate) eq: AtomicU32,
+    /// [`MemoryDescriptor::threshold`], as attached or updated.
+    pub(crate) threshold: AtomicI32,
+    /// Index + 1 of the match entry it is attached to, or 0; changed under the owner lock.
+    pub(crate) me: AtomicU32,
+    /// `PTL_UNLINK`.
+    pub(crate) unlink: AtomicBool,
+}
+
+// SAFETY: atomics of integers, pointers and a boolean, all of which may be 0.
+unsafe impl Zeros for MdRecord {}
+
+/// The bytes of a descriptor of ours.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MdMemory {
+    /// First byte, if there are no pieces.
+    pub(crate) start: *mut u8,
+    pub(crate) pieces: *const Pieces,
+}
+
+// SAFETY: what it points to is freed only when nobody holds the descriptor; who copies from and to it may be
+// any thread.
+unsafe impl Send for MdMemory {}
+
+impl MdRecord {
+    pub(crate) fn memory(&self) -> MdMemory {
+        MdMemory {
+            start: self.start.load(Ordering::Relaxed) as *mut u8,
+            pieces: self.pieces.load(Ordering::Acquire),
+        }
+    }
+}
+
+/// A descriptor of ours that a call was given.
+#[derive(Clone, Copy)]
+pub(crate) struct LocalMd<'a> {
+    pub(crate) index: u32,
+    /// As it was when the handle was looked up.
+    pub(crate) control: u32,
+    pub(crate) record: &'a MdRecord,
+    pub(crate) cell: &'a MdCell,
+}
+
+impl LocalMd<'_> {
+    #[inline(always)]
+    pub(crate) fn handle(&self) -> MdHandle {
+        MdHandle(self.control & 0xffff_0000 | self.index)
+    }
+    #[inline(always)]
+    pub(crate) fn traits(&self) -> Traits {
+        Traits(self.record.traits.load(Ordering::Relaxed))
+    }
+    #[inline(always)]
+    pub(crate) fn length(&self) -> u64 {
+        self.record.length.load(Ordering::Relaxed)
+    }
+    /// Whether it is still what it was when it was looked up. Asked after a hazard that names it was
+    /// published.
+    #[inline(always)]
+    pub(crate) fn unchanged(&self) -> bool {
+        self.record.control.load(Ordering::SeqCst) == self.control
+    }
+}

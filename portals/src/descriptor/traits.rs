@@ -1,0 +1,90 @@
+//! The properties of a descriptor that decide a delivery, packed into one word.
+//!
+//! Written by the owner when the descriptor is made or updated, read by every deliverer. Invariant: the accessors
+//! give sane values for any bits, since the word travels through shared memory.
+
+use crate::types::md_options::*;
+
+/// Where the memory of a descriptor or of a piece lies.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryKind {
+    /// In the owner's arena.
+    Arena = 0,
+    /// In the owner's exposed segment.
+    Segment = 1,
+    /// Anywhere else.
+    Private = 2,
+    /// In the pieces of an [`IovTable`].
+    Scattered = 3,
+}
+
+impl MemoryKind {
+    pub(crate) fn from_bits(bits: u64) -> MemoryKind {
+        match bits & 0xff {
+            0 => MemoryKind::Arena,
+            1 => MemoryKind::Segment,
+            3 => MemoryKind::Scattered,
+            _ => MemoryKind::Private,
+        }
+    }
+}
+
+/// The small properties of a descriptor, packed into one word: options 0-15, event queue index + 1 16-31,
+/// [`MemoryKind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Traits(pub(crate) u64);
+
+impl Traits {
+    pub(crate) const COUNTS: u64 = 1 << 56;
+    pub(crate) const UNLINKS: u64 = 1 << 57;
+
+    #[inline(always)]
+    pub(crate) fn has(self, option: u32) -> bool {
+        self.0 & u64::from(option) != 0
+    }
+    /// Index of the event queue.
+    #[inline(always)]
+    pub(crate) fn eq(self) -> Option<u32> {
+        ((self.0 >> 16 & 0xffff) as u32).checked_sub(1)
+    }
+    #[inline(always)]
+    pub(crate) fn kind(self) -> MemoryKind {
+        MemoryKind::from_bits(self.0 >> 32)
+    }
+    /// Whether it has a state word at all.
+    #[inline(always)]
+    pub(crate) fn counts(self) -> bool {
+        self.0 & Self::COUNTS != 0
+    }
+    /// Whether it unlinks itself when it becomes inactive; then operations in flight are counted.
+    #[inline(always)]
+    pub(crate) fn unlinks(self) -> bool {
+        self.0 & Self::UNLINKS != 0
+    }
+    /// The bits of the cursor, if a delivery moves that, counts as one in flight, and does nothing else to the state.
+    pub(crate) fn moves_only(self) -> Option<u64> {
+        let mask = self.cursor_mask();
+        (self.unlinks() && mask != 0 && self.threshold_mask() == 0 && !self.has(MANAGE_REMOTE))
+            .then_some(mask)
+    }
+    /// Whether any kind of event is logged apart from ACKs.
+    #[inline(always)]
+    pub(crate) fn logs(self) -> bool {
+        const BOTH: u32 = EVENT_START_DISABLE | EVENT_END_DISABLE;
+        self.eq().is_some() && self.0 & u64::from(BOTH) != u64::from(BOTH)
+    }
+    #[inline(always)]
+    pub(crate) fn cursor_mask(self) -> u64 {
+        // The widths came through shared memory: keep the shifts in range.
+        (1u64 << (self.0 >> 40 & 63)) - 1
+    }
+    #[inline(always)]
+    pub(crate) fn threshold_shift(self) -> u32 {
+        (self.0 >> 40 & 63) as u32
+    }
+    #[inline(always)]
+    pub(crate) fn threshold_mask(self) -> u64 {
+        (1u64 << (self.0 >> 48 & 63)) - 1
+    }
+}

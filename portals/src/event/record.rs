@@ -1,0 +1,242 @@
+//! The consumer's side of an event queue: what the owner keeps of one of its queues, and how it reads a slot.
+//!
+//! Used by the calls that take events. Consumers take turns by a try-lock in private memory; a thread that finds it
+//! taken for long reports the queue empty, since the other thread is about to take the event. Invariant: an event is
+//! a peer's words: kinds and indices are checked, and addresses come from the reader's own records.
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use crate::arena::ring::published;
+use crate::arena::{EqCell, EventSlot};
+use crate::event::ring::{EventSlots, INLINE};
+use crate::types::*;
+use sys::hint::cold_path;
+use sys::thread;
+
+/// What this process itself knows of one of its queues.
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct EqRecord {
+    /// generation 16-31, 1: live.
+    pub(crate) handle: AtomicU32,
+    pub(crate) consuming: AtomicBool,
+    /// A thread found the queue taken and went away.
+    pub(crate) missed: AtomicBool,
+    /// Ticket of the next event.
+    pub(crate) next: AtomicU64,
+    /// Its slot, and what the control there says when it has come (see [`ring::published`]).
+    look_at: AtomicPtr<EventSlot>,
+    look_for: AtomicU64,
+    /// The slots of the ring, and their number less one.
+    pub(crate) slots: AtomicPtr<EventSlot>,
+    pub(crate) mask: AtomicU64,
+    /// Losses that have been noticed.
+    pub(crate) losses: AtomicU64,
+    /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to
+    /// report.
+    pub(crate) report_at: AtomicU64,
+    /// [`EqHandler`], or 0.
+    pub(crate) handler: AtomicUsize,
+    /// Descriptors that log here; changed under the owner lock.
+    pub(crate) descriptors: AtomicU32,
+    /// Framed messages that will post here.
+    pub(crate) transfers: AtomicU32,
+}
+
+impl EqRecord {
+    /// The slot of the next event, if that is published.
+    #[inline(always)]
+    pub(crate) fn look(&self, order: Ordering) -> Option<&EventSlot> {
+        // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it became so; slots stay mapped as
+        // long as the interface, and consist of atomics.
+        let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
+        (slot.control.load(order) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
+    }
+
+    #[inline(always)]
+    fn slots(&self) -> EventSlots<'_> {
+        // SAFETY: the queue is or was live: stored from its ring before it became so.
+        unsafe {
+            EventSlots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed))
+        }
+    }
+
+    /// Goes on to the event with this ticket. Whoever looks meanwhile may see half of it: before the thread that takes events
+    /// has served what it took, that is as good as to look too early.
+    #[inline(always)]
+    pub(crate) fn go_on(&self, ticket: u64) {
+        let slots = self.slots();
+        self.look_at
+            .store(slots.at(ticket) as *const EventSlot as *mut EventSlot, Ordering::Relaxed);
+        // The lap is another one only where the ring begins anew.
+        if ticket & (slots.size - 1) == 0 {
+            cold_path();
+            self.look_for.store(published(ticket, slots.size), Ordering::Relaxed);
+        }
+        // Release pairs with the Acquire in `eq_passed`.
+        self.next.store(ticket, Ordering::Release);
+    }
+
+    /// Takes the turn. Whoever has it gives it back within nanoseconds, unless the system takes its processor
+    /// away or we are a signal handler on top of it: after a while we leave without, and leave word.
+    #[inline(always)]
+    pub(crate) fn try_consume(&self) -> bool {
+        // Acquire pairs with the Release of the thread that consumed before us.
+        !self.consuming.swap(true, Ordering::Acquire) || self.try_consume_again()
+    }
+
+    #[cold]
+    fn try_consume_again(&self) -> bool {
+        for round in 0..200 {
+            thread::relax(round);
+            if round == 100 {
+                // The rounds that follow give this store time to be seen by who gives the turn back after
+                // them.
+                self.missed.store(true, Ordering::SeqCst);
+            }
+            if !self.consuming.load(Ordering::Relaxed)
+                && !self.consuming.swap(true, Ordering::Acquire)
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// A live queue of an interface, for [`NetworkInterface::eq_is_quiet`] and [`NetworkInterface::eq_next`].
+#[derive(Clone, Copy, Debug)]
+pub struct EqWatch {
+    pub(crate) eq: EqHandle,
+    pub(crate) record: NonNull<EqRecord>,
+    pub(crate) cell: NonNull<EqCell>,
+}
+
+// SAFETY: what it points to consists of atomics, and is only reached through the interface.
+unsafe impl Send for EqWatch {}
+
+// SAFETY: as above.
+unsafe impl Sync for EqWatch {}
+
+impl EqWatch {
+    /// The queue.
+    pub fn eq(self) -> EqHandle {
+        self.eq
+    }
+}
+
+/// A slot's content.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TakenEvent {
+    pub(crate) ticket: u64,
+    pub(crate) dropped: bool,
+    pub(crate) what: u64,
+    pub(crate) match_bits: u64,
+    pub(crate) hdr_data: u64,
+    pub(crate) rlength: u64,
+    pub(crate) mlength: u64,
+    pub(crate) offset: u64,
+    pub(crate) link: u64,
+}
+
+impl TakenEvent {
+    #[inline(always)]
+    pub(crate) fn kind(&self) -> PtlEventKind {
+        use PtlEventKind::*;
+        // In the order of their numbers, so that this is but a comparison.
+        match self.what & 0x1f {
+            0 => GetStart,
+            1 => GetEnd,
+            2 => PutStart,
+            4 => GetPutStart,
+            5 => GetPutEnd,
+            6 => ReplyStart,
+            7 => ReplyEnd,
+            8 => SendStart,
+            9 => SendEnd,
+            10 => Ack,
+            11 => Unlink,
+            // 3, and nonsense from a peer.
+            _ => PutEnd,
+        }
+    }
+    pub(crate) fn fail(&self) -> NiFail {
+        if self.what & 0x20 != 0 { NiFail::Fail } else { NiFail::Ok }
+    }
+    pub(crate) fn initiator(&self) -> u32 {
+        (self.what >> 16 & 0xffff) as u32
+    }
+    pub(crate) fn md(&self) -> MdHandle {
+        MdHandle((self.what >> 48 << 16 | self.what >> 32 & 0xffff) as u32)
+    }
+}
+
+/// Goes on to the event with this ticket: all before it have been read.
+#[inline(always)]
+pub(crate) fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
+    record.go_on(ticket);
+    // Release pairs with the producers' Acquire: we have read the slot.
+    cell.head.0.store(ticket, Ordering::Release);
+}
+
+/// Reads an event that is published, and the bytes that travelled in it, and goes on to the next.
+#[inline(always)]
+pub(crate) fn take_slot<R>(
+    record: &EqRecord,
+    cell: &EqCell,
+    slot: &EventSlot,
+    inline: &mut InlineWords,
+    read: impl FnOnce(&TakenEvent) -> R,
+) -> (TakenEvent, R) {
+    let relaxed = Ordering::Relaxed;
+    let ticket = record.next.load(relaxed);
+    let what = slot.what.load(relaxed);
+    let [rlength, mlength, offset, link] = match what & INLINE {
+        0 => slot.inline(),
+        _ => {
+            cold_path();
+            *inline = slot.inline();
+            [0, 0, 0, u64::from(THRESH_INF as u32)]
+        }
+    };
+    let taken = TakenEvent {
+        ticket,
+        // Acquire pairs with the Release in `lose`.
+        dropped: cell.losses.count.load(Ordering::Acquire) != record.losses.load(relaxed)
+            || record.report_at.load(relaxed) != u64::MAX,
+        what,
+        match_bits: slot.match_bits.load(relaxed),
+        hdr_data: slot.hdr_data.load(relaxed),
+        rlength,
+        mlength,
+        offset,
+        link,
+    };
+    // As soon as the event counts as consumed, its descriptor's record may be used again (see
+    // `md::rested`).
+    let read = read(&taken);
+    pass(record, cell, ticket.wrapping_add(1));
+    if taken.dropped {
+        return (TakenEvent { dropped: lost_before(record, cell, ticket), ..taken }, read);
+    }
+    (taken, read)
+}
+
+/// Whether a loss is to be reported with the event of this ticket.
+#[cold]
+fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
+    let count = cell.losses.count.load(Ordering::Acquire);
+    let last = cell.losses.last.load(Ordering::Relaxed);
+    let mut at = record.report_at.load(Ordering::Relaxed);
+    if count != record.losses.load(Ordering::Relaxed) {
+        record.losses.store(count, Ordering::Relaxed);
+        at = at.min(last);
+    }
+    let report = ticket >= at;
+    if report {
+        at = if last > ticket { last } else { u64::MAX };
+    }
+    record.report_at.store(at, Ordering::Relaxed);
+    report
+}

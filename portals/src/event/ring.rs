@@ -1,0 +1,241 @@
+//! The producer's side of an event queue: a [`ring`](crate::arena::ring) of one-line slots in the owner's arena.
+//!
+//! Every process that delivers posts here, the owner's own events included. Posting dirties one line of the target.
+//! Invariants: a full ring loses the event and records the ticket that it would have had; a producer that dies or
+//! stops between claim and publication leaves a slot that names it.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+
+use crate::arena::ring::{self, Memo, published};
+use crate::arena::{ArenaView, EqCell, EventSlot, LINE};
+use crate::base::{fault, prefetch};
+use crate::types::*;
+
+/// A ring as a producer of this process sees it: ours or a peer's.
+#[derive(Debug, Default)]
+pub(crate) struct EventRing {
+    /// Which queue this is; 0: none yet. Stored last (Release), read first (Acquire).
+    key: AtomicU64,
+    /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there
+    /// are. In one word, so that whoever reads it, however late, reads a ring that exists.
+    slots: AtomicPtr<EventSlot>,
+    memo: Memo,
+}
+
+/// An event on its way into a slot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Posting {
+    pub(crate) kind: PtlEventKind,
+    pub(crate) fail: bool,
+    pub(crate) pt_index: u32,
+    /// Index of the process that the event names.
+    pub(crate) initiator: u32,
+    pub(crate) md: u32,
+    pub(crate) generation: u32,
+    pub(crate) match_bits: u64,
+    pub(crate) hdr_data: u64,
+    pub(crate) rlength: u64,
+    pub(crate) mlength: u64,
+    pub(crate) offset: u64,
+    pub(crate) link: Seq,
+    pub(crate) threshold: i32,
+}
+
+/// In the word of a slot that says what happened: in place of lengths, offset, link and threshold, which are those of an empty message
+/// at offset 0, the slot holds the bytes that travel with the event.
+pub(crate) const INLINE: u64 = 1 << 6;
+
+impl Posting {
+    /// The word of a slot that says what happened.
+    #[inline(always)]
+    pub(crate) fn what(
+        kind: PtlEventKind,
+        fail: bool,
+        pt_index: u32,
+        initiator: u32,
+        md: u32,
+        generation: u32,
+    ) -> u64 {
+        kind as u64
+            | u64::from(fail) << 5
+            | u64::from(pt_index & 0xff) << 8
+            | u64::from(initiator & 0xffff) << 16
+            | u64::from(md & 0xffff) << 32
+            | u64::from(generation) << 48
+    }
+}
+
+impl EventRing {
+    /// Sees to it that this is the ring of the queue with `key`. False if the peer's word cannot be trusted.
+    ///
+    /// The caller's hazard names a descriptor of that queue, so the queue lives; and a queue of another key
+    /// at this index is dead, so that no thread is using the ring that is replaced.
+    #[cold]
+    pub(crate) fn follow(&self, view: &ArenaView, cell: &EqCell, key: u64) -> bool {
+        let shape = &cell.shape;
+        let size = shape.size.load(Ordering::Relaxed);
+        let Some(slots) = view.ring(shape.ring.load(Ordering::Relaxed), size) else {
+            return false;
+        };
+        if shape.key.load(Ordering::Acquire) != key || key == 0 {
+            return false;
+        }
+        let head = cell.head.0.load(Ordering::Acquire);
+        let tagged = slots.as_ptr().map_addr(|address| address | size.trailing_zeros() as usize);
+        self.slots.store(tagged, Ordering::Relaxed);
+        self.memo.restart(head);
+        self.key.store(key, Ordering::Release);
+        true
+    }
+
+    /// Whether this is the ring of the queue with `key`, a word of a peer's: 0 is no queue's.
+    #[inline(always)]
+    pub(crate) fn is(&self, key: u64) -> bool {
+        key != 0 && self.is_still(key)
+    }
+
+    /// [`EventRing::is`], for a key that is not 0.
+    #[inline(always)]
+    pub(crate) fn is_still(&self, key: u64) -> bool {
+        debug_assert_ne!(key, 0);
+        self.key.load(Ordering::Acquire) == key
+    }
+
+    /// The ring's slots. It must have been set up (`is`).
+    #[inline(always)]
+    pub(crate) fn slots(&self) -> EventSlots<'_> {
+        let tagged = self.slots.load(Ordering::Relaxed);
+        let size = 1u64 << (tagged.addr() & (LINE - 1));
+        let first = tagged.map_addr(|address| address & !(LINE - 1)).cast_const();
+        EventSlots { first, size, ring: PhantomData }
+    }
+
+    /// Whether the event with this ticket, which the consumer has come to, is published.
+    #[inline(always)]
+    pub(crate) fn holds(&self, ticket: u64) -> bool {
+        let slots = self.slots();
+        // Acquire: see `ring`.
+        slots.at(ticket).control.load(Ordering::Acquire) == published(ticket, slots.size)
+    }
+
+    /// Asks for the line of the next slot, to write to it.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, slots: EventSlots<'_>) {
+        prefetch::line_to_write((&raw const *slots.at(self.memo.hint())).cast());
+    }
+
+    /// Posts an event: its ticket, or `None` if there was no room.
+    #[inline(always)]
+    pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {
+        let what = Posting::what(
+            event.kind,
+            event.fail,
+            event.pt_index,
+            event.initiator,
+            event.md,
+            event.generation,
+        );
+        let link = u64::from(event.link) << 32 | u64::from(event.threshold as u32);
+        let &Posting { match_bits, hdr_data, rlength, mlength, offset, .. } = event;
+        let words = [what, match_bits, hdr_data, rlength, mlength, offset, link];
+        self.post_words(self.slots(), cell, own_index, words)
+    }
+
+    /// Posts an event, told by the words of its [`EventSlot`] behind the control, to the slots of this ring.
+    #[inline(always)]
+    pub(crate) fn post_words(
+        &self,
+        slots: EventSlots<'_>,
+        cell: &EqCell,
+        own_index: u32,
+        words: [u64; 7],
+    ) -> Option<u64> {
+        let ticket = self.memo.hint();
+        let slot = slots.at(ticket);
+        if !ring::claim_hinted(&slot.control, ticket, slots.size, &self.memo, own_index) {
+            return self.post_elsewhere(slots, cell, own_index, words);
+        }
+        fill(slot, &words, published(ticket, slots.size));
+        Some(ticket)
+    }
+
+    /// [`EventRing::post_words`], wherever there is a free slot.
+    #[cold]
+    #[inline(never)]
+    fn post_elsewhere(
+        &self,
+        slots: EventSlots<'_>,
+        cell: &EqCell,
+        own_index: u32,
+        words: [u64; 7],
+    ) -> Option<u64> {
+        let control_of = |ticket| &slots.at(ticket).control;
+        match ring::search(control_of, slots.size, &self.memo, &cell.head.0, own_index) {
+            Ok(ticket) => {
+                fill(slots.at(ticket), &words, published(ticket, slots.size));
+                Some(ticket)
+            }
+            Err(ticket) => {
+                lose(cell, ticket);
+                None
+            }
+        }
+    }
+
+    /// A ticket that no event that was posted before this call has reached; all before `from` are claimed.
+    pub(crate) fn tail(&self, from: u64) -> u64 {
+        let slots = self.slots();
+        ring::tail(|ticket| &slots.at(ticket).control, slots.size, from)
+    }
+}
+
+/// The slots of a ring.
+#[derive(Clone, Copy)]
+pub(crate) struct EventSlots<'a> {
+    pub(crate) first: *const EventSlot,
+    pub(crate) size: u64,
+    ring: PhantomData<&'a EventSlot>,
+}
+
+impl<'a> EventSlots<'a> {
+    /// The slots from `first` on, one more than `mask`.
+    ///
+    /// # Safety
+    /// They are what `ArenaView::ring` gave, and that arena stays mapped.
+    #[inline(always)]
+    pub(crate) unsafe fn new(first: *const EventSlot, mask: u64) -> EventSlots<'a> {
+        EventSlots { first, size: mask + 1, ring: PhantomData }
+    }
+
+    #[inline(always)]
+    pub(crate) fn at(self, ticket: u64) -> &'a EventSlot {
+        // SAFETY: `first` points to `size` slots inside an arena (checked by `ArenaView::ring`) that stays mapped
+        // as long as the interface; slots consist of atomics.
+        unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
+    }
+}
+
+/// Fills a slot that its producer, this process, has reserved, and publishes it.
+#[inline(always)]
+fn fill(slot: &EventSlot, words: &[u64; 7], published: u64) {
+    fault::point("event.reserved");
+    let &[what, match_bits, hdr_data, rlength, mlength, offset, link] = words;
+    let relaxed = Ordering::Relaxed;
+    slot.what.store(what, relaxed);
+    slot.match_bits.store(match_bits, relaxed);
+    slot.hdr_data.store(hdr_data, relaxed);
+    slot.rlength.store(rlength, relaxed);
+    slot.mlength.store(mlength, relaxed);
+    slot.offset.store(offset, relaxed);
+    slot.link.store(link, relaxed);
+    slot.control.store(published, Ordering::Release);
+    fault::point("event.published");
+}
+
+#[cold]
+fn lose(cell: &EqCell, ticket: u64) {
+    cell.losses.last.fetch_max(ticket, Ordering::Relaxed);
+    // Release pairs with the consumer's Acquire: it finds the ticket.
+    cell.losses.count.fetch_add(1, Ordering::Release);
+}

@@ -1,0 +1,88 @@
+//! A message: what it asks for, where it goes, and which events its two sides log.
+//!
+//! Made by the calls and by received frames, read by everything between. Plain values; no invariant.
+
+use crate::types::md_options::*;
+use crate::types::*;
+
+/// What a message asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpKind {
+    Put,
+    Get,
+    GetPut,
+}
+
+impl OpKind {
+    /// The options that a descriptor must have to respond.
+    #[inline(always)]
+    pub(crate) fn needs(self) -> u32 {
+        match self {
+            OpKind::Put => OP_PUT,
+            OpKind::Get => OP_GET,
+            OpKind::GetPut => OP_PUT | OP_GET,
+        }
+    }
+}
+
+/// The part of a message that decides where it goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MessageHeader {
+    pub(crate) kind: OpKind,
+    /// Index of the initiator in the fabric (its `PtlProcessId::pid`).
+    pub(crate) initiator: u32,
+    pub(crate) uid: Uid,
+    pub(crate) jid: Jid,
+    pub(crate) pt_index: PtIndex,
+    pub(crate) ac_index: AcIndex,
+    pub(crate) match_bits: MatchBits,
+    pub(crate) remote_offset: Size,
+    pub(crate) rlength: Size,
+    pub(crate) hdr_data: HdrData,
+}
+
+/// Which half of an operation a [`FramedTransfer`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OpHalf {
+    /// The target's side of an operation.
+    Arrival(OpKind),
+    /// The initiator's side: the bytes of a put or get-put leave (SEND events).
+    Send,
+    /// The initiator's side: the bytes of a get or get-put arrive (REPLY events).
+    Reply,
+}
+
+impl OpHalf {
+    #[inline(always)]
+    pub(crate) fn start(self) -> PtlEventKind {
+        match self {
+            OpHalf::Arrival(OpKind::Put) => PtlEventKind::PutStart,
+            OpHalf::Arrival(OpKind::Get) => PtlEventKind::GetStart,
+            OpHalf::Arrival(OpKind::GetPut) => PtlEventKind::GetPutStart,
+            OpHalf::Send => PtlEventKind::SendStart,
+            OpHalf::Reply => PtlEventKind::ReplyStart,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn end(self) -> PtlEventKind {
+        match self {
+            OpHalf::Arrival(OpKind::Put) => PtlEventKind::PutEnd,
+            OpHalf::Arrival(OpKind::Get) => PtlEventKind::GetEnd,
+            OpHalf::Arrival(OpKind::GetPut) => PtlEventKind::GetPutEnd,
+            OpHalf::Send => PtlEventKind::SendEnd,
+            OpHalf::Reply => PtlEventKind::ReplyEnd,
+        }
+    }
+}
+
+/// Where a message goes: the arguments that all calls have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct TargetAddress {
+    pub(crate) target: PtlProcessId,
+    pub(crate) pt_index: PtIndex,
+    pub(crate) ac_index: AcIndex,
+    pub(crate) match_bits: MatchBits,
+    pub(crate) remote_offset: Size,
+    pub(crate) hdr_data: HdrData,
+}

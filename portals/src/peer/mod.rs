@@ -1,0 +1,389 @@
+//! The processes of a fabric as this one sees them: their arenas, their segments, whether they live.
+//!
+//! Everything above reaches peers through [`Peers`]. Invariant: a pointer to a peer's arena, segment or header stays
+//! valid as long as the [`Peers`] that gave it.
+
+pub(crate) mod match_cache;
+mod reach;
+
+pub(crate) use reach::Spot;
+
+use alloc::boxed::Box;
+use core::ptr::{self, NonNull};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
+
+use crate::arena::hazard::{HazardHold, HazardWord};
+use crate::arena::{ArenaHeader, ArenaView, MAGIC, doorbell};
+use crate::base::fault;
+use crate::event::ring::EventRing;
+use crate::message::OpKind;
+use crate::nal::{Nal, PeerState, Route};
+use crate::peer::match_cache::{MatchCache, MatchCacheEntry};
+use crate::types::*;
+use sys::hint::cold_path;
+use sys::{attach, clock, thread};
+
+/// A process whose arena is mapped here.
+#[derive(Debug)]
+pub(crate) struct MappedPeer {
+    pub(crate) index: u32,
+    pub(crate) view: ArenaView,
+    /// Our view of its queues' rings.
+    pub(crate) rings: Box<[EventRing]>,
+    pub(crate) shortcuts: MatchCache,
+    /// Cross-memory attach: not tried yet, works, does not.
+    attach: AtomicU8,
+}
+
+const UNTRIED: u8 = 0;
+const WORKS: u8 = 1;
+
+const FAILS: u8 = 2;
+
+impl MappedPeer {
+    fn new(index: u32, view: ArenaView) -> MappedPeer {
+        let rings = (0..view.max_eqs).map(|_| EventRing::default()).collect();
+        MappedPeer {
+            index,
+            view,
+            rings,
+            shortcuts: MatchCache::default(),
+            attach: AtomicU8::new(UNTRIED),
+        }
+    }
+}
+
+/// Where the segment of a process is mapped here; length 0: nowhere. The length is stored last.
+#[derive(Debug, Default)]
+pub(crate) struct MappedSegment {
+    pub(crate) base: AtomicPtr<u8>,
+    pub(crate) length: AtomicU64,
+}
+
+/// This process and its peers.
+pub(crate) struct Peers {
+    /// Our number in the fabric.
+    pub(crate) index: u32,
+    pub(crate) nid: u32,
+    /// Processes of the fabric.
+    pub(crate) size: u32,
+    /// Only one thread calls us; see [`crate::NetworkInterface::set_single_threaded`].
+    pub(crate) single: bool,
+    /// Messages to ourselves need no frames.
+    pub(crate) own_mapped: bool,
+    /// Our own arena.
+    pub(crate) own: MappedPeer,
+    /// Peers that have been addressed; null before, and for those that are reached by frames only.
+    mapped: Box<[AtomicPtr<MappedPeer>]>,
+    /// Headers of all mapped arenas but ours.
+    headers: Box<[Option<NonNull<ArenaHeader>>]>,
+    pub(crate) segments: Box<[MappedSegment]>,
+    /// Index + 1 of the process that a call is waiting for, and when the call last recorded it.
+    waiting_for: AtomicU32,
+    waiting_since: AtomicU64,
+    /// [`Nal::frames_flag`]
+    frames_flag: Option<NonNull<AtomicU32>>,
+    pub(crate) nal: Box<dyn Nal>,
+}
+
+// SAFETY: its pointers lead to arenas and segments, which are accessed through atomics (or copied from and to as
+// memory that any process may write), and to boxes that it owns.
+unsafe impl Send for Peers {}
+// SAFETY: as above; all that changes is atomic.
+unsafe impl Sync for Peers {}
+
+impl Peers {
+    /// `view` is our own arena. The NAL was checked: `index` is below `size`.
+    pub(crate) fn new(nal: Box<dyn Nal>, view: ArenaView) -> Peers {
+        let (index, size) = (nal.index(), nal.size());
+        let header_of = |peer| match nal.route(peer) {
+            Route::Mapped(base) if peer != index => Some(base.cast::<ArenaHeader>()),
+            _ => None,
+        };
+        Peers {
+            index,
+            nid: nal.nid(),
+            size,
+            single: false,
+            own_mapped: nal.route(index) != Route::Wire,
+            own: MappedPeer::new(index, view),
+            mapped: (0..size).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
+            headers: (0..size).map(header_of).collect(),
+            segments: (0..size).map(|_| MappedSegment::default()).collect(),
+            waiting_for: AtomicU32::new(0),
+            waiting_since: AtomicU64::new(0),
+            frames_flag: nal.frames_flag().map(NonNull::from),
+            nal,
+        }
+    }
+
+    /// The number of a process of this fabric.
+    #[inline(always)]
+    pub(crate) fn index_of(&self, target: PtlProcessId) -> Result<u32, PtlError> {
+        if target.nid == self.nid && target.pid < self.size {
+            Ok(target.pid)
+        } else {
+            Err(PtlError::ProcessInvalid)
+        }
+    }
+
+    /// The peer, or `None` if it is reached in frames only. `PTL_PROCESS_INVALID`: its interface is not open.
+    #[inline(always)]
+    pub(crate) fn peer(&self, index: u32) -> Result<Option<&MappedPeer>, PtlError> {
+        // Acquire pairs with the Release in `open_peer`.
+        let peer = self.mapped[index as usize].load(Ordering::Acquire);
+        if peer.is_null() {
+            return self.open_peer(index);
+        }
+        // SAFETY: made by `Box::into_raw` in `open_peer`, freed with the interface only.
+        Ok(Some(unsafe { &*peer }))
+    }
+
+    #[cold]
+    fn open_peer(&self, index: u32) -> Result<Option<&MappedPeer>, PtlError> {
+        let Route::Mapped(base) = self.nal.route(index) else { return Ok(None) };
+        if index == self.index {
+            return Ok(Some(&self.own));
+        }
+        // SAFETY: what the NAL promises.
+        let view = unsafe { ArenaView::of_peer(base, self.nal.arena_bytes()) }
+            .ok_or(PtlError::ProcessInvalid)?;
+        let new = Box::into_raw(Box::new(MappedPeer::new(index, view)));
+        let slot = &self.mapped[index as usize];
+        match slot.compare_exchange(ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: as in `peer`.
+            Ok(_) => Ok(Some(unsafe { &*new })),
+            Err(other) => {
+                // SAFETY: ours was not published; the other was, as in `peer`.
+                unsafe {
+                    drop(Box::from_raw(new));
+                    Ok(Some(&*other))
+                }
+            }
+        }
+    }
+
+    /// Where the note would be that such a message goes by, and of which peer.
+    #[inline(always)]
+    pub(crate) fn cached(
+        &self,
+        kind: OpKind,
+        target: PtlProcessId,
+        pt_index: PtIndex,
+        match_bits: MatchBits,
+    ) -> Option<(&MappedPeer, &MatchCacheEntry)> {
+        // Acquire pairs with the Release in `open_peer`. There is none for ourselves.
+        let peer = self.mapped.get(target.pid as usize)?.load(Ordering::Acquire);
+        // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
+        let peer = unsafe { peer.as_ref() }?;
+        if target.nid != self.nid {
+            cold_path();
+            return None;
+        }
+        Some((peer, peer.shortcuts.of(kind, pt_index, match_bits)))
+    }
+
+    /// The peers whose arenas are mapped, with their headers.
+    pub(crate) fn peer_headers(&self) -> impl Iterator<Item = (u32, &ArenaHeader)> {
+        (0..self.size).filter_map(|peer| Some((peer, self.header_of(peer)?)))
+    }
+
+    /// The header of a peer whose arena is mapped.
+    fn header_of(&self, peer: u32) -> Option<&ArenaHeader> {
+        let header = self.headers.get(peer as usize)?.as_ref()?;
+        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on
+        // limits.
+        Some(unsafe { header.as_ref() })
+    }
+
+    /// Whether the peer's arena is mapped here.
+    pub(crate) fn is_mapped(&self, peer: u32) -> bool {
+        peer == self.index && self.own_mapped || self.header_of(peer).is_some()
+    }
+
+    /// Whether the segment of a process is mapped here.
+    #[inline(always)]
+    pub(crate) fn segment_mapped(&self, index: u32) -> bool {
+        self.segments.get(index as usize).is_some_and(|s| s.length.load(Ordering::Acquire) != 0)
+    }
+
+    /// Whether private memory of a peer can be reached with cross-memory attach.
+    #[inline(always)]
+    pub(crate) fn attaches(&self, peer: &MappedPeer) -> bool {
+        match peer.attach.load(Ordering::Relaxed) {
+            UNTRIED => self.try_attach(peer),
+            known => known == WORKS,
+        }
+    }
+
+    /// Reads the first word of the peer's arena at the peer's address: the right answer says that the process
+    /// id is right and that the operating system allows it.
+    #[cold]
+    fn try_attach(&self, peer: &MappedPeer) -> bool {
+        let ident = &peer.view.header().ident;
+        let (pid, address) =
+            (ident.os_pid.load(Ordering::Relaxed), ident.own_base.load(Ordering::Relaxed));
+        let mut word = 0u64;
+        let buffer = (&raw mut word).cast::<u8>();
+        // SAFETY: the buffer is a writable word.
+        let read = self.nal.may_attach() && unsafe { attach::read(pid, address, buffer, 8) };
+        let works = read && word == MAGIC;
+        peer.attach.store(if works { WORKS } else { FAILS }, Ordering::Relaxed);
+        works
+    }
+
+    /// Records where the segments of the processes are mapped here; see [`crate::NetworkInterface::expose`].
+    pub(crate) fn set_segments(
+        &self,
+        base: *mut u8,
+        len: usize,
+        peers: &[*mut u8],
+        lens: &[usize],
+    ) {
+        for (segment, (&base, &length)) in self.segments.iter().zip(peers.iter().zip(lens)) {
+            let length = if base.is_null() { 0 } else { length as u64 };
+            segment.length.store(0, Ordering::Release);
+            segment.base.store(base, Ordering::Release);
+            segment.length.store(length, Ordering::Release);
+        }
+        // Our own, whatever the lists say of it.
+        let own = &self.segments[self.index as usize];
+        own.base.store(base, Ordering::Relaxed);
+        own.length.store(len as u64, Ordering::Release);
+    }
+
+    /// Whether frames may have arrived.
+    #[inline(always)]
+    pub(crate) fn has_frames(&self) -> bool {
+        match self.frames_flag {
+            // SAFETY: a word of the NAL, which lives as long as this value and does not move.
+            Some(flag) => unsafe { flag.as_ref() }.load(Ordering::Relaxed) != 0,
+            None => {
+                cold_path();
+                self.nal.has_frames()
+            }
+        }
+    }
+
+    /// Waits a moment for a peer that holds something. False if it is dead.
+    #[cold]
+    pub(crate) fn wait_for(&self, peer: u32, round: &mut u32) -> bool {
+        *round = round.wrapping_add(1);
+        thread::relax(*round);
+        if !(*round).is_multiple_of(1024) {
+            return true;
+        }
+        self.waiting_for.store(peer + 1, Ordering::Relaxed);
+        self.waiting_since.store(clock::now_ns(), Ordering::Relaxed);
+        self.nal.peer_state(peer) != PeerState::Dead
+    }
+
+    /// The process that a call of this interface waits for now, if any.
+    pub(crate) fn waited_for(&self) -> Option<u32> {
+        // A call that waits records it again every few microseconds to milliseconds.
+        let since = self.waiting_since.load(Ordering::Relaxed);
+        let recent = clock::now_ns().saturating_sub(since) < 100_000_000;
+        self.waiting_for.load(Ordering::Relaxed).checked_sub(1).filter(|_| recent)
+    }
+
+    /// What the operating system reports of the process with this index; a number without a process is dead.
+    pub(crate) fn state_of(&self, index: u32) -> PeerState {
+        if index < self.size { self.nal.peer_state(index) } else { PeerState::Dead }
+    }
+
+    /// The process that an event names. The index is a peer's word and may name no process.
+    #[inline(always)]
+    pub(crate) fn process(&self, index: u32) -> PtlProcessId {
+        PtlProcessId { nid: self.nid, pid: index }
+    }
+
+    /// Takes a hazard slot of ours and writes `word` into it.
+    #[inline(always)]
+    pub(crate) fn hold(&self, word: HazardWord) -> HazardHold<'_> {
+        self.own.view.header().hazards.hold(self.single, word)
+    }
+
+    /// Clears the hazard and wakes who may sleep.
+    #[inline(always)]
+    pub(crate) fn finish(
+        &self,
+        hold: HazardHold<'_>,
+        peer: Option<&MappedPeer>,
+        rings: bool,
+        rings_own: bool,
+    ) {
+        let rings_own = rings_own && !self.single;
+        // The fence of the doorbell.
+        hold.clear(rings || rings_own);
+        fault::point("put.cleared");
+        if rings && let Some(peer) = peer {
+            doorbell::ring(peer.view.header());
+        }
+        if rings_own {
+            doorbell::ring(self.own.view.header());
+        }
+    }
+
+    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the holder is
+    /// dead.
+    pub(crate) fn lock_swap(&self, lock: &AtomicU32) -> bool {
+        let mut round = 0;
+        loop {
+            // Acquire pairs with the Release in `unlock_swap`.
+            match lock.compare_exchange(0, self.index + 1, Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(0) => {}
+                Err(holder) if holder <= self.size => {
+                    if !self.wait_for(holder - 1, &mut round) {
+                        return false;
+                    }
+                }
+                Err(_) => return false, // nonsense that a peer wrote
+            }
+        }
+    }
+
+    /// Gives it back.
+    pub(crate) fn unlock_swap(&self, lock: &AtomicU32) {
+        lock.store(0, Ordering::Release);
+    }
+
+    /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put where it will look; anything
+    /// else is woken by its NAL, or looks by itself.
+    pub(crate) fn wake(&self, peer: u32) {
+        if let Some(header) = self.header_of(peer) {
+            fence(Ordering::SeqCst);
+            doorbell::ring(header);
+        }
+    }
+
+    /// Wakes the threads of this process that sleep on its doorbell; see [`crate::NetworkInterface::ring_self`].
+    #[inline]
+    pub(crate) fn wake_own(&self) {
+        let header = self.own.view.header();
+        if doorbell::someone_asleep(header) {
+            fence(Ordering::SeqCst);
+            doorbell::ring(header);
+        }
+    }
+
+    /// Wakes every mapped peer that sleeps on its doorbell.
+    pub(crate) fn wake_all(&self) {
+        fence(Ordering::SeqCst);
+        for (_, header) in self.peer_headers() {
+            doorbell::ring(header);
+        }
+    }
+}
+
+impl Drop for Peers {
+    fn drop(&mut self) {
+        for peer in &self.mapped {
+            let peer = peer.load(Ordering::Acquire);
+            if !peer.is_null() {
+                // SAFETY: made by `Box::into_raw` in `open_peer`; nothing refers to it any more.
+                drop(unsafe { Box::from_raw(peer) });
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a peer's memory is: mapped here, or to be reached by cross-memory attach.
+//!
+//! Used by the walk (can this descriptor be reached?) and by [`crate::transfer::bytes`]. Invariant: an offset that a peer
+//! wrote is checked against the length of the arena or segment before it becomes a pointer; addresses in a peer's
+//! private memory are checked by the kernel.
+
+use core::sync::atomic::Ordering;
+
+use super::{MappedPeer, Peers};
+use crate::arena::MdCell;
+use crate::descriptor::traits::MemoryKind;
+
+/// Memory of a descriptor.
+#[derive(Clone, Copy)]
+pub(crate) enum Spot {
+    /// Mapped here.
+    Near(*mut u8),
+    /// In the peer's address space.
+    Far(u64),
+}
+
+impl Spot {
+    pub(crate) fn advance(self, by: u64) -> Spot {
+        match self {
+            Spot::Near(pointer) => Spot::Near(pointer.wrapping_add(by as usize)),
+            Spot::Far(address) => Spot::Far(address.wrapping_add(by)),
+        }
+    }
+}
+
+impl Peers {
+    /// Whether the memory of a descriptor can be reached from here.
+    #[inline(always)]
+    pub(crate) fn reaches(&self, peer: &MappedPeer, cell: &MdCell, kind: MemoryKind) -> bool {
+        if peer.index == self.index {
+            return true;
+        }
+        match kind {
+            MemoryKind::Arena => true,
+            MemoryKind::Segment => self.segment_mapped(peer.index) || self.attaches(peer),
+            MemoryKind::Private => self.attaches(peer),
+            MemoryKind::Scattered => self.attaches(peer) || self.reaches_pieces(peer, cell),
+        }
+    }
+
+    /// Whether memory of this kind is mapped here, in one piece.
+    #[inline(always)]
+    pub(crate) fn shares(&self, peer: &MappedPeer, kind: MemoryKind) -> bool {
+        match kind {
+            MemoryKind::Arena => true,
+            MemoryKind::Segment => self.segment_mapped(peer.index),
+            MemoryKind::Private | MemoryKind::Scattered => false,
+        }
+    }
+
+    /// Where the memory of a peer's descriptor of this kind is mapped here, if all of it is, in one piece.
+    pub(crate) fn mapped_at(
+        &self,
+        peer: &MappedPeer,
+        kind: MemoryKind,
+        start: u64,
+        length: u64,
+    ) -> Option<*mut u8> {
+        if peer.index == self.index || !self.shares(peer, kind) {
+            return None;
+        }
+        match self.spot(peer, kind, start, 0, 0, length)? {
+            Spot::Near(pointer) => Some(pointer),
+            Spot::Far(_) => None,
+        }
+    }
+
+    fn reaches_pieces(&self, peer: &MappedPeer, cell: &MdCell) -> bool {
+        peer.view.iov(cell.iov.load(Ordering::Relaxed)).is_some_and(|table| {
+            let count = table.count.load(Ordering::Relaxed) as usize;
+            table.pieces.iter().take(count).all(|piece| {
+                match MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed)) {
+                    MemoryKind::Arena => true,
+                    MemoryKind::Segment => self.segment_mapped(peer.index),
+                    MemoryKind::Private | MemoryKind::Scattered => false,
+                }
+            })
+        })
+    }
+
+    /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of
+    /// what is shared.
+    #[inline(always)]
+    pub(crate) fn spot(
+        &self,
+        peer: &MappedPeer,
+        kind: MemoryKind,
+        start: u64,
+        address: u64,
+        at: u64,
+        length: u64,
+    ) -> Option<Spot> {
+        let from = start.checked_add(at)?;
+        match kind {
+            MemoryKind::Arena => peer.view.range(from, length).map(|p| Spot::Near(p.as_ptr())),
+            MemoryKind::Segment => {
+                let segment = self.segments.get(peer.index as usize)?;
+                // Acquire pairs with the Release in `expose`.
+                let size = segment.length.load(Ordering::Acquire);
+                if size == 0 {
+                    return Some(Spot::Far(address.wrapping_add(at)));
+                }
+                let base = segment.base.load(Ordering::Relaxed);
+                (from.checked_add(length)? <= size)
+                    .then(|| Spot::Near(base.wrapping_add(from as usize)))
+            }
+            MemoryKind::Private | MemoryKind::Scattered => {
+                Some(Spot::Far(address.wrapping_add(at)))
+            }
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! The state of an interface without its wire: peers, descriptors, queues, and the owner's tables.
+//!
+//! [`NiState`] is what transfers and calls work on. Its methods lie with the table they are about: [`queues`] (event
+//! queues), [`lists`] (portal table and match lists), [`descriptors`] (look-up, checks, contents), [`removal`] (who uses a
+//! descriptor, taking it away). Invariant: a file uses the tables of the files named before it, never of those after.
+
+mod descriptors;
+mod lists;
+mod owner;
+mod queues;
+mod removal;
+
+use alloc::boxed::Box;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use crate::arena::HAZARDS;
+use crate::arena::hazard::HazardHold;
+use crate::base::lock::SpinLock;
+use crate::base::zeroed::Zeroed;
+use crate::descriptor::record::MdRecord;
+use crate::event::record::EqRecord;
+use crate::message::{MessageHeader, OpKind, TargetAddress};
+use crate::peer::Peers;
+use crate::types::*;
+
+pub(crate) use descriptors::Examined;
+pub(crate) use owner::{OldPieces, OwnerTables};
+
+/// Counters that belong to a hazard slot: changed only by who holds it.
+#[repr(align(64))]
+#[derive(Debug, Default)]
+struct SlotCounts {
+    pub(crate) puts: AtomicU64,
+    pub(crate) gets: AtomicU64,
+    pub(crate) bytes: AtomicU64,
+}
+
+impl SlotCounts {
+    const ZERO: SlotCounts =
+        SlotCounts { puts: AtomicU64::new(0), gets: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+}
+
+/// An open interface, apart from its wire.
+pub(crate) struct NiState {
+    pub(crate) peers: Peers,
+    pub(crate) uid: Uid,
+    pub(crate) jid: Jid,
+    pub(crate) limits: NiLimits,
+    pub(crate) mds: Zeroed<MdRecord>,
+    pub(crate) eqs: Box<[EqRecord]>,
+    counts: Box<[SlotCounts; HAZARDS]>,
+    /// Index + 1 of the descriptor that was last found to be in use.
+    found_busy: AtomicU32,
+    pub(crate) owner: SpinLock<OwnerTables>,
+}
+
+impl NiState {
+    /// `limits` were granted, and the tables for them fit the arena of `peers.own`.
+    pub(crate) fn new(peers: Peers, limits: NiLimits) -> NiState {
+        let owner = OwnerTables::new(&limits, peers.own.view.tables_end());
+        NiState {
+            uid: sys::process::real_user(),
+            jid: peers.nal.jid(),
+            limits,
+            mds: Zeroed::new(limits.max_mds as usize),
+            eqs: (0..limits.max_eqs).map(|_| EqRecord::default()).collect(),
+            counts: Box::new([const { SlotCounts::ZERO }; HAZARDS]),
+            found_busy: AtomicU32::new(0),
+            owner: SpinLock::new(owner),
+            peers,
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn header(&self, kind: OpKind, to: &TargetAddress, rlength: Size) -> MessageHeader {
+        MessageHeader {
+            kind,
+            initiator: self.peers.index,
+            uid: self.uid,
+            jid: self.jid,
+            pt_index: to.pt_index,
+            ac_index: to.ac_index,
+            match_bits: to.match_bits,
+            remote_offset: to.remote_offset,
+            rlength,
+            hdr_data: to.hdr_data,
+        }
+    }
+
+    /// The slot of the hold is ours alone, and so are the counters that go with it.
+    #[inline(always)]
+    pub(crate) fn count(&self, hold: &HazardHold<'_>, kind: OpKind, bytes: Size) {
+        // The number is below HAZARDS: said again, for the compiler.
+        let counts = &self.counts[hold.number % HAZARDS];
+        let add = |counter: &AtomicU64, n: u64| {
+            counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
+        };
+        if kind != OpKind::Get {
+            add(&counts.puts, 1);
+        }
+        if kind != OpKind::Put {
+            add(&counts.gets, 1);
+        }
+        add(&counts.bytes, bytes);
+    }
+
+    /// The sums over all hazard slots: puts, gets, bytes.
+    pub(crate) fn counted(&self) -> (u64, u64, u64) {
+        let sum = |which: fn(&SlotCounts) -> &AtomicU64| {
+            self.counts.iter().map(|c| which(c).load(Ordering::Relaxed)).sum()
+        };
+        (sum(|c| &c.puts), sum(|c| &c.gets), sum(|c| &c.bytes))
+    }
+
+    /// Takes bytes of the arena for good.
+    pub(crate) fn bump(&self, owner: &mut OwnerTables, bytes: usize, align: usize) -> Option<u64> {
+        let base = self.peers.own.view.base().as_ptr() as usize;
+        let address = (base + owner.next_byte).checked_next_multiple_of(align)?;
+        let offset = address - base;
+        let end = offset.checked_add(bytes)?;
+        if end > self.peers.own.view.bytes() {
+            return None;
+        }
+        owner.next_byte = end;
+        Some(offset as u64)
+    }
+}
+
+impl Drop for NiState {
+    fn drop(&mut self) {
+        for record in self.mds.iter() {
+            let pieces = record.pieces.load(Ordering::Acquire);
+            if !pieces.is_null() {
+                // SAFETY: made by `Box::into_raw` in `NiState::write`; nothing refers to it any more.
+                drop(unsafe { Box::from_raw(pieces) });
+            }
+        }
+    }
+}

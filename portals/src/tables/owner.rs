@@ -1,0 +1,93 @@
+//! What changes only under the owner lock: free lists, match lists, and what waits to be freed.
+//!
+//! Locked by calls that attach, update, unlink or free. Invariant: put, get and polling an empty queue never touch it.
+
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::descriptor::record::Pieces;
+use crate::types::*;
+
+/// What changes only under the owner lock: nothing here is ever touched by put, get or an empty queue.
+#[derive(Debug)]
+pub(crate) struct OwnerTables {
+    pub(crate) mes: Vec<MeRecord>,
+    pub(crate) free_mes: Vec<u16>,
+    /// Match entries of each portal table entry, in order.
+    pub(crate) lists: Vec<Vec<u16>>,
+    /// Portal table entries that ever had one.
+    pub(crate) pt_used: Vec<bool>,
+    pub(crate) free_mds: Vec<u32>,
+    /// Former descriptors that somebody may still mention.
+    pub(crate) resting: VecDeque<Resting>,
+    /// Replaced while they were in use; freed when the interface is closed.
+    pub(crate) old_pieces: Vec<OldPieces>,
+    pub(crate) free_iovs: Vec<u64>,
+    pub(crate) free_eqs: Vec<u32>,
+    /// Slots and offset of the ring of each queue.
+    pub(crate) rings: Vec<(u64, u64)>,
+    /// The same of rings that can be used again.
+    pub(crate) free_rings: Vec<(u64, u64)>,
+    pub(crate) next_eq_key: u64,
+    /// First free byte of the arena.
+    pub(crate) next_byte: usize,
+}
+
+impl OwnerTables {
+    /// The tables of a new interface; `next_byte` is the first free byte of its arena.
+    pub(crate) fn new(limits: &NiLimits, next_byte: usize) -> OwnerTables {
+        OwnerTables {
+            mes: vec![MeRecord::default(); limits.max_mes as usize],
+            free_mes: (0..limits.max_mes as u16).rev().collect(),
+            lists: vec![Vec::new(); limits.max_pt_index as usize + 1],
+            pt_used: vec![false; limits.max_pt_index as usize + 1],
+            free_mds: (0..limits.max_mds).rev().collect(),
+            resting: VecDeque::new(),
+            old_pieces: Vec::new(),
+            free_iovs: Vec::new(),
+            free_eqs: (0..limits.max_eqs).rev().collect(),
+            rings: vec![(0, 0); limits.max_eqs as usize],
+            free_rings: Vec::new(),
+            next_eq_key: 0,
+            next_byte,
+        }
+    }
+}
+
+/// What this process itself knows of one of its match entries.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct MeRecord {
+    pub(crate) generation: u16,
+    pub(crate) live: bool,
+    pub(crate) pt: u32,
+    /// `PTL_UNLINK`: it goes with its descriptor.
+    pub(crate) unlink: bool,
+    /// Index of its descriptor.
+    pub(crate) md: Option<u16>,
+}
+
+/// A descriptor whose record and cell must rest a while before they are used again.
+#[derive(Debug)]
+pub(crate) struct Resting {
+    pub(crate) index: u32,
+    /// Deliverers may still be on their way out of it, and post its last event.
+    pub(crate) hazards: bool,
+    /// Once they are not: its event queue and the first ticket that cannot be one of its events.
+    pub(crate) events: Option<(EqHandle, u64)>,
+}
+
+/// Pieces that outlive their descriptor.
+#[derive(Debug)]
+pub(crate) struct OldPieces(pub(crate) *mut Pieces);
+
+// SAFETY: the pointer is owned; it only waits to be freed.
+unsafe impl Send for OldPieces {}
+
+impl Drop for OldPieces {
+    fn drop(&mut self) {
+        // SAFETY: made by `Box::into_raw`, owned by this value alone, dropped with the interface.
+        drop(unsafe { Box::from_raw(self.0) });
+    }
+}

@@ -1,0 +1,89 @@
+//! The event queues of an interface: look-up, release, and how far each has come.
+//!
+//! Used by descriptors, which log to queues, and by the calls. Invariant: a ring is reused only when its queue and
+//! every descriptor that logs to it are gone.
+
+use core::sync::atomic::Ordering;
+
+use super::{NiState, OwnerTables};
+use crate::arena::EqCell;
+use crate::arena::ring::reserved_by;
+use crate::types::*;
+
+impl NiState {
+    /// The index behind a handle.
+    #[inline(always)]
+    pub(crate) fn eq_index(&self, eq: EqHandle) -> Result<u32, PtlError> {
+        let index = eq.0 & 0xffff;
+        match self.eqs.get(index as usize) {
+            Some(record) if record.handle.load(Ordering::Acquire) == eq.0 >> 16 << 16 | 1 => {
+                Ok(index)
+            }
+            _ => Err(PtlError::EqInvalid),
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn eq_cell(&self, index: u32) -> &EqCell {
+        match self.peers.own.view.eq(index) {
+            Some(cell) => cell,
+            None => unreachable!("indices of records are indices of cells"),
+        }
+    }
+
+    /// What descriptors call the queue.
+    pub(crate) fn eq_key(&self, index: u32) -> u64 {
+        self.eq_cell(index).shape.key.load(Ordering::Relaxed)
+    }
+
+    /// A descriptor no longer logs to the queue.
+    pub(crate) fn eq_release(&self, owner: &mut OwnerTables, index: u32) {
+        self.eqs[index as usize].descriptors.fetch_sub(1, Ordering::Relaxed);
+        self.eq_recycle(owner, index);
+    }
+
+    /// Reuses a queue that is neither live nor logged to.
+    pub(crate) fn eq_recycle(&self, owner: &mut OwnerTables, index: u32) {
+        let record = &self.eqs[index as usize];
+        if record.handle.load(Ordering::Relaxed) & 1 == 1
+            || record.descriptors.load(Ordering::Relaxed) != 0
+        {
+            return;
+        }
+        owner.free_rings.push(owner.rings[index as usize]);
+        owner.free_eqs.push(index);
+    }
+
+    /// A ticket of one of our queues that no event that was posted before this call has reached.
+    pub(crate) fn eq_tail(&self, index: u32) -> u64 {
+        // All that we have come past are claimed.
+        self.peers.own.rings[index as usize]
+            .tail(self.eqs[index as usize].next.load(Ordering::Acquire))
+    }
+
+    /// Whether all events with tickets below `ticket` have been consumed, or the queue is gone.
+    pub(crate) fn eq_passed(&self, eq: EqHandle, ticket: u64) -> bool {
+        match self.eq_index(eq) {
+            Ok(index) => self.eqs[index as usize].next.load(Ordering::Acquire) >= ticket,
+            Err(_) => true,
+        }
+    }
+
+    /// Whether there is no event in the queue, published or about to be.
+    pub(crate) fn eq_is_empty(&self, index: u32) -> bool {
+        self.eq_tail(index) <= self.eqs[index as usize].next.load(Ordering::Acquire)
+    }
+
+    /// The producer that holds up one of our queues, if there is one now. A peer wrote the number.
+    pub(crate) fn queue_blocked_by(&self) -> Option<u32> {
+        self.eqs.iter().zip(&self.peers.own.rings).find_map(|(record, ring)| {
+            if record.handle.load(Ordering::Acquire) & 1 == 0 {
+                return None;
+            }
+            let ticket = record.next.load(Ordering::Relaxed);
+            let slots = ring.slots();
+            let now = slots.at(ticket).control.load(Ordering::Relaxed);
+            reserved_by(now, ticket, slots.size)
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! Making and removing descriptors: who still uses one, taking it away, and when its record may be used again.
+//!
+//! Used by the calls on match entries and descriptors. The owner marks the descriptor (its list's version odd, its
+//! phase CLOSING) and then reads the hazards; if one names the descriptor, it puts everything back and reports
+//! `PTL_MD_IN_USE`. A descriptor whose user has died or stopped stays in use: the data may still be on its way.
+//! Invariant: a record rests until no hazard names it and every event that names it has been consumed.
+
+use core::sync::atomic::Ordering;
+
+use super::owner::Resting;
+use super::{Examined, NiState, OwnerTables};
+use crate::arena::{ArenaHeader, hazard};
+use crate::base::fault;
+use crate::descriptor::record::{LocalMd, control};
+use crate::descriptor::traits::Traits;
+use crate::types::*;
+use sys::{clock, thread};
+
+/// How long an unconditional update waits for operations that are moving bytes.
+const LET_GO_NS: u64 = 1_000_000_000;
+
+impl NiState {
+    /// A process with an operation that is using one of our descriptors; `anywhere` also looks at peers.
+    fn holder(&self, index: u32, anywhere: bool) -> Option<u32> {
+        let own = &self.peers.own.view.header().hazards;
+        if hazard::names(own, |word| word.names(self.peers.index, index)) {
+            return Some(self.peers.index);
+        }
+        let mut peers = self.peers.peer_headers().filter(|_| anywhere);
+        let holds = |header: &ArenaHeader| {
+            hazard::names(&header.hazards, |word| word.names_target(self.peers.index, index))
+        };
+        peers.find(|(_, header)| holds(header)).map(|(peer, _)| peer)
+    }
+
+    /// Whether an operation is using a descriptor of ours that logs to this queue.
+    pub(crate) fn eq_about_to_fill(&self, eq: u32) -> bool {
+        self.eq_named(eq)
+            // Acquire pairs with the Release in `transfer_end`. After the hazards: a transfer is begun and
+            // ended under one.
+            || self.eqs[eq as usize].transfers.load(Ordering::Acquire) != 0
+    }
+
+    fn eq_named(&self, eq: u32) -> bool {
+        let logs = |md: u32| {
+            let record = self.mds.get(md as usize);
+            record.is_some_and(|r| Traits(r.traits.load(Ordering::Relaxed)).eq() == Some(eq))
+        };
+        let own = &self.peers.own.view.header().hazards;
+        hazard::names(own, |word| {
+            word.near_mds().into_iter().chain(word.target_md(self.peers.index)).any(logs)
+        }) || self.peers.peer_headers().any(|(_, header)| {
+            hazard::names(&header.hazards, |word| {
+                word.target_md(self.peers.index).is_some_and(logs)
+            })
+        })
+    }
+
+    /// Waits a moment for operations on a descriptor to end. True if some have not.
+    pub(crate) fn busy(&self, index: u32, attached: bool) -> bool {
+        for round in 0..64 {
+            if self.holder(index, attached).is_none()
+                // Acquire pairs with the Release in `transfer_end`.
+                && self.mds[index as usize].pending.load(Ordering::Acquire) == 0
+            {
+                return false;
+            }
+            thread::relax(round);
+        }
+        self.found_busy.store(index + 1, Ordering::Relaxed);
+        true
+    }
+
+    /// The peer that is using the descriptor that was last found to be in use, if it still does.
+    pub(crate) fn descriptor_blocked_by(&self) -> Option<u32> {
+        let index = self.found_busy.load(Ordering::Relaxed).checked_sub(1)?;
+        self.holder(index, true).filter(|&peer| peer != self.peers.index)
+    }
+
+    /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
+    /// dead.
+    pub(crate) fn let_go(&self, index: u32, attached: bool) -> bool {
+        let start = clock::now_ns();
+        let mut round = 0;
+        while self.holder(index, attached).is_some() {
+            round += 1;
+            thread::relax(round);
+            if round % 64 == 0 && clock::now_ns().saturating_sub(start) > LET_GO_NS {
+                self.found_busy.store(index + 1, Ordering::Relaxed);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Takes an unused record.
+    fn take_record(&self, owner: &mut OwnerTables) -> Result<u32, PtlError> {
+        if let Some(first) = owner.resting.pop_front() {
+            self.rest(owner, first, true);
+        }
+        if owner.free_mds.is_empty() {
+            self.sweep(owner);
+            for _ in 0..owner.resting.len() {
+                if let Some(resting) = owner.resting.pop_front() {
+                    self.rest(owner, resting, false);
+                }
+            }
+        }
+        owner.free_mds.pop().ok_or(PtlError::NoSpace)
+    }
+
+    /// Frees a record if it has rested, else lets it rest on.
+    fn rest(&self, owner: &mut OwnerTables, mut resting: Resting, first: bool) {
+        if self.rested(&mut resting) {
+            self.unwrite(owner, resting.index);
+            owner.free_mds.push(resting.index);
+        } else if first {
+            owner.resting.push_front(resting);
+        } else {
+            owner.resting.push_back(resting);
+        }
+    }
+
+    /// Whether nobody will mention this former descriptor any more.
+    fn rested(&self, resting: &mut Resting) -> bool {
+        if resting.hazards {
+            if self.holder(resting.index, true).is_some() {
+                return false;
+            }
+            // Only now have all of its events been posted.
+            resting.hazards = false;
+            resting.events = self.last_events(resting.index);
+        }
+        match resting.events {
+            Some((eq, ticket)) => self.eq_passed(eq, ticket),
+            None => true,
+        }
+    }
+
+    /// The queue of a former descriptor that nobody uses, and the first ticket that cannot be one of its
+    /// events.
+    fn last_events(&self, index: u32) -> Option<(EqHandle, u64)> {
+        let eq = EqHandle(self.mds[index as usize].eq.load(Ordering::Relaxed));
+        self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)))
+    }
+
+    /// Puts a record to rest. The descriptor is out of reach for new messages.
+    fn retire(&self, owner: &mut OwnerTables, index: u32, hazards: bool) {
+        let record = &self.mds[index as usize];
+        let control = record.control.load(Ordering::Relaxed);
+        // SeqCst: our own threads look at it after they have published their hazard, we look at the hazards
+        // next.
+        record.control.swap(control & !control::PHASE | control::FREE, Ordering::SeqCst);
+        let events = if hazards { None } else { self.last_events(index) };
+        if !hazards {
+            self.unwrite(owner, index);
+        }
+        self.rest(owner, Resting { index, events, hazards }, false);
+    }
+
+    /// Makes a record live.
+    fn publish(&self, index: u32, state: u64) -> MdHandle {
+        let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
+        let generation =
+            control::generation(record.control.load(Ordering::Relaxed)).wrapping_add(1) & 0xffff;
+        cell.generation.store(generation, Ordering::Relaxed);
+        cell.state.0.store(state, Ordering::Relaxed);
+        record.pending.store(0, Ordering::Relaxed);
+        record.control.store(generation << 16 | control::LIVE, Ordering::Release);
+        MdHandle(generation << 16 | index)
+    }
+
+    /// Takes a record, writes a checked descriptor into it and makes it live, attached to nothing.
+    pub(crate) fn create(
+        &self,
+        owner: &mut OwnerTables,
+        md: &MemoryDescriptor,
+        examined: Examined,
+        me: u32,
+        unlink: Unlink,
+    ) -> Result<MdHandle, PtlError> {
+        let index = self.take_record(owner)?;
+        let state = examined.state;
+        if let Err(error) = self.write(owner, index, md, examined) {
+            owner.free_mds.push(index);
+            return Err(error);
+        }
+        self.mds[index as usize].me.store(me, Ordering::Relaxed);
+        self.mds[index as usize].unlink.store(unlink == Unlink::Unlink, Ordering::Relaxed);
+        Ok(self.publish(index, state))
+    }
+
+    /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well. With
+    /// `PTL_MD_INVALID` it is gone too: it unlinked itself, and said so.
+    pub(crate) fn take_away(
+        &self,
+        owner: &mut OwnerTables,
+        local: &LocalMd<'_>,
+        with_me: bool,
+    ) -> Result<(), PtlError> {
+        let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
+        // Deliverers look at the version after they have published their hazard, our own threads at
+        // `control`.
+        let change = me.map(|me| self.pt_begin_change(owner.mes[me as usize].pt));
+        local
+            .record
+            .control
+            .swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
+        fault::point("unlink.closing");
+        let busy = self.busy(local.index, me.is_some());
+        // A delivery that has just ended may have been its last.
+        let unlinked = self.unlinked_itself(local);
+        if busy {
+            local.record.control.store(local.control, Ordering::Release);
+        } else {
+            if let Some(me) = me {
+                self.me_detach_md(owner, me, with_me);
+            }
+            self.retire(owner, local.index, false);
+        }
+        if let Some(change) = change {
+            self.pt_end_change(change);
+        }
+        match (busy, unlinked) {
+            (true, _) => Err(PtlError::MdInUse),
+            (false, true) => Err(PtlError::MdInvalid),
+            (false, false) => Ok(()),
+        }
+    }
+
+    /// Removes what is left of a descriptor that has unlinked itself.
+    pub(crate) fn reap(&self, owner: &mut OwnerTables, index: u32) {
+        let record = &self.mds[index as usize];
+        let me = record.me.swap(0, Ordering::Relaxed).checked_sub(1);
+        if let Some(me) = me {
+            let change = self.pt_begin_change(owner.mes[me as usize].pt);
+            self.me_detach_md(owner, me, false);
+            self.pt_end_change(change);
+        }
+        self.retire(owner, index, true);
+    }
+
+    /// [`NetworkInterface::reap`] by generation, when the UNLINK event has been read.
+    pub(crate) fn reap_handle(&self, md: MdHandle) {
+        let owner = &mut *self.owner.lock();
+        if let Ok(local) = self.local(md)
+            && self.unlinked_itself(&local)
+        {
+            self.reap(owner, local.index);
+        }
+    }
+
+    /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read yet, or was
+    /// lost.
+    fn sweep(&self, owner: &mut OwnerTables) {
+        for index in 0..self.mds.len() as u32 {
+            let control = self.mds[index as usize].control.load(Ordering::Relaxed);
+            if control & control::PHASE != control::LIVE {
+                continue;
+            }
+            if let Ok(local) = self.local(MdHandle(control & 0xffff_0000 | index))
+                && self.unlinked_itself(&local)
+            {
+                self.reap(owner, index);
+            }
+        }
+    }
+}

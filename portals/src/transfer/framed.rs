@@ -1,0 +1,232 @@
+//! One framed message on the side of this process: its descriptor is held from START to END.
+//!
+//! Called by [`super::framer`] and, for the source of a put, by the put path. Invariant: while a [`FramedTransfer`]
+//! exists, its descriptor counts as in use; [`NiState::transfer_end`] ends both.
+
+use core::sync::atomic::Ordering;
+
+use super::bytes::{Stretches, copy_all, copy_near, near_stretches};
+use crate::arena::doorbell;
+use crate::arena::hazard::{HazardWord, NOTHING};
+use crate::deliver::{Find, Matched, Seized, claim_local};
+use crate::descriptor::record::{LocalMd, MdMemory};
+use crate::descriptor::state::Accepted;
+use crate::descriptor::traits::Traits;
+use crate::message::{MessageHeader, OpHalf};
+use crate::tables::NiState;
+use crate::types::md_options::*;
+use crate::types::*;
+
+/// A hold on a memory descriptor of this process while the bytes of one framed message move: its START event
+/// has been posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
+/// [`NetworkInterface::transfer_end`].
+#[derive(Debug)]
+pub(crate) struct FramedTransfer {
+    pub(crate) half: OpHalf,
+    pub(crate) md: MdHandle,
+    /// Offset in the descriptor, in bytes.
+    pub(crate) offset: Size,
+    /// Bytes accepted.
+    pub(crate) mlength: Size,
+    /// The message; of a REPLY, `initiator` is the target.
+    pub(crate) header: MessageHeader,
+    /// Whether an acknowledgement may leave (Arrival of a put: the descriptor does not have `ACK_DISABLE`).
+    pub(crate) ack_allowed: bool,
+    /// Sequence of the START event, 0 if there was none.
+    pub(crate) link: Seq,
+    /// The descriptor when the operation was accepted: it may be updated before the last byte has moved.
+    pub(crate) memory: MdMemory,
+    matched: TransferTarget,
+}
+
+/// The part of a [`Matched`] that a [`FramedTransfer`] keeps.
+#[derive(Clone, Copy, Debug)]
+struct TransferTarget {
+    traits: Traits,
+    eq_key: u64,
+    threshold: i32,
+}
+
+impl NiState {
+    /// Runs `action` with a descriptor of ours held; `None` if it is gone.
+    fn with_local<'a, R>(
+        &'a self,
+        md: MdHandle,
+        action: impl FnOnce(&LocalMd<'a>) -> Option<R>,
+    ) -> Option<R> {
+        loop {
+            let local = self.local(md).ok()?;
+            let hold = self.peers.hold(HazardWord::near(local.index, local.index));
+            if !local.unchanged() {
+                hold.clear(false);
+                continue;
+            }
+            let result = action(&local);
+            hold.clear(true);
+            doorbell::ring(self.peers.own.view.header());
+            return result;
+        }
+    }
+
+    /// Turns a claimed descriptor of ours into a transfer: posts START. A hazard of the caller names it.
+    pub(crate) fn transfer_begin(
+        &self,
+        matched: &Matched<'_>,
+        header: &MessageHeader,
+        half: OpHalf,
+    ) -> FramedTransfer {
+        let link = self.peers.post_start(&self.peers.own, matched, header, half);
+        let record = &self.mds[matched.md as usize];
+        record.pending.fetch_add(1, Ordering::Relaxed);
+        if let Some(eq) = matched.traits.eq() {
+            self.eqs[eq as usize].transfers.fetch_add(1, Ordering::Relaxed);
+        }
+        FramedTransfer {
+            half,
+            md: MdHandle(matched.generation << 16 | matched.md),
+            offset: matched.accepted.offset,
+            mlength: matched.accepted.mlength,
+            header: *header,
+            ack_allowed: !matched.traits.has(ACK_DISABLE),
+            link,
+            memory: record.memory(),
+            matched: TransferTarget {
+                traits: matched.traits,
+                eq_key: matched.eq_key,
+                threshold: matched.accepted.threshold,
+            },
+        }
+    }
+
+    /// Target's side of a framed message: matches it, claims its descriptor, posts START. `None`: dropped and
+    /// counted.
+    pub(crate) fn arrival_begin(&self, header: &MessageHeader) -> Option<FramedTransfer> {
+        let near = [NOTHING; 2];
+        let find = self.peers.find(&self.peers.own, header);
+        let hold = self.peers.hold(match find {
+            Find::Found(found) => HazardWord::new(self.peers.index, found.md, near[0], near[1]),
+            _ => HazardWord::near(near[0], near[1]),
+        });
+        let transfer = match self.peers.seize(&self.peers.own, header, find, &hold, near) {
+            Seized::Matched(matched) => {
+                Some(self.transfer_begin(&matched, header, OpHalf::Arrival(header.kind)))
+            }
+            _ => {
+                self.peers.drop_at(&self.peers.own);
+                None
+            }
+        };
+        hold.clear(true);
+        doorbell::ring(self.peers.own.view.header());
+        transfer
+    }
+
+    /// Initiator's side, when the first bytes of a reply come in: claims the descriptor of the get, posts
+    /// REPLY_START. `None`: it is gone, inactive or too short; dropped and counted. `header` is the get's,
+    /// with `initiator` the target.
+    pub(crate) fn reply_begin(
+        &self,
+        md: MdHandle,
+        local_offset: Size,
+        mlength: Size,
+        header: &MessageHeader,
+    ) -> Option<FramedTransfer> {
+        let transfer = self.with_local(md, |local| {
+            if local_offset.checked_add(mlength)? > local.length() {
+                return None;
+            }
+            let matched = claim_local(local, local_offset, mlength)?;
+            Some(self.transfer_begin(&matched, header, OpHalf::Reply))
+        });
+        if transfer.is_none() {
+            self.peers.drop_at(&self.peers.own);
+        }
+        transfer
+    }
+
+    /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts
+    /// a drop. `header` is the put's, with `initiator` the target.
+    pub(crate) fn ack_arrived(
+        &self,
+        md: MdHandle,
+        remote_offset: Size,
+        mlength: Size,
+        header: &MessageHeader,
+    ) {
+        let post = |local: &LocalMd<'_>| {
+            self.peers.post_ack(local, remote_offset, mlength, header, true).then_some(())
+        };
+        if self.with_local(md, post).is_none() {
+            self.peers.drop_at(&self.peers.own);
+        }
+    }
+
+    /// The descriptor of a transfer, which `pending` keeps.
+    pub(crate) fn transfer_matched<'a>(&'a self, transfer: &FramedTransfer) -> Matched<'a> {
+        let md = transfer.md.0 & 0xffff;
+        let TransferTarget { traits, eq_key, threshold } = transfer.matched;
+        Matched {
+            md,
+            cell: self.own_cell(md),
+            traits,
+            generation: transfer.md.0 >> 16,
+            eq_key,
+            accepted: Accepted { offset: transfer.offset, mlength: transfer.mlength, threshold },
+        }
+    }
+
+    /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
+    pub(crate) fn transfer_end(&self, transfer: FramedTransfer, ok: bool) {
+        let matched = self.transfer_matched(&transfer);
+        // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them
+        // until the last event is posted.
+        let hold = self.peers.hold(HazardWord::near(matched.md, matched.md));
+        self.peers.post_end(
+            &self.peers.own,
+            &matched,
+            &transfer.header,
+            transfer.half,
+            transfer.link,
+            ok,
+        );
+        if let Some(eq) = matched.traits.eq() {
+            self.eqs[eq as usize].transfers.fetch_sub(1, Ordering::Release);
+        }
+        self.mds[matched.md as usize].pending.fetch_sub(1, Ordering::Release);
+        hold.clear(true);
+        doorbell::ring(self.peers.own.view.header());
+    }
+
+    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be
+    /// read.
+    pub(crate) fn transfer_read(
+        &self,
+        transfer: &FramedTransfer,
+        at: Size,
+        to: &mut [u8],
+    ) -> bool {
+        inside(transfer, at, to.len())
+            && copy_near(transfer.memory, transfer.offset + at, to, true)
+    }
+
+    /// Copies bytes into the memory of a transfer, `at` bytes from its start.
+    pub(crate) fn transfer_write(&self, transfer: &FramedTransfer, at: Size, from: &[u8]) -> bool {
+        if !inside(transfer, at, from.len()) {
+            return false;
+        }
+        let memory = near_stretches(transfer.memory, transfer.offset + at, from.len() as u64);
+        copy_all(&Stretches::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
+    }
+
+    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back
+    /// as what was there.
+    pub(crate) fn transfer_swap(&self, transfer: &FramedTransfer, bytes: &mut [u8]) -> bool {
+        bytes.len() as u64 == transfer.mlength
+            && self.swap_bytes(&self.peers.own, &self.transfer_matched(transfer), bytes)
+    }
+}
+
+/// Whether these bytes belong to the transfer.
+fn inside(transfer: &FramedTransfer, at: Size, length: usize) -> bool {
+    at.checked_add(length as u64).is_some_and(|end| end <= transfer.mlength)
+}
