@@ -117,7 +117,7 @@ fn version() -> Item {
         ),
         ("GASNet specification", Item::text("1.8")),
         ("GASNet tools specification", Item::text("1.9")),
-        ("interface of headers and library", Item::Number(gasnet::capi::init::ABI.into())),
+        ("interface of headers and library", Item::Number(gasnet::capi::client::ABI.into())),
         ("conduit", Item::text("portals")),
         ("Portals specification", Item::text("3.3")),
         ("thread modes", Item::List(["SEQ", "PARSYNC", "PAR"].map(Item::text).into())),

@@ -1,15 +1,37 @@
-//! What the objects of this program were compiled for. Each object that includes gasnet.h registers itself when it is
-//! loaded; `gasnet_init` compares.
+//! What the objects of this program were compiled for: the interface number, thread and segment
+//! modes.
 //!
-//! Within one program or shared object the linker has compared already (absolute symbols in gasnet_client.h); here it
-//! is shared objects that disagree with each other. Called by `init.rs` and by the constructors of client objects.
-//! Nothing is read from an object after it has registered, since it may be unloaded.
+//! Called by the constructors of client objects, which register themselves when they are
+//! loaded, and by `init.rs`, which compares. Invariant: nothing is read from an object after it
+//! has registered, since it may be unloaded.
+//!
+//! The linker compares the objects of one program or shared object (absolute symbols in
+//! gasnet_client.h). This file finds shared objects that disagree with each other.
 
-use super::init::{ABI, Client};
 use crate::report;
 use core::ffi::{CStr, c_char, c_void};
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// The version of the interface between the headers and the library; a change of any structure
+/// or exported `gasneti_` function raises it.
+pub const ABI: u32 = 1;
+
+/// What the headers tell the library about the client that includes them (`gasneti_client_t`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Client {
+    /// [`ABI`] of the headers.
+    pub abi: u32,
+    /// 1 SEQ, 2 PARSYNC, 3 PAR.
+    pub thread_mode: u32,
+    /// 1 FAST, 2 LARGE, 3 EVERYTHING.
+    pub segment_mode: u32,
+    /// Whether the client was compiled with `GASNET_DEBUG`.
+    pub debug: u32,
+    /// The value of the client's `gasnet_max_segsize`, 0 for none.
+    pub max_segsize: u64,
+}
 
 const _: () = {
     assert!(size_of::<Client>() == 24);
@@ -56,7 +78,8 @@ fn file_of(address: usize) -> &'static str {
     if !found || info.dli_fname.is_null() {
         return "the caller of gasnet_init";
     }
-    // SAFETY: a NUL-terminated name that lives as long as the object is loaded; it is printed at once.
+    // SAFETY: a NUL-terminated name that lives as long as the object is loaded; it is printed
+    // at once.
     unsafe { CStr::from_ptr::<'static>(info.dli_fname.cast::<c_char>()) }
         .to_str()
         .unwrap_or("an object of this program")
@@ -82,7 +105,8 @@ fn refuse(a: Modes, b: Modes) -> ! {
 /// `client` must point to a [`Client`], whose first field is right whatever its interface.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
-    // SAFETY: the caller's promise; the first field is all that is read before the interface is known.
+    // SAFETY: the caller's promise; the first field is all that is read before the interface is
+    // known.
     let abi = unsafe { (*client).abi };
     if abi != ABI {
         report::fatal(
@@ -104,7 +128,8 @@ pub unsafe extern "C" fn gasneti_register_client(client: *const Client) {
     }
 }
 
-/// Ends the program if some object of it was compiled for other modes than those with which `gasnet_init` was called.
+/// Ends the program if some object of it was compiled for other modes than those with which
+/// `gasnet_init` was called.
 pub(super) fn check(client: &Client) {
     let modes = Modes::of(client);
     CHOSEN.store(modes.0, Ordering::Release);

@@ -1,43 +1,24 @@
 //! The life of a job: init, attach, exit, and the queries that are legal in between.
 
+use super::client::{self, ABI, Client};
 use super::rma::job;
 use super::{
-    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, hsl, initialized,
+    ATTACHED, JOB, OK, THREAD_MODE, WATCHED, code, early_job, forget_job, initialized,
     refuse_forked,
 };
 use crate::env::{self, WaitMode};
 use crate::runtime::am::HandlerEntry;
 use crate::runtime::job::ClientChoice;
-use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, exit};
+use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, exit, hsl};
 use crate::trace::{Letter, span};
 use crate::{extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
 
-/// The version of the interface between the headers and the library; a change of any structure or exported
-/// `gasneti_` function raises it.
-pub const ABI: u32 = 1;
-
 /// `GASNET_SEGMENT_FAST` in [`Client::segment_mode`].
 const SEGMENT_FAST: u32 = 1;
 /// `GASNET_SEGMENT_LARGE`, served as FAST.
 const SEGMENT_LARGE: u32 = 2;
-
-/// What the headers tell the library about the client that includes them (`gasneti_client_t`).
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Client {
-    /// [`ABI`] of the headers.
-    pub abi: u32,
-    /// 1 SEQ, 2 PARSYNC, 3 PAR.
-    pub thread_mode: u32,
-    /// 1 FAST, 2 LARGE, 3 EVERYTHING.
-    pub segment_mode: u32,
-    /// Whether the client was compiled with `GASNET_DEBUG`.
-    pub debug: u32,
-    /// The value of the client's `gasnet_max_segsize`, 0 for none.
-    pub max_segsize: u64,
-}
 
 /// `gasnet_init`, as the headers call it: with what the client was compiled for.
 ///
@@ -80,7 +61,7 @@ pub unsafe extern "C" fn gasneti_init(
             format_args!("Compile with one of GASNET_SEQ, GASNET_PARSYNC or GASNET_PAR."),
         ),
     };
-    super::client::check(&client);
+    client::check(&client);
     if initialized().is_some() {
         report::warn(
             format_args!(

@@ -124,7 +124,7 @@ extern "C" fn forget_job() {
     FORKED.store(true, Ordering::Relaxed);
     trace::forget();
     fast::close();
-    hsl::close();
+    crate::runtime::hsl::close();
 }
 
 /// What a client gets for an explicit operation of the calling thread.

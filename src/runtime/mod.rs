@@ -9,6 +9,7 @@ pub mod checks;
 pub mod counters;
 pub mod environment;
 pub mod exit;
+pub mod hsl;
 pub mod job;
 pub mod ops;
 pub mod segment;

@@ -1,0 +1,337 @@
+//! Handler-safe locks: what a lock is in this program, and what the debug checks know of it.
+//!
+//! Called by `capi`, which turns a client's pointer into a [`Hsl`] once ([`Hsl::at`]).
+//! Invariant: the mutex of a lock is only touched through the functions here and through the
+//! client's own `gasnett_cond_t`.
+//!
+//! `gasnet_hsl_t.lock` is a POSIX mutex, so that clients may wait for a `gasnett_cond_t` with
+//! it. In `GASNET_SEQ` there is one thread and a lock does nothing. Before `gasnet_init` locks
+//! are mutexes. Handlers run inside calls of the library only, never as interrupts. Debug
+//! checks keep what a thread holds in [`super::checks`]; the lock says whether it is
+//! initialised, and names its holder for messages.
+
+use super::threads::Ctx;
+use super::{GasnetError, ThreadMode, checks};
+use crate::trace::{EventDetail, span};
+use crate::{fault, report, trace};
+use core::cell::UnsafeCell;
+use core::ffi::c_int;
+use core::mem::{offset_of, size_of};
+use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
+use sys::locks;
+
+/// `gasnet_hsl_t`
+#[repr(C)]
+#[derive(Debug)]
+pub struct Hsl {
+    /// The mutex; clients name it.
+    lock: UnsafeCell<locks::Mutex>,
+    /// [`STATIC`], or [`DYNAMIC`] or [`DESTROYED`] mixed with the address of the lock, so that
+    /// a copy is no lock.
+    state: AtomicUsize,
+    /// Kept by debug checks only: index of the thread that locked it, plus 1; 0 if it is open.
+    /// It is used in messages, not for decisions: a wait for a condition passes the mutex on
+    /// unseen.
+    holder: AtomicUsize,
+}
+
+const _: () = {
+    assert!(offset_of!(Hsl, lock) == 0);
+    assert!(size_of::<Hsl>() == size_of::<locks::Mutex>() + 2 * size_of::<usize>());
+};
+
+/// State of a lock that `GASNET_HSL_INITIALIZER` has made (`GASNETI_HSL_STATIC`).
+const STATIC: usize = 0x4853_4C31;
+/// State, mixed with the address, of one that `gasnet_hsl_init` has made.
+const DYNAMIC: usize = 0x4853_4C32 << 8;
+/// State, mixed with the address, of one that `gasnet_hsl_destroy` has ended.
+const DESTROYED: usize = 0x4853_4C33 << 8;
+
+/// What a lock is in this program.
+static BEHAVIOUR: AtomicU8 = AtomicU8::new(MUTEX);
+/// The same where no use is looked at.
+static UNWATCHED: AtomicU8 = AtomicU8::new(MUTEX);
+/// A mutex; so it is before `gasnet_init`.
+const MUTEX: u8 = 0;
+/// Nothing.
+const NOTHING: u8 = 1;
+/// As [`UNWATCHED`] says, and each use is checked, or traced, or both.
+const WATCHED: u8 = 2;
+
+/// Chooses what a lock is. Called by `gasnet_init`.
+pub fn open(threads: ThreadMode) {
+    let unwatched = if threads == ThreadMode::Seq { NOTHING } else { MUTEX };
+    UNWATCHED.store(unwatched, Ordering::Relaxed);
+    let watched = checks::on() || trace::on();
+    BEHAVIOUR.store(if watched { WATCHED } else { unwatched }, Ordering::Relaxed);
+}
+
+/// Ends checks and traces of locks in a forked child, which has no job.
+pub fn close() {
+    BEHAVIOUR.store(UNWATCHED.load(Ordering::Relaxed), Ordering::Relaxed);
+}
+
+/// Whether a lock is a mutex where no use is looked at.
+fn is_mutex() -> bool {
+    UNWATCHED.load(Ordering::Relaxed) == MUTEX
+}
+
+#[inline(always)]
+fn behaviour() -> u8 {
+    if fault::on("skip_lock") { NOTHING } else { BEHAVIOUR.load(Ordering::Relaxed) }
+}
+
+/// Whether each use of a lock is checked.
+pub fn checked() -> bool {
+    behaviour() == WATCHED && checks::on()
+}
+
+#[cold]
+fn failed(function: &str, error: c_int) -> ! {
+    let e = std::io::Error::from_raw_os_error(error);
+    report::fatal(
+        format_args!("{function}(): {e}"),
+        format_args!("Initialise the lock, and let only the thread that holds it unlock it."),
+    )
+}
+
+#[inline]
+fn must(function: &str, error: c_int) {
+    if error != 0 {
+        failed(function, error);
+    }
+}
+
+/// The result of a trylock: [`GasnetError::NotReady`] if another thread holds the lock.
+fn tried(error: c_int) -> Result<(), GasnetError> {
+    match error {
+        0 => Ok(()),
+        libc::EBUSY => Err(GasnetError::NotReady),
+        error => failed("gasnet_hsl_trylock", error),
+    }
+}
+
+impl Hsl {
+    /// The lock of a client.
+    ///
+    /// # Safety
+    /// `hsl` must point to memory of a lock that outlives the reference. Unless it is for
+    /// [`Hsl::init`], or uses are checked, the lock must be initialised.
+    #[inline(always)]
+    pub unsafe fn at<'a>(hsl: *mut Hsl) -> &'a Hsl {
+        // SAFETY: the caller's promise; any bytes make a lock, if not an initialised one.
+        unsafe { &*hsl }
+    }
+
+    #[inline(always)]
+    fn mutex_lock(&self) {
+        // SAFETY: an initialised mutex, see `Hsl::at`.
+        must("gasnet_hsl_lock", unsafe { locks::mutex_lock(self.lock.get()) });
+    }
+
+    #[inline(always)]
+    fn mutex_trylock(&self) -> c_int {
+        // SAFETY: an initialised mutex, see `Hsl::at`.
+        unsafe { locks::mutex_trylock(self.lock.get()) }
+    }
+
+    #[inline(always)]
+    fn mutex_unlock(&self) {
+        // SAFETY: an initialised mutex, see `Hsl::at`.
+        must("gasnet_hsl_unlock", unsafe { locks::mutex_unlock(self.lock.get()) });
+    }
+
+    /// `gasnet_hsl_init`. `caller` is the calling thread, if uses are checked; here and below.
+    pub fn init(&self, caller: Option<Ctx>) {
+        if caller.is_some() && self.is_initialised() {
+            report::fatal(
+                format_args!(
+                    "gasnet_hsl_init(): the handler-safe lock {:#x} is initialised already",
+                    self.address()
+                ),
+                format_args!(
+                    "Initialise a lock once, and destroy it before its memory is used for another one."
+                ),
+            );
+        }
+        // SAFETY: memory of a mutex that is not in use, as the client promises.
+        must("gasnet_hsl_init", unsafe { locks::mutex_init(self.lock.get()) });
+        self.state.store(DYNAMIC ^ self.address(), Ordering::Relaxed);
+        self.holder.store(0, Ordering::Relaxed);
+    }
+
+    /// `gasnet_hsl_destroy`
+    pub fn destroy(&self, caller: Option<Ctx>) {
+        if let Some(c) = caller {
+            self.check_destroy(c);
+        }
+        // SAFETY: an initialised mutex that no thread holds, as the client promises.
+        must("gasnet_hsl_destroy", unsafe { locks::mutex_destroy(self.lock.get()) });
+        self.state.store(DESTROYED ^ self.address(), Ordering::Relaxed);
+    }
+
+    /// `gasnet_hsl_lock`. `caller` is evaluated only where uses are checked; here and below.
+    #[inline(always)]
+    pub fn lock(&self, caller: fn() -> Option<Ctx>) {
+        match behaviour() {
+            NOTHING => {}
+            MUTEX => self.mutex_lock(),
+            _ => self.lock_watched(caller()),
+        }
+    }
+
+    /// `gasnet_hsl_trylock`
+    ///
+    /// # Errors
+    /// [`GasnetError::NotReady`] if another thread holds the lock.
+    #[inline(always)]
+    pub fn try_lock(&self, caller: fn() -> Option<Ctx>) -> Result<(), GasnetError> {
+        match behaviour() {
+            NOTHING => Ok(()),
+            MUTEX => tried(self.mutex_trylock()),
+            _ => self.try_watched(caller()),
+        }
+    }
+
+    /// `gasnet_hsl_unlock`
+    #[inline(always)]
+    pub fn unlock(&self, caller: fn() -> Option<Ctx>) {
+        match behaviour() {
+            NOTHING => {}
+            MUTEX => self.mutex_unlock(),
+            _ => self.unlock_watched(caller()),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn lock_watched(&self, caller: Option<Ctx>) {
+        let _span = span!(L "gasnet_hsl_lock", EventDetail::At(self.address()));
+        match caller {
+            Some(c) => self.lock_checked(c),
+            None if is_mutex() => self.mutex_lock(),
+            None => {}
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn try_watched(&self, caller: Option<Ctx>) -> Result<(), GasnetError> {
+        let mut span = span!(L "gasnet_hsl_trylock", EventDetail::At(self.address()));
+        let result = match caller {
+            Some(c) => self.try_checked(c),
+            None if is_mutex() => tried(self.mutex_trylock()),
+            None => Ok(()),
+        };
+        span.result(result.map_or_else(|e| e as c_int, |()| 0));
+        result
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unlock_watched(&self, caller: Option<Ctx>) {
+        let _span = span!(L "gasnet_hsl_unlock", EventDetail::At(self.address()));
+        match caller {
+            Some(c) => self.unlock_checked(c),
+            None if is_mutex() => self.mutex_unlock(),
+            None => {}
+        }
+    }
+
+    fn address(&self) -> usize {
+        core::ptr::from_ref(self) as usize
+    }
+
+    fn is_initialised(&self) -> bool {
+        let state = self.state.load(Ordering::Relaxed);
+        state == STATIC || state == DYNAMIC ^ self.address()
+    }
+
+    /// Ends the job unless this is an initialised lock.
+    fn check(&self, function: &str) {
+        if self.is_initialised() {
+            return;
+        }
+        let destroyed = self.state.load(Ordering::Relaxed) == DESTROYED ^ self.address();
+        report::fatal(
+            format_args!(
+                "{function}(): the handler-safe lock {:#x} {}",
+                self.address(),
+                if destroyed { "was destroyed" } else { "is not initialised" }
+            ),
+            format_args!("Initialise it with GASNET_HSL_INITIALIZER or gasnet_hsl_init."),
+        );
+    }
+
+    fn check_destroy(&self, c: Ctx) {
+        self.check("gasnet_hsl_destroy");
+        c.check_destroy("gasnet_hsl_destroy", self.address());
+        let holder = self.holder.load(Ordering::Relaxed);
+        if holder != 0 {
+            report::fatal(
+                format_args!(
+                    "gasnet_hsl_destroy(): thread {} holds the handler-safe lock {:#x}",
+                    holder - 1,
+                    self.address()
+                ),
+                format_args!("Destroy a lock when no thread holds it."),
+            );
+        }
+    }
+
+    fn note(&self, c: Ctx) {
+        c.note_lock(self.address());
+        self.holder.store(usize::from(c.thread) + 1, Ordering::Relaxed);
+    }
+
+    fn lock_checked(&self, c: Ctx) {
+        self.check("gasnet_hsl_lock");
+        c.check_lock("gasnet_hsl_lock", self.address());
+        if is_mutex() {
+            self.mutex_lock();
+        }
+        self.note(c);
+    }
+
+    fn try_checked(&self, c: Ctx) -> Result<(), GasnetError> {
+        self.check("gasnet_hsl_trylock");
+        c.check_lock("gasnet_hsl_trylock", self.address());
+        if is_mutex() {
+            tried(self.mutex_trylock())?;
+        }
+        self.note(c);
+        Ok(())
+    }
+
+    fn unlock_checked(&self, c: Ctx) {
+        const NAME: &str = "gasnet_hsl_unlock";
+        self.check(NAME);
+        let here = self.address();
+        if c.note_unlock(NAME, here) {
+            self.holder.store(0, Ordering::Relaxed);
+            if is_mutex() {
+                self.mutex_unlock();
+            }
+            return;
+        }
+        let holder = self.holder.load(Ordering::Relaxed);
+        if holder != 0 {
+            report::fatal(
+                format_args!(
+                    "{NAME}(): thread {} holds the handler-safe lock {here:#x}, not thread {}, which unlocks it",
+                    holder - 1,
+                    c.thread
+                ),
+                format_args!("Unlock a lock in the thread that has locked it."),
+            );
+        }
+        // The checks have not seen it locked: it may have been before gasnet_init.
+        if self.mutex_trylock() == 0 {
+            report::fatal(
+                format_args!("{NAME}(): the handler-safe lock {here:#x} is not locked"),
+                format_args!("Unlock a lock once after it was locked."),
+            );
+        }
+        self.mutex_unlock();
+    }
+}
