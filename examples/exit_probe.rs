@@ -16,10 +16,13 @@
 use gasnet::boot::{self, Bootstrap};
 use gasnet::runtime::{exit, signals};
 use std::ffi::c_void;
+use std::os::fd::{FromRawFd, OwnedFd};
+use sys::signal::Signal;
 use sys::{clock, process, signal};
 
 unsafe extern "C" {
-    fn printf(format: *const libc::c_char, ...) -> i32;
+    fn printf(format: *const core::ffi::c_char, ...) -> i32;
+    fn system(command: *const core::ffi::c_char) -> i32;
 }
 
 fn print(rank: u32, what: &std::ffi::CStr) {
@@ -27,14 +30,14 @@ fn print(rank: u32, what: &std::ffi::CStr) {
     unsafe { printf(c"rank %d %s\n".as_ptr(), rank, what.as_ptr()) };
 }
 
-extern "C" fn on_quit(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
-    sys::write_stderr(b"client's SIGQUIT handler\n");
+extern "C" fn on_quit(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
+    sys::stdio::write_stderr(b"client's SIGQUIT handler\n");
     exit::exit(4)
 }
 
 static ALARM_CODE: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
 
-extern "C" fn on_alarm(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_alarm(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     exit::exit(ALARM_CODE.load(std::sync::atomic::Ordering::Relaxed))
 }
 
@@ -64,12 +67,12 @@ fn others(boot: &dyn Bootstrap, what: &str) -> i32 {
             clock::sleep_ns(3_600_000_000_000);
         },
         "masked" => {
-            let all: Vec<i32> = (1..=64).collect();
+            let all: Vec<Signal> = (1..=64).map(Signal::new).collect();
             signal::block(&signal::SignalSet::of(&all));
             spin(boot, false)
         }
         "stop" => {
-            process::kill(process::pid(), libc::SIGSTOP);
+            process::kill(process::pid(), Signal::STOP);
             0
         }
         "finish" => {
@@ -102,12 +105,11 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
     let code = || code.parse::<i32>().unwrap();
     match way {
         "return" => code(),
-        // SAFETY: an ordinary exit.
-        "exit" => unsafe { libc::exit(code()) },
+        "exit" => std::process::exit(code()),
         "gasnet_exit" => exit::exit(code()),
         "_exit" => sys::exit_now(code()),
         "kill" => {
-            process::kill(process::pid(), code());
+            process::kill(process::pid(), Signal::new(code()));
             spin(boot, false)
         }
         "null" => {
@@ -122,7 +124,7 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
         }
         "alarm" => {
             ALARM_CODE.store(code(), std::sync::atomic::Ordering::Relaxed);
-            signal::handle(libc::SIGALRM, on_alarm, false);
+            signal::handle(Signal::ALRM, on_alarm, false);
             signal::alarm_us(1000 + clock::now_ns() % 3000);
             loop {
                 drop(Box::new([0u8; 4000]));
@@ -135,12 +137,11 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
         }
         "orphan" => {
             // SAFETY: this process has one thread.
-            if unsafe { process::fork() }.unwrap() == process::Forked::Child {
+            if unsafe { sys::child::fork() }.unwrap() == sys::child::Forked::Child {
                 // Keeps every descriptor but the output, for which the test waits.
-                // SAFETY: plain system calls.
-                unsafe {
-                    libc::close(1);
-                    libc::close(2);
+                for output in [1, 2] {
+                    // SAFETY: nothing in this process writes to it from now on.
+                    drop(unsafe { OwnedFd::from_raw_fd(output) });
                 }
                 clock::sleep_ns(20_000_000_000);
                 sys::exit_now(0);
@@ -150,7 +151,7 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
         "command" => {
             let command = std::ffi::CString::new(std::env::var("PROBE_COMMAND").unwrap()).unwrap();
             // SAFETY: a NUL-terminated text.
-            assert_eq!(unsafe { libc::system(command.as_ptr()) }, 0, "{command:?}");
+            assert_eq!(unsafe { system(command.as_ptr()) }, 0, "{command:?}");
             assert!(boot.control().decision().is_none(), "the command has ended the job");
             exit::exit(code())
         }
@@ -169,11 +170,10 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
         }
         "childexit" => {
             // SAFETY: this process has one thread.
-            match unsafe { process::fork() }.unwrap() {
-                // SAFETY: an ordinary exit.
-                process::Forked::Child => unsafe { libc::exit(code()) },
-                process::Forked::Parent(child) => {
-                    while process::reap(child).is_none() {
+            match unsafe { sys::child::fork() }.unwrap() {
+                sys::child::Forked::Child => std::process::exit(code()),
+                sys::child::Forked::Parent(child) => {
+                    while sys::child::reap(child).is_none() {
                         clock::sleep_ns(1_000_000);
                     }
                     clock::sleep_ns(100_000_000);
@@ -188,14 +188,13 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
 
 fn main() {
     // What the Rust runtime installs would keep the library's handlers out.
-    for s in [libc::SIGSEGV, libc::SIGBUS, libc::SIGPIPE] {
+    for s in [Signal::SEGV, Signal::BUS, Signal::PIPE] {
         signal::set_default(s);
     }
     let args: Vec<String> = std::env::args().collect();
     let [_, who, way, rest] = &args[..] else { panic!("exit_probe <rank|all> <way> <others>") };
     if let Some(code) = way.strip_prefix("late:") {
-        // SAFETY: an ordinary exit.
-        unsafe { libc::exit(code.parse().unwrap()) };
+        std::process::exit(code.parse().unwrap());
     }
     // SAFETY: the format has no arguments.
     unsafe { printf(c"before\n".as_ptr()) };
@@ -210,7 +209,7 @@ fn main() {
     exit::install(boot.control());
     signals::install(boot.control());
     if std::env::var_os("PROBE_QUIT").is_some() {
-        signal::handle(libc::SIGQUIT, on_quit, false);
+        signal::handle(Signal::QUIT, on_quit, false);
     }
     print(boot.rank(), c"runs");
     boot.barrier();
@@ -219,6 +218,5 @@ fn main() {
         r if r.parse() == Ok(boot.rank()) => end(boot, way),
         _ => others(boot, rest),
     };
-    // SAFETY: what a return from C's main does.
-    unsafe { libc::exit(code) }
+    std::process::exit(code)
 }

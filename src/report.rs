@@ -113,7 +113,7 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
     if let Some(remedy) = remedy {
         let _ = writeln!(line, "***   {remedy}");
     }
-    sys::write_stderr(line.bytes());
+    sys::stdio::write_stderr(line.bytes());
 }
 
 /// Tells of something that does not end the job.
@@ -130,7 +130,7 @@ pub fn note(cause: fmt::Arguments<'_>) {
 pub fn line(text: fmt::Arguments<'_>) {
     let mut line = MessageLine::new();
     let _ = writeln!(line, "*** {text}");
-    sys::write_stderr(line.bytes());
+    sys::stdio::write_stderr(line.bytes());
 }
 
 /// Tells why the caller is about to end the job.

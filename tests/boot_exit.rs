@@ -10,6 +10,7 @@ use jobs::ProbeLauncher::{Fork, Run};
 use jobs::{ProbeLauncher, gasnetrun, last, new_mark, probe, run, spawn, start};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use sys::signal::Signal;
 
 const BOTH: [ProbeLauncher; 2] = [Fork, Run];
 
@@ -129,7 +130,7 @@ fn a_killed_rank_ends_the_job_soon() {
         let job = start(launcher, 4, &["none", "-", "spin"], &[]);
         let ranks = job.wait_for_ranks(4);
         let killed = Instant::now();
-        sys::process::kill(ranks[2], libc::SIGKILL);
+        sys::process::kill(ranks[2], Signal::KILL);
         job.finish().gives(137).says(&format!("(pid {}) was killed by signal 9", ranks[2]));
         assert!(killed.elapsed() < Duration::from_secs(3), "{:?}", killed.elapsed());
     }
@@ -141,7 +142,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
         for rest in ["spin", "barrier", "masked"] {
             let job = start(launcher, 3, &["none", "-", rest], &[]);
             job.wait_for_ranks(3);
-            sys::process::kill(job.pid(), libc::SIGKILL);
+            sys::process::kill(job.pid(), Signal::KILL);
             job.finish().gives(137);
         }
     }
@@ -153,7 +154,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
         .env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "wrapped ranks".into());
     job.wait_for_ranks(4);
-    sys::process::kill(job.pid(), libc::SIGKILL);
+    sys::process::kill(job.pid(), Signal::KILL);
     job.finish().gives(137).says("the launcher is gone, so the job ends");
 }
 
@@ -168,20 +169,19 @@ fn a_stopped_rank_is_told_of_and_killed() {
 #[test]
 fn signals_to_the_supervisor_reach_the_ranks() {
     for launcher in BOTH {
-        for (s, rest) in
-            [(libc::SIGINT, "spin"), (libc::SIGTERM, "barrier"), (libc::SIGHUP, "poll")]
+        for (s, rest) in [(Signal::INT, "spin"), (Signal::TERM, "barrier"), (Signal::HUP, "poll")]
         {
             let job = start(launcher, 2, &["none", "-", rest], &[]);
             job.wait_for_ranks(2);
             sys::process::kill(job.pid(), s);
-            job.finish().gives(1).says(&format!("Caught a signal: {}", sys::signal::name(s)));
+            job.finish().gives(1).says(&format!("Caught a signal: {}", s.name()));
         }
         // Ranks that hear nothing: the second request is the last.
         let job = start(launcher, 2, &["none", "-", "masked"], &[]);
         job.wait_for_ranks(2);
-        sys::process::kill(job.pid(), libc::SIGTERM);
+        sys::process::kill(job.pid(), Signal::TERM);
         std::thread::sleep(Duration::from_millis(200));
-        sys::process::kill(job.pid(), libc::SIGTERM);
+        sys::process::kill(job.pid(), Signal::TERM);
         job.finish().gives(143);
     }
 }
@@ -198,7 +198,7 @@ fn a_job_that_ignores_quit_ends_on_request() {
     c.args(["none", "-", "spin"]).env("PROBE_MARK", &mark);
     let job = spawn(c, mark, "QUIT ignored".to_string());
     job.wait_for_ranks(2);
-    sys::process::kill(job.pid(), libc::SIGTERM);
+    sys::process::kill(job.pid(), Signal::TERM);
     job.finish().gives(1).says("Caught a signal: SIGTERM");
 }
 
@@ -212,7 +212,7 @@ fn children_of_ranks_do_not_count() {
         assert!(began.elapsed() < Duration::from_secs(10), "{o:#?}");
         assert_eq!((o.code, o.left.len()), (8, 1), "{o:#?}");
         for pid in o.left {
-            sys::process::kill(pid, libc::SIGKILL);
+            sys::process::kill(pid, Signal::KILL);
         }
     }
 }

@@ -15,6 +15,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use sys::signal::Signal;
 use sys::{process, socket};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
@@ -54,7 +55,7 @@ enum Ended {
 /// The word of a process, or of one that has ended instead.
 fn changed(word: &str, ended: Ended) -> String {
     let mut child = Command::new("true").spawn().unwrap();
-    let gone = process::Identity::of(child.id()).unwrap();
+    let gone = sys::process::ProcessIdentity::of(child.id()).unwrap();
     child.wait().unwrap();
     let mut parts: Vec<String> = word.split('.').map(str::to_string).collect();
     let at = if ended == Ended::Process { 1 } else { 3 };
@@ -149,13 +150,9 @@ impl Played {
             c.args(args).env("PROBE_MARK", &p.mark).env("PMI_FD", PMI_FD.to_string());
             c.env("PMI_RANK", rank.to_string()).env("PMI_SIZE", size.to_string());
             c.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-            // SAFETY: a plain system call, async-signal-safe; `theirs` is open until the process was started.
+            // SAFETY: the closure makes one system call, which is async-signal-safe.
             unsafe {
-                let fd = theirs.as_raw_fd();
-                c.pre_exec(move || match libc::dup2(fd, PMI_FD) {
-                    -1 => Err(std::io::Error::last_os_error()),
-                    _ => Ok(()),
-                });
+                c.pre_exec(move || sys::descriptor::redirect(PMI_FD, theirs.as_fd()));
             }
             let mut child = c.spawn().unwrap();
             let streams: [Box<dyn Read + Send>; 2] =
@@ -208,12 +205,12 @@ impl Played {
     }
 
     fn kill(&self, rank: usize) {
-        assert!(process::kill(self.ranks[rank].id(), libc::SIGKILL));
+        assert!(process::kill(self.ranks[rank].id(), Signal::KILL));
     }
 
     fn kill_all(&self) {
         for pid in marked(&self.mark) {
-            process::kill(pid, libc::SIGKILL);
+            process::kill(pid, Signal::KILL);
         }
     }
 
@@ -317,7 +314,7 @@ fn gone_before_the_first_look() {
 #[test]
 fn supervisor_killed_before_all_have_joined() {
     let p = Played::start(3, 2, ["all", "return:0", "-"]);
-    process::kill(p.supervisor(), libc::SIGKILL);
+    process::kill(p.supervisor(), Signal::KILL);
     p.go_on(Keep::Answer);
     let (codes, text) = p.finish();
     assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
@@ -371,5 +368,5 @@ fn silent_strangers() {
     p.go_on(Keep::Answer);
     let (codes, text) = p.finish();
     assert_eq!(codes, [0, 0, 0], "{text}");
-    assert!(silent.iter().all(|s| socket::readable(s.as_fd())), "all were hung up on");
+    assert!(silent.iter().all(|s| sys::poll::readable(s.as_fd())), "all were hung up on");
 }

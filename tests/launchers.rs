@@ -196,7 +196,7 @@ fn ends_while_joining(launcher: ProbeLauncher) {
                 |pid: u32, name: &str| process::variable_of(pid, name).as_deref() == Some(victim);
             for pid in all.into_iter().filter(|&pid| is(pid, "PMI_RANK") || is(pid, "PMIX_RANK")) {
                 if process::name_of(pid) == "exit_probe" {
-                    process::kill(pid, libc::SIGKILL);
+                    process::kill(pid, sys::signal::Signal::KILL);
                 }
             }
             let o = job.finish();

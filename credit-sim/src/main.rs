@@ -11,7 +11,7 @@ use gasnet::conduit::credits::sizing::{CreditDemand, CreditShare, EVENT_BYTES, c
 use gasnet::conduit::credits::stats::CreditStats;
 use gasnet::conduit::credits::{STATE_BYTES, policy::CreditLimits};
 use pattern::{PATTERNS, Pattern};
-use sys::stdout;
+use sys::stdio;
 use world::{SimulatedJob, SimulationResult};
 
 const USAGE: &str = "\
@@ -142,7 +142,7 @@ fn write_stats(prefix: &str, watched: &mut [u32], noted: &[CreditStats]) {
 }
 
 fn main() {
-    stdout::end_on_closed_pipe();
+    stdio::end_on_closed_pipe();
     let mut run = Run { nodes: 64, requests: 0, chunk: 2048, each: None, bank: None, seed: 1 };
     let (mut name, mut table) = ("neighbours".to_string(), false);
     let (mut stats, mut watched): (Option<String>, Vec<u32>) = (None, Vec::new());

@@ -7,7 +7,7 @@ use gasnet::runtime::segment;
 use lexopt::{Arg, Parser};
 use std::fmt::Write;
 use std::process::exit;
-use sys::{attach, cpu, memory, stdout};
+use sys::{attach, cpu, memory, stdio};
 
 const USAGE: &str = "\
 usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
@@ -258,7 +258,7 @@ fn section(title: &str, item: &Item) -> String {
 }
 
 fn main() {
-    stdout::end_on_closed_pipe();
+    stdio::end_on_closed_pipe();
     let mut sections = Vec::new();
     let mut json = false;
     let mut parser = Parser::from_env();
@@ -275,7 +275,7 @@ fn main() {
             Ok(Some(Arg::Short('s') | Arg::Long("system"))) => sections.push("system"),
             Ok(Some(Arg::Long("json"))) => json = true,
             Ok(Some(Arg::Short('h') | Arg::Long("help"))) => {
-                stdout::write("gasnet_info", USAGE);
+                stdio::write("gasnet_info", USAGE);
                 exit(0)
             }
             Ok(Some(other)) => refuse(other.unexpected().to_string()),
@@ -311,6 +311,6 @@ fn main() {
     } else {
         text = told.iter().map(|(title, item)| section(title, item)).collect();
     }
-    stdout::write("gasnet_info", &text);
+    stdio::write("gasnet_info", &text);
     exit(i32::from(bad));
 }

@@ -10,7 +10,8 @@ use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, exit};
-use sys::{signal, stdout};
+use sys::signal;
+use sys::signal::Signal;
 
 const USAGE: &str = "\
 usage: gasnetrun -n N [options] [--] program [arguments]
@@ -60,14 +61,14 @@ struct Options {
 
 /// Tells what was asked for, and ends; quietly if nobody reads it.
 fn tell(text: &str) -> ! {
-    signal::set_default(libc::SIGPIPE);
-    stdout::write("gasnetrun", text);
+    signal::set_default(Signal::PIPE);
+    sys::stdio::write("gasnetrun", text);
     exit(0)
 }
 
 /// Tells what is wrong and what to do, and ends with the code for wrong usage.
 fn refuse(cause: &str, remedy: &str) -> ! {
-    signal::set_default(libc::SIGPIPE);
+    signal::set_default(Signal::PIPE);
     eprintln!("*** gasnetrun: {cause}\n***   {remedy}");
     exit(2)
 }

@@ -399,7 +399,7 @@ impl JobControl {
     /// Async-signal-safe.
     pub fn orphaned(&self) -> bool {
         let fd = self.socket.load(Ordering::Relaxed);
-        if fd < 0 || !socket::hung_up(fd) {
+        if fd < 0 || !sys::poll::hung_up(fd) {
             return false;
         }
         self.decide(ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: self.rank });

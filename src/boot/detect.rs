@@ -55,7 +55,7 @@ pub(super) fn take() {
     let word = offers.fold(process::pid().to_string(), |word, offer| word + " " + &offer);
     if let Ok(word) = CString::new(word) {
         // SAFETY: gasnet_init is called before the program has other threads.
-        unsafe { process::set_env(TAKEN, &word) };
+        unsafe { sys::environment::set(TAKEN, &word) };
     }
 }
 

@@ -26,7 +26,8 @@ use crate::limits::MAX_RANKS;
 use crate::report;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use sys::process::{Ended, Forked, Identity};
+use sys::child::{Ended, Forked};
+use sys::process::ProcessIdentity;
 use sys::{process, socket};
 
 /// What a launcher offers to the processes that it has started: a place where each can leave words for all.
@@ -111,22 +112,22 @@ fn join(mut offer: Box<dyn KeyValueSpace>) -> Result<Option<SupervisedRank>, Boo
 /// A process that takes part in the exchange, and the one that has started it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Member {
-    pub(super) process: Identity,
+    pub(super) process: ProcessIdentity,
     /// `None` if it is process 1, which takes over whose parent has ended.
-    pub(super) launcher: Option<Identity>,
+    pub(super) launcher: Option<ProcessIdentity>,
 }
 
 impl Member {
     /// This process; `None` if the system does not tell.
     fn here() -> Option<Member> {
-        let launcher = Identity::of(process::parent()).filter(|l| l.pid > 1);
-        Some(Member { process: Identity::of(process::pid())?, launcher })
+        let launcher = ProcessIdentity::of(process::parent()).filter(|l| l.pid > 1);
+        Some(Member { process: ProcessIdentity::of(process::pid())?, launcher })
     }
 
     /// What tells it to those who share its numbers of processes.
     fn word(self) -> String {
         let p = self.process;
-        let l = self.launcher.unwrap_or(Identity { pid: 0, start: 0 });
+        let l = self.launcher.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
         format!("{}.{}.{}.{}.{}", numbering(), p.pid, p.start, l.pid, l.start)
     }
 
@@ -135,7 +136,10 @@ impl Member {
         let mut parts = word.split('.');
         (parts.next()? == numbering()).then_some(())?;
         let mut identity = || {
-            Some(Identity { pid: parts.next()?.parse().ok()?, start: parts.next()?.parse().ok()? })
+            Some(ProcessIdentity {
+                pid: parts.next()?.parse().ok()?,
+                start: parts.next()?.parse().ok()?,
+            })
         };
         let (process, launcher) = (identity()?, identity()?);
         Some(Member { process, launcher: (launcher.pid > 0).then_some(launcher) })
@@ -162,8 +166,9 @@ struct Listener {
 
 impl Listener {
     fn new(size: u32) -> io::Result<Listener> {
-        let name = format!("gasnet-{:016x}{:016x}", process::random()?, process::random()?);
-        let cookie = process::random()?;
+        let name =
+            format!("gasnet-{:016x}{:016x}", sys::random::number()?, sys::random::number()?);
+        let cookie = sys::random::number()?;
         Ok(Listener { socket: socket::listen(&name, size)?, name, cookie })
     }
 
@@ -176,11 +181,11 @@ impl Listener {
     fn supervise(self, members: Vec<Option<Member>>) -> Result<(), BootError> {
         // SAFETY: the child is to become the supervisor, which needs nothing that other threads of this process may
         // hold but the allocator, which the C library keeps usable in a forked child.
-        match unsafe { process::fork() } {
+        match unsafe { sys::child::fork() } {
             Err(e) => {
                 Err(BootError::system("cannot start the process that keeps the job together", &e))
             }
-            Ok(Forked::Parent(child)) => match process::await_child(child) {
+            Ok(Forked::Parent(child)) => match sys::child::await_child(child) {
                 Ended::Exited(0) => Ok(()),
                 _ => Err(BootError::new(
                     "cannot start the process that keeps the job together",
@@ -189,14 +194,14 @@ impl Listener {
             },
             Ok(Forked::Child) => {
                 // SAFETY: this process has one thread and is about to become the supervisor.
-                unsafe { process::detach() };
+                unsafe { sys::child::detach() };
                 self.become_supervisor(&members)
             }
         }
     }
 
     fn become_supervisor(self, members: &[Option<Member>]) -> ! {
-        process::close_all_but(self.socket.as_raw_fd());
+        sys::descriptor::close_all_but(self.socket.as_raw_fd());
         process::set_name(c"gasnet-job");
         match Supervisor::adopt(self.cookie, self.socket, members) {
             Ok(s) => sys::exit_now(s.watch()),

@@ -5,7 +5,6 @@ use super::supervised::SupervisedRank;
 use super::supervisor::{ProcessRole, Supervisor};
 use super::{BootError, report_many_threads};
 use crate::env;
-use sys::process;
 
 /// Forks `size` ranks and returns in each of them; the calling process never returns if that succeeds: it ends with
 /// the exit code of the job, without running the exit handlers of the program, whose business the ranks have taken
@@ -13,7 +12,7 @@ use sys::process;
 pub fn start(size: u32) -> Result<SupervisedRank, BootError> {
     report_many_threads();
     // What the program has printed so far must come out once, not once per process.
-    process::flush_stdio();
+    sys::stdio::flush();
     // Asked here once, these are known in every rank.
     sys::memory::total();
     sys::cpu::quota();

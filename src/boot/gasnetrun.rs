@@ -10,9 +10,10 @@ use super::supervisor::{ProcessRole, Supervisor};
 use super::{BootError, hosts};
 use crate::{env, report};
 use std::ffi::{CString, OsString};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use sys::cpu::{self, CpuMask};
+use sys::signal::Signal;
 use sys::{clock, process, signal, socket};
 
 /// Where a rank finds its seat: rank, size, cookie, then the descriptors of the job-control memory, arena, segments,
@@ -39,7 +40,10 @@ pub(super) fn id() -> Result<Option<RankId>, BootError> {
     };
     let mut fds = fds.iter().map(|&n| {
         // SAFETY: the launcher opened these descriptors for this purpose; before gasnet_init nobody else uses them.
-        i32::try_from(n).ok().and_then(|n| unsafe { socket::inherited(n) }).ok_or_else(bad)
+        i32::try_from(n)
+            .ok()
+            .and_then(|n| unsafe { sys::descriptor::inherited(n) })
+            .ok_or_else(bad)
     });
     let mut next = || fds.next().unwrap_or_else(|| Err(bad()));
     let id = RankId {
@@ -54,7 +58,7 @@ pub(super) fn id() -> Result<Option<RankId>, BootError> {
     };
     // A GASNet program that this process may start is not a rank of this job.
     // SAFETY: gasnet_init is called before the program has other threads.
-    unsafe { process::unset_env(c"GASNET_SPAWN_FDS") };
+    unsafe { sys::environment::unset(c"GASNET_SPAWN_FDS") };
     Ok(Some(id))
 }
 
@@ -108,8 +112,8 @@ pub fn run(plan: &LaunchPlan) -> Result<i32, BootError> {
         argv.push(text(a)?);
     }
     // The Rust runtime's handlers let the first of these pass when somebody sends it.
-    signal::set_default(libc::SIGSEGV);
-    signal::set_default(libc::SIGBUS);
+    signal::set_default(Signal::SEGV);
+    signal::set_default(Signal::BUS);
     let places = places(plan);
     let supervisor = Supervisor::new(plan.size)?;
     let began = clock::now_ns();
@@ -182,14 +186,14 @@ fn become_program(id: RankId, name: &CString, argv: &[CString]) -> ! {
     let mut value = format!("{},{},{}", id.rank, id.size, id.cookie);
     for fd in fds {
         value += &format!(",{}", fd.as_raw_fd());
-        let _ = socket::close_on_exec(fd.as_fd(), false);
+        let _ = sys::descriptor::close_on_exec(fd.as_raw_fd(), false);
     }
     // A Rust program starts with SIGPIPE ignored, which is not meant for the ranks.
-    signal::set_default(libc::SIGPIPE);
+    signal::set_default(Signal::PIPE);
     let value = CString::new(value).unwrap_or_default();
     // SAFETY: this process was just forked from one that has a single thread.
-    unsafe { process::set_env(c"GASNET_SPAWN_FDS", &value) };
-    let e = process::exec(name, argv);
+    unsafe { sys::environment::set(c"GASNET_SPAWN_FDS", &value) };
+    let e = sys::child::exec(name, argv);
     let failed = MessageHead {
         kind: MessageKind::ExecFailed,
         a: e.raw_os_error().unwrap_or(0) as u32,

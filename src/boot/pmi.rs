@@ -12,7 +12,6 @@ use crate::env;
 use core::ffi::{CStr, c_void};
 use std::io;
 use std::os::fd::RawFd;
-use sys::{library, socket};
 
 /// The conversation with the launcher.
 #[derive(Debug)]
@@ -38,7 +37,7 @@ fn trouble(what: &str) -> BootError {
 /// Tells what a launcher offers to this process from all other offers; `None` if no launcher offers PMI.
 pub(super) fn offer() -> Option<String> {
     let fd = env::lookup("PMI_FD")?.trim().parse().unwrap_or(-1);
-    Some(format!("pmi:{}", socket::number(fd).unwrap_or(0)))
+    Some(format!("pmi:{}", sys::descriptor::inode(fd).unwrap_or(0)))
 }
 
 fn number(name: &str) -> Result<u32, BootError> {
@@ -58,7 +57,7 @@ pub(super) fn mpi_in_use() -> bool {
 
 /// What MPI_Initialized or MPI_Finalized says, if this program has MPI.
 fn mpi_says(name: &CStr) -> Option<bool> {
-    let f = library::function(name)?;
+    let f = sys::library::symbol(name)?;
     // SAFETY: this is the type of both functions in every MPI; they may be called at any time.
     let says =
         unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
@@ -69,7 +68,7 @@ fn mpi_says(name: &CStr) -> Option<bool> {
 impl Pmi {
     pub(super) fn open() -> Result<Pmi, BootError> {
         let fd = number("PMI_FD")? as RawFd;
-        if !socket::is_open(fd) {
+        if !sys::descriptor::is_open(fd) {
             return Err(trouble(&format!("descriptor {fd} of PMI_FD is closed")));
         }
         let mpi = mpi();
@@ -114,7 +113,7 @@ impl Pmi {
 
     fn send(&self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            match socket::write(self.fd, bytes) {
+            match sys::descriptor::write(self.fd, bytes) {
                 Ok(n) => bytes = &bytes[n..],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
@@ -131,14 +130,14 @@ impl Pmi {
                 let line = self.read.drain(..=end).collect::<Vec<u8>>();
                 return Ok(String::from_utf8_lossy(&line).trim_end().to_string());
             }
-            let mut wanted = [libc::pollfd { fd: self.fd, events: libc::POLLIN, revents: 0 }];
-            socket::poll(&mut wanted, Some(self.siblings.pause()));
-            if wanted[0].revents == 0 {
+            let mut wanted = [sys::poll::PollEntry::reading_number(self.fd)];
+            sys::poll::wait(&mut wanted, Some(self.siblings.pause()));
+            if !wanted[0].happened() {
                 self.siblings.look(self.rank)?;
                 continue;
             }
             let mut buffer = [0; 4096];
-            match socket::read(self.fd, &mut buffer) {
+            match sys::descriptor::read(self.fd, &mut buffer) {
                 Ok(0) => return Err(trouble("the launcher has hung up")),
                 Ok(n) => self.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -190,6 +189,7 @@ impl KeyValueSpace for Pmi {
 mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
+    use sys::socket;
 
     #[test]
     fn pairs() {

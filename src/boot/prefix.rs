@@ -6,7 +6,6 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
-use sys::socket;
 
 /// A line is broken when it gets longer than this many bytes.
 const LONGEST: usize = 64 << 10;
@@ -24,7 +23,7 @@ pub(super) struct PrefixedStream {
 impl PrefixedStream {
     /// A stream of this rank that comes out of our descriptor `standard`, and the end that the rank writes to.
     pub(super) fn new(rank: u32, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
-        let (from, to) = socket::pipe()?;
+        let (from, to) = sys::descriptor::pipe()?;
         let prefix = format!("[{rank}] ");
         Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
     }
@@ -37,8 +36,8 @@ impl PrefixedStream {
     /// Passes on the lines that are there, without waiting for more.
     pub(super) fn pass_on(&mut self) {
         let mut buffer = [0; 16 << 10];
-        while let Some(from) = self.from.as_ref().filter(|f| socket::readable(f.as_fd())) {
-            match socket::read(from.as_raw_fd(), &mut buffer) {
+        while let Some(from) = self.from.as_ref().filter(|f| sys::poll::readable(f.as_fd())) {
+            match sys::descriptor::read(from.as_raw_fd(), &mut buffer) {
                 Ok(n @ 1..) => self.add(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 _ => self.from = None,
@@ -71,6 +70,6 @@ impl PrefixedStream {
         }
         let rest = rest.to_vec();
         self.begun = rest;
-        sys::write_all(self.standard, &out);
+        sys::file::write_all(self.standard, &out);
     }
 }

@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
-use sys::process::{self, CpuTime, Ended};
+use sys::child::Ended;
+use sys::process::{self, CpuTime};
 use sys::{clock, socket};
 
 /// How long it may take to learn how a rank ended that is gone but was not our child, in nanoseconds.
@@ -129,7 +130,7 @@ impl RankProcess {
 
     /// Notes when the watched process has ended.
     pub(super) fn look(&mut self) {
-        if self.watched().is_some_and(|w| socket::readable(w.as_fd())) {
+        if self.watched().is_some_and(|w| sys::poll::readable(w.as_fd())) {
             self.rank_gone = Some(clock::now_ns());
         }
     }
@@ -144,6 +145,6 @@ impl RankProcess {
         self.watch
             .as_ref()
             .filter(|_| self.rank_gone.is_some())
-            .and_then(|w| process::ended(w, self.pid()))
+            .and_then(|w| sys::child::ended(w, self.pid()))
     }
 }

@@ -14,7 +14,7 @@ use super::{BootError, detect};
 use super::{LATE, MS};
 use crate::{env, report};
 use sys::clock;
-use sys::process::{self, Identity, Liveness};
+use sys::process::{self, Liveness, ProcessIdentity};
 
 /// How long one waits before a look, and how much longer for each process that is looked at.
 const PAUSE: u32 = 100;
@@ -62,7 +62,7 @@ const OTHERS: [&str; 2] = ["mpiexec", "gasnetrun"];
 
 #[derive(Debug)]
 struct LauncherDaemon {
-    who: Identity,
+    who: ProcessIdentity,
     kind: &'static LauncherKind,
     expected: usize,
 }
@@ -110,7 +110,7 @@ impl LauncherDaemon {
             if let Some(kind) = LAUNCHERS.iter().find(|kind| kind.daemons.contains(&name.as_str()))
             {
                 let expected = count(kind.local, &env::lookup(kind.local)?)?;
-                return Some(LauncherDaemon { who: Identity::of(pid)?, kind, expected });
+                return Some(LauncherDaemon { who: ProcessIdentity::of(pid)?, kind, expected });
             }
             if OTHERS.iter().any(|other| name.starts_with(other)) {
                 return None;
@@ -181,7 +181,7 @@ impl Siblings {
         let mut left = Vec::new();
         if let Some(d) = &self.daemon {
             left = process::children(d.who.pid);
-            if !d.who.is_there() {
+            if !d.who.exists() {
                 return Err(BootError::new(
                     format!(
                         "process {} of {}, which has started this one, is gone",
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn a_daemon_and_its_children() {
-        let me = Identity::of(process::pid()).unwrap();
+        let me = ProcessIdentity::of(process::pid()).unwrap();
         let siblings = |expected, who| Siblings {
             daemon: Some(LauncherDaemon { who, kind: &LAUNCHERS[1], expected }),
             begun: clock::now_ns(),
@@ -251,7 +251,7 @@ mod tests {
         assert!(siblings(0, me).look(1).is_ok());
         let lack = siblings(1000, me).look(1).unwrap_err();
         assert!(lack.cause.contains("before the processes had found each other"), "{lack}");
-        let gone = Identity { start: me.start + 1, ..me };
+        let gone = ProcessIdentity { start: me.start + 1, ..me };
         assert!(siblings(0, gone).look(1).unwrap_err().cause.contains("is gone"));
     }
 }

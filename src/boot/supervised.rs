@@ -49,7 +49,7 @@ impl SupervisedRank {
     pub fn join(id: RankId) -> Result<SupervisedRank, BootError> {
         let RankId { rank, size, cookie, control, arena, segments, scratch, socket } = id;
         for fd in [&arena, &segments, &scratch, &socket] {
-            socket::close_on_exec(fd.as_fd(), true)
+            sys::descriptor::close_on_exec(fd.as_raw_fd(), true)
                 .map_err(|e| BootError::system("cannot use an inherited descriptor", &e))?;
         }
         let control = JobControl::join(control.as_fd(), size, rank, cookie, socket.as_raw_fd())?;

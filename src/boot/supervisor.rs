@@ -30,9 +30,11 @@ use crate::{env, report};
 use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::rc::Rc;
+use sys::child::{Ended, Forked};
 use sys::memory::{self, MemFd};
-use sys::process::{Ended, Forked, Liveness};
-use sys::signal::{ReceivedSignal, SignalAction, SignalQueue, SignalSet};
+use sys::poll::PollEntry;
+use sys::process::Liveness;
+use sys::signal::{ReceivedSignal, Signal, SignalAction, SignalQueue, SignalSet};
 use sys::{clock, process, signal, socket};
 
 /// Grace after an exit with code 0, which usually means that the others are about to finish as well.
@@ -48,11 +50,11 @@ const KILLED: u64 = 5000 * MS;
 const INTRODUCTION: u64 = 5000 * MS;
 
 /// Signals that ask the job to end.
-const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
 /// The signal that is passed on to the ranks as it is.
-const PASSED_ON: i32 = libc::SIGUSR2;
+const PASSED_ON: Signal = Signal::USR2;
 /// The signal that asks what the ranks do.
-const QUESTION: i32 = libc::SIGUSR1;
+const QUESTION: Signal = Signal::USR1;
 /// How long ranks may take to answer, and how often is looked.
 const ANSWER: u64 = 1000 * MS;
 const LOOK: u64 = 10 * MS;
@@ -92,7 +94,7 @@ pub struct Supervisor {
     size: u32,
     signals: SignalQueue,
     old_mask: SignalSet,
-    old_actions: [(i32, SignalAction); 2],
+    old_actions: [(Signal, SignalAction); 2],
     leaving: u64,
     stage: Stage,
     /// A request to end has been passed on.
@@ -120,8 +122,8 @@ pub struct Supervisor {
 impl Supervisor {
     /// Prepares a job of `size` ranks, and takes over the signals of this process.
     pub fn new(size: u32) -> Result<Supervisor, BootError> {
-        let cookie =
-            process::random().map_err(|e| BootError::system("cannot get a random number", &e))?;
+        let cookie = sys::random::number()
+            .map_err(|e| BootError::system("cannot get a random number", &e))?;
         Supervisor::with(size, cookie, true)
     }
 
@@ -129,7 +131,7 @@ impl Supervisor {
     fn with(size: u32, cookie: u64, requests: bool) -> Result<Supervisor, BootError> {
         let leaving = (super::exit_seconds(size) * 1e9) as u64;
         let patience = env::SPAWN_TIMEOUT.get();
-        process::maximize_descriptors();
+        sys::limits::maximize_descriptors();
         let (file, control) = JobControl::create(size, cookie)?;
         let file_of = |name| {
             MemFd::create(name).map_err(|e| BootError::system("cannot create a memory file", &e))
@@ -140,7 +142,7 @@ impl Supervisor {
             file_of(c"gasnet-segments")?,
             file_of(c"gasnet-scratch")?,
         ];
-        let mut ours = vec![libc::SIGCHLD];
+        let mut ours = vec![Signal::CHLD];
         if requests {
             // Ignored signals stay ignored, as nohup and its like want it.
             ours.extend(
@@ -154,10 +156,10 @@ impl Supervisor {
             ours.push(QUESTION);
         }
         let ours = SignalSet::of(&ours);
-        let old_actions = [libc::SIGCHLD, libc::SIGPIPE].map(|s| (s, signal::action(s)));
+        let old_actions = [Signal::CHLD, Signal::PIPE].map(|s| (s, signal::action(s)));
         // An ignored SIGCHLD would have the system reap our children.
-        signal::set_default(libc::SIGCHLD);
-        signal::ignore(libc::SIGPIPE);
+        signal::set_default(Signal::CHLD);
+        signal::ignore(Signal::PIPE);
         let old_mask = signal::block(&ours);
         let signals = SignalQueue::new(&ours)
             .map_err(|e| BootError::system("cannot create a descriptor for signals", &e))?;
@@ -239,19 +241,19 @@ impl Supervisor {
             };
             // SAFETY: the child goes on with what needs no lock of another thread, or, where the program has other
             // threads, was warned of them (`report_many_threads`).
-            match unsafe { process::fork() } {
+            match unsafe { sys::child::fork() } {
                 Err(e) => return Err(self.give_up(rank, &e)),
                 Ok(Forked::Parent(child)) => {
                     self.ranks.push(RankProcess::of_child(rank, self.control, child, here));
                     pipes.clear();
                 }
                 Ok(Forked::Child) => {
-                    if !process::die_with_parent(own) {
+                    if !sys::child::die_with_parent(own) {
                         sys::exit_now(1);
                     }
                     drop(here);
                     for (standard, pipe) in [1, 2].into_iter().zip(&pipes) {
-                        process::redirect(standard, pipe.as_fd());
+                        let _ = sys::descriptor::redirect(standard, pipe.as_fd());
                     }
                     return Ok(ProcessRole::Rank(self.into_rank_id(rank, there)));
                 }
@@ -285,7 +287,7 @@ impl Supervisor {
         }
         signal::set_mask(&self.old_mask);
         if rank != 0 {
-            process::null_stdin();
+            sys::stdio::null_stdin();
         }
         let [control, arena, segments, scratch] = self.files.map(OwnedFd::from);
         RankId {
@@ -302,7 +304,7 @@ impl Supervisor {
 
     fn give_up(&mut self, rank: u32, e: &std::io::Error) -> BootError {
         for w in &self.ranks {
-            process::kill(w.child, libc::SIGKILL);
+            process::kill(w.child, Signal::KILL);
         }
         signal::set_mask(&self.old_mask);
         BootError::system(&format!("cannot start process {rank} of {}", self.size), e)
@@ -345,29 +347,20 @@ impl Supervisor {
     }
 
     /// Sleeps until a signal, a message, the end of a watched process, or the next deadline.
-    fn wait(&self, polled: &mut Vec<libc::pollfd>, now: u64) {
-        let entry = |fd: Option<&OwnedFd>, more: i16| libc::pollfd {
-            fd: fd.map_or(-1, AsRawFd::as_raw_fd),
-            events: libc::POLLIN | more,
-            revents: 0,
-        };
+    fn wait(&self, polled: &mut Vec<PollEntry>, now: u64) {
+        let entry = |fd: Option<&OwnedFd>| PollEntry::reading(fd.map(AsFd::as_fd));
         polled.clear();
-        polled.push(libc::pollfd {
-            fd: self.signals.as_fd().as_raw_fd(),
-            events: libc::POLLIN,
-            revents: 0,
-        });
+        polled.push(PollEntry::reading(Some(self.signals.as_fd())));
         for w in &self.ranks {
-            let more = if w.outgoing.is_empty() { 0 } else { libc::POLLOUT };
-            polled.push(entry(w.socket.as_ref(), more));
-            polled.push(entry(w.watched(), 0));
+            polled.push(entry(w.socket.as_ref()).or_writing(!w.outgoing.is_empty()));
+            polled.push(entry(w.watched()));
         }
-        polled.push(entry(self.listener.as_ref(), 0));
-        polled.extend(self.visitors.iter().map(|(v, _)| entry(Some(v), 0)));
+        polled.push(entry(self.listener.as_ref()));
+        polled.extend(self.visitors.iter().map(|(v, _)| entry(Some(v))));
         if self.stage == Stage::Running {
-            polled.extend(self.launchers.iter().map(|(_, watch)| entry(Some(watch), 0)));
+            polled.extend(self.launchers.iter().map(|(_, watch)| entry(Some(watch))));
         }
-        polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd(), 0)));
+        polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd())));
         let stage = match self.stage {
             Stage::Running => None,
             Stage::Grace(t) | Stage::Leaving(t) | Stage::Starving(t, _) | Stage::Killed(t) => {
@@ -390,7 +383,7 @@ impl Supervisor {
         let visit = self.visitors.iter().map(|&(_, until)| until).min();
         let until = stage.into_iter().chain(settle).chain(late).chain(look).chain(visit).min();
         let ms = until.map(|t| t.saturating_sub(now).div_ceil(MS).min(60_000) as u32);
-        socket::poll(polled, ms);
+        sys::poll::wait(polled, ms);
     }
 
     /// Goes on to the next stage of the end, if it is time.
@@ -420,7 +413,7 @@ impl Supervisor {
                 // Who has not called gasnet_init hears no knock. One that is about to connect finds nobody.
                 if w.ours && w.rank_pid.is_none() && w.ended.is_none() {
                     w.killed_by_us = true;
-                    process::kill(w.child, libc::SIGTERM);
+                    process::kill(w.child, Signal::TERM);
                 }
             }
             self.stage = Stage::Leaving(now.saturating_add(self.leaving));
@@ -454,9 +447,9 @@ impl Supervisor {
             };
             say(&format!("rank {rank} (pid {pid}) {what}; it is killed"));
             w.killed_by_us = true;
-            process::kill(w.child, libc::SIGKILL);
+            process::kill(w.child, Signal::KILL);
             if pid != w.child {
-                process::kill(pid, libc::SIGKILL);
+                process::kill(pid, Signal::KILL);
             }
         }
     }
@@ -494,7 +487,7 @@ impl Supervisor {
     fn look_at_launchers(&mut self) {
         let mut gone = None;
         self.launchers.retain(|(pid, watch)| {
-            let ended = socket::readable(watch.as_fd());
+            let ended = sys::poll::readable(watch.as_fd());
             if ended {
                 gone = Some(*pid);
             }
@@ -567,7 +560,7 @@ impl Supervisor {
             }
         }
         for (visitor, until) in core::mem::take(&mut self.visitors) {
-            if socket::readable(visitor.as_fd()) {
+            if sys::poll::readable(visitor.as_fd()) {
                 self.introduce(visitor);
             } else if now < until {
                 self.visitors.push((visitor, until));
@@ -611,7 +604,7 @@ impl Supervisor {
             return;
         }
         if w.child != peer.pid || w.watch.is_none() {
-            (w.child, w.watch) = (peer.pid, process::pidfd(peer.pid).ok());
+            (w.child, w.watch) = (peer.pid, sys::child::pidfd(peer.pid).ok());
             if w.watch.is_none() {
                 w.rank_gone = Some(clock::now_ns());
                 return;
@@ -629,7 +622,7 @@ impl Supervisor {
             if let Some(pid) =
                 w.launcher.filter(|pid| self.launchers.iter().all(|(known, _)| known != pid))
             {
-                self.launchers.extend(process::pidfd(pid).ok().map(|watch| (pid, watch)));
+                self.launchers.extend(sys::child::pidfd(pid).ok().map(|watch| (pid, watch)));
             }
         }
         self.arrived();
@@ -650,7 +643,7 @@ impl Supervisor {
     }
 
     fn on_signal(&mut self, ReceivedSignal { signal, sent }: ReceivedSignal) {
-        if signal == libc::SIGCHLD {
+        if signal == Signal::CHLD {
             for i in 0..self.ranks.len() {
                 self.reap(i);
             }
@@ -661,14 +654,14 @@ impl Supervisor {
         }
         if REQUESTS.contains(&signal) {
             if self.requested {
-                say(&format!("second {} or the like: the job ends", signal::name(signal)));
-                self.fail(128 + signal);
+                say(&format!("second {} or the like: the job ends", signal.name()));
+                self.fail(128 + signal.number());
                 return;
             }
             self.requested = true;
         }
         // What a terminal raised it has raised for the ranks as well, but its end it tells the first process alone.
-        if sent || signal == libc::SIGHUP {
+        if sent || signal == Signal::HUP {
             for w in self.ranks.iter().filter(|w| !w.gone()) {
                 process::kill(w.pid(), signal);
             }
@@ -730,7 +723,7 @@ impl Supervisor {
         if !self.ranks[i].ours || self.ranks[i].ended.is_some() {
             return;
         }
-        let Some(ended) = process::reap(self.ranks[i].child) else { return };
+        let Some(ended) = sys::child::reap(self.ranks[i].child) else { return };
         self.drain(i);
         let w = &mut self.ranks[i];
         w.ended = Some(ended);
@@ -742,7 +735,7 @@ impl Supervisor {
                     return;
                 }
                 if decided {
-                    self.late_crash.get_or_insert(128 + signal);
+                    self.late_crash.get_or_insert(128 + signal.number());
                     return;
                 }
                 self.killed(i, signal);
@@ -771,19 +764,20 @@ impl Supervisor {
         self.decide(i, if code == 0 { 1 } else { code }, ExitCause::Vanished);
     }
 
-    fn killed(&self, i: usize, signal: i32) {
-        let code = 128 + signal;
+    fn killed(&self, i: usize, signal: Signal) {
+        let code = 128 + signal.number();
         say(&format!(
-            "rank {i} (pid {}) was killed by signal {signal} ({}); the job ends with exit code {code}",
+            "rank {i} (pid {}) was killed by signal {} ({}); the job ends with exit code {code}",
             self.ranks[i].child,
-            signal::name(signal)
+            signal.number(),
+            signal.name()
         ));
         if !self.ranks[i].ours && self.ranks[i].rank_pid.is_none() {
             say(
                 "  It had not joined the job yet: see what the launcher says of its end, and start the job again.",
             );
         }
-        if signal == libc::SIGKILL && memory::lack_kills() > self.lack_kills {
+        if signal == Signal::KILL && memory::lack_kills() > self.lack_kills {
             let group = memory::limits()
                 .cgroup
                 .map_or(String::new(), |c| format!(" (its control group allows {c} bytes)"));
@@ -843,7 +837,7 @@ impl Supervisor {
             MessageKind::Joined => {
                 w.rank_pid = Some(head.a);
                 if head.a != w.child {
-                    w.watch = process::pidfd(head.a).ok();
+                    w.watch = sys::child::pidfd(head.a).ok();
                 }
                 self.arrived();
                 self.missing();
@@ -876,7 +870,9 @@ impl Supervisor {
                         "  See that the program is one for this machine, and that its interpreter or loader is there.",
                     );
                 }
-                self.fail(if head.a as i32 == libc::ENOENT { 127 } else { 126 });
+                let error = std::io::Error::from_raw_os_error(head.a as i32);
+                let missing = error.kind() == std::io::ErrorKind::NotFound;
+                self.fail(if missing { 127 } else { 126 });
             }
             MessageKind::BarrierDone
             | MessageKind::ExitNow

@@ -9,7 +9,6 @@
 //! gasnet_client.h). This file finds shared objects that disagree with each other.
 
 use crate::report;
-use core::ffi::{CStr, c_char, c_void};
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -70,19 +69,8 @@ static FIRST: [AtomicUsize; 16] = [const { AtomicUsize::new(0) }; 16];
 static CHOSEN: AtomicUsize = AtomicUsize::new(0);
 
 /// The file that was loaded at this address.
-fn file_of(address: usize) -> &'static str {
-    // SAFETY: all-zero is a valid Dl_info.
-    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: dladdr looks any address up; the record is alive.
-    let found = unsafe { libc::dladdr(address as *const c_void, &mut info) } != 0;
-    if !found || info.dli_fname.is_null() {
-        return "the caller of gasnet_init";
-    }
-    // SAFETY: a NUL-terminated name that lives as long as the object is loaded; it is printed
-    // at once.
-    unsafe { CStr::from_ptr::<'static>(info.dli_fname.cast::<c_char>()) }
-        .to_str()
-        .unwrap_or("an object of this program")
+fn file_of(address: usize) -> String {
+    sys::library::name_at(address).unwrap_or_else(|| "the caller of gasnet_init".into())
 }
 
 /// Ends the program: two of its objects were not compiled for the same modes.

@@ -822,15 +822,15 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
             *num_params = 1;
         }
         if !best_param.is_null() {
-            let memory: *mut u32 = libc::malloc(size_of::<u32>()).cast();
-            if !memory.is_null() {
+            let memory = sys::heap::allocate(size_of::<u32>()).map(|m| m.cast::<u32>());
+            if let Some(memory) = memory {
                 memory.write(best.fanout() as u32);
             }
-            *best_param = memory;
+            *best_param = memory.map_or(core::ptr::null_mut(), |m| m.as_ptr());
         }
         if !best_tree.is_null() {
-            let name = best.name() + "\0";
-            *best_tree = libc::strdup(name.as_ptr().cast());
+            let name = std::ffi::CString::new(best.name()).unwrap_or_default();
+            *best_tree = sys::heap::copy_of(&name);
         }
     }
 }

@@ -79,8 +79,8 @@ unsafe fn copy(
     place: *const c_char,
 ) -> *mut c_char {
     heap::plan_first_report();
-    // SAFETY: the caller's promise; at most so many bytes are read.
-    let n = unsafe { libc::strnlen(string, most) };
+    // SAFETY: the bytes before `i` are not NUL, so the string goes on, within `most` bytes.
+    let n = (0..most).take_while(|&i| unsafe { *string.add(i) } != 0).count();
     // SAFETY: the caller's promise.
     let new: *mut c_char = heap::malloc(n + 1, function, &unsafe { text(place) }).cast();
     // SAFETY: n bytes were counted, and n + 1 allocated.

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::ffi::CString;
 use std::sync::OnceLock;
 use sys::locks;
+use sys::signal::Signal;
 
 /// `gasnett_backtrace_type_t`
 #[repr(C)]
@@ -130,7 +131,7 @@ pub unsafe extern "C" fn gasnett_parse_int(string: *const c_char, mult: u64) -> 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_setenv(key: *const c_char, value: *const c_char) {
     // SAFETY: the caller's promise.
-    unsafe { libc::setenv(key, value, 1) };
+    unsafe { sys::environment::set(CStr::from_ptr(key), CStr::from_ptr(value)) };
 }
 
 /// `gasnett_unsetenv`.
@@ -140,7 +141,7 @@ pub unsafe extern "C" fn gasnett_setenv(key: *const c_char, value: *const c_char
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_unsetenv(key: *const c_char) {
     // SAFETY: the caller's promise.
-    unsafe { libc::unsetenv(key) };
+    unsafe { sys::environment::unset(CStr::from_ptr(key)) };
 }
 
 /// `gasnett_getenv`: the value, or null.
@@ -312,9 +313,8 @@ fn fatal(message: core::fmt::Arguments<'_>) -> ! {
     // The handler of the abort has nothing to add.
     PRINT_STACK.store(false, Ordering::Relaxed);
     FREEZE.store(false, Ordering::Relaxed);
-    sys::process::flush_stdio();
-    // SAFETY: no arguments.
-    unsafe { libc::abort() }
+    sys::stdio::flush();
+    std::process::abort()
 }
 
 /// `gasnett_fatalerror`, after shim.c has made the text.
@@ -373,17 +373,14 @@ pub(super) fn open() {
     }
 }
 
-extern "C" fn on_backtrace_signal(s: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_backtrace_signal(s: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     let errno = sys::errno();
-    report::note(format_args!(
-        "stack at signal {} (GASNET_BACKTRACE_SIGNAL):",
-        sys::signal::name(s)
-    ));
+    report::note(format_args!("stack at signal {} (GASNET_BACKTRACE_SIGNAL):", s.name()));
     print_by_plan();
     sys::set_errno(errno);
 }
 
-extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_freeze_signal(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     let errno = sys::errno();
     freeze();
     sys::set_errno(errno);
@@ -393,13 +390,9 @@ extern "C" fn on_freeze_signal(_: c_int, _: *mut libc::siginfo_t, _: *mut c_void
 fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::SignalHandler) {
     let signals = variable.get().unwrap_or_default();
     for &s in signals.named() {
-        if matches!(s, libc::SIGKILL | libc::SIGSTOP) {
+        if matches!(s, Signal::KILL | Signal::STOP) {
             report::fatal(
-                format_args!(
-                    "{}={}: this signal cannot be handled",
-                    variable.name(),
-                    sys::signal::name(s)
-                ),
+                format_args!("{}={}: this signal cannot be handled", variable.name(), s.name()),
                 format_args!("Give another signal, such as SIGUSR1."),
             );
         }
@@ -430,13 +423,13 @@ pub extern "C" fn gasnett_killmyprocess(exitcode: c_int) -> ! {
 /// `gasnett_flush_streams`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_flush_streams() {
-    sys::process::flush_stdio();
+    sys::stdio::flush();
 }
 
 /// `gasnett_close_streams`: what is written from now on is lost.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_close_streams() {
-    sys::process::close_stdio();
+    sys::stdio::close();
 }
 
 /// `gasnett_reghandler`: sets a signal's handler, returns the one before.
@@ -445,18 +438,19 @@ pub extern "C" fn gasnett_close_streams() {
 /// `handler` must be a function of one int, or `SIG_DFL` or `SIG_IGN`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> usize {
+    let signal = Signal::new(signal);
     // SAFETY: the caller's promise.
     let old = unsafe { sys::signal::set_plain(signal, handler) };
-    if old == libc::SIG_ERR {
+    old.unwrap_or_else(|| {
         report::fatal(
             format_args!(
-                "gasnett_reghandler(): signal {signal} ({}) cannot be handled",
-                sys::signal::name(signal)
+                "gasnett_reghandler(): signal {} ({}) cannot be handled",
+                signal.number(),
+                signal.name()
             ),
             format_args!("Choose another signal."),
-        );
-    }
-    old
+        )
+    })
 }
 
 /// `gasnett_signame_fromval`: the name of a signal; never null.
@@ -465,7 +459,7 @@ pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
     static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
     match usize::try_from(signal).ok().and_then(|i| NAMES.get(i)) {
         Some(slot) => slot
-            .get_or_init(|| CString::new(sys::signal::name(signal)).unwrap_or_default())
+            .get_or_init(|| CString::new(Signal::new(signal).name()).unwrap_or_default())
             .as_ptr(),
         None => c"*unknown*".as_ptr(),
     }
@@ -616,14 +610,12 @@ pub extern "C" fn gasnett_mmap(size: usize) -> *mut c_void {
 /// `gasnett_malloc_aligned`: memory at a multiple of `align`, a power of two; ends the job if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_malloc_aligned(align: usize, size: usize) -> *mut c_void {
-    let mut p = core::ptr::null_mut();
-    // SAFETY: `p` is a live variable.
-    let error = unsafe { libc::posix_memalign(&mut p, align.max(size_of::<usize>()), size) };
-    if error != 0 {
-        let e = std::io::Error::from_raw_os_error(error);
-        fatal(format_args!("gasnett_malloc_aligned(): {size} bytes, aligned to {align}: {e}"));
+    match sys::heap::allocate_aligned(align, size) {
+        Ok(p) => p.cast(),
+        Err(e) => {
+            fatal(format_args!("gasnett_malloc_aligned(): {size} bytes, aligned to {align}: {e}"))
+        }
     }
-    p
 }
 
 /// `gasnett_free_aligned`.
@@ -633,7 +625,7 @@ pub extern "C" fn gasnett_malloc_aligned(align: usize, size: usize) -> *mut c_vo
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_free_aligned(p: *mut c_void) {
     // SAFETY: the caller's promise.
-    unsafe { libc::free(p) };
+    unsafe { sys::heap::free(p.cast()) };
 }
 
 /// A lock function of gasnet_locks.h failed: ends the job.

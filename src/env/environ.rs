@@ -60,7 +60,7 @@ pub fn raw(name: &CStr) -> *mut c_char {
         Some(block) => {
             find(block, name.to_bytes()).map_or(core::ptr::null_mut(), |v| v.as_ptr().cast_mut())
         }
-        None => sys::process::variable(name),
+        None => sys::environment::get(name),
     }
 }
 

@@ -6,7 +6,7 @@
 use super::letters::LetterMask;
 use super::number;
 use core::ops::RangeInclusive;
-use sys::signal;
+use sys::signal::Signal;
 
 /// What the values of a variable look like.
 pub trait ValueKind {
@@ -317,7 +317,7 @@ pub struct Signals;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SignalList {
     all: bool,
-    numbers: Vec<i32>,
+    signals: Vec<Signal>,
 }
 
 impl SignalList {
@@ -326,20 +326,20 @@ impl SignalList {
         for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
             match word {
                 "*" => set.all = true,
-                _ => set.numbers.push(signal::parse(word)?),
+                _ => set.signals.push(Signal::parse(word)?),
             }
         }
         Some(set)
     }
 
     /// Whether the list names this signal, or all.
-    pub fn has(&self, signal: i32) -> bool {
-        self.all || self.numbers.contains(&signal)
+    pub fn has(&self, signal: Signal) -> bool {
+        self.all || self.signals.contains(&signal)
     }
 
     /// The signals that the list names one by one.
-    pub fn named(&self) -> &[i32] {
-        &self.numbers
+    pub fn named(&self) -> &[Signal] {
+        &self.signals
     }
 }
 
@@ -502,9 +502,11 @@ mod tests {
     #[test]
     fn lists_of_signals() {
         let set = Signals.parse("SIGSEGV, 7,").unwrap_or_default();
-        assert!(set.has(7) && set.has(11) && !set.has(1));
+        assert!(set.has(Signal::BUS) && set.has(Signal::SEGV) && !set.has(Signal::HUP));
         assert_eq!(set.named().len(), 2);
-        assert!(Signals.parse("*").is_some_and(|set| set.has(1) && set.named().is_empty()));
+        assert!(
+            Signals.parse("*").is_some_and(|set| set.has(Signal::HUP) && set.named().is_empty())
+        );
         assert_eq!(Signals.parse("SEGV,NOSUCH"), None);
     }
 

@@ -44,7 +44,7 @@ fn write() {
     // SAFETY: null, or the leaked box of `open`.
     let Some(StatsFiles { job, counters, credits }) = (unsafe { wanted.as_ref() }) else { return };
     if let Some(path) = credits {
-        let _ = job.conduit.write_credit_stats(&mut sys::TextFile::create(path));
+        let _ = job.conduit.write_credit_stats(&mut sys::file::TextFile::create(path));
     }
     let (c, s) = (job.conduit.counters(), job.conduit.stats());
     trace::note(
@@ -71,5 +71,5 @@ fn write() {
     );
     let _ =
         writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);
-    sys::write_file(path, line.bytes());
+    sys::file::write(path, line.bytes());
 }

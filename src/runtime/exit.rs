@@ -13,6 +13,7 @@ use crate::boot::control::{self, ExitCause, ExitDecision, JobControl};
 use crate::{env, fault, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use sys::signal::Signal;
 use sys::{process, signal, thread};
 
 /// The job of this process; null before [`install`].
@@ -62,7 +63,7 @@ pub fn install(job: &'static JobControl) {
 /// Ends the job with this code, unless it is ending already with another; any thread, any handler, any time.
 pub fn exit(code: i32) -> ! {
     let Some(job) = job() else {
-        process::flush_stdio();
+        sys::stdio::flush();
         sys::exit_now(code)
     };
     if !job.is_member() {
@@ -94,9 +95,9 @@ pub fn follow() -> ! {
     let first = claim_exit();
     let code =
         job.decide(ExitDecision { code: 1, cause: ExitCause::Supervisor, rank: job.rank() }).code;
-    if first && is_client_handler(signal::disposition(libc::SIGQUIT)) {
-        signal::unblock(&signal::SignalSet::of(&[libc::SIGQUIT]));
-        signal::raise(libc::SIGQUIT);
+    if first && is_client_handler(signal::disposition(Signal::QUIT)) {
+        signal::unblock(&signal::SignalSet::of(&[Signal::QUIT]));
+        signal::raise(Signal::QUIT);
     }
     flush_and_exit(code, FOLLOW_FLUSH_US)
 }
@@ -146,7 +147,7 @@ fn claim_exit() -> bool {
 /// Flushes, unless that is what was interrupted, and ends this process.
 fn flush_and_exit(code: i32, flush_us: u64) -> ! {
     if !FLUSHING.swap(true, Ordering::AcqRel) {
-        signal::ignore(libc::SIGQUIT);
+        signal::ignore(Signal::QUIT);
         flush_stats();
         flush(code, flush_us);
     }
@@ -177,17 +178,17 @@ pub(super) fn flush_stats() {
 /// Flushes the C streams and takes leave of a foreign launcher. What interrupts this thread in the middle of `printf` may find a stream in disorder or its
 /// lock held by a thread that never lets go: then a fault or the alarm ends the process, still with `code`.
 fn flush(code: i32, us: u64) {
-    const FLUSH_FAULTS: [i32; 10] = [
-        libc::SIGALRM,
-        libc::SIGSEGV,
-        libc::SIGBUS,
-        libc::SIGFPE,
-        libc::SIGILL,
-        libc::SIGABRT,
-        libc::SIGTERM,
-        libc::SIGINT,
-        libc::SIGHUP,
-        libc::SIGPIPE,
+    const FLUSH_FAULTS: [Signal; 10] = [
+        Signal::ALRM,
+        Signal::SEGV,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::ILL,
+        Signal::ABRT,
+        Signal::TERM,
+        Signal::INT,
+        Signal::HUP,
+        Signal::PIPE,
     ];
     CODE.store(code, Ordering::Release);
     for s in FLUSH_FAULTS {
@@ -195,16 +196,16 @@ fn flush(code: i32, us: u64) {
     }
     signal::unblock(&signal::SignalSet::of(&FLUSH_FAULTS));
     signal::alarm_us(us);
-    process::flush_stdio();
+    sys::stdio::flush();
     boot::finish();
 }
 
-extern "C" fn on_flush_fault(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_flush_fault(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     sys::exit_now(CODE.load(Ordering::Acquire))
 }
 
 /// The kernel says that something happened on the control socket.
-extern "C" fn on_notice(_: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_notice(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     let Some(job) = job() else { return };
     if !job.is_member() || EXITING_THREAD.load(Ordering::Acquire) != 0 {
         return;
@@ -235,7 +236,7 @@ extern "C" fn at_exit(code: i32, _: *mut c_void) {
     let agreed = decide(job, code);
     if agreed == code && first {
         // The C library goes on: earlier exit handlers, destructors, streams.
-        signal::ignore(libc::SIGQUIT);
+        signal::ignore(Signal::QUIT);
         flush_stats();
         boot::finish();
         return;

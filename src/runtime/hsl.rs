@@ -106,7 +106,7 @@ fn must(function: &str, error: c_int) {
 fn tried(error: c_int) -> Result<(), GasnetError> {
     match error {
         0 => Ok(()),
-        libc::EBUSY => Err(GasnetError::NotReady),
+        locks::BUSY => Err(GasnetError::NotReady),
         error => failed("gasnet_hsl_trylock", error),
     }
 }

@@ -10,16 +10,17 @@ use crate::boot::control::JobControl;
 use crate::{env, report};
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use sys::signal::Signal;
 use sys::{memory, signal, thread};
 
-const ERRORS: [i32; 5] = [libc::SIGABRT, libc::SIGFPE, libc::SIGILL, libc::SIGSEGV, libc::SIGBUS];
-const REQUESTS: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGPIPE];
+const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
+const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
 
 /// The job of this process; null before [`install`].
 static JOB: AtomicPtr<JobControl> = AtomicPtr::new(core::ptr::null_mut());
 /// The thread that tells of its fatal signal; 0 if none does.
 static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
-/// Called with the signal after it was told, a `fn(i32)`; null for none.
+/// Called with the signal after it was told, a `fn(Signal)`; null for none.
 static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 /// Where the segments are mapped: first byte, 0 before that is known, and bytes.
 static SEGMENTS_BASE: AtomicUsize = AtomicUsize::new(0);
@@ -36,15 +37,15 @@ pub fn install(job: &'static JobControl) {
     signal::ensure_alternate_stack();
     let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
     let wanted =
-        |s: &i32| !spared.has(*s) && signal::disposition(*s) == signal::Disposition::Default;
+        |s: &Signal| !spared.has(*s) && signal::disposition(*s) == signal::Disposition::Default;
     for s in ERRORS.into_iter().filter(wanted) {
         signal::handle(s, on_error, true);
     }
     for s in REQUESTS.into_iter().filter(wanted) {
         signal::handle(s, on_request, false);
     }
-    if wanted(&libc::SIGQUIT) {
-        signal::handle(libc::SIGQUIT, on_quit, false);
+    if wanted(&Signal::QUIT) {
+        signal::handle(Signal::QUIT, on_quit, false);
     }
 }
 
@@ -64,7 +65,7 @@ pub fn set_segments(base: *const u8, bytes: usize) {
 
 /// Sets what happens between telling of a fatal signal and its default action: a backtrace, a pause for a debugger.
 /// It runs in the signal handler.
-pub fn set_after_fatal(hook: fn(i32)) {
+pub fn set_after_fatal(hook: fn(Signal)) {
     AFTER_FATAL.store(hook as *mut (), Ordering::Release);
 }
 
@@ -87,12 +88,12 @@ fn rank_and_size() -> Option<(u32, u32)> {
 }
 
 /// Lets the default action happen, as soon as the handler returns.
-fn take_default(s: i32) {
+fn take_default(s: Signal) {
     signal::set_default(s);
     signal::raise(s);
 }
 
-extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_error(s: Signal, info: &sys::signal::SignalInfo, _: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let me = thread::tid();
     match REPORTING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
@@ -104,13 +105,13 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
             signal::pause();
         },
     }
-    // SAFETY: the kernel passed it for a signal of the fault kind.
-    let told = unsafe { signal::fault_info(info) };
+    let fault = info.fault();
     let lies_in = |base: &AtomicUsize, bytes: &AtomicUsize| {
         let base = base.load(Ordering::Acquire);
-        base != 0 && told.address.wrapping_sub(base) < bytes.load(Ordering::Relaxed)
+        let offset = fault.unwrap_or_default().wrapping_sub(base);
+        base != 0 && offset < bytes.load(Ordering::Relaxed)
     };
-    let lacks = match s == libc::SIGBUS && told.fault {
+    let lacks = match s == Signal::BUS && fault.is_some() {
         true if lies_in(&SEGMENTS_BASE, &SEGMENTS_BYTES) => Some((
             "a segment",
             "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer processes, or raise the memory limit.",
@@ -124,42 +125,47 @@ extern "C" fn on_error(s: i32, info: *mut libc::siginfo_t, _: *mut c_void) {
     if let Some((what, remedy)) = lacks {
         report::line(format_args!(
             "rank {rank}: no memory for a page of {what}, at {:#x}; all processes of this machine have at most {} bytes",
-            told.address,
+            fault.unwrap_or_default(),
             MEMORY_LIMIT.load(Ordering::Relaxed)
         ));
         report::line(format_args!("  {remedy}"));
     }
     report::line(format_args!(
-        "Caught a fatal signal: {}({s}) on node {rank}/{size}",
-        signal::name(s)
+        "Caught a fatal signal: {}({}) on node {rank}/{size}",
+        s.name(),
+        s.number()
     ));
     if let Some(explanation) = report::suspicion() {
         report::line(format_args!("  {explanation}"));
     }
     let after = AFTER_FATAL.load(Ordering::Acquire);
     if !after.is_null() {
-        // SAFETY: AFTER_FATAL holds null or a `fn(i32)` stored by `set_after_fatal`.
-        let after: fn(i32) = unsafe { core::mem::transmute(after) };
+        // SAFETY: AFTER_FATAL holds null or a `fn(Signal)` stored by `set_after_fatal`.
+        let after: fn(Signal) = unsafe { core::mem::transmute(after) };
         after(s);
     }
     super::exit::flush_stats();
     take_default(s);
 }
 
-extern "C" fn on_request(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_request(s: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let errno = sys::errno();
-    report::line(format_args!("Caught a signal: {}({s}) on node {rank}/{size}", signal::name(s)));
+    report::line(format_args!(
+        "Caught a signal: {}({}) on node {rank}/{size}",
+        s.name(),
+        s.number()
+    ));
     // Shells have what they start in the background ignore QUIT, which is not to make it immortal.
-    if signal::disposition(libc::SIGQUIT) == signal::Disposition::Ignore {
+    if signal::disposition(Signal::QUIT) == signal::Disposition::Ignore {
         super::exit::exit(1);
     }
-    signal::unblock(&signal::SignalSet::of(&[libc::SIGQUIT]));
-    signal::raise(libc::SIGQUIT);
+    signal::unblock(&signal::SignalSet::of(&[Signal::QUIT]));
+    signal::raise(Signal::QUIT);
     sys::set_errno(errno);
 }
 
-extern "C" fn on_quit(s: i32, _: *mut libc::siginfo_t, _: *mut c_void) {
+extern "C" fn on_quit(s: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     match rank_and_size() {
         Some(_) => super::exit::exit(1),
         None => take_default(s),

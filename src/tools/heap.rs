@@ -192,11 +192,8 @@ impl Heap {
     fn allocate(&mut self, size: usize, function: &str, place: &str) -> usize {
         self.check_some(function, place);
         let Some(whole) = size.checked_add(FRONT + BACK) else { no_memory(function, size, place) };
-        // SAFETY: any size may be asked for.
-        let base = unsafe { libc::malloc(whole) } as usize;
-        if base == 0 {
-            no_memory(function, size, place);
-        }
+        let Some(base) = sys::heap::allocate(whole) else { no_memory(function, size, place) };
+        let base = base.as_ptr() as usize;
         let address = base + FRONT;
         // SAFETY: fences and object are within what malloc has just returned.
         unsafe {
@@ -274,7 +271,7 @@ impl Heap {
             s.overhead_bytes -= (FRONT + BACK) as u64;
             self.objects.remove(&address);
             // SAFETY: malloc returned it, and it has just left the record.
-            unsafe { libc::free((address - FRONT) as *mut c_void) };
+            unsafe { sys::heap::free((address - FRONT) as *mut u8) };
         }
     }
 }
@@ -391,9 +388,9 @@ pub fn write_report() {
         return;
     }
     let mut file = match path.to_bytes() {
-        b"stdout" => sys::TextFile::stream(1),
-        b"stderr" | b"-" => sys::TextFile::stream(2),
-        _ => sys::TextFile::create(path),
+        b"stdout" => sys::file::TextFile::stream(1),
+        b"stderr" | b"-" => sys::file::TextFile::stream(2),
+        _ => sys::file::TextFile::create(path),
     };
     let s = &heap.stats;
     let _ = writeln!(

@@ -41,7 +41,7 @@ impl TraceOutput {
         let fd = match name {
             "stdout" => 1,
             "stderr" | "-" => 2,
-            _ => sys::open_for_lines(&CString::new(name)?)?,
+            _ => sys::file::open_for_lines(&CString::new(name)?)?,
         };
         Ok(TraceOutput {
             fd,
@@ -66,7 +66,7 @@ impl TraceOutput {
         self.writing.store(true, Ordering::Release);
         let n = self.len.load(Ordering::Acquire);
         // SAFETY: see `Sync`; nobody changes what is below `len`.
-        sys::write_all(self.fd, unsafe { &(&*self.buffer.get())[..n] });
+        sys::file::write_all(self.fd, unsafe { &(&*self.buffer.get())[..n] });
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);
     }

@@ -3,7 +3,9 @@
 //!
 //! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is returned as a failure.
 
-use super::process::{self, Ended, Forked};
+use crate::child::{self, Ended, Forked};
+use crate::process;
+use crate::signal::{self, Signal};
 
 /// Copies `length` bytes from address `from` of process `pid` to `to`. Whether all bytes were copied.
 ///
@@ -54,28 +56,28 @@ fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
 pub fn allowed_between_siblings() -> bool {
     static WORD: u32 = 0x600D;
     // SAFETY: the child makes system calls only, which need no lock.
-    let one = match unsafe { process::fork() } {
+    let one = match unsafe { child::fork() } {
         Ok(Forked::Parent(one)) => one,
         Ok(Forked::Child) => loop {
-            super::signal::pause();
+            signal::pause();
         },
         Err(_) => return false,
     };
     // SAFETY: as above.
-    let two = unsafe { process::fork() };
+    let two = unsafe { child::fork() };
     if matches!(two, Ok(Forked::Child)) {
         let mut copy = 0u32;
         // SAFETY: `copy` is live and has four bytes.
         let read =
             unsafe { read(one, (&raw const WORD).addr() as u64, (&raw mut copy).cast(), 4) };
-        super::exit_now(i32::from(!read || copy != WORD));
+        crate::exit_now(i32::from(!read || copy != WORD));
     }
     let allowed = match two {
-        Ok(Forked::Parent(two)) => process::await_child(two) == Ended::Exited(0),
+        Ok(Forked::Parent(two)) => child::await_child(two) == Ended::Exited(0),
         _ => false,
     };
-    process::kill(one, libc::SIGKILL);
-    process::await_child(one);
+    process::kill(one, Signal::KILL);
+    child::await_child(one);
     allowed
 }
 

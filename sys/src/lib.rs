@@ -1,11 +1,45 @@
-//! The operating system: the only crate that calls it. `portals3` and `gasnet` call this crate.
+//! The operating system: the one crate that calls the C library. `portals3` and `gasnet` stand on it; it knows neither.
 //!
-//! Nothing here knows of jobs or of GASNet. What a signal handler may call says so.
+//! A file is about one noun. Descriptors are owned ([`std::os::fd::OwnedFd`]) or borrowed; signals, poll entries and memory
+//! files are types of this crate, so that `libc` is named nowhere else (`ci/layers.sh`). What a signal handler may call says
+//! *async-signal-safe*.
+//!
+//! # Calls that old systems lack
+//!
+//! The project is built for Linux 2.6.16 with glibc 2.4 too. Each call that came later is made in one function, which is where
+//! a fallback belongs. There is none yet.
+//!
+//! | call | Linux | glibc | made in |
+//! |---|---|---|---|
+//! | `fallocate` | 2.6.23 | 2.10 | [`memory::reserve`] |
+//! | `fallocate`, `FALLOC_FL_PUNCH_HOLE` | 2.6.38 | 2.10 | [`memory::discard`] |
+//! | `memfd_create` | 3.17 | 2.27 | [`memory::MemFd::create`] |
+//! | `fcntl`, `F_DUPFD_CLOEXEC` | 2.6.24 | 2.7 | [`descriptor::duplicate`] |
+//! | `pipe2` | 2.6.27 | 2.9 | [`descriptor::pipe`] |
+//! | `close_range` | 5.9 | 2.34 | [`descriptor::close_all_but`] |
+//! | `recvmsg`, `MSG_CMSG_CLOEXEC` | 2.6.23 | 2.7 | [`socket::receive_fds`] |
+//! | `socket`, `SOCK_CLOEXEC`, `SOCK_NONBLOCK` | 2.6.27 | 2.9 | [`socket::listen`], [`socket::connect`] |
+//! | `socketpair`, `SOCK_CLOEXEC` | 2.6.27 | 2.9 | [`socket::pair`] |
+//! | `accept4` | 2.6.28 | 2.10 | [`socket::accept`] |
+//! | `poll`, `POLLRDHUP` | 2.6.17 | 2.6 | [`poll::hung_up`] |
+//! | `signalfd4` | 2.6.27 | 2.9 | [`signal::SignalQueue::new`] |
+//! | `getrandom` | 3.17 | 2.25 | [`random::number`] |
+//! | `pidfd_open` | 5.3 | - | [`child::pidfd`] |
+//! | `process_vm_readv`, `process_vm_writev` | 3.2 | 2.15 | [`attach::read`], [`attach::write`] |
+//!
+//! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with `PR_SET_PTRACER` (3.4) and
+//! `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after
+//! which [`child::ended`] reads /proc. The standard library has fallbacks of its own.
 
 pub mod attach;
+pub mod child;
 pub mod clock;
 pub mod cpu;
+pub mod descriptor;
+pub mod environment;
+pub mod file;
 pub mod futex;
+pub mod heap;
 pub mod helper;
 pub mod hint;
 pub mod library;
@@ -13,139 +47,38 @@ pub mod limits;
 pub mod locks;
 pub mod memory;
 pub mod peer;
+pub mod poll;
 pub mod process;
+pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod stack;
-pub mod stdout;
+pub mod stdio;
 pub mod thread;
 
-/// Writes all of `bytes` to standard error, ignoring failures; async-signal-safe.
-pub fn write_stderr(bytes: &[u8]) {
-    write_all(2, bytes);
-}
-
-/// Makes the file at `path` hold `bytes`, ignoring failures; async-signal-safe.
-pub fn write_file(path: &core::ffi::CStr, bytes: &[u8]) {
-    // SAFETY: a NUL-terminated path.
-    let fd = unsafe {
-        libc::open(
-            path.as_ptr(),
-            libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC,
-            0o644,
-        )
-    };
-    if fd >= 0 {
-        write_all(fd, bytes);
-        // SAFETY: the descriptor was opened above.
-        unsafe { libc::close(fd) };
-    }
-}
-
-/// Opens the file at `path`, empty, for writes that each go to its end.
-///
-/// # Errors
-/// That of the system.
-pub fn open_for_lines(path: &core::ffi::CStr) -> std::io::Result<i32> {
-    const FLAGS: i32 =
-        libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_APPEND | libc::O_CLOEXEC;
-    // SAFETY: a NUL-terminated path.
-    let fd = unsafe { libc::open(path.as_ptr(), FLAGS, 0o644) };
-    if fd >= 0 { Ok(fd) } else { Err(std::io::Error::last_os_error()) }
-}
-
-/// A file that text is written to piece by piece, ignoring failures; async-signal-safe, so it holds its buffer itself.
-#[derive(Debug)]
-pub struct TextFile {
-    fd: i32,
-    /// The descriptor stays open.
-    lent: bool,
-    len: usize,
-    buf: [u8; 4096],
-}
-
-impl TextFile {
-    /// Makes an empty file at `path`.
-    pub fn create(path: &core::ffi::CStr) -> TextFile {
-        // SAFETY: a NUL-terminated path.
-        let fd = unsafe {
-            libc::open(
-                path.as_ptr(),
-                libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC,
-                0o644,
-            )
-        };
-        TextFile { fd, lent: false, len: 0, buf: [0; 4096] }
-    }
-
-    /// Text for a descriptor that stays open.
-    pub fn stream(fd: i32) -> TextFile {
-        TextFile { fd, lent: true, len: 0, buf: [0; 4096] }
-    }
-
-    fn flush(&mut self) {
-        if self.fd >= 0 {
-            write_all(self.fd, &self.buf[..self.len]);
-        }
-        self.len = 0;
-    }
-}
-
-impl core::fmt::Write for TextFile {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        for part in text.as_bytes().chunks(self.buf.len()) {
-            if self.len + part.len() > self.buf.len() {
-                self.flush();
-            }
-            self.buf[self.len..self.len + part.len()].copy_from_slice(part);
-            self.len += part.len();
-        }
-        Ok(())
-    }
-}
-
-impl Drop for TextFile {
-    fn drop(&mut self) {
-        self.flush();
-        if self.fd >= 0 && !self.lent {
-            // SAFETY: the descriptor was opened by `create`, and nobody else has it.
-            unsafe { libc::close(self.fd) };
-        }
-    }
-}
-
-/// Writes all of `bytes`, ignoring failures; async-signal-safe.
-pub fn write_all(fd: i32, bytes: &[u8]) {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        // SAFETY: the pointer and length are those of a live slice.
-        let n = unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) };
-        if n < 0 && errno() == libc::EINTR {
-            continue;
-        }
-        if n <= 0 {
-            return;
-        }
-        rest = &rest[n as usize..];
-    }
-}
-
-/// Ends this process at once, without running exit handlers; async-signal-safe.
+/// Ends this process at once with this exit code; exit handlers do not run. Async-signal-safe.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit may be called at any time.
     unsafe { libc::_exit(code) }
 }
 
-/// The error number of the last system call of this thread. Async-signal-safe.
+/// The address of this thread's error number.
 #[inline]
-pub fn errno() -> i32 {
-    // SAFETY: the location is that of the calling thread and always valid.
-    unsafe { *libc::__errno_location() }
+fn errno_location() -> *mut i32 {
+    // SAFETY: no arguments; never fails.
+    unsafe { libc::__errno_location() }
 }
 
-/// Sets the error number of this thread. Async-signal-safe; signal handlers put back what they found.
+/// The error number of the last failed call of this thread. Async-signal-safe.
+#[inline]
+pub fn errno() -> i32 {
+    // SAFETY: the location belongs to this thread and is always valid.
+    unsafe { *errno_location() }
+}
+
+/// Sets the error number of this thread. Async-signal-safe: a signal handler puts back what it found.
 #[inline]
 pub fn set_errno(value: i32) {
-    // SAFETY: the location is that of the calling thread and always valid.
-    unsafe { *libc::__errno_location() = value }
+    // SAFETY: the location belongs to this thread and is always valid.
+    unsafe { *errno_location() = value }
 }

@@ -1,39 +1,75 @@
-//! Libraries that are loaded while the program runs, if they are there at all. Called by `boot`.
+//! Shared libraries: those that are loaded while the program runs, and what holds an address of code or data. Called by `boot`, by
+//! the binding to a libportals and by `stack`.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
 
-/// A loaded library; stays loaded.
+/// A loaded library. It stays loaded until the process ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Library(NonNull<c_void>);
 
 impl Library {
-    /// Loads it, found as the system finds libraries; its own names stay out of the way of the program's.
+    /// Loads a library, which the system finds by its name. Its names do not replace those of the program.
+    ///
+    /// # Errors
+    /// The text of the system.
     pub fn load(name: &CStr) -> Result<Library, String> {
-        // SAFETY: a NUL-terminated name; what the library does when it is loaded is its own business.
+        // SAFETY: the name is NUL-terminated. The library's constructors run, as the caller wants.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle).map(Library).ok_or_else(|| {
-            // SAFETY: dlerror returns null or a NUL-terminated text, which is copied at once.
+            // SAFETY: no arguments; it returns null or a NUL-terminated text of this thread.
             let text = unsafe { libc::dlerror() };
             if text.is_null() {
                 return "it cannot be loaded".to_string();
             }
-            // SAFETY: as above.
+            // SAFETY: not null, so it is NUL-terminated; it is copied at once.
             unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
         })
     }
 
     /// The address of one of its functions.
     pub fn function(self, name: &CStr) -> Option<NonNull<c_void>> {
-        // SAFETY: a handle that was never closed and a NUL-terminated name.
+        // SAFETY: a handle that was never closed, and a NUL-terminated name.
         NonNull::new(unsafe { libc::dlsym(self.0.as_ptr(), name.as_ptr()) })
     }
 }
 
-/// The address of a function of the program or of a library that it is linked with.
-pub fn function(name: &CStr) -> Option<NonNull<c_void>> {
-    // SAFETY: a NUL-terminated name.
+/// The address of a function or variable of the program or of a library that it has loaded.
+pub fn symbol(name: &CStr) -> Option<NonNull<c_void>> {
+    // SAFETY: the name is NUL-terminated.
     NonNull::new(unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) })
+}
+
+/// A file that is loaded in this process.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LoadedFile {
+    /// Its name, NUL-terminated; valid while it is loaded.
+    pub(crate) name: *const c_char,
+    /// Where its first byte is loaded.
+    pub(crate) base: usize,
+}
+
+/// The file that was loaded at an address. Async-signal-safe once a library was loaded or a stack was printed.
+pub(crate) fn loaded_at(address: usize) -> Option<LoadedFile> {
+    // SAFETY: all-zero is a valid Dl_info.
+    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
+    let address = core::ptr::without_provenance(address);
+    // SAFETY: dladdr accepts any address; the record is live.
+    let found = unsafe { libc::dladdr(address, &mut info) } != 0 && !info.dli_fname.is_null();
+    found.then_some(LoadedFile { name: info.dli_fname, base: info.dli_fbase as usize })
+}
+
+/// The name of the file that holds this address of code or data of the process, as it was loaded.
+pub fn name_at(address: usize) -> Option<String> {
+    let file = loaded_at(address)?;
+    // SAFETY: a NUL-terminated name of the loader's; it is copied at once.
+    Some(unsafe { CStr::from_ptr(file.name) }.to_string_lossy().into_owned())
+}
+
+/// The file that holds this address of code or data of the process, with all links followed.
+pub fn file_at(address: usize) -> Option<String> {
+    let name = name_at(address)?;
+    Some(std::fs::canonicalize(&name).map_or(name, |path| path.display().to_string()))
 }
 
 #[cfg(test)]
@@ -47,6 +83,8 @@ mod tests {
         assert!(
             Library::load(c"libno-such-library.so.9").unwrap_err().contains("no-such-library")
         );
-        assert!(function(c"printf").is_some());
+        let printf = symbol(c"printf").unwrap().addr().get();
+        assert!(file_at(printf).unwrap().contains("libc"));
+        assert!(name_at(1).is_none());
     }
 }

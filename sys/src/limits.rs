@@ -1,4 +1,4 @@
-//! Limits that the system puts on this process. Called by `tools`, and by `memory` and `runtime::segment`, which keep within them.
+//! Limits that the system puts on this process (`ulimit`). Called by `tools`, `boot`, `runtime::segment` and `memory`.
 
 /// The limits that are worth raising, by the kernel's number and the name that users know.
 #[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]
@@ -11,7 +11,7 @@ pub const RAISABLE: &[(u32, &str)] = &[
     (libc::RLIMIT_AS as u32, "RLIMIT_AS"),
 ];
 
-/// What this process may have of a resource now (`ulimit -S`); `None` if that is not limited.
+/// The limit of a resource that holds now (`ulimit -S`); `None` if there is none.
 fn soft(resource: u32) -> Option<u64> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a live structure; an unknown resource is refused.
@@ -19,13 +19,13 @@ fn soft(resource: u32) -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// The longest file that this process may make, memory files too, in bytes (`ulimit -f`).
+/// The longest file, memory files included, that this process may make, in bytes (`ulimit -f`); `None` if that is not limited.
 #[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
 pub fn file_size() -> Option<u64> {
     soft(libc::RLIMIT_FSIZE as u32)
 }
 
-/// Address space that this process may have, in bytes (`ulimit -v`).
+/// Address space that this process may have, in bytes (`ulimit -v`); `None` if that is not limited.
 #[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
 pub fn address_space() -> Option<u64> {
     soft(libc::RLIMIT_AS as u32)
@@ -39,8 +39,14 @@ pub fn maximize(resource: u32) -> bool {
         return false;
     }
     limit.rlim_cur = limit.rlim_max;
-    // SAFETY: as above.
+    // SAFETY: a live structure.
     unsafe { libc::setrlimit(resource as _, &limit) == 0 }
+}
+
+/// Allows this process as many descriptors as it may have; false if the system refuses.
+#[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
+pub fn maximize_descriptors() -> bool {
+    maximize(libc::RLIMIT_NOFILE as u32)
 }
 
 #[cfg(test)]

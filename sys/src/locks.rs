@@ -8,6 +8,9 @@ pub type Mutex = libc::pthread_mutex_t;
 /// A read-write lock as C declares it.
 pub type RwLock = libc::pthread_rwlock_t;
 
+/// What a `try` function returns if the lock is held.
+pub const BUSY: c_int = libc::EBUSY;
+
 macro_rules! calls {
     ($($(#[$doc:meta])* $name:ident($type:ty) = $call:expr;)*) => {$(
         $(#[$doc])*

@@ -1,8 +1,12 @@
-//! Processes: numbers, life signs, starting and ending. Called by `boot` and by whoever waits for a peer.
+//! Processes: their numbers, what /proc shows of them, and signals to them. Called by `boot`, and by a rank that waits for a peer.
+//!
+//! The system gives the number of a process that has ended to a new one: [`ProcessIdentity`] tells them apart.
 
-use std::ffi::{CStr, CString};
+use crate::child;
+use crate::signal::Signal;
+use std::ffi::CStr;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 
 /// Number of this process. Async-signal-safe.
 pub fn pid() -> u32 {
@@ -21,55 +25,58 @@ pub fn parent_of(pid: u32) -> Option<u32> {
     stat_field(pid, 4)
 }
 
-/// The field of this number, from 3, as the system's manual counts those of /proc/pid/stat.
+/// A field of /proc/pid/stat, by its number in the system's manual, at least 3.
 fn stat_field<T: core::str::FromStr>(pid: u32, number: usize) -> Option<T> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may contain anything.
+    // The name before it, in parentheses, may contain anything.
     stat[stat.rfind(')')? + 1..].split_ascii_whitespace().nth(number - 3)?.parse().ok()
 }
 
-/// A process: its number may be given to another one after its end, but not with the same time of start.
+/// A process: a later one may have the same number, but not the same start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Identity {
+pub struct ProcessIdentity {
     /// Its number.
     pub pid: u32,
-    /// When it was started, in ticks since the machine was.
+    /// When it started, in clock ticks since the machine did.
     pub start: u64,
 }
 
-impl Identity {
+impl ProcessIdentity {
     /// The process that has this number now; `None` if there is none.
-    pub fn of(pid: u32) -> Option<Identity> {
-        Some(Identity { pid, start: stat_field(pid, 22)? })
+    pub fn of(pid: u32) -> Option<ProcessIdentity> {
+        Some(ProcessIdentity { pid, start: stat_field(pid, 22)? })
     }
 
-    /// Whether it is there, be it as a zombie.
-    pub fn is_there(self) -> bool {
-        Identity::of(self.pid) == Some(self)
+    /// Whether it exists, if only as a zombie.
+    pub fn exists(self) -> bool {
+        ProcessIdentity::of(self.pid) == Some(self)
     }
 
-    /// A descriptor that polls readable when it ends; an error if it is gone.
+    /// A descriptor that polls readable when it ends.
+    ///
+    /// # Errors
+    /// That of the system; `ESRCH` if it has exited and was collected.
     pub fn watch(self) -> io::Result<OwnedFd> {
-        let fd = pidfd(self.pid)?;
-        // Whose descriptor it is is settled now, so the number can no longer mislead.
-        if self.is_there() { Ok(fd) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
+        let fd = child::pidfd(self.pid)?;
+        // The descriptor names one process. If the number is still ours now, that process is this one.
+        if self.exists() { Ok(fd) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     }
 }
 
-/// The living children of a process, zombies aside.
+/// The children of a process, without zombies.
 pub fn children(pid: u32) -> Vec<u32> {
     let mut all = Vec::new();
-    let mut told = false;
+    let mut listed = false;
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
         if let Ok(list) = std::fs::read_to_string(task.path().join("children")) {
-            told = true;
+            listed = true;
             all.extend(
                 list.split_ascii_whitespace().filter_map(|child| child.parse::<u32>().ok()),
             );
         }
     }
-    if !told {
-        // Not every kernel has such lists.
+    if !listed {
+        // The kernel has no such lists.
         let numbers = std::fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = numbers.filter_map(|e| e.file_name().to_str()?.parse().ok());
         all.extend(numbers.filter(|&child| parent_of(child) == Some(pid)));
@@ -83,25 +90,25 @@ pub fn name_of(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
 }
 
-/// The value of a variable in the environment that a process was started with, if we may see it.
+/// The value of a variable in the environment that a process was started with, if this process may read it.
 pub fn variable_of(pid: u32, name: &str) -> Option<String> {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let text = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
     text.filter_map(|v| v.strip_prefix(name)?.strip_prefix('=')).map(str::to_string).next()
 }
 
-/// What another process is up to.
+/// Whether a process can run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// It runs or can run.
     Alive,
     /// It was stopped by a signal or by a debugger.
     Stopped,
-    /// It is gone, or a zombie.
+    /// It has exited; it may be a zombie.
     Dead,
 }
 
-/// What the process with this number is up to. Opens a file of /proc: not for hot loops. Does not allocate.
+/// Whether the process with this number can run. Opens a file of /proc, so it is not for hot loops. Async-signal-safe.
 pub fn liveness(pid: u32) -> Liveness {
     let mut path = [0u8; 32];
     let mut w = &mut path[..31];
@@ -112,14 +119,14 @@ pub fn liveness(pid: u32) -> Liveness {
     // SAFETY: the path is NUL-terminated, since its last byte is never written.
     let fd = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if fd < 0 {
-        // Without /proc, or with a hidden one, the null signal tells at least the living from the gone.
+        // Without /proc, or where it is hidden, the null signal finds out at least whether the process exists.
         // SAFETY: signal 0 is not delivered.
-        let gone = unsafe { libc::kill(pid as i32, 0) } != 0 && super::errno() == libc::ESRCH;
-        return if gone { Liveness::Dead } else { Liveness::Alive };
+        let dead = unsafe { libc::kill(pid as i32, 0) } != 0 && super::errno() == libc::ESRCH;
+        return if dead { Liveness::Dead } else { Liveness::Alive };
     }
     // SAFETY: a live descriptor and a live buffer.
     let n = unsafe { libc::read(fd, text.as_mut_ptr().cast(), text.len()) };
-    // SAFETY: opened above, used by nobody else.
+    // SAFETY: opened above; nothing else uses it.
     unsafe { libc::close(fd) };
     if n <= 0 {
         return Liveness::Dead;
@@ -127,16 +134,16 @@ pub fn liveness(pid: u32) -> Liveness {
     parse_state(&text[..n as usize])
 }
 
-/// Nanoseconds that the living threads of a process have had a CPU, and that they have waited for one.
+/// Times of the living threads of a process, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// With a CPU.
+    /// They had a CPU.
     pub ran: u64,
-    /// Ready to run, without one.
+    /// They were ready to run and waited for a CPU.
     pub waited: u64,
 }
 
-/// How the threads of a process have fared; nothing where the system does not tell.
+/// The times of a process; zeros where the system does not record them.
 pub fn cpu_time(pid: u32) -> CpuTime {
     let mut sum = CpuTime::default();
     let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -148,8 +155,8 @@ pub fn cpu_time(pid: u32) -> CpuTime {
     sum
 }
 
-/// The state in the text of /proc/pid/stat: the letter after the name, whose end is the last `)`.
-fn parse_state(stat: &[u8]) -> Liveness {
+/// The state in the text of /proc/pid/stat: the letter after the name, which ends at the last `)`.
+pub(crate) fn parse_state(stat: &[u8]) -> Liveness {
     let letter = stat.iter().rposition(|&c| c == b')').and_then(|i| stat.get(i + 2));
     match letter {
         Some(b'T' | b't') => Liveness::Stopped,
@@ -164,316 +171,50 @@ pub fn thread_count() -> usize {
 }
 
 /// Sends a signal to a process; false if there is no such process. Async-signal-safe.
-pub fn kill(pid: u32, signal: i32) -> bool {
-    // 0 and numbers beyond i32 would mean whole groups of processes.
+pub fn kill(pid: u32, signal: Signal) -> bool {
+    // 0 and numbers beyond i32 would mean groups of processes.
     if pid == 0 || pid > i32::MAX as u32 {
         return false;
     }
-    // SAFETY: plain system call.
-    unsafe { libc::kill(pid as i32, signal) == 0 }
+    // SAFETY: touches no memory.
+    unsafe { libc::kill(pid as i32, signal.number()) == 0 }
 }
 
-/// Has the kernel kill this process when its parent (the thread that forked it) dies; false if the parent, which had
-/// this number, is dead already.
-pub fn die_with_parent(parent_pid: u32) -> bool {
-    // SAFETY: plain system call.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
-    parent() == parent_pid
-}
-
-/// Who returns from [`fork`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forked {
-    /// The new process.
-    Child,
-    /// The old one; number of the new one.
-    Parent(u32),
-}
-
-/// Forks this process.
-///
-/// # Safety
-/// If the process has several threads, the child must do nothing that needs a lock which one of them may hold.
-pub unsafe fn fork() -> io::Result<Forked> {
-    // SAFETY: as promised by the caller.
-    match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
-        0 => Ok(Forked::Child),
-        pid => Ok(Forked::Parent(pid as u32)),
-    }
-}
-
-/// Has every child that this process forks from now on call `hook` before fork returns to it. Lasts as long as the
-/// process; `hook` must be async-signal-safe.
+/// Makes every child that this process forks from now on call `hook` before fork returns in it. This cannot be undone. `hook`
+/// must be async-signal-safe.
 pub fn on_fork(hook: extern "C" fn()) {
     // SAFETY: the hook is a function of the type that the C library calls, and the library is never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(hook)) };
 }
 
-/// How a child ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
-    /// By exit, with this code.
-    Exited(i32),
-    /// By this signal.
-    Killed(i32),
-}
-
-/// Collects this child if it has ended; `None` if it runs. A child that somebody else has collected counts as
-/// `Exited(0)`.
-pub fn reap(child: u32) -> Option<Ended> {
-    let mut status = 0;
-    loop {
-        // SAFETY: `status` is a live variable.
-        match unsafe { libc::waitpid(child as i32, &mut status, libc::WNOHANG) } {
-            0 => return None,
-            -1 if super::errno() == libc::EINTR => continue,
-            -1 => return Some(Ended::Exited(0)),
-            _ if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) => {
-                return Some(decode(status));
-            }
-            _ => return None,
-        }
-    }
-}
-
-/// A descriptor that polls readable when the process ends.
-pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: plain system call.
-    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a descriptor that was just opened and belongs to nobody else.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
-}
-
-/// How the process ended that this descriptor watches, which need not be a child of this process; `None` if it runs,
-/// or if the system does not tell. `pid` is its number.
-pub fn ended(pidfd: &OwnedFd, pid: u32) -> Option<Ended> {
-    /// As far as the first version of the kernel's structure goes.
-    #[repr(C)]
-    struct Info {
-        mask: u64,
-        cgroup: u64,
-        numbers: [u32; 11],
-        status: i32,
-    }
-    const GET_INFO: libc::c_ulong = 0xC040_FF0B;
-    const EXIT: u64 = 1 << 3;
-    let mut info = Info { mask: EXIT, cgroup: 0, numbers: [0; 11], status: 0 };
-    // SAFETY: the request carries the size of the structure, 64 bytes, which is live.
-    let r = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, &mut info) };
-    if r == 0 && info.mask & EXIT != 0 {
-        return Some(decode(info.status));
-    }
-    // Older kernels, and whose parent has not collected it yet.
-    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
-    if parse_state(&stat) != Liveness::Dead {
-        return None;
-    }
-    let end = stat.iter().rposition(|&c| c == b')')?;
-    let last = stat[end..].split(|&c| c == b' ').next_back()?;
-    std::str::from_utf8(last).ok()?.trim().parse().ok().map(decode)
-}
-
-/// What a status of the wait functions says of a process that has ended.
-fn decode(status: i32) -> Ended {
-    if libc::WIFSIGNALED(status) {
-        Ended::Killed(libc::WTERMSIG(status))
-    } else {
-        Ended::Exited(libc::WEXITSTATUS(status))
-    }
-}
-
-/// Makes the calling process, which was just forked, the child of nobody who would have to wait for it: forks once more
-/// and ends the first. Returns in the second.
-///
-/// # Safety
-/// As for [`fork`].
-pub unsafe fn detach() {
-    // SAFETY: as promised by the caller.
-    match unsafe { fork() } {
-        Ok(Forked::Child) => {}
-        Ok(Forked::Parent(_)) => super::exit_now(0),
-        Err(_) => super::exit_now(1),
-    }
-}
-
-/// Waits for a child that is about to end.
-pub fn await_child(child: u32) -> Ended {
-    let mut status = 0;
-    loop {
-        // SAFETY: `status` is a live variable.
-        match unsafe { libc::waitpid(child as i32, &mut status, 0) } {
-            -1 if super::errno() == libc::EINTR => {}
-            -1 => return Ended::Exited(0),
-            _ => return decode(status),
-        }
-    }
-}
-
-/// Closes every descriptor but the standard ones and this one; standard input and output lead nowhere afterwards.
-pub fn close_all_but(keep: RawFd) {
-    let close = |first: u32, last: u32| {
-        if first <= last {
-            // SAFETY: the caller is alone in a process of its own; nobody uses these descriptors any more.
-            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
-        }
-    };
-    null_stdin();
-    // SAFETY: plain system call.
-    unsafe { libc::dup2(0, 1) };
-    let keep = keep.max(2) as u32;
-    close(3, keep - 1);
-    close(keep + 1, u32::MAX);
-}
-
-/// Gives this process (thread, to be precise) a name that tools show; at most 15 bytes of it.
+/// Gives the calling thread a name that tools show; they show at most 15 bytes. The first thread's name is that of the process.
 pub fn set_name(name: &CStr) {
-    // SAFETY: NUL-terminated.
+    // SAFETY: the name is NUL-terminated.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
 /// Effective user of this process.
 pub fn user() -> u32 {
-    // SAFETY: plain query.
+    // SAFETY: no arguments; never fails.
     unsafe { libc::geteuid() }
 }
 
 /// Real user of this process.
 pub fn real_user() -> u32 {
-    // SAFETY: plain query.
+    // SAFETY: no arguments; never fails.
     unsafe { libc::getuid() }
 }
 
-/// A number that nobody can guess.
-pub fn random() -> io::Result<u64> {
-    let mut bytes = [0u8; 8];
-    // SAFETY: a live buffer of the stated size; 8 bytes are never cut short.
-    match unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) } {
-        8 => Ok(u64::from_ne_bytes(bytes)),
-        _ => Err(io::Error::last_os_error()),
-    }
-}
-
-/// Has the programs that this process will become loaded at the same addresses every time; false if the system refuses.
+/// Makes the system load the programs that this process becomes at the same addresses every time; false if it refuses.
 pub fn fix_addresses() -> bool {
-    // SAFETY: plain system call; this value only asks.
+    // SAFETY: touches no memory; this value changes nothing.
     let old = unsafe { libc::personality(0xffff_ffff) };
-    // SAFETY: plain system call.
+    // SAFETY: touches no memory.
     old >= 0 && unsafe { libc::personality((old | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) } >= 0
 }
 
-/// Makes descriptor `standard` lead where `to` leads.
-pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) {
-    // SAFETY: plain system call.
-    unsafe { libc::dup2(to.as_raw_fd(), standard) };
-}
-
-/// Replaces this process by a program, found through PATH unless its name has a slash; comes back only if that fails.
-/// `args` starts with the name that the program sees as its own.
-pub fn exec(program: &CStr, args: &[CString]) -> io::Error {
-    let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
-    argv.push(core::ptr::null());
-    // SAFETY: the name and all arguments are NUL-terminated, the list ends with null.
-    unsafe { libc::execvp(program.as_ptr(), argv.as_ptr()) };
-    io::Error::last_os_error()
-}
-
-/// The file, with all links followed, that holds this address of code or data of the process.
-pub fn file_of(address: usize) -> Option<String> {
-    // SAFETY: all fields may be zero.
-    let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-    // SAFETY: dladdr looks any address up; the record is alive.
-    if unsafe { libc::dladdr(core::ptr::without_provenance(address), &mut info) } == 0
-        || info.dli_fname.is_null()
-    {
-        return None;
-    }
-    // SAFETY: not null: a string of the loader's, copied at once.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) }.to_string_lossy().into_owned();
-    Some(std::fs::canonicalize(&name).map_or(name, |path| path.display().to_string()))
-}
-
-/// The function or variable with this name in the program or a library that it has loaded; null if there is none.
-pub fn symbol(name: &CStr) -> *mut core::ffi::c_void {
-    // SAFETY: the name is NUL-terminated.
-    unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
-}
-
-/// The value of a variable of the environment, NUL-terminated, or null; valid until the environment
-/// changes.
-pub fn variable(name: &CStr) -> *mut core::ffi::c_char {
-    // SAFETY: the name is NUL-terminated.
-    unsafe { libc::getenv(name.as_ptr()) }
-}
-
-/// Sets a variable of the environment.
-///
-/// # Safety
-/// No other thread may use the environment at the same time.
-pub unsafe fn set_env(name: &CStr, value: &CStr) {
-    // SAFETY: both are NUL-terminated; exclusive as promised by the caller.
-    unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
-}
-
-/// Removes a variable from the environment.
-///
-/// # Safety
-/// No other thread may use the environment at the same time.
-pub unsafe fn unset_env(name: &CStr) {
-    // SAFETY: NUL-terminated; exclusive as promised by the caller.
-    unsafe { libc::unsetenv(name.as_ptr()) };
-}
-
-/// Makes descriptor 0 read nothing.
-pub fn null_stdin() {
-    // SAFETY: the path is NUL-terminated; the descriptor is ours until closed.
-    unsafe {
-        let fd = libc::open(c"/dev/null".as_ptr(), libc::O_RDONLY);
-        if fd > 0 {
-            libc::dup2(fd, 0);
-            libc::close(fd);
-        }
-    }
-}
-
-/// Allows this process as many descriptors as it may have.
-pub fn maximize_descriptors() {
-    let mut l = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `l` is a live structure.
-    unsafe {
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &mut l) == 0 && l.rlim_cur < l.rlim_max {
-            l.rlim_cur = l.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &l);
-        }
-    }
-}
-
-/// Writes out all of C's output streams.
-pub fn flush_stdio() {
-    // SAFETY: null means all streams.
-    unsafe { libc::fflush(core::ptr::null_mut()) };
-}
-
-/// Writes out all of C's output streams, and has descriptors 0 to 2 lead nowhere.
-pub fn close_stdio() {
-    flush_stdio();
-    // SAFETY: the path is NUL-terminated; the descriptor is ours until closed.
-    unsafe {
-        let fd = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        for standard in 0..3 {
-            libc::dup2(fd, standard);
-        }
-        if fd > 2 {
-            libc::close(fd);
-        }
-    }
-}
-
-/// Has `hook` called with the code by `exit(code)` and by a return from `main`, after what is registered later and
-/// before what was registered earlier.
+/// Makes `exit(code)` and a return from `main` call `hook` with the code: after the hooks that are registered later, before those
+/// that were registered earlier.
 pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
     unsafe extern "C" {
         fn on_exit(
@@ -492,7 +233,7 @@ mod tests {
     #[test]
     fn time_with_a_cpu_grows() {
         let before = cpu_time(pid());
-        // Somewhere without the file there is nothing to see.
+        // Not every system records it.
         let grows = before.ran > 0;
         let start = crate::clock::now_ns();
         while crate::clock::now_ns() - start < 50_000_000 {}
@@ -512,9 +253,9 @@ mod tests {
 
     #[test]
     fn never_signals_a_group() {
-        assert!(!kill(0, 0));
-        assert!(!kill(u32::MAX, 0));
-        assert!(kill(pid(), 0));
+        assert!(!kill(0, Signal::new(0)));
+        assert!(!kill(u32::MAX, Signal::new(0)));
+        assert!(kill(pid(), Signal::new(0)));
     }
 
     #[test]
@@ -534,46 +275,26 @@ mod tests {
 
     #[test]
     fn children_that_live() {
-        let me = Identity::of(pid()).unwrap();
-        assert!(me.is_there() && me.watch().is_ok());
-        let other = Identity { start: me.start + 1, ..me };
-        assert!(!other.is_there() && other.watch().is_err());
+        let me = ProcessIdentity::of(pid()).unwrap();
+        assert!(me.exists() && me.watch().is_ok());
+        let other = ProcessIdentity { start: me.start + 1, ..me };
+        assert!(!other.exists() && other.watch().is_err());
         // SAFETY: the child does nothing but wait to be killed.
-        let Forked::Parent(child) = unsafe { fork() }.unwrap() else {
+        let child::Forked::Parent(child) = unsafe { child::fork() }.unwrap() else {
             loop {
-                super::super::signal::pause();
+                crate::signal::pause();
             }
         };
-        let id = Identity::of(child).unwrap();
+        let id = ProcessIdentity::of(child).unwrap();
         let watch = id.watch().unwrap();
         assert!(children(pid()).contains(&child));
-        kill(child, libc::SIGKILL);
-        while !super::super::socket::readable(std::os::fd::AsFd::as_fd(&watch)) {
-            super::super::clock::sleep_ns(1_000_000);
+        kill(child, Signal::KILL);
+        while !crate::poll::readable(std::os::fd::AsFd::as_fd(&watch)) {
+            crate::clock::sleep_ns(1_000_000);
         }
-        assert!(id.is_there(), "a zombie");
+        assert!(id.exists(), "a zombie");
         assert!(!children(pid()).contains(&child));
-        await_child(child);
-        assert!(!id.is_there() && id.watch().is_err());
-    }
-
-    #[test]
-    fn how_others_ended() {
-        for (code, expected) in [(7, Ended::Exited(7)), (-1, Ended::Killed(libc::SIGKILL))] {
-            // SAFETY: the child does nothing but end.
-            let Forked::Parent(pid) = unsafe { fork() }.unwrap() else {
-                if code < 0 {
-                    kill(super::pid(), libc::SIGKILL);
-                }
-                super::super::exit_now(code)
-            };
-            let fd = pidfd(pid).unwrap();
-            while liveness(pid) != Liveness::Dead {
-                super::super::clock::sleep_ns(1_000_000);
-            }
-            assert_eq!(ended(&fd, pid), Some(expected));
-            assert_eq!(await_child(pid), expected);
-        }
-        assert_eq!(ended(&pidfd(pid()).unwrap(), pid()), None);
+        child::await_child(child);
+        assert!(!id.exists() && id.watch().is_err());
     }
 }

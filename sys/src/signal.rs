@@ -1,12 +1,118 @@
-//! Signals: handlers, masks, names, a descriptor to read them from, and the alarm. Called by `runtime::signals`,
-//! `runtime::exit`, `boot::supervisor` and the tools. All but [`SignalQueue`] is async-signal-safe.
+//! Signals: their numbers and names, handlers, masks, a descriptor to read them from, and the alarm. Called by
+//! `runtime::signals`, `runtime::exit`, `boot::supervisor` and the tools. All but [`SignalQueue`] is async-signal-safe.
 
 use core::ffi::c_void;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// A handler: number, what is known about the signal, the interrupted context.
-pub type SignalHandler = extern "C" fn(i32, *mut libc::siginfo_t, *mut c_void);
+/// A signal, by its number.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Signal(i32);
+
+macro_rules! signals {
+    ($($short:ident = $long:ident;)*) => {
+        impl Signal {
+            $(#[doc = concat!("`", stringify!($long), "`.")]
+            pub const $short: Signal = Signal(libc::$long);)*
+        }
+
+        /// The signals that have a name.
+        const NAMES: &[(Signal, &str)] = &[$((Signal::$short, stringify!($long)),)*];
+    };
+}
+
+signals! {
+    HUP = SIGHUP;
+    INT = SIGINT;
+    QUIT = SIGQUIT;
+    ILL = SIGILL;
+    TRAP = SIGTRAP;
+    ABRT = SIGABRT;
+    BUS = SIGBUS;
+    FPE = SIGFPE;
+    KILL = SIGKILL;
+    USR1 = SIGUSR1;
+    SEGV = SIGSEGV;
+    USR2 = SIGUSR2;
+    PIPE = SIGPIPE;
+    ALRM = SIGALRM;
+    TERM = SIGTERM;
+    CHLD = SIGCHLD;
+    CONT = SIGCONT;
+    STOP = SIGSTOP;
+    TSTP = SIGTSTP;
+    TTIN = SIGTTIN;
+    TTOU = SIGTTOU;
+    URG = SIGURG;
+    XCPU = SIGXCPU;
+    XFSZ = SIGXFSZ;
+    VTALRM = SIGVTALRM;
+    PROF = SIGPROF;
+    WINCH = SIGWINCH;
+    IO = SIGIO;
+    PWR = SIGPWR;
+    SYS = SIGSYS;
+}
+
+impl Signal {
+    /// The signal with this number. The system refuses numbers that no signal has.
+    pub const fn new(number: i32) -> Signal {
+        Signal(number)
+    }
+
+    /// Its number.
+    pub const fn number(self) -> i32 {
+        self.0
+    }
+
+    /// `SIGSEGV`, say; `a signal` if it has no name.
+    pub fn name(self) -> &'static str {
+        NAMES.iter().find(|(s, _)| *s == self).map_or("a signal", |(_, name)| name)
+    }
+
+    /// The signal given as a number or as a name with or without `SIG`, in either case; `None` if there is none.
+    pub fn parse(text: &str) -> Option<Signal> {
+        let text = text.trim();
+        if let Ok(n) = text.parse::<i32>() {
+            return (1..=libc::SIGRTMAX()).contains(&n).then_some(Signal(n));
+        }
+        let upper = text.to_ascii_uppercase();
+        let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
+        NAMES.iter().find(|(_, name)| &name[3..] == bare).map(|(s, _)| *s)
+    }
+}
+
+impl core::fmt::Debug for Signal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}({})", self.name(), self.0)
+    }
+}
+
+/// A handler: the signal, what the kernel says about it, the interrupted context.
+pub type SignalHandler = extern "C" fn(Signal, &SignalInfo, *mut c_void);
+
+/// What the kernel says about a signal to its handler.
+#[repr(transparent)]
+pub struct SignalInfo(libc::siginfo_t);
+
+impl core::fmt::Debug for SignalInfo {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "SignalInfo({})", self.0.si_code)
+    }
+}
+
+impl SignalInfo {
+    /// The address whose access raised the signal, 0 if the kernel names none. `None` if no fault of this thread raised it: then
+    /// it does not come again when the handler returns.
+    pub fn fault(&self) -> Option<usize> {
+        if self.0.si_code <= 0 || self.0.si_code == libc::SI_KERNEL {
+            return None;
+        }
+        // SAFETY: the field is an address for the signals that faults raise, and plain initialised bytes for others.
+        Some(unsafe { self.0.si_addr() } as usize)
+    }
+}
 
 /// What a signal does to this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,81 +151,76 @@ fn empty_action() -> libc::sigaction {
     unsafe { core::mem::zeroed() }
 }
 
-/// The signal that tells a process to look at its control socket. Real-time, so that it neither merges with signals
-/// that programs use nor has a default meaning to anybody; the topmost ones are left to programs, which count from
-/// either end.
-pub fn notice() -> i32 {
-    libc::SIGRTMAX() - 3
+/// The signal that tells a process to look at its control socket. It is a real-time signal, which merges with no signal that
+/// programs use and has no meaning of its own. The topmost ones are left to programs, which count from either end.
+pub fn notice() -> Signal {
+    Signal(libc::SIGRTMAX() - 3)
 }
 
-/// What a signal does now.
-pub fn action(signal: i32) -> SignalAction {
+/// The action of a signal now.
+pub fn action(signal: Signal) -> SignalAction {
     let mut old = empty_action();
     // SAFETY: a live structure to fill; nothing is changed.
-    unsafe { libc::sigaction(signal, core::ptr::null(), &mut old) };
+    unsafe { libc::sigaction(signal.0, core::ptr::null(), &mut old) };
     SignalAction(old)
 }
 
 /// What a signal does now.
-pub fn disposition(signal: i32) -> Disposition {
+pub fn disposition(signal: Signal) -> Disposition {
     action(signal).disposition()
 }
 
-/// Has a signal call `handler`, on the alternate stack if the thread has one and `alternate` is set; interrupted
-/// system calls resume where possible.
-pub fn handle(signal: i32, handler: SignalHandler, alternate: bool) {
+/// Makes a signal call `handler`. With `alternate`, it runs on the alternate stack of the thread, if that has one. Interrupted
+/// system calls resume where that is possible.
+pub fn handle(signal: Signal, handler: SignalHandler, alternate: bool) {
     let mut new = empty_action();
     new.sa_sigaction = handler as usize;
     new.sa_flags =
         libc::SA_SIGINFO | libc::SA_RESTART | if alternate { libc::SA_ONSTACK } else { 0 };
-    // SAFETY: the handler has the type that SA_SIGINFO asks for.
-    unsafe { libc::sigaction(signal, &new, core::ptr::null_mut()) };
+    // SAFETY: the handler has the type that SA_SIGINFO requires: the kernel passes a number, a live siginfo_t and a context.
+    unsafe { libc::sigaction(signal.0, &new, core::ptr::null_mut()) };
 }
 
-/// Sets the address of a plain handler of one argument, `SIG_DFL` or `SIG_IGN`, as a client gives it; returns the one
-/// before, `SIG_ERR` if the system refuses.
+/// Sets a plain handler as C programs give it: the address of a function of one int, `SIG_DFL` or `SIG_IGN`. Returns the one before;
+/// `None` if the system refuses.
 ///
 /// # Safety
-/// The address must be one of these.
-pub unsafe fn set_plain(signal: i32, handler: usize) -> usize {
+/// `handler` must be one of these.
+pub unsafe fn set_plain(signal: Signal, handler: usize) -> Option<usize> {
     let mut new = empty_action();
     new.sa_sigaction = handler;
     new.sa_flags = libc::SA_RESTART;
     let mut old = empty_action();
-    // SAFETY: valid actions; the handler is what the caller promises.
-    if unsafe { libc::sigaction(signal, &new, &mut old) } == 0 {
-        old.sa_sigaction
-    } else {
-        libc::SIG_ERR
-    }
+    // SAFETY: live actions; without SA_SIGINFO the handler is one of the values that the caller may give.
+    let set = unsafe { libc::sigaction(signal.0, &new, &mut old) } == 0;
+    set.then_some(old.sa_sigaction)
 }
 
 /// Puts back an action.
-pub fn restore(signal: i32, action: &SignalAction) {
+pub fn restore(signal: Signal, action: &SignalAction) {
     // SAFETY: the action was reported by the system.
-    unsafe { libc::sigaction(signal, &action.0, core::ptr::null_mut()) };
+    unsafe { libc::sigaction(signal.0, &action.0, core::ptr::null_mut()) };
 }
 
 /// Gives a signal its default action.
-pub fn set_default(signal: i32) {
+pub fn set_default(signal: Signal) {
     // SAFETY: a valid action.
-    unsafe { libc::sigaction(signal, &empty_action(), core::ptr::null_mut()) };
+    unsafe { libc::sigaction(signal.0, &empty_action(), core::ptr::null_mut()) };
 }
 
-/// Has a signal ignored.
-pub fn ignore(signal: i32) {
+/// Makes a signal ignored.
+pub fn ignore(signal: Signal) {
     let mut new = empty_action();
     new.sa_sigaction = libc::SIG_IGN;
     // SAFETY: a valid action.
-    unsafe { libc::sigaction(signal, &new, core::ptr::null_mut()) };
+    unsafe { libc::sigaction(signal.0, &new, core::ptr::null_mut()) };
 }
 
 /// Sends a signal to the calling thread.
-pub fn raise(signal: i32) {
-    // SAFETY: plain system call on this very thread.
-    unsafe {
-        libc::syscall(libc::SYS_tgkill, libc::getpid(), libc::syscall(libc::SYS_gettid), signal)
-    };
+pub fn raise(signal: Signal) {
+    let (pid, tid) = (crate::process::pid(), crate::thread::tid());
+    // SAFETY: touches no memory.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.0) };
 }
 
 /// A set of signals.
@@ -133,17 +234,17 @@ impl core::fmt::Debug for SignalSet {
 }
 
 impl SignalSet {
-    /// These signals.
-    pub fn of(signals: &[i32]) -> SignalSet {
-        // SAFETY: the set is initialised by sigemptyset before use; unknown numbers are refused without effect.
-        unsafe {
-            let mut set = core::mem::zeroed();
-            libc::sigemptyset(&mut set);
-            for &s in signals {
-                libc::sigaddset(&mut set, s);
-            }
-            SignalSet(set)
+    /// These signals. Numbers that no signal has are left out.
+    pub fn of(signals: &[Signal]) -> SignalSet {
+        // SAFETY: all-zero is a valid value, which sigemptyset overwrites.
+        let mut set: libc::sigset_t = unsafe { core::mem::zeroed() };
+        // SAFETY: the set is live.
+        unsafe { libc::sigemptyset(&mut set) };
+        for s in signals {
+            // SAFETY: the set is live and initialised.
+            unsafe { libc::sigaddset(&mut set, s.0) };
         }
+        SignalSet(set)
     }
 }
 
@@ -171,11 +272,11 @@ pub fn set_mask(set: &SignalSet) {
 
 /// Sleeps until a signal handler has run.
 pub fn pause() {
-    // SAFETY: plain system call.
+    // SAFETY: no arguments.
     unsafe { libc::pause() };
 }
 
-/// Sends SIGALRM to this process after so many microseconds.
+/// Sends SIGALRM to this process after this many microseconds.
 pub fn alarm_us(us: u64) {
     let t = libc::itimerval {
         it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
@@ -184,7 +285,7 @@ pub fn alarm_us(us: u64) {
             tv_usec: (us % 1_000_000) as libc::suseconds_t,
         },
     };
-    // SAFETY: `t` is live; the old timer is not asked for. The number 0 is ITIMER_REAL everywhere.
+    // SAFETY: `t` is live; null says that the old timer is not wanted. The number 0 is ITIMER_REAL everywhere.
     unsafe {
         libc::syscall(
             libc::SYS_setitimer,
@@ -195,8 +296,8 @@ pub fn alarm_us(us: u64) {
     };
 }
 
-/// Gives the calling thread a stack for signal handlers if it has none, so that a handler can tell of a stack
-/// overflow. The stack is never freed: meant for the first thread.
+/// Gives the calling thread a stack for signal handlers if it has none, so that a handler can report a stack overflow. It is never
+/// freed, so this is for the first thread only.
 pub fn ensure_alternate_stack() {
     const BYTES: usize = 64 << 10;
     // SAFETY: all-zero is a valid stack_t.
@@ -209,114 +310,49 @@ pub fn ensure_alternate_stack() {
     }
     let Ok(stack) = super::memory::Mapping::anonymous(BYTES) else { return };
     let new = libc::stack_t { ss_sp: stack.leak().as_ptr().cast(), ss_flags: 0, ss_size: BYTES };
-    // SAFETY: the memory is mapped for ever and used for nothing else.
+    // SAFETY: the memory stays mapped until the process ends and is used for nothing else.
     unsafe { libc::sigaltstack(&new, core::ptr::null_mut()) };
 }
 
-/// What a handler was told about its signal.
-#[derive(Clone, Copy, Debug)]
-pub struct FaultInfo {
-    /// The kernel raised it because of what the thread did (a fault), so that returning repeats the deed.
-    pub fault: bool,
-    /// The address of the fault; 0 if there is none.
-    pub address: usize,
-}
-
-/// Reads the second argument of a [`SignalHandler`].
-///
-/// # Safety
-/// `info` is that argument, for a signal of the kinds that faults raise.
-pub unsafe fn fault_info(info: *const libc::siginfo_t) -> FaultInfo {
-    // SAFETY: the kernel passes a live structure; the address is part of it for these signals.
-    let (code, address) = unsafe { ((*info).si_code, (*info).si_addr() as usize) };
-    let fault = code > 0 && code != libc::SI_KERNEL;
-    FaultInfo { fault, address: if fault { address } else { 0 } }
-}
-
-const NAMES: &[(i32, &str)] = &[
-    (libc::SIGHUP, "SIGHUP"),
-    (libc::SIGINT, "SIGINT"),
-    (libc::SIGQUIT, "SIGQUIT"),
-    (libc::SIGILL, "SIGILL"),
-    (libc::SIGTRAP, "SIGTRAP"),
-    (libc::SIGABRT, "SIGABRT"),
-    (libc::SIGBUS, "SIGBUS"),
-    (libc::SIGFPE, "SIGFPE"),
-    (libc::SIGKILL, "SIGKILL"),
-    (libc::SIGUSR1, "SIGUSR1"),
-    (libc::SIGSEGV, "SIGSEGV"),
-    (libc::SIGUSR2, "SIGUSR2"),
-    (libc::SIGPIPE, "SIGPIPE"),
-    (libc::SIGALRM, "SIGALRM"),
-    (libc::SIGTERM, "SIGTERM"),
-    (libc::SIGCHLD, "SIGCHLD"),
-    (libc::SIGCONT, "SIGCONT"),
-    (libc::SIGSTOP, "SIGSTOP"),
-    (libc::SIGTSTP, "SIGTSTP"),
-    (libc::SIGTTIN, "SIGTTIN"),
-    (libc::SIGTTOU, "SIGTTOU"),
-    (libc::SIGURG, "SIGURG"),
-    (libc::SIGXCPU, "SIGXCPU"),
-    (libc::SIGXFSZ, "SIGXFSZ"),
-    (libc::SIGVTALRM, "SIGVTALRM"),
-    (libc::SIGPROF, "SIGPROF"),
-    (libc::SIGWINCH, "SIGWINCH"),
-    (libc::SIGIO, "SIGIO"),
-    (libc::SIGPWR, "SIGPWR"),
-    (libc::SIGSYS, "SIGSYS"),
-];
-
-/// `SIGSEGV`, say; `a signal` if it has no name.
-pub fn name(signal: i32) -> &'static str {
-    NAMES.iter().find(|(n, _)| *n == signal).map_or("a signal", |(_, name)| name)
-}
-
-/// The number of a signal given as a number or as a name with or without `SIG`, in either case.
-pub fn parse(text: &str) -> Option<i32> {
-    let text = text.trim();
-    if let Ok(n) = text.parse::<i32>() {
-        return (1..=libc::SIGRTMAX()).contains(&n).then_some(n);
-    }
-    let upper = text.to_ascii_uppercase();
-    let bare = upper.strip_prefix("SIG").unwrap_or(&upper);
-    NAMES.iter().find(|(_, name)| &name[3..] == bare).map(|(n, _)| *n)
-}
-
-/// One signal out of a [`SignalQueue`].
+/// One signal from a [`SignalQueue`].
 #[derive(Clone, Copy, Debug)]
 pub struct ReceivedSignal {
-    /// Its number.
-    pub signal: i32,
-    /// A process sent it to this very process; otherwise the kernel did, as a terminal does for its whole foreground
-    /// group.
+    /// Which one.
+    pub signal: Signal,
+    /// A process sent it to this process. Otherwise the kernel did, as for the whole foreground group of a terminal.
     pub sent: bool,
 }
 
-/// Signals to be read from a descriptor instead of being delivered. They must be blocked.
+/// Signals that are read from a descriptor instead of being delivered to a handler. They must be blocked.
 #[derive(Debug)]
 pub struct SignalQueue(OwnedFd);
 
 impl SignalQueue {
-    /// Collects these signals from now on.
+    /// Collects these signals from now on. The descriptor is closed on exec.
+    ///
+    /// # Errors
+    /// That of the system.
     pub fn new(set: &SignalSet) -> io::Result<SignalQueue> {
         // SAFETY: the set is live.
         let fd = unsafe { libc::signalfd(-1, &set.0, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that was just opened and belongs to nobody else.
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
         Ok(SignalQueue(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// The next one, if any is there.
+    /// The next signal; `None` if none has arrived. Does not wait.
     pub fn next(&self) -> Option<ReceivedSignal> {
         // SAFETY: all-zero is a valid value.
         let mut s: libc::signalfd_siginfo = unsafe { core::mem::zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
         // SAFETY: a live descriptor and a live buffer of that size.
         let n = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut s).cast(), size) };
-        (n == size as isize)
-            .then_some(ReceivedSignal { signal: s.ssi_signo as i32, sent: s.ssi_code <= 0 })
+        (n == size as isize).then_some(ReceivedSignal {
+            signal: Signal(s.ssi_signo as i32),
+            sent: s.ssi_code <= 0,
+        })
     }
 }
 
@@ -332,23 +368,23 @@ mod tests {
 
     #[test]
     fn names() {
-        assert_eq!(name(libc::SIGSEGV), "SIGSEGV");
-        assert_eq!(parse("segv"), Some(libc::SIGSEGV));
-        assert_eq!(parse("SIGQUIT "), Some(libc::SIGQUIT));
-        assert_eq!(parse("9"), Some(9));
-        assert_eq!(parse("0"), None);
-        assert_eq!(parse("SIG"), None);
+        assert_eq!(Signal::SEGV.name(), "SIGSEGV");
+        assert_eq!(Signal::parse("segv"), Some(Signal::SEGV));
+        assert_eq!(Signal::parse("SIGQUIT "), Some(Signal::QUIT));
+        assert_eq!(Signal::parse("9"), Some(Signal::KILL));
+        assert_eq!(Signal::parse("0"), None);
+        assert_eq!(Signal::parse("SIG"), None);
     }
 
     #[test]
     fn queue() {
-        let set = SignalSet::of(&[libc::SIGUSR2]);
+        let set = SignalSet::of(&[Signal::USR2]);
         let old = block(&set);
         let queue = SignalQueue::new(&set).unwrap();
         assert!(queue.next().is_none());
-        raise(libc::SIGUSR2);
+        raise(Signal::USR2);
         let got = queue.next().unwrap();
-        assert!(got.signal == libc::SIGUSR2 && got.sent);
+        assert!(got.signal == Signal::USR2 && got.sent);
         set_mask(&old);
     }
 }

@@ -1,82 +1,26 @@
-//! Sockets between two processes of one host that keep the bounds of messages, pipes, and waiting for descriptors.
-//! Called by `boot`.
+//! Sockets between two processes of one host that keep the bounds of messages (SOCK_SEQPACKET). Called by `boot`.
 //!
-//! A listening socket has a name that no file system knows (the abstract namespace), which vanishes with it. Whoever
-//! knows the name can connect, so both sides look at the other's [`PeerCredentials`].
+//! A listening socket has a name in the abstract namespace: no file system holds it, and it vanishes with the socket. Any process that
+//! knows the name can connect, so each side checks the other's [`PeerCredentials`].
 
+use crate::signal::Signal;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Two connected ends (SOCK_SEQPACKET), both closed on exec.
+/// Two connected sockets, both closed on exec.
+///
+/// # Errors
+/// That of the system.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
-    // SAFETY: room for two descriptors.
-    let r = unsafe {
-        libc::socketpair(
-            libc::AF_UNIX,
-            libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC,
-            0,
-            fds.as_mut_ptr(),
-        )
-    };
-    if r != 0 {
+    let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC;
+    // SAFETY: space for two descriptors.
+    if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, fds.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: two descriptors that were just opened and belong to nobody else.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
-}
-
-/// A pipe: the end to read from, the end to write to, both closed on exec.
-pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: room for two descriptors.
-    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: two descriptors that were just opened and belong to nobody else.
-    Ok(unsafe { (OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])) })
-}
-
-/// Whether this number is that of an open descriptor.
-pub fn is_open(fd: RawFd) -> bool {
-    // SAFETY: plain query.
-    fd >= 0 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
-}
-
-/// The number that the system has given to what is open as this descriptor, and to nothing else that is open; `None` if it
-/// is not open.
-pub fn number(fd: RawFd) -> Option<u64> {
-    // SAFETY: all-zero is a valid `stat`.
-    let mut st: libc::stat = unsafe { core::mem::zeroed() };
-    // SAFETY: a live buffer; a descriptor that is not open is an error.
-    (unsafe { libc::fstat(fd, &mut st) } == 0).then_some(st.st_ino)
-}
-
-/// Writes some of `bytes` to a stream and returns how many. A closed socket is an error, never SIGPIPE.
-pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and length are those of a live slice.
-    let mut n = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
-    if n < 0 && super::errno() == libc::ENOTSOCK {
-        // SAFETY: as above.
-        n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-    }
-    usize::try_from(n).map_err(|_| io::Error::last_os_error())
-}
-
-/// Reads what is there, waiting for the first of it; 0 at the end.
-pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and length are those of a live slice.
-    match unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) } {
-        -1 => Err(io::Error::last_os_error()),
-        n => Ok(n as usize),
-    }
-}
-
-/// Whether there is something to be read, or the other side has hung up.
-pub fn readable(fd: BorrowedFd<'_>) -> bool {
-    let mut p = [libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 }];
-    poll(&mut p, Some(0));
-    p[0].revents != 0
+    // SAFETY: the descriptors were just opened, so nothing else owns them.
+    let [a, b] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok((a, b))
 }
 
 /// The address of this name in the abstract namespace, and its length.
@@ -97,49 +41,53 @@ fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
 }
 
 fn unconnected(flags: i32) -> io::Result<OwnedFd> {
-    // SAFETY: plain system call.
+    // SAFETY: touches no memory.
     let fd = unsafe {
         libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | flags, 0)
     };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Listens under this name, with room for so many that have not been accepted yet.
-pub fn listen(name: &str, room: u32) -> io::Result<OwnedFd> {
+/// A socket that listens under this name, closed on exec, for at most `backlog` connections that are not accepted yet.
+///
+/// # Errors
+/// That of the system; `InvalidInput` if the name is too long.
+pub fn listen(name: &str, backlog: u32) -> io::Result<OwnedFd> {
     let (a, len) = address(name)?;
     let fd = unconnected(libc::SOCK_NONBLOCK)?;
     // SAFETY: an address of the stated length.
     let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const a).cast(), len) == 0 };
-    // SAFETY: plain system call.
-    if !bound || unsafe { libc::listen(fd.as_raw_fd(), room.min(i32::MAX as u32) as i32) } != 0 {
+    let backlog = backlog.min(i32::MAX as u32) as i32;
+    // SAFETY: touches no memory.
+    if !bound || unsafe { libc::listen(fd.as_raw_fd(), backlog) } != 0 {
         return Err(io::Error::last_os_error());
     }
     Ok(fd)
 }
 
-/// The next one that has connected; an error of kind `WouldBlock` if there is none.
+/// The next connection, closed on exec.
+///
+/// # Errors
+/// That of the system; `WouldBlock` if there is no connection.
 pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
-    // SAFETY: the address of the other side is not asked for.
-    let fd = unsafe {
-        libc::accept4(
-            listener.as_raw_fd(),
-            core::ptr::null_mut(),
-            core::ptr::null_mut(),
-            libc::SOCK_CLOEXEC,
-        )
-    };
+    let (fd, null) = (listener.as_raw_fd(), core::ptr::null_mut());
+    // SAFETY: null says that the address of the other side is not wanted.
+    let fd = unsafe { libc::accept4(fd, null, core::ptr::null_mut(), libc::SOCK_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a descriptor that was just opened and belongs to nobody else.
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Connects to whoever listens under this name.
+/// Connects to the process that listens under this name. The socket is closed on exec.
+///
+/// # Errors
+/// That of the system; `ConnectionRefused` if no process listens.
 pub fn connect(name: &str) -> io::Result<OwnedFd> {
     let (a, len) = address(name)?;
     let fd = unconnected(0)?;
@@ -155,7 +103,7 @@ pub fn connect(name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// Who is on the other side of a connection, as the kernel noted it when the connection was made.
+/// The process at the other end of a connection, as the kernel recorded it when the connection was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
     /// Its process.
@@ -164,7 +112,10 @@ pub struct PeerCredentials {
     pub uid: u32,
 }
 
-/// Who is on the other side.
+/// The process at the other end.
+///
+/// # Errors
+/// That of the system.
 pub fn credentials(fd: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
     let mut c = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = size_of::<libc::ucred>() as libc::socklen_t;
@@ -187,79 +138,91 @@ pub fn credentials(fd: BorrowedFd<'_>) -> io::Result<PeerCredentials> {
 
 /// Most descriptors that go with one message.
 const MOST_FDS: usize = 4;
-/// Bytes of the control message that carries them.
-const CONTROL: usize = 64;
+
+/// The control message that carries descriptors.
+#[repr(C)]
+struct Rights {
+    head: libc::cmsghdr,
+    fds: [RawFd; MOST_FDS],
+}
+
+/// Where the descriptors begin in [`Rights`], in bytes; C's `CMSG_LEN(0)`.
+const RIGHTS_HEAD: usize = core::mem::offset_of!(Rights, fds);
+
+impl Rights {
+    /// Calls `call` with the header of a message that has these bytes and, as its control message, the first `control` bytes of this.
+    fn with_header<R>(
+        &mut self,
+        bytes: &mut libc::iovec,
+        control: usize,
+        call: impl FnOnce(&mut libc::msghdr) -> R,
+    ) -> R {
+        // SAFETY: all-zero is a valid header.
+        let mut header: libc::msghdr = unsafe { core::mem::zeroed() };
+        header.msg_iov = bytes;
+        header.msg_iovlen = 1;
+        header.msg_control = (&raw mut *self).cast();
+        header.msg_controllen = control as _;
+        call(&mut header)
+    }
+}
 
 /// Sends one message together with descriptors, at most 4, without waiting.
+///
+/// # Errors
+/// That of the system; `InvalidInput` if there are more than 4.
 pub fn send_fds(fd: BorrowedFd<'_>, message: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
-    let bytes = size_of_val(fds) as u32;
-    // SAFETY: computes a size.
-    let space = unsafe { libc::CMSG_SPACE(bytes) } as usize;
-    if fds.len() > MOST_FDS || space > CONTROL {
+    if fds.len() > MOST_FDS {
         return Err(io::Error::from(io::ErrorKind::InvalidInput));
     }
-    // Of words, so that it is aligned for the header of a control message.
-    let mut control = [0u64; CONTROL / 8];
-    let mut piece =
-        libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
-    // SAFETY: all-zero is a valid header.
-    let mut m: libc::msghdr = unsafe { core::mem::zeroed() };
-    m.msg_iov = &mut piece;
-    m.msg_iovlen = 1;
-    m.msg_control = control.as_mut_ptr().cast();
-    m.msg_controllen = space as _;
-    // SAFETY: the control buffer has room for one message with `bytes` bytes of data; a BorrowedFd is a descriptor.
-    let r = unsafe {
-        let c = libc::CMSG_FIRSTHDR(&m);
-        (*c).cmsg_level = libc::SOL_SOCKET;
-        (*c).cmsg_type = libc::SCM_RIGHTS;
-        (*c).cmsg_len = libc::CMSG_LEN(bytes) as _;
-        core::ptr::copy_nonoverlapping(
-            fds.as_ptr().cast::<u8>(),
-            libc::CMSG_DATA(c),
-            bytes as usize,
-        );
-        libc::sendmsg(fd.as_raw_fd(), &m, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT)
-    };
-    if r < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    // SAFETY: all-zero is valid: integers.
+    let mut rights: Rights = unsafe { core::mem::zeroed() };
+    let length = RIGHTS_HEAD + size_of_val(fds);
+    rights.head.cmsg_level = libc::SOL_SOCKET;
+    rights.head.cmsg_type = libc::SCM_RIGHTS;
+    rights.head.cmsg_len = length as _;
+    for (to, from) in rights.fds.iter_mut().zip(fds) {
+        *to = from.as_raw_fd();
+    }
+    let base = message.as_ptr().cast_mut().cast();
+    let mut bytes = libc::iovec { iov_base: base, iov_len: message.len() };
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    let sent = rights.with_header(&mut bytes, length, |header| {
+        // SAFETY: the header names live buffers and their lengths; they are only read.
+        unsafe { libc::sendmsg(fd.as_raw_fd(), header, flags) }
+    });
+    if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits for one message and the descriptors that come with it, which are closed on exec. Its length is 0 if the peer
-/// has hung up.
+/// Waits for one message and the descriptors that come with it, which are closed on exec. The length is 0 if the peer has hung up.
+///
+/// # Errors
+/// That of the system.
 pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut control = [0u64; CONTROL / 8];
-    let mut piece = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // SAFETY: all-zero is a valid header.
-    let mut m: libc::msghdr = unsafe { core::mem::zeroed() };
-    m.msg_iov = &mut piece;
-    m.msg_iovlen = 1;
-    m.msg_control = control.as_mut_ptr().cast();
-    m.msg_controllen = CONTROL as _;
-    // SAFETY: the header names live buffers and their sizes.
-    let n = unsafe { libc::recvmsg(fd.as_raw_fd(), &mut m, libc::MSG_CMSG_CLOEXEC) };
-    if n < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    let mut fds = Vec::new();
-    // SAFETY: the kernel has filled the control buffer; the lengths that it wrote bound the data.
-    unsafe {
-        let mut c = libc::CMSG_FIRSTHDR(&m);
-        while !c.is_null() {
-            if (*c).cmsg_level == libc::SOL_SOCKET && (*c).cmsg_type == libc::SCM_RIGHTS {
-                let data = libc::CMSG_DATA(c);
-                let bytes = (*c).cmsg_len as usize - (data as usize - c as usize);
-                for i in 0..bytes / size_of::<RawFd>() {
-                    fds.push(OwnedFd::from_raw_fd(data.cast::<RawFd>().add(i).read_unaligned()));
-                }
-            }
-            c = libc::CMSG_NXTHDR(&m, c);
-        }
-    }
-    Ok((n as usize, fds))
+    // SAFETY: all-zero is valid: integers.
+    let mut rights: Rights = unsafe { core::mem::zeroed() };
+    let base = buffer.as_mut_ptr().cast();
+    let mut bytes = libc::iovec { iov_base: base, iov_len: buffer.len() };
+    let (n, control) = rights.with_header(&mut bytes, size_of::<Rights>(), |header| {
+        // SAFETY: the header names live, writable buffers and their lengths.
+        let n = unsafe { libc::recvmsg(fd.as_raw_fd(), header, libc::MSG_CMSG_CLOEXEC) };
+        (n, header.msg_controllen as usize)
+    });
+    let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
+    let head = &rights.head;
+    let carries = control >= RIGHTS_HEAD
+        && (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS);
+    let data = if carries { (head.cmsg_len as usize).saturating_sub(RIGHTS_HEAD) } else { 0 };
+    let numbers = rights.fds.iter().take(data / size_of::<RawFd>());
+    // SAFETY: the kernel has just opened these descriptors for this message, so nothing else owns them.
+    let fds = numbers.map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
+    Ok((n, fds))
 }
 
-/// Sends one message; with `wait`, until there is room. A closed peer is an error, never SIGPIPE.
-/// Async-signal-safe.
+/// Sends one message. With `wait`, waits while the peer's buffer is full. Async-signal-safe.
+///
+/// # Errors
+/// That of the system, `WouldBlock` if the buffer is full. A peer that has closed its end is an error, never SIGPIPE.
 pub fn send(fd: RawFd, message: &[u8], wait: bool) -> io::Result<()> {
     let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
     // SAFETY: the pointer and length are those of a live slice.
@@ -269,7 +232,10 @@ pub fn send(fd: RawFd, message: &[u8], wait: bool) -> io::Result<()> {
     }
 }
 
-/// Receives one message and returns its length; 0 if the peer has hung up.
+/// Receives one message and returns its length; 0 if the peer has hung up. With `wait`, waits for one. Async-signal-safe.
+///
+/// # Errors
+/// That of the system; `WouldBlock` if there is no message.
 pub fn receive(fd: RawFd, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
     let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
     // SAFETY: the pointer and length are those of a live slice.
@@ -279,69 +245,43 @@ pub fn receive(fd: RawFd, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
     }
 }
 
-/// Has the kernel send a signal to this process whenever something happens on the socket; `None`: no longer.
-pub fn signal_on_event(fd: BorrowedFd<'_>, signal: Option<i32>) -> io::Result<()> {
-    let fd = fd.as_raw_fd();
-    // SAFETY: plain system calls on a live descriptor.
-    let ok = unsafe {
-        let flags = libc::fcntl(fd, libc::F_GETFL);
-        match signal {
-            None => libc::fcntl(fd, libc::F_SETFL, flags & !libc::O_ASYNC) == 0,
-            Some(signal) => {
-                libc::fcntl(fd, libc::F_SETOWN, libc::getpid()) == 0
-                    && libc::fcntl(fd, F_SETSIG, signal) == 0
-                    && libc::fcntl(fd, libc::F_SETFL, flags | libc::O_ASYNC) == 0
-            }
+/// Makes the kernel send a signal to this process whenever something happens on the socket; `None` ends that. Async-signal-safe.
+///
+/// # Errors
+/// That of the system.
+pub fn signal_on_event(fd: BorrowedFd<'_>, signal: Option<Signal>) -> io::Result<()> {
+    let control = |command: i32, value: i32| {
+        // SAFETY: touches no memory: these commands take an int.
+        match unsafe { libc::fcntl(fd.as_raw_fd(), command, value) } {
+            -1 => Err(io::Error::last_os_error()),
+            flags => Ok(flags),
         }
     };
-    if ok { Ok(()) } else { Err(io::Error::last_os_error()) }
+    let flags = control(libc::F_GETFL, 0)?;
+    match signal {
+        None => control(libc::F_SETFL, flags & !libc::O_ASYNC)?,
+        Some(signal) => {
+            control(libc::F_SETOWN, crate::process::pid() as i32)?;
+            control(F_SETSIG, signal.number())?;
+            control(libc::F_SETFL, flags | libc::O_ASYNC)?
+        }
+    };
+    Ok(())
 }
 
 /// The same number on every architecture of Linux.
 const F_SETSIG: i32 = 10;
 
-/// Whether the peer has hung up. Async-signal-safe.
-pub fn hung_up(fd: RawFd) -> bool {
-    let mut p = libc::pollfd { fd, events: libc::POLLRDHUP, revents: 0 };
-    // SAFETY: one live entry.
-    let n = unsafe { libc::poll(&mut p, 1, 0) };
-    n == 1 && p.revents & (libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR) != 0
-}
-
-/// Marks a descriptor to be closed, or to stay open, on exec.
-pub fn close_on_exec(fd: BorrowedFd<'_>, close: bool) -> io::Result<()> {
-    // SAFETY: plain system call on a live descriptor.
-    match unsafe {
-        libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, if close { libc::FD_CLOEXEC } else { 0 })
-    } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
-}
-
-/// Takes over a descriptor that this process inherited; `None` if there is none of this number.
-///
-/// # Safety
-/// Nobody else in this process uses the number as a descriptor of his own.
-pub unsafe fn inherited(fd: RawFd) -> Option<OwnedFd> {
-    if !is_open(fd) {
-        return None;
-    }
-    // SAFETY: it is open, and nobody else's by the caller's promise.
-    Some(unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
-/// Waits until one of the descriptors has something, or for `timeout_ms` (`None`: forever). Entries with a negative
-/// descriptor are passed over.
-pub fn poll(fds: &mut [libc::pollfd], timeout_ms: Option<u32>) {
-    let timeout = timeout_ms.map_or(-1, |t| t.min(i32::MAX as u32) as i32);
-    // SAFETY: the pointer and length are those of a live slice.
-    unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{descriptor, poll};
+
+    #[test]
+    fn descriptors_begin_where_c_says() {
+        // SAFETY: computes a size.
+        assert_eq!(RIGHTS_HEAD, unsafe { libc::CMSG_LEN(0) } as usize);
+    }
 
     #[test]
     fn messages_and_hang_up() {
@@ -355,9 +295,9 @@ mod tests {
             receive(b.as_raw_fd(), &mut buffer, false).unwrap_err().kind(),
             io::ErrorKind::WouldBlock
         );
-        assert!(!hung_up(b.as_raw_fd()));
+        assert!(!poll::hung_up(b.as_raw_fd()));
         drop(a);
-        assert!(hung_up(b.as_raw_fd()));
+        assert!(poll::hung_up(b.as_raw_fd()));
         assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 0);
         assert!(send(b.as_raw_fd(), b"x", true).is_err());
     }
@@ -370,21 +310,19 @@ mod tests {
         assert_eq!(accept(listener.as_fd()).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         let a = connect(&name).unwrap();
         let b = accept(listener.as_fd()).unwrap();
-        // SAFETY: plain query.
-        let uid = unsafe { libc::geteuid() };
         assert_eq!(
             credentials(a.as_fd()).unwrap(),
-            PeerCredentials { pid: crate::process::pid(), uid }
+            PeerCredentials { pid: crate::process::pid(), uid: crate::process::user() }
         );
-        let (from, to) = pipe().unwrap();
+        let (from, to) = descriptor::pipe().unwrap();
         send_fds(b.as_fd(), b"here", &[to.as_fd()]).unwrap();
         drop(to);
         let mut buffer = [0; 8];
         let (n, mut fds) = receive_fds(a.as_fd(), &mut buffer).unwrap();
         assert_eq!((&buffer[..n], fds.len()), (&b"here"[..], 1));
-        assert!(!readable(from.as_fd()));
+        assert!(!poll::readable(from.as_fd()));
         drop(fds.pop());
-        assert_eq!(read(from.as_raw_fd(), &mut buffer).unwrap(), 0);
+        assert_eq!(descriptor::read(from.as_raw_fd(), &mut buffer).unwrap(), 0);
         drop(listener);
         assert!(connect(&name).is_err());
     }

@@ -39,19 +39,12 @@ mod imp {
 
     /// The file that a call address was loaded from, and the address as that file counts it.
     fn place(address: usize) -> Option<(*const c_char, usize)> {
-        // SAFETY: all-zero is a valid Dl_info.
-        let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
-        // SAFETY: dladdr looks any address up; the record is alive.
-        if unsafe { libc::dladdr(address as *const c_void, &mut info) } == 0
-            || info.dli_fname.is_null()
-        {
-            return None;
-        }
-        let base = info.dli_fbase as usize;
-        // SAFETY: an ELF header begins there; its type is the 16 bits at 16.
-        let kind = unsafe { core::ptr::read_unaligned((base + 16) as *const u16) };
+        let file = crate::library::loaded_at(address)?;
+        let header = core::ptr::with_exposed_provenance::<u16>(file.base);
+        // SAFETY: an ELF header is loaded there; its type is the ninth 16-bit word.
+        let kind = unsafe { header.add(8).read_unaligned() };
         const FIXED: u16 = 2;
-        Some((info.dli_fname, if kind == FIXED { address } else { address - base }))
+        Some((file.name, if kind == FIXED { address } else { address - file.base }))
     }
 
     /// # Safety

@@ -176,7 +176,7 @@ impl ProbeJob {
             if Instant::now() > watchdog {
                 let stuck = marked(&self.mark);
                 for pid in &stuck {
-                    sys::process::kill(*pid, libc::SIGKILL);
+                    sys::process::kill(*pid, sys::signal::Signal::KILL);
                 }
                 panic!(
                     "{}: hangs; processes {stuck:?}; stderr: {}",

@@ -21,20 +21,10 @@ pub(crate) use armed::{loses_completion, point};
 
 #[cfg(feature = "faults")]
 mod armed {
-    use core::ffi::CStr;
     use core::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
-    use alloc::string::{String, ToString};
-
-    fn variable(name: &CStr) -> Option<String> {
-        // SAFETY: `name` ends with a zero; the result is copied at once.
-        let value = unsafe { libc::getenv(name.as_ptr()) };
-        if value.is_null() {
-            return None;
-        }
-        // SAFETY: `getenv` gives a string that ends with a zero.
-        Some(unsafe { CStr::from_ptr(value) }.to_string_lossy().to_string())
-    }
+    use sys::environment;
+    use sys::signal::Signal;
 
     const UNKNOWN: u8 = 0;
     const OFF: u8 = 1;
@@ -49,7 +39,7 @@ mod armed {
         if PAUSE.load(Ordering::Relaxed) == OFF {
             return;
         }
-        let Some(setting) = variable(c"GASNET_TEST_PAUSE") else {
+        let Some(setting) = environment::value(c"GASNET_TEST_PAUSE") else {
             PAUSE.store(OFF, Ordering::Relaxed);
             return;
         };
@@ -58,13 +48,12 @@ mod armed {
         if parts.next() != Some(name) {
             return;
         }
-        let signal = if parts.next() == Some("kill") { libc::SIGKILL } else { libc::SIGSTOP };
+        let signal = if parts.next() == Some("kill") { Signal::KILL } else { Signal::STOP };
         let count = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
         let _ = LEFT.compare_exchange(i64::MIN, count, Ordering::Relaxed, Ordering::Relaxed);
         if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
             // To this thread, which therefore goes no further; the others of the process stop with it.
-            // SAFETY: a signal to ourselves that no handler can catch.
-            unsafe { libc::raise(signal) };
+            sys::signal::raise(signal);
         }
     }
 
@@ -74,7 +63,7 @@ mod armed {
     pub(crate) fn loses_completion() -> bool {
         let mut now = DROP.load(Ordering::Relaxed);
         if now == UNKNOWN {
-            now = if variable(c"GASNET_TEST_FAULT").as_deref() == Some("drop_op") {
+            now = if environment::value(c"GASNET_TEST_FAULT").as_deref() == Some("drop_op") {
                 ON
             } else {
                 OFF

@@ -58,6 +58,7 @@ mod tests {
     use core::arch::asm;
     use core::hint::black_box;
     use core::sync::atomic::{AtomicU64, Ordering};
+    use sys::signal::{Signal, set_plain};
 
     static WORD: AtomicU64 = AtomicU64::new(0);
     static ARRIVALS: AtomicU64 = AtomicU64::new(0);
@@ -79,11 +80,12 @@ mod tests {
             // SAFETY: the handler touches atomics only, and nothing else traps in this process; the processor's trap flag is of
             // this thread, and is cleared again; both pointers are valid for a word.
             unsafe {
-                libc::signal(libc::SIGTRAP, take as extern "C" fn(i32) as libc::sighandler_t);
+                let take: extern "C" fn(i32) = take;
+                let old = set_plain(Signal::TRAP, take as usize);
                 asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq");
                 copy(from, to, length);
                 asm!("pushfq", "and qword ptr [rsp], -257", "popfq");
-                libc::signal(libc::SIGTRAP, libc::SIG_DFL);
+                set_plain(Signal::TRAP, old.unwrap_or_default());
             }
             let left = WORD.load(Ordering::Relaxed);
             assert_eq!((ARRIVALS.swap(0, Ordering::Relaxed), left), (1, 0), "{length} bytes");

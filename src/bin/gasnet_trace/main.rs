@@ -8,7 +8,7 @@ mod svg;
 
 use lexopt::{Arg, Parser};
 use std::process::exit;
-use sys::stdout;
+use sys::stdio;
 
 /// What can be done with files that a job wrote.
 struct Subcommand {
@@ -47,7 +47,7 @@ fn usage() -> String {
 fn chosen(args: &mut Parser) -> Result<(), Failure> {
     let name = match args.next()? {
         Some(Arg::Short('h') | Arg::Long("help")) => {
-            stdout::write("gasnet_trace", &usage());
+            stdio::write("gasnet_trace", &usage());
             return Ok(());
         }
         Some(Arg::Value(name)) => name,
@@ -61,7 +61,7 @@ fn chosen(args: &mut Parser) -> Result<(), Failure> {
 }
 
 fn main() {
-    stdout::end_on_closed_pipe();
+    stdio::end_on_closed_pipe();
     match chosen(&mut Parser::from_env()) {
         Ok(()) => {}
         Err(Failure::Usage(why)) => {

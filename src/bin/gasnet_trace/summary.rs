@@ -5,7 +5,6 @@ use crate::{Failure, Subcommand};
 use lexopt::{Arg, Parser};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use sys::stdout;
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "summary",
@@ -46,7 +45,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     }
     let account = lines::read(&files)?;
     let text = traced(&account.events, by) + &counted(&account.statistics, by);
-    stdout::write("gasnet_trace", &text);
+    sys::stdio::write("gasnet_trace", &text);
     Ok(())
 }
 

@@ -5,12 +5,7 @@ use std::time::Instant;
 
 /// Pins the calling thread to the CPU with this number, if there is one.
 fn pin(cpu: usize) {
-    // SAFETY: a set of our own, of the size that is told.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
+    ::sys::cpu::CpuMask::of([cpu]).bind();
 }
 
 fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {

@@ -332,13 +332,7 @@ impl Dice {
 
 /// Interfaces of the emulation that share a memory file, all in this process.
 fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
-    // SAFETY: plain call; the descriptor is checked and owned at once.
-    let arena = unsafe {
-        use std::os::fd::FromRawFd;
-        let fd = libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC);
-        assert!(fd >= 0);
-        std::os::fd::OwnedFd::from_raw_fd(fd)
-    };
+    let arena = std::os::fd::OwnedFd::from(::sys::memory::MemFd::create(c"arena").unwrap());
     (0..processes)
         .map(|i| {
             Emulation::open(arena.try_clone().expect("dup"), i, processes, config).expect("open")

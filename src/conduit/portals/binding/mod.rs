@@ -104,7 +104,7 @@ pub fn header() -> &'static str {
 pub fn loaded_file() -> String {
     // SAFETY: takes nothing.
     let function = unsafe { sys::gasneti_ptl_function() };
-    ::sys::process::file_of(function.addr()).unwrap_or_else(|| "?".into())
+    ::sys::library::file_at(function.addr()).unwrap_or_else(|| "?".into())
 }
 
 impl Binding {

@@ -33,7 +33,7 @@ impl Drop for FabricVariables {
     fn drop(&mut self) {
         for name in &self.names {
             // SAFETY: gasnet_init is called before the program has other threads.
-            unsafe { process::unset_env(name) };
+            unsafe { ::sys::environment::unset(name) };
         }
     }
 }
@@ -69,7 +69,7 @@ pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<FabricVariab
     for (name, value) in variables {
         let value = CString::new(value).unwrap_or_default();
         // SAFETY: gasnet_init is called before the program has other threads.
-        unsafe { process::set_env(name, &value) };
+        unsafe { ::sys::environment::set(name, &value) };
         told.names.push(name);
     }
     Ok(told)
@@ -125,8 +125,7 @@ fn of_system(
 ) -> Result<Option<Map>, OpenError> {
     let mut map: *const NidPid = ptr::null();
     let function = |name: &CStr| -> Option<*mut c_void> {
-        let found = process::symbol(name);
-        (!found.is_null()).then_some(found)
+        ::sys::library::symbol(name).map(|found| found.as_ptr())
     };
     let source;
     if let Some(f) = function(c"PMI_CNOS_Get_nidpid_map") {

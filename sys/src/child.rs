@@ -1,0 +1,192 @@
+//! Child processes: how they start, and how they end. Called by `boot` and by the launchers.
+//!
+//! A number names a child until it is collected ([`reap`], [`await_child`]); a [`pidfd`] names it for ever.
+
+use crate::process::{self, Liveness, parse_state};
+use crate::signal::Signal;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Which of the two processes returns from [`fork`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forked {
+    /// The new process.
+    Child,
+    /// The old one; number of the new one.
+    Parent(u32),
+}
+
+/// Forks this process.
+///
+/// # Errors
+/// That of the system.
+///
+/// # Safety
+/// If the process has several threads, the child must do nothing that needs a lock which one of them may hold.
+pub unsafe fn fork() -> io::Result<Forked> {
+    // SAFETY: the caller sees to the locks.
+    match unsafe { libc::fork() } {
+        -1 => Err(io::Error::last_os_error()),
+        0 => Ok(Forked::Child),
+        pid => Ok(Forked::Parent(pid as u32)),
+    }
+}
+
+/// Forks once more in the calling process, which was itself just forked, and ends it. Returns in the new process, which init
+/// or a subreaper collects.
+///
+/// # Safety
+/// As for [`fork`].
+pub unsafe fn detach() {
+    // SAFETY: as the caller's own fork.
+    match unsafe { fork() } {
+        Ok(Forked::Child) => {}
+        Ok(Forked::Parent(_)) => crate::exit_now(0),
+        Err(_) => crate::exit_now(1),
+    }
+}
+
+/// Has the kernel kill this process when its parent (the thread that forked it) dies. False if the parent, which had the number
+/// `parent`, is dead already. Async-signal-safe.
+pub fn die_with_parent(parent: u32) -> bool {
+    // SAFETY: touches no memory.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
+    process::parent() == parent
+}
+
+/// Replaces this process by a program, found through PATH unless its name has a slash. Returns only if that fails. `args` begins
+/// with the name that the program sees as its own.
+pub fn exec(program: &CStr, args: &[CString]) -> io::Error {
+    let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
+    argv.push(core::ptr::null());
+    // SAFETY: the name and all arguments are NUL-terminated, and the list ends with null.
+    unsafe { libc::execvp(program.as_ptr(), argv.as_ptr()) };
+    io::Error::last_os_error()
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// By exit, with this code.
+    Exited(i32),
+    /// By this signal.
+    Killed(Signal),
+}
+
+/// How a process ended that has this status of the wait functions.
+fn decode(status: i32) -> Ended {
+    if libc::WIFSIGNALED(status) {
+        Ended::Killed(Signal::new(libc::WTERMSIG(status)))
+    } else {
+        Ended::Exited(libc::WEXITSTATUS(status))
+    }
+}
+
+/// Repeats waitpid until no signal interrupts it: the number that it returns, and the status.
+fn wait_for(child: i32, flags: i32) -> io::Result<(u32, i32)> {
+    let mut status = 0;
+    loop {
+        // SAFETY: `status` is a live variable.
+        match unsafe { libc::waitpid(child, &mut status, flags) } {
+            -1 if crate::errno() == libc::EINTR => {}
+            -1 => return Err(io::Error::last_os_error()),
+            pid => return Ok((pid as u32, status)),
+        }
+    }
+}
+
+/// Collects this child if it has ended; `None` if it runs or is stopped. A child that another part of the process has collected counts as
+/// `Exited(0)`.
+pub fn reap(child: u32) -> Option<Ended> {
+    match wait_for(child as i32, libc::WNOHANG) {
+        Ok((0, _)) => None,
+        Ok((_, status)) if libc::WIFSIGNALED(status) || libc::WIFEXITED(status) => {
+            Some(decode(status))
+        }
+        Ok(_) => None,
+        Err(_) => Some(Ended::Exited(0)),
+    }
+}
+
+/// Waits for the end of a child. A child that another part of the process has collected counts as `Exited(0)`.
+pub fn await_child(child: u32) -> Ended {
+    wait_for(child as i32, 0).map_or(Ended::Exited(0), |(_, status)| decode(status))
+}
+
+/// Waits for the end of any child: its number, and how it ended.
+///
+/// # Errors
+/// That of the system; there may be no child.
+pub fn await_any() -> io::Result<(u32, Ended)> {
+    wait_for(-1, 0).map(|(pid, status)| (pid, decode(status)))
+}
+
+/// A descriptor that polls readable when the process ends.
+///
+/// # Errors
+/// That of the system; there may be no such process.
+pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
+    // SAFETY: touches no memory.
+    let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just opened, so nothing else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
+}
+
+/// How the process ended that `pidfd` names, which need not be a child of this one. `None` if it runs, or if the system does not
+/// say. `pid` is its number.
+pub fn ended(pidfd: &OwnedFd, pid: u32) -> Option<Ended> {
+    /// The first version of the kernel's `struct pidfd_info`.
+    #[repr(C)]
+    struct Info {
+        mask: u64,
+        cgroup: u64,
+        numbers: [u32; 11],
+        status: i32,
+    }
+    const GET_INFO: libc::c_ulong = 0xC040_FF0B;
+    const EXIT: u64 = 1 << 3;
+    let mut info = Info { mask: EXIT, cgroup: 0, numbers: [0; 11], status: 0 };
+    // SAFETY: the request says that the structure has 64 bytes, which it has; it is live.
+    let r = unsafe { libc::ioctl(pidfd.as_raw_fd(), GET_INFO as _, &mut info) };
+    if r == 0 && info.mask & EXIT != 0 {
+        return Some(decode(info.status));
+    }
+    // Older kernels, and processes that their parent has not collected yet.
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    if parse_state(&stat) != Liveness::Dead {
+        return None;
+    }
+    let end = stat.iter().rposition(|&c| c == b')')?;
+    let last = stat[end..].split(|&c| c == b' ').next_back()?;
+    std::str::from_utf8(last).ok()?.trim().parse().ok().map(decode)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_others_ended() {
+        for (code, expected) in [(7, Ended::Exited(7)), (-1, Ended::Killed(Signal::KILL))] {
+            // SAFETY: the child does nothing but end.
+            let Forked::Parent(pid) = unsafe { fork() }.unwrap() else {
+                if code < 0 {
+                    process::kill(process::pid(), Signal::KILL);
+                }
+                crate::exit_now(code)
+            };
+            let fd = pidfd(pid).unwrap();
+            while process::liveness(pid) != Liveness::Dead {
+                crate::clock::sleep_ns(1_000_000);
+            }
+            assert_eq!(ended(&fd, pid), Some(expected));
+            assert_eq!(await_child(pid), expected);
+        }
+        let me = process::pid();
+        assert_eq!(ended(&pidfd(me).unwrap(), me), None);
+    }
+}

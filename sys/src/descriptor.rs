@@ -1,0 +1,143 @@
+//! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot` and the launchers.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Whether a descriptor has this number.
+pub fn is_open(fd: RawFd) -> bool {
+    // SAFETY: touches no memory; a number that is not open is an error.
+    fd >= 0 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
+}
+
+/// The number (inode) that the system has given to what this descriptor leads to, and to nothing else that is open; `None` if the
+/// descriptor is not open.
+pub fn inode(fd: RawFd) -> Option<u64> {
+    // SAFETY: all-zero is a valid `stat`.
+    let mut st: libc::stat = unsafe { core::mem::zeroed() };
+    // SAFETY: a live buffer; a descriptor that is not open is an error.
+    (unsafe { libc::fstat(fd, &mut st) } == 0).then_some(st.st_ino)
+}
+
+/// Takes over a descriptor that this process inherited; `None` if none has this number.
+///
+/// # Safety
+/// Nothing else in this process may own the number.
+pub unsafe fn inherited(fd: RawFd) -> Option<OwnedFd> {
+    if !is_open(fd) {
+        return None;
+    }
+    // SAFETY: it is open, and the caller knows that nothing else owns it.
+    Some(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// A new descriptor, closed on exec, for what the open descriptor `fd` leads to.
+///
+/// # Errors
+/// That of the system; `fd` may not be open.
+pub fn duplicate(fd: RawFd) -> io::Result<OwnedFd> {
+    // SAFETY: touches no memory; a number that is not open is an error.
+    match unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
+        new => Ok(unsafe { OwnedFd::from_raw_fd(new) }),
+    }
+}
+
+/// Marks a descriptor to be closed, or to stay open, on exec. Async-signal-safe.
+///
+/// # Errors
+/// That of the system; `fd` may not be open.
+pub fn close_on_exec(fd: RawFd, close: bool) -> io::Result<()> {
+    let flags = if close { libc::FD_CLOEXEC } else { 0 };
+    // SAFETY: touches no memory; a number that is not open is an error.
+    match unsafe { libc::fcntl(fd, libc::F_SETFD, flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Makes descriptor `standard` lead where `to` leads. It stays open on exec. Async-signal-safe.
+///
+/// # Errors
+/// That of the system.
+pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: touches no memory; the caller names a standard descriptor, which belongs to the whole process.
+    match unsafe { libc::dup2(to.as_raw_fd(), standard) } {
+        -1 => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Closes every descriptor but the standard ones and `keep`. Standard input and output lead nowhere afterwards. For a process that was just
+/// forked and does not use what its parent had open.
+pub fn close_all_but(keep: RawFd) {
+    let close = |first: u32, last: u32| {
+        if first <= last {
+            // SAFETY: the process was just forked, and nothing in it uses these descriptors any more.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    };
+    crate::stdio::lead_nowhere(0..2);
+    let keep = keep.max(2) as u32;
+    close(3, keep - 1);
+    close(keep + 1, u32::MAX);
+}
+
+/// A pipe: the end to read from, the end to write to, both closed on exec.
+///
+/// # Errors
+/// That of the system.
+pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+    let mut fds = [0; 2];
+    // SAFETY: space for two descriptors.
+    if unsafe { libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptors were just opened, so nothing else owns them.
+    let [from, to] = fds.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) });
+    Ok((from, to))
+}
+
+/// Reads what has arrived, waiting for the first of it, and returns how many bytes; 0 at the end.
+///
+/// # Errors
+/// That of the system.
+pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and length are those of a live slice.
+    let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+/// Writes some of `bytes` to a stream and returns how many. A closed socket is an error, never SIGPIPE.
+///
+/// # Errors
+/// That of the system.
+pub fn write(fd: RawFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: the pointer and length are those of a live slice.
+    let mut n = unsafe { libc::send(fd, bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+    if n < 0 && crate::errno() == libc::ENOTSOCK {
+        // SAFETY: as above.
+        n = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+    }
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duplicate_leads_to_the_same() {
+        let (from, to) = pipe().unwrap();
+        let copy = duplicate(to.as_raw_fd()).unwrap();
+        assert_ne!(copy.as_raw_fd(), to.as_raw_fd());
+        assert_eq!(inode(copy.as_raw_fd()), inode(to.as_raw_fd()));
+        drop(to);
+        assert_eq!(write(copy.as_raw_fd(), b"abc").unwrap(), 3);
+        drop(copy);
+        let mut buffer = [0; 8];
+        assert_eq!(read(from.as_raw_fd(), &mut buffer).unwrap(), 3);
+        assert_eq!(read(from.as_raw_fd(), &mut buffer).unwrap(), 0);
+        assert!(is_open(from.as_raw_fd()) && !is_open(-1) && inode(-1).is_none());
+    }
+}

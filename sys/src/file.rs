@@ -1,0 +1,103 @@
+//! Files that are written while something is going wrong. Called by `trace`, `tools::heap` and the counters.
+//!
+//! What is async-signal-safe here ignores failures: there is nothing left that could be done about them.
+
+use core::ffi::CStr;
+use std::io;
+
+/// Opens the file at `path` for writing and makes it empty; `more` are flags of `open`. A negative number on failure.
+/// Async-signal-safe.
+fn create(path: &CStr, more: i32) -> i32 {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | more;
+    // SAFETY: the path is NUL-terminated.
+    unsafe { libc::open(path.as_ptr(), flags, 0o644) }
+}
+
+/// Writes all of `bytes` to a descriptor, ignoring failures. Async-signal-safe.
+pub fn write_all(fd: i32, bytes: &[u8]) {
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        // SAFETY: the pointer and length are those of a live slice.
+        let n = unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) };
+        if n < 0 && crate::errno() == libc::EINTR {
+            continue;
+        }
+        if n <= 0 {
+            return;
+        }
+        rest = &rest[n as usize..];
+    }
+}
+
+/// Makes the file at `path` hold `bytes`, ignoring failures. Async-signal-safe.
+pub fn write(path: &CStr, bytes: &[u8]) {
+    let fd = create(path, 0);
+    if fd >= 0 {
+        write_all(fd, bytes);
+        // SAFETY: the descriptor was opened above, and nothing else uses it.
+        unsafe { libc::close(fd) };
+    }
+}
+
+/// Opens the file at `path`, empty, for writes that each go to its end.
+///
+/// # Errors
+/// That of the system.
+pub fn open_for_lines(path: &CStr) -> io::Result<i32> {
+    match create(path, libc::O_APPEND) {
+        fd if fd >= 0 => Ok(fd),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// A file that text is written to piece by piece, ignoring failures. Async-signal-safe: it holds its buffer itself.
+#[derive(Debug)]
+pub struct TextFile {
+    fd: i32,
+    /// The descriptor stays open when this is dropped.
+    borrowed: bool,
+    len: usize,
+    buf: [u8; 4096],
+}
+
+impl TextFile {
+    /// Makes an empty file at `path`.
+    pub fn create(path: &CStr) -> TextFile {
+        TextFile { fd: create(path, 0), borrowed: false, len: 0, buf: [0; 4096] }
+    }
+
+    /// Text for a descriptor that stays open.
+    pub fn stream(fd: i32) -> TextFile {
+        TextFile { fd, borrowed: true, len: 0, buf: [0; 4096] }
+    }
+
+    fn flush(&mut self) {
+        if self.fd >= 0 {
+            write_all(self.fd, &self.buf[..self.len]);
+        }
+        self.len = 0;
+    }
+}
+
+impl core::fmt::Write for TextFile {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        for part in text.as_bytes().chunks(self.buf.len()) {
+            if self.len + part.len() > self.buf.len() {
+                self.flush();
+            }
+            self.buf[self.len..self.len + part.len()].copy_from_slice(part);
+            self.len += part.len();
+        }
+        Ok(())
+    }
+}
+
+impl Drop for TextFile {
+    fn drop(&mut self) {
+        self.flush();
+        if self.fd >= 0 && !self.borrowed {
+            // SAFETY: `create` opened the descriptor, and nothing else uses it.
+            unsafe { libc::close(self.fd) };
+        }
+    }
+}

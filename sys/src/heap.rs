@@ -1,0 +1,56 @@
+//! The C library's heap, for memory that C code allocates or frees. Called by `tools::heap` and `capi`.
+
+use core::ffi::{CStr, c_char};
+use core::ptr::NonNull;
+use std::io;
+
+/// Uninitialised memory of this many bytes, aligned for every type of C; `None` if there is none.
+pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
+    // SAFETY: any size may be requested.
+    NonNull::new(unsafe { libc::malloc(bytes) }.cast())
+}
+
+/// Uninitialised memory of this many bytes, at a multiple of `align`, a power of two.
+///
+/// # Errors
+/// `InvalidInput` if `align` is no power of two, `OutOfMemory` if there is no memory.
+pub fn allocate_aligned(align: usize, bytes: usize) -> io::Result<*mut u8> {
+    let mut p = core::ptr::null_mut();
+    // SAFETY: `p` is a live variable; a wrong alignment is refused.
+    match unsafe { libc::posix_memalign(&mut p, align.max(size_of::<usize>()), bytes) } {
+        0 => Ok(p.cast()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// A copy of a string that C code may free; null if there is no memory.
+pub fn copy_of(text: &CStr) -> *mut c_char {
+    // SAFETY: the text is NUL-terminated.
+    unsafe { libc::strdup(text.as_ptr()) }
+}
+
+/// Frees memory of this heap; null is ignored.
+///
+/// # Safety
+/// `memory` must be null or come from this heap, and nothing may use it any more.
+pub unsafe fn free(memory: *mut u8) {
+    // SAFETY: the caller gives up the memory.
+    unsafe { libc::free(memory.cast()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocates_aligned_and_frees() {
+        let p = allocate_aligned(256, 10).unwrap();
+        assert_eq!(p.addr() % 256, 0);
+        // SAFETY: allocated above, used by nothing.
+        unsafe { free(p) };
+        assert_eq!(allocate_aligned(48, 10).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        let p = allocate(10).unwrap();
+        // SAFETY: as above.
+        unsafe { free(p.as_ptr()) };
+    }
+}

@@ -1,0 +1,59 @@
+//! The standard streams: descriptors 0 to 2, and C's buffered streams over them. Called by `report`, by the tools and at exit.
+
+use std::io::Write;
+
+/// Writes all of `bytes` to standard error, ignoring failures. Async-signal-safe.
+pub fn write_stderr(bytes: &[u8]) {
+    crate::file::write_all(2, bytes);
+}
+
+/// Writes all of `text` to standard output. Where that fails, for example on a full file system, this says so in the name of `tool` and
+/// ends the process with exit code 1.
+pub fn write(tool: &str, text: &str) {
+    let mut out = std::io::stdout().lock();
+    if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        eprintln!("*** {tool}: its standard output cannot be written: {e}");
+        eprintln!("***   Make room there, or send it elsewhere.");
+        std::process::exit(1)
+    }
+}
+
+/// Writes out all of C's output streams.
+pub fn flush() {
+    // SAFETY: null means all streams.
+    unsafe { libc::fflush(core::ptr::null_mut()) };
+}
+
+/// Writes out all of C's output streams, and makes descriptors 0 to 2 lead nowhere.
+pub fn close() {
+    flush();
+    lead_nowhere(0..3);
+}
+
+/// Makes standard input read as empty.
+pub fn null_stdin() {
+    lead_nowhere(0..1);
+}
+
+/// Makes these descriptors lead to /dev/null.
+pub(crate) fn lead_nowhere(standard: core::ops::Range<i32>) {
+    let end = standard.end;
+    // SAFETY: the path is NUL-terminated.
+    let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+    if null < 0 {
+        return;
+    }
+    for fd in standard {
+        // SAFETY: touches no memory; the standard descriptors belong to the whole process, and the caller wants them replaced.
+        unsafe { libc::dup2(null, fd) };
+    }
+    if null >= end {
+        // SAFETY: opened above; nothing else uses it.
+        unsafe { libc::close(null) };
+    }
+}
+
+/// Makes this tool end quietly when the reader of its output is closed. Called first in `main`.
+pub fn end_on_closed_pipe() {
+    crate::signal::set_default(crate::signal::Signal::PIPE);
+}
