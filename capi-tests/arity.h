@@ -1,11 +1,11 @@
-/* Lists of 0 to 16 active message arguments, for programs that write one handler or call per arity.
- * Used by testcore4 (and so testcore5) and testgasnet. Each list begins with its comma, so that it can follow any
- * other arguments:
+/* Lists of 0 to 16 active message arguments, for programs that have one handler or call per
+ * number of arguments: testcore4 (and so testcore5) and testgasnet. Each list begins with its
+ * comma, so that it can follow other arguments:
  *   ARITY_PARAMS_n      parameters of a handler, a0 to a(n-1)
  *   ARITY_NAMES_n       the same as an expression list
  *   ARITY_VALUES_n(v)   the first n elements of the array v
  *   ARITIES(X)          X(0) X(1) ... X(16)
- *   ARITY_CALL(f, ...)  calls f, which may be a macro that counts its arguments, with lists such as these */
+ *   ARITY_CALL(f, ...)  calls f, possibly a macro that counts its arguments, with such lists */
 #ifndef CAPI_TESTS_ARITY_H
 #define CAPI_TESTS_ARITY_H
 

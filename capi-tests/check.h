@@ -1,20 +1,23 @@
-/* What the programs of this directory share: start, error counting, patterns, watchdog, verdict. Used by every test*.c.
+/* Shared by the test programs of this folder: start, error counting, patterns, watchdog,
+ * verdict. Used by every test*.c.
  *
  * The runner reads these lines from the first comment lines of each test*.c:
  *   / * faults: flip_put skip_lock:par skip_sync:portals * /
- *                              values of GASNET_TEST_FAULT that must make the program fail with 2 processes;
- *                              `:par` and `:portals` where the fault leaves a trace only in PAR, or only with
- *                              GASNET_SUPERNODE_MAXSIZE=1
- *   / * args: 100 2048 * /     arguments of a quick run; double quotes hold one argument together
+ *                              values of GASNET_TEST_FAULT that must make the program fail with 2
+ *                              ranks; `:par` and `:portals` if the fault shows only in PAR, or only
+ *                              with GASNET_SUPERNODE_MAXSIZE=1
+ *   / * args: 100 2048 * /     arguments of a quick run; double quotes group an argument
  *   / * nodes: any * /         any, or even (1 or an even number), or 3+ (three or more)
  *   / * threads: both * /      both, par or seq
  *   / * env: NAME="a value" * /  variables that the run needs
- * (without the blanks inside the comment marks). Two programs run one case at a time: testexit, whose codes the runner
- * knows, and testbad, which prints its cases with `-list`, without a job.
+ * (without the blanks inside the comment marks). Two programs run one case at a time:
+ * testexit, whose codes the runner knows, and testbad, which prints its cases with `-list`,
+ * without a job.
  *
- * Invariants: errors are counted on every process, and check_done() combines them, so that one verdict line comes from
- * process 0 and every process leaves with the same code. A process that makes no progress for GASNET_TEST_STALL seconds
- * (default 120) fails by itself, so that a lost message is a failure and not a hang. */
+ * Invariants: every rank counts its errors, and check_done() combines them, so that rank 0
+ * prints one verdict and every rank exits with the same code. A rank without progress for
+ * GASNET_TEST_STALL seconds (default 120) fails, so that a lost message is a failure and not a
+ * hang. */
 #ifndef CAPI_TESTS_CHECK_H
 #define CAPI_TESTS_CHECK_H
 
@@ -32,11 +35,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Handler indices of this file; programs use 130 to 249, or 0. */
+/* Handler indices of this file. Programs use 130 to 249, or 0. */
 #define CHECK_H_REPORT 254
 #define CHECK_H_VERDICT 255
 
-/* Errors printed by one process; later ones are only counted. */
+/* Errors printed by one rank; further ones are only counted. */
 #define CHECK_SHOWN 8
 
 #ifdef GASNET_PAR
@@ -59,7 +62,7 @@ static gasnet_seginfo_t *check_seg;
 
 static inline int check_errors(void) { return (int)gasnett_atomic_read(&check_count, 0); }
 
-/* Counts an error and tells of it. */
+/* Counts and prints an error. */
 GASNETT_FORMAT_PRINTF(check_error, 1, 2, static void check_error(const char *format, ...)) {
     char text[400];
     va_list args;
@@ -72,7 +75,7 @@ GASNETT_FORMAT_PRINTF(check_error, 1, 2, static void check_error(const char *for
     fflush(stdout);
 }
 
-/* Counts an error if `condition` does not hold; what follows is a printf format and its values. */
+/* Counts an error unless `condition` holds; a printf format and its values follow. */
 #define CHECK(condition, ...) \
     do { \
         if (!(condition)) check_error(__VA_ARGS__); \
@@ -97,7 +100,7 @@ static void check_stalled(int sig) {
     _exit(3);
 }
 
-/* Says that the program goes on, and where; `place` must stay valid. */
+/* Reports progress; the string `place` must stay valid. */
 static inline void check_alive(const char *place) {
     check_place = place;
     alarm(check_stall);
@@ -129,7 +132,8 @@ static inline void check_fill(void *to, size_t n, uint64_t seed) {
     }
 }
 
-/* Compares `n` bytes with the pattern of `seed`; returns the number of bytes that differ, which is one error. */
+/* Compares `n` bytes with the pattern of `seed`. Returns the number of differing bytes and
+ * counts them as one error. */
 static inline size_t check_same(const void *from, size_t n, uint64_t seed, const char *what) {
     const unsigned char *p = (const unsigned char *)from;
     size_t i, k, bad = 0, first = 0;
@@ -154,7 +158,8 @@ static inline size_t check_same(const void *from, size_t n, uint64_t seed, const
     return bad;
 }
 
-/* Compares `n` bytes with `value`; returns the number of bytes that differ, which is one error. */
+/* Compares `n` bytes with `value`. Returns the number of differing bytes and counts them as
+ * one error. */
 static inline size_t check_constant(const void *from, size_t n, int value, const char *what) {
     const unsigned char *p = (const unsigned char *)from;
     size_t i, bad = 0, first = 0;
@@ -168,7 +173,7 @@ static inline size_t check_constant(const void *from, size_t n, int value, const
     return bad;
 }
 
-/* Nanoseconds since some moment. */
+/* Nanoseconds since an arbitrary moment. */
 static inline double check_now(void) { return (double)gasnett_ticks_to_ns(gasnett_ticks_now()); }
 
 /* ---- start ---- */
@@ -206,7 +211,8 @@ static inline size_t check_round(size_t bytes) {
     return (bytes + GASNET_PAGESIZE - 1) / GASNET_PAGESIZE * GASNET_PAGESIZE;
 }
 
-/* Attaches a segment of at least `bytes` with `n` handlers and those of this file, and reads the segment table. */
+/* Attaches a segment of at least `bytes` with `n` handlers and those of this file, and reads
+ * the segment table. */
 static inline void check_attach(gasnet_handlerentry_t *handlers, int n, size_t bytes) {
     gasnet_handlerentry_t *all = (gasnet_handlerentry_t *)calloc((size_t)n + 2, sizeof *all);
     gasnet_handlerentry_t own[] = {{CHECK_H_REPORT, check_report_h}, {CHECK_H_VERDICT, check_verdict_h}};
@@ -229,20 +235,21 @@ static inline void check_attach(gasnet_handlerentry_t *handlers, int n, size_t b
 /* The address `offset` bytes into the segment of `node`. */
 static inline char *check_at(gasnet_node_t node, size_t offset) { return (char *)check_seg[node].addr + offset; }
 
-/* The partner of this process: 0 and 1, 2 and 3, ...; the last of an odd number is its own partner. */
+/* The partner of this rank: 0 and 1, 2 and 3, ...; the last of an odd number is its own
+ * partner. */
 static inline gasnet_node_t check_peer(void) {
     gasnet_node_t peer = gasnet_mynode() ^ 1;
     return peer < gasnet_nodes() ? peer : gasnet_mynode();
 }
 
-/* An anonymous barrier of all processes. */
+/* An anonymous barrier of all ranks. */
 static inline void check_barrier(void) {
     alarm(check_stall);
     gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
     CHECK_OK(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS));
 }
 
-/* Ends a program that was called wrongly. */
+/* Ends a program that was called with wrong arguments. */
 static inline void check_usage(const char *text) {
     if (gasnet_mynode() == 0) fprintf(stderr, "usage: %s %s\n", check_name, text);
     gasnet_exit(1);
@@ -255,7 +262,7 @@ static inline size_t check_arg(int argc, char **argv, int i, size_t otherwise) {
 
 /* ---- end ---- */
 
-/* Combines the errors of all processes, prints the verdict on process 0 and ends the job. */
+/* Combines the errors of all ranks, prints the verdict on rank 0 and ends the job. */
 GASNETT_NORETURN static inline void check_done(void) {
     gasnet_handlerarg_t mine = check_errors();
     int total, i;

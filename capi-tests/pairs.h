@@ -1,9 +1,9 @@
-/* What the latency programs share: options, who talks to whom, checked and timed operations, the table.
- * Used by testsmall, testlarge, testval, testmemset, testalign and testlogGP.
+/* Shared by the latency programs testsmall, testlarge, testval, testmemset, testalign and
+ * testlogGP: options, partners, checked and timed operations, the table.
  *
- * Segment of every process: one or more slots of `max` bytes that partners work on, guards around each, then the same
- * again as local memory for -in. Invariant: an operation is timed only after one of it was checked, byte by byte, with
- * its guards. */
+ * Segment of every rank: one or more slots of `max` bytes that partners work on, with guards
+ * around each; then the same again as local memory for -in. Invariant: an operation is timed
+ * only after one of it was checked, byte by byte, with its guards. */
 #ifndef CAPI_TESTS_PAIRS_H
 #define CAPI_TESTS_PAIRS_H
 
@@ -31,15 +31,15 @@ struct pairs {
     gasnet_node_t peer;
     int sender;
     size_t slot;  /* bytes from one slot to the next */
-    char *local;  /* where puts come from and gets go to: first of the slots */
-    char *other;  /* the same, outside the segment if `local` is inside, and the other way round */
-    char *mine;   /* where the partner works in this segment: first of the slots */
+    char *local;  /* source of puts, destination of gets: first slot */
+    char *other;  /* the same; outside the segment if `local` is inside, else inside */
+    char *mine;   /* first slot of this segment on which the partner works */
     char *remote; /* the same at the partner */
 };
 
 static struct pairs pairs = {1, 1, 1, 1, 0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, NULL, NULL, NULL, NULL};
 
-/* One kind of operation: run(size, n) does n of them, complete on return. */
+/* One kind of operation: run(size, n) performs n of them, complete on return. */
 struct pairs_op {
     char section;
     enum pairs_kind kind;
@@ -47,8 +47,9 @@ struct pairs_op {
     void (*run)(size_t size, int n);
 };
 
-/* Reads options, with these values for what is not given, and attaches segments of `slots` slots. Slots are aligned to
- * 64 bytes, and the bytes between them are PAIRS_GUARD or more, even if data starts up to 64 bytes into a slot. */
+/* Reads options, with these values as defaults, and attaches segments of `slots` slots. Slots
+ * are aligned to 64 bytes; at least PAIRS_GUARD bytes lie between them, even if data starts up
+ * to 64 bytes into a slot. */
 static inline void pairs_start(const char *name, int argc, char **argv, int iters, size_t max, size_t slots) {
     size_t part;
     gasnet_node_t me, n;
@@ -98,7 +99,7 @@ static inline void pairs_start(const char *name, int argc, char **argv, int iter
     }
 }
 
-/* Whether a process works on this segment. */
+/* Whether a rank works on this segment. */
 static inline int pairs_target(void) {
     if (pairs.ends) return gasnet_mynode() == gasnet_nodes() - 1 || (pairs.all && gasnet_mynode() == 0);
     if (pairs.cross && gasnet_nodes() % 2 == 0) return pairs.all || gasnet_mynode() >= gasnet_nodes() / 2;
@@ -110,7 +111,7 @@ static inline void pairs_guards(const char *p, size_t size, const char *what) {
     check_constant(p + size, PAIRS_GUARD, 0x5a, what);
 }
 
-/* What a memset of `size` bytes writes. */
+/* The value that a memset of `size` bytes writes. */
 static inline int pairs_value(size_t size) { return (int)(size % 251) + 1; }
 
 /* One get into `to`, checked at once, before anything else could complete it. */
@@ -124,7 +125,8 @@ static inline void pairs_check_get(const struct pairs_op *op, size_t size, char 
     pairs_guards(to, size, "memory around a get");
 }
 
-/* Checks one operation of `size` bytes, then times pairs.iters of them: microseconds of each, 0 if not a sender. */
+/* Checks one operation of `size` bytes, then times pairs.iters of them. Returns microseconds
+ * of each; 0 if this rank does not send. */
 static inline double pairs_measure(const struct pairs_op *op, size_t size) {
     uint64_t seed = check_mix(size * 100 + (unsigned char)op->section);
     uint64_t from_me = seed + gasnet_mynode(), from_peer = seed + pairs.peer;
@@ -168,7 +170,8 @@ static inline int pairs_wanted(const struct pairs_op *op) {
     return !pairs.sections || strchr(pairs.sections, op->section) != NULL;
 }
 
-/* Runs all operations over sizes from `first`, each `factor` times the one before, and prints the table. */
+/* Runs all operations over sizes from `first`, each `factor` times the one before, and prints
+ * the table. */
 static inline void pairs_table(const struct pairs_op *ops, int n, size_t first, size_t factor) {
     size_t size = first;
     int i, last = 0, printer = gasnet_mynode() == 0;

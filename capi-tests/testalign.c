@@ -1,4 +1,5 @@
-/* testalign: bulk puts and gets at every alignment of both sides, checked, and as a table over the alignments. */
+/* testalign: bulk puts and gets at every alignment of both sides, checked, and timed in a
+ * table. */
 /* faults: flip_put flip_get skip_sync:portals */
 /* args: 10 4096 */
 /* nodes: any */
@@ -12,10 +13,10 @@ static gasnet_handle_t *handles;
 /* Slot `i` of an area, at alignment `i`. */
 static char *slot(char *area, int i) { return area + (size_t)i * pairs.slot + i; }
 
-/* Every slot of an area, guards included, to the guard's value. */
+/* Sets every slot of an area, with its guards, to the guard's value. */
 static void blank(char *area) { memset(area - PAIRS_GUARD, 0x5a, ALIGNMENTS * pairs.slot); }
 
-/* All pairs of alignments for one size, checked; the bytes around must not change. */
+/* All pairs of alignments for one size, checked; the surrounding bytes must not change. */
 static void check_puts(size_t size, int from) {
     uint64_t seed = check_mix(size * 64 + (unsigned)from);
     int to;

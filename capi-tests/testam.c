@@ -1,5 +1,5 @@
-/* testam: round trips, ping-pong and floods of active messages of every kind and growing size, checked and as a
- * table. */
+/* testam: round trips, ping-pong and floods of active messages of every kind and growing size,
+ * checked and timed in a table. */
 /* faults: flip_am flip_arg drop_am */
 /* args: 10 64K */
 /* nodes: any */
@@ -15,7 +15,8 @@
 enum kind { SHORT, MEDIUM, LONG, LONG_ASYNC, KINDS };
 static const char *const kinds[] = {"Short", "Medium", "Long", "LongAsync"};
 
-/* What the target of a request does: nothing, an empty reply, or a reply of the same kind and size. */
+/* The target's answer to a request: none, an empty reply, or a reply of the same kind and
+ * size. */
 enum answer { NONE, EMPTY, SAME };
 
 #define H_SHORT 201
@@ -31,7 +32,7 @@ static char *source;
 static int initiator, iters;
 static gasnett_atomic_t requests = gasnett_atomic_init(0), replies = gasnett_atomic_init(0);
 
-/* Argument 0: the pattern, or 0 if the payload need not be checked. Argument 1: enum answer. */
+/* Argument 0: the pattern, or 0 for an unchecked payload. Argument 1: enum answer. */
 static void payload(const void *buf, size_t n, gasnet_handlerarg_t pattern, const char *what) {
     if (pattern) check_same(buf, n, (uint64_t)(uint32_t)pattern, what);
 }
@@ -100,10 +101,10 @@ static void send(enum kind kind, size_t n, gasnet_handlerarg_t pattern, gasnet_h
 
 static unsigned got(gasnett_atomic_t *counter) { return (unsigned)gasnett_atomic_read(counter, GASNETT_ATOMIC_ACQ); }
 
-/* Requests and replies that this process has been promised so far. */
+/* Requests and replies that this rank must have received by now. */
 static unsigned due_requests, due_replies;
 
-/* `n` requests, each awaited with its answer before the next. */
+/* `n` requests; each waits for its answer before the next. */
 static void round_trips(enum kind kind, size_t size, int n, gasnet_handlerarg_t pattern, enum answer answer) {
     int i;
     if (peer == gasnet_mynode() || !initiator) due_requests += (unsigned)n;
@@ -115,7 +116,8 @@ static void round_trips(enum kind kind, size_t size, int n, gasnet_handlerarg_t 
     }
 }
 
-/* `n` requests there and `n` back, in turn; no replies (LongAsync must be answered, so it is not used here). */
+/* `n` requests there and `n` back, in turn, without replies (LongAsync needs a reply, so it is
+ * not used here). */
 static void ping_pong(enum kind kind, size_t size, int n) {
     int i;
     for (i = 0; i < n; i++) {

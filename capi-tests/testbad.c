@@ -1,11 +1,12 @@
-/* testbad: wrong calls, one per run, and what the library must make of each: an error code, or one fatal message that
- * names the function, the value and the limit.
+/* testbad: wrong calls, one per run, and the library's reaction to each: an error code, or one
+ * fatal message that names the function, the value and the limit.
  *
  * `testbad -list` prints, without a job, one line per case, with tabs between
- *   its name | both, par or seq | passes or dies | words between which stands a |
- * A case that passes ends with 0 and the line `testbad: PASS`; one that dies ends with another code. Each of the words
- * must occur in a line of the output that begins with ***. A word in braces stands for a number that is known only in
- * the job; there the program prints the words with the numbers, as `testbad: expects: word|word`. */
+ *   its name | both, par or seq | passes or dies | words separated by |
+ * A case that passes ends with 0 and the line `testbad: PASS`; a case that dies ends with
+ * another code. Each of the words must occur in a line of the output that begins with ***. A
+ * word in braces stands for a number known only in the job; there the program prints the words
+ * with the numbers, as `testbad: expects: word|word`. */
 /* args: init_twice */
 /* nodes: any */
 /* threads: both */
@@ -16,10 +17,11 @@
 #include <gasnet_vis.h>
 #include <sys/wait.h>
 
-/* When a case runs. */
+/* The state of the job in which a case runs. */
 enum when { BEFORE_INIT, BEFORE_ATTACH, ATTACHED, CHECKED /* attached, with debug checks on */ };
 
-/* What must come of it. PASSES: the case checks codes itself. DIES: process 0 alone does it, and does not return. */
+/* The expected end. PASSES: the case checks codes itself. DIES: rank 0 alone runs it, and does
+ * not return. */
 enum outcome { PASSES, DIES };
 
 struct testcase {
@@ -47,7 +49,7 @@ struct testcase {
 #define H_REGION 215
 #define H_NO_HANDLER 249
 
-/* A node number that no job has. */
+/* A rank that no job has. */
 #define NO_NODE 1000000
 #define NO_NODE_WORD "1000000"
 
@@ -121,10 +123,10 @@ static gasnet_handlerentry_t handlers[] = {{H_NOTHING, nothing_h},         {H_RE
                                            {H_PUTTING, putting_h},         {H_REGION, region_h}};
 #define HANDLERS ((int)(sizeof handlers / sizeof *handlers))
 
-/* The last bytes of the segment of process 0, of which `n` are inside. */
+/* The end of rank 0's segment, with `n` bytes inside. */
 static char *at_end(size_t n) { return check_at(0, check_seg[0].size - n); }
 
-/* Sends a message to this process and waits for what its handler does. */
+/* Sends a message to this rank and waits for its handler. */
 static void send(gasnet_handler_t handler) {
     gasnet_AMRequestShort0(gasnet_mynode(), handler);
     GASNET_BLOCKUNTIL(came);
@@ -178,7 +180,7 @@ static void seginfo_negative(void) {
     CHECK(gasnet_getSegmentInfo(NULL, 1) == GASNET_ERR_BAD_ARG, "a null table was accepted");
 }
 
-/* A forked child that calls the library is told so, and the job goes on without it. */
+/* A forked child that calls the library gets a message, and the job goes on without it. */
 static void child(void (*body)(void)) {
     int status = 0;
     pid_t pid;
@@ -205,7 +207,7 @@ static void child_puts(void) {
 static void child_inits(void) { child(init_in_child); }
 static void child_leaves(void) { child(exit_in_child); }
 
-/* A forked child may end as it likes. */
+/* A forked child may end in any manner. */
 static void child_exits(void) {
     int status = 0;
     pid_t pid;
@@ -232,7 +234,7 @@ static void long_node(void) { gasnet_AMRequestLong0(NO_NODE, H_NOTHING, buffer, 
 
 /* ---- addresses outside the segment ---- */
 
-/* Variables of one's own, which is nothing that the specification promises, but what clients do. */
+/* A rank's own variables: the specification does not promise it, but clients do it. */
 static void own_memory(void) {
     static char mine[64];
     char back[8];
@@ -258,9 +260,9 @@ static void own_memory(void) {
     gasnet_wait_syncnbi_gets();
     CHECK(!memcmp(back, "vectored", 8), "a geti from both");
 }
-/* With checks the specification counts. */
+/* With checks, the specification applies. */
 static void own_outside(void) { gasnet_put(gasnet_mynode(), buffer + 8, buffer, 8); }
-/* A variable of one's own is not one of somebody else's. */
+/* A rank's own variable is not another rank's. */
 static void others_memory(void) { gasnet_put_bulk(1, buffer + 8, buffer, 8); }
 static void others_putv(void) {
     gasnet_memvec_t to[1] = {{buffer + 8, 8}}, from[1] = {{buffer, 8}};
@@ -281,7 +283,7 @@ static void get_nb_outside(void) { gasnet_wait_syncnb(gasnet_get_nb_bulk(buffer,
 static void memset_outside(void) { gasnet_memset(0, at_end(4), 1, 8); }
 static void put_val_outside(void) { gasnet_put_val(0, at_end(4), 1, 8); }
 static void get_val_outside(void) { gasnet_get_val(0, at_end(4), 8); }
-/* The second of two pieces is outside; the empty third may be. */
+/* The second of two pieces is outside; the empty third may be outside. */
 static void putv_outside(void) {
     gasnet_memvec_t dst[3] = {{at_end(64), 8}, {at_end(4), 8}, {NULL, 0}}, src[1] = {{buffer, 16}};
     gasnet_putv_bulk(0, 3, dst, 1, src);
@@ -290,7 +292,7 @@ static void geti_outside(void) {
     void *src[2] = {at_end(64), at_end(4)}, *dst[1] = {buffer};
     gasnet_wait_syncnb(gasnet_geti_nb_bulk(1, dst, 16, 0, 2, src, 8));
 }
-/* Three elements of 8 bytes, the last of which begins 4 bytes before the end. */
+/* Three elements of 8 bytes; the last begins 4 bytes before the end. */
 static void puts_outside(void) {
     size_t strides[1] = {16}, count[2] = {8, 3};
     gasnet_puts_nbi_bulk(0, at_end(36), strides, buffer, strides, count, 1);
@@ -526,8 +528,9 @@ static void heap_write_freed(void) {
     gasnett_debug_memcheck_all();
 }
 
-/* What is allowed goes on with checks on: sections and locks in any legal order, holding and resuming where it counts for
-   nothing, a lock made, ended and made again, handles in lists, bulk forms at any address. */
+/* Legal calls pass with checks on: sections and locks in any legal order, hold and resume
+ * where they have no effect, a lock initialised, destroyed and initialised again, handles in
+ * lists, bulk forms at any address. */
 static void checks_allow(void) {
     gasnet_handle_t h[3];
     gasnet_hsl_t one;
@@ -801,7 +804,7 @@ static void list(void) {
                cases[i].words);
 }
 
-/* Does the case; the end of one that must die. */
+/* Runs the case, or the end of one that must die. */
 static void run(const struct testcase *c) {
     check_alive(c->name);
     if (c->outcome == DIES && c->when != BEFORE_INIT && gasnet_mynode() != 0) {

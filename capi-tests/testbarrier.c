@@ -1,4 +1,5 @@
-/* testbarrier: barriers keep early processes until late ones have come, named or not; latency of each kind. */
+/* testbarrier: barriers hold early ranks until late ranks arrive, named or not; latency of
+ * each kind. */
 /* faults: skip_barrier */
 /* args: 100 */
 /* nodes: any */
@@ -27,8 +28,8 @@ static void barrier(int id, int flags) {
     CHECK(rc == GASNET_OK, "barrier %d, flags %d: %s", id, flags, gasnet_ErrorName(rc));
 }
 
-/* Every process tells all others the number of the round before the barrier and reads theirs after it. One process is
- * late, another one each time. */
+/* Every rank puts the number of the round to all others before the barrier and reads theirs
+ * after it. One rank is late, another one each time. */
 static void rounds(int n, int flags) {
     volatile uint64_t *seen = (volatile uint64_t *)check_at(gasnet_mynode(), 0);
     gasnet_node_t i;

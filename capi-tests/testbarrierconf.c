@@ -1,4 +1,5 @@
-/* testbarrierconf: what barriers return for equal, different, anonymous and mismatched names, and their result. */
+/* testbarrierconf: return codes of barriers for equal, different, anonymous and mismatched
+ * names, and their result. */
 /* faults: skip_mismatch */
 /* args: 10 */
 /* nodes: any */
@@ -12,7 +13,7 @@
 static int use_try;
 static volatile int stop;
 
-/* Both halves of a barrier, with names and flags that may differ, and what they return. */
+/* Both halves of a barrier, with names and flags that may differ, and their return codes. */
 static int halves(int notify_id, int notify_flags, int wait_id, int wait_flags) {
     int rc;
     gasnet_barrier_notify(notify_id, notify_flags);
@@ -27,7 +28,7 @@ static void expect(const char *what, int rc, int want) {
     CHECK(rc == want, "%s: %s instead of %s", what, gasnet_ErrorName(rc), gasnet_ErrorName(want));
 }
 
-/* The name of the last barrier, or that it was anonymous for everybody. */
+/* The name of the last barrier, or that it was anonymous for all ranks. */
 static void result(const char *what, int anonymous, int want) {
     int id = -77, rc = gasnet_barrier_result(&id);
     CHECK(!rc == !anonymous, "%s: gasnet_barrier_result returned %d", what, rc);
@@ -36,7 +37,7 @@ static void result(const char *what, int anonymous, int want) {
 
 static void conformance(int i) {
     int me = (int)gasnet_mynode(), n = (int)gasnet_nodes(), bad = GASNET_ERR_BARRIER_MISMATCH;
-    int one = i % n; /* the process that differs */
+    int one = i % n; /* the rank that differs */
 
     check_alive("barrier conformance");
     expect("all anonymous", halves(0, ANONYMOUS, 0, ANONYMOUS), GASNET_OK);
@@ -92,13 +93,13 @@ static void conformance(int i) {
     expect("a mismatch leaves no trace", halves(i, 0, i, 0), GASNET_OK);
     result("a mismatch leaves no trace", 0, i);
 
-    /* gasnet_barrier does both halves. */
+    /* gasnet_barrier performs both halves. */
     expect("gasnet_barrier, named", gasnet_barrier(i, 0), GASNET_OK);
     result("gasnet_barrier, named", 0, i);
     expect("gasnet_barrier, anonymous", gasnet_barrier(i, ANONYMOUS), GASNET_OK);
     expect("gasnet_barrier, mismatch", gasnet_barrier(i, me == one ? MISMATCH : ANONYMOUS), bad);
 
-    /* gasnet_barrier_try before the others have come. */
+    /* gasnet_barrier_try before the others have arrived. */
     if (n > 1) {
         check_barrier();
         gasnet_barrier_notify(i, 0);

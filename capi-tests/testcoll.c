@@ -1,5 +1,6 @@
-/* testcoll: collectives of random kinds, sizes, roots, flags and forms, several in flight, checked byte by byte with the
- * bytes behind. In PAR the processes have one, two, one, two, ... images. */
+/* testcoll: collectives of random kinds, sizes, roots, flags and forms, several in flight,
+ * checked byte by byte, with the bytes behind. In PAR the ranks have one, two, one, two, ...
+ * images. */
 /* faults: flip_coll flip_am drop_am:portals skip_sync */
 /* args: 25 1 */
 /* nodes: any */
@@ -11,7 +12,7 @@
 #define USAGE "[rounds] [seed] [operations, of b s g a e r p]\n"
 
 #define FLIGHT 3
-/* Bytes of the largest block; more than travels in one message. */
+/* Bytes of the largest block: more than one message carries. */
 #define BLOCK 5000
 #define MARGIN 64
 #define BLANK 0xA5
@@ -20,7 +21,7 @@
 enum op { BROADCAST, SCATTER, GATHER, GATHER_ALL, EXCHANGE, REDUCE, SCAN, OPS };
 static const char letters[] = "bsgaerp";
 
-/* What one collective is; the same in all images. */
+/* One collective, equal in all images. */
 struct plan {
     enum op op;
     gasnet_image_t root;
@@ -31,7 +32,7 @@ struct plan {
     int func, inclusive;
 };
 
-/* What an image has. */
+/* The state of an image. */
 struct image {
     gasnet_image_t number;
     int local;
@@ -78,7 +79,7 @@ static void fold(void *results, size_t result_count, const void *left, size_t le
     }
 }
 
-/* The areas of an image in its process's segment, or of the caller on its heap. */
+/* The areas of an image in its rank's segment, or on the caller's heap. */
 static char *place(gasnet_image_t image, int f, int dst) {
     return check_at(node_of[image], ((size_t)(local_of[image] * FLIGHT + f) * 2 + (size_t)dst) * area);
 }
@@ -90,7 +91,7 @@ static uint64_t pattern(size_t round, int f, gasnet_image_t from, gasnet_image_t
     return check_mix(seed * 1000003 + round * 64 + (uint64_t)f) ^ ((uint64_t)from << 32) ^ to;
 }
 
-/* Blocks that an image has as its input, and as its output. */
+/* The numbers of blocks of an image's input and output. */
 static size_t inputs(const struct plan *p, gasnet_image_t i) {
     switch (p->op) {
         case BROADCAST: return i == p->root;
@@ -164,13 +165,13 @@ static gasnet_coll_handle_t start(struct image *me, const struct plan *p, int f)
     if (p->aggregate) flags |= GASNET_COLL_AGGREGATE;
     if (!p->heap) flags |= GASNET_COLL_SRC_IN_SEGMENT | GASNET_COLL_DST_IN_SEGMENT;
     flags |= p->op != SCAN ? 0 : p->inclusive ? GASNET_COLL_INCLUSIVE_SCAN : GASNET_COLL_EXCLUSIVE_SCAN;
-    /* Under SINGLE the addresses of all images, else of those of this process. */
+    /* Under SINGLE the addresses of all images, otherwise of this rank's images. */
     if (p->single) {
         for (i = 0; i < images; i++) {
             dsts[i] = place(i, f, 1);
             srcs[i] = place(i, f, 0);
         }
-        /* The root's side is one address also in the forms for many. */
+        /* The root's side is one address in the forms for many as well. */
         if (p->op == BROADCAST || p->op == SCATTER) src = place(root, f, 0);
         if (p->op == GATHER || p->op == REDUCE) dst = place(root, f, 1);
     } else {
@@ -207,7 +208,8 @@ static gasnet_coll_handle_t start(struct image *me, const struct plan *p, int f)
             FORMS(scan, (GASNET_TEAM_ALL, dst, 0, 0, src, 0, 0, each, count, p->func, p->func, flags),
                   (GASNET_TEAM_ALL, dsts, 0, 0, srcs, 0, 0, each, count, p->func, p->func, flags));
     }
-    /* Lists are lent until the sync, like memory; that of an operation in flight is left to the end of the program. */
+    /* Lists belong to the library until the sync, like memory; the list of an operation in
+     * flight lives until the end of the program. */
     if (!p->nb) {
         free(dsts);
         free(srcs);
@@ -215,7 +217,7 @@ static gasnet_coll_handle_t start(struct image *me, const struct plan *p, int f)
     return h;
 }
 
-/* Chooses the collectives of a round, which all images do alike. */
+/* Chooses the collectives of a round, equally in all images. */
 static void choose(struct plan *p, uint64_t *state) {
     static const size_t sizes[] = {8, 16, 64, 256, 264, 2048, BLOCK};
     int f;
@@ -278,7 +280,7 @@ static void one_round(struct image *me, size_t round, uint64_t *state) {
     for (f = 0; f < FLIGHT; f++) {
         struct plan *p = &plan[f];
         memset(own(me, p, f, 1), BLANK, area);
-        /* Under ALLSYNC the input may come from elsewhere until its writer calls. */
+        /* Under ALLSYNC, another image may write the input until that image calls. */
         if (p->in == 2 && !p->heap) {
             input(p, round, f, next, copy);
             if (inputs(p, next)) gasnet_put_bulk(node_of[next], place(next, f, 0), copy, inputs(p, next) * p->n);

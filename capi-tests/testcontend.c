@@ -1,5 +1,6 @@
-/* testcontend: how much threads disturb each other: round trips and puts of some threads while others poll, put or
- * compete for one lock; checked, and as a table over the number of threads. */
+/* testcontend: how much threads disturb each other. Round trips and puts of some threads while
+ * others poll, put or compete for one lock; checked, and timed in a table over the number of
+ * threads. */
 /* faults: skip_lock drop_am flip_arg flip_put */
 /* args: 3 20 */
 /* nodes: any */
@@ -77,7 +78,7 @@ static void body(int id) {
     pthread_barrier_wait(&meeting);
 }
 
-/* Microseconds of an operation with `threads` threads at work in every active process. */
+/* Microseconds of an operation with `threads` threads in every active rank. */
 static double measure(int threads) {
     struct check_thread *t;
     int passive = peer != gasnet_mynode() && !active, pingers = section == 'A' ? 1 : threads;
@@ -89,7 +90,7 @@ static double measure(int threads) {
         expected_pings += (long)pingers * iters;
     check_barrier();
     if (section != 'D' && passive) {
-        /* The partner's threads are served in this barrier. */
+        /* This barrier serves the partner's threads. */
         check_barrier();
         return 0;
     }

@@ -1,4 +1,5 @@
-/* testcore1: Mediums of random length; the target answers with a checksum, which the sender compares. */
+/* testcore1: Mediums of random length. The target answers with a checksum, which the sender
+ * compares. */
 /* faults: flip_am flip_arg drop_am */
 /* args: 300 */
 /* nodes: any */
@@ -14,7 +15,7 @@
 static volatile int32_t answered, sum_low, sum_high;
 static volatile int greeted;
 
-/* A checksum that depends on the place of every byte (FNV-1a). */
+/* A checksum that depends on the position of every byte (FNV-1a). */
 static uint64_t checksum(const void *p, size_t n) {
     const unsigned char *b = (const unsigned char *)p;
     uint64_t h = UINT64_C(0xcbf29ce484222325);
@@ -78,7 +79,7 @@ int main(int argc, char **argv) {
         check_fill(data, n, check_mix(random));
         sum = checksum(data, n);
         CHECK_OK(gasnet_AMRequestMedium1(peer, H_DATA, data, n, i));
-        memset(data, 0xee, n); /* the source may be used again at once */
+        memset(data, 0xee, n); /* the source may be reused at once */
         GASNET_BLOCKUNTIL(answered == i);
         CHECK(sum_low == (gasnet_handlerarg_t)(sum & 0xffffffff) && sum_high == (gasnet_handlerarg_t)(sum >> 32),
               "message %d of %lu bytes: checksum %08x%08x instead of %08x%08x", i, (unsigned long)n, (unsigned)sum_high,

@@ -1,5 +1,5 @@
-/* testcore2: Mediums, Longs and LongAsyncs of all sizes, many in flight, echoed by the target and checked on both
- * sides. */
+/* testcore2: Mediums, Longs and LongAsyncs of all sizes, many in flight, echoed by the target
+ * and checked on both sides. */
 /* faults: flip_am flip_arg drop_am */
 /* args: 4 64K 8 */
 /* nodes: any */
@@ -32,7 +32,7 @@ static gasnett_atomic_t answers = gasnett_atomic_init(0);
 static char *request_slot(gasnet_node_t node, size_t i) { return check_at(node, i * stride) + odd; }
 static char *echo_slot(gasnet_node_t node, size_t i) { return check_at(node, (depth + i) * stride) + odd; }
 
-/* The pattern of a message: who sends it, when, and in which slot. */
+/* The pattern of a message: its sender, round and slot. */
 static uint64_t pattern(gasnet_node_t sender, int round, int slot, size_t n) {
     return check_mix(sender * UINT64_C(1000003) + (uint64_t)round * 4096 + (uint64_t)slot) + n;
 }
@@ -111,7 +111,7 @@ static void round_of(enum kind kind, int round, size_t n, char *from) {
             default: rc = gasnet_AMRequestLongAsync3(peer, H_LONG, src, n, request_slot(peer, i), r, s, check); break;
         }
         CHECK_OK(rc);
-        if (kind != LONG_ASYNC) memset(src, 0xee, n); /* the source may be used again at once */
+        if (kind != LONG_ASYNC) memset(src, 0xee, n); /* the source may be reused at once */
     }
     GASNET_BLOCKUNTIL(gasnett_atomic_read(&answers, GASNETT_ATOMIC_ACQ) == depth);
 }

@@ -1,4 +1,4 @@
-/* testcore3: Mediums and Longs of no bytes, from and to addresses that must not be touched. */
+/* testcore3: empty Mediums and Longs, from and to addresses that must not be touched. */
 /* faults: flip_arg drop_am */
 /* args: */
 /* nodes: any */

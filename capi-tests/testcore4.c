@@ -1,4 +1,5 @@
-/* testcore4: active messages with 0 to 16 arguments of every kind, with random arguments and payloads, both ways. */
+/* testcore4: active messages with 0 to 16 arguments of every kind, with random arguments and
+ * payloads, in both directions. */
 /* faults: flip_am flip_arg drop_am */
 /* args: 3 32K */
 /* nodes: any */
@@ -6,7 +7,7 @@
 #include "arity.h"
 #include "check.h"
 
-/* testcore5.c includes this file with the calls that have no number in their names. */
+/* testcore5.c includes this file, with the calls that have no number in their names. */
 #ifndef TEST_NAME
 #define TEST_NAME "testcore4"
 #define REQUEST_SHORT(n, node, h) ARITY_CALL(gasnet_AMRequestShort##n, node, h ARITY_VALUES_##n(v))
@@ -28,7 +29,8 @@
 enum kind { SHORT, MEDIUM, LONG, LONG_ASYNC, KINDS };
 static const char *const kinds[] = {"Short", "Medium", "Long", "LongAsync"};
 
-/* Handlers of arity n: requests H_REQUEST + 20 * kind + n, replies H_REPLY + 20 * kind + n; LongAsync is LONG there. */
+/* Handlers for n arguments: requests H_REQUEST + 20 * kind + n, replies H_REPLY + 20 * kind +
+ * n; LongAsync counts as LONG. */
 #define H_REQUEST 130
 #define H_REPLY 190
 #define STEP 20
@@ -36,16 +38,16 @@ static const char *const kinds[] = {"Short", "Medium", "Long", "LongAsync"};
 static size_t max = 256 * 1024;
 static uint64_t seed = 1;
 static gasnet_node_t peer;
-/* One request is under way from each side, so both sides know what it must be. */
+/* One request is in flight from each side, so both sides know its contents. */
 static volatile int sent_number, answered_number;
 static int received_number;
 
-/* Number `i` of the arguments of message `number` from `node`. */
+/* Argument `i` of message `number` from `node`. */
 static gasnet_handlerarg_t argument(gasnet_node_t node, int number, int i) {
     return (gasnet_handlerarg_t)check_mix(seed + node * 77 + (uint64_t)number * 64 + (uint64_t)i);
 }
 
-/* The number of payload bytes of message `number` from `node`, at most `most`. */
+/* The payload bytes of message `number` from `node`, at most `most`. */
 static size_t length(gasnet_node_t node, int number, size_t most) {
     uint64_t r = check_mix(seed ^ check_mix(node + (uint64_t)number * 8));
     if (most > max) most = max;

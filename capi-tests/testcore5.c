@@ -1,4 +1,5 @@
-/* testcore5: testcore4 with the variadic calls, which have the number of arguments as an argument. */
+/* testcore5: testcore4 with the variadic calls, which take the number of arguments as an
+ * argument. */
 /* faults: flip_am flip_arg drop_am */
 /* args: 3 32K */
 /* nodes: any */

@@ -1,4 +1,5 @@
-/* testenv: arguments, spaces and all, and the environment reach every process, between init and attach and after. */
+/* testenv: arguments, with blanks, and the environment reach every rank, between init and
+ * attach and after. */
 /* faults: lose_env */
 /* args: GASNet is "Global Address Space Networking" */
 /* env: GASNET_DUMMY="GASNet dummy value" */

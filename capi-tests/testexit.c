@@ -1,8 +1,9 @@
-/* testexit: the ways in which a job can end, one per run; its launcher must return the code of the first exit, nobody
- * may hang or stay behind, and the text TEST FAILED must not appear. The runner holds the table of expected codes.
+/* testexit: the ends of a job, one per run. The launcher must return the code of the first
+ * exit, no process may hang or stay, and the text TEST FAILED must not appear. The runner
+ * holds the table of expected codes.
  *
- * Where the variable TESTEXIT_PIPE names a pipe, each process keeps it open for as long as it lives, and writes to it one
- * line when it leaves (with the time), and one when its SIGQUIT handler runs. */
+ * Where the variable TESTEXIT_PIPE names a pipe, each process keeps it open while it lives,
+ * and writes one line when it exits (with the time), and one when its SIGQUIT handler runs. */
 /* faults: wrong_code */
 /* args: 1 */
 /* nodes: any */
@@ -58,7 +59,8 @@
 static int number, nodes, me, threads = 4;
 static volatile int handler_returns;
 
-/* Nodes as the case counts them: from the other end with -r, and moved on until `last` is the last. */
+/* Ranks as the case counts them: from the other end with -r, and shifted until `last` is the
+ * last. */
 static int reversed, last;
 static gasnet_node_t real(int node) {
     return (gasnet_node_t)(reversed ? nodes - 1 - node : (node + last + 1) % nodes);
@@ -68,7 +70,7 @@ static int is_last(void) { return me == nodes - 1; }
 
 static int pipe_end = -1;
 
-/* Tells whoever reads the pipe; for signal handlers too. */
+/* Writes to the pipe; usable in signal handlers. */
 static void tell(const char *what) {
     char line[80];
     struct timespec now;
@@ -79,7 +81,7 @@ static void tell(const char *what) {
     if (n > 0 && write(pipe_end, line, (size_t)n) < 0) pipe_end = -1;
 }
 
-/* The ways out, told. */
+/* The exits, reported. */
 GASNETT_NORETURN static void leave(int code) {
     tell("leaves");
     gasnet_exit(code);
@@ -97,7 +99,7 @@ static void still_here(int sig) {
     _exit(99);
 }
 
-/* What may not be reached. */
+/* Must not be reached. */
 GASNETT_NORETURN static void failed(const char *where) {
     say(where);
     say("TEST FAILED: it went on");
@@ -175,7 +177,7 @@ static void on_alarm(int sig) {
     leave(22);
 }
 
-/* An alarm, at a time that differs from run to run, interrupts whatever it finds. */
+/* An alarm at a time that differs from run to run interrupts any operation. */
 GASNETT_NORETURN static void interrupted(void) {
     struct itimerval timer;
     char buf[512];
@@ -191,8 +193,8 @@ GASNETT_NORETURN static void interrupted(void) {
     }
 }
 
-/* Children that are not part of the job: one exits, one lives on for longer than the job may; without an environment,
- * so that it does not count as left behind. */
+/* Children that are not part of the job: one exits, one outlives the job. They have no
+ * environment, so that the runner does not count them as left behind. */
 static void with_children(void) {
     char *none = NULL;
     pid_t child = fork();
@@ -231,7 +233,7 @@ static void crash(int kind) {
         default:
             sink = 1 / zero;
             (void)sink;
-            raise(SIGFPE); /* where a division by zero is nothing special */
+            raise(SIGFPE); /* where a division by zero raises no signal */
             break;
     }
     failed("survived");
@@ -249,7 +251,7 @@ static void thread_body(int id) {
                 usleep(200000);
                 leave(15);
             }
-            if (me == 0 && id == 1 && nodes > 1) in_barrier(); /* one process alone would leave it */
+            if (me == 0 && id == 1 && nodes > 1) in_barrier(); /* a single rank would exit */
             if (id == (me == 0 ? 1 : 0)) polling();
             spinning();
             break;
@@ -385,7 +387,7 @@ int main(int argc, char **argv) {
 #endif
             break;
     }
-    /* Here come only the cases in which nobody had to end. */
+    /* Only the cases without an exit get here. */
     if (number != 100 && number != 101 && number != 107 && number != 108) failed("reached the end");
     leave(0);
 }

@@ -1,5 +1,6 @@
-/* testflood: floods of active messages of random kind and size. Every payload is checked, and that each request arrived
- * once and each answer came. Processes may stop polling for a while, and handlers may be slow. */
+/* testflood: floods of active messages of random kind and size. Checks every payload, that
+ * each request arrived once, and that each answer came. Ranks may stop polling for a while,
+ * and handlers may be slow. */
 /* faults: flip_am flip_arg drop_am */
 /* args: -r 100 -w 3000 all */
 /* nodes: any */
@@ -22,9 +23,10 @@ static const char *const patterns[] = {"every-to-one", "one-to-every", "pairs", 
 #define H_SHORT_BACK 203
 #define H_DATA_BACK 204
 
-/* A segment has, for each process: where its Longs to us go, where its Long replies to us go, where our LongAsyncs to
- * it leave from; and what it says that it has sent us. A Long holds one of SLOTS pieces of each, from before it is
- * sent until its answer has come, so that no two are in one place. */
+/* A segment has, for each rank: the destination of its Longs to us, the destination of its
+ * Long replies to us, the source of our LongAsyncs to it; and the count that it has sent us. A
+ * Long holds one of SLOTS pieces of each, from before it is sent until its answer arrives, so
+ * that no two use the same piece. */
 enum area { DEST, BACK, SOURCE, AREAS };
 #define SLOTS 2
 struct sent {
@@ -38,11 +40,11 @@ static uint64_t seed = 1;
 static const char *kinds = "SMLA";
 static enum pattern pattern;
 
-/* Of each process: requests that came from it and the sum of what identifies them; those that we sent to it. */
+/* Per rank: requests from it and the sum of their identities; requests that we sent to it. */
 static gasnett_atomic64_t *came, *came_sum, *went, *went_sum;
 static gasnett_atomic64_t answers = gasnett_atomic64_init(0), due_answers = gasnett_atomic64_init(0);
 static gasnett_atomic64_t came_all = gasnett_atomic64_init(0);
-/* Pieces in use: of each process, SLOTS for each thread. */
+/* Pieces in use: per rank, SLOTS for each thread. */
 static gasnett_atomic_t *busy;
 
 static size_t piece(gasnet_node_t other, int slot) { return (size_t)other * (size_t)(SLOTS * threads) + (size_t)slot; }
@@ -56,8 +58,8 @@ static uint64_t content(gasnet_node_t source, gasnet_handlerarg_t index) {
     return check_mix(seed ^ check_mix(((uint64_t)source << 32) | (uint32_t)index));
 }
 
-/* What a request is answered with: nothing, a Short, a Medium with as much of it as fits, a Long with all of it. The
- * slots of Longs come back with their answers. */
+/* The answer to a request: none, a Short, a Medium with as much of it as fits, a Long with all
+ * of it. The slots of Longs are released by their answers. */
 enum answer { NONE, EMPTY, MEDIUM_BACK, LONG_BACK };
 static enum answer answer_to(gasnet_handlerarg_t index, int slot) {
     static const enum answer plain[] = {NONE, NONE, EMPTY, MEDIUM_BACK}, with_slot[] = {EMPTY, EMPTY, MEDIUM_BACK, LONG_BACK};
@@ -152,7 +154,7 @@ static void send(gasnet_node_t to, gasnet_handlerarg_t index, int thread, char *
 
 static int sends(void) { return pattern != ONE_TO_EVERY || me == 0; }
 
-/* Does not call the library for a while. */
+/* Makes no library call for a while. */
 static void stop(void) {
     if (stop_ms) usleep((useconds_t)stop_ms * 1000);
 }
@@ -163,9 +165,9 @@ static void flood(int thread) {
     int i;
     for (i = 0; i < requests; i++) {
         gasnet_node_t to = 0;
-        /* Process 0 and who does not send stop at the beginning, the others in the middle. */
+        /* Rank 0 and ranks that do not send pause at the beginning, the others in the middle. */
         if (thread == 0 && me != 0 && i == requests / 2) stop();
-        /* A few to each in turn, so that they lack credits rather than chunks. */
+        /* A few to each in turn, so that credits run out before chunks. */
         if (pattern == ONE_TO_EVERY) to = (gasnet_node_t)(i / 4 % (int)nodes);
         if (pattern == PAIRS) to = check_peer();
         if (pattern == RANDOM) to = (gasnet_node_t)check_random(&dice, nodes);

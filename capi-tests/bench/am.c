@@ -1,6 +1,7 @@
-/* am: active messages. Round trips of Short, Medium and Long by size between process 0 and the last process; floods of
- * requests whose handlers reply, the same with at most so many unanswered, and floods of requests without a reply; round
- * trips and floods between all pairs. All are measured warm.
+/* am: active messages. Round trips of Short, Medium and Long by size between rank 0 and the
+ * last rank. Floods of requests whose handlers reply, the same with a window of unanswered
+ * requests, and floods of requests without a reply. Round trips and floods between all pairs.
+ * All are measured after a warm-up.
  *
  * usage: am [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
@@ -19,9 +20,9 @@
 
 static gasnet_node_t peer;
 static char *local;
-static volatile long back;    /* replies that have come */
-static volatile long counted; /* requests without a reply that have come */
-static volatile gasnet_handlerarg_t told; /* what the peer has counted */
+static volatile long back;    /* replies received */
+static volatile long counted; /* requests without a reply received */
+static volatile gasnet_handlerarg_t told; /* the peer's count */
 
 static void ping_h(gasnet_token_t t) { gasnet_AMReplyShort0(t, H_PONG); }
 static void pong_h(gasnet_token_t t) {
@@ -82,7 +83,7 @@ static void trip_long(size_t n, long times) {
     }
 }
 
-/* One round trip to each of the other processes. */
+/* One round trip to each of the other ranks. */
 static void trip_pairs(size_t n, long times) {
     (void)n;
     while (times--) {
@@ -117,7 +118,7 @@ static void flood_long(size_t n, long times) {
     GASNET_BLOCKUNTIL(back == times);
 }
 
-/* A program that never has more than a window of requests unanswered. */
+/* Keeps at most a window of requests unanswered. */
 static void window_medium(size_t n, long times) {
     long i;
     back = 0;
@@ -128,7 +129,7 @@ static void window_medium(size_t n, long times) {
     GASNET_BLOCKUNTIL(back == times);
 }
 
-/* Requests to each of the other processes, all in turn. */
+/* Requests to each of the other ranks in turn. */
 static void flood_pairs(size_t n, long times) {
     long t;
     back = 0;
@@ -140,7 +141,7 @@ static void flood_pairs(size_t n, long times) {
     GASNET_BLOCKUNTIL(back == times * (bench_nodes - 1));
 }
 
-/* One way: process 0 asks where the requests arrive how many have come, until all have. */
+/* One way: rank 0 asks the target for its count until all requests have arrived. */
 static void all_counted(long times) {
     static long sent;
     sent += times;
@@ -167,8 +168,8 @@ static void way_long(size_t n, long times) {
     all_counted(times);
 }
 
-/* Everybody gets so many bytes of requests from the others, and of replies, before anything is measured: until then a system may
- * touch its buffers for the first time. */
+/* Before the measurements, every rank receives this many bytes of requests and of replies: the
+ * first lap through receive buffers touches their pages for the first time. */
 static void warm_up(void) {
     static int warm;
     const size_t n = 512, all = (size_t)8 << 20;
@@ -234,7 +235,8 @@ int main(int argc, char **argv) {
     sizes("medium_one_way", "Requests/s", way_medium, medium, 1);
     sizes("long_one_way", "Requests/s", way_long, longest, 1);
     if (bench_nodes > 1 && bench_wants("pairs_trip", "Round trip (us)")) {
-        /* Processes that share CPUs find a rhythm, which the start of the job or a flood before has upset. */
+        /* Ranks that share CPUs settle into a rhythm, which the start of the job or a flood
+         * disturbs. */
         const double ms = bench_ms;
         bench_ms = 200;
         bench_together(trip_pairs, 0);

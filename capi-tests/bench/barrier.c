@@ -1,6 +1,7 @@
-/* barrier: time of an anonymous and of a named barrier of all processes.
+/* barrier: time of an anonymous and of a named barrier of all ranks.
  *
- * usage: barrier [options] [measurement ...]      options: see bench.h; the column Size holds the processes */
+ * usage: barrier [options] [measurement ...]      options: see bench.h
+ * The column Size is the number of ranks. */
 #include "bench.h"
 
 static void anonymous(size_t n, long times) {

@@ -1,5 +1,6 @@
-/* What the measuring programs in plain GASNet-1 share. They use nothing but its interface, so that the same source compiles
- * against any installation of GASNet and can be compared with it. Options and output: see figures.h. */
+/* Shared by the measuring programs in plain GASNet-1. They use only its interface, so that the
+ * same source compiles against any GASNet installation and can be compared with it. Options
+ * and output: figures.h. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -9,8 +10,8 @@
 
 static gasnet_seginfo_t *bench_seg;
 
-/* Counts the rounds of a loop; what the last one did has happened. Where a compiler sees how a put or a get is done, it may
- * otherwise do one for all rounds. */
+/* Counts the rounds of a loop and is a compiler barrier between them: a compiler that sees the
+ * code of a put or a get must not merge the rounds. */
 static inline int bench_again(long *times) {
     __asm__ __volatile__("" ::: "memory");
     return (*times)-- > 0;
@@ -26,7 +27,8 @@ static inline void bench_fail(const char *what) {
     gasnet_exit(1);
 }
 
-/* Starts the job with a segment of `bytes`; the options are read before, so that the sizes may depend on them. */
+/* Starts the job with a segment of `bytes`. The options were read before, so that the sizes
+ * may depend on them. */
 static inline void bench_init(int *argc, char ***argv, gasnet_handlerentry_t *handlers, int count, size_t bytes) {
     if (gasnet_init(argc, argv)) exit(1);
     bench_me = (int)gasnet_mynode();
@@ -40,7 +42,7 @@ static inline void bench_init(int *argc, char ***argv, gasnet_handlerentry_t *ha
     bench_barrier();
 }
 
-/* Process 0 tells all, through the last word of their segments, how often they are to act. */
+/* Rank 0 sets every rank's number of repetitions, through the last word of its segment. */
 static inline long bench_agree(long times) {
     volatile long *mine = (volatile long *)((char *)bench_seg[bench_me].addr + bench_seg[bench_me].size - sizeof(long));
     int i;
@@ -53,7 +55,8 @@ static inline long bench_agree(long times) {
     return times;
 }
 
-/* As bench_alone when all act at once, as often as each other: from a common start to the end of the last one. */
+/* As bench_alone, but all ranks act at once and equally often: from a common start to the end
+ * of the last rank. */
 static inline double bench_together(void (*run)(size_t size, long times), size_t size) {
     double block[BENCH_BLOCKS];
     long times = 1, next;

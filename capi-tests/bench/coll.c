@@ -1,17 +1,18 @@
-/* coll: time of the collectives of gasnet_coll.h over all processes, by the bytes of one process's part. Each begins when all have
- * come and ends when all have their data.
+/* coll: time of the collectives of gasnet_coll.h over all ranks, by the bytes of one rank's
+ * part. Each begins when all ranks have entered and ends when all have their data.
  *
- * usage: coll [options] [measurement ...]      options: see bench.h; every eighth size is measured */
+ * usage: coll [options] [measurement ...]      options: see bench.h
+ * Every eighth size is measured. */
 #include "bench.h"
 #include <gasnet_coll.h>
 
 #define FLAGS (GASNET_COLL_SINGLE | GASNET_COLL_IN_ALLSYNC | GASNET_COLL_OUT_ALLSYNC | GASNET_COLL_SRC_IN_SEGMENT | \
                GASNET_COLL_DST_IN_SEGMENT)
 
-/* Of each process: a part of every other, at the same offsets in all segments. */
+/* Per rank: a part of every other rank, at the same offsets in all segments. */
 static char *from, *to;
 
-/* The same place in the segment of process 0, which is the root. */
+/* The same position in the segment of rank 0, the root. */
 static void *at_root(char *mine) {
     return (char *)bench_seg[0].addr + (mine - (char *)bench_seg[bench_me].addr);
 }

@@ -1,17 +1,18 @@
-/* What all measuring programs of this directory share, whatever they measure: options, pinning, timing, and the lines that
- * they print.
+/* Shared by all measuring programs of this folder: options, pinning, timing, and output.
  *
  * Options of every program:
- *   -j             one JSON object a line instead of columns
+ *   -j             one JSON object per line instead of columns
  *   -t ms          time spent on each figure (default 10)
  *   -s min:max     sizes in bytes (powers of two)
  *   -P             do not pin processes to CPUs
- * What else a program takes are the names of its measurements; without one it makes all.
+ * The other arguments of a program are names of measurements; without one it makes all.
  *
- * Output, in the columns that scripts for the OSU micro-benchmarks read: a line `# name, N processes`, a line `# Size  Unit`,
- * and a line per size. Each figure is the median of BENCH_BLOCKS blocks, timed by process 0.
+ * Output, in the columns of the OSU micro-benchmarks: a line `# name, N processes`, a line `#
+ * Size  Unit`, and a line per size. Each figure is the median of BENCH_BLOCKS blocks, timed by
+ * rank 0.
  *
- * Who includes this defines bench_barrier(), a barrier of all processes in which a process that waits serves the network. */
+ * A program that includes this defines bench_barrier(): a barrier of all processes in which
+ * waiting processes serve the network. */
 #ifndef BENCH_FIGURES_H
 #define BENCH_FIGURES_H
 
@@ -39,7 +40,7 @@ static const char *bench_now_named, *bench_now_unit;
 
 static inline void bench_barrier(void);
 
-/* Nanoseconds since some moment. */
+/* Nanoseconds since an arbitrary moment. */
 static inline double bench_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -60,7 +61,7 @@ static inline void bench_pin(int rank) {
     }
 }
 
-/* Reads the options; returns 0 if one is wrong. */
+/* Reads the options; returns 0 if one is invalid. */
 static inline int bench_options(int argc, char **argv) {
     int i;
     bench_names = (char **)calloc((size_t)argc + 1, sizeof *bench_names);
@@ -82,14 +83,14 @@ static inline int bench_options(int argc, char **argv) {
     return 1;
 }
 
-/* Whether a measurement was asked for. */
+/* Whether a measurement was requested. */
 static inline int bench_asked(const char *name) {
     int i, asked = bench_named == 0;
     for (i = 0; i < bench_named; i++) asked |= !strcmp(bench_names[i], name);
     return asked;
 }
 
-/* The same; if so, its head is printed. */
+/* The same; if so, prints its head. */
 static inline int bench_wants(const char *name, const char *unit) {
     if (!bench_asked(name)) return 0;
     bench_now_named = name;
@@ -101,7 +102,7 @@ static inline int bench_wants(const char *name, const char *unit) {
     return 1;
 }
 
-/* Prints one figure; process 0 only. */
+/* Prints one figure; rank 0 only. */
 static inline void bench_row(size_t size, double value) {
     if (bench_me != 0) return;
     if (bench_json)
@@ -116,7 +117,7 @@ static inline int bench_by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* How often `run` must be called to fill a block, as process 0 finds by trying. */
+/* The repetitions of `run` that fill a block, found by rank 0 by trial. */
 static inline long bench_calibrate(void (*run)(size_t size, long times), size_t size) {
     long times = 1;
     for (;;) {
@@ -131,7 +132,7 @@ static inline long bench_calibrate(void (*run)(size_t size, long times), size_t 
     }
 }
 
-/* Median nanoseconds of one of `run`'s repetitions; called by process 0. */
+/* Median nanoseconds of one repetition of `run`; called by rank 0. */
 static inline double bench_median(void (*run)(size_t size, long times), size_t size) {
     double block[BENCH_BLOCKS];
     long times = bench_calibrate(run, size);
@@ -145,7 +146,8 @@ static inline double bench_median(void (*run)(size_t size, long times), size_t s
     return block[BENCH_BLOCKS / 2];
 }
 
-/* The same when process 0 alone acts and the others wait in a barrier; called by all, 0 for the others. */
+/* The same when only rank 0 acts and the others wait in a barrier. All ranks call it; it
+ * returns 0 to the others. */
 static inline double bench_alone(void (*run)(size_t size, long times), size_t size) {
     double ns;
     bench_barrier();

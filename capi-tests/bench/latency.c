@@ -1,12 +1,14 @@
-/* Speed figures of the library beside the hardware's own limits, measured in the same run: a blocking 8-byte put, an AM
- * Short round trip, a memcpy of 8 bytes and the round trip of a cache line between the two cores. Two processes, each
- * pinned to a CPU of its own; `ci/bench.sh` runs it on both paths.
+/* Speed figures of the library and the hardware's own limits, measured in the same run: a
+ * blocking put of 8 bytes, an AM Short round trip, a memcpy of 8 bytes, and the round trip of
+ * a cache line between the two cores. Two ranks, each pinned to its own CPU; `ci/bench.sh`
+ * runs it on both paths.
  *
  * usage: latency [rounds]
  *
- * Each round times a block of every operation in turn, so that a disturbance hits all of them alike. Ratios are
- * taken from the medians over the rounds, and from the least times, which a busy machine disturbs less. The limits are measured on memory of this program's own (a memory file that process 1
- * opens through process 0), and know nothing of the library. */
+ * Each round times a block of every operation in turn, so that a disturbance affects all
+ * alike. Ratios are taken from the medians over the rounds, and from the minima, which a busy
+ * machine disturbs less. The limits are measured without the library, on a memory file of this
+ * program that rank 1 opens through rank 0. */
 #include <gasnet.h>
 
 #include <fcntl.h>
@@ -30,7 +32,7 @@
 
 enum { COPY, TRIP, PUT, AM, KINDS };
 
-/* Two lines of the shared page: a number that process 0 writes, and the answer of process 1. */
+/* Two cache lines of the shared page: a number that rank 0 writes, and the answer of rank 1. */
 struct shared {
     volatile uint64_t ask;
     char pad0[LINE - sizeof(uint64_t)];
@@ -42,7 +44,7 @@ struct shared {
 static volatile int pongs;
 static volatile int file_pid = -1, file_fd = -1;
 static struct shared *shared;
-/* Called through a pointer, with a length that the compiler does not know, as a library would. */
+/* Called through a pointer, with a length unknown to the compiler, as a library would. */
 static void *(*volatile copy_function)(void *, const void *, size_t) = memcpy;
 
 static void ping_h(gasnet_token_t token) { gasnet_AMReplyShort0(token, H_PONG); }
@@ -72,7 +74,7 @@ static void fail(const char *what) {
     gasnet_exit(1);
 }
 
-/* Pins this process to the rank-th of the CPUs that it may use; returns how many there are. */
+/* Pins this process to the rank-th of the CPUs that it may use; returns their number. */
 static int pin(int rank) {
     cpu_set_t all, one;
     int cpu, seen = 0, count;
@@ -118,7 +120,7 @@ static double time_copy(void) {
     return (now() - began) / BLOCK_COPY;
 }
 
-/* Process 0 asks, process 1 answers: two trips of a line. */
+/* Rank 0 asks, rank 1 answers: two transfers of a cache line. */
 static double time_line(int first) {
     double began = now();
     uint64_t i, base = (uint64_t)first * BLOCK_LINE;
@@ -185,7 +187,8 @@ int main(int argc, char **argv) {
     share();
 
     for (r = 0; r < rounds; r++) {
-        /* While process 0 measures alone, the other one waits in the barrier and serves the network. */
+        /* While rank 0 measures alone, the other rank waits in the barrier and serves the
+         * network. */
         barrier();
         times[TRIP][r] = time_line(r);
         barrier();

@@ -1,6 +1,7 @@
-/* limits: what the machine itself can do, without any library: the round trip of a cache line between two CPUs, and that of a
- * payload, which each side copies to the other; memcpy by size, within the memory of a process and into memory that it shares
- * with another one (touched there first); and how long it takes until each of the processes that share a CPU has run once.
+/* limits: what the machine itself can do, without any library. The round trip of a cache line
+ * between two CPUs, and of a payload that each side copies to the other; memcpy by size,
+ * within the memory of a process and into memory shared with another one (which touched it
+ * first); the time until each of the processes that share a CPU has run once.
  *
  * usage: limits [options] [measurement ...]      options: see figures.h */
 #include "figures.h"
@@ -10,10 +11,10 @@
 
 #define LINE 64
 #define TRIPS 20000
-/* Payloads go round less often, and up to this size. */
+/* Payloads make fewer round trips, and up to this size. */
 #define COPY_TRIPS 4000
 #define LONGEST 65536
-/* Processes that share the CPUs, and how often each gives its CPU away. */
+/* Processes that share the CPUs, and how often each yields. */
 #define CROWD 8
 #define YIELDS 5000
 
@@ -26,11 +27,11 @@ struct lines {
 
 static struct lines *lines;
 static char *shared, *own, *source, *target;
-static char *there, *back; /* where payloads go, and where they come back to, shared */
-/* Called through a pointer, with a length that the compiler does not know, as a library would. */
+static char *there, *back; /* shared: where payloads go, and where they come back to */
+/* Called through a pointer, with a length unknown to the compiler, as a library would. */
 static void *(*volatile copy_function)(void *, const void *, size_t) = memcpy;
 
-/* There is one process only. */
+/* Only one process exists. */
 static inline void bench_barrier(void) {}
 
 static void copy(size_t n, long times) { while (times--) copy_function(target, source, n); }
@@ -44,7 +45,8 @@ static void table(const char *latency, const char *bandwidth, char *to) {
         for (n = bench_min; n <= bench_max; n *= 2) bench_row(n, (double)n * 1000 / bench_alone(copy, n));
 }
 
-/* The other process: touches the shared memory and answers, first without payloads, then with those of each size. */
+/* The other process: touches the shared memory and answers, first without payloads, then with
+ * those of each size. */
 static void answer(void) {
     uint64_t i = 1, end = (uint64_t)TRIPS * BENCH_BLOCKS;
     size_t n = 0;
@@ -62,7 +64,8 @@ static void answer(void) {
     }
 }
 
-/* The round trip of a payload of n bytes, if n is not 0, and a word; i is the number of the next. In microseconds. */
+/* The round trip of a payload of n bytes, if n is not 0, and a word; i is the next number. In
+ * microseconds. */
 static double trip(size_t n, uint64_t *i) {
     const int times = n > 0 ? COPY_TRIPS : TRIPS;
     double block[BENCH_BLOCKS];
@@ -73,7 +76,7 @@ static double trip(size_t n, uint64_t *i) {
             if (n > 0) copy_function(there, source, n);
             __atomic_store_n(&lines->ask, *i, __ATOMIC_RELEASE);
             while (__atomic_load_n(&lines->answer, __ATOMIC_ACQUIRE) != *i) {}
-            if (began == 0) began = bench_now(); /* the first answer also waits for the child to start */
+            if (began == 0) began = bench_now(); /* includes the start of the child */
         }
         block[b] = (bench_now() - began) / (times - 1);
     }
@@ -81,8 +84,8 @@ static double trip(size_t n, uint64_t *i) {
     return block[BENCH_BLOCKS / 2] / 1000;
 }
 
-/* Processes that do nothing but give their CPU away: how long each waits until it has it again. In microseconds. To be called before
- * this process is pinned, since they inherit that. */
+/* Processes that only yield: how long each waits for its next turn, in microseconds. Call this
+ * before pinning, which they would inherit. */
 static double yield_round(void) {
     double *took = (double *)shared;
     volatile uint64_t *here = &lines->ask, *through = &lines->answer;
@@ -102,7 +105,7 @@ static double yield_round(void) {
         for (t = 0; t < YIELDS; t++) sched_yield();
         took[me] = (bench_now() - began) / YIELDS / 1000;
         __atomic_add_fetch(through, 1, __ATOMIC_ACQ_REL);
-        while (*through != CROWD) sched_yield(); /* until then the others have company */
+        while (*through != CROWD) sched_yield(); /* until then the others run too */
         _exit(0);
     }
     for (me = 0; me < CROWD; me++) wait(NULL);

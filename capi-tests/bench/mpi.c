@@ -1,5 +1,6 @@
-/* mpi: the same figures of an MPI library, for comparison: two-sided ping-ack (a message of each size, answered by an empty
- * one) and a window of them; puts and gets of MPI's one-sided interface, each flushed, and a window of puts.
+/* mpi: the same figures of an MPI library, for comparison. Two-sided ping-ack (a message of
+ * each size, answered by an empty one) and a window of them; puts and gets of the one-sided
+ * interface, each flushed, and a window of puts.
  *
  * usage: mpi [options] [measurement ...]      options: see figures.h */
 #include "figures.h"
@@ -32,7 +33,7 @@ static void send_window(size_t n, long times) {
     }
 }
 
-/* What process 1 does meanwhile: takes `count` messages and answers them, until it is told to end. */
+/* Rank 1 meanwhile: receives `count` messages and answers them, until it is told to end. */
 static void serve(int count) {
     for (;;) {
         MPI_Status status;

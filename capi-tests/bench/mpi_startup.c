@@ -1,5 +1,5 @@
-/* mpi_startup: what `startup` is to GASNet: an MPI job that starts, passes one barrier and ends. What is measured is the time
- * that this takes, from outside.
+/* mpi_startup: an MPI job that starts, passes one barrier and ends, for comparison with
+ * `startup`. The time is measured from outside.
  *
  * usage: mpi_startup */
 #include <mpi.h>

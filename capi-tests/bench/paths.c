@@ -1,9 +1,10 @@
-/* paths: does each of the hottest things that the library does a fixed number of times, each in a function of its own named
- * path_*, so that a profiler that counts instructions (ci/instructions.sh) can say how many each costs. Two processes, forked by
- * gasnet_init; they take turns by words in memory of this program's own, and never poll but where a path says so. So the
- * counts repeat exactly.
+/* paths: performs each of the library's hottest operations a fixed number of times, each in a
+ * function path_*, so that a profiler can count the instructions of each (ci/instructions.sh).
+ * Two ranks, forked by gasnet_init, take turns by words in memory of this program, and poll
+ * only where a path says so. So the counts repeat exactly.
  *
- * usage: GASNET_PSHM_NODES=2 paths TIMES      with GASNET_SUPERNODE_MAXSIZE=1 puts and gets go through Portals */
+ * usage: GASNET_PSHM_NODES=2 paths TIMES
+ * With GASNET_SUPERNODE_MAXSIZE=1, puts and gets go through Portals. */
 #include <gasnet.h>
 
 #include <stdint.h>
@@ -20,7 +21,7 @@
 #define H_PONG_4 206
 #define PATH(name) static __attribute__((noinline)) void path_##name(void)
 
-/* Whose turn it is: rises by one at each change; even numbers are process 0's. */
+/* The turn: rises by one at each change; even numbers are rank 0's. */
 static volatile uint32_t *turn;
 static uint32_t my_turn;
 static gasnet_node_t me;
@@ -57,7 +58,8 @@ PATH(put_nbi_8) {
 }
 PATH(poll_idle) { gasnet_AMPoll(); }
 
-/* Of an active message: sending the request, serving it at the target (its reply among it), and taking what comes back. */
+/* The parts of an active message: sending the request, serving it at the target (with its
+ * reply), and receiving the reply. */
 PATH(short_request) { gasnet_AMRequestShort0(1, H_PING); }
 PATH(short_serve) { gasnet_AMPoll(); }
 PATH(short_take) { gasnet_AMPoll(); }
@@ -74,7 +76,7 @@ PATH(long_64_request) { gasnet_AMRequestLong0(1, H_SWALLOW_DATA, local, 64, remo
 PATH(long_64_serve) { gasnet_AMPoll(); }
 PATH(long_64_take) { gasnet_AMPoll(); }
 
-/* Does one thing when it is this process's turn, and passes the turn on. */
+/* Performs one operation in this rank's turn, and passes the turn on. */
 static void in_turn(void (*path)(void)) {
     while (__atomic_load_n(turn, __ATOMIC_ACQUIRE) != my_turn) {}
     path();
@@ -124,7 +126,7 @@ int main(int argc, char **argv) {
     message(path_one_way_request, path_one_way_serve, path_one_way_take, times);
     message(path_medium_64_request, path_medium_64_serve, path_medium_64_take, times);
     message(path_long_64_request, path_long_64_serve, path_long_64_take, times);
-    /* At process 1 what has no reply of its own, at process 0 the replies. */
+    /* At rank 1 requests without a reply, at rank 0 the replies. */
     if (came != (me == 1 ? 3 : 2) * times) {
         fprintf(stderr, "paths: %ld messages were taken as they should be, of %ld\n", came, (me == 1 ? 3 : 2) * times);
         gasnet_exit(1);

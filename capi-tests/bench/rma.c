@@ -1,6 +1,6 @@
-/* rma: puts, gets and memsets from process 0 to the last process (itself if there is one only). Latency of the blocking,
- * explicit, implicit and value forms; the time that initiating takes; bandwidth of a window of operations in flight, one
- * way and both ways at once.
+/* rma: puts, gets and memsets from rank 0 to the last rank (itself if it is the only one).
+ * Latency of the blocking, explicit, implicit and value forms; the time of initiating;
+ * bandwidth of a window of operations in flight, in one direction and in both at once.
  *
  * usage: rma [options] [measurement ...]      options: see bench.h */
 #include "bench.h"
@@ -73,7 +73,7 @@ static void put_handles(size_t n, long times) {
     }
 }
 
-/* Nanoseconds that process 0 spends initiating, the waiting not counted. */
+/* Nanoseconds that rank 0 spends initiating, without the waiting. */
 static double initiating(int puts, size_t n) {
     double spent = 0, began = bench_now();
     long count = 0;

@@ -1,4 +1,5 @@
-/* shmem: the same figures of an OpenSHMEM library, for comparison: puts, each followed by a quiet, gets, and a window of puts.
+/* shmem: the same figures of an OpenSHMEM library, for comparison: puts, each followed by a
+ * quiet, gets, and a window of puts.
  *
  * usage: shmem [options] [measurement ...]      options: see figures.h */
 #include "figures.h"
@@ -48,7 +49,7 @@ int main(int argc, char **argv) {
     if (bench_wants("put_bandwidth", "Bandwidth (MB/s)"))
         for (n = bench_min; n <= bench_max; n *= 2)
             bench_row(n, (double)n * BENCH_WINDOW * 1000 / bench_alone(put_window, n));
-    /* Not shmem_finalize: some libraries crash there, and all that was to be measured has been. */
+    /* Not shmem_finalize: some libraries crash in it, and everything is measured. */
     fflush(stdout);
     shmem_barrier_all();
     shmem_global_exit(0);

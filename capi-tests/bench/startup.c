@@ -1,5 +1,5 @@
-/* startup: a job that starts, attaches a page, passes one barrier and ends. What is measured is the time that this takes,
- * from outside.
+/* startup: a job that starts, attaches a page, passes one barrier and ends. The time is
+ * measured from outside.
  *
  * usage: startup */
 #include <gasnet.h>

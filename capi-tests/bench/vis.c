@@ -1,7 +1,9 @@
-/* vis: strided and indexed puts and gets of 64 KiB in pieces of each size, from process 0 to the last process. The pieces lie
- * at distances of twice their size on both sides; `contiguous` is one put of the same bytes.
+/* vis: strided and indexed puts and gets of 64 KiB in pieces of each size, from rank 0 to the
+ * last rank. The pieces are at twice their size apart on both sides; `contiguous` is one put
+ * of the same bytes.
  *
- * usage: vis [options] [measurement ...]      options: see bench.h; the column Size holds the bytes of a piece */
+ * usage: vis [options] [measurement ...]      options: see bench.h
+ * The column Size is the bytes of a piece. */
 #include "bench.h"
 #include <gasnet_vis.h>
 
