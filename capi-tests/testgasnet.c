@@ -1,5 +1,6 @@
-/* testgasnet: a tour of the whole interface, every call once or more: queries before and after attach, registration,
- * puts, gets, values, memset, regions, all forms of sync, all 119 active message calls, errors. */
+/* testgasnet: a tour of the whole interface with every call at least once: queries before and
+ * after attach, registration, puts, gets, values, memset, regions, all forms of sync, all 119
+ * active message calls, errors. */
 /* faults: flip_put flip_get flip_am flip_arg skip_sync:portals skip_memset drop_am drop_op:portals */
 /* args: */
 /* nodes: any */
@@ -62,7 +63,7 @@ static void after_attach(void) {
               "segment of node %d: %p, %lu bytes", (int)i, check_seg[i].addr, (unsigned long)check_seg[i].size);
     check_constant(check_at(me, 0), SEGMENT, 0, "a fresh segment");
     twice[1].addr = &twice;
-    CHECK_OK(gasnet_getSegmentInfo(twice, 1)); /* fills no more than it is asked to */
+    CHECK_OK(gasnet_getSegmentInfo(twice, 1)); /* fills no more than requested */
     CHECK(twice[0].addr == check_seg[0].addr && twice[1].addr == &twice, "gasnet_getSegmentInfo for one node");
 
     /* A segment that is mapped here is the same memory at its address plus the offset. */
@@ -88,7 +89,8 @@ static void after_attach(void) {
 
 static unsigned char on_static[LARGE], to_static[LARGE];
 
-/* One size from one kind of memory, in all forms; the partner does the same to the first half of this segment. */
+/* One size from one kind of memory, in all forms; the partner does the same to the first half
+ * of this segment. */
 static void rma(unsigned char *from, unsigned char *to, size_t n, const char *memory) {
     char *there = check_at(peer, 0), what[100];
     uint64_t seed = check_mix(n + gasnet_mynode() * UINT64_C(1000003));
@@ -102,7 +104,7 @@ static void rma(unsigned char *from, unsigned char *to, size_t n, const char *me
         switch (form) {
             case 0: gasnet_put(peer, there, from, n); break;
             case 1: gasnet_put_bulk(peer, there, from, n); break;
-            case 2: /* the source may be used again at once */
+            case 2: /* the source may be reused at once */
                 h = gasnet_put_nb(peer, there, from, n);
                 memset(from, 0xee, n);
                 gasnet_wait_syncnb(h);
@@ -295,14 +297,14 @@ static void values_and_memset(void) {
     check_barrier();
 }
 
-/* ---- active messages: the 119 calls as functions, handlers at indices that attach chose ---- */
+/* ---- active messages: the 119 calls as functions, handlers at indices chosen by attach ---- */
 
 enum { SHORT, MEDIUM, LONG, KINDS };
 #define BYTES 24
 static gasnet_handlerentry_t *handlers;
 static volatile int replied, bad_source;
 
-/* Arguments of request and reply, of one value for each place. */
+/* Arguments of request and reply: one value for each position. */
 static gasnet_handlerarg_t argument(int i) { return (gasnet_handlerarg_t)(0x9ABCDEF0u - (unsigned)i * 0x01010101u); }
 
 static void check_message(gasnet_token_t token, const gasnet_handlerarg_t *got, int arity, const void *buf, size_t n) {
@@ -346,13 +348,14 @@ static void answer(int kind, int arity, gasnet_token_t token);
     }
 ARITIES(MESSAGE_HANDLERS)
 
-/* Five handlers for each arity, in this order in the table; index 0 leaves the choice to attach. */
+/* Five handlers for each number of arguments, in this order in the table; index 0 leaves the
+ * choice to attach. */
 enum { SHORT_REQ, MEDIUM_REQ, LONG_REQ, SHORT_REP, DATA_REP, ROWS };
 #define MESSAGE_ENTRIES(n) \
     {0, short_req_##n}, {0, medium_req_##n}, {0, long_req_##n}, {0, short_rep_##n}, {0, data_rep_##n},
 static gasnet_handler_t index_of(int arity, int row) { return handlers[1 + arity * ROWS + row].index; }
 
-/* Where requests and replies of the partner come to. */
+/* The destinations of the partner's requests and replies. */
 static char *request_place(gasnet_node_t node) { return check_at(node, 1024); }
 static char *reply_place(gasnet_node_t node) { return check_at(node, 2048); }
 static char payload[BYTES];
@@ -410,7 +413,8 @@ static void messages(void) {
     check_barrier();
 }
 
-/* Registration: the first entry has an index of its own, the others have got the lowest free ones in their order. */
+/* Registration: the first entry has a fixed index, the others get the lowest free ones in
+ * their order. */
 static void explicit_h(gasnet_token_t token) { (void)token; }
 #define EXPLICIT 130
 

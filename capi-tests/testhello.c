@@ -1,11 +1,11 @@
-/* testhello: the smallest job; every process says hello and tells every other one that it is there. */
+/* testhello: the smallest job; every rank says hello and puts its number to every other rank. */
 /* faults: flip_put skip_barrier wrong_code */
 /* args: */
 /* nodes: any */
 /* threads: both */
 #include "check.h"
 
-/* A sender that is late shows a barrier that does not wait. */
+/* A late sender exposes a barrier that does not wait. */
 #define LATE_US 100000
 
 int main(int argc, char **argv) {

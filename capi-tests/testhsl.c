@@ -1,5 +1,5 @@
-/* testhsl: handler-safe locks exclude threads and handlers from each other, trylock, no-interrupt sections, and a
- * condition variable waited for with the lock's own mutex. */
+/* testhsl: handler-safe locks exclude threads and handlers from each other; trylock,
+ * no-interrupt sections, and a condition variable used with the lock's own mutex. */
 /* faults: skip_lock:par drop_am */
 /* args: */
 /* nodes: any */
@@ -25,7 +25,7 @@ static volatile long sum, sum_inner; /* only with the lock */
 static gasnett_atomic_t added = gasnett_atomic_init(0), tried = gasnett_atomic_init(0);
 static volatile int refused;
 
-/* Adds one so slowly that whoever is not excluded destroys the sum. */
+/* Adds one so slowly that a missing exclusion destroys the sum. */
 static void add(volatile long *to) {
     long old = *to;
     gasnett_sched_yield();
@@ -62,7 +62,7 @@ static void tried_h(gasnet_token_t token, gasnet_handlerarg_t rc) {
     gasnett_atomic_increment(&tried, 0);
 }
 
-/* ---- the pattern of Legion: a condition of the program, waited for with the mutex inside the lock ---- */
+/* ---- the pattern of Legion: a condition of the program, with the mutex inside the lock ---- */
 
 #if CHECK_PAR
 static gasnett_cond_t condition = GASNETT_COND_INITIALIZER;
@@ -114,7 +114,7 @@ static void condition_variable(void) {
     check_barrier();
 }
 
-/* Threads of this process take the lock while handlers of others do. */
+/* Threads of this rank take the lock while handlers of others do. */
 static void adder(int id) {
     int i;
     (void)id;
@@ -131,7 +131,7 @@ static void adder(int id) {
     }
 }
 
-/* Only one of several threads gets a lock that is tried. */
+/* Only one of several threads obtains a lock by trylock. */
 static gasnett_atomic_t owners = gasnett_atomic_init(0);
 
 static void trier(int id) {
@@ -192,7 +192,7 @@ static void basics(void) {
     }
     for (i = 0; i < 3; i++) {
         gasnet_hold_interrupts();
-        gasnet_hsl_lock(&lock); /* hold and resume count for nothing while a lock is held */
+        gasnet_hsl_lock(&lock); /* hold and resume have no effect while a lock is held */
         gasnet_hold_interrupts();
         gasnet_resume_interrupts();
         gasnet_hsl_unlock(&lock);
@@ -201,7 +201,8 @@ static void basics(void) {
     }
 }
 
-/* A lock that this thread holds is refused to handlers that another thread runs (PAR; SEQ runs none meanwhile). */
+/* A lock that this thread holds is refused to handlers that another thread runs (PAR; SEQ runs
+ * none meanwhile). */
 static void trylock_in_handlers(void) {
     gasnet_node_t peer = check_peer();
     check_alive("trylock in handlers");

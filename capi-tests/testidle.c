@@ -1,5 +1,6 @@
-/* testidle: who waits and gets nothing uses next to no CPU: in BLOCK mode everybody, and in every mode the threads of a
- * process that has fewer CPUs than them. Process 0 computes nothing meanwhile either: it sleeps, and then wakes the others. */
+/* testidle: a rank that waits without traffic uses almost no CPU: in BLOCK mode every rank,
+ * and in every mode the threads of a rank with fewer CPUs than threads. Rank 0 sleeps
+ * meanwhile, and then wakes the others. */
 /* faults: awake */
 /* args: 500 */
 /* nodes: 2+ */
@@ -11,11 +12,12 @@
 
 #define USAGE "[milliseconds 1000]"
 #define H_WAKE 201
-/* Of a CPU, for each thread that waits. */
+/* The share of a CPU, for each waiting thread. */
 #define MOST_USED 0.02
-/* What somebody else's machine takes meanwhile counts as this process's: the least of so many waits is judged. */
+/* A virtual machine counts time that its host takes away as this process's: the minimum of
+ * this many waits is judged. */
 #define WAITS 3
-/* More threads than that are not started. */
+/* The most threads that are started. */
 #define MOST_THREADS 64
 
 static volatile int wakes;
@@ -32,7 +34,8 @@ static double seconds(clockid_t clock) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* What this process uses of the CPUs from now until it is woken for the nth time, of one and for each thread. */
+/* The CPU time of this process from now until it is woken for the nth time, as a share of one
+ * CPU per thread. */
 static double wait_once(int nth, int threads) {
     double used = seconds(CLOCK_PROCESS_CPUTIME_ID), since = seconds(CLOCK_MONOTONIC);
     GASNET_BLOCKUNTIL(wakes >= nth);
@@ -52,7 +55,7 @@ static void wait_idly(int woken, int threads, const char *how) {
           100 * least, WAITS);
 }
 
-/* Process 0 wakes all others WAITS times, each time after a while, themselves meanwhile waiting. */
+/* Rank 0 wakes all others WAITS times, each time after a pause. */
 static void wake_later(void) {
     gasnet_node_t i;
     int n;
@@ -74,7 +77,7 @@ static void waiter(int id) {
         GASNET_BLOCKUNTIL(wakes >= WAITS);
 }
 
-/* Four for each CPU. */
+/* Four threads for each CPU. */
 static int many(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) ? 0 : 4 * CPU_COUNT(&set);

@@ -1,4 +1,4 @@
-/* testlarge: latency and bandwidth of bulk puts and gets, checked and as a table. */
+/* testlarge: latency and bandwidth of bulk puts and gets, checked, in a table. */
 /* faults: flip_put flip_get skip_sync:portals */
 /* args: -m 5 1M */
 /* nodes: any */

@@ -26,7 +26,7 @@ static gasnet_handle_t start(int is_put, size_t size) {
     return is_put ? gasnet_put_nb_bulk(peer, remote, local, size) : gasnet_get_nb_bulk(local, peer, remote, size);
 }
 
-/* Time for an operation to complete, in which the library is called only if the user says so. */
+/* Time until an operation completes; the library is called meanwhile only if the user says so. */
 static void pass(double us) {
     double until = check_now() + us * 1000;
     int i;

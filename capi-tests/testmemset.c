@@ -1,4 +1,5 @@
-/* testmemset: remote memset in its three forms, checked with the bytes around, and as a table. */
+/* testmemset: remote memset in its three forms, checked with the surrounding bytes, and timed
+ * in a table. */
 /* faults: skip_memset */
 /* args: 20 256K */
 /* nodes: any */

@@ -1,5 +1,5 @@
-/* testqueue: many operations of every kind in flight at once, up to 65,535 of one thread, which in PAR is the 200th
- * thread of its process; time to start and to finish them. */
+/* testqueue: many operations of every kind in flight at once, up to 65,535 of one thread,
+ * which in PAR is the 200th thread of its process; time to start and to finish them. */
 /* faults: flip_put flip_get flip_am skip_sync:portals drop_am drop_op:portals */
 /* args: 1 256 4096 */
 /* nodes: any */
@@ -11,7 +11,7 @@
 #define H_LONG 202
 #define H_BACK 203
 
-/* The thread that has all its operations in flight is the one with this number. */
+/* The number of the thread that has all its operations in flight. */
 #define THREAD_NUMBER 200
 
 enum kind { PUT_NB, GET_NB, PUT_NBI, GET_NBI, PUT_VAL, GET_VAL, MEDIUM, LONG, KINDS };
@@ -40,7 +40,8 @@ static void back_h(gasnet_token_t token) {
     gasnett_atomic_increment(&answers, 0);
 }
 
-/* `depth` operations of `size` bytes, all started before the first is awaited; the times go to us[0] and us[1]. */
+/* `depth` operations of `size` bytes, all started before the first sync; the times go to us[0]
+ * and us[1]. */
 static void queue(enum kind kind, int depth, size_t size, int round, double *us) {
     gasnet_handle_t *handles = (gasnet_handle_t *)calloc((size_t)depth, sizeof *handles);
     gasnet_valget_handle_t *values = (gasnet_valget_handle_t *)calloc((size_t)depth, sizeof *values);
@@ -108,8 +109,8 @@ static void queue(enum kind kind, int depth, size_t size, int round, double *us)
 
 static uint64_t word(gasnet_node_t node, size_t i) { return check_mix(node * UINT64_C(1000003) + i); }
 
-/* Puts and gets of 8 bytes, `in_flight` at once, awaited one by one in another order, by some, and all together. The
- * barriers are called by this thread alone. */
+/* Puts and gets of 8 bytes, `in_flight` at once, synced one by one in another order, by some,
+ * and all together. Only this thread calls the barriers. */
 static void all_in_flight(int id) {
     gasnet_handle_t *handles = (gasnet_handle_t *)calloc(in_flight, sizeof *handles);
     uint64_t *words = (uint64_t *)calloc(in_flight, 8), *segment = (uint64_t *)check_at(gasnet_mynode(), 0);

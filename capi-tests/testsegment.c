@@ -1,12 +1,16 @@
-/* testsegment: the largest segment takes no memory before it is used, and a page of it that cannot be had is told.
+/* testsegment: the largest segment takes no memory before it is used, and an unavailable page
+ * is reported.
  *
- * `testsegment` attaches all that there is and passes if no page was touched by that: neither mapped in this process
- * (RssShmem of /proc/self/status) nor allocated in the memory file that all segments of a host lie in.
- * `testsegment touch` writes to 8 MiB of the segment of process 0 in between, and must fail.
- * `testsegment lack own|peer`: the memory file loses all its pages and the last process (own) or process 0 (peer) writes
- * to the segment of the last process, as if there were no memory; it must die of SIGBUS, and the library must say why.
- * Before, it prints `testsegment: rank R touches ADDRESS`.
- * `testsegment huge` touches 8 MiB of its segment and prints `testsegment: huge pages: N kB`, those that are mapped there. */
+ * `testsegment` attaches the largest segment and passes if that touched no page: neither
+ * mapped in this process (RssShmem of /proc/self/status) nor allocated in the memory file of
+ * all segments of the host.
+ * `testsegment touch` also writes to 8 MiB of the segment of rank 0, and must fail.
+ * `testsegment lack own|peer`: the memory file loses all its pages, and the last rank (own) or
+ * rank 0 (peer) writes to the segment of the last rank, as if memory had run out. It must die
+ * of SIGBUS, and the library must say why. Before, it prints `testsegment: rank R touches
+ * ADDRESS`.
+ * `testsegment huge` touches 8 MiB of its segment and prints `testsegment: huge pages: N kB`,
+ * those mapped there. */
 /* args: */
 /* nodes: any */
 /* threads: both */
@@ -15,14 +19,14 @@
 #include <sys/stat.h>
 
 #define MIB ((uintptr_t)1 << 20)
-/* Smallest segment whose pages can be told from everything else. */
+/* Smallest segment whose pages stand out from all other memory. */
 #define LEAST (64 * MIB)
-/* What the library itself may touch meanwhile: its own structures are shared memory too, and around each page of a peer's that is
- * touched the kernel maps up to 64 KiB of those that are there. */
+/* What the library itself may touch meanwhile: its own structures are shared memory too, and
+ * around each touched page of a peer the kernel maps up to 64 KiB of present pages. */
 #define SLACK(peers) (MIB + (peers) * (MIB / 16))
 #define TOUCHED (8 * MIB)
 
-/* Bytes of shared memory that are mapped and present in this process. */
+/* Bytes of shared memory mapped and present in this process. */
 static uintptr_t resident(void) {
     FILE *f = fopen("/proc/self/status", "r");
     char line[200];
@@ -59,7 +63,7 @@ static void untouched(uintptr_t before, int fd) {
     CHECK(st.st_blocks == 0, "the memory file of the segments has %ld blocks", (long)st.st_blocks);
 }
 
-/* Kilobytes of the mapping of this address that are in huge pages. */
+/* Kilobytes in huge pages of the mapping of this address. */
 static unsigned long huge_at(const void *address) {
     FILE *f = fopen("/proc/self/smaps", "r");
     char line[600];

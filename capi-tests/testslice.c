@@ -1,4 +1,5 @@
-/* testslice: random pieces of the partner's segment are put and got, and compared with a model of it. */
+/* testslice: puts and gets of random pieces of the partner's segment, compared with a model of
+ * it. */
 /* faults: flip_put flip_get skip_sync:portals */
 /* args: 128K 5 40 */
 /* nodes: any */
@@ -7,7 +8,7 @@
 
 #define USAGE "[segment size 1024000] [rounds 10] [pieces per round 10] [seed]"
 
-/* Whether the forms that are not bulk take these addresses: 2, 4 and 8 bytes are aligned. */
+/* Whether the forms other than bulk accept these addresses: 2, 4 and 8 bytes are aligned. */
 static int plain(const char *remote, const void *local, size_t n) {
     return (n != 2 && n != 4 && n != 8) || (((uintptr_t)remote | (uintptr_t)local) % n == 0);
 }

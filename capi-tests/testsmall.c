@@ -1,4 +1,4 @@
-/* testsmall: latency and flood rate of small puts and gets, checked and as a table. */
+/* testsmall: latency and flood rate of small puts and gets, checked, in a table. */
 /* faults: flip_put flip_get skip_sync:portals drop_op:portals */
 /* args: 200 2048 */
 /* nodes: any */

@@ -1,5 +1,6 @@
-/* testteam: teams of rows and columns, teams of teams and teams in reverse order: sizes, ranks, barriers with and without
- * names, collectives in several teams at once, tuning by team. */
+/* testteam: teams of rows and columns, teams of teams and teams in reverse order: sizes,
+ * ranks, barriers with and without names, collectives in several teams at once, tuning by
+ * team. */
 /* faults: flip_coll skip_barrier skip_mismatch drop_am skip_sync */
 /* args: 12 */
 /* nodes: any */
@@ -15,7 +16,7 @@
 
 static size_t rounds;
 
-/* A team and who should be in it. */
+/* A team and its expected members. */
 struct team {
     gasnet_team_handle_t handle;
     gasnet_node_t members[MOST], n, me;
@@ -44,7 +45,7 @@ static void check_team(struct team *t, const char *what) {
 
 static uint64_t word(gasnet_node_t node, size_t round, size_t i) { return check_mix(node * 7919 + round * 131071 + i); }
 
-/* Each member tells the next by a put; a barrier later it must be there. */
+/* Each member puts to the next; after a barrier the value must have arrived. */
 static void barriers(struct team *t, size_t round, size_t offset) {
     uint64_t value = round * MOST + t->me, *slot = (uint64_t *)check_at(gasnet_mynode(), offset);
     gasnet_node_t next = t->members[(t->me + 1) % t->n], last = (t->me + t->n - 1) % t->n;
@@ -63,7 +64,7 @@ static void barriers(struct team *t, size_t round, size_t offset) {
     value = *(volatile uint64_t *)slot;
     CHECK(value == round * MOST + last, "round %lu: %lu from the member before", (unsigned long)round,
           (unsigned long)value);
-    /* Two names: everybody is told. */
+    /* Two names: every member gets the mismatch. */
     gasnet_coll_barrier_notify(t->handle, t->me == 0, 0);
     rc = gasnet_coll_barrier_wait(t->handle, t->me == 0, 0);
     CHECK(rc == (t->n > 1 ? GASNET_ERR_BARRIER_MISMATCH : GASNET_OK), "two names: %d", rc);
@@ -104,7 +105,7 @@ static void collectives(struct team *a, struct team *b, size_t round) {
     }
 }
 
-/* The trees of a team: each is as good as another. */
+/* The trees of a team: any of them is correct. */
 static void tuning(struct team *t) {
     gasnet_coll_args_t args = GASNET_COLL_ARGS_INITIALIZER;
     uint64_t value = 5, result = 0;

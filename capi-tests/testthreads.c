@@ -1,5 +1,6 @@
-/* testthreads: many threads of every process put, get and send messages at once, each checking its own data; more
- * threads in total than a process may have at a time; and the highest thread number works as well as the lowest. */
+/* testthreads: many threads of every rank put, get and send messages at once, each checking
+ * its own data. In total more threads than a process may have at a time; and the highest
+ * thread number works as well as the lowest. */
 /* faults: flip_put flip_get flip_am flip_arg skip_sync:portals drop_am */
 /* args: 4 20 */
 /* nodes: any */
@@ -25,7 +26,7 @@ static char *slice(gasnet_node_t node, int id, int part) {
     return check_at(node, (size_t)id * SLICE + (size_t)part * PART);
 }
 
-/* Who works in whose segment: thread `id` of a process with the same thread of this one. */
+/* The work: thread `id` of one rank with the same thread of this rank. */
 static gasnet_node_t partner(gasnet_node_t node, int id) { return (node + 1 + (gasnet_node_t)id) % gasnet_nodes(); }
 
 static void short_h(gasnet_token_t token, gasnet_handlerarg_t id, gasnet_handlerarg_t inverse) {
@@ -121,8 +122,8 @@ static void worker(int id) {
 
 static void short_lived(int id) { work(id, first_round); }
 
-/* As many threads as a process may have, the main thread included, all alive at once; some of them work, one by one,
- * since so many at work would only wait for a processor. */
+/* As many threads as a process may have, including the main thread, all alive at once. Some of
+ * them work, one by one, since so many at work would only wait for a CPU. */
 static pthread_barrier_t meeting;
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 

@@ -1,6 +1,6 @@
-/* testtools: the tools interface: timers, numbers, environment, atomics, locks, thread keys, counting of zeros, signals,
-   the client's own way to print a stack; with GASNET_DEBUG, so that debug malloc, assertions about locks and the checks of
-   calls are there. */
+/* testtools: the tools interface: timers, numbers, environment, atomics, locks, thread keys,
+ * counting of zeros, signals, the client's own function to print a stack. With GASNET_DEBUG,
+ * for debug malloc, assertions about locks and checked calls. */
 /* faults: lose_env */
 /* args: 2000 */
 /* env: GASNET_DUMMY="GASNet dummy value" GASNET_MALLOC_INIT=1 GASNET_MALLOC_INITVAL=0xA5 GASNET_MALLOC_EXTRACHECK=1 */
@@ -13,7 +13,7 @@
 
 #define THREADS 4
 
-/* The client's definition wins over the library's, and the library calls it. */
+/* The client's definition takes precedence over the library's, and the library calls it. */
 static int user_stacks;
 static int print_stack(int fd) {
     (void)fd;
@@ -232,7 +232,7 @@ static void heap(void) {
 }
 
 #if CHECK_PAR
-/* Whether a child that does this ends by SIGABRT and says that. */
+/* Whether a child that does this ends by SIGABRT with that message. */
 static void aborts(void (*body)(void), const char *words) {
     char text[2000];
     size_t n = 0;
@@ -326,7 +326,8 @@ static void the_system(void) {
     GASNETT_TRACE_SETMASK(GASNETT_TRACE_GETMASK());
 }
 
-/* The attach hook and the bound of the segment are data that the client sets; the library must see them. */
+/* The attach hook and the limit of the segment are data that the client sets; the library must
+ * see them. */
 uint64_t gasnet_max_segsize = 1 << 20;
 static void *hook_addr;
 static uintptr_t hook_size;

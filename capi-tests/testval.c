@@ -1,4 +1,5 @@
-/* testval: latency and flood rate of the value forms of put and get, for 1 to 8 bytes, checked and as a table. */
+/* testval: latency and flood rate of the value forms of put and get, for 1 to 8 bytes,
+ * checked, in a table. */
 /* faults: flip_put flip_get skip_sync:portals */
 /* args: 500 */
 /* nodes: any */

@@ -1,5 +1,5 @@
-/* testvis: vector, indexed and strided puts and gets of random shapes, several in flight, checked byte by byte with the
- * bytes around. */
+/* testvis: vector, indexed and strided puts and gets of random shapes, several in flight,
+ * checked byte by byte with the surrounding bytes. */
 /* faults: flip_put flip_get skip_sync:portals drop_op:portals flip_am:portals drop_am:portals */
 /* args: 60 1 */
 /* nodes: any */
@@ -10,7 +10,7 @@
 
 #define USAGE "[rounds] [seed] [kinds, of v i s]\n"
 
-/* A round has up to FLIGHT operations in flight, each in a plot of its own on either side. */
+/* A round has up to FLIGHT operations in flight, each in its own plot on either side. */
 #define FLIGHT 4
 #define PLOT 16384
 #define LEVELS 20
@@ -22,7 +22,7 @@
 
 enum form { BLOCKING, NB, NBI, REGION, FORMS };
 
-/* The pieces of one side, which may be given away to be scribbled on. */
+/* The pieces of one side, which may be scribbled on after the call. */
 struct side {
     gasnet_memvec_t vec[PIECES];
     void *addr[PIECES];
@@ -37,9 +37,9 @@ struct flight {
     struct side remote, local;
     size_t count[LEVELS + 1], levels;
     size_t total;
-    uint32_t there[PLOT], here[PLOT]; /* for each byte, its place in the plots */
-    char *want;                       /* the local plot as it must be in the end */
-    char *outside;                    /* local plot that is not in the segment */
+    uint32_t there[PLOT], here[PLOT]; /* for each byte, its position in the plots */
+    char *want;                       /* the local plot's expected contents */
+    char *outside;                    /* local plot outside the segment */
     char kind;
     int put;
     enum form form;
@@ -48,7 +48,7 @@ struct flight {
 
 struct worker {
     struct flight f[FLIGHT];
-    char *mirror; /* the partner's plots as they must be */
+    char *mirror; /* the expected contents of the partner's plots */
     char *seen;
     uint64_t state;
     char *theirs, *inside;
@@ -73,7 +73,7 @@ static void shuffle(struct worker *w, struct side *s) {
     }
 }
 
-/* Places the pieces, whose lengths are given, in the plot, in any order; some as neighbours. */
+/* Places the pieces, with their lengths given, in the plot in any order, some adjacent. */
 static void place(struct worker *w, struct side *s, size_t total, uint32_t *bytes) {
     size_t i, k, at = 0, free_bytes = PLOT - total, b = 0;
     int dense = (int)rnd(w, 3);
@@ -83,7 +83,7 @@ static void place(struct worker *w, struct side *s, size_t total, uint32_t *byte
         if (dense == 1 && rnd(w, 4)) gap = 0;
         s->vec[i].addr = s->base + at + gap;
         at += gap + s->vec[i].len;
-        /* A piece of no bytes may be anywhere. */
+        /* An empty piece may have any address. */
         if (s->vec[i].len == 0 && rnd(w, 2)) s->vec[i].addr = rnd(w, 2) ? NULL : (void *)workers;
     }
     if (dense != 2) shuffle(w, s);
@@ -134,7 +134,7 @@ static void indexed_shape(struct worker *w, struct flight *f) {
     equal(&f->local, k * a, unit * b);
 }
 
-/* Bytes of the section, in its order: the places of all elements of the outer levels first. */
+/* Bytes of the section, in its order: first the positions of all elements of the outer levels. */
 static void walk(const struct flight *f, const struct side *s, uint32_t *bytes) {
     size_t index[LEVELS + 1] = {0}, b, level;
     for (b = 0; b < f->total; b++) {
@@ -237,7 +237,7 @@ static void start(struct flight *f) {
                                       f->levels));
     }
     if (f->form == REGION) f->handle = gasnet_end_nbi_accessregion();
-    /* Lists and arrays are ours again. */
+    /* Lists and arrays belong to the caller again. */
     memset(r->vec, 0x5a, sizeof r->vec);
     memset(l->vec, 0x5a, sizeof l->vec);
     memset(r->addr, 0x5a, sizeof r->addr);
@@ -305,7 +305,7 @@ static void work(int id) {
 
 /* ---- arguments as text ---- */
 
-/* A buffer of `size` bytes, with one more to see that no more are written. */
+/* A buffer of `size` bytes, and one more that must stay unwritten. */
 static char *text_buffer(size_t size) {
     char *buf = (char *)malloc(size + 1);
     memset(buf, 'x', size + 1);
@@ -378,7 +378,8 @@ int main(int argc, char **argv) {
     seed = check_arg(argc, argv, 2, 1);
     if (argc > 3) kinds = argv[3];
     if (argc > 4 || strspn(kinds, "vis") != strlen(kinds) || !*kinds) check_usage(USAGE);
-    /* Processes go different ways, unless the user has chosen one; the library looks when it attaches. */
+    /* Ranks take different paths, unless the user chose one; the library reads the variable at
+     * attach. */
     switch (gasnet_mynode() % 4) {
         case 1: choose("1", "1", "2K"); break;
         case 2: choose("0", "1", "256"); break;

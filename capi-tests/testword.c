@@ -1,7 +1,8 @@
-/* testword: puts and gets of 1, 2, 4 or 8 bytes whose number the compiler does not know move the word at once. A put stores once:
- * who waits for a word, and clears it when it has come, finds it cleared. A get of a word that changes brings no mixture.
- * On x86-64 a signal handler looks, or changes the word, after every instruction (not under valgrind, which has no such
- * trap); elsewhere after the operation. */
+/* testword: puts and gets of 1, 2, 4 or 8 bytes, with a size unknown to the compiler, move the
+ * word at once. A put stores once: a rank that waits for a word, and clears it when it
+ * arrives, finds it cleared afterwards. A get of a changing word returns no mixture. On x86-64
+ * a signal handler looks, or changes the word, after every instruction (not under valgrind,
+ * which lacks this trap); elsewhere after the operation. */
 /* faults: flip_put flip_get */
 /* args: */
 /* nodes: any */
@@ -20,13 +21,14 @@ static void take(int signal) {
     arrivals++;
 }
 
-/* Another word each time, of bytes that are all the same. */
+/* Another word each time, whose bytes are all equal. */
 static void change(int signal) {
     (void)signal;
     *watched = ((*watched + 1) & 0xff) * UINT64_C(0x0101010101010101);
 }
 
-/* Has the processor trap after every instruction, or no more. Below the stack pointer there may be something of the caller's. */
+/* Switches the trap after every instruction on or off. Bytes below the stack pointer may be in
+ * use by the caller. */
 static inline void step(int on) {
 #ifdef __x86_64__
     if (on)
@@ -53,7 +55,7 @@ static void came_once(size_t n, const char *what) {
           "%s of %lu bytes: %d arrivals, the last 0x%" PRIx64 ", then 0x%" PRIx64, what, (unsigned long)n, arrivals, seen, *watched);
 }
 
-/* The first n bytes of `word` are those of the word that changed, at one moment. */
+/* The first n bytes of `word` are those of the changing word at one moment. */
 static void is_whole(uint64_t word, size_t n, const char *what) {
     const unsigned char *bytes = (const unsigned char *)&word;
     size_t i;

@@ -1,5 +1,5 @@
-/* A client as an outsider writes it: every process puts its rank into the segment of the next one. Compiled as C and as
-   C++ in every way that the installed library offers. */
+/* A client as a user writes it: every rank puts its number into the segment of the next one.
+ * Compiled as C and as C++ against every form of the installed library. */
 #include <gasnet.h>
 #include <stdio.h>
 

@@ -1,8 +1,8 @@
-/* testmpi: MPI and GASNet in one process. Both know the same processes, both communicate, in turn and across each other, and
- * both end in order.
+/* testmpi: MPI and GASNet in one process. Both have the same ranks, both communicate, in turn
+ * and interleaved, and both end properly.
  *
  * testmpi mpi|gasnet code
- * The first word says which of the two is initialised first; the code is that of the job. */
+ * The first word names the one that is initialised first; the code is that of the job. */
 #include <gasnet.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void start_gasnet(int *argc, char ***argv) {
     check(gasnet_attach(table, 1, GASNET_PAGESIZE * 16, 0) == GASNET_OK, "gasnet_attach failed");
 }
 
-/* A put and a message to the next by GASNet, a block to the next and a sum by MPI. */
+/* GASNet: a put and a message to the next rank. MPI: a block to the next rank and a sum. */
 static void turn(gasnet_seginfo_t *seg, int next, int before, int round) {
     static int out[WORDS], in[WORDS];
     int i, sum = 0, *mine = (int *)seg[gasnet_mynode()].addr;

@@ -1,18 +1,21 @@
-/* libportals-contrary: Portals 3.3 over libportals3 with the habits of other vendors' libraries. For tests.
+/* libportals-contrary: Portals 3.3 over libportals3 with the habits of other vendors'
+ * libraries. For tests.
  *
- * CONTRARY names the habits that are on, with commas between:
+ * CONTRARY names the active habits, separated by commas:
  *   send_end    a get posts a SEND_END event too
  *   mute        REPLY events have no match bits
  *   negated     errors are returned negated
- *   dup         PtlNIInit says PTL_IFACE_DUP, with a good handle
- *   eq_in_use   PtlEQFree says PTL_EQ_IN_USE the first two times
- *   md_in_use   every third PtlMDUnlink says PTL_MD_IN_USE
- *   high        node and process ids are the highest that there are
+ *   dup         PtlNIInit returns PTL_IFACE_DUP, with a good handle
+ *   eq_in_use   PtlEQFree returns PTL_EQ_IN_USE the first two times
+ *   md_in_use   every third PtlMDUnlink returns PTL_MD_IN_USE
+ *   high        node and process ids are the highest possible
  *   small       the portal table has 16 entries
- *   lies        for tests of refusals: PTL_EVENT_ACK and PTL_EVENT_SEND_END are mixed up, as with the header of another version
- *   renamed     for tests of refusals: the name of PTL_NO_SPACE belongs to another number
- * What the header says otherwise than that of libportals3 is always so. An MD's real user pointer leads to a record of ours, never
- * freed, so that events can tell what the caller said of it. */
+ *   lies        for tests of rejection: PTL_EVENT_ACK and PTL_EVENT_SEND_END are exchanged, as with
+ *               the header of another version
+ *   renamed     for tests of rejection: the name of PTL_NO_SPACE belongs to another number
+ * The differences between its header and that of libportals3 are permanent. An MD's real user
+ * pointer leads to a record of this file, never freed, so that events can report the caller's
+ * values. */
 #include "below.h"
 
 #include <portals/portals3.h>
@@ -24,7 +27,7 @@ struct record {
     ptl_md_t md;
     struct record *eq;
     uint32_t below;
-    /* A queue: SEND_END events of gets that nobody has fetched. */
+    /* A queue: SEND_END events of gets that were not yet fetched. */
     struct later *later;
     int lock;
 };
@@ -63,7 +66,8 @@ static int translated(int below) {
     return answer(PTL_VAL_FAILED);
 }
 
-/* Handles are addresses of records or numbers of libportals3, turned around; none looks like another kind's. */
+/* Handles are addresses of records or numbers of libportals3, inverted; kinds never look
+ * alike. */
 static ptl_handle_any_t number_out(uint32_t below) {
     return (ptl_handle_any_t)below << 20 | 0x5aa5a;
 }
@@ -87,7 +91,7 @@ static struct record *new_record(void) {
     return record;
 }
 
-/* Ids of libportals3, which are small, count down from the highest; and back. */
+/* The ids of libportals3, which are small, count down from the highest; and back. */
 static ptl_process_id_t turned(ptl_nid_t nid, ptl_pid_t pid) {
     ptl_process_id_t id;
     id.nid = habits.high ? 0xfffffff0U - nid : nid;
@@ -294,7 +298,7 @@ int PtlEQGet(ptl_handle_eq_t eq, ptl_event_t *event) {
         if (rc != BELOW_OK && rc != BELOW_EQ_DROPPED)
             return translated(rc);
         md = e.user_ptr;
-        /* An UNLINK event that nobody asked for. */
+        /* An UNLINK event that the caller disabled. */
         if (e.kind != BELOW_EVENT_UNLINK || md->md.options & PTL_MD_EVENT_AUTO_UNLINK_ENABLE)
             break;
     }

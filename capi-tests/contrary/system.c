@@ -1,6 +1,7 @@
-/* The functions by which XT-class systems tell who is where, for tests: preloaded, SYSTEM names which of them lie or fail.
- * Compiled against the header of a libportals, with NIDS and PIDS, the addresses of two processes in the order of ranks, and with
- * CNOS, PMI or both defined. */
+/* The functions with which XT-class systems report the address map, for tests. Preloaded;
+ * SYSTEM names those that lie or fail. Compiled against the header of a libportals, with NIDS
+ * and PIDS (the addresses of two processes in the order of ranks), and with CNOS, PMI or both
+ * defined. */
 #include <portals/portals3.h>
 
 #include <stdlib.h>
@@ -31,7 +32,7 @@ __attribute__((constructor)) static void fill(void) {
 }
 
 #ifdef CNOS
-/* On compute node Linux the calls have this order. */
+/* The order of calls on Compute Node Linux. */
 static enum { NOTHING, INITIALISED, REGISTERED } state;
 
 void cnos_barrier_init(ptl_handle_ni_t ni);

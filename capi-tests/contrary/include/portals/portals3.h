@@ -1,8 +1,10 @@
-/* portals/portals3.h of libportals-contrary: Portals 3.3 as a vendor may have it that does everything otherwise than libportals3.
- * For tests of what is bound to a libportals; no program is to be written for it.
+/* portals/portals3.h of libportals-contrary: Portals 3.3 from a vendor whose choices all
+ * differ from libportals3's. For tests of the binding to a libportals; programs should not use
+ * it.
  *
- * Numbers and orders are shuffled, pids have 16 bits, handles 64, structures another order and more members, spellings are Cray's;
- * what the specification has and the conduit does not use is absent. */
+ * Numbers and orders are shuffled, pids have 16 bits, handles 64, structures have another
+ * order and more members, spellings are Cray's. Parts of the specification that the conduit
+ * does not use are absent. */
 #ifndef CONTRARY_PORTALS3_H
 #define CONTRARY_PORTALS3_H
 
@@ -139,7 +141,7 @@ typedef struct {
 #define PTL_MD_EVENT_END_DISABLE (1 << 0)
 /* Without it there is no UNLINK event. */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE (1 << 12)
-/* Without it nothing is unlinked when it is full. */
+/* Without it a full descriptor is not unlinked. */
 #define PTL_MD_FLAG_AUTO_UNLINK (1 << 13)
 
 #define PTL_BRIDGE_UK 3
@@ -147,7 +149,7 @@ typedef struct {
 ptl_interface_t contrary_interface(int bridge, int nal);
 #define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) contrary_interface(bridge, nal)
 
-/* For the launcher of who uses it; see libportals3. */
+/* For the user's launcher; see libportals3. */
 #define PORTALS3_FABRIC_FD "PTL_FABRIC_FD"
 
 int PtlInit(int *max_interfaces);
