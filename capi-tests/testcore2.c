@@ -23,7 +23,8 @@ static const char *const kinds[] = {"Medium", "Long", "LongAsync"};
 #define H_LONG_BACK 204
 #define H_EMPTY_BACK 205
 
-/* Every slot is `stride` bytes; a segment holds `depth` slots each for sources, requests and echoes. */
+/* Every slot has `stride` bytes; a segment has `depth` slots each for sources, requests and
+ * echoes. */
 static size_t depth = 16, stride, max = 256 * 1024;
 static int echo = 1, odd;
 static gasnet_node_t peer;

@@ -30,7 +30,7 @@
     "  10  all exit in handlers of their partners' requests\n" \
     "  11  the last exits in a handler, at the request of the first\n" \
     "  12  the last exits in a handler, at its own request\n" \
-    "  13  the last exits in handlers, at everybody's request\n" \
+    "  13  the last exits in handlers, at the request of all\n" \
     " PAR only:\n" \
     "  14  all threads of all nodes exit\n" \
     "  15  one thread exits, the others are in a barrier, poll or spin\n" \

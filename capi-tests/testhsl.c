@@ -103,7 +103,7 @@ static void condition_variable(void) {
     int i;
     check_alive("condition variable with a lock's mutex");
     t = check_start(1, 0, waiter);
-    GASNET_BLOCKUNTIL(locked_read(&waiting)); /* the lock is free only while the other thread waits */
+    GASNET_BLOCKUNTIL(locked_read(&waiting)); /* free while the other thread waits */
     check_barrier();
     for (i = 1; i <= SIGNALS; i++) {
         CHECK_OK(gasnet_AMRequestShort0(check_peer(), H_SIGNAL));

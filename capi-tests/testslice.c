@@ -29,7 +29,7 @@ int main(int argc, char **argv) {
     if (gasnet_mynode() == 0) printf("testslice: seed %lu\n", (unsigned long)random);
     check_attach(NULL, 0, 2 * bytes);
 
-    /* The first half of a segment belongs to the partner, the second half is this process's own. */
+    /* The first half of a segment belongs to the partner, the second half to this rank. */
     half = bytes;
     peer = check_peer();
     random = check_mix(random + gasnet_mynode());

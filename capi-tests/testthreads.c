@@ -14,7 +14,7 @@
 #define H_BACK 204
 #define H_MEDIUM_BACK 205
 
-/* Bytes of the segment that belong to one thread: 2048 each for puts, Longs, gets and get's local side. */
+/* Bytes of the segment per thread: 2048 each for puts, Longs, gets and the local side of gets. */
 #define PART 2048
 #define SLICE (4 * PART)
 #define MOST GASNETT_MAX_THREADS
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
 
     check_barrier();
     if (!dynamic) check_join(check_start(threads, 0, worker), threads);
-    for (i = 0; i < (dynamic ? iters : 2 * MOST / threads); i++) { /* in total more than may live at once */
+    for (i = 0; i < (dynamic ? iters : 2 * MOST / threads); i++) { /* more than may live at once */
         check_alive("threads that come and go");
         first_round = i;
         check_join(check_start(threads, 0, short_lived), threads);

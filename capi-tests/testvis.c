@@ -17,7 +17,7 @@
 #define PIECES 1024
 #define THREADS (CHECK_PAR ? 2 : 1)
 
-/* Part of the segment of each thread: FLIGHT plots that the partner works on, then FLIGHT as local memory. */
+/* Part of the segment of each thread: FLIGHT plots for the partner, then FLIGHT local ones. */
 #define PART ((size_t)(2 * FLIGHT * PLOT))
 
 enum form { BLOCKING, NB, NBI, REGION, FORMS };

@@ -1,4 +1,4 @@
-/* libportals3 behind below.h. It is loaded, not linked, since contrary.c defines the same names. */
+/* libportals3 behind below.h. Loaded, not linked: contrary.c defines the same names. */
 #define _GNU_SOURCE 1
 #include "below.h"
 
@@ -62,7 +62,7 @@ static int kind(ptl_event_kind_t type) {
     return BELOW_EVENT_UNKNOWN;
 }
 
-static const ptl_process_id_t anybody = {PTL_NID_ANY, PTL_PID_ANY};
+static const ptl_process_id_t any_process = {PTL_NID_ANY, PTL_PID_ANY};
 
 int below_open(int limits[4]) {
     ptl_ni_limits_t wanted, granted;
@@ -102,8 +102,9 @@ uint64_t below_dropped(void) {
 int below_me(int where, uint32_t pt, uint32_t base, uint64_t match_bits, uint64_t ignore_bits, int unlink, uint32_t *me) {
     ptl_unlink_t how = unlink ? PTL_UNLINK : PTL_RETAIN;
     if (where == 2)
-        return error(real.PtlMEInsert(base, anybody, match_bits, ignore_bits, how, PTL_INS_BEFORE, me));
-    return error(real.PtlMEAttach(ni, pt, anybody, match_bits, ignore_bits, how, where == 0 ? PTL_INS_BEFORE : PTL_INS_AFTER, me));
+        return error(real.PtlMEInsert(base, any_process, match_bits, ignore_bits, how, PTL_INS_BEFORE, me));
+    return error(real.PtlMEAttach(ni, pt, any_process, match_bits, ignore_bits, how,
+                                  where == 0 ? PTL_INS_BEFORE : PTL_INS_AFTER, me));
 }
 
 int below_me_unlink(uint32_t me) {

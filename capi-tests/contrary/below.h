@@ -1,6 +1,5 @@
-/* What contrary.c needs of libportals3, in types of neither: the headers of the two cannot be included together.
- *
- * Errors, event kinds and options are numbered by the lists below. */
+/* What contrary.c needs of libportals3, in types of neither: the two headers cannot be included
+ * together. The lists below number errors, event kinds and options. */
 #ifndef BELOW_H
 #define BELOW_H
 

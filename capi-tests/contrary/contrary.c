@@ -10,8 +10,8 @@
  *   md_in_use   every third PtlMDUnlink returns PTL_MD_IN_USE
  *   high        node and process ids are the highest possible
  *   small       the portal table has 16 entries
- *   lies        for tests of rejection: PTL_EVENT_ACK and PTL_EVENT_SEND_END are exchanged, as with
- *               the header of another version
+ *   lies        for tests of rejection: PTL_EVENT_ACK and PTL_EVENT_SEND_END are exchanged, as
+ *               with the header of another version
  *   renamed     for tests of rejection: the name of PTL_NO_SPACE belongs to another number
  * The differences between its header and that of libportals3 are permanent. An MD's real user
  * pointer leads to a record of this file, never freed, so that events can report the caller's

@@ -207,7 +207,7 @@ fn report_unforked(job: &dyn Bootstrap) {
     if job.size() == 1 && wanted > 1 && !env::QUIET.get() {
         crate::report::warn(
             format_args!(
-                "GASNET_PSHM_NODES={wanted} is not heeded: PMI or PMIx tells that this process is a job of one"
+                "GASNET_PSHM_NODES={wanted} has no effect: PMI or PMIx reports a job of one rank"
             ),
             format_args!("Set GASNET_SPAWN_CONTROL=FORK, or start the program with a launcher."),
         );

@@ -118,7 +118,7 @@ fn lone(mpi: Mpi, launcher: JobLauncher) -> Result<(), Failure> {
     let ended = TestJob::new(&layout::build(), &program, &args, launcher, 3).run()?;
     ended.tidy()?;
     let (code, told) = match (mpi.0, launcher) {
-        ("openmpi", JobLauncher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 is not heeded"),
+        ("openmpi", JobLauncher::PshmNodes) => (0, "GASNET_PSHM_NODES=3 has no effect"),
         _ => (1, LONE),
     };
     if ended.code != Some(code) || ended.output.matches(told).count() != 1 {
