@@ -247,7 +247,7 @@ static void regions(void) {
         gasnet_wait_syncnb(h);
         memset(to, 0, sizeof to);
         gasnet_begin_nbi_accessregion();
-        other = gasnet_get_nb_bulk(to, peer, check_at(peer, 0), 16); /* explicit: not of the region */
+        other = gasnet_get_nb_bulk(to, peer, check_at(peer, 0), 16); /* not of the region */
         for (i = 16; i < sizeof to; i += 16) gasnet_get_nbi_bulk(to + i, peer, check_at(peer, i), 16);
         h = gasnet_end_nbi_accessregion();
         gasnet_wait_syncnb(other);

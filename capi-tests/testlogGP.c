@@ -1,4 +1,4 @@
-/* testlogGP: the LogGP parameters of puts and gets: overheads, latency, gaps per message and byte. */
+/* testlogGP: the LogGP parameters of puts and gets: overheads, latency, gaps. */
 /* faults: flip_put flip_get skip_sync:portals */
 /* args: 200 0 8 1024 16384 */
 /* nodes: any */

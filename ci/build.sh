@@ -3,7 +3,7 @@
 #   ci/build.sh build             what users get
 #   ci/build.sh build-faults      the same with planted faults, for the tests
 #   ci/build.sh build-libportals  over libportals3 in build-libportals/portals, and the emulation
-#   ci/build.sh build-contrary    over libportals-contrary only, which imitates other vendors' libraries
+#   ci/build.sh build-contrary    over libportals-contrary only, an imitation of other vendors'
 # The networks of `build` follow from PORTALS:
 #   emulation   our own Portals only
 #   libportals  a libportals only, found by PORTALS_INCLUDE and PORTALS_LIBS, by PORTALS_PREFIX,

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Compiles each program of examples/ as a newcomer does, with its Makefile, runs it as a job of four processes on both
-# paths, and compares what it prints. mixed_mpi runs once per MPI that is installed; without one it is skipped.
-# The hello world of README.md must be examples/hello.c.
+# Compiles each program of examples/ as a newcomer does, with its Makefile, runs it as a job of
+# four processes on both paths, and compares what it prints. mixed_mpi runs once per MPI that is
+# installed; without one it is skipped. The hello world of README.md must be examples/hello.c.
 #   ci/examples.sh [built tree]
 set -eu
 cd "$(dirname "$0")/.."
