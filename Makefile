@@ -19,6 +19,7 @@
 #                                 measures; with any argument, in turn with those libraries,
 #                                 into the tables and drawings of docs/bench
 #   make bench-credits [ROUNDS=n] measures what dynamic credits cost
+#   make book                     the guide and the internals as a book in build/book/html
 #   make headers doc clean help
 
 PREFIX  ?= /usr/local
@@ -29,7 +30,7 @@ CARGO   ?= cargo
 export CC CARGO SEED PORTALS PORTALS_PREFIX PORTALS_INCLUDE PORTALS_LIBS
 
 .PHONY: all lib faults libportals demo check soak bench bench-credits headers doc install \
-  install-portals check-programs clean help
+  install-portals check-programs book clean help
 
 all: lib
 
@@ -70,6 +71,9 @@ headers:
 
 doc:
 	@$(CARGO) doc --workspace --no-deps
+
+book:
+	@ci/book.sh
 
 check-programs: lib
 	@TREE="$(TREE)" ARGS="$(ARGS)" ONLY="$(ONLY)" SECONDS="$(SECONDS)" \

@@ -106,6 +106,8 @@ step headers ci/headers.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
 step examples ci/examples.sh
+step links ci/links.sh
+step workflows ci/workflows.sh
 step abi ci/abi.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
