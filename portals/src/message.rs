@@ -5,7 +5,7 @@
 use crate::types::md_options::*;
 use crate::types::*;
 
-/// What a message asks for.
+/// The three kinds of operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpKind {
     Put,
@@ -25,7 +25,7 @@ impl OpKind {
     }
 }
 
-/// The part of a message that decides where it goes.
+/// The fields of a message that decide its target descriptor and its events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MessageHeader {
     pub(crate) kind: OpKind,
@@ -41,7 +41,7 @@ pub(crate) struct MessageHeader {
     pub(crate) hdr_data: HdrData,
 }
 
-/// Which half of an operation a [`FramedTransfer`] is.
+/// The side of an operation for which events are posted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OpHalf {
     /// The target's side of an operation.
@@ -76,7 +76,7 @@ impl OpHalf {
     }
 }
 
-/// Where a message goes: the arguments that all calls have in common.
+/// The target of an operation: the arguments that all calls have in common.
 #[derive(Clone, Copy)]
 pub(crate) struct TargetAddress {
     pub(crate) target: PtlProcessId,

@@ -14,23 +14,25 @@ pub(crate) const LINE: usize = 64;
 /// Hazard slots per process.
 pub(crate) const HAZARDS: usize = 64;
 
-/// Pieces of a scattered descriptor, at most.
+/// Most pieces of a scattered descriptor.
 pub(crate) const IOVECS: usize = 16;
 
-/// Processes of a fabric, at most: what a hazard word has room for.
+/// Most processes of a fabric: the limit of a hazard word.
 pub(crate) const PROCESSES: u32 = 0x7fff;
 
 /// First word of an arena whose interface is open ("portals3", first byte lowest).
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"portals3");
 
-/// Who an arena belongs to and how it is cut up. Written before `magic` (Release), never changed.
+/// The owner of an arena, and the arena's layout. Written before `magic` (Release), never
+/// changed.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct Ident {
     pub(crate) magic: AtomicU64,
-    /// Where the owner has this arena mapped; only ever used as an argument of cross-memory attach.
+    /// Address of the arena in its owner's address space; used only as an argument of
+    /// cross-memory attach.
     pub(crate) own_base: AtomicU64,
-    /// Process id of the operating system.
+    /// The owner's process id in the operating system.
     pub(crate) os_pid: AtomicU32,
     pub(crate) max_mes: AtomicU32,
     pub(crate) max_mds: AtomicU32,
@@ -39,12 +41,12 @@ pub(crate) struct Ident {
     pub(crate) max_pt_index: AtomicU32,
 }
 
-/// A word alone in its line.
+/// A word alone in its cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct OwnLine<T>(pub(crate) T);
 
-/// Words that say which descriptors a process is using; see [`crate::hazard`].
+/// Words that name the descriptors that a process is using; see [`super::hazard`].
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct Hazards {
@@ -53,16 +55,16 @@ pub(crate) struct Hazards {
     pub(crate) slots: [OwnLine<AtomicU64>; HAZARDS],
 }
 
-/// The start of an arena; its place does not depend on limits.
+/// The start of an arena; its layout does not depend on limits.
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct ArenaHeader {
     pub(crate) ident: Ident,
     /// `PTL_SR_DROP_COUNT`.
     pub(crate) drops: OwnLine<AtomicU64>,
-    /// See [`crate::doorbell`].
+    /// See [`super::doorbell`].
     pub(crate) doorbell: OwnLine<AtomicU32>,
-    /// Who is swapping for a get-put: 0, or index + 1.
+    /// Index + 1 of the process that swaps for a get-put, or 0.
     pub(crate) swap_lock: OwnLine<AtomicU32>,
     pub(crate) hazards: Hazards,
 }
@@ -88,7 +90,7 @@ pub(crate) struct AcEntry {
     /// uid << 32 | jid.
     pub(crate) ids: AtomicU64,
     pub(crate) pt_index: AtomicU32,
-    /// 0: admits nobody.
+    /// 0: admits no process.
     pub(crate) valid: AtomicU32,
 }
 
@@ -110,21 +112,22 @@ pub(crate) struct MeCell {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct MdCell {
-    /// See [`crate::md::Traits`].
+    /// See [`Traits`](crate::descriptor::traits::Traits).
     pub(crate) traits: AtomicU64,
     /// Bytes.
     pub(crate) length: AtomicU64,
     pub(crate) max_size: AtomicU64,
     /// Offset in the arena or in the segment.
     pub(crate) start: AtomicU64,
-    /// Address in the owner's address space; only ever used as an argument of cross-memory attach.
+    /// Address in the owner's address space; used only as an argument of cross-memory attach.
     pub(crate) address: AtomicU64,
     /// Offset of its [`IovTable`], or 0.
     pub(crate) iov: AtomicU64,
-    /// Names the event queue's ring beyond reuse of its index; 0 if there is no queue.
+    /// The key of its event queue ([`EqShape::key`]), which outlives reuse of the index; 0: no
+    /// queue.
     pub(crate) eq_key: AtomicU64,
     pub(crate) generation: AtomicU32,
-    /// See [`crate::md::state`].
+    /// See [`state`](crate::descriptor::state).
     pub(crate) state: OwnLine<AtomicU64>,
 }
 
@@ -136,7 +139,7 @@ pub(crate) struct IovTable {
     pub(crate) pieces: [IovPiece; IOVECS],
 }
 
-/// One piece: see the words of the same names in [`MdCell`].
+/// One piece: see the fields of the same names in [`MdCell`].
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct IovPiece {
@@ -146,7 +149,7 @@ pub(crate) struct IovPiece {
     pub(crate) length: AtomicU64,
 }
 
-/// Where a queue's ring lies.
+/// Position and size of a queue's ring.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct EqShape {
@@ -158,7 +161,7 @@ pub(crate) struct EqShape {
     pub(crate) size: AtomicU64,
 }
 
-/// Producers' bad luck.
+/// What producers record of events that found no room.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct EqLosses {
@@ -178,7 +181,7 @@ pub(crate) struct EqCell {
     pub(crate) losses: EqLosses,
 }
 
-/// An event; see [`crate::eq`].
+/// An event; see [`crate::event`]. `what` is made by `Posting::what`.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct EventSlot {
@@ -194,7 +197,7 @@ pub(crate) struct EventSlot {
 }
 
 impl EventSlot {
-    /// The words in which bytes travel that are in the event itself.
+    /// The words that hold an inline payload.
     #[inline(always)]
     pub(crate) fn inline(&self) -> InlineWords {
         [&self.rlength, &self.mlength, &self.offset, &self.link]

@@ -25,14 +25,16 @@ use sys::hint::cold_path;
 const ASLEEP: u32 = 1;
 const COUNT: u32 = 2;
 
-/// Whether somebody may be asleep, or about to be. Without a fence: who is just falling asleep may be missed.
+/// Whether a thread may be asleep, or about to be. Without a fence: a thread that is just
+/// falling asleep may be missed.
 #[inline(always)]
 pub(crate) fn someone_asleep(header: &ArenaHeader) -> bool {
     header.doorbell.0.load(Ordering::Relaxed) & ASLEEP != 0
 }
 
-/// To be called by a poster after a sequentially consistent fence or exchange that comes after the publication of its events. The load
-/// is of the same kind, so that it stays behind an exchange too on a processor that reorders.
+/// Wakes the sleepers, if any. A producer calls it after a sequentially consistent fence or
+/// exchange that follows the publication of its events. The load is sequentially consistent too,
+/// so that it stays behind an exchange on a processor that reorders.
 #[inline(always)]
 pub(crate) fn ring(header: &ArenaHeader) {
     let word = &header.doorbell.0;

@@ -23,33 +23,34 @@ use sys::hint::cold_path;
 use sys::thread;
 
 /// Stands for no process.
-pub(crate) const NOBODY: u32 = 0x7fff;
+pub(crate) const NO_PROCESS: u32 = 0x7fff;
 
 /// Stands for no descriptor.
-pub(crate) const NOTHING: u32 = 0xffff;
+pub(crate) const NO_MD: u32 = 0xffff;
 
 /// The slot of the only thread.
 const ONLY: usize = 0;
 
-/// What a slot says, if it is not 0: bit 63 set; process 48-62 and its descriptor 32-47; two descriptors of
-/// the initiator itself 16-31 and 0-15.
+/// The value of a slot in use: bit 63 set; the target process 48-62 and its descriptor 32-47;
+/// two descriptors of the initiator itself 16-31 and 0-15.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct HazardWord(u64);
 
 impl HazardWord {
-    /// Names descriptor `md` of process `target`, and two of our own (the same twice if there is but one).
+    /// Names descriptor `md` of process `target`, and two of our own (the same one twice if
+    /// there is one).
     #[inline(always)]
-    pub(crate) fn new(target: u32, md: u32, near: u32, near2: u32) -> HazardWord {
+    pub(crate) fn new(target: u32, md: u32, own: u32, own2: u32) -> HazardWord {
         HazardWord(
             1 << 63
                 | u64::from(target & 0x7fff) << 48
                 | u64::from(md & 0xffff) << 32
-                | u64::from(near & 0xffff) << 16
-                | u64::from(near2 & 0xffff),
+                | u64::from(own & 0xffff) << 16
+                | u64::from(own2 & 0xffff),
         )
     }
 
-    /// It as a number.
+    /// The word as a number.
     pub(crate) fn bits(self) -> u64 {
         self.0
     }
@@ -60,38 +61,39 @@ impl HazardWord {
         HazardWord(bits)
     }
 
-    /// The same without the target.
+    /// The same without a target.
     #[inline(always)]
-    pub(crate) fn near(near: u32, near2: u32) -> HazardWord {
-        HazardWord::new(NOBODY, NOTHING, near, near2)
+    pub(crate) fn own(own: u32, own2: u32) -> HazardWord {
+        HazardWord::new(NO_PROCESS, NO_MD, own, own2)
     }
 
-    /// Whether it names descriptor `md` of process `target` as a target.
+    /// Whether the word names descriptor `md` of process `target` as a target.
     pub(crate) fn names_target(self, target: u32, md: u32) -> bool {
         self.0 >> 48 & 0x7fff == u64::from(target) && self.0 >> 32 & 0xffff == u64::from(md)
     }
 
-    /// Of a slot of process `own`: whether it names its descriptor `md` at all.
+    /// Whether the word, in a slot of process `own`, names descriptor `md` of that process in
+    /// any role.
     pub(crate) fn names(self, own: u32, md: u32) -> bool {
         self.names_target(own, md)
             || self.0 >> 16 & 0xffff == u64::from(md)
             || self.0 & 0xffff == u64::from(md)
     }
 
-    /// The descriptor of process `target` that it names, if any.
+    /// The descriptor of process `target` that the word names, if any.
     pub(crate) fn target_md(self, target: u32) -> Option<u32> {
         (self.0 >> 48 & 0x7fff == u64::from(target)).then_some((self.0 >> 32 & 0xffff) as u32)
     }
 
-    /// The initiator's own two.
-    pub(crate) fn near_mds(self) -> [u32; 2] {
+    /// The initiator's own two descriptors.
+    pub(crate) fn own_mds(self) -> [u32; 2] {
         [(self.0 >> 16 & 0xffff) as u32, (self.0 & 0xffff) as u32]
     }
 }
 
-/// Whether any slot in use says something for which `found` is true.
+/// Whether `found` is true of any slot in use.
 pub(crate) fn names(hazards: &Hazards, mut found: impl FnMut(HazardWord) -> bool) -> bool {
-    // SeqCst: see the head of this file. The bit of a slot is set before the slot is used for the first time.
+    // SeqCst: see the head of this file. The bit of a slot is set before the slot's first use.
     let mut used = hazards.used.0.load(Ordering::SeqCst);
     while used != 0 {
         let word = hazards.slots[used.trailing_zeros() as usize].0.load(Ordering::SeqCst);
@@ -103,26 +105,27 @@ pub(crate) fn names(hazards: &Hazards, mut found: impl FnMut(HazardWord) -> bool
     false
 }
 
-/// A slot that is ours for one operation. It must be given back by [`HazardHold::clear`].
+/// A slot taken for one operation. It must be given back by [`HazardHold::clear`].
 #[must_use]
 #[derive(Clone, Copy)]
 pub(crate) struct HazardHold<'a> {
     slot: &'a AtomicU64,
-    /// Which one: names the counters that go with it.
+    /// The number of the slot; the counters of [`crate::tables`] have the same.
     pub(crate) number: usize,
 }
 
 impl HazardHold<'_> {
-    /// Says something else, as strongly as at first.
+    /// Replaces the word, as strongly ordered as the first one.
     #[inline]
     pub(crate) fn change(&self, word: HazardWord) {
         self.slot.swap(word.0, Ordering::SeqCst);
     }
 
-    /// Gives the slot back. With `fence`, later loads are not before this store (see [`crate::doorbell`]).
+    /// Gives the slot back. With `fence`, later loads stay behind this store (see
+    /// [`super::doorbell`]).
     #[inline(always)]
     pub(crate) fn clear(self, fence: bool) {
-        // Release: whoever sees the slot empty sees the data moved and the events posted.
+        // Release: a process that sees the slot empty sees the data moved and the events posted.
         if fence {
             self.slot.swap(0, Ordering::SeqCst);
         } else {
@@ -190,7 +193,7 @@ mod tests {
     use super::*;
     use crate::NetworkInterface;
 
-    /// What the only thread of a process uses is seen by whoever wants to take it away.
+    /// The owner sees the hazard of a single-threaded process, which skips the bit.
     #[test]
     fn the_only_threads_hazard_is_seen() {
         let mut ni = NetworkInterface::loopback(None).unwrap();
@@ -198,7 +201,7 @@ mod tests {
         unsafe { ni.set_single_threaded() };
         let seen =
             || names(&ni.state.peers.own.view.header().hazards, |word| word.names_target(3, 5));
-        let hold = ni.state.peers.hold(HazardWord::new(3, 5, NOTHING, NOTHING));
+        let hold = ni.state.peers.hold(HazardWord::new(3, 5, NO_MD, NO_MD));
         assert!(seen());
         hold.clear(false);
         assert!(!seen());

@@ -1,4 +1,4 @@
-//! What rings are made of. Crate `models` compiles the same file over loom's, which tries every order in which processes may
-//! go and every value that a load may see.
+//! The atomics of [`super::ring`]. Crate `models` compiles that file over loom's atomics, which
+//! try every order of the processes' steps and every value that a load may see.
 
 pub(super) use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,37 +1,48 @@
-//! A ring of slots in shared memory, filled by many processes and emptied by one: event queues, and inboxes
-//! of frames.
+//! A ring of slots in shared memory with many producers and one consumer: event queues, and
+//! inboxes of frames.
 //!
-//! What goes into a slot is numbered by a ticket. Ticket `t` lives in slot `t mod size`, so that a slot's first
-//! word, its control, need only tell the lap, that of the ticket of its first slot: `t - t mod size`, mod 2^40,
-//! is in bits 24-63, a phase in 0-3, and, while the slot is reserved, the producer's index in 4-23. The first ticket
-//! is `size`, and memory of zeros says of each slot "published `t - size`", and it counts as consumed: a new ring is
-//! not written to.
+//! Producers [`claim`] a slot, fill it, and publish it; the consumer reads the slots in order.
+//! Invariants: tickets are claimed without gaps; a producer dirties nothing but its slot; the
+//! consumer writes nothing that producers write, only its own head.
 //!
-//! A producer finds the first free ticket: it starts from a private hint (a ticket below which all are
-//! claimed), and moves up while it sees slots claimed. It may claim `t` if the consumer has passed `t - size`
-//! and the control still says "published `t - size`": one compare-and-swap to "reserved `t` by me". It fills
-//! the slot and publishes with a Release store. So tickets are claimed without gaps, a producer dirties
-//! nothing but its slot, and the consumer writes nothing that producers write: only its own head.
+//! Each entry has a ticket. Ticket `t` is in slot `t mod size`. The first word of a slot, its
+//! control, holds the lap, so that it identifies the ticket:
 //!
-//! What a free slot says follows from its ticket, so that the compare-and-swap can be the first thing that a producer does with the
-//! line of the slot, which was read elsewhere last. A load before it would fetch that line to be read, and the compare-and-swap
-//! would fetch it once more, to be written.
+//! ```text
+//! 63                  24 23          4 3     0
+//! t - t mod size (2^40)  producer      phase     producer: only while the slot is reserved
+//! ```
+//!
+//! The first ticket is `size`. A control of zero therefore says "published `t - size`" and
+//! counts as consumed: a ring in zeroed memory needs no set-up.
+//!
+//! 1. A producer starts from a private hint (a ticket below which all are claimed) and moves up
+//!    while slots are claimed.
+//! 2. It may claim `t` if the consumer has passed `t - size` and the control says "published `t
+//!    - size`": one compare-and-swap to "reserved `t` by me".
+//! 3. It fills the slot and publishes it with a Release store.
+//!
+//! The expected control follows from the ticket, so the compare-and-swap can be the producer's
+//! first access to the line. A load before it would fetch the line twice: once to read, once to
+//! write.
 //!
 //! | access | pairs with |
 //! |---|---|
 //! | consumer's Acquire load of a control that says "published" | the producer's Release store: the slot is filled |
-//! | producer's Acquire load of the head | the consumer's Release store: it has read the slot and may lose it |
-//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: what made room for it is seen by whoever looks at the tickets behind it, and would else take the ring for full |
+//! | producer's Acquire load of the head | the consumer's Release store: it has read the slot |
+//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: the head that made room for it is visible to a producer that looks at later tickets, and would otherwise take the ring for full |
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
-//! A stale hint is harmless: a control with a later ticket for the same slot says how far the ring has come,
-//! and by the absence of gaps all tickets before it are claimed; one that is so old that it seems to lie ahead begins anew at the consumer's
-//! head. Where others post as well, hints are always stale, and the control is read before the compare-and-swap after all, which would take the line
-//! from its reader for nothing. The control holds the lap, so that a compare-and-swap with an old value cannot succeed a lap later (its
-//! producer would have to stand still through 2^40 tickets).
+//! A stale hint is harmless. A control with a later ticket of the same slot tells how far the
+//! ring has come, and since there are no gaps, all tickets before it are claimed. A hint that is
+//! so old that it seems to lie ahead restarts at the consumer's head. Where other processes post
+//! too, hints are always stale; there the control is read before the compare-and-swap, which
+//! would otherwise take the line from its reader in vain. The control holds the lap, so a
+//! compare-and-swap with an old value cannot succeed a lap later (its producer would have to
+//! stand still through 2^40 tickets).
 //!
-//! A producer that dies or stops between claim and publication leaves a slot that names it. Before the claim
-//! or after the publication nothing is held.
+//! A producer that dies or stops between claim and publication leaves a slot that names it.
+//! Before the claim and after the publication it holds nothing.
 
 use super::primitive::{AtomicBool, AtomicU64, Ordering};
 use sys::hint::cold_path;
@@ -39,53 +50,55 @@ use sys::hint::cold_path;
 const PUBLISHED: u64 = 0;
 const RESERVED: u64 = 1;
 
-/// The lap of a ticket, in its place in a control. The shift drops what is beyond 2^40.
+/// The lap of a ticket, at its position in a control. The shift drops what is beyond 2^40.
 #[inline(always)]
 fn lap(ticket: u64, size: u64) -> u64 {
     (ticket & size.wrapping_neg()) << 24
 }
 
-/// What the control of a ticket's slot says when the slot is published. `size` is a power of two, here and below.
+/// The control of a ticket's slot when the slot is published. `size` is a power of two, here and
+/// below.
 #[inline(always)]
 pub(crate) fn published(ticket: u64, size: u64) -> u64 {
     lap(ticket, size) | PUBLISHED
 }
 
-/// What the control of a ticket's slot says when it is free for that ticket, and not for an earlier one: "published `ticket - size`". Told
-/// as a lap less, so that the lap is worked out once for this and the others.
+/// The control of a ticket's slot when it is free for that ticket: "published `ticket - size`".
+/// Computed as one lap less, so that the lap is computed once for this and the others.
 #[inline(always)]
 fn free(ticket: u64, size: u64) -> u64 {
     published(ticket, size).wrapping_sub(size << 24)
 }
 
-/// What the control of a ticket's slot says when this producer has reserved it.
+/// The control of a ticket's slot when `producer` has reserved it.
 #[inline(always)]
 pub(crate) fn reserved(ticket: u64, size: u64, producer: u32) -> u64 {
     lap(ticket, size) | u64::from(producer & 0xfffff) << 4 | RESERVED
 }
 
-/// The producer that has reserved a ticket's slot, if its control says so.
+/// The producer that has reserved a ticket's slot, if the control says so.
 #[inline(always)]
 pub(crate) fn reserved_by(control: u64, ticket: u64, size: u64) -> Option<u32> {
     let producer = (control >> 4 & 0xfffff) as u32;
     (control == reserved(ticket, size, producer)).then_some(producer)
 }
 
-/// How far the ticket that the control of a ticket's slot tells of is ahead of it.
+/// How far the ticket in a control is ahead of `ticket`, which has the same slot.
 #[inline(always)]
 fn ahead(control: u64, ticket: u64, size: u64) -> i64 {
-    // The difference is at the top, where it has the right sign.
+    // The difference is in the top bits, where its sign is right.
     (control & !0xff_ffff).wrapping_sub(lap(ticket, size)) as i64 >> 24
 }
 
-/// What a process remembers of a ring that it produces into. Private; any thread may use it.
+/// What a process remembers of a ring that it produces into. Private; any of its threads may use
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     /// All tickets below are claimed.
     hint: AtomicU64,
-    /// The consumer had come at least so far.
+    /// The consumer had come at least this far.
     head: AtomicU64,
-    /// Others had claimed tickets since our last.
+    /// Other producers had claimed tickets since our last.
     others: AtomicBool,
 }
 
@@ -96,15 +109,16 @@ impl Memo {
         self.hint.load(Ordering::Acquire)
     }
 
-    /// Begins anew where the consumer is.
+    /// Restarts at the consumer's head.
     pub(crate) fn restart(&self, head: u64) {
         self.hint.store(head, Ordering::Release);
         self.head.store(head, Ordering::Release);
     }
 }
 
-/// Claims the ticket of the hint, if it is the first free one and the ring had room for it when we last looked; `word` is the control of
-/// its slot. Mostly it is: the ticket is the one after our last, and the consumer was not far behind.
+/// Claims the ticket of the hint, if it is the first free one and the ring had room for it at
+/// the last look. `word` is the control of its slot. Usually it succeeds: the ticket follows our
+/// last one, and the consumer was not far behind.
 #[inline(always)]
 pub(crate) fn claim_hinted(
     word: &AtomicU64,
@@ -131,7 +145,7 @@ pub(crate) fn claim_hinted(
     claimed
 }
 
-/// Claims this ticket, if its slot is free and nobody is faster.
+/// Claims this ticket, if its slot is free and no other producer is faster.
 #[inline(always)]
 fn try_claim(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u32) -> bool {
     let (before, mine) = (free(ticket, size), reserved(ticket, size, producer));
@@ -143,8 +157,8 @@ fn try_claim(word: &AtomicU64, ticket: u64, size: u64, memo: &Memo, producer: u3
     claimed
 }
 
-/// Claims the first free ticket; `Err` tells which one it would have been if the ring is full. `control_of`
-/// gives the control of a ticket's slot; `size` is a power of two; `head` is the consumer's.
+/// Claims the first free ticket; `Err` returns the ticket that would have been it if the ring is
+/// full. `control_of` gives the control of a ticket's slot; `head` is the consumer's.
 #[inline(always)]
 pub(crate) fn claim<'a>(
     control_of: impl Fn(u64) -> &'a AtomicU64,
@@ -160,7 +174,7 @@ pub(crate) fn claim<'a>(
     }
 }
 
-/// [`claim`], wherever the first free ticket is.
+/// [`claim`] where the hint does not lead to the first free ticket.
 #[cold]
 #[inline(never)]
 pub(crate) fn search<'a>(
@@ -190,12 +204,13 @@ pub(crate) fn search<'a>(
             }
             continue;
         }
-        // A peer wrote nonsense, as it must have to make us move on so often.
+        // Only nonsense that a peer wrote makes a producer move on so often.
         if moves > 1 << 20 {
             return Err(ticket);
         }
         let lead = ahead(now, ticket, size);
-        // Behind: reserved a lap ago and not published yet, so the ring is full, unless we are behind by half of all that a control can tell.
+        // Behind: reserved a lap ago and not published yet, so the ring is full, unless our
+        // ticket is behind by half of all that a control can distinguish.
         if lead < 0 {
             // Acquire: see the table above.
             let head = head.load(Ordering::Acquire);
@@ -206,7 +221,7 @@ pub(crate) fn search<'a>(
             moves += 1;
             continue;
         }
-        // Claimed, by somebody in this lap or in a later one: so are all before it.
+        // Claimed in this lap or a later one: so are all tickets before it.
         ticket = ticket.wrapping_add(lead as u64 + 1);
         if lead == 0 {
             ticket = skip(&control_of, size, ticket);
@@ -215,8 +230,8 @@ pub(crate) fn search<'a>(
     }
 }
 
-/// A ticket at or after `ticket`, not after the first free one, when others have claimed a few since the
-/// hint: steps that double, then halves.
+/// A ticket at or after `ticket`, not after the first free one, when other producers have
+/// claimed a few since the hint: steps that double, then a binary search.
 #[inline(never)]
 fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) -> u64 {
     let claimed = |t: u64| ahead(control_of(t).load(Ordering::Acquire), t, size) >= 0;
@@ -227,7 +242,7 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
         low += step;
         step *= 2;
     }
-    // Below `low + step - 1` something may be free: halve until it is found.
+    // Below `low + step - 1` a ticket may be free: binary search.
     let mut high = low + step - 1;
     while low < high {
         let middle = low + (high - low) / 2;
@@ -240,7 +255,7 @@ fn skip<'a>(control_of: &impl Fn(u64) -> &'a AtomicU64, size: u64, ticket: u64) 
     low
 }
 
-/// A ticket that nothing that was claimed before this call has reached; all before `from` are claimed.
+/// A ticket that no claim made before this call has reached; all before `from` are claimed.
 pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, from: u64) -> u64 {
     let mut ticket = from;
     // No more can be claimed, unless a peer wrote nonsense.
@@ -258,7 +273,8 @@ pub(crate) fn tail<'a>(control_of: impl Fn(u64) -> &'a AtomicU64, size: u64, fro
 mod tests {
     use super::*;
 
-    /// `others` events were claimed and consumed behind our back: a stale hint finds the first free ticket.
+    /// Another producer's `others` events were claimed and consumed meanwhile: a stale hint
+    /// finds the first free ticket.
     #[test]
     fn stale_hints_find_the_first_free_ticket() {
         for size in [1u64, 2, 4, 64] {
@@ -283,7 +299,8 @@ mod tests {
         }
     }
 
-    /// A producer that has stood still for most of the tickets that a control can tell apart finds the first free one.
+    /// A producer that has stood still for most of the tickets that a control can distinguish
+    /// finds the first free one.
     #[test]
     fn very_old_hints_find_it_too() {
         let size = 4u64;
@@ -304,7 +321,7 @@ mod tests {
         }
     }
 
-    /// Where others post too, a slot that they have claimed is read and not fought for.
+    /// Where another producer posts too, a slot that it has claimed is read and not swapped.
     #[test]
     fn who_is_not_alone_looks_first() {
         let size = 8u64;
@@ -319,7 +336,7 @@ mod tests {
         assert!(theirs.others.load(Ordering::Relaxed));
         assert_eq!(claim(of, size, &ours, &head, 1), Ok(10));
         assert!(ours.others.load(Ordering::Relaxed));
-        // The next is free, and is the one of the hint: alone again.
+        // The next is free and is the ticket of the hint: no other producer since.
         assert_eq!(claim(of, size, &ours, &head, 1), Ok(11));
         assert!(!ours.others.load(Ordering::Relaxed));
     }
@@ -336,13 +353,14 @@ mod tests {
         assert!(!claim_hinted(&word, 4, 4, &memo, 1) && !claim_hinted(&word, 8, 4, &memo, 1));
         word.store(published(4, 4), Ordering::Release);
         assert_eq!(reserved_by(published(4, 4), 4, 4), None);
-        // A lap later the slot is free, but the ring has room only when the consumer has passed it.
+        // A lap later the slot is free, but the ring has room only after the consumer has passed
+        // it.
         assert!(!claim_hinted(&word, 8, 4, &memo, 1));
         memo.restart(5);
         assert!(claim_hinted(&word, 8, 4, &memo, 1));
     }
 
-    /// Tickets are compared rightly when their 40 bits wrap.
+    /// Tickets are compared correctly when their 40 bits wrap.
     #[test]
     fn tickets_wrap() {
         let size = 4u64;

@@ -1,8 +1,9 @@
-//! Where the structures of an arena are: the layout from the limits, and the view of one mapped arena.
+//! Where the structures of an arena are: the layout from the limits, and the view of one mapped
+//! arena.
 //!
-//! Used by everything that touches an arena. Invariant: an [`ArenaView`] computes every address from a base that the
-//! NAL gave and from limits that were checked once to fit; an offset that was read from shared memory is checked
-//! against the arena's length before use.
+//! Used by everything that touches an arena. Invariant: an [`ArenaView`] computes every address
+//! from a base that the NAL gave and from limits that were checked once to fit. An offset that
+//! was read from shared memory is checked against the arena's length before use.
 
 use core::mem::{align_of, size_of};
 use core::ptr::NonNull;
@@ -24,7 +25,7 @@ pub(crate) struct ArenaLayout {
 }
 
 impl ArenaLayout {
-    /// The limits' upper bounds are those of [`granted`], so that nothing overflows.
+    /// `limits` are within the bounds of [`granted`], so nothing overflows.
     pub(crate) fn new(limits: &NiLimits) -> ArenaLayout {
         let pt = size_of::<ArenaHeader>();
         let ac = pt + (limits.max_pt_index as usize + 1) * size_of::<PtEntry>();
@@ -36,7 +37,7 @@ impl ArenaLayout {
     }
 }
 
-/// What is granted of wished limits: no more than indices in shared words have room for.
+/// The limits that are granted for these wishes: indices in shared words are 16 bits wide.
 pub(crate) fn granted(wished: &NiLimits) -> NiLimits {
     NiLimits {
         max_mes: wished.max_mes.clamp(1, 0xfffe),
@@ -50,7 +51,7 @@ pub(crate) fn granted(wished: &NiLimits) -> NiLimits {
     }
 }
 
-/// An arena of ours or of a peer.
+/// A mapped arena: our own or a peer's.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ArenaView {
     base: NonNull<u8>,
@@ -70,11 +71,12 @@ pub(crate) struct ArenaView {
 }
 
 impl ArenaView {
-    /// Cuts up an arena. `None` if the tables do not fit.
+    /// Lays an arena out. `None` if the tables do not fit.
     ///
     /// # Safety
-    /// `base` is page-aligned, and `bytes` bytes from it are mapped, were zeroed in the beginning, and stay
-    /// mapped as long as the view or a copy of it is used; everybody who writes them follows this file.
+    /// `base` is page-aligned, and `bytes` bytes from it are mapped, were zeroed when the arena
+    /// was made, and stay mapped as long as the view or a copy of it is used. Every process that
+    /// writes them uses the structures of this module.
     pub(crate) unsafe fn new(
         base: NonNull<u8>,
         bytes: usize,
@@ -104,16 +106,17 @@ impl ArenaView {
         })
     }
 
-    /// The arena of a peer, cut up as its owner says. `None` if its interface is not open yet or what it says
-    /// does not fit.
+    /// The arena of a peer, with the layout that its owner wrote. `None` if the peer's interface
+    /// is not open, or the layout does not fit.
     ///
     /// # Safety
     /// As for [`ArenaView::new`].
     pub(crate) unsafe fn of_peer(base: NonNull<u8>, bytes: usize) -> Option<ArenaView> {
-        // SAFETY: the header's place does not depend on limits, and an arena is never shorter than a header
-        // (checked by `NetworkInterface::with_nal`).
+        // SAFETY: the header is at offset 0 whatever the limits are, and an arena is never
+        // shorter than a header (checked by `NetworkInterface::with_nal`).
         let ident = unsafe { &base.cast::<ArenaHeader>().as_ref().ident };
-        // Acquire pairs with the Release in `NetworkInterface::with_nal`: the limits are there.
+        // Acquire pairs with the Release in `NetworkInterface::open`: the limits have been
+        // written.
         if ident.magic.load(Ordering::Acquire) != MAGIC {
             return None;
         }
@@ -125,7 +128,7 @@ impl ArenaView {
             max_pt_index: ident.max_pt_index.load(Ordering::Relaxed),
             ..NiLimits::DEFAULT
         };
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller's promise about `base` and `bytes` is that of `new`.
         unsafe { ArenaView::new(base, bytes, &limits) }
     }
 
@@ -142,7 +145,7 @@ impl ArenaView {
         self.tables_end
     }
 
-    /// A structure inside of the arena. `offset` was checked by the caller.
+    /// A structure inside the arena. The caller has checked `offset`.
     #[inline(always)]
     fn at<T>(&self, offset: usize) -> &T {
         debug_assert!(
@@ -190,13 +193,13 @@ impl ArenaView {
         (index < self.max_eqs).then(|| unsafe { self.eq.add(index as usize).as_ref() })
     }
 
-    /// The table of a scattered descriptor, at an offset that may come from a peer.
+    /// The table of a scattered descriptor. `offset` may come from a peer.
     pub(crate) fn iov(&self, offset: u64) -> Option<&IovTable> {
         let fits = self.range(offset, size_of::<IovTable>() as u64).is_some();
         (fits && offset.is_multiple_of(LINE as u64)).then(|| self.at(offset as usize))
     }
 
-    /// The first of `size` slots of a ring, at an offset that may come from a peer.
+    /// The first of the `size` slots of a ring. `offset` and `size` may come from a peer.
     pub(crate) fn ring(&self, offset: u64, size: u64) -> Option<NonNull<EventSlot>> {
         if !size.is_power_of_two() || !offset.is_multiple_of(LINE as u64) {
             return None;
@@ -215,7 +218,7 @@ impl ArenaView {
     }
 }
 
-/// Both halves of a process id in one word.
+/// A process id in one word: nid << 32 | pid.
 #[inline(always)]
 pub(crate) fn pack_id(id: PtlProcessId) -> u64 {
     u64::from(id.nid) << 32 | u64::from(id.pid)

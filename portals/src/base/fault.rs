@@ -1,15 +1,16 @@
-//! Pause points: named places inside a delivery where a test stops or kills the process.
+//! Pause points: named points of a delivery at which a test stops or kills the process.
 //!
-//! Only with the feature `faults`. `GASNET_TEST_PAUSE=<name>:<stop|kill>[:count]` raises SIGSTOP or SIGKILL
-//! when the point is passed for the count-th time (default 1). `GASNET_TEST_FAULT=drop_op` loses every 64th
-//! event that completes an operation of ours (ACK, REPLY_END).
+//! Only with the feature `faults`; otherwise every function here is empty.
+//! `GASNET_TEST_PAUSE=<name>:<stop|kill>[:count]` raises SIGSTOP or SIGKILL when the point is
+//! passed for the count-th time (default 1). `GASNET_TEST_FAULT=drop_op` loses every 64th event
+//! that completes an operation of ours (ACK, REPLY_END).
 
-/// A pause point. Free of cost unless the feature `faults` is on.
+/// A pause point. Costs nothing unless the feature `faults` is on.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn point(_name: &str) {}
 
-/// Whether the completion event that is about to be posted shall be lost.
+/// Whether to lose the completion event that is about to be posted.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub(crate) fn loses_completion() -> bool {
@@ -31,8 +32,8 @@ mod armed {
     const ON: u8 = 2;
 
     static PAUSE: AtomicU8 = AtomicU8::new(UNKNOWN);
-    /// How often the point has still to be passed; taken from the variable at the first hit of the right
-    /// name.
+    /// How often the point is still to be passed; set from the variable at the first hit of the
+    /// right name.
     static LEFT: AtomicI64 = AtomicI64::new(i64::MIN);
 
     pub(crate) fn point(name: &str) {
@@ -52,7 +53,8 @@ mod armed {
         let count = parts.next().and_then(|n| n.parse().ok()).unwrap_or(1);
         let _ = LEFT.compare_exchange(i64::MIN, count, Ordering::Relaxed, Ordering::Relaxed);
         if LEFT.fetch_sub(1, Ordering::Relaxed) == 1 {
-            // To this thread, which therefore goes no further; the others of the process stop with it.
+            // Raised for this thread, which therefore goes no further; the others of the process
+            // stop with it.
             sys::signal::raise(signal);
         }
     }

@@ -1,7 +1,7 @@
 //! A lock between the threads of this process, held for a few hundred instructions at most.
 //!
-//! Spins a little, then yields. Nobody but this process touches it, so that a stopped or dead peer never
-//! holds it.
+//! It spins briefly, then yields. Invariant: it is in private memory, so a stopped or dead peer
+//! never holds it.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
@@ -13,7 +13,7 @@ pub(crate) struct SpinLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached by one thread at a time only, through the guard.
+// SAFETY: one thread at a time reaches the value, through the guard.
 unsafe impl<T: Send> Sync for SpinLock<T> {}
 
 impl<T> SpinLock<T> {
@@ -34,7 +34,7 @@ impl<T> SpinLock<T> {
         SpinGuard { lock: self }
     }
 
-    /// Takes the lock unless somebody has it.
+    /// Takes the lock unless another thread holds it.
     pub(crate) fn try_lock(&self) -> Option<SpinGuard<'_, T>> {
         // Acquire as in `lock`.
         (!self.taken.swap(true, Ordering::Acquire)).then(|| SpinGuard { lock: self })

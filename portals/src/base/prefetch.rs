@@ -1,9 +1,11 @@
-//! Asking for lines before they are written to, so that they are on their way to us while we do other things. Hints; nothing on processors
-//! that do not know them.
+//! Prefetches for writing: lines are fetched while the processor does other work.
+//!
+//! Called before a payload or an event is stored. Hints only; without effect on processors that
+//! lack them.
 
 use crate::arena::LINE;
 
-/// Asks for the lines of so many bytes from here on, whatever is there.
+/// Prefetches the lines of `bytes` bytes from `at` on; `at` may be any address.
 #[inline(always)]
 pub(crate) fn to_write(at: *const u8, bytes: usize) {
     let mut line = at.map_addr(|address| address & !(LINE - 1));
@@ -14,16 +16,17 @@ pub(crate) fn to_write(at: *const u8, bytes: usize) {
     }
 }
 
-/// Asks for the line that this is in.
+/// Prefetches the line of `at`.
 #[inline(always)]
 pub(crate) fn line_to_write(at: *const u8) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint touches no memory. The intrinsic would be a plain prefetch where the target may lack this one.
+    // SAFETY: a hint accesses no memory. The intrinsic would become a plain prefetch on a target
+    // that may lack this one.
     unsafe {
         core::arch::asm!("prefetchw [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: a hint touches no memory.
+    // SAFETY: a hint accesses no memory.
     unsafe {
         core::arch::asm!("prfm pstl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
     }

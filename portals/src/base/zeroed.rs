@@ -1,13 +1,15 @@
-//! Tables of private records that begin as zeros: pages of them that are never used cost nothing.
+//! Tables of private records that begin as zeros; pages that are never used cost nothing.
 //!
-//! An allocator gives large zeroed blocks straight from the system, which has not touched them; but not if they must be
-//! aligned to more than its own 16 bytes, when it clears them itself. So a table is a block with room to align it.
+//! Used for tables whose size is a limit of the interface. An allocator takes large zeroed
+//! blocks straight from the system, untouched, unless they must be aligned to more than its own
+//! 16 bytes: then it clears them itself. So a table is a block with spare bytes in which its
+//! first record is aligned.
 
 use alloc::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use core::ops::Deref;
 use core::ptr::NonNull;
 
-/// Records of which zeros are a value.
+/// Records for which zeros are a valid value.
 ///
 /// # Safety
 /// All bits of the type may be 0, and a value needs no drop.
@@ -50,8 +52,8 @@ impl<T: Zeros> Deref for Zeroed<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
-        // SAFETY: so many records lie there, aligned; they were zeros, which `Zeros` says are values, and have
-        // only been used by reference since.
+        // SAFETY: that many records lie there, aligned; they were zeros, which `Zeros` declares
+        // valid, and have only been used by reference since.
         unsafe { core::slice::from_raw_parts(self.first.as_ptr(), self.count) }
     }
 }

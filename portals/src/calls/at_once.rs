@@ -1,14 +1,14 @@
 //! Puts and gets that are complete when the call returns, without events at the initiator.
 //!
-//! An extension of this library; the conduit's fast path. [`super::by_note`] serves most calls; the rest walk the match
+//! An extension of this library; the conduit's fast path. [`super::by_cached_match`] serves most calls; the rest walk the match
 //! list, and leave a cached match if they can. Invariant: a call that returns false has done nothing.
 
 use super::NetworkInterface;
-use super::by_note::order;
+use super::cached::order;
 use crate::arena::IOVECS;
-use crate::arena::hazard::{HazardWord, NOTHING};
+use crate::arena::hazard::{HazardWord, NO_MD};
 use crate::base::fault;
-use crate::deliver::{Find, Seized};
+use crate::deliver::{ClaimResult, FindResult};
 use crate::message::{OpHalf, OpKind, TargetAddress};
 use crate::types::*;
 
@@ -53,7 +53,7 @@ impl NetworkInterface {
         match_bits: MatchBits,
         hdr_data: HdrData,
     ) -> bool {
-        self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data) || {
+        self.inline_cached(inline, target, pt_index, ac_index, match_bits, hdr_data) || {
             let to = TargetAddress {
                 target,
                 pt_index,
@@ -67,7 +67,7 @@ impl NetworkInterface {
     }
 
     #[inline(always)]
-    fn inline_by_note(
+    fn inline_cached(
         &self,
         inline: &InlineWords,
         target: PtlProcessId,
@@ -79,7 +79,18 @@ impl NetworkInterface {
         let (kind, some) = (OpKind::Put, Some(inline));
         // SAFETY: no pieces.
         unsafe {
-            self.by_note(kind, &[], 0, target, pt_index, ac_index, match_bits, 0, hdr_data, some)
+            self.by_cached_match(
+                kind,
+                &[],
+                0,
+                target,
+                pt_index,
+                ac_index,
+                match_bits,
+                0,
+                hdr_data,
+                some,
+            )
         }
     }
 
@@ -93,13 +104,13 @@ impl NetworkInterface {
             _ => return false,
         };
         let &TargetAddress { target, pt_index, ac_index, match_bits, hdr_data, .. } = to;
-        let Find::Found(found) =
+        let FindResult::Found(found) =
             self.state.peers.find(peer, &self.state.header(OpKind::Put, to, 0))
         else {
             return false;
         };
         self.state.peers.set_up_ring(peer, &found);
-        self.inline_by_note(inline, target, pt_index, ac_index, match_bits, hdr_data)
+        self.inline_cached(inline, target, pt_index, ac_index, match_bits, hdr_data)
     }
 
     /// `PtlGetRegion` to plain memory, as [`NetworkInterface::put_at_once`].
@@ -132,7 +143,7 @@ impl NetworkInterface {
     unsafe fn at_once<const N: usize>(
         &self,
         kind: OpKind,
-        near: [MdIovec; N],
+        pieces: [MdIovec; N],
         target: PtlProcessId,
         pt_index: PtIndex,
         ac_index: AcIndex,
@@ -140,12 +151,12 @@ impl NetworkInterface {
         remote_offset: Size,
         hdr_data: HdrData,
     ) -> Result<bool, PtlError> {
-        let length = near.iter().map(|piece| piece.len).sum();
+        let length = pieces.iter().map(|piece| piece.len).sum();
         // SAFETY: promised by the caller.
         let done = unsafe {
-            self.by_note(
+            self.by_cached_match(
                 kind,
-                &near,
+                &pieces,
                 length,
                 target,
                 pt_index,
@@ -160,12 +171,12 @@ impl NetworkInterface {
             return Ok(true);
         }
         // Put together here, and nowhere else, so that it is not in memory before.
-        let (near, to) = (
-            { near },
+        let (pieces, to) = (
+            { pieces },
             TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
         );
         // SAFETY: as above.
-        unsafe { self.at_once_by_walk(kind, &near, length, &to) }
+        unsafe { self.at_once_by_walk(kind, &pieces, length, &to) }
     }
 
     /// What no note is good enough for.
@@ -177,7 +188,7 @@ impl NetworkInterface {
     unsafe fn at_once_by_walk(
         &self,
         kind: OpKind,
-        near: &[MdIovec],
+        pieces: &[MdIovec],
         length: Size,
         to: &TargetAddress,
     ) -> Result<bool, PtlError> {
@@ -187,16 +198,22 @@ impl NetworkInterface {
             _ => return Ok(false),
         };
         let header = self.state.header(kind, to, length);
-        let Find::Found(found) = self.state.peers.find(peer, &header) else { return Ok(false) };
+        let FindResult::Found(found) = self.state.peers.find(peer, &header) else {
+            return Ok(false);
+        };
         if !self.state.peers.shares(peer, found.kind()) {
             return Ok(false);
         }
         fault::point("put.matched");
         self.state.peers.prefetch(peer, &found);
-        let hold = self.state.peers.hold(HazardWord::new(peer.index, found.md, NOTHING, NOTHING));
-        let Seized::Matched(matched) =
-            self.state.peers.seize(peer, &header, Find::Found(found), &hold, [NOTHING; 2])
-        else {
+        let hold = self.state.peers.hold(HazardWord::new(peer.index, found.md, NO_MD, NO_MD));
+        let ClaimResult::Matched(matched) = self.state.peers.claim_found(
+            peer,
+            &header,
+            FindResult::Found(found),
+            &hold,
+            [NO_MD; 2],
+        ) else {
             hold.clear(false);
             return Ok(false);
         };
@@ -205,7 +222,7 @@ impl NetworkInterface {
         let half = OpHalf::Arrival(kind);
         let link = self.state.peers.post_start(peer, &matched, &header, half);
         // SAFETY: promised by the caller; no more than was asked for is accepted.
-        let ok = unsafe { self.state.move_pieces(near, peer, &matched, kind == OpKind::Put) };
+        let ok = unsafe { self.state.move_pieces(pieces, peer, &matched, kind == OpKind::Put) };
         order(kind);
         self.state.peers.post_end(peer, &matched, &header, half, link, ok);
         let told = matched.traits.eq().is_some();

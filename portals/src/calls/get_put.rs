@@ -5,9 +5,9 @@
 
 use super::NetworkInterface;
 use super::put_get::{Region, is_active};
-use crate::deliver::{Seized, claim_local};
+use crate::deliver::{ClaimResult, claim_local};
 use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
-use crate::transfer::bytes::copy_near;
+use crate::transfer::bytes::copy_own;
 use crate::types::*;
 
 impl NetworkInterface {
@@ -34,9 +34,9 @@ impl NetworkInterface {
                 return Err(PtlError::MdIllegal);
             }
             let header = self.state.header(OpKind::GetPut, &to, length);
-            let near = [get.index, put.index];
+            let own_mds = [get.index, put.index];
             let peer = self.direct(index)?;
-            let (find, hold) = self.reach(peer, &header, near);
+            let (find, hold) = self.reach(peer, &header, own_mds);
             if !get.unchanged() || !put.unchanged() {
                 hold.clear(false);
                 continue;
@@ -49,20 +49,20 @@ impl NetworkInterface {
             self.state.count(&hold, OpKind::GetPut, length);
             let matched = match (
                 peer,
-                self.state.peers.seize(
+                self.state.peers.claim_found(
                     peer.unwrap_or(&self.state.peers.own),
                     &header,
                     find,
                     &hold,
-                    near,
+                    own_mds,
                 ),
             ) {
-                (Some(peer), Seized::Matched(matched)) => Some((peer, matched)),
-                (Some(peer), Seized::Missed) => {
+                (Some(peer), ClaimResult::Matched(matched)) => Some((peer, matched)),
+                (Some(peer), ClaimResult::Missed) => {
                     self.state.peers.drop_at(peer);
                     None
                 }
-                (_, Seized::Dead) => None,
+                (_, ClaimResult::Dead) => None,
                 _ => {
                     let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
                     self.submit(hold, index, &header, Some(source), false, get_md, 0);
@@ -72,7 +72,7 @@ impl NetworkInterface {
             let mut bytes = [0u8; 64];
             let link =
                 self.state.peers.post_start(&self.state.peers.own, &send, &header, OpHalf::Send);
-            let read = copy_near(put.record.memory(), 0, &mut bytes[..length as usize], true);
+            let read = copy_own(put.record.memory(), 0, &mut bytes[..length as usize], true);
             self.state.peers.post_end(
                 &self.state.peers.own,
                 &send,
@@ -97,7 +97,7 @@ impl NetworkInterface {
                         &answer,
                         OpHalf::Reply,
                     );
-                    let ok = ok && copy_near(get.record.memory(), 0, swapped, false);
+                    let ok = ok && copy_own(get.record.memory(), 0, swapped, false);
                     self.state.peers.post_end(
                         &self.state.peers.own,
                         &reply,

@@ -57,6 +57,6 @@ impl NetworkInterface {
             self.state.reap(owner, local.index);
             return Err(PtlError::MdInvalid);
         }
-        self.state.take_away(owner, &local, false)
+        self.state.try_remove(owner, &local, false)
     }
 }

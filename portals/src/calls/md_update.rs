@@ -65,7 +65,7 @@ impl NetworkInterface {
             }
             // Operations that are moving bytes right now are waited for: they rely on what they have read.
             // What moves in frames has its own copy.
-            (None, Some(_)) => self.state.let_go(local.index, me.is_some()),
+            (None, Some(_)) => self.state.wait_unused(local.index, me.is_some()),
             (_, None) => true,
         };
         if let Some(old) = old {

@@ -186,7 +186,7 @@ impl NetworkInterface {
             .local(MdHandle(control & 0xffff_0000 | md))
             .map_err(|_| PtlError::MeInvalid)?;
         if local.record.unlink.load(Ordering::Relaxed) {
-            return match self.state.take_away(owner, &local, true) {
+            return match self.state.try_remove(owner, &local, true) {
                 Err(PtlError::MdInUse) => Err(PtlError::MeInUse),
                 _ => Ok(()),
             };

@@ -6,7 +6,7 @@
 
 mod ac;
 mod at_once;
-mod by_note;
+mod cached;
 mod eq;
 mod eq_poll;
 mod get_put;

@@ -10,7 +10,7 @@ use super::NetworkInterface;
 use crate::arena::doorbell;
 use crate::arena::hazard::{HazardHold, HazardWord};
 use crate::base::fault;
-use crate::deliver::{Find, Seized, claim_local};
+use crate::deliver::{ClaimResult, FindResult, claim_local};
 use crate::descriptor::record::LocalMd;
 use crate::descriptor::state;
 use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
@@ -133,19 +133,19 @@ impl NetworkInterface {
         &'a self,
         peer: Option<&'a MappedPeer>,
         header: &MessageHeader,
-        near: [u32; 2],
-    ) -> (Find<'a>, HazardHold<'a>) {
+        own_mds: [u32; 2],
+    ) -> (FindResult<'a>, HazardHold<'a>) {
         let find = match peer {
             Some(peer) => self.state.peers.find(peer, header),
-            None => Find::Unreachable,
+            None => FindResult::Unreachable,
         };
         fault::point("put.matched");
         let word = match (find, peer) {
-            (Find::Found(found), Some(peer)) => {
+            (FindResult::Found(found), Some(peer)) => {
                 self.state.peers.prefetch(peer, &found);
-                HazardWord::new(peer.index, found.md, near[0], near[1])
+                HazardWord::new(peer.index, found.md, own_mds[0], own_mds[1])
             }
-            _ => HazardWord::near(near[0], near[1]),
+            _ => HazardWord::own(own_mds[0], own_mds[1]),
         };
         (find, self.state.peers.hold(word))
     }
@@ -156,9 +156,9 @@ impl NetworkInterface {
         loop {
             let (local, offset, length) = region.resolve(self)?;
             let header = self.state.header(OpKind::Put, &to, length);
-            let near = [local.index; 2];
+            let own_mds = [local.index; 2];
             let peer = self.direct(index)?;
-            let (find, hold) = self.reach(peer, &header, near);
+            let (find, hold) = self.reach(peer, &header, own_mds);
             if !local.unchanged() {
                 hold.clear(false);
                 continue;
@@ -172,15 +172,15 @@ impl NetworkInterface {
             let mut rings = false;
             match (
                 peer,
-                self.state.peers.seize(
+                self.state.peers.claim_found(
                     peer.unwrap_or(&self.state.peers.own),
                     &header,
                     find,
                     &hold,
-                    near,
+                    own_mds,
                 ),
             ) {
-                (Some(peer), Seized::Matched(matched)) => {
+                (Some(peer), ClaimResult::Matched(matched)) => {
                     fault::point("put.claimed");
                     let half = OpHalf::Arrival(OpKind::Put);
                     let link = self.state.peers.post_start(peer, &matched, &header, half);
@@ -191,8 +191,8 @@ impl NetworkInterface {
                         accepted = Some((matched.accepted, ok));
                     }
                 }
-                (Some(peer), Seized::Missed) => self.state.peers.drop_at(peer),
-                (_, Seized::Dead) => {}
+                (Some(peer), ClaimResult::Missed) => self.state.peers.drop_at(peer),
+                (_, ClaimResult::Dead) => {}
                 _ => {
                     let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
                     let ack = ack == AckReq::Ack;
@@ -235,9 +235,9 @@ impl NetworkInterface {
         loop {
             let (local, offset, length) = region.resolve(self)?;
             let header = self.state.header(OpKind::Get, &from, length);
-            let near = [local.index; 2];
+            let own_mds = [local.index; 2];
             let peer = self.direct(index)?;
-            let (find, hold) = self.reach(peer, &header, near);
+            let (find, hold) = self.reach(peer, &header, own_mds);
             if !local.unchanged() {
                 hold.clear(false);
                 continue;
@@ -249,15 +249,15 @@ impl NetworkInterface {
             self.state.count(&hold, OpKind::Get, length);
             match (
                 peer,
-                self.state.peers.seize(
+                self.state.peers.claim_found(
                     peer.unwrap_or(&self.state.peers.own),
                     &header,
                     find,
                     &hold,
-                    near,
+                    own_mds,
                 ),
             ) {
-                (Some(peer), Seized::Matched(matched)) => {
+                (Some(peer), ClaimResult::Matched(matched)) => {
                     fault::point("get.claimed");
                     let half = OpHalf::Arrival(OpKind::Get);
                     let link = self.state.peers.post_start(peer, &matched, &header, half);
@@ -292,11 +292,11 @@ impl NetworkInterface {
                         local.traits().eq().is_some(),
                     );
                 }
-                (Some(peer), Seized::Missed) => {
+                (Some(peer), ClaimResult::Missed) => {
                     hold.clear(false);
                     self.state.peers.drop_at(peer);
                 }
-                (_, Seized::Dead) => hold.clear(false),
+                (_, ClaimResult::Dead) => hold.clear(false),
                 _ => self.submit(hold, index, &header, None, false, region.md, offset),
             }
             return Ok(());

@@ -10,7 +10,7 @@ use core::sync::atomic::{Ordering, fence};
 use super::Matched;
 use super::post::ring_of;
 use crate::arena::access;
-use crate::arena::hazard::{HazardHold, HazardWord, NOTHING};
+use crate::arena::hazard::{HazardHold, HazardWord, NO_MD};
 use crate::arena::{AcEntry, MdCell, PtEntry};
 use crate::base::fault;
 use crate::descriptor::state::{self, Accepted};
@@ -45,7 +45,7 @@ impl Found<'_> {
 
 /// What a walk found.
 #[derive(Clone, Copy)]
-pub(crate) enum Find<'a> {
+pub(crate) enum FindResult<'a> {
     Found(Found<'a>),
     /// It goes nowhere: to be dropped.
     Missed,
@@ -56,7 +56,7 @@ pub(crate) enum Find<'a> {
 }
 
 /// What came of claiming a place.
-pub(crate) enum Seized<'a> {
+pub(crate) enum ClaimResult<'a> {
     Matched(Matched<'a>),
     Missed,
     Unreachable,
@@ -77,9 +77,9 @@ impl Peers {
     /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the
     /// list.
     #[inline(always)]
-    pub(crate) fn find<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> Find<'a> {
+    pub(crate) fn find<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> FindResult<'a> {
         match self.find_by_shortcut(peer, header) {
-            Some(found) => Find::Found(found),
+            Some(found) => FindResult::Found(found),
             None => self.find_by_walk(peer, header),
         }
     }
@@ -94,37 +94,37 @@ impl Peers {
         let ac = peer.view.ac(header.ac_index)?;
         let mut copy = MaybeUninit::uninit();
         let key = match_cache::key(header.kind, header.pt_index, header.ac_index);
-        let way = peer.shortcuts.of(header.kind, header.pt_index, header.match_bits);
-        let way = way.read(self.single, &mut copy, key, header.match_bits)?;
+        let cached = peer.shortcuts.of(header.kind, header.pt_index, header.match_bits);
+        let cached = cached.read(self.single, &mut copy, key, header.match_bits)?;
         // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same
         // version, the list is the same.
         let version = pt.version.load(Ordering::Acquire);
         if header.initiator != self.index
-            || version != way.version
-            || ac.version.load(Ordering::Acquire) != way.ac_version
+            || version != cached.version
+            || ac.version.load(Ordering::Acquire) != cached.ac_version
         {
             return None;
         }
-        let cell = peer.view.md(way.md as u32)?;
-        let now = if way.traits.counts() { cell.state.0.load(Ordering::Relaxed) } else { 0 };
+        let cell = peer.view.md(cached.md as u32)?;
+        let now = if cached.traits.counts() { cell.state.0.load(Ordering::Relaxed) } else { 0 };
         let (accepted, _) = state::accept(
-            way.traits,
-            way.length,
-            way.max_size,
+            cached.traits,
+            cached.length,
+            cached.max_size,
             now,
             header.remote_offset,
             header.rlength,
         )?;
-        let &CachedMatch { md, traits, length, max_size, .. } = way;
+        let &CachedMatch { md, traits, length, max_size, .. } = cached;
         Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
     }
 
     /// Leaves a note of what a walk found, if that can go for other messages.
-    fn note(
+    fn cache_match(
         &self,
         peer: &MappedPeer,
         header: &MessageHeader,
-        care: u64,
+        deciding: u64,
         ac: &AcEntry,
         ac_version: u64,
         found: &Found<'_>,
@@ -139,8 +139,8 @@ impl Peers {
             peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(
                 &CachedMatch {
                     key: match_cache::key(header.kind, header.pt_index, header.ac_index),
-                    care,
-                    bits: header.match_bits & care,
+                    deciding,
+                    bits: header.match_bits & deciding,
                     version,
                     ac_version,
                     md: md.into(),
@@ -163,13 +163,13 @@ impl Peers {
     ) -> Option<PreparedDelivery> {
         let &Found { md, cell, traits, length, pt, .. } = found;
         let relaxed = Ordering::Relaxed;
-        let near = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
+        let base = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
         let mut out = PreparedDelivery {
-            near,
+            base,
             pt: &raw const pt.version,
             ac: &raw const ac.version,
             cell,
-            hazard: HazardWord::new(peer.index, md, NOTHING, NOTHING).bits(),
+            hazard: HazardWord::new(peer.index, md, NO_MD, NO_MD).bits(),
             ..PreparedDelivery::NOT
         };
         if traits.counts() {
@@ -204,11 +204,11 @@ impl Peers {
     }
 
     #[inline(never)]
-    fn find_by_walk<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> Find<'a> {
+    fn find_by_walk<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> FindResult<'a> {
         let initiator = PtlProcessId { nid: self.nid, pid: header.initiator };
         let (Some(pt), Some(ac)) = (peer.view.pt(header.pt_index), peer.view.ac(header.ac_index))
         else {
-            return Find::Missed;
+            return FindResult::Missed;
         };
         let mut round = 0;
         loop {
@@ -218,22 +218,22 @@ impl Peers {
             match access::admits(ac, header, initiator) {
                 Some(true) if version & 1 == 0 => {
                     match self.walk(peer, header, initiator, pt, version) {
-                        Walk::Chosen(found, care) => {
-                            if let Some(care) = care {
-                                self.note(peer, header, care, ac, ac_version, &found);
+                        Walk::Chosen(found, deciding) => {
+                            if let Some(deciding) = deciding {
+                                self.cache_match(peer, header, deciding, ac, ac_version, &found);
                             }
-                            return Find::Found(found);
+                            return FindResult::Found(found);
                         }
-                        Walk::Unreachable => return Find::Unreachable,
-                        Walk::End if pt_unchanged(pt, version) => return Find::Missed,
+                        Walk::Unreachable => return FindResult::Unreachable,
+                        Walk::End if pt_unchanged(pt, version) => return FindResult::Missed,
                         Walk::End | Walk::Again => {}
                     }
                 }
-                Some(false) => return Find::Missed,
+                Some(false) => return FindResult::Missed,
                 _ => {}
             }
             if !self.wait_for(peer.index, &mut round) {
-                return Find::Dead;
+                return FindResult::Dead;
             }
         }
     }
@@ -252,7 +252,7 @@ impl Peers {
         let mut next = pt.head.load(relaxed);
         let mut steps = 0;
         // The match bits that led here, unless something did that can change under one version.
-        let mut care = 0;
+        let mut deciding = 0;
         let mut constant = true;
         while next != 0 {
             steps += 1;
@@ -271,7 +271,7 @@ impl Peers {
                 continue;
             }
             let ignore = me.ignore_bits.load(relaxed);
-            care |= !ignore;
+            deciding |= !ignore;
             if (me.match_bits.load(relaxed) ^ header.match_bits) & !ignore != 0 {
                 continue;
             }
@@ -290,10 +290,10 @@ impl Peers {
             if traits.kind() != MemoryKind::Arena && !self.reaches(peer, cell, traits.kind()) {
                 return if pt_unchanged(pt, version) { Walk::Unreachable } else { Walk::Again };
             }
-            let care = constant.then_some(care);
+            let deciding = constant.then_some(deciding);
             return Walk::Chosen(
                 Found { md, cell, traits, length, max_size, accepted, pt, version },
-                care,
+                deciding,
             );
         }
         Walk::End
@@ -301,21 +301,21 @@ impl Peers {
 
     /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.
     #[inline(always)]
-    pub(crate) fn seize<'a>(
+    pub(crate) fn claim_found<'a>(
         &self,
         peer: &'a MappedPeer,
         header: &MessageHeader,
-        first: Find<'a>,
+        first: FindResult<'a>,
         hold: &HazardHold<'_>,
-        near: [u32; 2],
-    ) -> Seized<'a> {
+        own_mds: [u32; 2],
+    ) -> ClaimResult<'a> {
         let mut find = first;
         loop {
             let found = match find {
-                Find::Found(found) => found,
-                Find::Missed => return Seized::Missed,
-                Find::Unreachable => return Seized::Unreachable,
-                Find::Dead => return Seized::Dead,
+                FindResult::Found(found) => found,
+                FindResult::Missed => return ClaimResult::Missed,
+                FindResult::Unreachable => return ClaimResult::Unreachable,
+                FindResult::Dead => return ClaimResult::Dead,
             };
             fault::point("put.held");
             if pt_unchanged(found.pt, found.version) {
@@ -333,7 +333,7 @@ impl Peers {
                     Some(found.accepted)
                 };
                 if let Some(accepted) = accepted {
-                    return Seized::Matched(Matched {
+                    return ClaimResult::Matched(Matched {
                         md: found.md,
                         cell: found.cell,
                         traits: found.traits,
@@ -343,7 +343,7 @@ impl Peers {
                     });
                 }
             }
-            find = self.find_again(peer, header, hold, near);
+            find = self.find_again(peer, header, hold, own_mds);
         }
     }
 
@@ -354,13 +354,13 @@ impl Peers {
         peer: &'a MappedPeer,
         header: &MessageHeader,
         hold: &HazardHold<'_>,
-        near: [u32; 2],
-    ) -> Find<'a> {
+        own_mds: [u32; 2],
+    ) -> FindResult<'a> {
         // While we wait for the owner, we keep our own descriptors only.
-        hold.change(HazardWord::near(near[0], near[1]));
+        hold.change(HazardWord::own(own_mds[0], own_mds[1]));
         let find = self.find_by_walk(peer, header);
-        if let Find::Found(found) = find {
-            hold.change(HazardWord::new(peer.index, found.md, near[0], near[1]));
+        if let FindResult::Found(found) = find {
+            hold.change(HazardWord::new(peer.index, found.md, own_mds[0], own_mds[1]));
         }
         find
     }
@@ -386,7 +386,7 @@ impl Peers {
     #[cold]
     pub(crate) fn set_up_ring(&self, peer: &MappedPeer, found: &Found<'_>) {
         let Some(eq) = found.traits.eq() else { return };
-        let hold = self.hold(HazardWord::new(peer.index, found.md, NOTHING, NOTHING));
+        let hold = self.hold(HazardWord::new(peer.index, found.md, NO_MD, NO_MD));
         if pt_unchanged(found.pt, found.version) {
             ring_of(peer, eq, found.cell.eq_key.load(Ordering::Relaxed));
         }

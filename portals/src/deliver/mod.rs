@@ -20,7 +20,7 @@ mod post;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use find::{Find, Seized};
+pub(crate) use find::{ClaimResult, FindResult};
 pub(crate) use post::claim_local;
 
 use crate::arena::MdCell;

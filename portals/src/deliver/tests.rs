@@ -2,9 +2,9 @@
 
 use core::sync::atomic::Ordering;
 
-use super::{Find, Matched, Seized};
+use super::{ClaimResult, FindResult, Matched};
 use crate::NetworkInterface;
-use crate::arena::hazard::{HazardHold, HazardWord, NOTHING};
+use crate::arena::hazard::{HazardHold, HazardWord, NO_MD};
 use crate::descriptor::state;
 use crate::message::{MessageHeader, OpHalf, OpKind};
 use crate::nal::shm::AttachPolicy;
@@ -49,13 +49,15 @@ fn attach(ni: &NetworkInterface, md: &MemoryDescriptor, unlink: Unlink) -> MdHan
     unsafe { ni.md_attach(me, md, unlink).unwrap() }
 }
 
-fn seize<'a>(ni: &'a NetworkInterface, header: &MessageHeader) -> (Matched<'a>, HazardHold<'a>) {
+fn claim_found<'a>(
+    ni: &'a NetworkInterface,
+    header: &MessageHeader,
+) -> (Matched<'a>, HazardHold<'a>) {
     let find = ni.state.peers.find(&ni.state.peers.own, header);
-    let Find::Found(found) = find else { panic!("nothing matches") };
-    let hold =
-        ni.state.peers.hold(HazardWord::new(ni.state.peers.index, found.md, NOTHING, NOTHING));
-    match ni.state.peers.seize(&ni.state.peers.own, header, find, &hold, [NOTHING; 2]) {
-        Seized::Matched(matched) => (matched, hold),
+    let FindResult::Found(found) = find else { panic!("nothing matches") };
+    let hold = ni.state.peers.hold(HazardWord::new(ni.state.peers.index, found.md, NO_MD, NO_MD));
+    match ni.state.peers.claim_found(&ni.state.peers.own, header, find, &hold, [NO_MD; 2]) {
+        ClaimResult::Matched(matched) => (matched, hold),
         _ => panic!("it matched a moment ago"),
     }
 }
@@ -69,7 +71,7 @@ fn a_record_rests_until_its_unlink_event_is_read() {
     let eq = ni.eq_alloc(16, None).unwrap();
     attach(&ni, &md(&ni, 1, 77, eq), Unlink::Unlink);
     let header = header(&ni);
-    let (matched, hold) = seize(&ni, &header);
+    let (matched, hold) = claim_found(&ni, &header);
     assert!(state::give_back(matched.cell, matched.traits));
     // The owner notices.
     ni.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After).unwrap();
@@ -94,7 +96,7 @@ fn unlinking_what_has_just_unlinked_itself() {
     let eq = ni.eq_alloc(16, None).unwrap();
     let handle = attach(&ni, &md(&ni, 1, 0, eq), Unlink::Unlink);
     let local = ni.state.local(handle).unwrap();
-    let (matched, hold) = seize(&ni, &header(&ni));
+    let (matched, hold) = claim_found(&ni, &header(&ni));
     ni.state.peers.post_end(
         &ni.state.peers.own,
         &matched,
@@ -105,7 +107,7 @@ fn unlinking_what_has_just_unlinked_itself() {
     );
     hold.clear(true);
     assert_eq!(
-        ni.state.take_away(&mut ni.state.owner.lock(), &local, false),
+        ni.state.try_remove(&mut ni.state.owner.lock(), &local, false),
         Err(PtlError::MdInvalid)
     );
     assert_eq!(ni.md_unlink(handle), Err(PtlError::MdInvalid));

@@ -162,7 +162,7 @@ pub(crate) fn give_back_counted(cell: &MdCell) -> bool {
     // Release: our END event is posted before the count falls, so the last one's UNLINK comes after it.
     let before = cell.state.0.fetch_sub(FLIGHT, Ordering::AcqRel);
     let last = before & (FLIGHTS | INACTIVE) == FLIGHT | INACTIVE;
-    (last || before & FLIGHTS == 0) && gave_back_last(cell, last)
+    (last || before & FLIGHTS == 0) && last_given_back(cell, last)
 }
 
 /// Nothing is in flight any more, and nothing will be: `last` says whose doing it was. True unless an update has revived the
@@ -170,7 +170,7 @@ pub(crate) fn give_back_counted(cell: &MdCell) -> bool {
 /// as it was.
 #[cold]
 #[inline(never)]
-fn gave_back_last(cell: &MdCell, last: bool) -> bool {
+fn last_given_back(cell: &MdCell, last: bool) -> bool {
     if !last {
         cell.state.0.fetch_add(FLIGHT, Ordering::Relaxed);
         return false;
@@ -205,7 +205,7 @@ mod tests {
             [(through, true), (through | UNLINKED, false), (through | FLIGHT, false), (5, false)]
         {
             state.store(now, Ordering::Relaxed);
-            assert_eq!(gave_back_last(ni.state.own_cell(0), true), unlinks);
+            assert_eq!(last_given_back(ni.state.own_cell(0), true), unlinks);
             let after = if unlinks { now | UNLINKED } else { now };
             assert_eq!(state.load(Ordering::Relaxed), after);
         }

@@ -23,16 +23,16 @@ use crate::message::OpKind;
 use crate::types::*;
 use sys::hint::cold_path;
 
-const WAYS: usize = 8;
+const ENTRIES: usize = 8;
 
 /// Notes on one peer.
 #[derive(Debug, Default)]
-pub(crate) struct MatchCache([MatchCacheEntry; WAYS]);
+pub(crate) struct MatchCache([MatchCacheEntry; ENTRIES]);
 
 /// One note.
 #[repr(align(64))]
 pub(crate) struct MatchCacheEntry {
-    way: UnsafeCell<CachedMatch>,
+    cached: UnsafeCell<CachedMatch>,
     /// Odd: being written.
     sequence: AtomicU32,
 }
@@ -45,7 +45,7 @@ pub(crate) struct CachedMatch {
     /// Which entries and which operation; 0: no note.
     pub(crate) key: u64,
     /// The deciding bits, and what they were.
-    pub(crate) care: u64,
+    pub(crate) deciding: u64,
     pub(crate) bits: u64,
     pub(crate) version: u64,
     pub(crate) ac_version: u64,
@@ -63,7 +63,7 @@ pub(crate) struct CachedMatch {
 pub(crate) struct PreparedDelivery {
     /// First byte of the descriptor's memory as mapped here, all of which was checked to be there; null if it is not, or the
     /// descriptor is of a kind that needs more care.
-    pub(crate) near: *mut u8,
+    pub(crate) base: *mut u8,
     /// The words of both versions.
     pub(crate) pt: *const AtomicU64,
     pub(crate) ac: *const AtomicU64,
@@ -87,7 +87,7 @@ pub(crate) struct PreparedDelivery {
 impl PreparedDelivery {
     /// Nothing can be said.
     pub(crate) const NOT: PreparedDelivery = PreparedDelivery {
-        near: ptr::null_mut(),
+        base: ptr::null_mut(),
         pt: ptr::null(),
         ac: ptr::null(),
         cell: ptr::null(),
@@ -109,9 +109,9 @@ const _: () = assert!(WORD == 8 && WORDS * WORD == size_of::<CachedMatch>() && W
 
 impl Default for MatchCacheEntry {
     fn default() -> Self {
-        let way = CachedMatch {
+        let cached = CachedMatch {
             key: 0,
-            care: 0,
+            deciding: 0,
             bits: 0,
             version: 0,
             ac_version: 0,
@@ -121,7 +121,7 @@ impl Default for MatchCacheEntry {
             max_size: 0,
             prepared: PreparedDelivery::NOT,
         };
-        MatchCacheEntry { way: UnsafeCell::new(way), sequence: AtomicU32::new(0) }
+        MatchCacheEntry { cached: UnsafeCell::new(cached), sequence: AtomicU32::new(0) }
     }
 }
 
@@ -155,7 +155,7 @@ impl MatchCache {
         match_bits: MatchBits,
     ) -> &MatchCacheEntry {
         let at = match_bits as usize ^ pt_index as usize ^ (kind as usize) << 1;
-        &self.0[at % WAYS]
+        &self.0[at % ENTRIES]
     }
 }
 
@@ -170,15 +170,15 @@ impl MatchCacheEntry {
         key: u64,
         match_bits: MatchBits,
     ) -> Option<&'a CachedMatch> {
-        let way = if single {
+        let cached = if single {
             // SAFETY: only this thread touches it, and it does not write it as long as it has the reference.
-            unsafe { &*self.way.get() }
+            unsafe { &*self.cached.get() }
         } else {
             cold_path();
             self.copy(copy)?
         };
-        if way.key == key && match_bits & way.care == way.bits {
-            return Some(way);
+        if cached.key == key && match_bits & cached.deciding == cached.bits {
+            return Some(cached);
         }
         cold_path();
         None
@@ -192,13 +192,13 @@ impl MatchCacheEntry {
             |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed).addr() as u64;
         let pointer = |offset: usize| self.word(offset / WORD).load(Ordering::Relaxed);
         let mask = number(offset_of!(CachedMatch, prepared.cursor_mask));
-        let near = pointer(offset_of!(CachedMatch, prepared.near)).cast::<u8>();
+        let base = pointer(offset_of!(CachedMatch, prepared.base)).cast::<u8>();
         let cell = pointer(offset_of!(CachedMatch, prepared.cell)).cast::<MdCell>();
         if number(offset_of!(CachedMatch, key)) != key
-            || match_bits & number(offset_of!(CachedMatch, care))
+            || match_bits & number(offset_of!(CachedMatch, deciding))
                 != number(offset_of!(CachedMatch, bits))
             || mask == 0
-            || near.is_null()
+            || base.is_null()
             || cell.is_null()
         {
             cold_path();
@@ -206,14 +206,14 @@ impl MatchCacheEntry {
         }
         // SAFETY: not null, so it is a descriptor of an arena of this or another note, which stays mapped.
         let cursor = unsafe { &*cell }.state.0.load(Ordering::Relaxed) & mask;
-        Some(near.wrapping_add(cursor as usize))
+        Some(base.wrapping_add(cursor as usize))
     }
 
     #[inline(always)]
     fn word(&self, i: usize) -> &AtomicPtr<()> {
         debug_assert!(i < WORDS);
         // SAFETY: a `CachedMatch` is so many words, each a number or a pointer, that threads only touch as atomics.
-        unsafe { AtomicPtr::from_ptr(self.way.get().cast::<*mut ()>().add(i)) }
+        unsafe { AtomicPtr::from_ptr(self.cached.get().cast::<*mut ()>().add(i)) }
     }
 
     /// Copies the note, unless another thread is changing it.
@@ -233,7 +233,7 @@ impl MatchCacheEntry {
     }
 
     /// Writes the note, unless another thread is at it.
-    pub(crate) fn write(&self, way: &CachedMatch) {
+    pub(crate) fn write(&self, cached: &CachedMatch) {
         let relaxed = Ordering::Relaxed;
         let even = self.sequence.load(relaxed) & !1;
         if self.sequence.compare_exchange(even, even + 1, Ordering::Acquire, relaxed).is_err() {
@@ -241,7 +241,7 @@ impl MatchCacheEntry {
         }
         // Readers that see any of these stores see the odd sequence at their second look.
         fence(Ordering::Release);
-        let from = ptr::from_ref(way).cast::<*mut ()>();
+        let from = ptr::from_ref(cached).cast::<*mut ()>();
         for i in 0..WORDS {
             // SAFETY: a `CachedMatch` is so many words.
             self.word(i).store(unsafe { from.add(i).read() }, relaxed);

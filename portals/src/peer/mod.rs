@@ -6,7 +6,7 @@
 pub(crate) mod match_cache;
 mod reach;
 
-pub(crate) use reach::Spot;
+pub(crate) use reach::Location;
 
 use alloc::boxed::Box;
 use core::ptr::{self, NonNull};

@@ -12,18 +12,18 @@ use crate::descriptor::traits::MemoryKind;
 
 /// Memory of a descriptor.
 #[derive(Clone, Copy)]
-pub(crate) enum Spot {
+pub(crate) enum Location {
     /// Mapped here.
-    Near(*mut u8),
+    Mapped(*mut u8),
     /// In the peer's address space.
-    Far(u64),
+    Remote(u64),
 }
 
-impl Spot {
-    pub(crate) fn advance(self, by: u64) -> Spot {
+impl Location {
+    pub(crate) fn advance(self, by: u64) -> Location {
         match self {
-            Spot::Near(pointer) => Spot::Near(pointer.wrapping_add(by as usize)),
-            Spot::Far(address) => Spot::Far(address.wrapping_add(by)),
+            Location::Mapped(pointer) => Location::Mapped(pointer.wrapping_add(by as usize)),
+            Location::Remote(address) => Location::Remote(address.wrapping_add(by)),
         }
     }
 }
@@ -64,9 +64,9 @@ impl Peers {
         if peer.index == self.index || !self.shares(peer, kind) {
             return None;
         }
-        match self.spot(peer, kind, start, 0, 0, length)? {
-            Spot::Near(pointer) => Some(pointer),
-            Spot::Far(_) => None,
+        match self.locate(peer, kind, start, 0, 0, length)? {
+            Location::Mapped(pointer) => Some(pointer),
+            Location::Remote(_) => None,
         }
     }
 
@@ -86,7 +86,7 @@ impl Peers {
     /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of
     /// what is shared.
     #[inline(always)]
-    pub(crate) fn spot(
+    pub(crate) fn locate(
         &self,
         peer: &MappedPeer,
         kind: MemoryKind,
@@ -94,23 +94,25 @@ impl Peers {
         address: u64,
         at: u64,
         length: u64,
-    ) -> Option<Spot> {
+    ) -> Option<Location> {
         let from = start.checked_add(at)?;
         match kind {
-            MemoryKind::Arena => peer.view.range(from, length).map(|p| Spot::Near(p.as_ptr())),
+            MemoryKind::Arena => {
+                peer.view.range(from, length).map(|p| Location::Mapped(p.as_ptr()))
+            }
             MemoryKind::Segment => {
                 let segment = self.segments.get(peer.index as usize)?;
                 // Acquire pairs with the Release in `expose`.
                 let size = segment.length.load(Ordering::Acquire);
                 if size == 0 {
-                    return Some(Spot::Far(address.wrapping_add(at)));
+                    return Some(Location::Remote(address.wrapping_add(at)));
                 }
                 let base = segment.base.load(Ordering::Relaxed);
                 (from.checked_add(length)? <= size)
-                    .then(|| Spot::Near(base.wrapping_add(from as usize)))
+                    .then(|| Location::Mapped(base.wrapping_add(from as usize)))
             }
             MemoryKind::Private | MemoryKind::Scattered => {
-                Some(Spot::Far(address.wrapping_add(at)))
+                Some(Location::Remote(address.wrapping_add(at)))
             }
         }
     }

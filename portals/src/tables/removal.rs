@@ -17,7 +17,7 @@ use crate::types::*;
 use sys::{clock, thread};
 
 /// How long an unconditional update waits for operations that are moving bytes.
-const LET_GO_NS: u64 = 1_000_000_000;
+const UNUSED_WITHIN_NS: u64 = 1_000_000_000;
 
 impl NiState {
     /// A process with an operation that is using one of our descriptors; `anywhere` also looks at peers.
@@ -48,7 +48,7 @@ impl NiState {
         };
         let own = &self.peers.own.view.header().hazards;
         hazard::names(own, |word| {
-            word.near_mds().into_iter().chain(word.target_md(self.peers.index)).any(logs)
+            word.own_mds().into_iter().chain(word.target_md(self.peers.index)).any(logs)
         }) || self.peers.peer_headers().any(|(_, header)| {
             hazard::names(&header.hazards, |word| {
                 word.target_md(self.peers.index).is_some_and(logs)
@@ -79,13 +79,13 @@ impl NiState {
 
     /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
     /// dead.
-    pub(crate) fn let_go(&self, index: u32, attached: bool) -> bool {
+    pub(crate) fn wait_unused(&self, index: u32, attached: bool) -> bool {
         let start = clock::now_ns();
         let mut round = 0;
         while self.holder(index, attached).is_some() {
             round += 1;
             thread::relax(round);
-            if round % 64 == 0 && clock::now_ns().saturating_sub(start) > LET_GO_NS {
+            if round % 64 == 0 && clock::now_ns().saturating_sub(start) > UNUSED_WITHIN_NS {
                 self.found_busy.store(index + 1, Ordering::Relaxed);
                 return false;
             }
@@ -192,7 +192,7 @@ impl NiState {
 
     /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well. With
     /// `PTL_MD_INVALID` it is gone too: it unlinked itself, and said so.
-    pub(crate) fn take_away(
+    pub(crate) fn try_remove(
         &self,
         owner: &mut OwnerTables,
         local: &LocalMd<'_>,

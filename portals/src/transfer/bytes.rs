@@ -13,40 +13,40 @@ use crate::deliver::Matched;
 use crate::descriptor::record::{MdMemory, MdRecord};
 use crate::descriptor::state::Accepted;
 use crate::descriptor::traits::MemoryKind;
-use crate::peer::{MappedPeer, Spot};
+use crate::peer::{Location, MappedPeer};
 use crate::tables::NiState;
 use crate::types::*;
 use sys::attach;
 
-/// Stretches of memory, in order.
-pub(super) struct Stretches {
+/// ByteRanges of memory, in order.
+pub(super) struct ByteRanges {
     count: usize,
-    list: [(Spot, u64); IOVECS],
+    list: [(Location, u64); IOVECS],
 }
 
-impl Stretches {
-    fn new() -> Stretches {
-        Stretches { count: 0, list: [(Spot::Far(0), 0); IOVECS] }
+impl ByteRanges {
+    fn new() -> ByteRanges {
+        ByteRanges { count: 0, list: [(Location::Remote(0), 0); IOVECS] }
     }
 
-    pub(super) fn one(pointer: *mut u8, length: u64) -> Stretches {
-        let mut out = Stretches::new();
-        out.push(Spot::Near(pointer), length);
+    pub(super) fn one(pointer: *mut u8, length: u64) -> ByteRanges {
+        let mut out = ByteRanges::new();
+        out.push(Location::Mapped(pointer), length);
         out
     }
 
-    fn push(&mut self, spot: Spot, length: u64) {
+    fn push(&mut self, location: Location, length: u64) {
         if let Some(free) = self.list.get_mut(self.count) {
-            *free = (spot, length);
+            *free = (location, length);
             self.count += 1;
         }
     }
 
     /// Cuts `length` bytes, `at` bytes from the start of the pieces taken together.
-    fn cut(at: u64, length: u64, pieces: impl Iterator<Item = (Spot, u64)>) -> Stretches {
-        let mut out = Stretches::new();
+    fn cut(at: u64, length: u64, pieces: impl Iterator<Item = (Location, u64)>) -> ByteRanges {
+        let mut out = ByteRanges::new();
         let (mut skip, mut left) = (at, length);
-        for (spot, size) in pieces {
+        for (location, size) in pieces {
             if left == 0 {
                 break;
             }
@@ -55,7 +55,7 @@ impl Stretches {
                 continue;
             }
             let take = (size - skip).min(left);
-            out.push(spot.advance(skip), take);
+            out.push(location.advance(skip), take);
             skip = 0;
             left -= take;
         }
@@ -65,18 +65,18 @@ impl Stretches {
 
 impl NiState {
     /// The memory of a matched descriptor of a peer, or of ours.
-    fn far_stretches(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<Stretches> {
+    fn target_ranges(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<ByteRanges> {
         let Accepted { offset, mlength, .. } = matched.accepted;
         if peer.index == self.peers.index {
-            return Some(near_stretches(self.mds[matched.md as usize].memory(), offset, mlength));
+            return Some(own_ranges(self.mds[matched.md as usize].memory(), offset, mlength));
         }
         let (cell, relaxed) = (matched.cell, Ordering::Relaxed);
         let kind = matched.traits.kind();
         if kind != MemoryKind::Scattered {
             let (start, address) = (cell.start.load(relaxed), cell.address.load(relaxed));
-            let spot = self.peers.spot(peer, kind, start, address, offset, mlength)?;
-            let mut out = Stretches::new();
-            out.push(spot, mlength);
+            let location = self.peers.locate(peer, kind, start, address, offset, mlength)?;
+            let mut out = ByteRanges::new();
+            out.push(location, mlength);
             return Some(out);
         }
         let table = peer.view.iov(cell.iov.load(relaxed))?;
@@ -86,11 +86,11 @@ impl NiState {
             let size = piece.length.load(relaxed);
             let kind = MemoryKind::from_bits(piece.kind.load(relaxed));
             let (start, address) = (piece.start.load(relaxed), piece.address.load(relaxed));
-            let spot = self.peers.spot(peer, kind, start, address, 0, size);
-            whole &= spot.is_some();
-            (spot.unwrap_or(Spot::Far(0)), size)
+            let location = self.peers.locate(peer, kind, start, address, 0, size);
+            whole &= location.is_some();
+            (location.unwrap_or(Location::Remote(0)), size)
         });
-        let out = Stretches::cut(offset, mlength, pieces);
+        let out = ByteRanges::cut(offset, mlength, pieces);
         whole.then_some(out)
     }
 
@@ -106,13 +106,13 @@ impl NiState {
     ) -> bool {
         if peer.index != self.peers.index && record.pieces.load(Ordering::Relaxed).is_null() {
             let start = record.start.load(Ordering::Relaxed) as *mut u8;
-            let near = start.wrapping_add(local_offset as usize);
-            let near = [MdIovec { base: near.cast(), len: matched.accepted.mlength }];
+            let local = start.wrapping_add(local_offset as usize);
+            let local = [MdIovec { base: local.cast(), len: matched.accepted.mlength }];
             // SAFETY: memory of a held descriptor, which its user promised to keep valid; the range was checked against its
             // length.
-            return unsafe { self.move_pieces(&near, peer, matched, to_target) };
+            return unsafe { self.move_pieces(&local, peer, matched, to_target) };
         }
-        self.move_stretches(record, local_offset, peer, matched, to_target)
+        self.move_ranges(record, local_offset, peer, matched, to_target)
     }
 
     /// Moves the bytes of a matched message between pieces of memory here, one after the other, and a peer other than
@@ -123,7 +123,7 @@ impl NiState {
     #[inline(always)]
     pub(crate) unsafe fn move_pieces(
         &self,
-        near: &[MdIovec],
+        local: &[MdIovec],
         peer: &MappedPeer,
         matched: &Matched<'_>,
         to_target: bool,
@@ -131,46 +131,49 @@ impl NiState {
         let Accepted { offset, mlength, .. } = matched.accepted;
         let (kind, start) = (matched.traits.kind(), matched.cell.start.load(Ordering::Relaxed));
         if self.peers.shares(peer, kind)
-            && let Some(Spot::Near(mut far)) =
-                self.peers.spot(peer, kind, start, 0, offset, mlength)
+            && let Some(Location::Mapped(mut remote)) =
+                self.peers.locate(peer, kind, start, 0, offset, mlength)
         {
             let mut left = mlength;
-            for piece in near {
+            for piece in local {
                 let n = piece.len.min(left) as usize;
-                let near = piece.base.cast();
-                let (from, to) = if to_target { (near, far) } else { (far, near) };
+                let local = piece.base.cast();
+                let (from, to) = if to_target { (local, remote) } else { (remote, local) };
                 // SAFETY: `near` is the caller's; `far` lies in an arena or a segment, checked against its length, which
                 // all pieces together do not exceed.
                 unsafe { copy(from, to, n) };
-                far = far.wrapping_add(n);
+                remote = remote.wrapping_add(n);
                 left -= n as u64;
             }
             fault::point("put.copied");
             return true;
         }
-        self.move_far_pieces(near, peer, matched, to_target)
+        self.move_remote_pieces(local, peer, matched, to_target)
     }
 
     #[inline(never)]
-    fn move_far_pieces(
+    fn move_remote_pieces(
         &self,
-        near: &[MdIovec],
+        local: &[MdIovec],
         peer: &MappedPeer,
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        let pieces = near.iter().map(|piece| (Spot::Near(piece.base.cast()), piece.len));
-        let near = Stretches::cut(0, matched.accepted.mlength, pieces);
-        let Some(far) = self.far_stretches(peer, matched) else { return false };
+        let pieces = local.iter().map(|piece| (Location::Mapped(piece.base.cast()), piece.len));
+        let local = ByteRanges::cut(0, matched.accepted.mlength, pieces);
+        let Some(remote) = self.target_ranges(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
-        let moved =
-            if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
+        let moved = if to_target {
+            copy_all(&local, &remote, pid)
+        } else {
+            copy_all(&remote, &local, pid)
+        };
         fault::point("put.copied");
         moved
     }
 
     #[inline(never)]
-    fn move_stretches(
+    fn move_ranges(
         &self,
         record: &MdRecord,
         local_offset: u64,
@@ -178,11 +181,14 @@ impl NiState {
         matched: &Matched<'_>,
         to_target: bool,
     ) -> bool {
-        let near = near_stretches(record.memory(), local_offset, matched.accepted.mlength);
-        let Some(far) = self.far_stretches(peer, matched) else { return false };
+        let local = own_ranges(record.memory(), local_offset, matched.accepted.mlength);
+        let Some(remote) = self.target_ranges(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
-        let moved =
-            if to_target { copy_all(&near, &far, pid) } else { copy_all(&far, &near, pid) };
+        let moved = if to_target {
+            copy_all(&local, &remote, pid)
+        } else {
+            copy_all(&remote, &local, pid)
+        };
         fault::point("put.copied");
         moved
     }
@@ -195,18 +201,18 @@ impl NiState {
         matched: &Matched<'_>,
         bytes: &mut [u8],
     ) -> bool {
-        let Some(far) = self.far_stretches(peer, matched) else { return false };
+        let Some(remote) = self.target_ranges(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
         let mut before = [0u8; 64];
         let length = bytes.len().min(before.len());
-        let old = Stretches::one(before.as_mut_ptr(), length as u64);
-        let new = Stretches::one(bytes.as_mut_ptr(), length as u64);
+        let old = ByteRanges::one(before.as_mut_ptr(), length as u64);
+        let new = ByteRanges::one(bytes.as_mut_ptr(), length as u64);
         let lock = &peer.view.header().swap_lock.0;
         if !self.peers.lock_swap(lock) {
             return false;
         }
         fault::point("getput.locked");
-        let ok = copy_all(&far, &old, pid) && copy_all(&new, &far, pid);
+        let ok = copy_all(&remote, &old, pid) && copy_all(&new, &remote, pid);
         self.peers.unlock_swap(lock);
         bytes[..length].copy_from_slice(&before[..length]);
         ok
@@ -215,26 +221,27 @@ impl NiState {
 
 /// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the
 /// length.
-pub(super) fn near_stretches(memory: MdMemory, at: u64, length: u64) -> Stretches {
+pub(super) fn own_ranges(memory: MdMemory, at: u64, length: u64) -> ByteRanges {
     let MdMemory { start, pieces } = memory;
     if pieces.is_null() {
-        return Stretches::one(start.wrapping_add(at as usize), length);
+        return ByteRanges::one(start.wrapping_add(at as usize), length);
     }
     // SAFETY: made by `md::write`, freed only when nobody holds the descriptor.
     let pieces = unsafe { &*pieces };
-    let spots = pieces.list[..pieces.count].iter().map(|&(base, size)| (Spot::Near(base), size));
-    Stretches::cut(at, length, spots)
+    let locations =
+        pieces.list[..pieces.count].iter().map(|&(base, size)| (Location::Mapped(base), size));
+    ByteRanges::cut(at, length, locations)
 }
 
 /// Copies bytes between a held descriptor of ours and a buffer. `at + length` was checked by the caller.
-pub(crate) fn copy_near(memory: MdMemory, at: u64, buffer: &mut [u8], out: bool) -> bool {
-    let memory = near_stretches(memory, at, buffer.len() as u64);
-    let buffer = Stretches::one(buffer.as_mut_ptr(), buffer.len() as u64);
+pub(crate) fn copy_own(memory: MdMemory, at: u64, buffer: &mut [u8], out: bool) -> bool {
+    let memory = own_ranges(memory, at, buffer.len() as u64);
+    let buffer = ByteRanges::one(buffer.as_mut_ptr(), buffer.len() as u64);
     if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
 }
 
 /// Copies from one row of stretches to another of the same total length. Whether all bytes moved.
-pub(super) fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
+pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
     let (mut i, mut j) = (0, 0);
     let (mut i_done, mut j_done) = (0, 0);
     while i < from.count && j < to.count {
@@ -245,13 +252,17 @@ pub(super) fn copy_all(from: &Stretches, to: &Stretches, pid: u32) -> bool {
         // or a segment (checked), or in a caller's buffer; what is far is the kernel's to check.
         let moved = unsafe {
             match (source.advance(i_done), target.advance(j_done)) {
-                (Spot::Near(a), Spot::Near(b)) => {
+                (Location::Mapped(a), Location::Mapped(b)) => {
                     copy(a, b, length as usize);
                     true
                 }
-                (Spot::Near(a), Spot::Far(b)) => attach::write(pid, b, a, length as usize),
-                (Spot::Far(a), Spot::Near(b)) => attach::read(pid, a, b, length as usize),
-                (Spot::Far(_), Spot::Far(_)) => false,
+                (Location::Mapped(a), Location::Remote(b)) => {
+                    attach::write(pid, b, a, length as usize)
+                }
+                (Location::Remote(a), Location::Mapped(b)) => {
+                    attach::read(pid, a, b, length as usize)
+                }
+                (Location::Remote(_), Location::Remote(_)) => false,
             }
         };
         if !moved {

@@ -5,10 +5,10 @@
 
 use core::sync::atomic::Ordering;
 
-use super::bytes::{Stretches, copy_all, copy_near, near_stretches};
+use super::bytes::{ByteRanges, copy_all, copy_own, own_ranges};
 use crate::arena::doorbell;
-use crate::arena::hazard::{HazardWord, NOTHING};
-use crate::deliver::{Find, Matched, Seized, claim_local};
+use crate::arena::hazard::{HazardWord, NO_MD};
+use crate::deliver::{ClaimResult, FindResult, Matched, claim_local};
 use crate::descriptor::record::{LocalMd, MdMemory};
 use crate::descriptor::state::Accepted;
 use crate::descriptor::traits::Traits;
@@ -56,7 +56,7 @@ impl NiState {
     ) -> Option<R> {
         loop {
             let local = self.local(md).ok()?;
-            let hold = self.peers.hold(HazardWord::near(local.index, local.index));
+            let hold = self.peers.hold(HazardWord::own(local.index, local.index));
             if !local.unchanged() {
                 hold.clear(false);
                 continue;
@@ -101,14 +101,17 @@ impl NiState {
     /// Target's side of a framed message: matches it, claims its descriptor, posts START. `None`: dropped and
     /// counted.
     pub(crate) fn arrival_begin(&self, header: &MessageHeader) -> Option<FramedTransfer> {
-        let near = [NOTHING; 2];
+        let own_mds = [NO_MD; 2];
         let find = self.peers.find(&self.peers.own, header);
         let hold = self.peers.hold(match find {
-            Find::Found(found) => HazardWord::new(self.peers.index, found.md, near[0], near[1]),
-            _ => HazardWord::near(near[0], near[1]),
+            FindResult::Found(found) => {
+                HazardWord::new(self.peers.index, found.md, own_mds[0], own_mds[1])
+            }
+            _ => HazardWord::own(own_mds[0], own_mds[1]),
         });
-        let transfer = match self.peers.seize(&self.peers.own, header, find, &hold, near) {
-            Seized::Matched(matched) => {
+        let transfer = match self.peers.claim_found(&self.peers.own, header, find, &hold, own_mds)
+        {
+            ClaimResult::Matched(matched) => {
                 Some(self.transfer_begin(&matched, header, OpHalf::Arrival(header.kind)))
             }
             _ => {
@@ -180,7 +183,7 @@ impl NiState {
         let matched = self.transfer_matched(&transfer);
         // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them
         // until the last event is posted.
-        let hold = self.peers.hold(HazardWord::near(matched.md, matched.md));
+        let hold = self.peers.hold(HazardWord::own(matched.md, matched.md));
         self.peers.post_end(
             &self.peers.own,
             &matched,
@@ -205,8 +208,7 @@ impl NiState {
         at: Size,
         to: &mut [u8],
     ) -> bool {
-        inside(transfer, at, to.len())
-            && copy_near(transfer.memory, transfer.offset + at, to, true)
+        inside(transfer, at, to.len()) && copy_own(transfer.memory, transfer.offset + at, to, true)
     }
 
     /// Copies bytes into the memory of a transfer, `at` bytes from its start.
@@ -214,8 +216,8 @@ impl NiState {
         if !inside(transfer, at, from.len()) {
             return false;
         }
-        let memory = near_stretches(transfer.memory, transfer.offset + at, from.len() as u64);
-        copy_all(&Stretches::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
+        let memory = own_ranges(transfer.memory, transfer.offset + at, from.len() as u64);
+        copy_all(&ByteRanges::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
     }
 
     /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back

@@ -35,8 +35,8 @@ impl NetworkInterface {
         bytes: Size,
     ) {
         let kind = OpKind::Put;
-        if let Some((_, note)) = self.state.peers.cached(kind, target, pt_index, match_bits)
-            && let Some(at) = note.guess(match_cache::key(kind, pt_index, 0), match_bits)
+        if let Some((_, entry)) = self.state.peers.cached(kind, target, pt_index, match_bits)
+            && let Some(at) = entry.guess(match_cache::key(kind, pt_index, 0), match_bits)
         {
             prefetch::to_write(at, bytes as usize);
         }
@@ -49,10 +49,10 @@ impl NetworkInterface {
     /// The pieces are readable by a put and writable by a get.
     #[allow(clippy::too_many_arguments)]
     #[inline(always)]
-    pub(crate) unsafe fn by_note<const N: usize>(
+    pub(crate) unsafe fn by_cached_match<const N: usize>(
         &self,
         kind: OpKind,
-        near: &[MdIovec; N],
+        pieces: &[MdIovec; N],
         length: Size,
         target: PtlProcessId,
         pt_index: PtIndex,
@@ -63,12 +63,12 @@ impl NetworkInterface {
         inline: Option<&InlineWords>,
     ) -> bool {
         let mut copy = MaybeUninit::uninit();
-        let Some((peer, note)) = self.state.peers.cached(kind, target, pt_index, match_bits)
+        let Some((peer, entry)) = self.state.peers.cached(kind, target, pt_index, match_bits)
         else {
             return false;
         };
         let key = match_cache::key(kind, pt_index, ac_index);
-        let Some(way) = note.read(self.state.peers.single, &mut copy, key, match_bits) else {
+        let Some(cached) = entry.read(self.state.peers.single, &mut copy, key, match_bits) else {
             return false;
         };
         if self.framed_before.load(Ordering::Relaxed) {
@@ -77,8 +77,8 @@ impl NetworkInterface {
                 return false;
             }
         }
-        let p = &way.prepared;
-        if p.near.is_null() || inline.is_some() && (p.ring.is_null() || p.cursor_mask != 0) {
+        let p = &cached.prepared;
+        if p.base.is_null() || inline.is_some() && (p.ring.is_null() || p.cursor_mask != 0) {
             cold_path();
             return false;
         }
@@ -90,7 +90,7 @@ impl NetworkInterface {
         // SAFETY: words of the peer's arena, which stays mapped.
         let (pt, ac, cell) = unsafe { (&*p.pt, &*p.ac, &*p.cell) };
         let offset = match ring.is_none_or(|ring| ring.is_still(p.eq_key)) {
-            true => self.claim_by_note(way, pt, ac, cell, length, remote_offset),
+            true => self.claim_cached(cached, pt, ac, cell, length, remote_offset),
             false => None,
         };
         let Some(offset) = offset else {
@@ -99,14 +99,14 @@ impl NetworkInterface {
             return false;
         };
         fault::point("put.claimed");
-        let mut far = p.near.wrapping_add(offset as usize);
-        for piece in near {
-            let (n, near) = (piece.len as usize, piece.base.cast::<u8>());
-            let (from, to) = if kind == OpKind::Put { (near, far) } else { (far, near) };
-            // SAFETY: `near` is the caller's; `far` lies in the descriptor, which was mapped here in full when the note was made
+        let mut remote = p.base.wrapping_add(offset as usize);
+        for piece in pieces {
+            let (n, local) = (piece.len as usize, piece.base.cast::<u8>());
+            let (from, to) = if kind == OpKind::Put { (local, remote) } else { (remote, local) };
+            // SAFETY: `near` is the caller's; `remote` lies in the descriptor, which was mapped here in full when the note was made
             // and has been the same since, and has room for all pieces.
             unsafe { copy::copy(from, to, n) };
-            far = far.wrapping_add(n);
+            remote = remote.wrapping_add(n);
         }
         fault::point("put.copied");
         order(kind);
@@ -133,10 +133,10 @@ impl NetworkInterface {
             cold_path();
             let to =
                 TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data };
-            self.last_by_note(
+            self.unlink_cached(
                 peer,
                 kind,
-                way,
+                cached,
                 cell,
                 length,
                 offset,
@@ -150,9 +150,9 @@ impl NetworkInterface {
 
     /// Claims a place: its offset. The hazard has been published.
     #[inline(always)]
-    fn claim_by_note(
+    fn claim_cached(
         &self,
-        way: &CachedMatch,
+        cached: &CachedMatch,
         pt: &AtomicU64,
         ac: &AtomicU64,
         cell: &MdCell,
@@ -160,24 +160,25 @@ impl NetworkInterface {
         remote_offset: Size,
     ) -> Option<Size> {
         // SeqCst: the second half of Dekker's argument (see `crate::hazard`).
-        if pt.load(Ordering::SeqCst) != way.version || ac.load(Ordering::Acquire) != way.ac_version
+        if pt.load(Ordering::SeqCst) != cached.version
+            || ac.load(Ordering::Acquire) != cached.ac_version
         {
             cold_path();
             return None;
         }
-        let mask = way.prepared.cursor_mask;
+        let mask = cached.prepared.cursor_mask;
         if mask == 0 {
-            let room = way.length.checked_sub(remote_offset)?;
+            let room = cached.length.checked_sub(remote_offset)?;
             return (length <= room).then_some(remote_offset);
         }
         let mut now = cell.state.0.load(Ordering::Relaxed);
         loop {
             let offset = now & mask;
-            let left = way.length.checked_sub(offset)?.checked_sub(length)?;
+            let left = cached.length.checked_sub(offset)?.checked_sub(length)?;
             if now & state::INACTIVE != 0 || now & state::FLIGHTS == state::FLIGHTS {
                 return None;
             }
-            let full = way.traits.has(md_options::MAX_SIZE) && left < way.max_size;
+            let full = cached.traits.has(md_options::MAX_SIZE) && left < cached.max_size;
             let next = (now + length + state::FLIGHT) | if full { state::INACTIVE } else { 0 };
             // AcqRel: as in `state::claim`.
             match cell.state.0.compare_exchange_weak(
@@ -196,11 +197,11 @@ impl NetworkInterface {
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments)]
-    fn last_by_note(
+    fn unlink_cached(
         &self,
         peer: &MappedPeer,
         kind: OpKind,
-        way: &CachedMatch,
+        cached: &CachedMatch,
         cell: &MdCell,
         length: Size,
         offset: Size,
@@ -208,11 +209,11 @@ impl NetworkInterface {
         link: Seq,
     ) {
         let matched = Matched {
-            md: way.md as u32,
+            md: cached.md as u32,
             cell,
-            traits: way.traits,
+            traits: cached.traits,
             generation: cell.generation.load(Ordering::Relaxed),
-            eq_key: way.prepared.eq_key,
+            eq_key: cached.prepared.eq_key,
             accepted: Accepted { offset, mlength: length, threshold: THRESH_INF },
         };
         self.state.peers.post_unlink(peer, &matched, &self.state.header(kind, to, length), link);
