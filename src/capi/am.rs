@@ -1,6 +1,8 @@
-//! Active messages: the 119 numbered entry points, the 7 that take an array of arguments, limits, and polling.
+//! Active messages: the 119 numbered entry points, the 7 that take an array of arguments,
+//! limits, and polling.
 //!
-//! The unnumbered variadic forms of the headers pack their arguments and call the `gasneti_AM*V` functions here.
+//! The unnumbered variadic forms of the headers pack their arguments and call the
+//! `gasneti_AM*V` functions here.
 
 use super::{OK, ctx, early_job};
 use crate::conduit::{Category, Outgoing};
@@ -78,7 +80,8 @@ fn asker(function: &str, token: *const c_void) -> Node {
     ctx(function).token(token).map_or(Node::MAX, |t| t.source)
 }
 
-// `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that handles them.
+// `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that
+// handles them.
 #[inline(never)]
 fn request_short<const ANY: bool>(
     function: &str,
@@ -87,7 +90,11 @@ fn request_short<const ANY: bool>(
     args: &[Arg],
 ) -> c_int {
     let args = if ANY { args } else { &[] };
-    watch!(A "gasnet_AMRequestShort", message(node, handler, core::ptr::null(), 0, args), request_short::<ANY>(function, node, handler, args));
+    watch!(
+        A "gasnet_AMRequestShort",
+        message(node, handler, core::ptr::null(), 0, args),
+        request_short::<ANY>(function, node, handler, args)
+    );
     let c = ctx(function);
     c.job.check_rank(function, node);
     check_handler(function, handler);
@@ -110,7 +117,11 @@ unsafe fn request_medium<const ANY: bool>(
 ) -> c_int {
     let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMRequestMedium", message(node, handler, src, n, args), unsafe { request_medium::<ANY>(function, node, handler, src, n, args) });
+    watch!(
+        A "gasnet_AMRequestMedium",
+        message(node, handler, src, n, args),
+        unsafe { request_medium::<ANY>(function, node, handler, src, n, args) }
+    );
     let c = ctx(function);
     c.job.check_rank(function, node);
     check_handler(function, handler);
@@ -140,7 +151,11 @@ unsafe fn request_long<const ANY: bool>(
 ) -> c_int {
     let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMRequestLong", message(node, handler, src, n, args), unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) });
+    watch!(
+        A "gasnet_AMRequestLong",
+        message(node, handler, src, n, args),
+        unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) }
+    );
     let c = ctx(function);
     c.job.check_rank(function, node);
     check_handler(function, handler);
@@ -172,7 +187,11 @@ fn reply_short<const ANY: bool>(
     args: &[Arg],
 ) -> c_int {
     let args = if ANY { args } else { &[] };
-    watch!(A "gasnet_AMReplyShort", message(asker(function, token), handler, core::ptr::null(), 0, args), reply_short::<ANY>(function, token, handler, args));
+    watch!(
+        A "gasnet_AMReplyShort",
+        message(asker(function, token), handler, core::ptr::null(), 0, args),
+        reply_short::<ANY>(function, token, handler, args)
+    );
     let c = ctx(function);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
@@ -194,7 +213,11 @@ unsafe fn reply_medium<const ANY: bool>(
 ) -> c_int {
     let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMReplyMedium", message(asker(function, token), handler, src, n, args), unsafe { reply_medium::<ANY>(function, token, handler, src, n, args) });
+    watch!(
+        A "gasnet_AMReplyMedium",
+        message(asker(function, token), handler, src, n, args),
+        unsafe { reply_medium::<ANY>(function, token, handler, src, n, args) }
+    );
     let c = ctx(function);
     check_handler(function, handler);
     let max = c.job.conduit.max_medium();
@@ -221,7 +244,11 @@ unsafe fn reply_long<const ANY: bool>(
 ) -> c_int {
     let args = if ANY { args } else { &[] };
     // SAFETY: the same call again.
-    watch!(A "gasnet_AMReplyLong", message(asker(function, token), handler, src, n, args), unsafe { reply_long::<ANY>(function, token, handler, src, n, dest, args) });
+    watch!(
+        A "gasnet_AMReplyLong",
+        message(asker(function, token), handler, src, n, args),
+        unsafe { reply_long::<ANY>(function, token, handler, src, n, dest, args) }
+    );
     let c = ctx(function);
     check_handler(function, handler);
     let max = c.job.conduit.max_long_reply();
@@ -255,13 +282,32 @@ const fn any(args: &[&str]) -> bool {
 /// The seven families for one number of arguments.
 macro_rules! families {
     ($($rs:ident $rm:ident $rl:ident $ra:ident $ps:ident $pm:ident $pl:ident ($($a:ident)*);)*) => {$(
-        /// `gasnet_AMRequestShort` with this many arguments.
+        /// Sends a request without payload: runs a handler on the target.
+        ///
+        /// - `dest`: the target, a rank below `gasnet_nodes()`; this process is one.
+        /// - `handler`: index of its handler, 128 to 255.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and
+        ///   not while a handler-safe lock is held.
         #[unsafe(no_mangle)]
         pub extern "C" fn $rs(dest: Node, handler: Handler, $($a: Arg),*) -> c_int {
             request_short::<{ any(&[$(stringify!($a)),*]) }>(stringify!($rs), dest, handler, &[$($a),*])
         }
 
-        /// `gasnet_AMRequestMedium` with this many arguments.
+        /// Sends a request with a payload, which the handler finds in a buffer of the library,
+        /// aligned to 8 bytes, while it runs.
+        ///
+        /// - `dest`: the target, a rank below `gasnet_nodes()`; this process is one.
+        /// - `handler`: index of its handler, 128 to 255.
+        /// - `source_addr`: the payload, any memory of the caller; it may be reused when the
+        ///   call returns.
+        /// - `nbytes`: its bytes, at most `gasnet_AMMaxMedium()`; with 0 the address is not
+        ///   used.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and
+        ///   not while a handler-safe lock is held.
         ///
         /// # Safety
         /// `nbytes` bytes at `source_addr` must be readable.
@@ -273,7 +319,20 @@ macro_rules! families {
             unsafe { request_medium::<{ any(&[$(stringify!($a)),*]) }>(stringify!($rm), dest, handler, source_addr, nbytes, &[$($a),*]) }
         }
 
-        /// `gasnet_AMRequestLong` with this many arguments.
+        /// Sends a request whose payload is copied to the segment of the target before the
+        /// handler runs.
+        ///
+        /// - `dest`: the target, a rank below `gasnet_nodes()`; this process is one.
+        /// - `handler`: index of its handler, 128 to 255.
+        /// - `source_addr`: the payload, any memory of the caller; it may be reused when the
+        ///   call returns.
+        /// - `nbytes`: its bytes, at most `gasnet_AMMaxLongRequest()`; with 0 the address is
+        ///   not used.
+        /// - `dest_addr`: where they go, an address of the receiver in its segment.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and
+        ///   not while a handler-safe lock is held.
         ///
         /// # Safety
         /// `nbytes` bytes at `source_addr` must be readable.
@@ -286,10 +345,24 @@ macro_rules! families {
             unsafe { request_long::<{ any(&[$(stringify!($a)),*]) }>(stringify!($rl), dest, handler, source_addr, nbytes, dest_addr, false, &[$($a),*]) }
         }
 
-        /// `gasnet_AMRequestLongAsync` with this many arguments.
+        /// As the function without `Async`, but the payload is in use until the reply handler
+        /// runs: the request handler has to reply.
+        ///
+        /// - `dest`: the target, a rank below `gasnet_nodes()`; this process is one.
+        /// - `handler`: index of its handler, 128 to 255.
+        /// - `source_addr`: the payload, any memory of the caller; it must not change until the
+        ///   reply handler runs.
+        /// - `nbytes`: its bytes, at most `gasnet_AMMaxLongRequest()`; with 0 the address is
+        ///   not used.
+        /// - `dest_addr`: where they go, an address of the receiver in its segment.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and
+        ///   not while a handler-safe lock is held.
         ///
         /// # Safety
-        /// `nbytes` bytes at `source_addr` must be readable, and stay so until the reply handler runs.
+        /// `nbytes` bytes at `source_addr` must be readable, and stay so until the reply
+        /// handler runs.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $ra(
             dest: Node, handler: Handler, source_addr: *const c_void, nbytes: usize, dest_addr: *mut c_void,
@@ -299,13 +372,33 @@ macro_rules! families {
             unsafe { request_long::<{ any(&[$(stringify!($a)),*]) }>(stringify!($ra), dest, handler, source_addr, nbytes, dest_addr, true, &[$($a),*]) }
         }
 
-        /// `gasnet_AMReplyShort` with this many arguments.
+        /// Replies without payload to the request whose handler is running: runs a handler on
+        /// the requester.
+        ///
+        /// - `token`: what the running request handler was given.
+        /// - `handler`: index of the requester's handler, 128 to 255.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: in a request handler, at most once; not while a handler-safe lock is
+        ///   held.
         #[unsafe(no_mangle)]
         pub extern "C" fn $ps(token: *mut c_void, handler: Handler, $($a: Arg),*) -> c_int {
             reply_short::<{ any(&[$(stringify!($a)),*]) }>(stringify!($ps), token, handler, &[$($a),*])
         }
 
-        /// `gasnet_AMReplyMedium` with this many arguments.
+        /// Replies with a payload, which the handler finds in a buffer of the library, aligned
+        /// to 8 bytes, while it runs.
+        ///
+        /// - `token`: what the running request handler was given.
+        /// - `handler`: index of the requester's handler, 128 to 255.
+        /// - `source_addr`: the payload, any memory of the caller; it may be reused when the
+        ///   call returns.
+        /// - `nbytes`: its bytes, at most `gasnet_AMMaxMedium()`; with 0 the address is not
+        ///   used.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: in a request handler, at most once; not while a handler-safe lock is
+        ///   held.
         ///
         /// # Safety
         /// `nbytes` bytes at `source_addr` must be readable.
@@ -317,7 +410,20 @@ macro_rules! families {
             unsafe { reply_medium::<{ any(&[$(stringify!($a)),*]) }>(stringify!($pm), token, handler, source_addr, nbytes, &[$($a),*]) }
         }
 
-        /// `gasnet_AMReplyLong` with this many arguments.
+        /// Replies with a payload that is copied to the segment of the requester before the
+        /// handler runs.
+        ///
+        /// - `token`: what the running request handler was given.
+        /// - `handler`: index of the requester's handler, 128 to 255.
+        /// - `source_addr`: the payload, any memory of the caller; it may be reused when the
+        ///   call returns.
+        /// - `nbytes`: its bytes, at most `gasnet_AMMaxLongReply()`; with 0 the address is not
+        ///   used.
+        /// - `dest_addr`: where they go, an address of the receiver in its segment.
+        /// - Further arguments: passed to the handler, as 32-bit integers.
+        /// - Returns `GASNET_OK`; a misuse ends the job with a message.
+        /// - Context: in a request handler, at most once; not while a handler-safe lock is
+        ///   held.
         ///
         /// # Safety
         /// `nbytes` bytes at `source_addr` must be readable.
@@ -365,7 +471,11 @@ unsafe fn array<'a>(function: &str, numargs: c_int, args: *const Arg) -> &'a [Ar
     }
 }
 
-/// The variadic `gasnet_AMRequestShort`.
+/// The variadic `gasnet_AMRequestShort` of the headers: as the numbered functions, with the
+/// number of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
 /// `numargs` values at `args` must be readable.
@@ -381,7 +491,11 @@ pub unsafe extern "C" fn gasneti_AMRequestShortV(
     request_short::<true>(f, dest, handler, unsafe { array(f, numargs, args) })
 }
 
-/// The variadic `gasnet_AMRequestMedium`.
+/// The variadic `gasnet_AMRequestMedium` of the headers: as the numbered functions, with the
+/// number of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
 /// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
@@ -401,7 +515,11 @@ pub unsafe extern "C" fn gasneti_AMRequestMediumV(
     }
 }
 
-/// The variadic `gasnet_AMRequestLong`.
+/// The variadic `gasnet_AMRequestLong` of the headers: as the numbered functions, with the
+/// number of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
 /// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
@@ -431,11 +549,15 @@ pub unsafe extern "C" fn gasneti_AMRequestLongV(
     }
 }
 
-/// The variadic `gasnet_AMRequestLongAsync`.
+/// The variadic `gasnet_AMRequestLongAsync` of the headers: as the numbered functions, with the
+/// number of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
-/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, the latter until the reply handler
-/// runs.
+/// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable, the latter
+/// until the reply handler runs.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
     dest: Node,
@@ -462,7 +584,11 @@ pub unsafe extern "C" fn gasneti_AMRequestLongAsyncV(
     }
 }
 
-/// The variadic `gasnet_AMReplyShort`.
+/// The variadic `gasnet_AMReplyShort` of the headers: as the numbered functions, with the
+/// number of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
 /// `numargs` values at `args` must be readable.
@@ -478,7 +604,11 @@ pub unsafe extern "C" fn gasneti_AMReplyShortV(
     reply_short::<true>(f, token, handler, unsafe { array(f, numargs, args) })
 }
 
-/// The variadic `gasnet_AMReplyMedium`.
+/// The variadic `gasnet_AMReplyMedium` of the headers: as the numbered functions, with the
+/// number of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
 /// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
@@ -498,7 +628,11 @@ pub unsafe extern "C" fn gasneti_AMReplyMediumV(
     }
 }
 
-/// The variadic `gasnet_AMReplyLong`.
+/// The variadic `gasnet_AMReplyLong` of the headers: as the numbered functions, with the number
+/// of arguments and an array.
+///
+/// - `numargs`: arguments, 0 to `gasnet_AMMaxArgs()`; another number ends the job.
+/// - `args`: the arguments; read before the call returns.
 ///
 /// # Safety
 /// `numargs` values at `args` and `nbytes` bytes at `source_addr` must be readable.
@@ -527,32 +661,44 @@ pub unsafe extern "C" fn gasneti_AMReplyLongV(
     }
 }
 
-/// `gasnet_AMMaxArgs`: most arguments of a message.
+/// Returns the most arguments of an active message: 16.
+///
+/// - Context: anywhere.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxArgs() -> usize {
     MAX_ARGS
 }
 
-/// `gasnet_AMMaxMedium`: most bytes of a Medium's payload.
+/// Returns the most bytes of the payload of a Medium.
+///
+/// - Context: from `gasnet_init` on, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxMedium() -> usize {
     early_job("gasnet_AMMaxMedium").conduit.max_medium()
 }
 
-/// `gasnet_AMMaxLongRequest`: most bytes of the payload of a Long request.
+/// Returns the most bytes of the payload of a Long request.
+///
+/// - Context: from `gasnet_init` on, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxLongRequest() -> usize {
     early_job("gasnet_AMMaxLongRequest").conduit.max_long_request()
 }
 
-/// `gasnet_AMMaxLongReply`: most bytes of the payload of a Long reply.
+/// Returns the most bytes of the payload of a Long reply.
+///
+/// - Context: from `gasnet_init` on, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
     early_job("gasnet_AMMaxLongReply").conduit.max_long_reply()
 }
 
-/// `gasnet_AMPoll`: serves the network and runs handlers. Inside a handler it does nothing
-/// but say so once.
+/// Serves the network and runs the handlers of the messages that have arrived. In a handler it
+/// does nothing, and says so once.
+///
+/// - Returns `GASNET_OK`.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_AMPoll() -> c_int {
     watch!(X "gasnet_AMPoll", EventDetail::Nothing, gasnet_AMPoll());
@@ -560,8 +706,13 @@ pub extern "C" fn gasnet_AMPoll() -> c_int {
     OK
 }
 
-/// One round of a wait that the `GASNET_BLOCKUNTIL` macro makes: spins, yields or sleeps as the wait mode says, and
-/// polls. The first round is 0 and only polls; returns the number of the next.
+/// One round of a wait that the `GASNET_BLOCKUNTIL` macro makes: spins, yields or sleeps as the
+/// wait mode says, and polls.
+///
+/// - `round`: 0 in the first round, which only polls; later what the last call returned.
+/// - Returns the number of the next round.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
     let c = ctx("GASNET_BLOCKUNTIL");
@@ -573,7 +724,13 @@ pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
     if c.poll() { 0 } else { round.saturating_add(1) }
 }
 
-/// `gasnet_AMGetMsgSource`: rank of the process that sent the message of this handler.
+/// Reports the rank that sent the message whose handler is running.
+///
+/// - `token`: what the handler was given.
+/// - `source`: where the rank is stored.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` if `source` is null or `token` is not that of
+///   a handler which this thread runs.
+/// - Context: in a handler.
 ///
 /// # Safety
 /// `source` must be null or writable.

@@ -20,17 +20,32 @@ const SEGMENT_FAST: u32 = 1;
 /// `GASNET_SEGMENT_LARGE`, served as FAST.
 const SEGMENT_LARGE: u32 = 2;
 
-/// `gasnet_init`, as the headers call it: with what the client was compiled for.
+/// Joins the job: what `gasnet_init` of the headers calls, with what the client was compiled
+/// for. Collective.
+///
+/// On return the process has its rank, the environment of the job and handlers for fatal
+/// signals. Of GASNet only `gasnet_mynode`, `gasnet_nodes`, `gasnet_getenv`,
+/// `gasnet_getNodeInfo`, the segment limits, `gasnet_set_waitmode`, `gasnet_exit` and locks may
+/// be used before `gasnet_attach`. A failure to start ends the process with a message.
+///
+/// - `argc`, `argv`: not used; may be null.
+/// - `client`: modes, interface number and segment bound of the client; read before the call
+///   returns.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_NOT_INIT` the second time, which changes nothing.
+/// - Context: once, before any other function of GASNet; not in a process that a rank has
+///   forked.
 ///
 /// # Safety
-/// `client` must point to a [`Client`], whose first field is right whatever its interface. `argc` and `argv` are not used; they may be null.
+/// `client` must point to a [`Client`], whose first field is right whatever its interface.
+/// `argc` and `argv` are not used; they may be null.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_init(
     _argc: *mut c_int,
     _argv: *mut *mut *mut c_char,
     client: *const Client,
 ) -> c_int {
-    // SAFETY: the caller's promise; the first field is all that is read before the interface is known.
+    // SAFETY: the caller's promise; the first field is all that is read before the interface is
+    // known.
     let abi = unsafe { (*client).abi };
     if abi != ABI {
         report::fatal(
@@ -97,7 +112,8 @@ pub unsafe extern "C" fn gasneti_init(
     OK
 }
 
-/// Whether GASNET_DEBUG_CHECKS asks for debug checks, or, where it is not set, a client that was compiled for them.
+/// Whether GASNET_DEBUG_CHECKS asks for debug checks, or, where it is not set, a client that
+/// was compiled for them.
 fn checks_wanted(debug_client: bool) -> bool {
     env::DEBUG_CHECKS.get().unwrap_or(debug_client)
 }
@@ -107,7 +123,9 @@ unsafe extern "C" {
     static gasnet_max_segsize: u64;
 }
 
-/// The plain exported symbol, for `dlsym`, Fortran and ctypes: PAR and FAST.
+/// Joins the job in thread mode PAR and segment mode FAST: the plain symbol, for `dlsym`,
+/// Fortran and ctypes. C and C++ clients that include gasnet.h call `gasneti_init` instead, by
+/// a macro. Otherwise the same.
 ///
 /// # Safety
 /// As [`gasneti_init`].
@@ -125,7 +143,22 @@ pub unsafe extern "C" fn gasnet_init(argc: *mut c_int, argv: *mut *mut *mut c_ch
     unsafe { gasneti_init(argc, argv, &client) }
 }
 
-/// `gasnet_attach`.
+/// Registers the handlers of active messages and attaches the segments. Collective, and a
+/// barrier of all ranks.
+///
+/// On return all functions of GASNet may be used. The segment is zeroed on demand: no page of
+/// it is touched here.
+///
+/// - `table`: `numentries` rows of index and function. Explicit indices are 128 to 255; rows
+///   with index 0 get the lowest free one from 128 upwards, in table order, which is written
+///   back. The table stays the client's.
+/// - `numentries`: rows; 0 if there are no handlers.
+/// - `segsize`: bytes of the segment of this rank, a multiple of `GASNET_PAGESIZE`, at most
+///   `gasnet_getMaxLocalSegmentSize()`; 0 for none.
+/// - `minheapoffset`: not used.
+/// - Returns `GASNET_OK`; `GASNET_ERR_NOT_INIT` before `gasnet_init` or the second time;
+///   `GASNET_ERR_BAD_ARG`, after a message, for an invalid table or size.
+/// - Context: once, after `gasnet_init`.
 ///
 /// # Safety
 /// `table` must hold `numentries` rows that may be written.
@@ -157,7 +190,8 @@ pub unsafe extern "C" fn gasnet_attach(
             Letter::I,
             format_args!("SEGMENT: at={:p} bytes={} handlers={}", mine.base, mine.len, rows.len()),
         );
-        // SAFETY: the hook of shim.c is called with the segment of this process, as gasnet_client_attach_hook wants.
+        // SAFETY: the hook of shim.c is called with the segment of this process, as
+        // gasnet_client_attach_hook wants.
         unsafe { gasneti_call_attach_hook(mine.base.cast(), mine.len) };
     }
     span.result(code(result))
@@ -168,26 +202,39 @@ unsafe extern "C" {
     fn gasneti_call_attach_hook(base: *mut c_void, size: usize);
 }
 
-/// `gasnet_exit`.
+/// Ends the job: all ranks leave with one of the exit codes that ranks passed. Does not return.
+/// Not collective: the first call decides.
+///
+/// - `exitcode`: the exit code; its low-order 8 bits are seen by the launcher.
+/// - Context: from `gasnet_init` on, in any thread, in handlers and signal handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_exit(exitcode: c_int) -> ! {
     trace::note(Letter::I, format_args!("EXIT: code={exitcode}"));
     exit::exit(exitcode)
 }
 
-/// `gasnet_mynode`.
+/// Returns the rank of this process, from 0.
+///
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_mynode() -> u32 {
     early_job("gasnet_mynode").mynode
 }
 
-/// `gasnet_nodes`.
+/// Returns the number of ranks of the job.
+///
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_nodes() -> u32 {
     early_job("gasnet_nodes").nodes
 }
 
-/// `gasnet_getenv`: the value that a variable had on the console that started the job, or null.
+/// Returns the value that an environment variable had where the job was started.
+///
+/// - `name`: its name, NUL-terminated.
+/// - Returns the value, NUL-terminated, or null if it was not set. The string is the library's
+///   and may not be changed.
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 ///
 /// # Safety
 /// `name` must be a NUL-terminated string.
@@ -200,13 +247,19 @@ pub unsafe extern "C" fn gasnet_getenv(name: *const c_char) -> *mut c_char {
     env::raw(unsafe { CStr::from_ptr(name) })
 }
 
-/// `gasnet_getMaxLocalSegmentSize`, in bytes.
+/// Returns the largest segment that this rank may attach, in bytes: a multiple of the page
+/// size.
+///
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_getMaxLocalSegmentSize() -> usize {
     early_job("gasnet_getMaxLocalSegmentSize").limits.local
 }
 
-/// `gasnet_getMaxGlobalSegmentSize`, in bytes.
+/// Returns the largest segment that every rank may attach, in bytes: the minimum of
+/// `gasnet_getMaxLocalSegmentSize` over all ranks.
+///
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_getMaxGlobalSegmentSize() -> usize {
     early_job("gasnet_getMaxGlobalSegmentSize").limits.global
@@ -222,7 +275,13 @@ pub struct SegInfo {
     pub size: usize,
 }
 
-/// `gasnet_getSegmentInfo`: fills the first `numentries` rows.
+/// Reports address and size of the segments, by rank.
+///
+/// - `table`: array of the client; the first `numentries` rows, or as many as there are ranks
+///   if these are fewer, are filled. Addresses are those of the owner.
+/// - `numentries`: rows of the array.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` for a negative number or a null array.
+/// - Context: after `gasnet_attach`; not in handlers.
 ///
 /// # Safety
 /// `table` must hold `numentries` rows.
@@ -249,12 +308,20 @@ pub struct NodeInfo {
     pub host: u32,
     /// Number of the group that maps each other's segments.
     pub supernode: u32,
-    /// Add this to an address in the segment of that process to reach it with plain memory operations; meaningful
-    /// after `gasnet_attach`, for processes of our supernode.
+    /// Add this to an address in the segment of that process to reach it with plain memory
+    /// operations; meaningful after `gasnet_attach`, for processes of our supernode.
     pub offset: usize,
 }
 
-/// `gasnet_getNodeInfo`: fills the first `numentries` rows.
+/// Reports the host and the supernode of each rank. The ranks of a supernode map each other's
+/// segments.
+///
+/// - `table`: array of the client; the first `numentries` rows, or as many as there are ranks
+///   if these are fewer, are filled. `offset`, added to an address in the segment of a rank of
+///   the own supernode, leads to the same byte in this process; it is 0 before `gasnet_attach`.
+/// - `numentries`: rows of the array.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` for a negative number or a null array.
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 ///
 /// # Safety
 /// `table` must hold `numentries` rows.
@@ -278,7 +345,12 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
     OK
 }
 
-/// `gasnet_set_waitmode`.
+/// Chooses how this process waits. A hint: where ranks outnumber CPUs, `GASNET_WAIT_SPIN`
+/// counts as `GASNET_WAIT_SPINBLOCK` unless the variable `GASNET_WAITMODE` is `spin`.
+///
+/// - `wait_mode`: `GASNET_WAIT_SPIN`, `GASNET_WAIT_BLOCK` or `GASNET_WAIT_SPINBLOCK`.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` for another value.
+/// - Context: from `gasnet_init` on, in any thread, in handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
     let mode = match wait_mode {
@@ -291,13 +363,21 @@ pub extern "C" fn gasnet_set_waitmode(wait_mode: c_int) -> c_int {
     OK
 }
 
-/// `gasnet_ErrorName`: the name of an error code; never null.
+/// Returns the name of a code, such as `GASNET_ERR_BAD_ARG`.
+///
+/// - `errval`: a code that a function of GASNet returned.
+/// - Returns a constant string; `*unknown*` for other codes. Never null.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_ErrorName(errval: c_int) -> *const c_char {
     describe(errval).0.as_ptr()
 }
 
-/// `gasnet_ErrorDesc`: what an error code means; never null.
+/// Returns what a code means, as a sentence.
+///
+/// - `errval`: a code that a function of GASNet returned.
+/// - Returns a constant string, for other codes too. Never null.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_ErrorDesc(errval: c_int) -> *const c_char {
     describe(errval).1.as_ptr()

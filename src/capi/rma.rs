@@ -34,7 +34,17 @@ pub(super) fn remote(
     (job, job.remote_range(function, node, addr.cast(), n))
 }
 
-/// `gasnet_put`
+/// Copies memory of the caller to the segment of a rank, and returns when the data are there.
+///
+/// Both addresses are aligned for an object of `nbytes` bytes; the bulk form takes any address.
+/// An invalid rank, or an address outside the segment, ends the job with a message.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `src`: source, any memory of the caller; it may be reused when the call returns.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `src` must be readable for `nbytes` bytes.
@@ -46,14 +56,27 @@ pub unsafe extern "C" fn gasnet_put(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put(node, dest, src, nbytes) });
+    watch!(
+        P "gasnet_put",
+        EventDetail::moved(node, nbytes, dest, src),
+        unsafe { gasnet_put(node, dest, src, nbytes) }
+    );
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
     check_alignment("gasnet_put", dest.cast(), src.cast(), nbytes);
     // SAFETY: readable, as the client promises of a source.
     rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
-/// `gasnet_put_bulk`
+/// As `gasnet_put`, for addresses of any alignment.
+///
+/// An invalid rank, or an address outside the segment, ends the job with a message.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `src`: source, any memory of the caller; it may be reused when the call returns.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `src` must be readable for `nbytes` bytes.
@@ -65,13 +88,28 @@ pub unsafe extern "C" fn gasnet_put_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_bulk", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_bulk(node, dest, src, nbytes) });
+    watch!(
+        P "gasnet_put_bulk",
+        EventDetail::moved(node, nbytes, dest, src),
+        unsafe { gasnet_put_bulk(node, dest, src, nbytes) }
+    );
     let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
     // SAFETY: readable, as the client promises of a source.
     rma::put(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
-/// `gasnet_get`
+/// Copies from the segment of a rank to memory of the caller, and returns when the data have
+/// arrived.
+///
+/// Both addresses are aligned for an object of `nbytes` bytes; the bulk form takes any address.
+/// An invalid rank, or an address outside the segment, ends the job with a message.
+///
+/// - `dest`: destination, any memory of the caller.
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes.
@@ -83,14 +121,27 @@ pub unsafe extern "C" fn gasnet_get(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get(dest, node, src, nbytes) });
+    watch!(
+        G "gasnet_get",
+        EventDetail::moved(node, nbytes, src, dest),
+        unsafe { gasnet_get(dest, node, src, nbytes) }
+    );
     let (job, from) = remote("gasnet_get", node, src, nbytes);
     check_alignment("gasnet_get", src.cast(), dest.cast(), nbytes);
     // SAFETY: writable, as the client promises of a destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
-/// `gasnet_get_bulk`
+/// As `gasnet_get`, for addresses of any alignment.
+///
+/// An invalid rank, or an address outside the segment, ends the job with a message.
+///
+/// - `dest`: destination, any memory of the caller.
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes.
@@ -102,13 +153,29 @@ pub unsafe extern "C" fn gasnet_get_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_bulk", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_bulk(dest, node, src, nbytes) });
+    watch!(
+        G "gasnet_get_bulk",
+        EventDetail::moved(node, nbytes, src, dest),
+        unsafe { gasnet_get_bulk(dest, node, src, nbytes) }
+    );
     let (job, from) = remote("gasnet_get_bulk", node, src, nbytes);
     // SAFETY: writable, as the client promises of a destination.
     rma::get(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
-/// `gasnet_put_nb`: the source may be reused when this returns.
+/// Initiates a put with an explicit handle.
+///
+/// The data are at their destination once the handle is synced. Both addresses are aligned for
+/// an object of `nbytes` bytes; the bulk form takes any address.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `src`: source, any memory of the caller; it may be reused when the call returns.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Returns a handle for `gasnet_wait_syncnb` and `gasnet_try_syncnb` in the calling thread,
+///   or `GASNET_INVALID_HANDLE` if the operation is complete already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `src` must be readable for `nbytes` bytes.
@@ -120,7 +187,11 @@ pub unsafe extern "C" fn gasnet_put_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nb", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb(node, dest, src, nbytes) });
+    watch!(
+        P "gasnet_put_nb",
+        EventDetail::moved(node, nbytes, dest, src),
+        unsafe { gasnet_put_nb(node, dest, src, nbytes) }
+    );
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
     check_alignment("gasnet_put_nb", dest.cast(), src.cast(), nbytes);
     // SAFETY: readable, as the client promises of a source.
@@ -128,7 +199,18 @@ pub unsafe extern "C" fn gasnet_put_nb(
     explicit(job, rma::put_nb(job, dst, src))
 }
 
-/// `gasnet_put_nb_bulk`: the source must stay as it is until the sync.
+/// As `gasnet_put_nb`, for addresses of any alignment, and the source is in use until the sync.
+///
+/// The data are at their destination once the handle is synced.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `src`: source, any memory of the caller; it must not change until the operation is synced.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Returns a handle for `gasnet_wait_syncnb` and `gasnet_try_syncnb` in the calling thread,
+///   or `GASNET_INVALID_HANDLE` if the operation is complete already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `src` must be readable for `nbytes` bytes until the sync.
@@ -140,14 +222,31 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nb_bulk", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) });
+    watch!(
+        P "gasnet_put_nb_bulk",
+        EventDetail::moved(node, nbytes, dest, src),
+        unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) }
+    );
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
     // SAFETY: readable until the sync, as the client promises of a source.
     let src = unsafe { Src::new(src.cast(), nbytes) };
     explicit(job, rma::put_nb_bulk(job, dst, src))
 }
 
-/// `gasnet_get_nb`
+/// Initiates a get with an explicit handle.
+///
+/// The data have arrived once the handle is synced. Both addresses are aligned for an object of
+/// `nbytes` bytes; the bulk form takes any address.
+///
+/// - `dest`: destination, any memory of the caller; it is undefined, and must stay allocated,
+///   until the operation is synced.
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Returns a handle for `gasnet_wait_syncnb` and `gasnet_try_syncnb` in the calling thread,
+///   or `GASNET_INVALID_HANDLE` if the operation is complete already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes until the sync.
@@ -159,7 +258,11 @@ pub unsafe extern "C" fn gasnet_get_nb(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nb", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb(dest, node, src, nbytes) });
+    watch!(
+        G "gasnet_get_nb",
+        EventDetail::moved(node, nbytes, src, dest),
+        unsafe { gasnet_get_nb(dest, node, src, nbytes) }
+    );
     let (job, from) = remote("gasnet_get_nb", node, src, nbytes);
     check_alignment("gasnet_get_nb", src.cast(), dest.cast(), nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
@@ -167,7 +270,19 @@ pub unsafe extern "C" fn gasnet_get_nb(
     explicit(job, rma::get_nb(job, dst, from))
 }
 
-/// `gasnet_get_nb_bulk`
+/// As `gasnet_get_nb`, for addresses of any alignment.
+///
+/// The data have arrived once the handle is synced.
+///
+/// - `dest`: destination, any memory of the caller; it is undefined, and must stay allocated,
+///   until the operation is synced.
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Returns a handle for `gasnet_wait_syncnb` and `gasnet_try_syncnb` in the calling thread,
+///   or `GASNET_INVALID_HANDLE` if the operation is complete already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes until the sync.
@@ -179,14 +294,29 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
     nbytes: usize,
 ) -> gasnet_handle_t {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nb_bulk", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) });
+    watch!(
+        G "gasnet_get_nb_bulk",
+        EventDetail::moved(node, nbytes, src, dest),
+        unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) }
+    );
     let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
     let dst = unsafe { Dst::new(dest.cast(), nbytes) };
     explicit(job, rma::get_nb(job, dst, from))
 }
 
-/// `gasnet_put_nbi`: the source may be reused when this returns.
+/// Initiates an implicit put. It belongs to the implicit operations of the calling thread, or
+/// to its open access region.
+///
+/// The data are at their destination after `gasnet_wait_syncnbi_puts` or `_all`. Both addresses
+/// are aligned for an object of `nbytes` bytes; the bulk form takes any address.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `src`: source, any memory of the caller; it may be reused when the call returns.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `src` must be readable for `nbytes` bytes.
@@ -198,14 +328,28 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nbi", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi(node, dest, src, nbytes) });
+    watch!(
+        P "gasnet_put_nbi",
+        EventDetail::moved(node, nbytes, dest, src),
+        unsafe { gasnet_put_nbi(node, dest, src, nbytes) }
+    );
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
     check_alignment("gasnet_put_nbi", dest.cast(), src.cast(), nbytes);
     // SAFETY: readable, as the client promises of a source.
     rma::put_nbi(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
-/// `gasnet_put_nbi_bulk`: the source must stay as it is until the sync.
+/// As `gasnet_put_nbi`, for addresses of any alignment, and the source is in use until the
+/// sync.
+///
+/// The data are at their destination after `gasnet_wait_syncnbi_puts` or `_all`.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `src`: source, any memory of the caller; it must not change until the operation is synced.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `src` must be readable for `nbytes` bytes until the sync.
@@ -217,13 +361,29 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(P "gasnet_put_nbi_bulk", EventDetail::moved(node, nbytes, dest, src), unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) });
+    watch!(
+        P "gasnet_put_nbi_bulk",
+        EventDetail::moved(node, nbytes, dest, src),
+        unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) }
+    );
     let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
     // SAFETY: readable until the sync, as the client promises of a source.
     rma::put_nbi_bulk(job, dst, unsafe { Src::new(src.cast(), nbytes) });
 }
 
-/// `gasnet_get_nbi`
+/// Initiates an implicit get. It belongs to the implicit operations of the calling thread, or
+/// to its open access region.
+///
+/// The data have arrived after `gasnet_wait_syncnbi_gets` or `_all`. Both addresses are aligned
+/// for an object of `nbytes` bytes; the bulk form takes any address.
+///
+/// - `dest`: destination, any memory of the caller; it is undefined, and must stay allocated,
+///   until the operation is synced.
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes until the sync.
@@ -235,14 +395,28 @@ pub unsafe extern "C" fn gasnet_get_nbi(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nbi", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi(dest, node, src, nbytes) });
+    watch!(
+        G "gasnet_get_nbi",
+        EventDetail::moved(node, nbytes, src, dest),
+        unsafe { gasnet_get_nbi(dest, node, src, nbytes) }
+    );
     let (job, from) = remote("gasnet_get_nbi", node, src, nbytes);
     check_alignment("gasnet_get_nbi", src.cast(), dest.cast(), nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
-/// `gasnet_get_nbi_bulk`
+/// As `gasnet_get_nbi`, for addresses of any alignment.
+///
+/// The data have arrived after `gasnet_wait_syncnbi_gets` or `_all`.
+///
+/// - `dest`: destination, any memory of the caller; it is undefined, and must stay allocated,
+///   until the operation is synced.
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes to copy; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `dest` must be writable for `nbytes` bytes until the sync.
@@ -254,13 +428,24 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
     nbytes: usize,
 ) {
     // SAFETY: the same call again.
-    watch!(G "gasnet_get_nbi_bulk", EventDetail::moved(node, nbytes, src, dest), unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) });
+    watch!(
+        G "gasnet_get_nbi_bulk",
+        EventDetail::moved(node, nbytes, src, dest),
+        unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) }
+    );
     let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes);
     // SAFETY: writable until the sync, as the client promises of a destination.
     rma::get_nbi(job, unsafe { Dst::new(dest.cast(), nbytes) }, from);
 }
 
-/// `gasnet_memset`: `val` is converted to `unsigned char`, as in C.
+/// Sets bytes in the segment of a rank, and returns when they are set.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `val`: the value, converted to `unsigned char` as in C.
+/// - `nbytes`: bytes to set; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_memset(
     node: gasnet_node_t,
@@ -268,12 +453,25 @@ pub extern "C" fn gasnet_memset(
     val: c_int,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_memset", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_memset(node, dest, val, nbytes));
+    watch!(
+        P "gasnet_memset",
+        EventDetail::moved(node, nbytes, dest, null::<u8>()),
+        gasnet_memset(node, dest, val, nbytes)
+    );
     let (job, dst) = remote("gasnet_memset", node, dest, nbytes);
     memset::memset(job, dst, val as u8);
 }
 
-/// `gasnet_memset_nb`
+/// Initiates a memset with an explicit handle.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `val`: the value, converted to `unsigned char` as in C.
+/// - `nbytes`: bytes to set; 0 is allowed and does nothing.
+/// - Returns a handle for `gasnet_wait_syncnb` and `gasnet_try_syncnb` in the calling thread,
+///   or `GASNET_INVALID_HANDLE` if the operation is complete already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_memset_nb(
     node: gasnet_node_t,
@@ -281,12 +479,24 @@ pub extern "C" fn gasnet_memset_nb(
     val: c_int,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    watch!(P "gasnet_memset_nb", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nb(node, dest, val, nbytes));
+    watch!(
+        P "gasnet_memset_nb",
+        EventDetail::moved(node, nbytes, dest, null::<u8>()),
+        gasnet_memset_nb(node, dest, val, nbytes)
+    );
     let (job, dst) = remote("gasnet_memset_nb", node, dest, nbytes);
     explicit(job, memset::memset_nb(job, "gasnet_memset_nb", dst, val as u8))
 }
 
-/// `gasnet_memset_nbi`: counts as a put.
+/// Initiates an implicit memset, which counts as a put. It belongs to the implicit operations
+/// of the calling thread, or to its open access region.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `val`: the value, converted to `unsigned char` as in C.
+/// - `nbytes`: bytes to set; 0 is allowed and does nothing.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_memset_nbi(
     node: gasnet_node_t,
@@ -294,7 +504,11 @@ pub extern "C" fn gasnet_memset_nbi(
     val: c_int,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_memset_nbi", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_memset_nbi(node, dest, val, nbytes));
+    watch!(
+        P "gasnet_memset_nbi",
+        EventDetail::moved(node, nbytes, dest, null::<u8>()),
+        gasnet_memset_nbi(node, dest, val, nbytes)
+    );
     let (job, dst) = remote("gasnet_memset_nbi", node, dest, nbytes);
     memset::memset_nbi(job, dst, val as u8);
 }

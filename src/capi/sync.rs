@@ -18,7 +18,8 @@ fn ready(done: bool) -> c_int {
 /// The handles of an array.
 ///
 /// # Safety
-/// `handles` must point to `n` handles that nobody else uses meanwhile; it may be anything if `n` is 0.
+/// `handles` must point to `n` handles that nobody else uses meanwhile; it may be anything if
+/// `n` is 0.
 unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandle] {
     if n == 0 {
         return &mut [];
@@ -27,7 +28,13 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandl
     unsafe { core::slice::from_raw_parts_mut(handles.cast(), n) }
 }
 
-/// `gasnet_wait_syncnb`
+/// Waits for an explicit operation.
+///
+/// - `handle`: what a non-blocking function returned in the calling thread, or
+///   `GASNET_INVALID_HANDLE`, which counts as complete. It is invalid once it was found
+///   complete.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
     watch!(S "gasnet_wait_syncnb", EventDetail::Sync(1), gasnet_wait_syncnb(handle));
@@ -38,7 +45,14 @@ pub extern "C" fn gasnet_wait_syncnb(handle: gasnet_handle_t) {
     }
 }
 
-/// `gasnet_try_syncnb`
+/// Polls once and reports whether an explicit operation is complete.
+///
+/// - `handle`: what a non-blocking function returned in the calling thread, or
+///   `GASNET_INVALID_HANDLE`, which counts as complete. It is invalid once it was found
+///   complete.
+/// - Returns `GASNET_OK` if the operation is complete, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
     watch!(S "gasnet_try_syncnb", EventDetail::Sync(1), gasnet_try_syncnb(handle));
@@ -48,7 +62,13 @@ pub extern "C" fn gasnet_try_syncnb(handle: gasnet_handle_t) -> c_int {
     ready(c.ops_done(&mut handles, HandleNeed::All))
 }
 
-/// `gasnet_try_syncnb_nopoll`
+/// Reports whether an explicit operation is complete. Does not poll the network.
+///
+/// - `handle`: what a non-blocking function returned in the calling thread, or
+///   `GASNET_INVALID_HANDLE`, which counts as complete. It is invalid once it was found
+///   complete.
+/// - Returns `GASNET_OK` if the operation is complete, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: anywhere after `gasnet_attach`.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
     watch!(S "gasnet_try_syncnb_nopoll", EventDetail::Sync(1), gasnet_try_syncnb_nopoll(handle));
@@ -57,42 +77,78 @@ pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
     ready(c.ops_done(&mut handles, HandleNeed::All))
 }
 
-/// `gasnet_wait_syncnb_some`
+/// Waits until at least one of several explicit operations is complete. Returns at once if all
+/// entries are `GASNET_INVALID_HANDLE`.
+///
+/// - `handles`: array of `n` handles of the calling thread. Entries that are
+///   `GASNET_INVALID_HANDLE` are ignored; those of complete operations become
+///   `GASNET_INVALID_HANDLE`. The array stays the client's.
+/// - `n`: entries; 0 is allowed.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, n: usize) {
     // SAFETY: the same call again.
-    watch!(S "gasnet_wait_syncnb_some", EventDetail::Sync(n), unsafe { gasnet_wait_syncnb_some(handles, n) });
+    watch!(
+        S "gasnet_wait_syncnb_some",
+        EventDetail::Sync(n),
+        unsafe { gasnet_wait_syncnb_some(handles, n) }
+    );
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_some", handles);
     c.wait_ops(handles, HandleNeed::Some);
 }
 
-/// `gasnet_wait_syncnb_all`
+/// Waits for several explicit operations.
+///
+/// - `handles`: array of `n` handles of the calling thread. Entries that are
+///   `GASNET_INVALID_HANDLE` are ignored; those of complete operations become
+///   `GASNET_INVALID_HANDLE`. The array stays the client's.
+/// - `n`: entries; 0 is allowed.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n: usize) {
     // SAFETY: the same call again.
-    watch!(S "gasnet_wait_syncnb_all", EventDetail::Sync(n), unsafe { gasnet_wait_syncnb_all(handles, n) });
+    watch!(
+        S "gasnet_wait_syncnb_all",
+        EventDetail::Sync(n),
+        unsafe { gasnet_wait_syncnb_all(handles, n) }
+    );
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_wait_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_wait_syncnb_all", handles);
     c.wait_ops(handles, HandleNeed::All);
 }
 
-/// `gasnet_try_syncnb_some`
+/// Polls once and reports whether any of several explicit operations is complete.
+///
+/// - `handles`: array of `n` handles of the calling thread. Entries that are
+///   `GASNET_INVALID_HANDLE` are ignored; those of complete operations become
+///   `GASNET_INVALID_HANDLE`. The array stays the client's.
+/// - `n`: entries; 0 is allowed.
+/// - Returns `GASNET_OK` if at least one operation was complete or all entries are
+///   `GASNET_INVALID_HANDLE`, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n: usize) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_some", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_some(handles, n) });
+    watch!(
+        S "gasnet_try_syncnb_some",
+        EventDetail::Sync(n),
+        unsafe { gasnet_try_syncnb_some(handles, n) }
+    );
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some", handles);
@@ -100,14 +156,26 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
     ready(c.ops_done(handles, HandleNeed::Some))
 }
 
-/// `gasnet_try_syncnb_all`
+/// Polls once and reports whether several explicit operations are complete.
+///
+/// - `handles`: array of `n` handles of the calling thread. Entries that are
+///   `GASNET_INVALID_HANDLE` are ignored; those of complete operations become
+///   `GASNET_INVALID_HANDLE`. The array stays the client's.
+/// - `n`: entries; 0 is allowed.
+/// - Returns `GASNET_OK` if all operations are complete, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 ///
 /// # Safety
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n: usize) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_all", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_all(handles, n) });
+    watch!(
+        S "gasnet_try_syncnb_all",
+        EventDetail::Sync(n),
+        unsafe { gasnet_try_syncnb_all(handles, n) }
+    );
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all", handles);
@@ -115,7 +183,15 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n:
     ready(c.ops_done(handles, HandleNeed::All))
 }
 
-/// `gasnet_try_syncnb_some_nopoll`
+/// Reports whether any of several explicit operations is complete. Does not poll the network.
+///
+/// - `handles`: array of `n` handles of the calling thread. Entries that are
+///   `GASNET_INVALID_HANDLE` are ignored; those of complete operations become
+///   `GASNET_INVALID_HANDLE`. The array stays the client's.
+/// - `n`: entries; 0 is allowed.
+/// - Returns `GASNET_OK` if at least one operation was complete or all entries are
+///   `GASNET_INVALID_HANDLE`, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: anywhere after `gasnet_attach`.
 ///
 /// # Safety
 /// `handles` must point to `n` handles.
@@ -125,14 +201,25 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(
     n: usize,
 ) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_some_nopoll", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_some_nopoll(handles, n) });
+    watch!(
+        S "gasnet_try_syncnb_some_nopoll",
+        EventDetail::Sync(n),
+        unsafe { gasnet_try_syncnb_some_nopoll(handles, n) }
+    );
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_some_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_some_nopoll", handles);
     ready(c.ops_done(handles, HandleNeed::Some))
 }
 
-/// `gasnet_try_syncnb_all_nopoll`
+/// Reports whether several explicit operations are complete. Does not poll the network.
+///
+/// - `handles`: array of `n` handles of the calling thread. Entries that are
+///   `GASNET_INVALID_HANDLE` are ignored; those of complete operations become
+///   `GASNET_INVALID_HANDLE`. The array stays the client's.
+/// - `n`: entries; 0 is allowed.
+/// - Returns `GASNET_OK` if all operations are complete, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: anywhere after `gasnet_attach`.
 ///
 /// # Safety
 /// `handles` must point to `n` handles.
@@ -142,7 +229,11 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
     n: usize,
 ) -> c_int {
     // SAFETY: the same call again.
-    watch!(S "gasnet_try_syncnb_all_nopoll", EventDetail::Sync(n), unsafe { gasnet_try_syncnb_all_nopoll(handles, n) });
+    watch!(
+        S "gasnet_try_syncnb_all_nopoll",
+        EventDetail::Sync(n),
+        unsafe { gasnet_try_syncnb_all_nopoll(handles, n) }
+    );
     // SAFETY: the caller's promise.
     let (c, handles) = (ctx("gasnet_try_syncnb_all_nopoll"), unsafe { array(handles, n) });
     c.check_handles("gasnet_try_syncnb_all_nopoll", handles);
@@ -163,7 +254,8 @@ fn wait_implicit(probe: &'static Probe, which: ImplicitSet) {
     c.wait_implicit(which);
 }
 
-/// Makes the call as an event, or gives the context if it is that very call, or nothing is watched.
+/// Makes the call as an event, or gives the context if it is that very call, or nothing is
+/// watched.
 #[cold]
 #[inline(never)]
 fn watched_wait(probe: &'static Probe, which: ImplicitSet) -> Option<Ctx> {
@@ -185,56 +277,98 @@ fn try_implicit(function: &str, which: ImplicitSet) -> c_int {
     ready(c.implicit_done(which))
 }
 
-/// `gasnet_wait_syncnbi_gets`
+/// Waits for the implicit gets that the calling thread has initiated outside access regions. An
+/// open access region of the calling thread ends the job with a message.
+///
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_gets() {
     static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_gets");
     wait_implicit(&PROBE, ImplicitSet::Gets);
 }
 
-/// `gasnet_wait_syncnbi_puts`
+/// Waits for the implicit puts and memsets that the calling thread has initiated outside access
+/// regions. An open access region of the calling thread ends the job with a message.
+///
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_puts() {
     static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_puts");
     wait_implicit(&PROBE, ImplicitSet::Puts);
 }
 
-/// `gasnet_wait_syncnbi_all`
+/// Waits for the implicit operations that the calling thread has initiated outside access
+/// regions. An open access region of the calling thread ends the job with a message.
+///
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnbi_all() {
     static PROBE: Probe = Probe::new(Letter::S, "gasnet_wait_syncnbi_all");
     wait_implicit(&PROBE, ImplicitSet::All);
 }
 
-/// `gasnet_try_syncnbi_gets`
+/// Polls once and reports whether the implicit gets of the calling thread are complete. An open
+/// access region of the calling thread ends the job with a message.
+///
+/// - Returns `GASNET_OK` if so, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_gets() -> c_int {
     watch!(S "gasnet_try_syncnbi_gets", EventDetail::Nothing, gasnet_try_syncnbi_gets());
     try_implicit("gasnet_try_syncnbi_gets", ImplicitSet::Gets)
 }
 
-/// `gasnet_try_syncnbi_puts`
+/// Polls once and reports whether the implicit puts and memsets of the calling thread are
+/// complete. An open access region of the calling thread ends the job with a message.
+///
+/// - Returns `GASNET_OK` if so, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_puts() -> c_int {
     watch!(S "gasnet_try_syncnbi_puts", EventDetail::Nothing, gasnet_try_syncnbi_puts());
     try_implicit("gasnet_try_syncnbi_puts", ImplicitSet::Puts)
 }
 
-/// `gasnet_try_syncnbi_all`
+/// Polls once and reports whether the implicit operations of the calling thread are complete.
+/// An open access region of the calling thread ends the job with a message.
+///
+/// - Returns `GASNET_OK` if so, `GASNET_ERR_NOT_READY` otherwise.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_try_syncnbi_all() -> c_int {
     watch!(S "gasnet_try_syncnbi_all", EventDetail::Nothing, gasnet_try_syncnbi_all());
     try_implicit("gasnet_try_syncnbi_all", ImplicitSet::All)
 }
 
-/// `gasnet_begin_nbi_accessregion`
+/// Opens an access region of the calling thread: it collects the implicit operations that the
+/// thread initiates until `gasnet_end_nbi_accessregion`. Regions cannot be nested, and implicit
+/// operations cannot be synced in one; both end the job with a message.
+///
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_begin_nbi_accessregion() {
-    watch!(S "gasnet_begin_nbi_accessregion", EventDetail::Nothing, gasnet_begin_nbi_accessregion());
+    watch!(
+        S "gasnet_begin_nbi_accessregion",
+        EventDetail::Nothing,
+        gasnet_begin_nbi_accessregion()
+    );
     ctx("gasnet_begin_nbi_accessregion").begin_region();
 }
 
-/// `gasnet_end_nbi_accessregion`
+/// Closes the access region of the calling thread. Without one, the job ends with a message.
+///
+/// - Returns a handle for all operations of the region, for `gasnet_wait_syncnb` and
+///   `gasnet_try_syncnb` in the calling thread, or `GASNET_INVALID_HANDLE` if they are complete
+///   already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_end_nbi_accessregion() -> gasnet_handle_t {
     watch!(S "gasnet_end_nbi_accessregion", EventDetail::Nothing, gasnet_end_nbi_accessregion());

@@ -40,7 +40,15 @@ fn no_width(function: &str, n: usize) -> ! {
     )
 }
 
-/// `gasnet_put_val`
+/// Puts an integer into the segment of a rank, and returns when it is there.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `value`: its low-order `nbytes` bytes are put, in the byte order of the machine.
+/// - `nbytes`: bytes of the value, 1 to `SIZEOF_GASNET_REGISTER_VALUE_T`; another number ends
+///   the job.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_put_val(
     node: gasnet_node_t,
@@ -48,12 +56,26 @@ pub extern "C" fn gasnet_put_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_put_val", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_put_val(node, dest, value, nbytes));
+    watch!(
+        P "gasnet_put_val",
+        EventDetail::moved(node, nbytes, dest, null::<u8>()),
+        gasnet_put_val(node, dest, value, nbytes)
+    );
     let (job, dst) = remote_value("gasnet_put_val", node, dest, nbytes);
     value::put(job, dst, value);
 }
 
-/// `gasnet_put_nb_val`
+/// Initiates a put of an integer with an explicit handle.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `value`: its low-order `nbytes` bytes are put, in the byte order of the machine.
+/// - `nbytes`: bytes of the value, 1 to `SIZEOF_GASNET_REGISTER_VALUE_T`; another number ends
+///   the job.
+/// - Returns a handle for `gasnet_wait_syncnb` and `gasnet_try_syncnb` in the calling thread,
+///   or `GASNET_INVALID_HANDLE` if the operation is complete already.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_put_nb_val(
     node: gasnet_node_t,
@@ -61,12 +83,25 @@ pub extern "C" fn gasnet_put_nb_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    watch!(P "gasnet_put_nb_val", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nb_val(node, dest, value, nbytes));
+    watch!(
+        P "gasnet_put_nb_val",
+        EventDetail::moved(node, nbytes, dest, null::<u8>()),
+        gasnet_put_nb_val(node, dest, value, nbytes)
+    );
     let (job, dst) = remote_value("gasnet_put_nb_val", node, dest, nbytes);
     explicit(job, value::put_nb(job, dst, value))
 }
 
-/// `gasnet_put_nbi_val`
+/// Initiates an implicit put of an integer. It belongs to the implicit operations of the
+/// calling thread, or to its open access region.
+///
+/// - `node`: the target, a rank below `gasnet_nodes()`; this process is one.
+/// - `dest`: destination, an address of the target: `nbytes` bytes of its segment.
+/// - `value`: its low-order `nbytes` bytes are put, in the byte order of the machine.
+/// - `nbytes`: bytes of the value, 1 to `SIZEOF_GASNET_REGISTER_VALUE_T`; another number ends
+///   the job.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_put_nbi_val(
     node: gasnet_node_t,
@@ -74,36 +109,70 @@ pub extern "C" fn gasnet_put_nbi_val(
     value: gasnet_register_value_t,
     nbytes: usize,
 ) {
-    watch!(P "gasnet_put_nbi_val", EventDetail::moved(node, nbytes, dest, null::<u8>()), gasnet_put_nbi_val(node, dest, value, nbytes));
+    watch!(
+        P "gasnet_put_nbi_val",
+        EventDetail::moved(node, nbytes, dest, null::<u8>()),
+        gasnet_put_nbi_val(node, dest, value, nbytes)
+    );
     let (job, dst) = remote_value("gasnet_put_nbi_val", node, dest, nbytes);
     value::put_nbi(job, dst, value);
 }
 
-/// `gasnet_get_val`: zero-extended.
+/// Gets an integer from the segment of a rank.
+///
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes of the value, 1 to `SIZEOF_GASNET_REGISTER_VALUE_T`; another number ends
+///   the job.
+/// - Returns the value, zero-extended.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_get_val(
     node: gasnet_node_t,
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_register_value_t {
-    watch!(G "gasnet_get_val", EventDetail::moved(node, nbytes, src, null::<u8>()), gasnet_get_val(node, src, nbytes));
+    watch!(
+        G "gasnet_get_val",
+        EventDetail::moved(node, nbytes, src, null::<u8>()),
+        gasnet_get_val(node, src, nbytes)
+    );
     let (job, src) = remote_value("gasnet_get_val", node, src, nbytes);
     value::get(job, src)
 }
 
-/// `gasnet_get_nb_val`
+/// Initiates a get of an integer.
+///
+/// - `node`: the rank that owns the source, a rank below `gasnet_nodes()`; this process is one.
+/// - `src`: source, an address of that rank: `nbytes` bytes of its segment.
+/// - `nbytes`: bytes of the value, 1 to `SIZEOF_GASNET_REGISTER_VALUE_T`; another number ends
+///   the job.
+/// - Returns a handle for `gasnet_wait_syncnb_valget` only; it is never
+///   `GASNET_INVALID_HANDLE`, and has to be synced exactly once, by the calling thread.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_get_nb_val(
     node: gasnet_node_t,
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_valget_handle_t {
-    watch!(G "gasnet_get_nb_val", EventDetail::moved(node, nbytes, src, null::<u8>()), gasnet_get_nb_val(node, src, nbytes));
+    watch!(
+        G "gasnet_get_nb_val",
+        EventDetail::moved(node, nbytes, src, null::<u8>()),
+        gasnet_get_nb_val(node, src, nbytes)
+    );
     let (job, src) = remote_value("gasnet_get_nb_val", node, src, nbytes);
     value::get_nb(job, src).0 as gasnet_valget_handle_t
 }
 
-/// `gasnet_wait_syncnb_valget`: the value, zero-extended.
+/// Waits for a get of an integer.
+///
+/// - `handle`: what `gasnet_get_nb_val` returned in this thread; it is invalid afterwards.
+/// - Returns the value, zero-extended.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_wait_syncnb_valget(
     handle: gasnet_valget_handle_t,
