@@ -1,0 +1,354 @@
+//! Active messages: the checks of the seven families, limits, polling and the source of a
+//! message.
+//!
+//! Called by clients; `numbered` and `variadic` hold the C functions of the families.
+//! Invariant: what reaches the runtime has a valid rank, handler index, length and, for a Long,
+//! destination.
+
+pub mod numbered;
+pub mod variadic;
+
+use super::{OK, ctx, early_job};
+use crate::conduit::{Category, Outgoing};
+use crate::report;
+use crate::runtime::GasnetError;
+use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
+use crate::trace::{EventDetail, watch};
+use core::ffi::{c_int, c_void};
+
+/// `gasnet_node_t`
+type Node = u32;
+/// `gasnet_handler_t`
+type Handler = u8;
+/// `gasnet_handlerarg_t`
+type Arg = i32;
+
+/// Ends the job: a payload is too long.
+#[cold]
+fn too_long(function: &str, n: usize, max: usize, limit: &str) -> ! {
+    report::fatal(
+        format_args!("{function}(): a payload of {n} bytes is too long; the limit is {max}"),
+        format_args!("Send at most {limit}() bytes in one message."),
+    )
+}
+
+/// Ends the job: the handler belongs to the library.
+#[cold]
+fn reserved_handler(function: &str, handler: Handler) -> ! {
+    report::fatal(
+        format_args!(
+            "{function}(): handler {handler} is reserved; clients have {CLIENT_BASE} to {}",
+            Handler::MAX
+        ),
+        format_args!("Pass the index of a handler that was registered with gasnet_attach."),
+    )
+}
+
+#[inline]
+fn check_handler(function: &str, handler: Handler) {
+    if handler < CLIENT_BASE {
+        reserved_handler(function, handler);
+    }
+}
+
+/// What is told of a message.
+fn message(
+    node: Node,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    args: &[Arg],
+) -> EventDetail {
+    EventDetail::Message {
+        node,
+        handler,
+        bytes: n,
+        payload: src.cast(),
+        args: args.as_ptr(),
+        nargs: args.len(),
+    }
+}
+
+/// The rank that a reply goes to; none for a token that cannot be.
+fn asker(function: &str, token: *const c_void) -> Node {
+    ctx(function).token(token).map_or(Node::MAX, |t| t.source)
+}
+
+// `ANY`, here and below: whether there are arguments. Without, the compiler leaves out all that
+// handles them.
+#[inline(never)]
+fn request_short<const ANY: bool>(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    watch!(
+        A "gasnet_AMRequestShort",
+        message(node, handler, core::ptr::null(), 0, args),
+        request_short::<ANY>(function, node, handler, args)
+    );
+    let c = ctx(function);
+    c.job.check_rank(function, node);
+    check_handler(function, handler);
+    let m = Outgoing::short(handler, args);
+    // SAFETY: there is no payload.
+    unsafe { c.request(function, node, &m) };
+    OK
+}
+
+/// # Safety
+/// `n` bytes at `src` must be readable.
+#[inline(never)]
+unsafe fn request_medium<const ANY: bool>(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    // SAFETY: the same call again.
+    watch!(
+        A "gasnet_AMRequestMedium",
+        message(node, handler, src, n, args),
+        unsafe { request_medium::<ANY>(function, node, handler, src, n, args) }
+    );
+    let c = ctx(function);
+    c.job.check_rank(function, node);
+    check_handler(function, handler);
+    let max = c.job.conduit.max_medium();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxMedium");
+    }
+    let m = Outgoing::medium(handler, args, src.cast(), n);
+    // SAFETY: the caller's promise.
+    unsafe { c.request(function, node, &m) };
+    OK
+}
+
+/// # Safety
+/// `n` bytes at `src` must be readable, with `source_stays` until the reply handler runs.
+#[inline(never)]
+#[allow(clippy::too_many_arguments)]
+unsafe fn request_long<const ANY: bool>(
+    function: &str,
+    node: Node,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    dest: *mut c_void,
+    source_stays: bool,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    // SAFETY: the same call again.
+    watch!(
+        A "gasnet_AMRequestLong",
+        message(node, handler, src, n, args),
+        unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) }
+    );
+    let c = ctx(function);
+    c.job.check_rank(function, node);
+    check_handler(function, handler);
+    let max = c.job.conduit.max_long_request();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxLongRequest");
+    }
+    let near = c.job.long_destination(function, node, dest.cast(), n);
+    let m = Outgoing {
+        category: Category::Long,
+        handler,
+        args,
+        src: src.cast(),
+        nbytes: n,
+        dest: dest.cast(),
+        near,
+        source_stays,
+    };
+    // SAFETY: the caller's promise; the destination was checked.
+    unsafe { c.request(function, node, &m) };
+    OK
+}
+
+#[inline(never)]
+fn reply_short<const ANY: bool>(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    watch!(
+        A "gasnet_AMReplyShort",
+        message(asker(function, token), handler, core::ptr::null(), 0, args),
+        reply_short::<ANY>(function, token, handler, args)
+    );
+    let c = ctx(function);
+    check_handler(function, handler);
+    let m = Outgoing::short(handler, args);
+    // SAFETY: there is no payload.
+    unsafe { c.reply(function, token, &m) };
+    OK
+}
+
+/// # Safety
+/// `n` bytes at `src` must be readable.
+#[inline(never)]
+unsafe fn reply_medium<const ANY: bool>(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    // SAFETY: the same call again.
+    watch!(
+        A "gasnet_AMReplyMedium",
+        message(asker(function, token), handler, src, n, args),
+        unsafe { reply_medium::<ANY>(function, token, handler, src, n, args) }
+    );
+    let c = ctx(function);
+    check_handler(function, handler);
+    let max = c.job.conduit.max_medium();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxMedium");
+    }
+    let m = Outgoing::medium(handler, args, src.cast(), n);
+    // SAFETY: the caller's promise.
+    unsafe { c.reply(function, token, &m) };
+    OK
+}
+
+/// # Safety
+/// `n` bytes at `src` must be readable.
+#[inline(never)]
+unsafe fn reply_long<const ANY: bool>(
+    function: &str,
+    token: *const c_void,
+    handler: Handler,
+    src: *const c_void,
+    n: usize,
+    dest: *mut c_void,
+    args: &[Arg],
+) -> c_int {
+    let args = if ANY { args } else { &[] };
+    // SAFETY: the same call again.
+    watch!(
+        A "gasnet_AMReplyLong",
+        message(asker(function, token), handler, src, n, args),
+        unsafe { reply_long::<ANY>(function, token, handler, src, n, dest, args) }
+    );
+    let c = ctx(function);
+    check_handler(function, handler);
+    let max = c.job.conduit.max_long_reply();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxLongReply");
+    }
+    let to = c.token(token);
+    let near = to.map_or(core::ptr::null_mut(), |t| {
+        c.job.long_destination(function, t.source, dest.cast(), n)
+    });
+    let m = Outgoing {
+        category: Category::Long,
+        handler,
+        args,
+        src: src.cast(),
+        nbytes: n,
+        dest: dest.cast(),
+        near,
+        source_stays: false,
+    };
+    // SAFETY: the caller's promise; the destination was checked.
+    unsafe { c.reply(function, token, &m) };
+    OK
+}
+
+/// Returns the most arguments of an active message: 16.
+///
+/// - Context: anywhere.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxArgs() -> usize {
+    MAX_ARGS
+}
+
+/// Returns the most bytes of the payload of a Medium.
+///
+/// - Context: from `gasnet_init` on, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxMedium() -> usize {
+    early_job("gasnet_AMMaxMedium").conduit.max_medium()
+}
+
+/// Returns the most bytes of the payload of a Long request.
+///
+/// - Context: from `gasnet_init` on, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxLongRequest() -> usize {
+    early_job("gasnet_AMMaxLongRequest").conduit.max_long_request()
+}
+
+/// Returns the most bytes of the payload of a Long reply.
+///
+/// - Context: from `gasnet_init` on, in handlers too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMMaxLongReply() -> usize {
+    early_job("gasnet_AMMaxLongReply").conduit.max_long_reply()
+}
+
+/// Serves the network and runs the handlers of the messages that have arrived. In a handler it
+/// does nothing, and says so once.
+///
+/// - Returns `GASNET_OK`.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnet_AMPoll() -> c_int {
+    watch!(X "gasnet_AMPoll", EventDetail::Nothing, gasnet_AMPoll());
+    ctx("gasnet_AMPoll").poll();
+    OK
+}
+
+/// One round of a wait that the `GASNET_BLOCKUNTIL` macro makes: spins, yields or sleeps as the
+/// wait mode says, and polls.
+///
+/// - `round`: 0 in the first round, which only polls; later what the last call returned.
+/// - Returns the number of the next round.
+/// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and not while
+///   a handler-safe lock is held.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasneti_blockuntil_round(round: u32) -> u32 {
+    let c = ctx("GASNET_BLOCKUNTIL");
+    c.check_may_wait();
+    if let Some(past) = round.checked_sub(1) {
+        c.relax(past, &"GASNET_BLOCKUNTIL", None);
+    }
+    // A poll serves a limited number of events: where there were some there may be more.
+    if c.poll() { 0 } else { round.saturating_add(1) }
+}
+
+/// Reports the rank that sent the message whose handler is running.
+///
+/// - `token`: what the handler was given.
+/// - `source`: where the rank is stored.
+/// - Returns `GASNET_OK`, or `GASNET_ERR_BAD_ARG` if `source` is null or `token` is not that of
+///   a handler which this thread runs.
+/// - Context: in a handler.
+///
+/// # Safety
+/// `source` must be null or writable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnet_AMGetMsgSource(token: *mut c_void, source: *mut Node) -> c_int {
+    match ctx("gasnet_AMGetMsgSource").token(token) {
+        Some(t) if !source.is_null() => {
+            // SAFETY: not null, and the caller's promise.
+            unsafe { source.write(t.source) };
+            OK
+        }
+        _ => GasnetError::BadArg as c_int,
+    }
+}
