@@ -1,5 +1,8 @@
-//! Planted faults, for the tests of the tests: a library that is built with the feature `faults` misbehaves in the one
-//! way that `GASNET_TEST_FAULT` names. Without the feature every question is answered by a constant `false`.
+//! Planted faults, which test the tests: a library built with the feature `faults` misbehaves as
+//! GASNET_TEST_FAULT says.
+//!
+//! Called where a fault is planted. Invariant: without the feature every function is a constant
+//! `false`, and the planted code is not compiled in.
 
 /// Whether this fault is switched on.
 #[cfg(not(feature = "faults"))]
@@ -15,14 +18,14 @@ pub fn on(name: &str) -> bool {
     CHOSEN.get_or_init(|| crate::env::TEST_FAULT.get()).as_deref() == Some(name)
 }
 
-/// Whether any fault is switched on; closes the inline paths of the headers.
+/// Whether any fault is switched on, which closes the inline paths of the headers.
 #[cfg(not(feature = "faults"))]
 #[inline(always)]
 pub const fn any() -> bool {
     false
 }
 
-/// Whether any fault is switched on; closes the inline paths of the headers.
+/// Whether any fault is switched on, which closes the inline paths of the headers.
 #[cfg(feature = "faults")]
 pub fn any() -> bool {
     crate::env::TEST_FAULT.get().is_some()

@@ -1,72 +1,77 @@
-//! How the library tells of trouble: one line that says what happened, one that says what to do, on stderr.
+//! Messages of the library on standard error: a line that says what happened, a line that says
+//! what to do.
 //!
-//! Messages are formatted into a buffer on the stack and written with a single `write`, so that lines of several
-//! processes do not mix and nothing is allocated when memory is the trouble.
+//! Called by every layer. Invariant: a message is formatted on the stack and written by one
+//! `write`, so that lines of several ranks do not mix, and a message about missing memory needs
+//! none.
 
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Rank to name in messages; `u32::MAX` before it is known.
+/// Rank that messages name; `u32::MAX` before it is known.
 static RANK: AtomicU32 = AtomicU32::new(u32::MAX);
-/// What ends the job after a fatal message; a `fn(i32) -> !`, null for the default.
-static EXIT: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
-/// What leaves this process if the job turns out to be ending already; a `fn()`, null for nothing.
-static ENDING: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
-/// The text of the [`Suspicion`] that there is, else null.
-static SUSPICION: AtomicPtr<String> = AtomicPtr::new(core::ptr::null_mut());
-/// What is done between a fatal message and the end; a `fn()`, null for nothing.
-static AFTER_FATAL: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
+/// Ends the job after a fatal message; until it is set, `_exit` ends the process.
+static EXIT: OnceLock<fn(i32) -> !> = OnceLock::new();
+/// Waits a moment for the end of a job that is already ending.
+static AWAIT_END: OnceLock<fn()> = OnceLock::new();
+/// Runs between a fatal message and the end of the job.
+static AFTER_FATAL: OnceLock<fn()> = OnceLock::new();
+/// The text of the [`CrashHint`] that exists, if one does.
+static CRASH_HINT: Mutex<Option<&'static str>> = Mutex::new(None);
 
-/// Sets what is done between a fatal message and the end of the job: a backtrace, a pause for a debugger.
+/// Sets what runs between a fatal message and the end of the job: a backtrace, a pause for a
+/// debugger. The first call counts, as with the other hooks.
 pub fn set_after_fatal(hook: fn()) {
-    AFTER_FATAL.store(hook as *mut (), Ordering::Release);
+    let _ = AFTER_FATAL.set(hook);
 }
 
-/// Makes later messages name this rank.
+/// Sets the rank that later messages name.
 pub fn set_rank(rank: u32) {
     RANK.store(rank, Ordering::Relaxed);
 }
 
-/// The rank that messages name, if it is known.
+/// The rank that messages name, once it is known.
 pub fn rank() -> Option<u32> {
     Some(RANK.load(Ordering::Relaxed)).filter(|r| *r != u32::MAX)
 }
 
-/// Sets what ends the job after a fatal message; until then it is `_exit`.
+/// Sets what ends the job after a fatal message.
 pub fn set_exit(exit: fn(i32) -> !) {
-    EXIT.store(exit as *mut (), Ordering::Release);
+    let _ = EXIT.set(exit);
 }
 
-/// Sets what waits a moment for the end of the job, and does not return if it comes.
-pub fn set_ending(ending: fn()) {
-    ENDING.store(ending as *mut (), Ordering::Release);
+/// Sets what waits a moment for the end of the job, and does not return if the job ends meanwhile.
+pub fn set_await_end(await_end: fn()) {
+    let _ = AWAIT_END.set(await_end);
 }
 
-/// While it lives, a crash is told with an explanation.
+/// An explanation that is printed if this process crashes while the value exists.
 #[derive(Debug)]
-pub struct Suspicion(());
+pub struct CrashHint(());
 
-impl Suspicion {
-    /// One at a time. The text stays for good, since a handler may read it at any time.
-    pub fn new(explanation: String) -> Suspicion {
-        SUSPICION.store(Box::into_raw(Box::new(explanation)), Ordering::Release);
-        Suspicion(())
+impl CrashHint {
+    /// Sets the explanation. One value may exist at a time. The text is never freed, since a
+    /// signal handler may read it at any time.
+    pub fn new(explanation: String) -> CrashHint {
+        *CRASH_HINT.lock().unwrap_or_else(PoisonError::into_inner) = Some(explanation.leak());
+        CrashHint(())
     }
 }
 
-impl Drop for Suspicion {
+impl Drop for CrashHint {
     fn drop(&mut self) {
-        SUSPICION.store(core::ptr::null_mut(), Ordering::Release);
+        *CRASH_HINT.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
 /// The explanation of a crash that happens now; async-signal-safe.
-pub fn suspicion() -> Option<&'static str> {
-    // SAFETY: null, or a text that `Suspicion::new` stored and nobody frees or changes.
-    unsafe { SUSPICION.load(Ordering::Acquire).as_ref() }.map(String::as_str)
+pub fn crash_hint() -> Option<&'static str> {
+    CRASH_HINT.try_lock().ok().and_then(|hint| *hint)
 }
 
-/// Text under construction on the stack; what does not fit is cut, and a cut text still ends its last line.
+/// Text that is put together on the stack. What exceeds its size is cut off; the last line
+/// still ends.
 #[derive(Debug)]
 pub struct MessageLine {
     buf: [u8; 1024],
@@ -79,7 +84,7 @@ impl MessageLine {
         MessageLine { buf: [0; 1024], len: 0 }
     }
 
-    /// What has been written.
+    /// The text so far.
     pub fn bytes(&mut self) -> &[u8] {
         if self.len == self.buf.len() {
             self.buf[self.len - 1] = b'\n';
@@ -116,54 +121,45 @@ fn emit(kind: &str, cause: fmt::Arguments<'_>, remedy: Option<fmt::Arguments<'_>
     sys::stdio::write_stderr(line.bytes());
 }
 
-/// Tells of something that does not end the job.
+/// Prints a warning. The job goes on.
 pub fn warn(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) {
     emit("GASNet WARNING", cause, Some(remedy));
 }
 
-/// Tells one line and nothing more.
+/// Prints a line of information.
 pub fn note(cause: fmt::Arguments<'_>) {
     emit("GASNet", cause, None);
 }
 
-/// Tells one line as it is, after three stars; async-signal-safe.
+/// Prints a line as it is, after three stars; async-signal-safe.
 pub fn line(text: fmt::Arguments<'_>) {
     let mut line = MessageLine::new();
     let _ = writeln!(line, "*** {text}");
     sys::stdio::write_stderr(line.bytes());
 }
 
-/// Tells why the caller is about to end the job.
+/// Prints why the caller is about to end the job.
 pub fn fatal_line(cause: fmt::Arguments<'_>) {
     emit("FATAL ERROR", cause, None);
 }
 
-/// Calls what a hook holds, if anything.
-fn call(hook: &AtomicPtr<()>) {
-    let hook = hook.load(Ordering::Acquire);
-    if !hook.is_null() {
-        // SAFETY: ENDING and AFTER_FATAL only ever hold null or a `fn()`, stored by `set_ending` and `set_after_fatal`.
-        let hook: fn() = unsafe { core::mem::transmute(hook) };
-        hook();
-    }
-}
-
-/// As [`fatal`], over something that also happens when another process has died. Its supervisor tells of that death and ends
-/// the job; this tells only if nobody does.
+/// As [`fatal`], for an error that also occurs when another rank has died. The supervisor
+/// reports such a death and ends the job; this prints its message only if the job does not end.
 pub fn fatal_unless_ending(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
-    call(&ENDING);
+    if let Some(await_end) = AWAIT_END.get() {
+        await_end();
+    }
     fatal(cause, remedy)
 }
 
-/// Ends the job with exit code 1 after telling why and what to do.
+/// Prints the cause and the remedy, and ends the job with exit code 1.
 pub fn fatal(cause: fmt::Arguments<'_>, remedy: fmt::Arguments<'_>) -> ! {
     emit("FATAL ERROR", cause, Some(remedy));
-    call(&AFTER_FATAL);
-    let exit = EXIT.load(Ordering::Acquire);
-    if exit.is_null() {
-        sys::exit_now(1);
+    if let Some(hook) = AFTER_FATAL.get() {
+        hook();
     }
-    // SAFETY: EXIT only ever holds null or a `fn(i32) -> !` stored by `set_exit`.
-    let exit: fn(i32) -> ! = unsafe { core::mem::transmute(exit) };
-    exit(1)
+    match EXIT.get() {
+        Some(exit) => exit(1),
+        None => sys::exit_now(1),
+    }
 }

@@ -260,10 +260,8 @@ fn wait_implicit(probe: &'static Probe, which: ImplicitSet) {
 #[inline(never)]
 fn watched_wait(probe: &'static Probe, which: ImplicitSet) -> Option<Ctx> {
     if trace::on() {
-        // SAFETY: there is nothing to read.
-        if unsafe { trace::tell(probe, || EventDetail::Nothing, || wait_implicit(probe, which)) }
-            .is_some()
-        {
+        let wait = || wait_implicit(probe, which);
+        if trace::record(probe, || EventDetail::Nothing.unread(), wait).is_some() {
             return None;
         }
     }

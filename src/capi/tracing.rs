@@ -59,7 +59,7 @@ pub unsafe extern "C" fn gasneti_trace_from(file: *const c_char, line: c_uint) {
 pub extern "C" fn gasneti_trace_blockuntil(since: u64) -> u64 {
     static PROBE: Probe = Probe::new(Letter::X, "gasnet_blockuntil");
     if since != 0 {
-        trace::ended(&PROBE, since);
+        trace::record_since(&PROBE, since);
     }
     sys::clock::now_ns()
 }

@@ -96,10 +96,8 @@ unsafe fn vector(
     };
     check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
     let delta = job.distance(function, node, vector::pieces(shape.remote));
-    // SAFETY: nothing of the pieces is read.
-    let _span = unsafe {
-        Span::new(probe, || EventDetail::Pieces { node, bytes: vector::total(shape.remote) })
-    };
+    let bytes = || vector::total(shape.remote);
+    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -124,9 +122,8 @@ unsafe fn indexed(
     let shape = IndexedTransfer { remote: index(remote), local: index(local) };
     check_totals(function, direction, shape.remote.total(), shape.local.total());
     let delta = job.distance(function, node, shape.remote.pieces());
-    // SAFETY: nothing of the pieces is read.
-    let _span =
-        unsafe { Span::new(probe, || EventDetail::Pieces { node, bytes: shape.remote.total() }) };
+    let bytes = || shape.remote.total();
+    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }
@@ -163,10 +160,9 @@ unsafe fn strided(
     };
     let Some(shape) = shape else { too_large(function, levels) };
     let delta = job.distance(function, node, core::iter::once(shape.remote_extent()));
-    // SAFETY: nothing of the pieces is read; the counts are the caller's promise.
-    let _span = unsafe {
-        Span::new(probe, || EventDetail::Pieces { node, bytes: section(count, levels) })
-    };
+    // SAFETY: the counts are readable, as the caller promises.
+    let bytes = || unsafe { section(count, levels) };
+    let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
     // SAFETY: checked; the rest is the caller's promise.
     unsafe { start(function, form, direction, job, node, delta, &shape) }
 }

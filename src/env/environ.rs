@@ -1,8 +1,9 @@
 //! Reading the environment: that of this process, or the one that all ranks of the job agreed on.
 //! Called by the declarations, and directly for variables of launchers and clients.
 //!
-//! Invariant: [`adopt`] is called at most once, by `runtime::environment`, before the job is visible
-//! to the client. Variables that launchers set per process are always read from the process's own.
+//! Invariant: [`adopt`] is called at most once, by `runtime::environment`, before the job is
+//! visible to the client. Variables that launchers set per process are always read from the
+//! process's own.
 
 use core::ffi::c_char;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -54,7 +55,8 @@ pub fn lookup(name: &str) -> Option<String> {
     }
 }
 
-/// The value of a variable as a C string, or null. Valid until this process changes its environment.
+/// The value of a variable as a C string, or null. Valid until this process changes its
+/// environment.
 pub fn raw(name: &CStr) -> *mut c_char {
     match adopted_for(name.to_bytes()) {
         Some(block) => {
@@ -74,8 +76,8 @@ pub fn is_shared() -> bool {
     SHARED.load(Ordering::Relaxed)
 }
 
-/// The environment of this process without the variables of launchers: `name=value` entries, sorted,
-/// each with a final NUL.
+/// The environment of this process without the variables of launchers: `name=value` entries,
+/// sorted, each with a final NUL.
 pub fn snapshot() -> Vec<u8> {
     let mut all: Vec<Vec<u8>> = std::env::vars_os()
         .map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat())
@@ -85,7 +87,8 @@ pub fn snapshot() -> Vec<u8> {
     all.concat()
 }
 
-/// Replaces the environment of this process by another rank's [`snapshot`], for all later look-ups.
+/// Replaces the environment of this process by another rank's [`snapshot`], for all later
+/// look-ups.
 pub fn adopt(block: Vec<u8>) {
     let _ = ADOPTED.set(block);
 }

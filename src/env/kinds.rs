@@ -1,7 +1,7 @@
 //! The kinds of values that variables have: how each is parsed, shown and described.
 //!
-//! Used by the declarations in the table. Invariant: `parse` accepts `default_text` of every default
-//! that `admits` lets through.
+//! Used by the declarations in the table. Invariant: `parse` accepts `default_text` of every
+//! default that `admits` lets through.
 
 use super::letters::LetterMask;
 use super::number;
@@ -89,8 +89,8 @@ impl ValueKind for YesNo {
     }
 }
 
-/// A whole number in a range. A range that ends at `u32::MAX` has no upper bound; larger numbers count
-/// as that one.
+/// A whole number in a range. A range that ends at `u32::MAX` has no upper bound; larger
+/// numbers count as that one.
 #[derive(Clone, Debug)]
 pub struct Integer(pub RangeInclusive<u32>);
 

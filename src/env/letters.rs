@@ -1,4 +1,7 @@
-//! The types of events, one letter each, as GASNET_TRACEMASK and GASNET_STATSMASK name them, and sets of them.
+//! The types of events of the trace and the statistics, one letter each, and sets of them.
+//!
+//! Used by the kinds of variables (GASNET_TRACEMASK, GASNET_STATSMASK) and by `trace`; imports
+//! nothing.
 
 use core::fmt;
 
@@ -22,17 +25,17 @@ pub enum Letter {
     L,
     /// Active messages: requests, replies, and their handlers.
     A,
-    /// What the job is and what it has been told.
+    /// The job and its settings.
     I,
-    /// What happens below: the library's own messages, the network's counters.
+    /// The library's own messages, the network's counters.
     C,
-    /// Addresses, arguments and the first bytes of data of what is moved.
+    /// Addresses, arguments and the first bytes of the data of puts and messages.
     D,
     /// Lines of the client's source.
     N,
     /// Messages of the client.
     H,
-    /// Messages of the client that no mask leaves out.
+    /// Messages of the client that no mask excludes.
     U,
 }
 
@@ -54,20 +57,20 @@ impl Letter {
     }
 }
 
-/// A set of letters. U is in all of them.
+/// A set of letters. Each set contains U.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LetterMask(pub u32);
 
 impl LetterMask {
     /// All letters.
     pub const ALL: LetterMask = LetterMask((1 << Letter::ALL.len()) - 1);
-    /// Only what cannot be left out.
+    /// U alone.
     pub const NONE: LetterMask = LetterMask(1 << Letter::U as u32);
 
-    /// The set that a text names: its letters, or with `^` in front all but them.
+    /// The set that a text names: its letters, or all others if it begins with `^`.
     ///
     /// # Errors
-    /// The first character that is no letter of an event.
+    /// The first character that is no letter of a type of events.
     pub fn parse(text: &str) -> Result<LetterMask, char> {
         let text = text.trim();
         let (letters, inverted) = match text.strip_prefix('^') {
@@ -82,7 +85,7 @@ impl LetterMask {
         Ok(LetterMask(bits | LetterMask::NONE.0))
     }
 
-    /// Whether it has this letter.
+    /// Whether the set contains this letter.
     #[inline]
     pub fn has(self, letter: Letter) -> bool {
         self.0 & 1 << letter as u32 != 0
@@ -90,7 +93,7 @@ impl LetterMask {
 }
 
 impl fmt::Display for LetterMask {
-    /// The letters that a user would write: U goes without saying.
+    /// The letters that a user would write: all but U.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for l in Letter::ALL.into_iter().filter(|l| *l != Letter::U && self.has(*l)) {
             f.write_str(l.as_str())?;

@@ -1,19 +1,20 @@
 //! The environment variables of the library: one typed declaration each, in [`table`].
 //!
-//! A declaration drives parsing, the `ENV parameter:` lines, `gasnet_info`, docs/ENVIRONMENT.md and
-//! its manual page. Every module reads its variables here: `env::MAX_THREADS.get()` is a `u32`. A
-//! reader that expects another type does not compile:
+//! A declaration drives parsing, the `ENV parameter:` lines, `gasnet_info`, docs/ENVIRONMENT.md
+//! and its manual page. Every module reads its variables here: `env::MAX_THREADS.get()` is a
+//! `u32`. A reader that expects another type does not compile:
 //!
 //! ```compile_fail,E0308
 //! let threads: bool = gasnet::env::MAX_THREADS.get();
 //! ```
 //!
-//! Neither does a default outside the range. Invariants: values are looked up when they are read, so
-//! that a client may call `setenv` before `gasnet_init`; an empty value counts as not set; an invalid
-//! value ends the job with a line that names the variable, the value and what is accepted.
+//! Neither does a default outside the range. Invariants: values are looked up when they are
+//! read, so that a client may call `setenv` before `gasnet_init`; an empty value counts as not
+//! set; an invalid value ends the job with a line that names the variable, the value and what
+//! is accepted.
 //!
-//! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the leaves
-//! `letters` and `number`.
+//! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the
+//! leaves `letters` and `number`.
 
 mod environ;
 mod kinds;

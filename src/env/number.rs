@@ -1,11 +1,12 @@
-//! Numbers as users write and read them: sizes with a suffix, fractions, hexadecimal, yes and no.
-//! Called by the kinds of variables, `tools::environment` and the `gasnett_*` functions; imports nothing.
+//! Numbers as users write and read them: sizes with a suffix, fractions, hexadecimal, yes and
+//! no. Called by the kinds of variables, `tools::environment` and the `gasnett_*` functions;
+//! imports nothing.
 
 /// Units of memory, the largest first.
 const UNITS: [(u32, &str); 5] = [(40, "TB"), (30, "GB"), (20, "MB"), (10, "KB"), (0, "B")];
 
-/// A number as a user would write it, such that [`parse`] returns the number. A size in bytes carries
-/// the largest unit that expresses it exactly; from 2^50 on it is hexadecimal.
+/// A number as a user would write it, such that [`parse`] returns the number. A size in bytes
+/// carries the largest unit that expresses it exactly; from 2^50 on it is hexadecimal.
 pub fn format(value: i64, is_mem: bool) -> String {
     if !is_mem {
         return value.to_string();
@@ -22,9 +23,9 @@ pub fn format(value: i64, is_mem: bool) -> String {
 
 /// The number that a text stands for; `None` if it is not one, or too large.
 ///
-/// The text is an optional sign and decimal digits, possibly with a fraction, or hexadecimal ones after
-/// `0x`. If `mult` is not 0, a suffix B, K, M, G or T (or KB ...) may follow, in either case; a number
-/// without suffix counts units of `mult` bytes.
+/// The text is an optional sign and decimal digits, possibly with a fraction, or hexadecimal
+/// ones after `0x`. If `mult` is not 0, a suffix B, K, M, G or T (or KB ...) may follow, in
+/// either case; a number without suffix counts units of `mult` bytes.
 pub fn parse(text: &str, mult: u64) -> Option<i64> {
     let text = text.trim();
     let (negative, text) = match text.as_bytes().first()? {
@@ -92,8 +93,8 @@ pub fn parse_yes(text: &str) -> Option<bool> {
     }
 }
 
-/// The byte or the word of 64 bits that a text asks memory to be filled with: a number, or the bits of a
-/// quiet or a signalling NaN.
+/// The byte or the word of 64 bits that a text asks memory to be filled with: a number, or the
+/// bits of a quiet or a signalling NaN.
 pub fn parse_fill(text: &str) -> Option<u64> {
     match text.trim().to_ascii_uppercase().as_str() {
         "NAN" | "QNAN" => Some(0x7FFA_5A5A_5A5A_5A5A),

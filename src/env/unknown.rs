@@ -6,8 +6,8 @@ use super::table::all;
 /// Prefix of the variables that `gasnett_maximize_rlimits` reads, one per limit of the system.
 const LIMITS: &str = "GASNET_MAXIMIZE_";
 
-/// The names in the environment that begin with GASNET_ and that the library does not read, sorted,
-/// each with the declared name that resembles it.
+/// The names in the environment that begin with GASNET_ and that the library does not read,
+/// sorted, each with the declared name that resembles it.
 pub fn unknown() -> Vec<(String, Option<&'static str>)> {
     let mut names: Vec<String> = std::env::vars_os()
         .filter_map(|(name, _)| name.into_string().ok())
@@ -24,8 +24,8 @@ pub fn unknown() -> Vec<(String, Option<&'static str>)> {
         .collect()
 }
 
-/// The declared name that takes the fewest changes of a letter, at most a third of the letters after
-/// GASNET_.
+/// The declared name that takes the fewest changes of a letter, at most a third of the letters
+/// after GASNET_.
 fn resembling(name: &str) -> Option<&'static str> {
     let tail = |n: &str| n.trim_start_matches("GASNET_").len();
     all()

@@ -136,7 +136,8 @@ impl<K: ValueKind> OptionalVariable<K> {
 /// The state of a variable in the environment of this process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VariableState {
-    /// The value as an `ENV parameter:` line shows it; `None` if there is neither value nor default.
+    /// The value as an `ENV parameter:` line shows it; `None` if there is neither value nor
+    /// default.
     pub shown: Option<String>,
     /// Whether the value comes from the environment; otherwise it is the default.
     pub is_set: bool,

@@ -238,10 +238,9 @@ impl Ctx {
     #[cold]
     #[inline(never)]
     fn run_watched(self, token: &AmToken, m: &AmMessage<'_>) -> bool {
-        // SAFETY: the message is there while its handler runs.
-        let told =
-            unsafe { trace::tell(handler_probe(m), || handler_event(m), || self.run(token, m)) };
-        told.is_some()
+        // SAFETY: payload and arguments stay readable while the handler of the message runs.
+        let detail = || unsafe { handler_event(m).readable() };
+        trace::record(handler_probe(m), detail, || self.run(token, m)).is_some()
     }
 
     #[inline(always)]

@@ -45,7 +45,7 @@ pub fn install(job: &'static JobControl) {
     }
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     report::set_exit(exit);
-    report::set_ending(wait_for_exit);
+    report::set_await_end(wait_for_exit);
     control::set_exit_handler(follow);
     let notice = signal::notice();
     signal::handle(notice, on_notice, false);

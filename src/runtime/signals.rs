@@ -135,7 +135,7 @@ extern "C" fn on_error(s: Signal, info: &sys::signal::SignalInfo, _: *mut c_void
         s.name(),
         s.number()
     ));
-    if let Some(explanation) = report::suspicion() {
+    if let Some(explanation) = report::crash_hint() {
         report::line(format_args!("  {explanation}"));
     }
     let after = AFTER_FATAL.load(Ordering::Acquire);

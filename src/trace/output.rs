@@ -1,9 +1,16 @@
-//! The file that the lines of a process go to, and how they get there at every way out.
+//! The buffer and the file that receive the lines of a process.
 //!
-//! Lines are put together elsewhere and copied into the buffer whole, under a lock that is held for the copy, or the write,
-//! only. Invariant: what is below `len` is whole lines that are not in the file yet, unless a write is under way. So a
-//! process that leaves from a signal handler can write them without the lock, if the thread that has it does not come
-//! to an end of its work.
+//! `files` adds whole lines and writes the rest at exit. Invariant: the bytes below `len` are
+//! whole lines that are not in the file yet, unless a write is in progress. So a process that
+//! exits from a signal handler can write them without the lock if the owner of the lock does
+//! not go on.
+//!
+//! ```text
+//!   lock: owner 0 -> thread + 1 (Acquire) ... 0 (Release)
+//!   add:  lock; copy the line beyond len; len += n (Release); unlock
+//!   write_out: writing = true; write the bytes below len (Acquire); len = 0; writing = false
+//!   finish: lock within 100 ms, or go on without it; write_out unless one is in progress
+//! ```
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -13,31 +20,34 @@ use std::io;
 /// Bytes of the buffer.
 const ROOM: usize = 1 << 16;
 
-/// Where lines go.
-pub struct TraceOutput {
+/// A file and its buffer.
+pub(super) struct TraceOutput {
     fd: i32,
-    /// Each line is written at once.
+    /// Whether each line is written at once.
     at_once: bool,
-    /// The thread that has the lock, as [`super::source::thread`] numbers it, plus 1; 0 if none has.
+    /// The thread that holds the lock, numbered as by [`super::source::thread`], plus 1; 0 for
+    /// none.
     owner: AtomicU32,
+    /// Whether a write is in progress.
     writing: AtomicBool,
     len: AtomicUsize,
     buffer: UnsafeCell<Box<[u8]>>,
 }
 
-// SAFETY: the buffer is written by the owner of the lock only, beyond `len`, and read below `len`; `len` is published
-// after the bytes (Release) and goes back to 0 under the lock, after they are written.
+// SAFETY: only the owner of the lock writes the buffer, beyond `len`; other threads read it
+// below `len`, which is published after the bytes (Release) and returns to 0 after they are in
+// the file.
 unsafe impl Sync for TraceOutput {}
-// SAFETY: no part of it is bound to a thread.
+// SAFETY: no field belongs to a thread.
 unsafe impl Send for TraceOutput {}
 
 impl TraceOutput {
-    /// The file of this name; `stdout`, `stderr` and `-` are what they say. What it held is gone; each write appends, so that
-    /// several processes may have one file.
+    /// Opens the file of this name and empties it; `stdout`, `stderr` and `-` (standard error)
+    /// are not files. Each write appends, so that several ranks may share a file.
     ///
     /// # Errors
     /// That of the system.
-    pub fn open(name: &str, at_once: bool) -> io::Result<TraceOutput> {
+    pub(super) fn open(name: &str, at_once: bool) -> io::Result<TraceOutput> {
         let fd = match name {
             "stdout" => 1,
             "stderr" | "-" => 2,
@@ -53,27 +63,29 @@ impl TraceOutput {
         })
     }
 
-    fn take(&self, me: u32) -> bool {
+    fn try_lock(&self, me: u32) -> bool {
         self.owner.compare_exchange(0, me + 1, Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
-    fn let_go(&self) {
+    fn unlock(&self) {
         self.owner.store(0, Ordering::Release);
     }
 
-    /// Writes what the buffer has.
+    /// Writes the buffer to the file.
     fn write_out(&self) {
         self.writing.store(true, Ordering::Release);
         let n = self.len.load(Ordering::Acquire);
-        // SAFETY: see `Sync`; nobody changes what is below `len`.
-        sys::file::write_all(self.fd, unsafe { &(&*self.buffer.get())[..n] });
+        // SAFETY: no thread writes the bytes below `len`, see `Sync`.
+        let lines = unsafe { &(&*self.buffer.get())[..n] };
+        sys::file::write_all(self.fd, lines);
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);
     }
 
-    /// Adds a line, of at most `ROOM` bytes. Nothing if the calling thread was interrupted while it added one.
-    pub fn add(&self, me: u32, line: &[u8]) {
-        while !self.take(me) {
+    /// Adds a line of at most `ROOM` bytes. Does nothing if the calling thread, now in a signal
+    /// handler, was interrupted while it added one.
+    pub(super) fn add(&self, me: u32, line: &[u8]) {
+        while !self.try_lock(me) {
             if self.owner.load(Ordering::Relaxed) == me + 1 {
                 return;
             }
@@ -84,23 +96,23 @@ impl TraceOutput {
             self.write_out();
             n = 0;
         }
-        // SAFETY: the lock is ours, and nobody reads beyond `len`.
+        // SAFETY: this thread holds the lock, and no thread reads beyond `len`.
         unsafe { (&mut *self.buffer.get())[n..n + line.len()].copy_from_slice(line) };
         self.len.store(n + line.len(), Ordering::Release);
         if self.at_once {
             self.write_out();
         }
-        self.let_go();
+        self.unlock();
     }
 
-    /// Writes what is left, in a process that leaves; async-signal-safe. A thread that has the lock is given a moment; it may
-    /// never go on, if it is the one that was interrupted.
-    pub fn finish(&self, me: u32) {
+    /// Writes the rest when the process exits; async-signal-safe. Waits a moment for a thread
+    /// that holds the lock; the interrupted thread may hold it and never go on.
+    pub(super) fn finish(&self, me: u32) {
         const TRIES: u32 = 100;
         for _ in 0..TRIES {
-            if self.take(me) {
+            if self.try_lock(me) {
                 self.write_out();
-                self.let_go();
+                self.unlock();
                 return;
             }
             if self.owner.load(Ordering::Relaxed) == me + 1 {
@@ -108,7 +120,7 @@ impl TraceOutput {
             }
             sys::clock::sleep_ns(1_000_000);
         }
-        // What is being written must not be written twice.
+        // Without the lock: lines that are being written must not be written twice.
         if !self.writing.load(Ordering::Acquire) {
             self.write_out();
         }
@@ -158,7 +170,7 @@ mod tests {
         let name = temporary("held");
         let output = TraceOutput::open(&name, false).unwrap();
         output.add(0, b"whole\n");
-        assert!(output.take(3));
+        assert!(output.try_lock(3));
         output.add(3, b"interrupted\n");
         output.finish(3);
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "whole\n");

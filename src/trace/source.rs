@@ -1,17 +1,19 @@
-//! The line of the client's source that each thread is at: the one that it has set (GASNETT_TRACE_SETSOURCELINE), or else the
-//! one of its last call, which the macros of the headers tell. Written and read by the thread itself only.
+//! The line of the client's source that each thread executes: the one that the client has set
+//! (GASNETT_TRACE_SETSOURCELINE), or else the one of its last call, which the macros of the
+//! headers pass.
+//!
+//! Called by `capi` and by spans. Invariant: only the thread itself reads and writes its lines.
 
 use core::cell::Cell;
 use core::ffi::{CStr, c_char};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// A line of a file.
+/// A line of a source file.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceLine {
-    /// Its name, a string that lives as long as the process; null for none.
+    /// Name of the file, a string that lives as long as the process; null for none.
     file: *const c_char,
-    /// Its number.
     line: u32,
 }
 
@@ -20,9 +22,9 @@ const NOWHERE: SourceLine = SourceLine { file: ptr::null(), line: 0 };
 thread_local! {
     static SET: Cell<SourceLine> = const { Cell::new(NOWHERE) };
     static CALL: Cell<SourceLine> = const { Cell::new(NOWHERE) };
-    /// How often it was frozen and not unfrozen.
+    /// How many calls of [`freeze`] wait for their [`unfreeze`].
     static FROZEN: Cell<u32> = const { Cell::new(0) };
-    /// Number of the thread plus 1, 0 if it has none yet.
+    /// Number of the thread plus 1; 0 before it has one.
     static THREAD: Cell<u32> = const { Cell::new(0) };
 }
 
@@ -33,34 +35,34 @@ pub fn set(line: SourceLine) {
     }
 }
 
-/// Notes where a call comes from.
+/// Records the line of the thread's next call.
 pub fn call(line: SourceLine) {
     CALL.set(line);
 }
 
-/// Where the last call came from.
+/// The line of the thread's last call.
 pub fn last_call() -> SourceLine {
     CALL.get()
 }
 
-/// Keeps the line as it is until [`unfreeze`] was called as often.
+/// Keeps the line unchanged until [`unfreeze`] has been called as often.
 pub fn freeze() {
     FROZEN.set(FROZEN.get().saturating_add(1));
 }
 
-/// See [`freeze`].
+/// Undoes one call of [`freeze`].
 pub fn unfreeze() {
     FROZEN.set(FROZEN.get().saturating_sub(1));
 }
 
-/// The line that the calling thread is at.
+/// The line that the calling thread executes.
 pub fn current() -> SourceLine {
     let set = SET.get();
     if set.file.is_null() { CALL.get() } else { set }
 }
 
 impl SourceLine {
-    /// A line of this file.
+    /// The line with this number of this file.
     ///
     /// # Safety
     /// `file` must be null or a string that lives as long as the process.
@@ -68,23 +70,24 @@ impl SourceLine {
         SourceLine { file, line }
     }
 
-    /// Its file, as it was given, and its number.
+    /// The file as it was passed, and the number.
     pub fn raw(&self) -> (*const c_char, u32) {
         (self.file, self.line)
     }
 
-    /// Name, without its directories, and number; `None` if there is none.
+    /// The name of the file without its directories, and the number; `None` for no line.
     pub fn name(&self) -> Option<(&'static str, u32)> {
         if self.file.is_null() {
             return None;
         }
-        // SAFETY: not null, and what `new` was promised.
+        // SAFETY: not null, so a string that lives as long as the process, which `new` demands.
         let name = unsafe { CStr::from_ptr::<'static>(self.file) }.to_str().ok()?;
         Some((name.rsplit('/').next().unwrap_or(name), self.line))
     }
 }
 
-/// A small number of the calling thread, that of the first to ask being 0.
+/// The number of the calling thread: threads are numbered from 0, in the order of their first
+/// call.
 pub fn thread() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     if THREAD.get() == 0 {

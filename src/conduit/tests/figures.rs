@@ -1,4 +1,5 @@
-//! Each figure does what `src/env/table/portals.rs` says of it: the smallest case that tells a value from the next.
+//! Each figure does what `src/env/table/portals.rs` says of it: the smallest case that tells a
+//! value from the next.
 
 use super::*;
 

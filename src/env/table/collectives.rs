@@ -9,16 +9,16 @@ variables! {
     /// Pack the small pieces of vector, indexed and strided puts and gets into active messages.
     VIS_AMPIPE: YesNo = false;
 
-    /// Join pieces that are adjacent in remote memory: puts into larger puts, gets into packed ones.
-    /// The default is to join puts only.
+    /// Join pieces that are adjacent in remote memory: puts into larger puts, gets into packed
+    /// ones. The default is to join puts only.
     VIS_REMOTECONTIG: YesNo;
 
     /// Largest piece that is packed or joined with others. The payload of an active message is an
     /// upper bound.
     VIS_MAXCHUNK: Bytes(1..=TB) = 256;
 
-    /// Tree of the collectives that have a root: FLAT_TREE, NARY_TREE,n or KNOMIAL_TREE,n. The default
-    /// depends on the size.
+    /// Tree of the collectives that have a root: FLAT_TREE, NARY_TREE,n or KNOMIAL_TREE,n. The
+    /// default depends on the size.
     COLL_ROOTED_GEOM: FreeText;
 
     /// Tree of broadcasts. The default is GASNET_COLL_ROOTED_GEOM.
@@ -48,8 +48,8 @@ variables! {
     /// Radix of the dissemination of exchange.
     COLL_EXCHANGE_DISSEM_RADIX: Integer(2..=256) = 2;
 
-    /// Largest memory for other ranks' blocks in one scatter or gather. If more is needed, the root
-    /// serves all ranks itself.
+    /// Largest memory for other ranks' blocks in one scatter or gather. If more is needed, the
+    /// root serves all ranks itself.
     COLL_SCRATCH_SIZE: Bytes(0..=TB) = 2 << 20;
 
     /// Use trees and dissemination for collectives.

@@ -1,4 +1,5 @@
-//! Variables for debugging: messages, checks, stacks, debuggers, debug malloc, and aids of the tests.
+//! Variables for debugging: messages, checks, stacks, debuggers, debug malloc, and aids of the
+//! tests.
 
 use super::variables;
 use crate::env::{FillPattern, FreeText, Ranks, Signals, YesNo};
@@ -21,9 +22,9 @@ variables! {
     /// Ranks that print their stack, such as 0,2-4. The default is all.
     BACKTRACE_NODES: Ranks;
 
-    /// Tools that print the stack, separated by commas, tried in order: EXECINFO, ADDR2LINE, GDB,
-    /// GSTACK, PSTACK, EUSTACK, or the name of the client's own function. The default is the client's
-    /// own, then the others in this order.
+    /// Tools that print the stack, separated by commas, tried in order: EXECINFO, ADDR2LINE,
+    /// GDB, GSTACK, PSTACK, EUSTACK, or the name of the client's own function. The default is
+    /// the client's own, then the others in this order.
     BACKTRACE_TYPE: FreeText;
 
     /// Signal at which a rank prints its stack and goes on.
@@ -60,15 +61,15 @@ variables! {
     /// Debug malloc: check all objects in every call instead of one.
     MALLOC_EXTRACHECK: YesNo = false;
 
-    /// Debug malloc: file for a report at exit about allocated and leaked objects, or stdout, stderr
-    /// or -. Each % in the name becomes the rank.
+    /// Debug malloc: file for a report at exit about allocated and leaked objects, or stdout,
+    /// stderr or -. Each % in the name becomes the rank.
     MALLOCFILE: FreeText;
 
     /// Ranks that write that report, such as 0,2-4. The default is all.
     MALLOCNODES: Ranks;
 
-    /// Test aid: at exit each rank writes the counters of its Portals interface to the file with this
-    /// path, a dot and the rank.
+    /// Test aid: at exit each rank writes the counters of its Portals interface to the file
+    /// with this path, a dot and the rank.
     TEST_COUNTERS: FreeText;
 
     /// Test builds only: the planted fault to switch on.

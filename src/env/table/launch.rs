@@ -8,8 +8,9 @@ variables! {
     /// Number of ranks that gasnet_init forks if no launcher started the job. 0 counts as 1.
     PSHM_NODES: Integer(0..=MAX_RANKS) = 1;
 
-    /// How ranks that gasnetrun did not start find each other: not at all, by GASNET_PSHM_NODES, or
-    /// through the launcher's PMI or PMIx. The default is what the environment offers.
+    /// How ranks that gasnetrun did not start find each other: not at all, by
+    /// GASNET_PSHM_NODES, or through the launcher's PMI or PMIx. The default is what the
+    /// environment offers.
     SPAWN_CONTROL: OneOf<SpawnControl>(&[
         ("ALONE", SpawnControl::Alone),
         ("FORK", SpawnControl::Fork),
@@ -17,21 +18,23 @@ variables! {
         ("PMIX", SpawnControl::Pmix),
     ]);
 
-    /// Seconds after the first rank within which all ranks must call gasnet_init. 0 means no limit.
+    /// Seconds after the first rank within which all ranks must call gasnet_init. 0 means no
+    /// limit.
     SPAWN_TIMEOUT: Seconds = 300.0;
 
-    /// File with a host name on each line. gasnetrun starts ranks on this host only and rejects any
-    /// other name.
+    /// File with a host name on each line. gasnetrun starts ranks on this host only and rejects
+    /// any other name.
     SSH_NODEFILE: FreeText;
 
-    /// Host names as in GASNET_SSH_NODEFILE, separated by blanks or commas. Ignored if that is set.
+    /// Host names as in GASNET_SSH_NODEFILE, separated by blanks or commas. Ignored if that is
+    /// set.
     SSH_SERVERS: FreeText;
 
     /// As GASNET_SSH_NODEFILE. Ignored if that or GASNET_SSH_SERVERS is set.
     NODEFILE: FreeText;
 
-    /// Largest group of ranks that map each other's segments. 1 sends all traffic through Portals; 0
-    /// means no limit.
+    /// Largest group of ranks that map each other's segments. 1 sends all traffic through
+    /// Portals; 0 means no limit.
     SUPERNODE_MAXSIZE: Integer(0..=u32::MAX) = 0;
 
     /// Upper bound of the segment of one rank.
@@ -44,9 +47,10 @@ variables! {
     /// Number of client threads of one rank that may use the library at the same time.
     MAX_THREADS: Integer(1..=THREADS as u32) = THREADS as u32;
 
-    /// How a rank waits: it polls, sleeps, or polls and then sleeps. The default is SPIN, or SPINBLOCK
-    /// if the host has more ranks than CPUs. Unless SPIN is set, a thread also sleeps where yielding
-    /// the CPU takes long, or where more threads wait than there are CPUs for them.
+    /// How a rank waits: it polls, sleeps, or polls and then sleeps. The default is SPIN, or
+    /// SPINBLOCK if the host has more ranks than CPUs. Unless SPIN is set, a thread also sleeps
+    /// where yielding the CPU takes long, or where more threads wait than there are CPUs for
+    /// them.
     WAITMODE: OneOf<WaitMode>(&[
         ("SPIN", WaitMode::Spin),
         ("BLOCK", WaitMode::Block),

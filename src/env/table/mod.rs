@@ -1,8 +1,9 @@
 //! THE table: every variable that the library reads, by subject, one file each.
 //!
-//! A declaration is `NAME: Kind(range) = default;` under the description that users read; GASNET_ is
-//! put in front of the name. Without a default the variable is an [`OptionalVariable`]. The macro
-//! adds each declaration to the table, so that none can be missing from it.
+//! A declaration is `NAME: Kind(range) = default;` under the description that users read;
+//! GASNET_ is put in front of the name. Without a default the variable is an
+//! [`OptionalVariable`]. The macro adds each declaration to the table, so that none can be
+//! missing from it.
 //!
 //! [`OptionalVariable`]: super::variable::OptionalVariable
 
@@ -39,8 +40,8 @@ pub fn all() -> impl Iterator<Item = &'static dyn AnyVariable> {
     SUBJECTS.iter().flat_map(|subject| subject.variables.iter().copied())
 }
 
-/// Ends the job if any variable has an invalid value, whether or not this job would read it. Called
-/// before the job has more than one process, so that the user reads the message once.
+/// Ends the job if any variable has an invalid value, whether or not this job would read it.
+/// Called before the job has more than one process, so that the user reads the message once.
 pub fn check_all() {
     all().for_each(|v| v.check());
 }

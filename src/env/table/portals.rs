@@ -29,14 +29,14 @@ variables! {
     /// Send small Longs as one message.
     PORTAL_PACKED_LONG: YesNo = true;
 
-    /// Largest payload of a Long that is sent as one message. 0 sends every Long that has a payload as
-    /// two. While GASNET_PORTAL_AT_ONCE is on, the payload is put to its destination instead if it
-    /// has 256 B or more, or if the two ranks map each other's segments. Payloads inside the event (up
-    /// to 32 B together with the arguments) are not affected.
+    /// Largest payload of a Long that is sent as one message. 0 sends every Long that has a
+    /// payload as two. While GASNET_PORTAL_AT_ONCE is on, the payload is put to its destination
+    /// instead if it has 256 B or more, or if the two ranks map each other's segments. Payloads
+    /// inside the event (up to 32 B together with the arguments) are not affected.
     PACKEDLONG_LIMIT: Bytes(0..=CHUNK) = CHUNK;
 
-    /// Flow control of active messages. Without it, the job ends if a rank receives more messages at
-    /// once than it has buffers for.
+    /// Flow control of active messages. Without it, the job ends if a rank receives more
+    /// messages at once than it has buffers for.
     PORTAL_FLOW_CONTROL: YesNo = true;
 
     /// Complete puts, gets and sends within the call if the network reaches the target's memory,
@@ -76,11 +76,12 @@ variables! {
     /// Largest number of credits that one rank may hold of another while credits move.
     PORTAL_MAX_CRED_PER_NODE: Integer(8..=65535) = 400;
 
-    /// Number of credits that each rank has of each other at start. The default depends on the size
-    /// of the job.
+    /// Number of credits that each rank has of each other at start. The default depends on the
+    /// size of the job.
     PORTAL_CRED_PER_NODE: Integer(8..=65535);
 
-    /// Number of credits that each rank keeps at start. The default depends on the size of the job.
+    /// Number of credits that each rank keeps at start. The default depends on the size of the
+    /// job.
     PORTAL_BANKED_CREDITS: Integer(0..=65535);
 
     /// Size of the request receive buffers together. The default follows from the credits.

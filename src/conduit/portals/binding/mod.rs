@@ -23,7 +23,7 @@ use super::{
     Portals, PortalsError, PortalsId, TrafficCounters, trial,
 };
 use crate::conduit::Config;
-use crate::report::Suspicion;
+use crate::report::CrashHint;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -120,7 +120,7 @@ impl Binding {
         config: &Config,
     ) -> Result<Binding, OpenError> {
         let file = loaded_file();
-        let _crashes = Suspicion::new(format!(
+        let _hint = CrashHint::new(format!(
             "{file}: it crashed when it was tried; it may not be the library of the header that this one was built with, {}. See \
              which libportals LD_LIBRARY_PATH leads to.",
             header()

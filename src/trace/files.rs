@@ -1,0 +1,205 @@
+//! The two files, trace and statistics: which types of events each holds, how they are opened,
+//! and how lines are added.
+//!
+//! Called by `gasnet_init`, by spans, and when the process exits. Invariant: a mask is empty
+//! while its file is not open.
+
+use super::output::TraceOutput;
+use super::{probe, source};
+use crate::env::{self, FreeText, Letter, LetterMask, Letters, OptionalVariable, Ranks};
+use crate::report;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use once_cell::race::OnceBox;
+use std::sync::OnceLock;
+
+/// Whether a file is open.
+static ON: AtomicBool = AtomicBool::new(false);
+static TRACE_MASK: AtomicU32 = AtomicU32::new(0);
+static STATS_MASK: AtomicU32 = AtomicU32::new(0);
+/// Whether puts and gets of a rank to itself are traced.
+static LOCAL: AtomicBool = AtomicBool::new(true);
+static TRACE: OnceBox<TraceOutput> = OnceBox::new();
+static STATS: OnceBox<TraceOutput> = OnceBox::new();
+/// When the files were opened, in nanoseconds of the monotonic clock.
+static START: AtomicU64 = AtomicU64::new(0);
+/// Adds the client's own lines to the statistics.
+static CLIENT_STATISTICS: OnceLock<fn()> = OnceLock::new();
+
+/// Whether events are recorded.
+#[inline(always)]
+pub fn on() -> bool {
+    ON.load(Ordering::Relaxed)
+}
+
+/// Whether the trace holds puts and gets of a rank to itself.
+pub(super) fn traces_local() -> bool {
+    LOCAL.load(Ordering::Relaxed)
+}
+
+/// One of the two files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceFileKind {
+    /// GASNET_TRACEFILE
+    Trace,
+    /// GASNET_STATSFILE
+    Stats,
+}
+
+impl TraceFileKind {
+    fn variables(
+        self,
+    ) -> (OptionalVariable<FreeText>, OptionalVariable<Ranks>, OptionalVariable<Letters>) {
+        match self {
+            TraceFileKind::Trace => (env::TRACEFILE, env::TRACENODES, env::TRACEMASK),
+            TraceFileKind::Stats => (env::STATSFILE, env::STATSNODES, env::STATSMASK),
+        }
+    }
+
+    fn mask_word(self) -> &'static AtomicU32 {
+        match self {
+            TraceFileKind::Trace => &TRACE_MASK,
+            TraceFileKind::Stats => &STATS_MASK,
+        }
+    }
+
+    fn output(self) -> &'static OnceBox<TraceOutput> {
+        match self {
+            TraceFileKind::Trace => &TRACE,
+            TraceFileKind::Stats => &STATS,
+        }
+    }
+
+    /// Whether the file is open.
+    pub fn is_on(self) -> bool {
+        self.output().get().is_some()
+    }
+
+    /// The types of events that the file holds now; none if it is not open.
+    pub fn mask(self) -> LetterMask {
+        LetterMask(self.mask_word().load(Ordering::Relaxed))
+    }
+
+    /// Sets the types of events that the file holds from now on. Has no effect if it is not open.
+    pub fn set_mask(self, mask: LetterMask) {
+        if self.is_on() {
+            self.mask_word().store(mask.0, Ordering::Relaxed);
+        }
+    }
+
+    /// Opens the file if the environment names one for this rank. Ends the job if it cannot be
+    /// written.
+    fn open(self, rank: u32) {
+        let (file, ranks, mask) = self.variables();
+        let Some(name) = file.get() else { return };
+        if ranks.get().is_some_and(|ranks| !ranks.has(rank)) {
+            return;
+        }
+        let name = name.replace('%', &rank.to_string());
+        let at_once = self == TraceFileKind::Trace && env::TRACEFLUSH.get();
+        let output = TraceOutput::open(&name, at_once).unwrap_or_else(|e| {
+            report::fatal(
+                format_args!("{}: {name} cannot be written: {e}", file.name()),
+                format_args!(
+                    "Name a file in a directory where you may write, with % for the rank, or unset it."
+                ),
+            )
+        });
+        if self.output().set(Box::new(output)).is_ok() {
+            self.mask_word().store(mask.get().unwrap_or(LetterMask::ALL).0, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Opens the files that the environment names for this rank, empty. Called by `gasnet_init`
+/// before the ranks meet, so that a rank that shares a file does not empty it later.
+pub fn open(rank: u32) {
+    LOCAL.store(env::TRACELOCAL.get(), Ordering::Relaxed);
+    TraceFileKind::Trace.open(rank);
+    TraceFileKind::Stats.open(rank);
+    START.store(sys::clock::now_ns(), Ordering::Relaxed);
+    ON.store(TraceFileKind::Trace.is_on() || TraceFileKind::Stats.is_on(), Ordering::Relaxed);
+}
+
+/// Stops recording, in a forked child.
+pub fn forget() {
+    ON.store(false, Ordering::Relaxed);
+    TRACE_MASK.store(0, Ordering::Relaxed);
+    STATS_MASK.store(0, Ordering::Relaxed);
+}
+
+/// Whether puts and gets of a rank to itself are traced now.
+pub fn local() -> bool {
+    on() && traces_local()
+}
+
+/// Sets whether puts and gets of a rank to itself are traced.
+pub fn set_local(yes: bool) {
+    LOCAL.store(yes, Ordering::Relaxed);
+}
+
+/// Sets a function that is called when the statistics are written. The first call counts.
+pub fn on_statistics(hook: fn()) {
+    let _ = CLIENT_STATISTICS.set(hook);
+}
+
+/// Adds a line to the trace, stamped with this time of the monotonic clock and this source line.
+pub(super) fn line(ns: u64, from: source::SourceLine, letter: Letter, text: fmt::Arguments<'_>) {
+    let Some(output) = TRACE.get() else { return };
+    let thread = source::thread();
+    let mut line = report::MessageLine::new();
+    let (rank, s, rest) = (report::rank().unwrap_or(0), ns / 1_000_000_000, ns % 1_000_000_000);
+    let _ = write!(line, "{rank}({thread}) {s}.{rest:09}> ");
+    let lines_wanted = TraceFileKind::Trace.mask().has(Letter::N);
+    if let Some((file, number)) = from.name().filter(|_| lines_wanted) {
+        let _ = write!(line, "[{file}:{number}] ");
+    }
+    let _ = writeln!(line, "({}) {text}", letter.as_str());
+    output.add(thread, line.bytes());
+}
+
+/// Adds a line to the trace if its mask has the letter.
+pub fn note(letter: Letter, text: fmt::Arguments<'_>) {
+    if on() && TraceFileKind::Trace.mask().has(letter) {
+        line(sys::clock::now_ns(), source::current(), letter, text);
+    }
+}
+
+/// Adds a line to the statistics.
+fn statistic(letter: Letter, text: fmt::Arguments<'_>) {
+    let Some(output) = STATS.get() else { return };
+    let mut line = report::MessageLine::new();
+    let _ = writeln!(line, "{}> ({}) {text}", report::rank().unwrap_or(0), letter.as_str());
+    output.add(source::thread(), line.bytes());
+}
+
+/// Adds a line of the client to the statistics, if their mask has H.
+pub fn client_statistic(text: &str) {
+    if TraceFileKind::Stats.mask().has(Letter::H) {
+        statistic(Letter::H, format_args!("{}", text.trim_end_matches('\n')));
+    }
+}
+
+/// Writes the statistics and the rest of the trace when the process exits, and stops recording.
+/// Async-signal-safe, except for the function that [`on_statistics`] set.
+pub fn close() {
+    if !ON.swap(false, Ordering::AcqRel) {
+        return;
+    }
+    if let Some(output) = STATS.get() {
+        let mask = TraceFileKind::Stats.mask();
+        let ns = sys::clock::now_ns() - START.load(Ordering::Relaxed);
+        statistic(Letter::I, format_args!("STATISTICS: mask={mask} ns={ns}"));
+        for letter in Letter::ALL.into_iter().filter(|l| mask.has(*l)) {
+            probe::statistics(letter, |text| statistic(letter, text));
+        }
+        if let Some(hook) = CLIENT_STATISTICS.get() {
+            hook();
+        }
+        output.finish(source::thread());
+    }
+    if let Some(output) = TRACE.get() {
+        line(sys::clock::now_ns(), source::current(), Letter::I, format_args!("END:"));
+        output.finish(source::thread());
+    }
+}

@@ -1,0 +1,121 @@
+//! Counters of events: one [`Probe`] for each kind of event, usually a function of the client's
+//! interface.
+//!
+//! Spans add to probes; the statistics read them at exit. Invariant: every counter is an atomic
+//! word, so the statistics may lag behind by the calls that threads are in, and never block
+//! them.
+
+use crate::env::Letter;
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+
+/// Sum, least and greatest of a number.
+#[derive(Debug)]
+struct Tally {
+    sum: AtomicU64,
+    least: AtomicU64,
+    most: AtomicU64,
+}
+
+impl Tally {
+    const fn new() -> Tally {
+        Tally { sum: AtomicU64::new(0), least: AtomicU64::new(u64::MAX), most: AtomicU64::new(0) }
+    }
+
+    fn add(&self, n: u64) {
+        self.sum.fetch_add(n, Ordering::Relaxed);
+        self.least.fetch_min(n, Ordering::Relaxed);
+        self.most.fetch_max(n, Ordering::Relaxed);
+    }
+}
+
+/// A kind of event, and how often it occurred, with which sizes and times.
+#[derive(Debug)]
+pub struct Probe {
+    /// The client's function, or another name.
+    pub function: &'static str,
+    pub(super) letter: Letter,
+    count: AtomicU64,
+    bytes: Tally,
+    ns: Tally,
+    /// Whether the probe is in [`PROBES`].
+    listed: AtomicBool,
+    next: AtomicPtr<Probe>,
+}
+
+/// The probes that have counted an event, linked by `next`. Probes are only ever added.
+static PROBES: AtomicPtr<Probe> = AtomicPtr::new(core::ptr::null_mut());
+
+impl Probe {
+    /// A probe for a function, whose events have this type.
+    pub const fn new(letter: Letter, function: &'static str) -> Probe {
+        Probe {
+            function,
+            letter,
+            count: AtomicU64::new(0),
+            bytes: Tally::new(),
+            ns: Tally::new(),
+            listed: AtomicBool::new(false),
+            next: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Counts an event of so many bytes, if it has any, that took so many nanoseconds.
+    pub(super) fn add(&'static self, bytes: Option<u64>, ns: u64) {
+        if !self.listed.load(Ordering::Relaxed) && !self.listed.swap(true, Ordering::Relaxed) {
+            let me = core::ptr::from_ref(self).cast_mut();
+            let mut head = PROBES.load(Ordering::Relaxed);
+            loop {
+                self.next.store(head, Ordering::Relaxed);
+                // Release: a reader that finds the probe finds its link. Pairs with `statistics`.
+                match PROBES.compare_exchange_weak(head, me, Ordering::Release, Ordering::Relaxed)
+                {
+                    Ok(_) => break,
+                    Err(now) => head = now,
+                }
+            }
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        if let Some(bytes) = bytes {
+            self.bytes.add(bytes);
+        }
+        self.ns.add(ns);
+    }
+}
+
+/// Passes the line of statistics of each probe of a type to `each`. Neither allocates nor locks.
+pub(super) fn statistics(letter: Letter, mut each: impl FnMut(fmt::Arguments<'_>)) {
+    let mut at = PROBES.load(Ordering::Acquire);
+    // SAFETY: null, or a `&'static Probe` that `add` linked.
+    while let Some(p) = unsafe { at.as_ref() } {
+        at = p.next.load(Ordering::Relaxed);
+        let count = p.count.load(Ordering::Relaxed);
+        if p.letter != letter || count == 0 {
+            continue;
+        }
+        let read = |t: &Tally| {
+            let sum = t.sum.load(Ordering::Relaxed);
+            (sum, t.least.load(Ordering::Relaxed), sum / count, t.most.load(Ordering::Relaxed))
+        };
+        let (name, time, bytes) = (EventName(p.function), read(&p.ns), read(&p.bytes));
+        let ns = format_args!("ns={} min={} avg={} max={}", time.0, time.1, time.2, time.3);
+        if bytes.1 == u64::MAX {
+            each(format_args!("{name}: count={count} {ns}"));
+        } else {
+            each(format_args!(
+                "{name}: count={count} bytes={} min={} avg={} max={} {ns}",
+                bytes.0, bytes.1, bytes.2, bytes.3
+            ));
+        }
+    }
+}
+
+/// Prints the name of an event: that of the function without its prefix, in capitals.
+pub(super) struct EventName(pub(super) &'static str);
+
+impl fmt::Display for EventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.0.strip_prefix("gasnet_").unwrap_or(self.0);
+        name.chars().try_for_each(|c| f.write_char(c.to_ascii_uppercase()))
+    }
+}
