@@ -1,15 +1,28 @@
-//! A small process of a job for tests/boot_exit.rs: joins, meets the others, prints a line, and then one rank ends in
-//! some way while the others do something else. It drives `boot` and `runtime::exit` without the C interface.
+//! A process of a job for tests/boot_exit.rs and tests/exchange.rs: joins, meets the other ranks,
+//! prints a line; then one rank ends while the others do something else. It drives `boot` and
+//! `runtime::exit` without the C interface.
 //!
-//! `exit_probe <rank|all> <way> <others>`
+//! `exit_probe <rank|all> <end> <others>`
 //!
-//! * ways: `return:N` `exit:N` `gasnet_exit:N` `_exit:N` `kill:SIGNAL` `null` `thread:N` (gasnet_exit from a second
-//!   thread while the first spins) `alarm:N` (gasnet_exit in a SIGALRM handler that interrupts printing) `exchange`
-//!   (check an exchange, then return 0) `nap` (1 if a sleep after a barrier is cut short) `orphan:N` (leave a forked child behind that sleeps, then gasnet_exit)
-//!   `childexit:N` (a forked child exits with N; later the rank returns 0) `late:N` (before joining: exit N)
-//!   `command:N` (runs the command in PROBE_COMMAND, which is to succeed, then gasnet_exit)
-//! * others: `barrier` `poll` `spin` `sleep` `masked` (spin with all signals blocked) `stop` (SIGSTOP itself)
-//!   `finish` (print another line 50 ms after the first exit, then return 0)
+//! | end | what that rank does |
+//! |---|---|
+//! | `return:N`, `exit:N`, `gasnet_exit:N`, `_exit:N` | ends with N |
+//! | `kill:SIGNAL`, `null` | dies of a signal, of a null pointer |
+//! | `thread:N` | gasnet_exit from a second thread while the first spins |
+//! | `alarm:N` | gasnet_exit in a SIGALRM handler that interrupts printing |
+//! | `exchange` | checks an exchange, then returns 0 |
+//! | `nap` | ends with 1 if a sleep after a barrier is cut short |
+//! | `orphan:N` | leaves a forked child that sleeps, then gasnet_exit |
+//! | `childexit:N` | a forked child exits with N; later the rank returns 0 |
+//! | `late:N` | exits with N before it joins |
+//! | `command:N` | runs the command in PROBE_COMMAND, which must succeed, then gasnet_exit |
+//!
+//! | others | what the other ranks do |
+//! |---|---|
+//! | `barrier`, `poll`, `spin`, `sleep` | as they say |
+//! | `masked` | spin with all signals blocked |
+//! | `stop` | stop themselves (SIGSTOP) |
+//! | `finish` | print another line 50 ms after the first exit, then return 0 |
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
 

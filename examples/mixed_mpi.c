@@ -3,8 +3,9 @@
  *   mpicc mixed_mpi.c -o mixed_mpi $(pkg-config --cflags --libs gasnet-portals-par)
  *   mpirun -n 4 ./mixed_mpi
  *
- * Start the program with the launcher of its MPI. MPI_Init comes first: that works with every launcher. GASNet
- * makes no progress inside MPI calls, and MPI none inside GASNet calls, so a barrier stands between two phases. */
+ * Start the program with the launcher of its MPI. MPI_Init comes first: that works with every
+ * launcher. Active messages are not served inside MPI calls, nor MPI messages inside GASNet
+ * calls, so a barrier stands between a GASNet phase and an MPI phase. */
 #include <gasnet.h>
 #include <mpi.h>
 #include <stdio.h>

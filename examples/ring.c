@@ -1,9 +1,10 @@
-/* A token travels around the ranks as active messages. Each rank adds its number and sends the token on.
+/* A token travels around the ranks as active messages. Each rank adds its number and sends the
+ * token on.
  *
  *   ring [rounds]
  *
- * A handler may reply to its sender, but it may not send a request to a third rank. So the handler only stores
- * the token, and main, which waits for it, sends it on. */
+ * A handler may reply to its sender, but it may not send a request to a third rank. So the
+ * handler only stores the token, and main, which waits for it, sends it on. */
 #include <gasnet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,8 @@ int main(int argc, char **argv) {
   }
 
   want = rounds * (int)(ranks * (ranks - 1) / 2);
-  if (me == 0) printf("%d rounds of %d ranks: the token is %d, expected %d\n", rounds, (int)ranks, sum, want);
+  if (me == 0)
+    printf("%d rounds of %d ranks: the token is %d, expected %d\n", rounds, (int)ranks, sum, want);
   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
   check(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS), "gasnet_barrier_wait");
   gasnet_exit(me == 0 && sum != want);

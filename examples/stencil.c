@@ -2,11 +2,13 @@
  *
  *   stencil [cells per rank] [steps]
  *
- * The segment of a rank holds two arrays of cells with a ghost cell at each end. In every step a rank computes its
- * new cells, puts its outermost ones into the ghost cells of its neighbours, and meets all ranks in a barrier. The
- * two arrays take turns, so that no rank writes what a neighbour still reads.
+ * The segment of a rank holds two rows of cells with a ghost cell at each end. In every step a
+ * rank computes its new cells, puts its outermost ones into the ghost cells of its neighbours,
+ * and meets all ranks in a barrier. The two rows take turns, so that no rank writes what a
+ * neighbour still reads.
  *
- * Heat is conserved: its sum, which rank 0 computes with gets, must be the same at the end as at the start. */
+ * Heat is conserved: its sum, which rank 0 computes with gets, must be the same at the end as at
+ * the start. */
 #include <gasnet.h>
 #include <math.h>
 #include <stdio.h>
@@ -56,10 +58,14 @@ int main(int argc, char **argv) {
     if (me == ranks - 1) old[cells + 1] = old[cells];
     for (i = 1; i <= cells; i++) now[i] = old[i] + 0.25 * (old[i - 1] - 2.0 * old[i] + old[i + 1]);
     /* Both puts are under way at once; the sync waits for both. */
-    if (me > 0)
-      gasnet_put_nbi((gasnet_node_t)(me - 1), (double *)segments[me - 1].addr + to + cells + 1, &now[1], sizeof(double));
-    if (me < ranks - 1)
-      gasnet_put_nbi((gasnet_node_t)(me + 1), (double *)segments[me + 1].addr + to, &now[cells], sizeof(double));
+    if (me > 0) {
+      double *ghost = (double *)segments[me - 1].addr + to + cells + 1;
+      gasnet_put_nbi((gasnet_node_t)(me - 1), ghost, &now[1], sizeof(double));
+    }
+    if (me < ranks - 1) {
+      double *ghost = (double *)segments[me + 1].addr + to;
+      gasnet_put_nbi((gasnet_node_t)(me + 1), ghost, &now[cells], sizeof(double));
+    }
     gasnet_wait_syncnbi_puts();
     barrier();
   }
@@ -68,10 +74,12 @@ int main(int argc, char **argv) {
     double sum = 0.0, *copy = (double *)malloc(row * sizeof(double));
     int rank;
     for (rank = 0; rank < ranks; rank++) {
-      gasnet_get(copy, (gasnet_node_t)rank, (double *)segments[rank].addr + (steps % 2 ? row : 0), row * sizeof(double));
+      double *cell = (double *)segments[rank].addr + (steps % 2 ? row : 0);
+      gasnet_get(copy, (gasnet_node_t)rank, cell, row * sizeof(double));
       for (i = 1; i <= cells; i++) sum += copy[i];
     }
-    printf("%d ranks of %d cells, %d steps: heat %.6f, expected %.6f\n", ranks, cells, steps, sum, 1000.0);
+    printf("%d ranks of %d cells, %d steps: heat %.6f, expected %.6f\n", ranks, cells, steps, sum,
+           1000.0);
     if (fabs(sum - 1000.0) > 1e-6) gasnet_exit(1);
   }
   barrier();

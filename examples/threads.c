@@ -2,8 +2,9 @@
  *
  *   threads [threads per rank] [messages per thread]
  *
- * Each thread sends requests to the next rank, whose handler counts them under a handler-safe lock (HSL) and
- * replies; the thread's own counter of replies travels with the request as an address in two arguments. */
+ * Each thread sends requests to the next rank, whose handler counts them under a handler-safe
+ * lock (HSL) and replies. The address of the thread's counter of replies travels with the request
+ * in two arguments. */
 #include <gasnet.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -48,7 +49,8 @@ static void *work(void *unused) {
   uint64_t address = (uint64_t)(uintptr_t)&done;
   int i;
   for (i = 0; i < messages; i++)
-    check(gasnet_AMRequestShort2(next, COUNT_HANDLER, (gasnet_handlerarg_t)(address >> 32), (gasnet_handlerarg_t)address),
+    check(gasnet_AMRequestShort2(next, COUNT_HANDLER, (gasnet_handlerarg_t)(address >> 32),
+                                 (gasnet_handlerarg_t)address),
           "gasnet_AMRequestShort2");
   GASNET_BLOCKUNTIL((int)gasnett_atomic_read(&done, GASNETT_ATOMIC_ACQ) == messages);
   return unused;
@@ -71,7 +73,7 @@ int main(int argc, char **argv) {
   for (i = 0; i < threads; i++) pthread_create(&ids[i], NULL, work, NULL);
   for (i = 0; i < threads; i++) pthread_join(ids[i], NULL);
 
-  /* The own threads have their replies; the other ranks' requests may still be on their way here. */
+  /* The own threads have their replies; requests of other ranks may still be under way. */
   GASNET_BLOCKUNTIL(counted == threads * messages);
   gasnet_barrier_notify(0, GASNET_BARRIERFLAG_ANONYMOUS);
   check(gasnet_barrier_wait(0, GASNET_BARRIERFLAG_ANONYMOUS), "gasnet_barrier_wait");
