@@ -1,5 +1,6 @@
-//! Two pinned processes over shared memory: what an 8-byte put costs until its ACK has been read, between
-//! rounds of an 8-byte memcpy and of a cache line that travels between the two cores.
+//! Two pinned processes over shared memory: what an 8-byte put costs until its ACK has been
+//! read, between rounds of an 8-byte memcpy and of a cache line that travels between the two
+//! cores.
 //!
 //! `cargo run --release --example put_latency`. Run by hand; nothing depends on its numbers.
 
@@ -56,7 +57,8 @@ fn spread(values: &mut [f64]) -> [f64; 3] {
 }
 
 fn main() {
-    // SAFETY: new descriptors and a new mapping; the words at its start are atomics in both processes.
+    // SAFETY: new descriptors and a new mapping; the words at its start are atomics in both
+    // processes.
     let (file, words) = unsafe {
         let file = OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC));
         let (rights, kind) =

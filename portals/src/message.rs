@@ -1,6 +1,7 @@
 //! A message: what it asks for, where it goes, and which events its two sides log.
 //!
-//! Made by the calls and by received frames, read by everything between. Plain values; no invariant.
+//! Made by the calls and by received frames, read by everything between. Plain values; no
+//! invariant.
 
 use crate::types::md_options::*;
 use crate::types::*;

@@ -1,7 +1,9 @@
-//! The types and constants of the Portals 3.3 interface (specification chapter 3), in Rust spelling.
+//! The types and constants of the Portals 3.3 interface (specification chapter 3), in Rust
+//! spelling.
 //!
-//! Handles are plain numbers, as in the specification: they may be compared, copied and stored anywhere. The
-//! numeric values of the enumerations are this library's own; nothing outside it may depend on them.
+//! Handles are plain numbers, as in the specification: they may be compared, copied and stored
+//! anywhere. The numeric values of the enumerations are this library's own; nothing outside it
+//! may depend on them.
 
 use core::ffi::c_void;
 
@@ -80,9 +82,10 @@ pub mod md_options {
     pub const MANAGE_REMOTE: u32 = 0x004;
     /// `PTL_MD_TRUNCATE`: a message that is too long is cut.
     pub const TRUNCATE: u32 = 0x008;
-    /// `PTL_MD_ACK_DISABLE`: no acknowledgement leaves, even if asked for.
+    /// `PTL_MD_ACK_DISABLE`: no acknowledgement is sent, even if the initiator requests one.
     pub const ACK_DISABLE: u32 = 0x010;
-    /// `PTL_MD_IOVEC`: `start` points to an array of [`super::MdIovec`], `length` counts its entries.
+    /// `PTL_MD_IOVEC`: `start` points to an array of [`super::MdIovec`], `length` counts its
+    /// entries.
     pub const IOVEC: u32 = 0x020;
     /// `PTL_MD_MAX_SIZE`: `max_size` applies.
     pub const MAX_SIZE: u32 = 0x040;
@@ -102,7 +105,7 @@ pub struct MdIovec {
     pub len: Size,
 }
 
-/// `ptl_md_t`: what a user says of a memory region.
+/// `ptl_md_t`: a memory region as its user describes it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryDescriptor {
@@ -110,15 +113,15 @@ pub struct MemoryDescriptor {
     pub start: *mut c_void,
     /// Bytes (or entries of the vector).
     pub length: Size,
-    /// How many operations it serves before it becomes inactive; [`THRESH_INF`] for no end.
+    /// Operations before it becomes inactive; [`THRESH_INF`]: unlimited.
     pub threshold: i32,
-    /// With [`md_options::MAX_SIZE`]: less room than this makes it inactive.
+    /// With [`md_options::MAX_SIZE`]: becomes inactive when less room than this is left.
     pub max_size: Size,
     /// [`md_options`].
     pub options: u32,
-    /// The user's own word, handed back in events.
+    /// The user's own pointer, returned in events.
     pub user_ptr: *mut c_void,
-    /// Where its events go, or [`EqHandle::NONE`].
+    /// The queue of its events, or [`EqHandle::NONE`].
     pub eq: EqHandle,
 }
 
@@ -203,11 +206,11 @@ pub struct PtlEvent {
     pub pt_index: PtIndex,
     /// The match bits as sent.
     pub match_bits: MatchBits,
-    /// Length asked for, in bytes.
+    /// Requested length, in bytes.
     pub rlength: Size,
-    /// Length accepted, in bytes.
+    /// Accepted length, in bytes.
     pub mlength: Size,
-    /// Where in the memory descriptor, in bytes.
+    /// Offset in the memory descriptor, in bytes.
     pub offset: Size,
     /// The memory descriptor.
     pub md_handle: MdHandle,
@@ -217,13 +220,13 @@ pub struct PtlEvent {
     pub hdr_data: HdrData,
     /// Ties an END event to its START.
     pub link: Seq,
-    /// Whether the operation went well.
+    /// Whether the operation succeeded.
     pub ni_fail: NiFail,
     /// Position in its event queue.
     pub sequence: Seq,
 }
 
-/// What `PtlEQGet`, `PtlEQWait` and `PtlEQPoll` found.
+/// The result of `PtlEQGet`, `PtlEQWait` and `PtlEQPoll`.
 #[derive(Clone, Copy, Debug)]
 pub struct FetchedEvent {
     /// The event.
@@ -301,18 +304,19 @@ pub enum PtlError {
 /// `ptl_sr_index_t`: the status registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusRegister {
-    /// `PTL_SR_DROP_COUNT`: messages that found no home here.
+    /// `PTL_SR_DROP_COUNT`: messages to this interface that no descriptor accepted.
     DropCount,
 }
 
-/// An event without what can be looked up again: what [`crate::NetworkInterface::eq_next`] gives.
+/// An event without what can be looked up again: the result of
+/// [`crate::NetworkInterface::eq_next`].
 #[derive(Clone, Copy, Debug)]
 pub struct BriefEvent {
     /// What happened.
     pub kind: PtlEventKind,
     /// `PTL_EQ_DROPPED`: at least one event between this and the previous one was lost.
     pub dropped: bool,
-    /// Whether the operation went well.
+    /// Whether the operation succeeded.
     pub ni_fail: NiFail,
     /// The memory descriptor.
     pub md_handle: MdHandle,
@@ -326,18 +330,19 @@ pub struct BriefEvent {
     pub match_bits: MatchBits,
     /// Immediate data of a put.
     pub hdr_data: HdrData,
-    /// Where in the memory descriptor, in bytes.
+    /// Offset in the memory descriptor, in bytes.
     pub offset: Size,
-    /// Length accepted, in bytes.
+    /// Accepted length, in bytes.
     pub mlength: Size,
-    /// Whether bytes travelled in the event, by [`crate::NetworkInterface::put_inline`].
+    /// Whether the event has an inline payload, of [`crate::NetworkInterface::put_inline`].
     pub inline: bool,
 }
 
-/// Bytes that travel in the event of their put, by words.
+/// An inline payload: the bytes that travel in the event of their put, as words.
 pub type InlineWords = [u64; 4];
 
-/// A put has arrived: what [`crate::NetworkInterface::eq_next_arrival`] tells of it, by the names of [`BriefEvent`].
+/// A put that has arrived: the result of [`crate::NetworkInterface::eq_next_arrival`]. The
+/// fields are those of [`BriefEvent`].
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct PutArrival {
@@ -350,42 +355,42 @@ pub struct PutArrival {
     pub inline: bool,
 }
 
-/// What a queue has next.
+/// The next entry of a queue.
 #[derive(Clone, Copy, Debug)]
 pub enum EqNext {
     /// `PTL_EQ_EMPTY`.
     Nothing,
-    /// This.
+    /// A put without loss or failure.
     Arrival(PutArrival),
-    /// Something else, or something else has to be done first: [`crate::NetworkInterface::eq_next`].
+    /// Any other event, or an event after a loss: call [`crate::NetworkInterface::eq_next`].
     Other,
 }
 
-/// A function that is run with every event that is taken from a queue, by the thread that takes it
-/// (`ptl_eq_handler_t`).
+/// `ptl_eq_handler_t`: called with every event that is taken from a queue, by the thread that
+/// takes it.
 pub type EqHandler = fn(&PtlEvent);
 
-/// What travelled through an interface since it was opened.
+/// Traffic of an interface since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NiCounters {
-    /// Puts that were initiated here (a get-put counts as one put and one get).
+    /// Puts initiated here (a get-put counts as one put and one get).
     pub puts: u64,
-    /// Gets that were initiated here.
+    /// Gets initiated here.
     pub gets: u64,
-    /// Bytes that they asked to move.
+    /// Bytes that these requested.
     pub bytes: u64,
-    /// Those of them that were framed for the target's own progress.
+    /// Of these, the messages that were framed for the target's own progress.
     pub framed: u64,
-    /// Messages to this interface that found no home (`PTL_SR_DROP_COUNT`).
+    /// Messages to this interface that no descriptor accepted (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,
-    /// Frames that messages from here were cut into, whether they have left or wait.
+    /// Frames of messages from here, sent or waiting.
     pub frames_sent: u64,
-    /// Frames that came in.
+    /// Frames that arrived.
     pub frames_taken: u64,
 }
 
 impl NiLimits {
-    /// What an interface offers if it is not told otherwise.
+    /// The limits of an interface that is opened without any.
     pub const DEFAULT: NiLimits = NiLimits {
         max_mes: 1024,
         max_mds: 4096,

@@ -1,7 +1,7 @@
 //! The calls of an interface, over a loopback and over two interfaces that share memory.
 //!
-//! Beyond the specification: puts and gets that are complete at once, bytes that travel in an event, and which
-//! cache lines of a target a put writes.
+//! Beyond the specification: puts and gets that are complete at once, bytes that travel in an
+//! event, and which cache lines of a target a put writes.
 
 use std::ffi::c_void;
 use std::os::fd::AsFd;
@@ -118,8 +118,8 @@ fn shared_memory() {
     put_and_get(&nis[1], &nis[1]);
 }
 
-/// What ends within the call does to the target what any put or get does, and nothing to the initiator. What cannot end within
-/// it is refused and leaves no trace.
+/// What ends within the call does to the target what any put or get does, and nothing to the
+/// initiator. What cannot end within it is refused and leaves no trace.
 #[test]
 fn at_once() {
     let nis = fabric(2, AttachPolicy::Denied);
@@ -222,8 +222,8 @@ fn at_once() {
     assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
 }
 
-/// Bytes in an event: who knows of such gets them, anybody else is told of an empty put. What has no event, two, or an offset of the
-/// target's own, takes none.
+/// Bytes in an event: who knows of such gets them, anybody else is told of an empty put. What
+/// has no event, two, or an offset of the target's own, takes none.
 #[test]
 fn inline() {
     let nis = fabric(2, AttachPolicy::Denied);
@@ -321,7 +321,8 @@ fn inline() {
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
 }
 
-/// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with `max_size` 128.
+/// A locally managed descriptor that unlinks itself: two messages of 100 fit into 256 with
+/// `max_size` 128.
 #[test]
 fn max_size_unlinks() {
     use PtlEventKind::{PutEnd, SendEnd, SendStart};
@@ -386,7 +387,8 @@ fn lines_of(ni: &NetworkInterface) -> Vec<u8> {
     unsafe { std::slice::from_raw_parts(base.as_ptr(), bytes).to_vec() }
 }
 
-/// A put to a descriptor that counts and logs nothing writes nothing but the data; an event costs one line.
+/// A put to a descriptor that counts and logs nothing writes nothing but the data; an event
+/// costs one line.
 #[test]
 fn a_put_writes_no_line_of_the_target_but_the_data() {
     let nis = fabric(2, AttachPolicy::Allowed);
@@ -448,7 +450,8 @@ fn threads_share_an_interface() {
     // SAFETY: library memory.
     unsafe { b.md_attach(me, &target, Unlink::Retain).unwrap() };
     let (threads, puts) = (4, 2000u64);
-    // Room for all events: the thread whose turn it is to take them may be off the CPU while the others put.
+    // Room for all events: the thread whose turn it is to take them may be off the CPU while the
+    // others put.
     let eq = a.eq_alloc(u64::from(threads) * puts * 2, None).unwrap();
     let acks = std::sync::atomic::AtomicU64::new(0);
     let order = std::sync::atomic::Ordering::Relaxed;

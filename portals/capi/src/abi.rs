@@ -133,7 +133,8 @@ constants!(ERRORS: c_int {
     PTL_UNKNOWN_ERROR = 24,
 });
 
-/// Errors that Cray's header has beyond those of the specification; this library returns none of them.
+/// Errors that Cray's header has beyond those of the specification; this library returns none of
+/// them.
 pub const CRAY_ERRORS: [&core::ffi::CStr; 6] = [
     c"PTL_IFACE_DUP",
     c"PTL_VAL_FAILED",

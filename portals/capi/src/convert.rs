@@ -1,8 +1,9 @@
 //! From C to Rust and back: handles, enumerations, descriptors, events, error codes.
 //!
-//! A handle of C is that of `portals3` (generation in the upper half, index in the lower) with its kind in the two highest
-//! bits of the index, so that a handle of one kind is never taken for another. `PTL_INVALID_HANDLE`, `PTL_HANDLE_NONE` and
-//! `PTL_EQ_NONE` have an index that no object has; [`MOST`] sees to it.
+//! A handle of C is that of `portals3` (generation in the upper half, index in the lower) with
+//! its kind in the two highest bits of the index, so that a handle of one kind is never taken
+//! for another. `PTL_INVALID_HANDLE`, `PTL_HANDLE_NONE` and `PTL_EQ_NONE` have an index that no
+//! object has; [`MOST`] sees to it.
 
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -128,7 +129,8 @@ pub(crate) fn eq_out(eq: EqHandle) -> CHandle {
     if eq == EqHandle::NONE { PTL_EQ_NONE } else { Class::Eq.mark(eq.0) }
 }
 
-/// A value outside the enumeration is `PTL_FAIL`, here and below: the specification has no error for it.
+/// A value outside the enumeration is `PTL_FAIL`, here and below: the specification has no error
+/// for it.
 pub(crate) fn unlink_in(unlink: CEnum) -> Result<Unlink, Code> {
     match unlink {
         PTL_RETAIN => Ok(Unlink::Retain),

@@ -1,4 +1,5 @@
-//! Event queues. A handler runs in the call that takes the event from its queue, with the event that the call gives.
+//! Event queues. A handler runs in the call that takes the event from its queue, with the event
+//! that the call gives.
 
 use core::ffi::c_int;
 use core::mem;
@@ -13,7 +14,8 @@ use crate::convert::{Code, eq_in, eq_out, event_out, out};
 use crate::state::{self, Ni};
 
 calls! {
-    /// A queue for at least `count` events; `PTL_EQ_NONE` for 0. `handler` may be `PTL_EQ_HANDLER_NONE`.
+    /// A queue for at least `count` events; `PTL_EQ_NONE` for 0. `handler` may be
+    /// `PTL_EQ_HANDLER_NONE`.
     fn PtlEQAlloc(ni: CHandle, count: u64, handler: CEqHandler, eq: *mut CHandle) {
         let ni = state::ni(ni)?;
         let eq = out(eq)?;
@@ -31,7 +33,8 @@ calls! {
         Ok(state::open_ni(PTL_EQ_INVALID)?.interface.eq_free(eq_in(eq)?)?)
     }
 
-    /// The next event. `PTL_EQ_EMPTY`: none; `PTL_EQ_DROPPED`: there is one, and others before it were lost.
+    /// The next event. `PTL_EQ_EMPTY`: none; `PTL_EQ_DROPPED`: there is one, and others before
+    /// it were lost.
     fn PtlEQGet(eq: CHandle, event: *mut abi::CEvent) {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let event = out(event)?;
@@ -51,8 +54,9 @@ calls! {
         unsafe { hand_over(ni, eq, &fetched, event) }
     }
 
-    /// The next event of the first of several queues that has one within `timeout` milliseconds; `which` becomes its place
-    /// in the array. `PTL_EQ_INVALID` if one is no queue, or there is none.
+    /// The next event of the first of several queues that has one within `timeout` milliseconds;
+    /// `which` becomes its place in the array. `PTL_EQ_INVALID` if one is no queue, or there is
+    /// none.
     fn PtlEQPoll(eqs: *const CHandle, size: c_int, timeout: u32, event: *mut abi::CEvent, which: *mut c_int) {
         let ni = state::open_ni(PTL_EQ_INVALID)?;
         let (event, which) = (out(event)?, out(which)?);

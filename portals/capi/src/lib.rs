@@ -1,8 +1,8 @@
 //! The C interface of Portals 3.3 over crate `portals3`: `libportals3` and `portals3.h`.
 //!
-//! Each function checks what C can get wrong (null pointers, handles of another kind, values outside an enumeration),
-//! calls one method of [`portals3::NetworkInterface`] and translates the result. There is one network interface per process,
-//! as there is one network.
+//! Each function checks what C can get wrong (null pointers, handles of another kind, values
+//! outside an enumeration), calls one method of [`portals3::NetworkInterface`] and translates
+//! the result. There is one network interface per process, as there is one network.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -15,10 +15,12 @@
 //! | `bin/ptlrun` | starts the processes of a job |
 //!
 //! # Safety
-//! As in C: a pointer that is not null is valid for what the function does with it; memory that a descriptor tells of is valid
-//! until the descriptor is gone; no call is under way while `PtlNIFini` closes the interface or `PtlFini` runs.
+//! As in C: a pointer that is not null is valid for what the function does with it; memory that
+//! a descriptor tells of is valid until the descriptor is gone; no call is under way while
+//! `PtlNIFini` closes the interface or `PtlFini` runs.
 //!
-//! Crate `gasnet` never links this library, so a binding to a libportals never meets the emulation by accident.
+//! Crate `gasnet` never links this library, so a binding to a libportals never meets the
+//! emulation by accident.
 #![allow(non_snake_case, clippy::too_many_arguments)]
 
 pub mod abi;
@@ -32,7 +34,8 @@ pub mod rank;
 mod state;
 pub mod text;
 
-/// Defines exported functions. The body ends with a `Result<(), Code>`, which becomes the returned number.
+/// Defines exported functions. The body ends with a `Result<(), Code>`, which becomes the
+/// returned number.
 macro_rules! calls {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(

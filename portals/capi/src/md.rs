@@ -35,8 +35,9 @@ calls! {
         Ok(state::open_ni(PTL_MD_INVALID)?.interface.md_unlink(md_in(md)?)?)
     }
 
-    /// Tells the present state in `old`, and replaces it by `new`; each may be null. `PTL_MD_NO_UPDATE` if there is an
-    /// event in `test_eq`, or one is about to come; `PTL_EQ_NONE` asks for no test.
+    /// Tells the present state in `old`, and replaces it by `new`; each may be null.
+    /// `PTL_MD_NO_UPDATE` if there is an event in `test_eq`, or one is about to come;
+    /// `PTL_EQ_NONE` asks for no test.
     fn PtlMDUpdate(md: CHandle, old: *mut abi::CMd, new: *const abi::CMd, test_eq: CHandle) {
         let ni = state::open_ni(PTL_MD_INVALID)?;
         let md = md_in(md)?;

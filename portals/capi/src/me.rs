@@ -66,7 +66,8 @@ calls! {
         Ok(())
     }
 
-    /// Takes an entry off its list; `PTL_ME_IN_USE` while operations on its descriptor are under way.
+    /// Takes an entry off its list; `PTL_ME_IN_USE` while operations on its descriptor are under
+    /// way.
     fn PtlMEUnlink(me: CHandle) {
         Ok(state::open_ni(PTL_ME_INVALID)?.interface.me_unlink(me_in(me)?)?)
     }

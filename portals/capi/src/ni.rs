@@ -10,7 +10,8 @@ use crate::convert::{Class, Code, eq_in, limits_in, limits_out, md_in, me_in, ou
 use crate::state;
 
 calls! {
-    /// Initialises the library; may be called again. `max_interfaces` becomes 1. `PTL_SEGV`: it is null.
+    /// Initialises the library; may be called again. `max_interfaces` becomes 1. `PTL_SEGV`: it
+    /// is null.
     fn PtlInit(max_interfaces: *mut c_int) {
         let most = out(max_interfaces)?;
         state::initialise();
@@ -19,10 +20,11 @@ calls! {
         Ok(())
     }
 
-    /// Opens the interface `PTL_IFACE_DEFAULT`; `desired` and `actual` may be null. `pid` is ours or `PTL_PID_ANY`, else
-    /// `PTL_PID_INVALID`. Called again, it gives the same handle, with the limits that were granted first. `PTL_NO_SPACE`: the
-    /// memory for these limits cannot be had; `PTL_FAIL`: the job is not what this network can be (one line on
-    /// the standard error stream says why).
+    /// Opens the interface `PTL_IFACE_DEFAULT`; `desired` and `actual` may be null. `pid` is
+    /// ours or `PTL_PID_ANY`, else `PTL_PID_INVALID`. Called again, it gives the same handle,
+    /// with the limits that were granted first. `PTL_NO_SPACE`: the memory for these limits
+    /// cannot be had; `PTL_FAIL`: the job is not what this network can be (one line on the
+    /// standard error stream says why).
     fn PtlNIInit(
         interface: u32,
         pid: u32,
@@ -48,7 +50,8 @@ calls! {
         Ok(())
     }
 
-    /// Takes back one `PtlNIInit`; the last closes the interface. Messages that come later are dropped.
+    /// Takes back one `PtlNIInit`; the last closes the interface. Messages that come later are
+    /// dropped.
     fn PtlNIFini(ni: CHandle) {
         state::close(ni)
     }

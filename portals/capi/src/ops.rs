@@ -56,7 +56,8 @@ calls! {
         Ok(ni.interface.get(md_in(md)?, target, pt_index, ac_index, match_bits, remote_offset)?)
     }
 
-    /// Fetches bytes into a part of a descriptor. `PTL_MD_ILLEGAL`: it does not lie in the descriptor.
+    /// Fetches bytes into a part of a descriptor. `PTL_MD_ILLEGAL`: it does not lie in the
+    /// descriptor.
     fn PtlGetRegion(
         md: CHandle,
         local_offset: u64,
@@ -74,7 +75,8 @@ calls! {
         )?)
     }
 
-    /// Sends the bytes of `put_md` and fetches what was there before into `get_md`, atomically with other get-puts.
+    /// Sends the bytes of `put_md` and fetches what was there before into `get_md`, atomically
+    /// with other get-puts.
     fn PtlGetPut(
         get_md: CHandle,
         put_md: CHandle,

@@ -10,8 +10,9 @@
 //! | `PTL_ARENA_BYTES` | memory for match entries, descriptors and queues per process; the same everywhere |
 //! | `PTL_ATTACH` | 0: no process copies from or to another's own memory; messages there wait for a call of their target |
 //!
-//! Without them, and if a program does not tell it by `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap`, the process is a job of one.
-//! All processes are on one host, and pids are ranks.
+//! Without them, and if a program does not tell it by `PtlSetRank`, `PtlSetNIDMap` and
+//! `PtlSetPIDMap`, the process is a job of one. All processes are on one host, and pids are
+//! ranks.
 
 use core::ffi::c_uint;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -121,8 +122,8 @@ fn from_environment() -> Result<RankMap, String> {
     }
 }
 
-/// The memory file that the processes of the job share; none if the launcher passed none. It stays open for the
-/// process alone: programs that it starts do not inherit it.
+/// The memory file that the processes of the job share; none if the launcher passed none. It
+/// stays open for the process alone: programs that it starts do not inherit it.
 pub(crate) fn fabric_file() -> Result<Option<OwnedFd>, Code> {
     let number = variable::<i32>("PTL_FABRIC_FD").map_err(|line| complain(&line))?;
     let Some(number) = number else { return Ok(None) };
@@ -217,8 +218,8 @@ unsafe fn give_map(map: &[u32], to: *mut u32, size: c_uint) -> Result<(), Code> 
 }
 
 calls! {
-    /// Tells our rank and how many processes there are, before `PtlNIInit`. `ni` is `PTL_INVALID_HANDLE`, or the interface: then it
-    /// must be so already, else `PTL_FAIL`.
+    /// Tells our rank and how many processes there are, before `PtlNIInit`. `ni` is
+    /// `PTL_INVALID_HANDLE`, or the interface: then it must be so already, else `PTL_FAIL`.
     fn PtlSetRank(ni: CHandle, rank: c_uint, size: c_uint) {
         if size == 0 || rank >= size {
             return Err(Code(PTL_FAIL));
@@ -232,7 +233,8 @@ calls! {
         })
     }
 
-    /// Tells the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL` if the size is another.
+    /// Tells the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL`
+    /// if the size is another.
     fn PtlSetNIDMap(ni: CHandle, nids: *const u32, size: c_uint) {
         tell(ni, |job| {
             // SAFETY: that of the crate.
@@ -242,7 +244,8 @@ calls! {
         })
     }
 
-    /// Tells the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL` if the size is another.
+    /// Tells the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it;
+    /// `PTL_FAIL` if the size is another.
     fn PtlSetPIDMap(ni: CHandle, pids: *const u32, size: c_uint) {
         tell(ni, |job| {
             // SAFETY: that of the crate.

@@ -1,10 +1,10 @@
 //! The library's state in this process: initialised or not, and the interface.
 //!
-//! `PtlInit` and `PtlNIInit` may be called by several parts of a program. Each `PtlNIInit` wants a `PtlNIFini`, and the last closes
-//! the interface; one `PtlFini` closes everything.
+//! `PtlInit` and `PtlNIInit` may be called by several parts of a program. Each `PtlNIInit` wants
+//! a `PtlNIFini`, and the last closes the interface; one `PtlFini` closes everything.
 //!
-//! Other calls read one pointer. The interface behind it lives until the last `PtlNIFini` or `PtlFini`, which no other call may
-//! overlap (see the crate's safety section).
+//! Other calls read one pointer. The interface behind it lives until the last `PtlNIFini` or
+//! `PtlFini`, which no other call may overlap (see the crate's safety section).
 
 use core::ffi::c_int;
 use core::ptr;
@@ -47,7 +47,8 @@ fn life() -> MutexGuard<'static, Life> {
     LIFE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The open interface; `otherwise` if there is none, `PTL_NO_INIT` if the library is not initialised.
+/// The open interface; `otherwise` if there is none, `PTL_NO_INIT` if the library is not
+/// initialised.
 #[inline(always)]
 pub(crate) fn open_ni(otherwise: c_int) -> Result<&'static Ni, Code> {
     // Acquire pairs with the Release in `open`.
@@ -56,7 +57,8 @@ pub(crate) fn open_ni(otherwise: c_int) -> Result<&'static Ni, Code> {
         let initialised = INITIALISED.load(Ordering::Acquire);
         return Err(Code(if initialised { otherwise } else { PTL_NO_INIT }));
     }
-    // SAFETY: made by `Box::into_raw` in `open`; freed only when no call is under way, as the crate demands.
+    // SAFETY: made by `Box::into_raw` in `open`; freed only when no call is under way, as the
+    // crate demands.
     Ok(unsafe { &*ni })
 }
 
@@ -161,7 +163,8 @@ pub(crate) fn close(handle: CHandle) -> Result<(), Code> {
 fn free(life: &mut Life) {
     let ni = NI.swap(ptr::null_mut(), Ordering::AcqRel);
     if !ni.is_null() {
-        // SAFETY: made by `Box::into_raw` in `first_open`, taken out just now, and no call is using it, as the crate demands.
+        // SAFETY: made by `Box::into_raw` in `first_open`, taken out just now, and no call is
+        // using it, as the crate demands.
         let ni = unsafe { Box::from_raw(ni) };
         life.left = ni.job.size() > 1;
     }

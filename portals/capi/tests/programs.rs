@@ -1,7 +1,9 @@
-//! The C interface from C: headers, layouts, exported names, and the programs of `portals/capi-tests`, each as a job of
-//! 1 to 8 processes, and with planted faults, which they must notice.
+//! The C interface from C: headers, layouts, exported names, and the programs of
+//! `portals/capi-tests`, each as a job of 1 to 8 processes, and with planted faults, which they
+//! must notice.
 //!
-//! Everything is built against the shared library of this build, which gets its installed name in the test directory.
+//! Everything is built against the shared library of this build, which gets its installed name
+//! in the test directory.
 
 #[path = "../src/abi.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -39,7 +41,8 @@ fn place() -> &'static Path {
     })
 }
 
-/// One of the libraries, as it is now: cargo does not build them for a test by itself, since no Rust code links with them.
+/// One of the libraries, as it is now: cargo does not build them for a test by itself, since no
+/// Rust code links with them.
 fn built(name: &str) -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -120,7 +123,8 @@ fn job(processes: u32, program: &Path) -> Command {
     command
 }
 
-/// Runs a program with several numbers of processes, then with each planted fault, which it must notice.
+/// Runs a program with several numbers of processes, then with each planted fault, which it must
+/// notice.
 fn check(name: &str, faults: &[&str]) {
     let program = program(name);
     for processes in [1, 2, 3, 8] {

@@ -1,8 +1,9 @@
 //! The access control list: which processes an entry admits, guarded by a version per entry.
 //!
-//! `PtlACEntry` writes an entry, every delivery reads one. Invariant: an entry counts only if its version is even
-//! and the same before and after it was read (a seqlock). When an interface opens, entry 0 admits the processes of
-//! the same user and job to every portal table entry; the other entries admit no process.
+//! `PtlACEntry` writes an entry, every delivery reads one. Invariant: an entry counts only if
+//! its version is even and the same before and after it was read (a seqlock). When an interface
+//! opens, entry 0 admits the processes of the same user and job to every portal table entry; the
+//! other entries admit no process.
 
 use core::sync::atomic::{Ordering, fence};
 

@@ -1,7 +1,8 @@
 //! The structures of an arena: atomics in whole cache lines, the same for every process.
 //!
-//! Used through [`super::ArenaView`]. Invariant: all fields are atomics, so any bit pattern is valid and a shared
-//! reference is sound while other processes write; no line is written by two parties that do not have to.
+//! Used through [`super::ArenaView`]. Invariant: all fields are atomics, so any bit pattern is
+//! valid and a shared reference is sound while other processes write; no line is written by two
+//! parties that do not have to.
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -108,7 +109,8 @@ pub(crate) struct MeCell {
     pub(crate) md: AtomicU32,
 }
 
-/// A memory descriptor: one line that only the owner writes, one for the state that deliveries change.
+/// A memory descriptor: one line that only the owner writes, one for the state that deliveries
+/// change.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub(crate) struct MdCell {

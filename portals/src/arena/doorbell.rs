@@ -1,9 +1,9 @@
 //! Sleeping until an event is posted: one word per arena.
 //!
-//! A consumer that finds its queues empty sleeps here; a producer rings after it has posted. Bit 0 of the word says
-//! that a thread may be asleep, the other bits count. Invariant: no wake-up is lost. Both sides store, pass a full
-//! fence, and load, so at least one sees the other (Dekker's algorithm, as in the Linux kernel's `set_current_state`
-//! and in eventcounts):
+//! A consumer that finds its queues empty sleeps here; a producer rings after it has posted. Bit
+//! 0 of the word says that a thread may be asleep, the other bits count. Invariant: no wake-up
+//! is lost. Both sides store, pass a full fence, and load, so at least one sees the other
+//! (Dekker's algorithm, as in the Linux kernel's `set_current_state` and in eventcounts):
 //!
 //! ```text
 //! consumer                             producer
@@ -12,9 +12,9 @@
 //! sleeps while the word is unchanged   reads the word; bit 0 set: clears it, counts, wakes
 //! ```
 //!
-//! While no thread sleeps, a producer only reads a line that is not being written. A producer that dies after it has
-//! changed the word and before it wakes leaves the sleepers asleep until their timeout, or until the death ends the
-//! job.
+//! While no thread sleeps, a producer only reads a line that is not being written. A producer
+//! that dies after it has changed the word and before it wakes leaves the sleepers asleep until
+//! their timeout, or until the death ends the job.
 
 use core::sync::atomic::{AtomicU32, Ordering, fence};
 
@@ -64,8 +64,8 @@ fn wake(word: &AtomicU32) {
     }
 }
 
-/// The count, to be taken before the last look at the queues that precedes a [`sleep`]. It changes when an event is
-/// posted after this call.
+/// The count, to be taken before the last look at the queues that precedes a [`sleep`]. It
+/// changes when an event is posted after this call.
 pub(crate) fn before_sleep(header: &ArenaHeader) -> u32 {
     let seen = header.doorbell.0.fetch_or(ASLEEP, Ordering::SeqCst) | ASLEEP;
     // The look at the queues that follows is not a SeqCst operation; it stays behind the bit.
@@ -73,8 +73,8 @@ pub(crate) fn before_sleep(header: &ArenaHeader) -> u32 {
     seen
 }
 
-/// Keeps threads from sleeping that have taken the count and do not sleep yet: one of them may have found a queue
-/// taken by another thread, and so could not see whether there was more.
+/// Keeps threads from sleeping that have taken the count and do not sleep yet: one of them may
+/// have found a queue taken by another thread, and so could not see whether there was more.
 #[cold]
 pub(crate) fn stay_awake(header: &ArenaHeader) {
     header.doorbell.0.fetch_add(COUNT, Ordering::SeqCst);

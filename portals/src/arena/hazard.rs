@@ -1,10 +1,12 @@
 //! Which memory descriptors a process is using right now, written in its own arena.
 //!
-//! Initiators write a slot for the length of one operation; a process that removes a descriptor reads the slots of
-//! all processes that could use it. Slots are shared by the threads of a process, never by processes.
-//! Invariant: while a slot names a descriptor, that descriptor stays in use, even if the process is stopped or dead.
+//! Initiators write a slot for the length of one operation; a process that removes a descriptor
+//! reads the slots of all processes that could use it. Slots are shared by the threads of a
+//! process, never by processes. Invariant: while a slot names a descriptor, that descriptor
+//! stays in use, even if the process is stopped or dead.
 //!
-//! The algorithm is that of hazard pointers (M. Michael, 2004), with Dekker's store-then-load on both sides:
+//! The algorithm is that of hazard pointers (M. Michael, 2004), with Dekker's store-then-load on
+//! both sides:
 //!
 //! ```text
 //! initiator                                 process that removes a descriptor
@@ -13,8 +15,9 @@
 //! reads version or phase again              in use: puts everything back
 //! ```
 //!
-//! All four accesses are sequentially consistent, so at least one side sees the other. Operations in flight are
-//! counted where they are initiated: an operation writes no line of its target to be counted.
+//! All four accesses are sequentially consistent, so at least one side sees the other.
+//! Operations in flight are counted where they are initiated: an operation writes no line of its
+//! target to be counted.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -155,7 +158,8 @@ impl Hazards {
         self.hold_another(word, number)
     }
 
-    /// Only one thread will call: its slot counts as used from now on, and [`Hazards::hold`] skips the bit.
+    /// Only one thread will call: its slot counts as used from now on, and [`Hazards::hold`]
+    /// skips the bit.
     pub(crate) fn use_only_slot(&self) {
         // SeqCst: as in `hold_another`.
         self.used.0.fetch_or(1 << ONLY, Ordering::SeqCst);

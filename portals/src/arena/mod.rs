@@ -1,9 +1,10 @@
-//! The memory that the processes of a host share: one arena per process, everything in it at an offset.
+//! The memory that the processes of a host share: one arena per process, everything in it at an
+//! offset.
 //!
-//! The process that owns an arena lays it out; every process that delivers to it reads it and writes parts of it.
-//! [`cells`] holds the shared structures, [`view`] their addresses; the other files hold the algorithms on single
-//! words: [`ring`] (slots with many producers), [`hazard`] (what is in use), [`doorbell`] (sleep and wake-up),
-//! [`access`] (access control).
+//! The process that owns an arena lays it out; every process that delivers to it reads it and
+//! writes parts of it. [`cells`] holds the shared structures, [`view`] their addresses; the
+//! other files hold the algorithms on single words: [`ring`] (slots with many producers),
+//! [`hazard`] (what is in use), [`doorbell`] (sleep and wake-up), [`access`] (access control).
 //!
 //! | words | written by | read by |
 //! |---|---|---|

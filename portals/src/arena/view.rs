@@ -151,10 +151,10 @@ impl ArenaView {
         debug_assert!(
             offset + size_of::<T>() <= self.bytes && offset.is_multiple_of(align_of::<T>())
         );
-        // SAFETY: the callers below pass offsets inside the arena (tables: index checked against the limit
-        // from which the layout was computed; others: checked against `bytes`), aligned to `T`; all `T`
-        // consist of atomics, for which any bit pattern is valid and which may be shared with other
-        // processes.
+        // SAFETY: the callers below pass offsets inside the arena (tables: index checked against
+        // the limit from which the layout was computed; others: checked against `bytes`),
+        // aligned to `T`; all `T` consist of atomics, for which any bit pattern is valid and
+        // which may be shared with other processes.
         unsafe { &*self.base.as_ptr().add(offset).cast::<T>() }
     }
 

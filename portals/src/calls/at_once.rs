@@ -1,7 +1,8 @@
 //! Puts and gets that are complete when the call returns, without events at the initiator.
 //!
-//! An extension of this library; the conduit's fast path. [`super::by_cached_match`] serves most calls; the rest walk the match
-//! list, and leave a cached match if they can. Invariant: a call that returns false has done nothing.
+//! An extension of this library; the conduit's fast path. `calls/cached.rs` serves most calls;
+//! the rest walk the match list, and cache the match if they can. Invariant: a call that returns
+//! false has done nothing.
 
 use super::NetworkInterface;
 use super::cached::order;
@@ -13,9 +14,10 @@ use crate::message::{OpHalf, OpKind, TargetAddress};
 use crate::types::*;
 
 impl NetworkInterface {
-    /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here: complete when this returns. With
-    /// `false` nothing was done: the target is ourselves or not mapped, or frames are on their way to it, or the message has no
-    /// place in memory that is shared.
+    /// `PtlPutRegion` from plain memory, in pieces that become one message, without events here:
+    /// complete when this returns. With `false` nothing was done: the target is this process
+    /// itself or not mapped, or frames are on their way to it, or the message does not match a
+    /// descriptor in shared memory.
     ///
     /// # Safety
     /// The pieces are readable.
@@ -33,16 +35,18 @@ impl NetworkInterface {
     ) -> Result<bool, PtlError> {
         const { assert!(N <= IOVECS, "more pieces than a message can have") };
         let (bits, offset) = (match_bits, remote_offset);
-        // SAFETY: promised by the caller; a put only reads them.
+        // SAFETY: the caller promises readable pieces; a put only reads them.
         unsafe {
             self.at_once(OpKind::Put, from, target, pt_index, ac_index, bits, offset, hdr_data)
         }
     }
 
-    /// A put whose bytes travel in its event, as those of some networks do in the entry of a completion queue: to the target an empty put at
-    /// offset 0, of which [`NetworkInterface::eq_next`] and [`NetworkInterface::eq_next_arrival`] tell the bytes, and other calls do not. Complete when this
-    /// returns, without events here. With `false` nothing was done: as of [`NetworkInterface::put_at_once`], or the descriptor has no queue, START
-    /// events, or an offset of its own, or nothing that can be noted leads to it.
+    /// A put whose bytes travel in its event (an inline payload, as some networks have in
+    /// completion queue entries). The target sees an empty put at offset 0;
+    /// [`NetworkInterface::eq_next`] and [`NetworkInterface::eq_next_arrival`] return the bytes,
+    /// other calls do not. Complete when this returns, without events here. With `false` nothing
+    /// was done: for the reasons of [`NetworkInterface::put_at_once`], or the descriptor has no
+    /// queue, or START events, or manages its own offset, or its match cannot be cached.
     #[inline(always)]
     pub fn put_inline(
         &self,
@@ -94,7 +98,8 @@ impl NetworkInterface {
         }
     }
 
-    /// [`NetworkInterface::put_inline`] where no note served: leaves one, if that can be, and what goes by it.
+    /// [`NetworkInterface::put_inline`] without a cached match: walks, caches the match if
+    /// possible, and uses it.
     #[cold]
     #[inline(never)]
     fn inline_by_walk(&self, inline: &InlineWords, to: &TargetAddress) -> bool {
@@ -130,14 +135,16 @@ impl NetworkInterface {
         remote_offset: Size,
     ) -> Result<bool, PtlError> {
         let to = [MdIovec { base: to.cast(), len: length }];
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller promises a writable range, which is the only piece.
         unsafe {
             self.at_once(OpKind::Get, to, target, pt_index, ac_index, match_bits, remote_offset, 0)
         }
     }
 
+    /// A put or get, by the cached match or by a walk.
+    ///
     /// # Safety
-    /// The pieces of `near` are readable by a put and writable by a get.
+    /// The pieces are readable by a put and writable by a get.
     #[allow(clippy::too_many_arguments)]
     #[inline(always)]
     unsafe fn at_once<const N: usize>(
@@ -152,7 +159,7 @@ impl NetworkInterface {
         hdr_data: HdrData,
     ) -> Result<bool, PtlError> {
         let length = pieces.iter().map(|piece| piece.len).sum();
-        // SAFETY: promised by the caller.
+        // SAFETY: the caller's promise about the pieces is the same.
         let done = unsafe {
             self.by_cached_match(
                 kind,
@@ -170,16 +177,16 @@ impl NetworkInterface {
         if done {
             return Ok(true);
         }
-        // Put together here, and nowhere else, so that it is not in memory before.
+        // Built here and not earlier, so that the fast path does not store it to memory.
         let (pieces, to) = (
             { pieces },
             TargetAddress { target, pt_index, ac_index, match_bits, remote_offset, hdr_data },
         );
-        // SAFETY: as above.
+        // SAFETY: the caller's promise about the pieces is the same.
         unsafe { self.at_once_by_walk(kind, &pieces, length, &to) }
     }
 
-    /// What no note is good enough for.
+    /// A put or get without a cached match.
     ///
     /// # Safety
     /// As [`NetworkInterface::at_once`].
@@ -221,13 +228,13 @@ impl NetworkInterface {
         self.state.count(&hold, kind, length);
         let half = OpHalf::Arrival(kind);
         let link = self.state.peers.post_start(peer, &matched, &header, half);
-        // SAFETY: promised by the caller; no more than was asked for is accepted.
+        // SAFETY: the caller promises valid pieces; no more bytes are accepted than they have.
         let ok = unsafe { self.state.move_pieces(pieces, peer, &matched, kind == OpKind::Put) };
         order(kind);
         self.state.peers.post_end(peer, &matched, &header, half, link, ok);
         let told = matched.traits.eq().is_some();
         self.state.peers.finish(hold, Some(peer), told, false);
-        // That the bytes did not get there is told by the event, or by this.
+        // A failure to move the bytes is reported by the event, or else by this result.
         if ok || told { Ok(true) } else { Err(PtlError::Segv) }
     }
 }

@@ -1,10 +1,11 @@
 //! Puts and gets by a cached match alone: a delivery without a walk.
 //!
-//! Called first by [`super::at_once`]. All steps that are the same from one message to the next were done when the match
-//! was cached (see [`crate::peer::match_cache`]). The order of the others is that of [`crate::deliver`]: the hazard is published, the
-//! key of the ring and the list's version are read once more, room is claimed, the bytes move, END is posted, the
-//! claim is given back, the hazard is cleared. Invariant: when a call returns false (no match, another version, no
-//! room), it has moved and posted nothing, and the caller takes the walk.
+//! Called first by [`super::at_once`]. All steps that do not depend on the message were done
+//! when the match was cached (see [`crate::peer::match_cache`]). The others have the order of
+//! [`crate::deliver`]: the hazard is published, the key of the ring and the list's version are
+//! read once more, room is claimed, the bytes move, END is posted, the claim is given back, the
+//! hazard is cleared. Invariant: a call that returns false (no match, another version, no room)
+//! has moved and posted nothing; the caller then walks.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicU64, Ordering, fence};
@@ -24,8 +25,10 @@ use crate::types::*;
 use sys::hint::cold_path;
 
 impl NetworkInterface {
-    /// A hint: a put of so many bytes to this entry will follow soon. Asks for the lines that they will go to, if a note tells which and the
-    /// target says where. The line of the event is not asked for: it would be gone again before it is written, to the peer who looks at it.
+    /// A hint: a put of `bytes` bytes to this entry will follow soon. Prefetches the lines of
+    /// its destination, if a cached match tells them and the target manages the offset. The line
+    /// of the event is not prefetched: its consumer, which polls it, would take it back before
+    /// the event is written.
     #[inline(always)]
     pub fn about_to_put(
         &self,
@@ -42,8 +45,8 @@ impl NetworkInterface {
         }
     }
 
-    /// Puts or gets `length` bytes, those of the pieces; false, and nothing done, if no note serves. With `inline`, an empty put at offset 0
-    /// whose event carries that.
+    /// Puts or gets `length` bytes, the sum of the pieces; false, and nothing done, if no cached
+    /// match serves. With `inline`: an empty put at offset 0 whose event carries that payload.
     ///
     /// # Safety
     /// The pieces are readable by a put and writable by a get.
@@ -85,7 +88,7 @@ impl NetworkInterface {
         fault::point("put.matched");
         let hold = self.state.peers.hold(HazardWord::from_bits(p.hazard));
         fault::point("put.held");
-        // SAFETY: null, or one of the rings of the peer, which stay.
+        // SAFETY: null, or one of the rings of the peer, which live as long as the interface.
         let ring = unsafe { p.ring.as_ref() };
         // SAFETY: words of the peer's arena, which stays mapped.
         let (pt, ac, cell) = unsafe { (&*p.pt, &*p.ac, &*p.cell) };
@@ -103,8 +106,9 @@ impl NetworkInterface {
         for piece in pieces {
             let (n, local) = (piece.len as usize, piece.base.cast::<u8>());
             let (from, to) = if kind == OpKind::Put { (local, remote) } else { (remote, local) };
-            // SAFETY: `near` is the caller's; `remote` lies in the descriptor, which was mapped here in full when the note was made
-            // and has been the same since, and has room for all pieces.
+            // SAFETY: `local` is valid by the caller's promise; `remote` lies in the descriptor,
+            // which was checked to be mapped when the match was cached, has not changed since
+            // (same version), and has room for all pieces.
             unsafe { copy::copy(from, to, n) };
             remote = remote.wrapping_add(n);
         }
@@ -112,7 +116,8 @@ impl NetworkInterface {
         order(kind);
         let mut posted = None;
         if let Some(ring) = ring {
-            // SAFETY: what `ArenaView::ring` gave when the note was made, and a queue of the peer's arena, which stays mapped.
+            // SAFETY: `ArenaView::ring` returned the slots when the match was cached, and the
+            // queue is in the peer's arena, which stays mapped.
             let (slots, eq) = unsafe { (EventSlots::new(p.slots, p.mask), &*p.eq) };
             let link = u64::from(THRESH_INF as u32);
             let words = match inline {
@@ -120,7 +125,8 @@ impl NetworkInterface {
                 Some(&[a, b, c, d]) => [p.what | INLINE, match_bits, hdr_data, a, b, c, d],
             };
             posted = ring.post_words(slots, eq, self.state.peers.index, words);
-            // Whoever posts without waiting for anything posts again. Else the line is better left to the peer, who looks at it.
+            // A process that posts without waiting in between will post again: prefetch its next
+            // slot. Otherwise the line is left to the peer, which polls it.
             if self.in_a_row.load(Ordering::Relaxed) {
                 ring.prefetch(slots);
             } else {
@@ -148,7 +154,7 @@ impl NetworkInterface {
         true
     }
 
-    /// Claims a place: its offset. The hazard has been published.
+    /// Claims room: the offset. The hazard has been published.
     #[inline(always)]
     fn claim_cached(
         &self,
@@ -159,7 +165,7 @@ impl NetworkInterface {
         length: Size,
         remote_offset: Size,
     ) -> Option<Size> {
-        // SeqCst: the second half of Dekker's argument (see `crate::hazard`).
+        // SeqCst: the second half of Dekker's algorithm (see [`crate::arena::hazard`]).
         if pt.load(Ordering::SeqCst) != cached.version
             || ac.load(Ordering::Acquire) != cached.ac_version
         {
@@ -193,7 +199,7 @@ impl NetworkInterface {
         }
     }
 
-    /// This was the last delivery of a descriptor that has unlinked itself.
+    /// Posts UNLINK: this was the last delivery of a descriptor that has unlinked itself.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments)]
@@ -220,8 +226,9 @@ impl NetworkInterface {
     }
 }
 
-/// No event here orders the bytes of an operation that is complete at once: a put's are seen before what this thread stores
-/// later, a get's are no older than what it loads later.
+/// Orders the bytes of an operation that is complete at once, which no event here does: a put's
+/// bytes are visible before what this thread stores later, a get's are no older than what it
+/// loads later.
 #[inline(always)]
 pub(crate) fn order(kind: OpKind) {
     fence(if kind == OpKind::Put { Ordering::Release } else { Ordering::Acquire });
@@ -246,7 +253,8 @@ mod tests {
         }
     }
 
-    /// Where the next message will go is guessed for those messages that a note is for, and where the target says where.
+    /// The address of the next message is predicted for messages with a cached match whose
+    /// target manages the offset.
     #[test]
     fn where_the_next_message_will_go() {
         let nis = fabric(2, AttachPolicy::Denied);
@@ -276,11 +284,11 @@ mod tests {
         // SAFETY: an array.
         let put = |bits| unsafe { a.put_at_once(piece, b.id(), 4, 0, bits, 0, 0) };
         assert_eq!((put(2), guess(1), put(1), put(1)), (Ok(true), None, Ok(true), Ok(true)));
-        // Two messages of 40 bytes at an address of theirs, as it is mapped here.
+        // Two messages of 40 bytes, at offsets that the target chose.
         let at = guess(1).unwrap();
         // SAFETY: 80 bytes before it are the ones that were sent.
         assert_eq!(unsafe { std::slice::from_raw_parts(at.sub(80), 80) }, [7; 80]);
-        // SAFETY: memory of the arena, which nobody else uses.
+        // SAFETY: memory of the arena, which nothing else uses.
         unsafe { at.write(9) };
         // SAFETY: as above.
         assert_eq!(unsafe { start.add(80).read() }, 9);
@@ -289,12 +297,13 @@ mod tests {
             (None, None)
         );
         assert_eq!(note(1).guess(match_cache::key(OpKind::Put, 4, 0), 3), None);
-        // Whatever number is in a note that has none, nothing is guessed.
+        // Nothing is predicted for an entry or process without a cached match.
         a.about_to_put(b.id(), 9, 5, 100);
         a.about_to_put(PtlProcessId { nid: b.id().nid, pid: 77 }, 4, 1, 100);
     }
 
-    /// A descriptor of a peer that says it has a queue, but not which: no event is posted, at first, by a walk, nor later, by its note.
+    /// A peer's descriptor that names a queue without a key: no event is posted, neither by the
+    /// walk nor by the cached match.
     #[test]
     fn a_queue_without_key_gets_no_event() {
         let nis = fabric(2, AttachPolicy::Denied);

@@ -1,6 +1,7 @@
 //! Event queues: allocate, free, and take the next event.
 //!
-//! An interface's owner calls these; producers never do. Invariant: an event is taken once, in the order of its tickets.
+//! An interface's owner calls these; producers never do. Invariant: an event is taken once, in
+//! the order of its tickets.
 
 use core::mem;
 use core::ptr::NonNull;
@@ -25,8 +26,8 @@ impl NetworkInterface {
         })
     }
 
-    /// Whether nothing is in this queue, by one look at the slot of its next event. What has come in frames is not there before
-    /// [`NetworkInterface::progress`].
+    /// Whether the queue is empty, by one look at the slot of its next event. Frames that have
+    /// arrived are not seen before [`NetworkInterface::progress`].
     ///
     /// # Safety
     /// The watch is of this interface.
@@ -36,7 +37,7 @@ impl NetworkInterface {
         unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none()
     }
 
-    /// To be called by whoever looks for events: what it sends next is no part of a burst that it sent before.
+    /// Called by a thread that looks for events: its next message does not continue a burst.
     #[inline(always)]
     pub fn burst_ends(&self) {
         if self.in_a_row.load(Ordering::Relaxed) {
@@ -44,13 +45,13 @@ impl NetworkInterface {
         }
     }
 
-    /// Whether there is such a queue.
+    /// Whether the handle is valid.
     pub fn has_eq(&self, eq: EqHandle) -> bool {
         self.state.eq_index(eq).is_ok()
     }
 
-    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A `handler` is run with
-    /// every event, by the thread that takes it from the queue.
+    /// `PtlEQAlloc`: room for at least `count` events (rounded up to a power of two). A
+    /// `handler` is run with every event, by the thread that takes it from the queue.
     pub fn eq_alloc(&self, count: Size, handler: Option<EqHandler>) -> Result<EqHandle, PtlError> {
         if count == 0 {
             return Ok(EqHandle::NONE);
@@ -94,7 +95,7 @@ impl NetworkInterface {
         if !ring.follow(&self.state.peers.own.view, cell, owner.next_eq_key) {
             return Err(PtlError::Fail);
         }
-        // What was never used is zeros, as a new ring must be.
+        // A ring that was never used is zeros, as a new ring must be.
         if free.is_some() {
             for ticket in 0..size {
                 ring.slots().at(ticket).control.store(0, relaxed);
@@ -108,8 +109,8 @@ impl NetworkInterface {
         Ok(EqHandle(generation << 16 | index))
     }
 
-    /// `PtlEQFree`. Descriptors that still log to the queue go on into the void; the memory is reused when
-    /// the last of them is gone.
+    /// `PtlEQFree`. Events of descriptors that still log to the queue are lost; its memory is
+    /// reused when the last of them is unlinked.
     pub fn eq_free(&self, eq: EqHandle) -> Result<(), PtlError> {
         let owner = &mut *self.state.owner.lock();
         let index = self.state.eq_index(eq)?;
@@ -126,24 +127,24 @@ impl NetworkInterface {
         Ok(())
     }
 
-    /// Takes the next event, and what `read` makes of it. The queue was looked up by the caller.
+    /// Takes the next event, and the result of `read` on it. The caller has looked the queue up.
     #[inline(always)]
     fn take<R>(&self, index: u32, read: impl FnOnce(&TakenEvent) -> R) -> Option<(TakenEvent, R)> {
         let (record, ring) =
             (&self.state.eqs[index as usize], &self.state.peers.own.rings[index as usize]);
-        // Acquire: see `ring`.
+        // Acquire: see [`crate::arena::ring`].
         if !ring.holds(record.next.load(Ordering::Relaxed)) || !record.try_consume() {
             return None;
         }
         let live = record.handle.load(Ordering::Relaxed) & 1 == 1;
-        // Acquire: see `ring`.
+        // Acquire: see [`crate::arena::ring`].
         let slot = if live { record.look(Ordering::Acquire) } else { None };
         let inline = &mut InlineWords::default();
         let taken =
             slot.map(|slot| take_slot(record, self.state.eq_cell(index), slot, inline, read));
         record.consuming.store(false, Ordering::Release);
         if record.missed.load(Ordering::Relaxed) {
-            // It may be about to sleep although there is more.
+            // A thread that found the queue taken may be about to sleep although there is more.
             record.missed.store(false, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             doorbell::ring(self.state.peers.own.view.header());
@@ -151,7 +152,8 @@ impl NetworkInterface {
         taken
     }
 
-    /// What a queue has, after a look at the frames, and what `read` makes of the descriptor's record.
+    /// Takes the next event after a look at the frames, and the result of `read` on it and its
+    /// descriptor's record.
     fn eq_take<R>(
         &self,
         eq: EqHandle,
@@ -167,8 +169,8 @@ impl NetworkInterface {
         Ok(taken.map(|(taken, read)| (index, taken, read)))
     }
 
-    /// `PtlEQGet` without the descriptor's snapshot and the fields that hardly anybody reads; runs no
-    /// handler. For a queue from which one thread takes at a time: the caller sees to that. Bytes that travelled in the event are written to
+    /// `PtlEQGet` without the descriptor's snapshot and the rarely used fields; runs no handler.
+    /// Only one thread at a time may take events from the queue. An inline payload is written to
     /// `inline`.
     ///
     /// # Safety
@@ -177,7 +179,7 @@ impl NetworkInterface {
         self.progress();
         // SAFETY: records and the arena live as long as the interface.
         let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
-        // Acquire: see `ring`.
+        // Acquire: see [`crate::arena::ring`].
         let slot = record.look(Ordering::Acquire)?;
         let places = |taken: &TakenEvent| {
             let record = self.state.mds.get((taken.md().0 & 0xffff) as usize);
@@ -208,16 +210,16 @@ impl NetworkInterface {
         Some(event)
     }
 
-    /// [`NetworkInterface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` with nothing special about it; any other stays.
-    /// Without [`NetworkInterface::progress`].
+    /// [`NetworkInterface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` without loss or
+    /// failure; any other stays in the queue. Does not call [`NetworkInterface::progress`].
     ///
     /// # Safety
-    /// As there.
+    /// As for [`NetworkInterface::eq_next`].
     #[inline(always)]
     pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut InlineWords) -> EqNext {
         // SAFETY: records and the arena live as long as the interface.
         let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
-        // Acquire: see `ring`.
+        // Acquire: see [`crate::arena::ring`].
         let Some(slot) = record.look(Ordering::Acquire) else { return EqNext::Nothing };
         let relaxed = Ordering::Relaxed;
         let what = slot.what.load(relaxed);
@@ -297,8 +299,8 @@ mod tests {
     use crate::nal::shm::AttachPolicy;
     use crate::nal::shm::tests::fabric;
 
-    /// A thread that could not look at a queue because another one was at it is woken when that one leaves:
-    /// there may be more.
+    /// A thread that found a queue taken by another thread is woken when that one is done: there
+    /// may be more.
     #[test]
     fn nobody_sleeps_over_a_queue_that_another_thread_was_at() {
         let ni = NetworkInterface::loopback(None).unwrap();
@@ -317,7 +319,7 @@ mod tests {
         assert_ne!(ni.doorbell(), seen);
     }
 
-    /// What one thread took may be what another one sleeps for.
+    /// An event that one thread took may be the one that another thread sleeps for.
     #[test]
     fn a_thread_that_took_an_event_wakes_the_others() {
         let ni = NetworkInterface::loopback(None).unwrap();
@@ -328,7 +330,8 @@ mod tests {
         assert_ne!(ni.doorbell(), seen);
     }
 
-    /// Who holds up a queue is told as long as it does, and only if there is such a process.
+    /// The producer that blocks a queue is reported while it does, and only if such a process
+    /// exists.
     #[test]
     fn the_producer_that_holds_up_a_queue_has_a_name() {
         let nodes = fabric(2, AttachPolicy::Denied);

@@ -1,7 +1,8 @@
 //! Waiting for events: `PtlEQWait` and `PtlEQPoll`.
 //!
-//! A wait spins, then yields, then sleeps on the doorbell. Invariant: it looks at the queues once more between taking the
-//! doorbell's count and sleeping, so no event is slept over.
+//! A wait spins, then yields, then sleeps on the doorbell. Invariant: it looks at the queues
+//! once more after it has taken the doorbell's count and before it sleeps, so it never sleeps
+//! over an event.
 
 use super::NetworkInterface;
 use crate::types::*;
@@ -17,7 +18,7 @@ impl NetworkInterface {
         }
     }
 
-    /// `PtlEQPoll`: the first event of any of these queues, looked through in order. No timeout is
+    /// `PtlEQPoll`: the first event of any of these queues, in the order of `eqs`. No timeout is
     /// `PTL_TIME_FOREVER`; `Ok(None)` is `PTL_EQ_EMPTY`.
     pub fn eq_poll(
         &self,

@@ -1,7 +1,7 @@
 //! `PtlGetPut`: a swap of up to 64 bytes.
 //!
-//! As a put and a get in one message (see [`super::put_get`]). Invariant: the swap is atomic with other get-puts of the
-//! same target, by a lock word in the target's arena.
+//! As a put and a get in one message (see [`super::put_get`]). Invariant: the swap is atomic
+//! with other get-puts of the same target, by a lock word in the target's arena.
 
 use super::NetworkInterface;
 use super::put_get::{Region, is_active};
@@ -11,7 +11,7 @@ use crate::transfer::bytes::copy_own;
 use crate::types::*;
 
 impl NetworkInterface {
-    /// `PtlGetPut`: what was at the target goes to `get_md`, what is in `put_md` goes to the target,
+    /// `PtlGetPut`: the target's bytes go to `get_md`, those of `put_md` go to the target,
     /// atomically with other get-puts.
     #[allow(clippy::too_many_arguments)]
     pub fn get_put(

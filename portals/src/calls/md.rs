@@ -1,12 +1,13 @@
 //! Memory descriptors: bind, attach, unlink.
 //!
-//! Invariant: a descriptor becomes reachable for peers only after its record and its cell are complete.
+//! Invariant: a descriptor becomes reachable for peers only after its record and its cell are
+//! complete.
 
 use super::NetworkInterface;
 use crate::types::*;
 
 impl NetworkInterface {
-    /// Whether there is such a descriptor.
+    /// Whether the handle is valid.
     pub fn has_md(&self, md: MdHandle) -> bool {
         self.state.local(md).is_ok_and(|local| !self.state.unlinked_itself(&local))
     }
@@ -21,7 +22,7 @@ impl NetworkInterface {
         unlink: Unlink,
     ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.state.owner.lock();
-        // SAFETY: promised by the caller.
+        // SAFETY: with IOVEC, `md` has readable entries, by the caller's promise.
         let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink)? };
         self.state.create(owner, md, examined, 0, unlink)
     }
@@ -29,8 +30,8 @@ impl NetworkInterface {
     /// `PtlMDAttach`
     ///
     /// # Safety
-    /// The memory that `md` tells of must stay readable and writable until the descriptor is gone: unlinked,
-    /// or its UNLINK event read.
+    /// The memory of `md` must stay readable and writable, and its vector readable during the
+    /// call, until the descriptor is unlinked or its UNLINK event read.
     pub unsafe fn md_attach(
         &self,
         me: MeHandle,
@@ -38,7 +39,7 @@ impl NetworkInterface {
         unlink: Unlink,
     ) -> Result<MdHandle, PtlError> {
         let owner = &mut *self.state.owner.lock();
-        // SAFETY: promised by the caller.
+        // SAFETY: with IOVEC, `md` has readable entries, by the caller's promise.
         let examined = unsafe { self.state.examine(md, unlink == Unlink::Unlink)? };
         let me_index = self.state.me_lookup(owner, me)?;
         if owner.mes[me_index as usize].md.is_some() {

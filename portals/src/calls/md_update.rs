@@ -1,7 +1,8 @@
 //! `PtlMDUpdate`: replaces a descriptor if nothing is unread in a queue, or unconditionally.
 //!
-//! The descriptor is closed while it is changed (see [`crate::tables`]). Invariant: operations that move bytes go on with
-//! the descriptor that they have read; operations in flight stay counted.
+//! The descriptor is closed while it is changed (see [`crate::tables`]). Invariant: operations
+//! that move bytes go on with the descriptor that they have read; operations in flight stay
+//! counted.
 
 use alloc::boxed::Box;
 use core::sync::atomic::Ordering;
@@ -13,14 +14,15 @@ use crate::tables::{Examined, NiState, OldPieces, OwnerTables};
 use crate::types::*;
 
 impl NetworkInterface {
-    /// `PtlMDUpdate`: tells the present state in `old`; then, if nothing is unread in `test_eq` nor about to
-    /// be posted to it, replaces it by `new`. With [`EqHandle::NONE`] it does so in any case, but waits for
-    /// operations that are moving bytes; if one of them does not end within a second, since its initiator is
-    /// stopped or dead, the answer is `PTL_MD_NO_UPDATE`.
+    /// `PtlMDUpdate`: returns the present state in `old`; then, if `test_eq` holds no unread
+    /// event and none is about to be posted, replaces it by `new`. With [`EqHandle::NONE`] it
+    /// replaces in any case, but waits for operations that are moving bytes. If one of them does
+    /// not end within a second, since its initiator is stopped or dead, the result is
+    /// `PTL_MD_NO_UPDATE`.
     ///
     /// # Safety
-    /// As for [`NetworkInterface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay valid until
-    /// operations that had begun are complete.
+    /// As for [`NetworkInterface::md_attach`]; with [`EqHandle::NONE`], the old memory must stay
+    /// valid until operations that have begun are complete.
     pub unsafe fn md_update(
         &self,
         md: MdHandle,
@@ -38,7 +40,7 @@ impl NetworkInterface {
             eq => Some(self.state.eq_index(eq)?),
         };
         let examined = match new {
-            // SAFETY: promised by the caller.
+            // SAFETY: with IOVEC, `new` has readable entries, by the caller's promise.
             Some(new) => Some(unsafe {
                 self.state.examine(new, local.record.unlink.load(Ordering::Relaxed))?
             }),
@@ -55,16 +57,17 @@ impl NetworkInterface {
                 .control
                 .swap(local.control & !control::PHASE | control::CLOSING, Ordering::SeqCst);
         }
-        // From here on no new operation gets hold of the descriptor, if it is to be changed.
+        // From here on no new operation can use the descriptor, if it is to be replaced.
         let free = match (tested, &examined) {
             (Some(eq), Some(_)) => {
-                // First the hazards, then the queue: what let go of its hazard has posted its events.
+                // First the hazards, then the queue: an operation that has cleared its hazard
+                // has posted its events.
                 !self.state.busy(local.index, me.is_some())
                     && !self.state.eq_about_to_fill(eq)
                     && self.state.eq_is_empty(eq)
             }
-            // Operations that are moving bytes right now are waited for: they rely on what they have read.
-            // What moves in frames has its own copy.
+            // Operations that are moving bytes rely on what they have read. Framed messages have
+            // their own copy.
             (None, Some(_)) => self.state.wait_unused(local.index, me.is_some()),
             (_, None) => true,
         };
@@ -91,7 +94,7 @@ impl NetworkInterface {
 }
 
 impl NiState {
-    /// The second half of an update: nobody new can get at the descriptor.
+    /// The second half of an update. No new operation can use the descriptor.
     fn replace(
         &self,
         owner: &mut OwnerTables,
@@ -105,8 +108,8 @@ impl NiState {
         let old_iov = local.cell.iov.load(Ordering::Relaxed);
         let fresh = examined.state;
         self.write(owner, local.index, new, examined)?;
-        // What moves in frames goes on using the old pieces and the old queue: these stay until the interface
-        // is closed.
+        // Framed messages go on using the old pieces and the old queue, which stay until the
+        // interface is closed.
         let in_use = record.pending.load(Ordering::Acquire) != 0;
         if let Some(eq) = old_eq
             && !in_use
@@ -117,7 +120,7 @@ impl NiState {
             if in_use {
                 owner.old_pieces.push(OldPieces(old_pieces));
             } else {
-                // SAFETY: made by `Box::into_raw` in `write`, replaced just now, and used by nobody.
+                // SAFETY: made by `Box::into_raw` in `write`, replaced just now, and unused.
                 drop(unsafe { Box::from_raw(old_pieces) });
             }
         }
@@ -125,7 +128,7 @@ impl NiState {
             owner.free_iovs.push(old_iov);
         }
         let mut now = local.cell.state.0.load(Ordering::Relaxed);
-        // Those in flight stay counted: each will still give its claim back.
+        // Operations in flight stay counted: each will still give its claim back.
         while let Err(other) = local.cell.state.0.compare_exchange_weak(
             now,
             fresh | now & state::FLIGHTS,

@@ -1,7 +1,7 @@
 //! Match entries: attach, insert, unlink.
 //!
-//! The owner keeps each list as a vector ([`OwnerTables::lists`]) and writes it out as links. Invariant: a list changes
-//! under the owner lock, while its version is odd.
+//! The owner keeps each list as a vector ([`OwnerTables::lists`]) and writes it out as links.
+//! Invariant: a list changes under the owner lock, while its version is odd.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
@@ -12,7 +12,7 @@ use crate::descriptor::record::control;
 use crate::tables::{NiState, OwnerTables};
 use crate::types::*;
 
-/// Where in a list.
+/// A position in a list.
 enum ListPosition {
     Head,
     Tail,
@@ -33,7 +33,7 @@ impl NiState {
             _ => Err(PtlError::MeInvalid),
         };
         if let Some(md) = known(owner)?.md {
-            // Its descriptor may have unlinked itself, and it with it.
+            // The descriptor may have unlinked itself, and the entry with it.
             self.reap_if_unlinked(owner, u32::from(md));
         }
         known(owner).map(|_| index)
@@ -51,7 +51,7 @@ impl NiState {
 }
 
 impl NetworkInterface {
-    /// Whether there is such an entry.
+    /// Whether the handle is valid.
     pub fn has_me(&self, me: MeHandle) -> bool {
         self.state.me_lookup(&mut self.state.owner.lock(), me).is_ok()
     }
@@ -169,8 +169,8 @@ impl NetworkInterface {
         self.add_me(owner, pt, place, match_id, match_bits, ignore_bits, unlink)
     }
 
-    /// `PtlMEUnlink`. Its descriptor goes with it if that was attached with `PTL_UNLINK`, else it stays
-    /// bound.
+    /// `PtlMEUnlink`. The descriptor is unlinked too if it was attached with `PTL_UNLINK`,
+    /// otherwise it stays bound.
     pub fn me_unlink(&self, me: MeHandle) -> Result<(), PtlError> {
         let owner = &mut *self.state.owner.lock();
         let index = self.state.me_lookup(owner, me)?;

@@ -1,8 +1,9 @@
 //! The calls of the specification on one interface.
 //!
-//! A file holds the calls on one object: [`ac`], [`me`], [`md`], [`eq`], and the data movement calls [`put_get`] and
-//! [`at_once`]. This one holds the interface itself: `PtlNIInit`, identity, limits, status, library memory.
-//! Invariant: every call may be made by several threads at once.
+//! A file holds the calls on one object: [`ac`], [`me`], [`md`], [`eq`], and the data movement
+//! calls [`put_get`] and [`at_once`]. This one holds the interface itself: `PtlNIInit`,
+//! identity, limits, status, library memory. Invariant: every call may be made by several
+//! threads at once.
 
 mod ac;
 mod at_once;
@@ -57,20 +58,21 @@ impl fmt::Debug for NetworkInterface {
 }
 
 impl NetworkInterface {
-    /// Opens an interface of one process, whose arena is on the heap.
+    /// Opens an interface of one process, whose arena is in private memory.
     pub fn loopback(limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
         let nal = Loopback::new().ok_or(PtlError::NoSpace)?;
         NetworkInterface::with_nal(Box::new(nal), limits)
     }
 
-    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once they have
-    /// called this too.
+    /// Opens the interface of one process of a shared memory fabric. Peers can be addressed once
+    /// they have called this too.
     pub fn shm(fabric: Fabric, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
         NetworkInterface::with_nal(Box::new(fabric), limits)
     }
 
-    /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit the arena;
-    /// `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is too large.
+    /// Opens an interface over any NAL. `PTL_NO_SPACE`: the tables for these limits do not fit
+    /// the arena; `PTL_PID_INVALID`: our number is not below the fabric's size, or the fabric is
+    /// too large.
     pub fn with_nal(
         nal: Box<dyn Nal>,
         limits: Option<NiLimits>,
@@ -83,7 +85,8 @@ impl NetworkInterface {
         if nal.arena_bytes() < size_of::<ArenaHeader>() {
             return Err(PtlError::NoSpace);
         }
-        // SAFETY: the contract of `Nal`: the arena is mapped, zeroed, and stays so while the NAL lives.
+        // SAFETY: the contract of `Nal`: the arena is mapped, zeroed, and stays so while the NAL
+        // lives.
         let view = unsafe { ArenaView::new(nal.arena(), nal.arena_bytes(), &limits) }
             .ok_or(PtlError::NoSpace)?;
         let interface = NetworkInterface {
@@ -97,7 +100,7 @@ impl NetworkInterface {
         Ok(interface)
     }
 
-    /// Tells the peers that the arena is ready.
+    /// Publishes the arena to the peers.
     fn open(&self) -> Result<(), PtlError> {
         let (any, state) = (PtlProcessId::ANY, &self.state);
         let admitted = state.peers.own.view.ac(0).ok_or(PtlError::Fail)?;
@@ -116,8 +119,8 @@ impl NetworkInterface {
         Ok(())
     }
 
-    /// Promises that only one thread at a time calls the interface; locks between threads are skipped from
-    /// then on.
+    /// Promises that only one thread at a time calls the interface; from then on locks between
+    /// threads are skipped.
     ///
     /// # Safety
     /// The promise must be kept for as long as the interface lives.
@@ -155,13 +158,13 @@ impl NetworkInterface {
         }
     }
 
-    /// `PtlNIDist`: 0 to ourselves, 1 to the others of the host.
+    /// `PtlNIDist`: 0 to this process, 1 to the others of the host.
     pub fn distance(&self, target: PtlProcessId) -> Result<u64, PtlError> {
         Ok(u64::from(self.state.peers.index_of(target)? != self.state.peers.index))
     }
 
-    /// Delivers what has come in frames and sends what waits to be sent in frames. The calls that look at
-    /// event queues do so by themselves.
+    /// Delivers frames that have arrived and sends frames that wait. The calls that look at
+    /// event queues do this too.
     #[inline(always)]
     pub fn progress(&self) {
         if self.is_framing() {
@@ -177,43 +180,47 @@ impl NetworkInterface {
     }
 
     /// The doorbell's count, to be taken before the last look at the queues that precedes a
-    /// [`NetworkInterface::sleep`]. It changes when an event is posted to any queue of ours after this call.
+    /// [`NetworkInterface::sleep`]. It changes when an event is posted to any queue of ours
+    /// after this call.
     pub fn doorbell(&self) -> u32 {
         doorbell::before_sleep(self.state.peers.own.view.header())
     }
 
-    /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may wake for no reason.
+    /// Sleeps until `seen` is no longer the doorbell's count or `timeout_ns` have passed; may
+    /// wake for no reason.
     pub fn sleep(&self, seen: u32, timeout_ns: u64) {
         doorbell::sleep(self.state.peers.own.view.header(), seen, timeout_ns);
     }
 
-    /// Wakes the threads of this process that sleep on its doorbell, because this thread has taken an event that
-    /// one of them may be waiting for. A thread that is just falling asleep may be missed, so its sleep must be
-    /// bounded; in return this costs one load while no thread sleeps.
+    /// Wakes the threads of this process that sleep on its doorbell, because this thread has
+    /// taken an event that one of them may be waiting for. A thread that is just falling asleep
+    /// may be missed, so its sleep must be bounded; in return this costs one load while no
+    /// thread sleeps.
     #[inline]
     pub fn ring_self(&self) {
         self.state.peers.wake_own();
     }
 
-    /// Wakes every mapped peer that sleeps on its doorbell, because memory that it shares with this process has
-    /// changed; the change must have been made before the call.
+    /// Wakes every mapped peer that sleeps on its doorbell, because memory that it shares with
+    /// this process has changed; the change must have been made before the call.
     pub fn ring_peers(&self) {
         self.state.peers.wake_all();
     }
 
-    /// How long a wait for events may sleep, at most: frames of a network that rings no doorbell, and room
-    /// for frames of ours, must be looked for.
+    /// How long a wait for events may sleep at most: a network of frames rings no doorbell, and
+    /// room for waiting frames must be polled.
     pub(crate) fn longest_sleep_ns(&self) -> u64 {
         if self.state.peers.own_mapped && !self.framer.is_waiting() { u64::MAX } else { 200_000 }
     }
 
-    /// Where the memory lies that this process shares with its peers for the network itself: first byte, bytes.
+    /// The memory that this process shares with its peers for the network itself: first byte,
+    /// bytes.
     pub fn mapped(&self) -> (NonNull<u8>, usize) {
         self.state.peers.nal.mapped()
     }
 
-    /// Zeroed memory in the arena, where peers reach it without our help; never freed. `align` is a power of
-    /// two. `None` if the arena is used up.
+    /// Zeroed memory in the arena, which peers reach without our help; never freed. `align` is a
+    /// power of two. `None` if the arena is used up.
     pub fn alloc(&self, bytes: usize, align: usize) -> Option<NonNull<u8>> {
         if !align.is_power_of_two() {
             return None;
@@ -222,15 +229,16 @@ impl NetworkInterface {
         self.state.peers.own.view.range(offset, bytes as u64)
     }
 
-    /// Where the arena of an open interface of this host, of which [`NetworkInterface::alloc`] gives, is mapped here: first byte, bytes.
+    /// The mapping here of the arena of an open interface of this host, from which
+    /// [`NetworkInterface::alloc`] allocates: first byte, bytes.
     pub fn arena_of(&self, process: PtlProcessId) -> Option<(NonNull<u8>, usize)> {
         let view = &self.state.peers.peer(self.state.peers.index_of(process).ok()?).ok()??.view;
         Some((view.base(), view.bytes()))
     }
 
-    /// Declares that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of the segment of
-    /// process `i` are mapped here (null: nowhere), `lens[i]` their length. Peers reach descriptors made later
-    /// inside of it without our help.
+    /// Declares that `len` bytes from `base` are shared: `peers[i]` is where the same bytes of
+    /// the segment of process `i` are mapped here (null: nowhere), `lens[i]` their length. Peers
+    /// reach descriptors made later inside of it without our help.
     ///
     /// # Safety
     /// The mappings must stay valid while the interface lives.
@@ -238,14 +246,15 @@ impl NetworkInterface {
         self.state.peers.set_segments(base, len, peers, lens);
     }
 
-    /// Whether peers on this host reach this memory without help of ours: the arena, or the segment that was exposed. No bytes are,
-    /// wherever they begin.
+    /// Whether peers on this host reach this memory without our help: the arena, or the exposed
+    /// segment. An empty range counts as reachable, wherever it begins.
     pub fn is_shared(&self, start: *mut u8, length: u64) -> bool {
         matches!(self.state.place(start, length).0, MemoryKind::Arena | MemoryKind::Segment)
     }
 
-    /// The index of a process that holds something that we have been waiting for (a slot that it reserved and did
-    /// not publish, a descriptor of ours that was in use, a lock word, a list that it is changing), if one does now.
+    /// The index of a process that holds something that we have been waiting for (a slot that it
+    /// reserved and did not publish, a descriptor of ours that was in use, a lock word, a list
+    /// that it is changing), if one does now.
     pub fn blocked_by(&self) -> Option<u32> {
         let state = &self.state;
         let held = [
@@ -258,12 +267,13 @@ impl NetworkInterface {
         held.or_else(|| state.peers.waited_for())
     }
 
-    /// What the operating system reports of the process with this index; a number without a process is dead.
+    /// What the operating system reports of the process with this index; a number without a
+    /// process is dead.
     pub fn peer_state(&self, index: u32) -> PeerState {
         self.state.peers.state_of(index)
     }
 
-    /// What has travelled so far.
+    /// What has travelled since the interface was opened.
     pub fn counters(&self) -> NiCounters {
         let (puts, gets, bytes) = self.state.counted();
         let (frames_sent, frames_taken) = self.framer.counters();
@@ -278,8 +288,8 @@ impl NetworkInterface {
         }
     }
 
-    /// Empties all match lists, so that messages that come later are dropped and touch no memory of ours; waits a
-    /// moment for those under way, but not for peers that are stopped or dead.
+    /// Empties all match lists, so that later messages are dropped and touch no memory of ours.
+    /// Waits a moment for those in flight, but not for peers that are stopped or dead.
     fn close_lists(&self) {
         let owner = &mut *self.state.owner.lock();
         for (pt, _) in (0..).zip(&owner.lists).filter(|(_, list)| !list.is_empty()) {

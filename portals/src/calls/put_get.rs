@@ -1,8 +1,9 @@
 //! Put and get: the initiator's side.
 //!
-//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the initiator runs the target's
-//! side (see [`crate::deliver`]) and then posts its own events. Other messages go to [`crate::transfer::framer`].
-//! Invariant: messages of a pair match in the order of the calls.
+//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the
+//! initiator runs the target's side (see [`crate::deliver`]) and then posts its own events.
+//! Other messages go to [`crate::transfer::framer`]. Invariant: messages of a pair match in the
+//! order of the calls.
 
 use core::sync::atomic::Ordering;
 
@@ -20,7 +21,7 @@ use crate::transfer::framer::Submission;
 use crate::types::md_options::*;
 use crate::types::*;
 
-/// A stretch of one of our descriptors.
+/// A part of one of our descriptors.
 #[derive(Clone, Copy)]
 pub(super) struct Region {
     pub(super) md: MdHandle,
@@ -29,7 +30,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Looks the descriptor up and checks the stretch: offset and length.
+    /// Looks the descriptor up and checks the part: offset and length.
     #[inline(always)]
     pub(super) fn resolve(
         self,
@@ -117,7 +118,8 @@ impl NetworkInterface {
         self.start_get(Region { md, part: Some((local_offset, length)) }, from)
     }
 
-    /// The peer, if its memory is mapped and nothing framed is on its way to it; else `None`: frames.
+    /// The peer, if its memory is mapped and no framed message is on its way to it. `None`: use
+    /// frames.
     #[inline(always)]
     pub(super) fn direct(&self, target: u32) -> Result<Option<&MappedPeer>, PtlError> {
         let peer = self.state.peers.peer(target)?;
@@ -127,7 +129,7 @@ impl NetworkInterface {
         Ok(peer)
     }
 
-    /// Looks for a place and publishes the hazard that names it and our own descriptors.
+    /// Looks for a descriptor and publishes the hazard that names it and our own descriptors.
     #[inline(always)]
     pub(super) fn reach<'a>(
         &'a self,
@@ -211,7 +213,7 @@ impl NetworkInterface {
                 true,
             );
             fault::point("put.sent");
-            // An acknowledgement counts even where no event is logged.
+            // An acknowledgement counts even if no event is logged.
             if let Some((accepted, ok)) = accepted {
                 let header = MessageHeader { initiator: index, ..header };
                 if !self.state.peers.post_ack(
@@ -303,7 +305,7 @@ impl NetworkInterface {
         }
     }
 
-    /// Hands a message over to the frames, and clears the hazard.
+    /// Hands a message to the framer, and clears the hazard.
     #[cold]
     #[allow(clippy::too_many_arguments)]
     pub(super) fn submit(
@@ -327,7 +329,7 @@ impl NetworkInterface {
     }
 }
 
-/// Whether a descriptor still takes operations.
+/// Whether a descriptor still accepts operations.
 #[inline(always)]
 pub(super) fn is_active(local: &LocalMd<'_>) -> bool {
     !local.traits().counts() || local.cell.state.0.load(Ordering::Relaxed) & state::INACTIVE == 0

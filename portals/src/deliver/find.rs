@@ -1,8 +1,8 @@
 //! Finding the descriptor of a message and claiming room in it: steps 1 to 3 of a delivery.
 //!
-//! Called by the put and get paths and by [`crate::transfer::framed`]. Most messages follow the [match
-//! cache](crate::peer::match_cache) and walk nothing. Invariant: what was read counts only if the list's version is even
-//! and unchanged after the hazard was published.
+//! Called by the put and get paths and by [`crate::transfer::framed`]. Most messages follow the
+//! [match cache](crate::peer::match_cache) and walk nothing. Invariant: what was read counts
+//! only if the list's version is even and unchanged after the hazard was published.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{Ordering, fence};
@@ -22,7 +22,7 @@ use crate::peer::{MappedPeer, Peers};
 use crate::types::md_options::*;
 use crate::types::*;
 
-/// A descriptor that a message could go to.
+/// A descriptor that accepts a message.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     pub(crate) md: u32,
@@ -30,32 +30,32 @@ pub(crate) struct Found<'a> {
     traits: Traits,
     length: u64,
     max_size: u64,
-    /// As the descriptor was when it was found.
+    /// How it accepts the message, by its state when it was found.
     accepted: Accepted,
     pt: &'a PtEntry,
     version: u64,
 }
 
 impl Found<'_> {
-    /// Where its memory lies.
+    /// The kind of its memory.
     pub(crate) fn kind(&self) -> MemoryKind {
         self.traits.kind()
     }
 }
 
-/// What a walk found.
+/// The result of a look-up.
 #[derive(Clone, Copy)]
 pub(crate) enum FindResult<'a> {
     Found(Found<'a>),
-    /// It goes nowhere: to be dropped.
+    /// No descriptor accepts the message: it is to be dropped.
     Missed,
-    /// Its place lies in memory that cannot be reached from here.
+    /// The descriptor's memory cannot be reached from here.
     Unreachable,
     /// The target died while it was changing the list.
     Dead,
 }
 
-/// What came of claiming a place.
+/// The result of claiming room.
 pub(crate) enum ClaimResult<'a> {
     Matched(Matched<'a>),
     Missed,
@@ -65,17 +65,17 @@ pub(crate) enum ClaimResult<'a> {
 
 /// How a walk ended.
 enum Walk<'a> {
-    /// With the match bits that decide whether another message goes the same way, if they alone do.
+    /// With the deciding match bits, if they alone decided.
     Chosen(Found<'a>, Option<u64>),
     Unreachable,
     End,
-    /// What was read does not belong together.
+    /// The words that were read do not belong together.
     Again,
 }
 
 impl Peers {
-    /// Where would this message go now? Writes nothing that peers see. Waits while the owner changes the
-    /// list.
+    /// The descriptor that this message would go to now. Writes nothing that peers see. Waits
+    /// while the owner changes the list.
     #[inline(always)]
     pub(crate) fn find<'a>(&self, peer: &'a MappedPeer, header: &MessageHeader) -> FindResult<'a> {
         match self.find_by_shortcut(peer, header) {
@@ -96,8 +96,8 @@ impl Peers {
         let key = match_cache::key(header.kind, header.pt_index, header.ac_index);
         let cached = peer.shortcuts.of(header.kind, header.pt_index, header.match_bits);
         let cached = cached.read(self.single, &mut copy, key, header.match_bits)?;
-        // Acquire pairs with the Release in `pt_end_change`, of the walk's time or later: if it is the same
-        // version, the list is the same.
+        // Acquire pairs with the Release in `pt_end_change`, at the time of the walk or later:
+        // if the version is the same, the list is the same.
         let version = pt.version.load(Ordering::Acquire);
         if header.initiator != self.index
             || version != cached.version
@@ -119,7 +119,7 @@ impl Peers {
         Some(Found { md: md as u32, cell, traits, length, max_size, accepted, pt, version })
     }
 
-    /// Leaves a note of what a walk found, if that can go for other messages.
+    /// Caches the result of a walk, if other messages can use it.
     fn cache_match(
         &self,
         peer: &MappedPeer,
@@ -134,7 +134,7 @@ impl Peers {
         }
         let &Found { md, traits, length, max_size, pt, version, .. } = found;
         let prepared = self.prepare(peer, header, ac, found).unwrap_or(PreparedDelivery::NOT);
-        // What was read belongs together.
+        // The words that were read belong together.
         if pt_unchanged(pt, version) {
             peer.shortcuts.of(header.kind, header.pt_index, header.match_bits).write(
                 &CachedMatch {
@@ -153,7 +153,8 @@ impl Peers {
         }
     }
 
-    /// What can be said beforehand of deliveries to a descriptor: `None` if they need more care than [`crate::prepared`] takes.
+    /// What can be computed in advance of deliveries to a descriptor: `None` if they need more
+    /// steps than `calls/cached.rs` takes.
     fn prepare(
         &self,
         peer: &MappedPeer,
@@ -188,7 +189,8 @@ impl Peers {
         out.mask = size - 1;
         out.eq = eq_cell;
         out.eq_key = cell.eq_key.load(relaxed);
-        // No queue's, but that of a ring that has not been set up: [`crate::prepared`] would take it for this one.
+        // Key 0 is that of a ring that has not been set up; `calls/cached.rs` would take it for
+        // this queue's.
         if out.eq_key == 0 {
             return None;
         }
@@ -251,7 +253,8 @@ impl Peers {
         let relaxed = Ordering::Relaxed;
         let mut next = pt.head.load(relaxed);
         let mut steps = 0;
-        // The match bits that led here, unless something did that can change under one version.
+        // The match bits that decided, unless something else did that can change under one
+        // version.
         let mut deciding = 0;
         let mut constant = true;
         while next != 0 {
@@ -299,7 +302,8 @@ impl Peers {
         Walk::End
     }
 
-    /// Claims a place for a message, beginning with what a walk found. `hold` names the find already.
+    /// Claims room for a message, beginning with the result of a look-up, which `hold` names
+    /// already.
     #[inline(always)]
     pub(crate) fn claim_found<'a>(
         &self,
@@ -356,7 +360,7 @@ impl Peers {
         hold: &HazardHold<'_>,
         own_mds: [u32; 2],
     ) -> FindResult<'a> {
-        // While we wait for the owner, we keep our own descriptors only.
+        // While this process waits for the owner, it holds its own descriptors only.
         hold.change(HazardWord::own(own_mds[0], own_mds[1]));
         let find = self.find_by_walk(peer, header);
         if let FindResult::Found(found) = find {
@@ -371,7 +375,7 @@ impl Peers {
         peer.view.header().drops.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Has the line of a descriptor's next event fetched.
+    /// Prefetches the line of a descriptor's next event.
     #[inline(always)]
     pub(crate) fn prefetch(&self, peer: &MappedPeer, found: &Found<'_>) {
         if let Some(eq) = found.traits.eq()
@@ -382,7 +386,8 @@ impl Peers {
         }
     }
 
-    /// Sets up the ring of the queue that a descriptor logs to, if its list is still as it was when it was found.
+    /// Sets up the ring of the queue that a descriptor logs to, if its list is unchanged since
+    /// it was found.
     #[cold]
     pub(crate) fn set_up_ring(&self, peer: &MappedPeer, found: &Found<'_>) {
         let Some(eq) = found.traits.eq() else { return };
@@ -394,11 +399,11 @@ impl Peers {
     }
 }
 
-/// Whether a list is still what it was. SeqCst: after a hazard was published, this is the second half of
-/// Dekker's argument (see [`crate::hazard`]).
+/// Whether a list is unchanged. SeqCst: after a hazard was published, this is the second half of
+/// Dekker's algorithm (see [`crate::arena::hazard`]).
 #[inline(always)]
 fn pt_unchanged(pt: &PtEntry, version: u64) -> bool {
-    // Keeps the walk's loads before the next one, where no hazard was published in between.
+    // Keeps the loads of the walk before the next one, where no hazard was published in between.
     fence(Ordering::Acquire);
     pt.version.load(Ordering::SeqCst) == version
 }

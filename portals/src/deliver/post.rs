@@ -1,7 +1,8 @@
 //! The events of a delivery, and giving its claim back: steps 4 and 5.
 //!
-//! Called for both sides of an operation: the target's (PUT, GET, GETPUT) and the initiator's (SEND, REPLY, ACK).
-//! Invariant: UNLINK is posted once, by the party that gave the last claim back, after every other event.
+//! Called for both sides of an operation: the target's (PUT, GET, GETPUT) and the initiator's
+//! (SEND, REPLY, ACK). Invariant: UNLINK is posted once, by the party that gave the last claim
+//! back, after every other event.
 
 use core::sync::atomic::Ordering;
 
@@ -17,8 +18,8 @@ use crate::types::md_options::*;
 use crate::types::*;
 
 impl Peers {
-    /// Posts to a queue of `peer`, ours included: the ticket, if there was room. The caller's hazard names
-    /// the descriptor.
+    /// Posts to a queue of `peer`, which may be this process: the ticket, if there was room. The
+    /// caller's hazard names the descriptor.
     #[inline(always)]
     pub(crate) fn post(
         &self,
@@ -55,7 +56,7 @@ impl Peers {
         }
     }
 
-    /// Posts the START event of a matched message, if wanted: its sequence, else 0.
+    /// Posts the START event of a matched message, if it is enabled: its sequence, else 0.
     #[inline(always)]
     pub(crate) fn post_start(
         &self,
@@ -73,7 +74,7 @@ impl Peers {
         }
     }
 
-    /// Posts END and, if due, UNLINK, and gives the claim back.
+    /// Posts END if it is enabled, gives the claim back, and posts UNLINK if it is due.
     #[inline(always)]
     pub(crate) fn post_end(
         &self,
@@ -97,8 +98,8 @@ impl Peers {
         self.give_back(peer, matched, header, sequence);
     }
 
-    /// Gives a claim back after the operation's last event, whose sequence is `link`; posts UNLINK if it is
-    /// due.
+    /// Gives a claim back after the operation's last event, whose sequence is `link`; posts
+    /// UNLINK if it is due.
     #[inline(always)]
     fn give_back(
         &self,
@@ -113,7 +114,7 @@ impl Peers {
         }
     }
 
-    /// Posts UNLINK, if wanted, for whoever gave the last claim back.
+    /// Posts UNLINK, if it is logged, for the caller that gave the last claim back.
     #[cold]
     #[inline(never)]
     pub(crate) fn post_unlink(
@@ -133,8 +134,9 @@ impl Peers {
         }
     }
 
-    /// Claims the descriptor of a put for its ACK and posts that; `ok`: all bytes arrived. False if the
-    /// descriptor takes it no more. A hazard of the caller names it; `header.initiator` is the target.
+    /// Claims the descriptor of a put for its ACK and posts the ACK; `ok`: all bytes arrived.
+    /// False if the descriptor no longer accepts it. A hazard of the caller names it;
+    /// `header.initiator` is the target.
     #[inline(always)]
     pub(crate) fn post_ack(
         &self,
@@ -159,7 +161,8 @@ impl Peers {
     }
 }
 
-/// Claims a descriptor of ours for the initiator's side of an operation. A hazard of the caller names it.
+/// Claims a descriptor of this process for the initiator's side of an operation. A hazard of the
+/// caller names it.
 #[inline(always)]
 pub(crate) fn claim_local<'a>(
     local: &LocalMd<'a>,
@@ -178,7 +181,8 @@ pub(crate) fn claim_local<'a>(
     })
 }
 
-/// The ring of a queue of `peer`, set up, if there is such a queue. The caller's hazard names a descriptor that logs to it.
+/// The ring of a queue of `peer`, set up, if the queue exists. The caller's hazard names a
+/// descriptor that logs to it.
 #[inline(always)]
 pub(crate) fn ring_of(peer: &MappedPeer, eq: u32, key: u64) -> Option<(&EventRing, &EqCell)> {
     let (ring, cell) = (peer.rings.get(eq as usize)?, peer.view.eq(eq)?);

@@ -62,8 +62,8 @@ fn claim_found<'a>(
     }
 }
 
-/// A descriptor has unlinked itself and its owner has noticed, but its UNLINK event is not posted yet:
-/// its record waits for that event.
+/// A descriptor has unlinked itself and its owner has noticed, but its UNLINK event is not
+/// posted yet: its record waits for that event.
 #[test]
 fn a_record_rests_until_its_unlink_event_is_read() {
     let ni =
@@ -89,7 +89,8 @@ fn a_record_rests_until_its_unlink_event_is_read() {
     assert!(bind().is_ok());
 }
 
-/// A descriptor that unlinked itself while its owner was about to unlink it is reported gone, once.
+/// A descriptor that unlinked itself while its owner was about to unlink it is reported invalid,
+/// once.
 #[test]
 fn unlinking_what_has_just_unlinked_itself() {
     let ni = NetworkInterface::loopback(None).unwrap();
@@ -113,7 +114,7 @@ fn unlinking_what_has_just_unlinked_itself() {
     assert_eq!(ni.md_unlink(handle), Err(PtlError::MdInvalid));
 }
 
-/// What a peer says of its queue is not believed before it is checked, whatever it is.
+/// A key that a peer writes for its queue is checked before an event is posted.
 #[test]
 fn a_peer_that_names_no_queue_gets_no_event() {
     let nodes = fabric(2, AttachPolicy::Denied);

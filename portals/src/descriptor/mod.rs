@@ -1,8 +1,10 @@
-//! Memory descriptors: their properties, their state word, and the owner's private record of each.
+//! Memory descriptors: their properties, their state word, and the owner's private record of
+//! each.
 //!
-//! A descriptor has two halves. [`MdCell`](crate::arena::MdCell), in the arena, is what deliverers see: only the owner
-//! writes it, except for the state word. [`MdRecord`](record::MdRecord), in private memory, is what the owner itself
-//! relies on: addresses, the user's pointer, the exact [`MemoryDescriptor`](crate::MemoryDescriptor).
+//! A descriptor has two halves. [`MdCell`](crate::arena::MdCell), in the arena, is what
+//! deliverers see: only the owner writes it, except for the state word.
+//! [`MdRecord`](record::MdRecord), in private memory, is what the owner itself relies on:
+//! addresses, the user's pointer, the exact [`MemoryDescriptor`](crate::MemoryDescriptor).
 //! Invariant: a process never takes an address from shared memory for its own use.
 
 pub(crate) mod record;

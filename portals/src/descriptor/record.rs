@@ -1,10 +1,11 @@
 //! What a process keeps of its own descriptors, in private memory.
 //!
-//! Written under the owner lock, read by the calls and by transfers. [`MdRecord::control`] holds generation, number of
-//! updates and a phase. Threads of this process publish a hazard that names the descriptor and then read `control`
-//! again; the owner sets the phase to CLOSING and then reads the hazards (see [`crate::arena::hazard`]). Deliverers do the
-//! same with the version of the portal table entry. Invariant: a record is reused only after every event that names
-//! it has been consumed.
+//! Written under the owner lock, read by the calls and by transfers. [`MdRecord::control`] holds
+//! generation, number of updates and a phase. Threads of this process publish a hazard that
+//! names the descriptor and then read `control` again; the owner sets the phase to CLOSING and
+//! then reads the hazards (see [`crate::arena::hazard`]). Deliverers do the same with the
+//! version of the portal table entry. Invariant: a record is reused only after every event that
+//! names it has been consumed.
 
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -15,7 +16,7 @@ use crate::base::zeroed::Zeros;
 use crate::descriptor::traits::Traits;
 use crate::types::*;
 
-/// Phases of [`MdRecord::control`]: generation 16-31, updates 2-15, phase 0-1.
+/// The fields of [`MdRecord::control`]: generation 16-31, updates 2-15, phase 0-1.
 pub(crate) mod control {
     pub(crate) const FREE: u32 = 0;
     pub(crate) const LIVE: u32 = 1;
@@ -38,24 +39,25 @@ pub(crate) struct Pieces {
     pub(crate) list: [(*mut u8, u64); IOVECS],
 }
 
-/// What this process itself knows of one of its descriptors.
+/// What this process keeps of one of its descriptors.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct MdRecord {
     /// See [`control`].
     pub(crate) control: AtomicU32,
-    /// Framed messages that hold it.
+    /// Framed messages that use it.
     pub(crate) pending: AtomicU32,
     /// [`Traits`].
     pub(crate) traits: AtomicU64,
-    /// First byte; of a scattered one, the user's vector.
+    /// First byte; of a scattered descriptor, the user's vector.
     pub(crate) start: AtomicUsize,
     /// Bytes.
     pub(crate) length: AtomicU64,
     pub(crate) user_ptr: AtomicUsize,
     /// Null unless scattered.
     pub(crate) pieces: AtomicPtr<Pieces>,
-    /// [`MemoryDescriptor::length`], [`MemoryDescriptor::max_size`], [`MemoryDescriptor::options`], [`MemoryDescriptor::eq`].
+    /// [`MemoryDescriptor::length`], [`MemoryDescriptor::max_size`],
+    /// [`MemoryDescriptor::options`] and [`MemoryDescriptor::eq`].
     pub(crate) stated_length: AtomicU64,
     pub(crate) max_size: AtomicU64,
     pub(crate) options: AtomicU32,
@@ -71,7 +73,7 @@ pub(crate) struct MdRecord {
 // SAFETY: atomics of integers, pointers and a boolean, all of which may be 0.
 unsafe impl Zeros for MdRecord {}
 
-/// The bytes of a descriptor of ours.
+/// The memory of a descriptor of this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MdMemory {
     /// First byte, if there are no pieces.
@@ -79,8 +81,8 @@ pub(crate) struct MdMemory {
     pub(crate) pieces: *const Pieces,
 }
 
-// SAFETY: what it points to is freed only when nobody holds the descriptor; who copies from and to it may be
-// any thread.
+// SAFETY: its memory is freed only after the last user of the descriptor is done; any thread may
+// copy from and to it.
 unsafe impl Send for MdMemory {}
 
 impl MdRecord {
@@ -92,11 +94,11 @@ impl MdRecord {
     }
 }
 
-/// A descriptor of ours that a call was given.
+/// A descriptor of this process whose handle was passed to a call.
 #[derive(Clone, Copy)]
 pub(crate) struct LocalMd<'a> {
     pub(crate) index: u32,
-    /// As it was when the handle was looked up.
+    /// The value when the handle was looked up.
     pub(crate) control: u32,
     pub(crate) record: &'a MdRecord,
     pub(crate) cell: &'a MdCell,
@@ -115,8 +117,8 @@ impl LocalMd<'_> {
     pub(crate) fn length(&self) -> u64 {
         self.record.length.load(Ordering::Relaxed)
     }
-    /// Whether it is still what it was when it was looked up. Asked after a hazard that names it was
-    /// published.
+    /// Whether the descriptor is unchanged since its handle was looked up. Called after a hazard
+    /// that names it was published.
     #[inline(always)]
     pub(crate) fn unchanged(&self) -> bool {
         self.record.control.load(Ordering::SeqCst) == self.control

@@ -1,16 +1,18 @@
 //! The state word of a descriptor: cursor, threshold, operations in flight, and two flags.
 //!
-//! Deliverers and the owner change it by compare-and-swap. The cursor (locally managed descriptors), the threshold
-//! (finite ones), the number of operations in flight (descriptors that may unlink themselves) and the flags share
-//! one word, so that accepting a message is one compare-and-swap. A descriptor that has nothing to count
-//! ([`Traits::counts`] is false) has no state: a delivery neither reads nor writes it.
+//! Deliverers and the owner change it by compare-and-swap. The cursor (locally managed
+//! descriptors), the threshold (finite ones), the number of operations in flight (descriptors
+//! that may unlink themselves) and the flags share one word, so that accepting a message is one
+//! compare-and-swap. A descriptor that has nothing to count ([`Traits::counts`] is false) has no
+//! state: a delivery neither reads nor writes it.
 //!
 //! ```text
 //! 63        62        53..61   ..52        0..
 //! INACTIVE  UNLINKED  FLIGHTS  threshold   cursor    (widths of the last two: see `Traits`)
 //! ```
 //!
-//! Invariant: exactly one party that gives a claim back sees it become the last and sets UNLINKED.
+//! Invariant: exactly one party that gives a claim back sees it become the last and sets
+//! UNLINKED.
 
 use core::sync::atomic::Ordering;
 
@@ -19,18 +21,18 @@ use crate::descriptor::traits::Traits;
 use crate::types::THRESH_INF;
 use crate::types::md_options::*;
 
-/// It accepts nothing any more.
+/// The descriptor accepts no more operations.
 pub(crate) const INACTIVE: u64 = 1 << 63;
-/// It has unlinked itself: nothing is in flight, and nothing will be.
+/// It has unlinked itself: no operation is in flight, and none will be.
 pub(crate) const UNLINKED: u64 = 1 << 62;
 /// One operation in flight.
 pub(crate) const FLIGHT: u64 = 1 << 53;
-/// All of them.
+/// The field of the operations in flight.
 pub(crate) const FLIGHTS: u64 = UNLINKED - FLIGHT;
 /// Bits that are left for threshold and cursor.
 pub(crate) const COUNTING_BITS: u32 = 53;
 
-/// A message was accepted.
+/// How a descriptor accepts a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accepted {
     pub(crate) offset: u64,
@@ -39,7 +41,7 @@ pub(crate) struct Accepted {
     pub(crate) threshold: i32,
 }
 
-/// Whether a descriptor in this state accepts a message, and what the state is afterwards.
+/// Whether a descriptor in this state accepts a message, and the state afterwards.
 #[inline(always)]
 pub(crate) fn accept(
     traits: Traits,
@@ -76,8 +78,8 @@ pub(crate) fn accept(
     Some((Accepted { offset, mlength, threshold }, next))
 }
 
-/// Takes one from a finite threshold and counts one operation in flight, if the descriptor counts them.
-/// `None` if it is inactive, or cannot count one more.
+/// Takes one from a finite threshold and counts one operation in flight, if the descriptor
+/// counts them. `None` if it is inactive or cannot count one more.
 #[inline(always)]
 fn spend(traits: Traits, state: u64) -> Option<(i32, u64)> {
     if state & INACTIVE != 0 {
@@ -103,7 +105,7 @@ fn spend(traits: Traits, state: u64) -> Option<(i32, u64)> {
     Some((threshold, next))
 }
 
-/// Claims a place for a message. `None` if the descriptor does not accept it now.
+/// Claims room for a message. `None` if the descriptor does not accept it now.
 #[inline(always)]
 pub(crate) fn claim(
     cell: &MdCell,
@@ -120,8 +122,8 @@ pub(crate) fn claim(
     let mut now = cell.state.0.load(Ordering::Relaxed);
     loop {
         let (accepted, next) = accept(traits, length, max_size, now, remote_offset, rlength)?;
-        // Acquire pairs with the Release of whoever claimed or gave back before: their data lie elsewhere,
-        // but the owner's revival (`md_update`) must be seen whole.
+        // Acquire pairs with the Release of earlier claims and returns: their data are
+        // elsewhere, but an update that revives the descriptor must be seen whole.
         match cell.state.0.compare_exchange_weak(now, next, Ordering::AcqRel, Ordering::Relaxed) {
             Ok(_) => return Some(accepted),
             Err(other) => now = other,
@@ -150,7 +152,8 @@ fn claim_own_counted(cell: &MdCell, traits: Traits) -> Option<i32> {
     }
 }
 
-/// Gives a claim back after its END event has been posted. True for the one that must post UNLINK.
+/// Gives a claim back after its END event has been posted. True for the caller that must post
+/// UNLINK.
 #[inline(always)]
 pub(crate) fn give_back(cell: &MdCell, traits: Traits) -> bool {
     traits.unlinks() && give_back_counted(cell)
@@ -159,15 +162,17 @@ pub(crate) fn give_back(cell: &MdCell, traits: Traits) -> bool {
 /// [`give_back`] of a descriptor that counts operations in flight.
 #[inline(always)]
 pub(crate) fn give_back_counted(cell: &MdCell) -> bool {
-    // Release: our END event is posted before the count falls, so the last one's UNLINK comes after it.
+    // Release: our END event is posted before the count falls, so the UNLINK of the last one
+    // comes after it.
     let before = cell.state.0.fetch_sub(FLIGHT, Ordering::AcqRel);
     let last = before & (FLIGHTS | INACTIVE) == FLIGHT | INACTIVE;
     (last || before & FLIGHTS == 0) && last_given_back(cell, last)
 }
 
-/// Nothing is in flight any more, and nothing will be: `last` says whose doing it was. True unless an update has revived the
-/// descriptor since, or somebody else was last once more. Otherwise there never was anything: a peer wrote nonsense, which is left
-/// as it was.
+/// No operation is in flight any more, and none will be; `last`: the caller ended the last one.
+/// Sets UNLINKED and returns true, unless an update has revived the descriptor since, or another
+/// caller was last once more. Otherwise no operation was in flight: a peer wrote nonsense, which
+/// is left as it was.
 #[cold]
 #[inline(never)]
 fn last_given_back(cell: &MdCell, last: bool) -> bool {
@@ -182,7 +187,7 @@ fn last_given_back(cell: &MdCell, last: bool) -> bool {
     cell.state.0.fetch_update(Ordering::AcqRel, Ordering::Relaxed, through).is_ok()
 }
 
-/// The threshold that a state word tells.
+/// The threshold in a state word.
 pub(crate) fn threshold_of(traits: Traits, state: u64) -> i32 {
     if traits.threshold_mask() == 0 {
         return THRESH_INF;
@@ -195,7 +200,8 @@ mod tests {
     use super::*;
     use crate::NetworkInterface;
 
-    /// Between the two steps of whoever gives the last claim back, an update may revive the descriptor.
+    /// Between the two steps of the party that gives the last claim back, an update may revive
+    /// the descriptor.
     #[test]
     fn who_was_last_unlinks_only_what_is_still_through() {
         let ni = NetworkInterface::loopback(None).unwrap();

@@ -1,11 +1,12 @@
 //! The properties of a descriptor that decide a delivery, packed into one word.
 //!
-//! Written by the owner when the descriptor is made or updated, read by every deliverer. Invariant: the accessors
-//! give sane values for any bits, since the word travels through shared memory.
+//! Written by the owner when the descriptor is made or updated, read by every deliverer.
+//! Invariant: the accessors give sane values for any bits, since the word travels through shared
+//! memory.
 
 use crate::types::md_options::*;
 
-/// Where the memory of a descriptor or of a piece lies.
+/// The kind of memory of a descriptor or of a piece.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemoryKind {
@@ -13,9 +14,9 @@ pub(crate) enum MemoryKind {
     Arena = 0,
     /// In the owner's exposed segment.
     Segment = 1,
-    /// Anywhere else.
+    /// Any other memory of the owner.
     Private = 2,
-    /// In the pieces of an [`IovTable`].
+    /// In the pieces of an [`IovTable`](crate::arena::IovTable).
     Scattered = 3,
 }
 
@@ -30,8 +31,9 @@ impl MemoryKind {
     }
 }
 
-/// The small properties of a descriptor, packed into one word: options 0-15, event queue index + 1 16-31,
-/// [`MemoryKind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags 56-57.
+/// The properties of a descriptor, packed into one word: options 0-15, event queue index + 1
+/// 16-31, [`MemoryKind`] 32-39, bits of the cursor 40-47, bits of the threshold 48-55, flags
+/// 56-57.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Traits(pub(crate) u64);
 
@@ -52,23 +54,25 @@ impl Traits {
     pub(crate) fn kind(self) -> MemoryKind {
         MemoryKind::from_bits(self.0 >> 32)
     }
-    /// Whether it has a state word at all.
+    /// Whether it has a state word.
     #[inline(always)]
     pub(crate) fn counts(self) -> bool {
         self.0 & Self::COUNTS != 0
     }
-    /// Whether it unlinks itself when it becomes inactive; then operations in flight are counted.
+    /// Whether it unlinks itself when it becomes inactive; if so, operations in flight are
+    /// counted.
     #[inline(always)]
     pub(crate) fn unlinks(self) -> bool {
         self.0 & Self::UNLINKS != 0
     }
-    /// The bits of the cursor, if a delivery moves that, counts as one in flight, and does nothing else to the state.
+    /// The mask of the cursor, if a delivery moves the cursor, counts as one in flight, and does
+    /// nothing else to the state.
     pub(crate) fn moves_only(self) -> Option<u64> {
         let mask = self.cursor_mask();
         (self.unlinks() && mask != 0 && self.threshold_mask() == 0 && !self.has(MANAGE_REMOTE))
             .then_some(mask)
     }
-    /// Whether any kind of event is logged apart from ACKs.
+    /// Whether any event other than ACK is logged.
     #[inline(always)]
     pub(crate) fn logs(self) -> bool {
         const BOTH: u32 = EVENT_START_DISABLE | EVENT_END_DISABLE;
@@ -76,7 +80,7 @@ impl Traits {
     }
     #[inline(always)]
     pub(crate) fn cursor_mask(self) -> u64 {
-        // The widths came through shared memory: keep the shifts in range.
+        // The widths come through shared memory: keep the shifts in range.
         (1u64 << (self.0 >> 40 & 63)) - 1
     }
     #[inline(always)]

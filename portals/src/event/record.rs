@@ -1,8 +1,10 @@
-//! The consumer's side of an event queue: what the owner keeps of one of its queues, and how it reads a slot.
+//! The consumer's side of an event queue: what the owner keeps of one of its queues, and how it
+//! reads a slot.
 //!
-//! Used by the calls that take events. Consumers take turns by a try-lock in private memory; a thread that finds it
-//! taken for long reports the queue empty, since the other thread is about to take the event. Invariant: an event is
-//! a peer's words: kinds and indices are checked, and addresses come from the reader's own records.
+//! Used by the calls that take events. Consumers take turns by a try-lock in private memory; a
+//! thread that finds it taken for long reports the queue empty, since the other thread is about
+//! to take the event. Invariant: an event is a peer's words: kinds and indices are checked, and
+//! addresses come from the reader's own records.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -14,62 +16,64 @@ use crate::types::*;
 use sys::hint::cold_path;
 use sys::thread;
 
-/// What this process itself knows of one of its queues.
+/// What this process keeps of one of its queues.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
 pub(crate) struct EqRecord {
-    /// generation 16-31, 1: live.
+    /// Generation 16-31; 1: live.
     pub(crate) handle: AtomicU32,
     pub(crate) consuming: AtomicBool,
-    /// A thread found the queue taken and went away.
+    /// Another thread found the queue taken and returned without looking.
     pub(crate) missed: AtomicBool,
     /// Ticket of the next event.
     pub(crate) next: AtomicU64,
-    /// Its slot, and what the control there says when it has come (see [`ring::published`]).
+    /// Its slot, and the control of that slot once the event is published (see [`published`]).
     look_at: AtomicPtr<EventSlot>,
     look_for: AtomicU64,
-    /// The slots of the ring, and their number less one.
+    /// The slots of the ring, and one less than their number.
     pub(crate) slots: AtomicPtr<EventSlot>,
     pub(crate) mask: AtomicU64,
-    /// Losses that have been noticed.
+    /// Losses that have been reported or are about to be.
     pub(crate) losses: AtomicU64,
-    /// The event that gets this ticket, or the next after it, comes after a loss; `u64::MAX`: no loss to
+    /// The event with this ticket, or the next after it, follows a loss; `u64::MAX`: no loss to
     /// report.
     pub(crate) report_at: AtomicU64,
     /// [`EqHandler`], or 0.
     pub(crate) handler: AtomicUsize,
-    /// Descriptors that log here; changed under the owner lock.
+    /// Descriptors that log to this queue; changed under the owner lock.
     pub(crate) descriptors: AtomicU32,
-    /// Framed messages that will post here.
+    /// Framed messages that will post to this queue.
     pub(crate) transfers: AtomicU32,
 }
 
 impl EqRecord {
-    /// The slot of the next event, if that is published.
+    /// The slot of the next event, if that event is published.
     #[inline(always)]
     pub(crate) fn look(&self, order: Ordering) -> Option<&EventSlot> {
-        // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it became so; slots stay mapped as
-        // long as the interface, and consist of atomics.
+        // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it
+        // became live; slots stay mapped as long as the interface, and consist of atomics.
         let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
         (slot.control.load(order) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
     }
 
     #[inline(always)]
     fn slots(&self) -> EventSlots<'_> {
-        // SAFETY: the queue is or was live: stored from its ring before it became so.
+        // SAFETY: the queue is or was live: both words were stored from its ring before it
+        // became live.
         unsafe {
             EventSlots::new(self.slots.load(Ordering::Relaxed), self.mask.load(Ordering::Relaxed))
         }
     }
 
-    /// Goes on to the event with this ticket. Whoever looks meanwhile may see half of it: before the thread that takes events
-    /// has served what it took, that is as good as to look too early.
+    /// Advances to the event with this ticket. Another thread that looks meanwhile may see half
+    /// of the change; that is no worse than looking before the thread that takes events has
+    /// handled its event.
     #[inline(always)]
     pub(crate) fn go_on(&self, ticket: u64) {
         let slots = self.slots();
         self.look_at
             .store(slots.at(ticket) as *const EventSlot as *mut EventSlot, Ordering::Relaxed);
-        // The lap is another one only where the ring begins anew.
+        // The lap changes only where the ring wraps.
         if ticket & (slots.size - 1) == 0 {
             cold_path();
             self.look_for.store(published(ticket, slots.size), Ordering::Relaxed);
@@ -78,11 +82,12 @@ impl EqRecord {
         self.next.store(ticket, Ordering::Release);
     }
 
-    /// Takes the turn. Whoever has it gives it back within nanoseconds, unless the system takes its processor
-    /// away or we are a signal handler on top of it: after a while we leave without, and leave word.
+    /// Takes the turn. The thread that has it gives it back within nanoseconds, unless the
+    /// system takes its processor away or a signal handler runs on top of it. After a while this
+    /// returns false and records that it did.
     #[inline(always)]
     pub(crate) fn try_consume(&self) -> bool {
-        // Acquire pairs with the Release of the thread that consumed before us.
+        // Acquire pairs with the Release of the previous consumer.
         !self.consuming.swap(true, Ordering::Acquire) || self.try_consume_again()
     }
 
@@ -91,8 +96,8 @@ impl EqRecord {
         for round in 0..200 {
             thread::relax(round);
             if round == 100 {
-                // The rounds that follow give this store time to be seen by who gives the turn back after
-                // them.
+                // The rounds that follow give this store time to become visible to a thread that
+                // gives the turn back after them.
                 self.missed.store(true, Ordering::SeqCst);
             }
             if !self.consuming.load(Ordering::Relaxed)
@@ -105,7 +110,9 @@ impl EqRecord {
     }
 }
 
-/// A live queue of an interface, for [`NetworkInterface::eq_is_quiet`] and [`NetworkInterface::eq_next`].
+/// A live queue of an interface, for
+/// [`NetworkInterface::eq_is_quiet`](crate::NetworkInterface::eq_is_quiet) and
+/// [`NetworkInterface::eq_next`](crate::NetworkInterface::eq_next).
 #[derive(Clone, Copy, Debug)]
 pub struct EqWatch {
     pub(crate) eq: EqHandle,
@@ -113,7 +120,7 @@ pub struct EqWatch {
     pub(crate) cell: NonNull<EqCell>,
 }
 
-// SAFETY: what it points to consists of atomics, and is only reached through the interface.
+// SAFETY: it points to atomics, which are only accessed through the interface.
 unsafe impl Send for EqWatch {}
 
 // SAFETY: as above.
@@ -126,7 +133,7 @@ impl EqWatch {
     }
 }
 
-/// A slot's content.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TakenEvent {
     pub(crate) ticket: u64,
@@ -144,7 +151,7 @@ impl TakenEvent {
     #[inline(always)]
     pub(crate) fn kind(&self) -> PtlEventKind {
         use PtlEventKind::*;
-        // In the order of their numbers, so that this is but a comparison.
+        // In the order of their numbers, so that this compiles to one comparison.
         match self.what & 0x1f {
             0 => GetStart,
             1 => GetEnd,
@@ -157,7 +164,7 @@ impl TakenEvent {
             9 => SendEnd,
             10 => Ack,
             11 => Unlink,
-            // 3, and nonsense from a peer.
+            // 3, and any number that no event has.
             _ => PutEnd,
         }
     }
@@ -172,15 +179,16 @@ impl TakenEvent {
     }
 }
 
-/// Goes on to the event with this ticket: all before it have been read.
+/// Advances to the event with this ticket: all before it have been read.
 #[inline(always)]
 pub(crate) fn pass(record: &EqRecord, cell: &EqCell, ticket: u64) {
     record.go_on(ticket);
-    // Release pairs with the producers' Acquire: we have read the slot.
+    // Release pairs with the producers' Acquire: the slot has been read.
     cell.head.0.store(ticket, Ordering::Release);
 }
 
-/// Reads an event that is published, and the bytes that travelled in it, and goes on to the next.
+/// Reads the event in `slot`, which is published, and its inline payload, and advances to the
+/// next.
 #[inline(always)]
 pub(crate) fn take_slot<R>(
     record: &EqRecord,
@@ -213,8 +221,8 @@ pub(crate) fn take_slot<R>(
         offset,
         link,
     };
-    // As soon as the event counts as consumed, its descriptor's record may be used again (see
-    // `md::rested`).
+    // Once the event counts as consumed, its descriptor's record may be reused (see
+    // [`crate::tables`]).
     let read = read(&taken);
     pass(record, cell, ticket.wrapping_add(1));
     if taken.dropped {
@@ -223,7 +231,7 @@ pub(crate) fn take_slot<R>(
     (taken, read)
 }
 
-/// Whether a loss is to be reported with the event of this ticket.
+/// Whether to report a loss with the event of this ticket.
 #[cold]
 fn lost_before(record: &EqRecord, cell: &EqCell, ticket: u64) -> bool {
     let count = cell.losses.count.load(Ordering::Acquire);

@@ -1,8 +1,10 @@
-//! The producer's side of an event queue: a [`ring`](crate::arena::ring) of one-line slots in the owner's arena.
+//! The producer's side of an event queue: a [`ring`] of one-line slots in
+//! the owner's arena.
 //!
-//! Every process that delivers posts here, the owner's own events included. Posting dirties one line of the target.
-//! Invariants: a full ring loses the event and records the ticket that it would have had; a producer that dies or
-//! stops between claim and publication leaves a slot that names it.
+//! Every process that delivers posts here, the owner's own events included. Posting dirties one
+//! line of the target. Invariants: a full ring loses the event and records the ticket that it
+//! would have had; a producer that dies or stops between claim and publication leaves a slot
+//! that names it.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
@@ -15,15 +17,16 @@ use crate::types::*;
 /// A ring as a producer of this process sees it: ours or a peer's.
 #[derive(Debug, Default)]
 pub(crate) struct EventRing {
-    /// Which queue this is; 0: none yet. Stored last (Release), read first (Acquire).
+    /// The key of the queue ([`MdCell::eq_key`](crate::arena::MdCell)); 0: not set up. Stored
+    /// last (Release), read first (Acquire).
     key: AtomicU64,
-    /// The first slot; the low bits, which a line's address has to spare, are the logarithm of how many there
-    /// are. In one word, so that whoever reads it, however late, reads a ring that exists.
+    /// The first slot; the low bits, which are 0 in the address of a line, hold the logarithm of
+    /// the number of slots. One word, so that a reader, however late, reads a ring that exists.
     slots: AtomicPtr<EventSlot>,
     memo: Memo,
 }
 
-/// An event on its way into a slot.
+/// An event to be posted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Posting {
     pub(crate) kind: PtlEventKind,
@@ -42,12 +45,13 @@ pub(crate) struct Posting {
     pub(crate) threshold: i32,
 }
 
-/// In the word of a slot that says what happened: in place of lengths, offset, link and threshold, which are those of an empty message
-/// at offset 0, the slot holds the bytes that travel with the event.
+/// A bit of a slot's `what`: the words of lengths, offset, link and threshold hold an inline
+/// payload. The event then describes an empty message at offset 0.
 pub(crate) const INLINE: u64 = 1 << 6;
 
 impl Posting {
-    /// The word of a slot that says what happened.
+    /// The word `what` of a slot: kind 0-4, failure 5, [`INLINE`] 6, portal table entry 8-15,
+    /// initiator 16-31, descriptor 32-47, its generation 48-63.
     #[inline(always)]
     pub(crate) fn what(
         kind: PtlEventKind,
@@ -67,10 +71,11 @@ impl Posting {
 }
 
 impl EventRing {
-    /// Sees to it that this is the ring of the queue with `key`. False if the peer's word cannot be trusted.
+    /// Makes this the ring of the queue with `key`. False if the peer's words are not a valid
+    /// ring.
     ///
-    /// The caller's hazard names a descriptor of that queue, so the queue lives; and a queue of another key
-    /// at this index is dead, so that no thread is using the ring that is replaced.
+    /// The caller's hazard names a descriptor of that queue, so the queue lives. A queue of
+    /// another key at this index is dead, so no thread uses the ring that is replaced.
     #[cold]
     pub(crate) fn follow(&self, view: &ArenaView, cell: &EqCell, key: u64) -> bool {
         let shape = &cell.shape;
@@ -89,7 +94,7 @@ impl EventRing {
         true
     }
 
-    /// Whether this is the ring of the queue with `key`, a word of a peer's: 0 is no queue's.
+    /// Whether this is the ring of the queue with `key`, which a peer wrote; no queue has key 0.
     #[inline(always)]
     pub(crate) fn is(&self, key: u64) -> bool {
         key != 0 && self.is_still(key)
@@ -102,7 +107,7 @@ impl EventRing {
         self.key.load(Ordering::Acquire) == key
     }
 
-    /// The ring's slots. It must have been set up (`is`).
+    /// The ring's slots. The ring must have been set up ([`EventRing::is`]).
     #[inline(always)]
     pub(crate) fn slots(&self) -> EventSlots<'_> {
         let tagged = self.slots.load(Ordering::Relaxed);
@@ -111,21 +116,21 @@ impl EventRing {
         EventSlots { first, size, ring: PhantomData }
     }
 
-    /// Whether the event with this ticket, which the consumer has come to, is published.
+    /// Whether the event with this ticket, which the consumer has reached, is published.
     #[inline(always)]
     pub(crate) fn holds(&self, ticket: u64) -> bool {
         let slots = self.slots();
-        // Acquire: see `ring`.
+        // Acquire: see [`ring`].
         slots.at(ticket).control.load(Ordering::Acquire) == published(ticket, slots.size)
     }
 
-    /// Asks for the line of the next slot, to write to it.
+    /// Prefetches the line of the next slot for writing.
     #[inline(always)]
     pub(crate) fn prefetch(&self, slots: EventSlots<'_>) {
         prefetch::line_to_write((&raw const *slots.at(self.memo.hint())).cast());
     }
 
-    /// Posts an event: its ticket, or `None` if there was no room.
+    /// Posts an event: its ticket, or `None` if the ring was full.
     #[inline(always)]
     pub(crate) fn post(&self, cell: &EqCell, own_index: u32, event: &Posting) -> Option<u64> {
         let what = Posting::what(
@@ -142,7 +147,8 @@ impl EventRing {
         self.post_words(self.slots(), cell, own_index, words)
     }
 
-    /// Posts an event, told by the words of its [`EventSlot`] behind the control, to the slots of this ring.
+    /// Posts an event, given as the words of its [`EventSlot`] after the control, to the slots
+    /// of this ring.
     #[inline(always)]
     pub(crate) fn post_words(
         &self,
@@ -160,7 +166,7 @@ impl EventRing {
         Some(ticket)
     }
 
-    /// [`EventRing::post_words`], wherever there is a free slot.
+    /// [`EventRing::post_words`] where the hint does not lead to a free slot.
     #[cold]
     #[inline(never)]
     fn post_elsewhere(
@@ -183,7 +189,8 @@ impl EventRing {
         }
     }
 
-    /// A ticket that no event that was posted before this call has reached; all before `from` are claimed.
+    /// A ticket that no event posted before this call has reached; all before `from` are
+    /// claimed.
     pub(crate) fn tail(&self, from: u64) -> u64 {
         let slots = self.slots();
         ring::tail(|ticket| &slots.at(ticket).control, slots.size, from)
@@ -202,7 +209,7 @@ impl<'a> EventSlots<'a> {
     /// The slots from `first` on, one more than `mask`.
     ///
     /// # Safety
-    /// They are what `ArenaView::ring` gave, and that arena stays mapped.
+    /// `ArenaView::ring` returned them, and that arena stays mapped.
     #[inline(always)]
     pub(crate) unsafe fn new(first: *const EventSlot, mask: u64) -> EventSlots<'a> {
         EventSlots { first, size: mask + 1, ring: PhantomData }
@@ -210,13 +217,13 @@ impl<'a> EventSlots<'a> {
 
     #[inline(always)]
     pub(crate) fn at(self, ticket: u64) -> &'a EventSlot {
-        // SAFETY: `first` points to `size` slots inside an arena (checked by `ArenaView::ring`) that stays mapped
-        // as long as the interface; slots consist of atomics.
+        // SAFETY: `first` points to `size` slots inside an arena (checked by `ArenaView::ring`)
+        // that stays mapped as long as the interface; slots consist of atomics.
         unsafe { &*self.first.add((ticket & (self.size - 1)) as usize) }
     }
 }
 
-/// Fills a slot that its producer, this process, has reserved, and publishes it.
+/// Fills a slot that this process has reserved, and publishes it.
 #[inline(always)]
 fn fill(slot: &EventSlot, words: &[u64; 7], published: u64) {
     fault::point("event.reserved");

@@ -1,14 +1,15 @@
 //! The header of a frame, and its bytes on a wire.
 //!
-//! [`crate::transfer::framer`] makes and reads frames; a NAL carries them. Invariant: [`FrameHeader::decode`] accepts
-//! any bytes; the fields it returns are a peer's words, checked where they are used.
+//! [`crate::transfer::framer`] makes and reads frames; a NAL carries them. Invariant:
+//! [`FrameHeader::decode`] accepts any bytes; the fields it returns are a peer's words, checked
+//! where they are used.
 
 use alloc::vec::Vec;
 
 use crate::message::{MessageHeader, OpKind};
 use crate::types::*;
 
-/// What a frame is part of.
+/// The purpose of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameRole {
     /// A put, get or get-put.
@@ -17,37 +18,39 @@ pub(crate) enum FrameRole {
     Ack,
     /// The answer to a get or get-put.
     Reply,
-    /// Tells the initiator that one request of its own has been matched (or dropped).
+    /// Confirms to the initiator that its request has been matched (or dropped).
     Taken,
 }
 
-/// The header of every frame; the payload follows. On the wire: [`FrameHeader::BYTES`] bytes, little-endian.
+/// The header of every frame; the payload follows. On the wire: [`FrameHeader::BYTES`] bytes,
+/// little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) role: FrameRole,
     pub(crate) op: OpKind,
-    /// Put: an acknowledgement is wanted.
+    /// Put: the initiator wants an acknowledgement.
     pub(crate) ack: bool,
-    /// Request: a [`FrameRole::Taken`] is wanted.
+    /// Request: the initiator wants a [`FrameRole::Taken`].
     pub(crate) confirm: bool,
     /// Number of the message, counted by its sender.
     pub(crate) message: u64,
-    /// Where in the message the payload of this frame belongs.
+    /// Position of this frame's payload in the message.
     pub(crate) at: Size,
-    /// Request: as in [`MessageHeader`]. Ack and reply: the same as in the request that they answer.
+    /// Request: as in [`MessageHeader`]. Ack and reply: the same as in the request that they
+    /// answer.
     pub(crate) uid: Uid,
     pub(crate) jid: Jid,
     pub(crate) pt_index: PtIndex,
     pub(crate) ac_index: AcIndex,
     pub(crate) match_bits: MatchBits,
-    /// Request: as in [`MessageHeader`]. Ack: the offset that was used.
+    /// Request: as in [`MessageHeader`]. Ack: the offset that the target used.
     pub(crate) remote_offset: Size,
     pub(crate) rlength: Size,
     pub(crate) hdr_data: HdrData,
-    /// As in [`Submission`].
+    /// As in `Submission` of [`crate::transfer::framer`].
     pub(crate) md: MdHandle,
     pub(crate) local_offset: Size,
-    /// Ack and reply: the bytes that were accepted.
+    /// Ack and reply: the bytes that the target accepted.
     pub(crate) mlength: Size,
 }
 
@@ -129,7 +132,7 @@ impl FrameHeader {
         Some((frame, payload))
     }
 
-    /// What this frame tells of the operation; `peer` is who sent the frame.
+    /// The message as this frame describes it; `peer` is the sender of the frame.
     pub(crate) fn header(&self, peer: u32) -> MessageHeader {
         MessageHeader {
             kind: self.op,
@@ -155,7 +158,7 @@ impl FrameHeader {
     }
 }
 
-/// What a network that may reorder frames must know of each: see [`FrameTag::precedes`].
+/// What a network that may reorder frames must know of each; see [`FrameTag::precedes`].
 #[derive(Clone, Copy, Debug)]
 pub struct FrameTag {
     request: bool,
@@ -164,15 +167,17 @@ pub struct FrameTag {
 }
 
 impl FrameTag {
-    /// The tag of a frame as [`crate::nal::Nal::send`] gets it; `None` if these bytes are no frame.
+    /// The tag of a frame as [`crate::nal::Nal::send`] gets it; `None` if these bytes are no
+    /// frame.
     pub fn of(frame: &[u8]) -> Option<FrameTag> {
         let (header, _) = FrameHeader::decode(frame)?;
         let request = header.role == FrameRole::Request;
         Some(FrameTag { request, message: header.message, first: header.at == 0 })
     }
 
-    /// Whether this frame must arrive before `later`, which the same process sent later to the same peer:
-    /// the first frame of a message arrives before its others, and the first frames of requests in order.
+    /// Whether this frame must arrive before `later`, which the same process sent later to the
+    /// same peer: the first frame of a message arrives before its others, and the first frames
+    /// of requests in order.
     pub fn precedes(self, later: FrameTag) -> bool {
         let ordered = self.request && later.request && later.first;
         self.first && (ordered || self.message == later.message)

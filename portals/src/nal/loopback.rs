@@ -1,4 +1,7 @@
-//! A fabric of one process whose arena is on the heap.
+//! A fabric of one process whose arena is in private memory.
+//!
+//! Opened by [`crate::NetworkInterface::loopback`]. Invariant: no frame ever travels; the only
+//! peer is mapped.
 
 use core::ptr::NonNull;
 use core::sync::atomic::AtomicU32;
@@ -6,10 +9,10 @@ use core::sync::atomic::AtomicU32;
 use super::{Nal, Route};
 use sys::memory::Mapping;
 
-/// Large enough for everything that one process allocates in it; pages that are not used are not there.
+/// Enough for everything that one process allocates in it; untouched pages cost nothing.
 const BYTES: usize = 64 << 20;
 
-/// The arena of a process that is alone.
+/// The arena of a process without peers.
 #[derive(Debug)]
 pub(crate) struct Loopback {
     arena: Mapping,

@@ -1,8 +1,9 @@
-//! How the processes of a fabric reach each other.
+//! How the processes of a fabric reach each other: network abstraction layers (NALs).
 //!
-//! A network abstraction layer (NAL) tells, per peer, whether its arena is mapped here ([`Route::Mapped`]:
-//! the initiator runs the target's side itself) or whether messages must be cut into frames ([`Route::Wire`]:
-//! `wire` makes and reads them, the NAL only carries them).
+//! A [`Nal`] reports, per peer, whether the peer's arena is mapped here ([`Route::Mapped`]: the
+//! initiator runs the target's side itself) or messages must be cut into frames
+//! ([`Route::Wire`]: `transfer::framer` makes and reads them, the NAL carries them).
+//! Invariant: the bytes that a NAL returns as an arena stay mapped while it lives.
 
 pub(crate) mod frame;
 pub(crate) mod loopback;
@@ -14,73 +15,77 @@ use core::sync::atomic::AtomicU32;
 /// How messages to a peer travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// The peer's arena is mapped at this address, with the length that [`Nal::arena_bytes`] tells.
+    /// The peer's arena is mapped at this address; its length is [`Nal::arena_bytes`].
     Mapped(NonNull<u8>),
-    /// Everything goes through frames.
+    /// Every message travels in frames.
     Wire,
 }
 
-/// One way to reach peers. Processes are numbered 0 to `size() - 1`; the number is their `PtlProcessId::pid`.
+/// A network: how to reach each peer. Processes are numbered 0 to `size() - 1`; the number is
+/// their `PtlProcessId::pid`.
 ///
 /// # Safety
-/// Memory that [`Nal::arena`] and [`Nal::route`] tell of is mapped, readable, writable, aligned to a page,
-/// zeroed when the NAL is made, and stays so while the NAL lives.
+/// The memory that [`Nal::arena`] and [`Nal::route`] return is mapped, readable, writable,
+/// aligned to a page, zeroed when the NAL is made, and stays so while the NAL lives.
 pub unsafe trait Nal: Send + Sync {
     /// Node id of all processes of this NAL.
     fn nid(&self) -> u32;
-    /// Our own number.
+    /// The number of this process.
     fn index(&self) -> u32;
-    /// How many processes there are.
+    /// The number of processes.
     fn size(&self) -> u32;
     /// Job id.
     fn jid(&self) -> u32;
-    /// Our own arena.
+    /// The arena of this process.
     fn arena(&self) -> NonNull<u8>;
     /// Length of every arena, in bytes.
     fn arena_bytes(&self) -> usize;
-    /// All arenas that are mapped here, as far as they lie together with ours: first byte, bytes.
+    /// The mapping that holds all arenas on this host, or our own arena if they are separate:
+    /// first byte, bytes.
     fn mapped(&self) -> (NonNull<u8>, usize) {
         (self.arena(), self.arena_bytes())
     }
-    /// How to reach a peer (also ourselves). Asked once, when the peer is first addressed.
+    /// How to reach a peer, ourselves included. Called once, when the peer is first addressed.
     fn route(&self, peer: u32) -> Route;
-    /// Whether memory of a `Mapped` peer outside of its arena and segment may be reached with cross-memory
-    /// attach.
+    /// Whether memory of a `Mapped` peer outside of its arena and segment may be reached by
+    /// cross-memory attach.
     fn may_attach(&self) -> bool {
         true
     }
-    /// Whether a process still lives.
+    /// Whether a process is alive.
     fn peer_state(&self, peer: u32) -> PeerState {
         let _ = peer;
         PeerState::Alive
     }
 
-    /// The number of a process that has begun to hand us a frame and has not finished, if frames of others
-    /// have to wait for it.
+    /// The number of a process that has begun to hand us a frame and has not finished, if frames
+    /// of other processes wait behind it.
     fn blocked_by(&self) -> Option<u32> {
         None
     }
 
     /// Longest frame that [`Nal::send`] takes, in bytes.
     fn max_frame(&self) -> usize;
-    /// Hands over one frame; false if there is no room now. Frames of one pair arrive in order unless the NAL
-    /// says otherwise; they arrive at most once.
+    /// Sends one frame; false if there is no room now. Frames arrive at most once, in an order
+    /// that [`crate::FrameTag::precedes`] allows.
     fn send(&self, peer: u32, frame: &[u8]) -> bool;
-    /// Whether [`Nal::receive`] may find something. Cheap: asked in every poll, unless there is a flag.
+    /// Whether [`Nal::receive`] may find something. Called in every poll, unless there is a
+    /// flag.
     fn has_frames(&self) -> bool;
-    /// A word that is not 0 when [`Nal::receive`] may find something; it stays where it is.
+    /// A word that is not 0 when [`Nal::receive`] may find something. It does not move while the
+    /// NAL lives.
     fn frames_flag(&self) -> Option<&AtomicU32> {
         None
     }
-    /// Takes the frames that have arrived, in order, with the number of their sender, until `sink` has been
-    /// called `max` times or there are no more. Called by one thread at a time.
+    /// Passes the frames that have arrived to `sink`, each with the number of its sender, until
+    /// `max` frames are taken or none is left. One thread at a time calls it.
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8]));
 }
 
-/// What the operating system says of a process.
+/// What the operating system reports of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
-    /// It runs or could run.
+    /// It can run.
     Alive,
     /// It is stopped (by a signal or a debugger).
     Stopped,

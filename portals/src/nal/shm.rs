@@ -1,12 +1,17 @@
 //! A fabric of processes of one host that share one memory file.
 //!
-//! The file has one part per process: its arena, then its inbox. Each process maps the whole. As with any memory
-//! of a process, the system gives pages when they are first touched, and most never are; a caller that wants to
-//! know beforehand whether there is enough asks the system.
+//! Each process joins with [`Fabric::join`] and opens [`crate::NetworkInterface::shm`] over it.
+//! The file has one part per process: its arena, then its inbox; each process maps all of it. As
+//! with any memory, the system provides a page when it is first touched, and most pages never
+//! are; a caller that must know beforehand whether there is enough asks the system.
 //!
-//! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach cannot reach. All
-//! peers share it, so that its size does not grow with the job. A producer that dies or stops while it holds
-//! a slot holds up the frames of the others; [`Nal::blocked_by`] names it.
+//! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach
+//! cannot reach. All peers share it, so its size does not grow with the job. A producer that
+//! dies or stops while it holds a slot blocks the frames of the others; [`Nal::blocked_by`]
+//! names it.
+//!
+//! Invariant: a frame is copied out of the inbox before it is read, since its sender could still
+//! write to it.
 
 use core::mem::{offset_of, size_of};
 use core::ptr::{self, NonNull};
@@ -26,29 +31,29 @@ const FRAMES: u64 = 32;
 /// Longest frame, in bytes.
 const FRAME: usize = 4096 - 64;
 
-/// A frame in an inbox.
+/// A slot of an inbox, with its frame.
 #[repr(C, align(64))]
 struct FrameSlot {
     control: AtomicU64,
-    /// Who sent the frame, and its bytes.
+    /// The sender of the frame, and its length.
     sender: AtomicU32,
     length: AtomicU32,
     bytes: OwnLine<[u8; FRAME]>,
 }
 
-/// Where frames for a process are put.
+/// The frames for one process.
 #[repr(C, align(4096))]
 struct FrameInbox {
     /// Ticket of the next frame to be taken; written by the owner of the inbox.
     head: OwnLine<AtomicU64>,
-    /// Raised by senders after they have published a frame, lowered by the owner before it looks.
+    /// Set by senders after they have published a frame; cleared by the owner before it reads.
     flag: OwnLine<AtomicU32>,
     slots: [FrameSlot; FRAMES as usize],
 }
 
 const _: () = assert!(size_of::<FrameSlot>() == 4096 && FRAMES.is_power_of_two());
 
-/// Whether memory outside of arenas and segments may be reached with `process_vm_readv` and
+/// Whether memory outside of arenas and segments may be reached by `process_vm_readv` and
 /// `process_vm_writev`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttachPolicy {
@@ -61,14 +66,14 @@ pub enum AttachPolicy {
 /// What [`Fabric::join`] needs.
 #[derive(Debug)]
 pub struct FabricSpec {
-    /// The memory file that all processes of the fabric share; empty at first.
+    /// The memory file of the fabric; empty at first.
     pub arena: OwnedFd,
-    /// Our number.
+    /// The number of this process.
     pub index: u32,
-    /// How many processes there are.
+    /// The number of processes.
     pub size: u32,
-    /// Arena bytes per process; rounded up to whole pages. The same everywhere. The file gets a little longer
-    /// than all arenas together.
+    /// Arena bytes per process, rounded up to whole pages; the same in all processes. The file
+    /// is longer than all arenas together by the inboxes.
     pub bytes: usize,
     /// Node id of this host.
     pub nid: u32,
@@ -78,15 +83,15 @@ pub struct FabricSpec {
     pub attach: AttachPolicy,
 }
 
-/// One process's place in a shared memory file.
+/// The part of one process in a shared memory file, and the mapping of all of it.
 #[derive(Debug)]
 pub struct Fabric {
     mapping: Mapping,
     /// Bytes of one arena.
     bytes: usize,
-    /// Ticket of the next frame for us; what others see of it is [`FrameInbox::head`].
+    /// Ticket of the next frame for us; [`FrameInbox::head`] is the copy that peers read.
     next: AtomicU64,
-    /// What we remember of the inboxes of others.
+    /// What we remember of the inboxes of peers.
     memos: Box<[Memo]>,
     index: u32,
     size: u32,
@@ -97,7 +102,7 @@ pub struct Fabric {
 
 impl Fabric {
     /// Maps the file. Peers may be addressed once they have opened their interfaces
-    /// ([`crate::NetworkInterface::shm`]); the caller arranges for a barrier after that.
+    /// ([`crate::NetworkInterface::shm`]); the caller arranges a barrier for that.
     pub fn join(spec: FabricSpec) -> io::Result<Fabric> {
         let page = memory::page_size();
         let invalid = || io::Error::from(io::ErrorKind::InvalidInput);
@@ -113,7 +118,8 @@ impl Fabric {
         let file = spec.arena.as_fd();
         memory::set_len(file, total as u64)?;
         if spec.size == 1 {
-            // A process that is alone may open its interface again: what it wrote before must be zero then.
+            // A process that is alone may open its interface again: what it wrote before must be
+            // zero then.
             memory::discard(file, 0, total as u64)?;
         }
         let mapping = Mapping::shared(file, 0, total)?;
@@ -124,12 +130,12 @@ impl Fabric {
         }
         let next = AtomicU64::new(FRAMES);
         let fabric = Fabric { mapping, bytes, next, memos, index, size, nid, jid, attach };
-        // Peers look at it when our interface is open, which is later.
+        // Peers read it only after our interface is open.
         fabric.head_of(index).store(FRAMES, Ordering::Relaxed);
         Ok(fabric)
     }
 
-    /// The arena of a process.
+    /// The arena of a process, followed by its inbox.
     fn part(&self, index: u32) -> NonNull<u8> {
         debug_assert!(index < self.size);
         // SAFETY: inside the mapping.
@@ -143,7 +149,7 @@ impl Fabric {
     }
 }
 
-/// Inboxes: addressed by fields, never as a whole, since peers write frames into them.
+/// Inboxes are addressed by fields, never as a whole, since peers write frames into them.
 impl Fabric {
     fn inbox(&self, index: u32) -> *mut FrameInbox {
         self.part(index).as_ptr().wrapping_add(self.bytes).cast()
@@ -186,8 +192,8 @@ impl Fabric {
     }
 }
 
-// SAFETY: arenas are parts of one shared mapping that lives as long as the value; a new memory file reads as
-// zeros.
+// SAFETY: arenas are parts of one shared mapping that lives as long as the value; a new memory
+// file reads as zeros.
 unsafe impl Nal for Fabric {
     fn nid(&self) -> u32 {
         self.nid
@@ -217,7 +223,7 @@ unsafe impl Nal for Fabric {
         self.attach == AttachPolicy::Allowed
     }
 
-    /// From `/proc/<pid>/stat`; the process id is what the peer wrote into its arena.
+    /// From `/proc/<pid>/stat`. The process id is the one that the peer wrote into its arena.
     fn peer_state(&self, peer: u32) -> PeerState {
         let ident = &self.header(peer).ident;
         if ident.magic.load(Ordering::Acquire) != MAGIC {
@@ -253,12 +259,13 @@ unsafe impl Nal for Fabric {
         crate::base::fault::point("frame.reserved");
         self.sender_of(peer, ticket).store(self.index, Ordering::Relaxed);
         self.length_of(peer, ticket).store(frame.len() as u32, Ordering::Relaxed);
-        // SAFETY: the slot is ours until it is published, and the frame is not longer than its bytes.
+        // SAFETY: the slot is ours until it is published, and the frame is not longer than its
+        // bytes.
         unsafe {
             ptr::copy_nonoverlapping(frame.as_ptr(), self.bytes_of(peer, ticket), frame.len())
         };
         self.control_of(peer, ticket).store(published(ticket, FRAMES), Ordering::Release);
-        // Release: who sees the flag sees the frame.
+        // Release: an owner that sees the flag sees the frame.
         self.flag_of(peer).store(1, Ordering::Release);
         true
     }
@@ -272,9 +279,10 @@ unsafe impl Nal for Fabric {
     }
 
     fn receive(&self, max: usize, sink: &mut dyn FnMut(u32, &[u8])) {
-        // Frames are copied out before they are looked at: whoever sent them could still write to them.
+        // Frames are copied out before they are read: their sender could still write to them.
         let mut copy = [0u8; FRAME];
-        // Acquire: the frames of those who raised it are there. Who publishes later raises it again.
+        // Acquire: the frames of those that set it are visible. A sender that publishes later
+        // sets it again.
         self.flag_of(self.index).swap(0, Ordering::AcqRel);
         for _ in 0..max {
             let next = self.next.load(Ordering::Relaxed);
@@ -282,7 +290,7 @@ unsafe impl Nal for Fabric {
             let now = self.control_of(self.index, next).load(Ordering::Acquire);
             if now != published(next, FRAMES) {
                 if reserved_by(now, next, FRAMES).is_some() {
-                    // Frames behind it may have raised the flag that we have just lowered.
+                    // Frames behind this one may have set the flag that was just cleared.
                     self.flag_of(self.index).store(1, Ordering::Relaxed);
                 }
                 return;
@@ -329,7 +337,7 @@ pub(crate) mod tests {
         fabrics.map(|fabric| NetworkInterface::shm(fabric, None).unwrap()).collect()
     }
 
-    /// A sender that is stopped before it raises the flag keeps nobody from seeing the frames of others.
+    /// A sender that is stopped before it sets the flag does not hide the frames of others.
     #[test]
     fn frames_behind_a_slow_sender_are_seen() {
         let mut fabrics = join_all(2, 1 << 16, AttachPolicy::Denied);

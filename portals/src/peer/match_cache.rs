@@ -1,14 +1,18 @@
-//! What this process remembers of the match lists of a peer, so that most messages need no walk.
+//! The match cache: what this process remembers of a peer's match lists, so that most messages
+//! need no walk.
 //!
-//! A walk that went by match bits alone (apart from what cannot change while the list's version is the same)
-//! leaves a note: the version, the bits that decided, the descriptor it found, and what follows from it: where
-//! its memory is mapped here, which ring it logs to, what its events say. A message with the same deciding
-//! bits to the same portal and access control entries goes the same way while both versions are the same.
-//! Whether the descriptor has room now is looked at anew each time. Notes are private to this process: no peer
-//! can write to them, and what a peer said was checked when the note was made.
+//! Filled by the walk (`deliver/find.rs`), read by the walk and by `calls/cached.rs`. A walk
+//! that was decided by match bits alone (apart from what cannot change while the list's version
+//! is the same) caches the version, the deciding bits, the descriptor that it found, and what
+//! follows from it: where its memory is mapped here, which ring it logs to, what its events
+//! contain. A message with the same deciding bits to the same portal table and access control
+//! entries takes the same descriptor while both versions are the same. Whether the descriptor
+//! has room is checked for every message.
 //!
-//! Each note is a seqlock: readers that meet a writer walk, writers that meet a writer do not write. Where
-//! only one thread calls, it is read where it lies.
+//! Invariant: entries are private to this process. No peer can write them, and what a peer wrote
+//! was checked when the entry was made. Each entry is a seqlock: a reader that meets a writer
+//! walks, a writer that meets a writer does not write. Where only one thread calls, the entry is
+//! read in place.
 
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -25,11 +29,11 @@ use sys::hint::cold_path;
 
 const ENTRIES: usize = 8;
 
-/// Notes on one peer.
+/// The cached matches of one peer.
 #[derive(Debug, Default)]
 pub(crate) struct MatchCache([MatchCacheEntry; ENTRIES]);
 
-/// One note.
+/// One entry.
 #[repr(align(64))]
 pub(crate) struct MatchCacheEntry {
     cached: UnsafeCell<CachedMatch>,
@@ -37,14 +41,14 @@ pub(crate) struct MatchCacheEntry {
     sequence: AtomicU32,
 }
 
-/// Where a message goes, as long as the versions are the same. The pointers lead into the peer's arena and to what this
-/// process keeps of the peer; both stay as long as the interface.
+/// A cached match, valid while both versions are the same. The pointers lead into the peer's
+/// arena and to what this process keeps of the peer; both stay as long as the interface.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CachedMatch {
-    /// Which entries and which operation; 0: no note.
+    /// Operation and entries ([`key`]); 0: empty.
     pub(crate) key: u64,
-    /// The deciding bits, and what they were.
+    /// The deciding bits, and their values.
     pub(crate) deciding: u64,
     pub(crate) bits: u64,
     pub(crate) version: u64,
@@ -53,39 +57,39 @@ pub(crate) struct CachedMatch {
     pub(crate) traits: Traits,
     pub(crate) length: u64,
     pub(crate) max_size: u64,
-    /// What the rest is good for: a message that does not need more care than [`crate::prepared`] takes.
+    /// What a delivery needs, if it is as simple as `calls/cached.rs` requires.
     pub(crate) prepared: PreparedDelivery,
 }
 
-/// What can be said beforehand of a delivery by a note.
+/// What can be computed in advance of a delivery to a cached match.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PreparedDelivery {
-    /// First byte of the descriptor's memory as mapped here, all of which was checked to be there; null if it is not, or the
-    /// descriptor is of a kind that needs more care.
+    /// First byte of the descriptor's memory as mapped here, after a check that all of it is
+    /// mapped; null if it is not, or the descriptor's kind needs more steps.
     pub(crate) base: *mut u8,
     /// The words of both versions.
     pub(crate) pt: *const AtomicU64,
     pub(crate) ac: *const AtomicU64,
     pub(crate) cell: *const MdCell,
-    /// [`crate::hazard::HazardWord`] that names the descriptor.
+    /// The [`HazardWord`](crate::arena::hazard::HazardWord) that names the descriptor.
     pub(crate) hazard: u64,
-    /// The bits of the cursor in the state word; 0: the initiator says where.
+    /// The mask of the cursor in the state word; 0: the initiator supplies the offset.
     pub(crate) cursor_mask: u64,
-    /// Its queue's ring; null: it logs nothing.
+    /// The ring of its queue; null: it logs nothing.
     pub(crate) ring: *const EventRing,
     pub(crate) slots: *const EventSlot,
     /// Slots less one.
     pub(crate) mask: u64,
     pub(crate) eq: *const EqCell,
-    /// Not 0 where there is a ring: that is the key of a ring that has not been set up.
+    /// Not 0 if there is a ring: 0 is the key of a ring that has not been set up.
     pub(crate) eq_key: u64,
-    /// What an END event says of descriptor and initiator.
+    /// The word `what` of its END events.
     pub(crate) what: u64,
 }
 
 impl PreparedDelivery {
-    /// Nothing can be said.
+    /// Nothing can be computed in advance.
     pub(crate) const NOT: PreparedDelivery = PreparedDelivery {
         base: ptr::null_mut(),
         pt: ptr::null(),
@@ -131,22 +135,22 @@ impl fmt::Debug for MatchCacheEntry {
     }
 }
 
-// SAFETY: threads copy the words of the note as atomics, under its seqlock; what the pointers lead to may be used by any
-// thread.
+// SAFETY: threads copy the words of the entry as atomics, under its seqlock; any thread may use
+// what the pointers lead to.
 unsafe impl Send for MatchCacheEntry {}
 
 // SAFETY: as above.
 unsafe impl Sync for MatchCacheEntry {}
 
-/// Which entries and which operation a note is for; never 0. No two are the same of which one has a note: access control entries
-/// have numbers far below the cut.
+/// The operation and the entries of a cached match; never 0. Two keys differ if either has an
+/// entry: the indices of access control entries are far below the cut.
 #[inline(always)]
 pub(crate) fn key(kind: OpKind, pt_index: PtIndex, ac_index: AcIndex) -> u64 {
     u64::from(pt_index) | u64::from(ac_index.min(0x3fff_ffff)) << 32 | (kind as u64 + 1) << 62
 }
 
 impl MatchCache {
-    /// The note that such a message would have.
+    /// The entry that such a message would have.
     #[inline(always)]
     pub(crate) fn of(
         &self,
@@ -160,8 +164,9 @@ impl MatchCache {
 }
 
 impl MatchCacheEntry {
-    /// What the note says, if it is for messages with this key and these bits. Unless only one thread calls (`single`), it is
-    /// copied to `copy`. A thread that reads it where it lies writes no note before it is done with what it got.
+    /// The cached match, if it is for messages with this key and these bits. Unless only one
+    /// thread calls (`single`), it is copied to `copy`. A thread that reads it in place writes
+    /// no entry before it is done with the result.
     #[inline(always)]
     pub(crate) fn read<'a>(
         &'a self,
@@ -171,7 +176,8 @@ impl MatchCacheEntry {
         match_bits: MatchBits,
     ) -> Option<&'a CachedMatch> {
         let cached = if single {
-            // SAFETY: only this thread touches it, and it does not write it as long as it has the reference.
+            // SAFETY: only this thread accesses it, and it does not write while it holds the
+            // reference.
             unsafe { &*self.cached.get() }
         } else {
             cold_path();
@@ -184,8 +190,8 @@ impl MatchCacheEntry {
         None
     }
 
-    /// Where the next message with this key and these bits will go, if the note leads to a descriptor whose offset is its own; as a hint, which
-    /// another thread may be changing.
+    /// The address of the next message with this key and these bits, if the match is a
+    /// descriptor that manages its own offset. A hint: another thread may be changing the entry.
     #[inline(always)]
     pub(crate) fn guess(&self, key: u64, match_bits: MatchBits) -> Option<*mut u8> {
         let number =
@@ -204,7 +210,8 @@ impl MatchCacheEntry {
             cold_path();
             return None;
         }
-        // SAFETY: not null, so it is a descriptor of an arena of this or another note, which stays mapped.
+        // SAFETY: not null, so it is a descriptor in the arena of this or another match, which
+        // stays mapped.
         let cursor = unsafe { &*cell }.state.0.load(Ordering::Relaxed) & mask;
         Some(base.wrapping_add(cursor as usize))
     }
@@ -212,27 +219,28 @@ impl MatchCacheEntry {
     #[inline(always)]
     fn word(&self, i: usize) -> &AtomicPtr<()> {
         debug_assert!(i < WORDS);
-        // SAFETY: a `CachedMatch` is so many words, each a number or a pointer, that threads only touch as atomics.
+        // SAFETY: a `CachedMatch` consists of that many words, each a number or a pointer, which
+        // threads only access as atomics.
         unsafe { AtomicPtr::from_ptr(self.cached.get().cast::<*mut ()>().add(i)) }
     }
 
-    /// Copies the note, unless another thread is changing it.
+    /// Copies the match, unless another thread is changing it.
     #[inline(always)]
     fn copy<'a>(&self, copy: &'a mut MaybeUninit<CachedMatch>) -> Option<&'a CachedMatch> {
         // Acquire pairs with the Release that made it even.
         let sequence = self.sequence.load(Ordering::Acquire);
         let to = copy.as_mut_ptr().cast::<*mut ()>();
         for i in 0..WORDS {
-            // SAFETY: a `CachedMatch` has room for its words.
+            // SAFETY: `to` has room for the words of a `CachedMatch`.
             unsafe { to.add(i).write(self.word(i).load(Ordering::Relaxed)) };
         }
         fence(Ordering::Acquire);
         let whole = sequence & 1 == 0 && self.sequence.load(Ordering::Relaxed) == sequence;
-        // SAFETY: all its words have been written, and are those of a note.
+        // SAFETY: all words have been written, and are those of one match.
         whole.then(|| unsafe { copy.assume_init_ref() })
     }
 
-    /// Writes the note, unless another thread is at it.
+    /// Writes the match, unless another thread is writing.
     pub(crate) fn write(&self, cached: &CachedMatch) {
         let relaxed = Ordering::Relaxed;
         let even = self.sequence.load(relaxed) & !1;
@@ -243,7 +251,7 @@ impl MatchCacheEntry {
         fence(Ordering::Release);
         let from = ptr::from_ref(cached).cast::<*mut ()>();
         for i in 0..WORDS {
-            // SAFETY: a `CachedMatch` is so many words.
+            // SAFETY: a `CachedMatch` consists of that many words.
             self.word(i).store(unsafe { from.add(i).read() }, relaxed);
         }
         self.sequence.store(even.wrapping_add(2), Ordering::Release);

@@ -1,7 +1,8 @@
-//! The processes of a fabric as this one sees them: their arenas, their segments, whether they live.
+//! The processes of a fabric as this one sees them: their arenas, their segments, whether they
+//! live.
 //!
-//! Everything above reaches peers through [`Peers`]. Invariant: a pointer to a peer's arena, segment or header stays
-//! valid as long as the [`Peers`] that gave it.
+//! Everything above reaches peers through [`Peers`]. Invariant: a pointer to a peer's arena,
+//! segment or header stays valid as long as the [`Peers`] that gave it.
 
 pub(crate) mod match_cache;
 mod reach;
@@ -28,10 +29,10 @@ use sys::{attach, clock, thread};
 pub(crate) struct MappedPeer {
     pub(crate) index: u32,
     pub(crate) view: ArenaView,
-    /// Our view of its queues' rings.
+    /// What this process keeps of the rings of its queues.
     pub(crate) rings: Box<[EventRing]>,
     pub(crate) shortcuts: MatchCache,
-    /// Cross-memory attach: not tried yet, works, does not.
+    /// Cross-memory attach: one of the states below.
     attach: AtomicU8,
 }
 
@@ -53,7 +54,8 @@ impl MappedPeer {
     }
 }
 
-/// Where the segment of a process is mapped here; length 0: nowhere. The length is stored last.
+/// Where the segment of a process is mapped here; length 0: not mapped. The length is stored
+/// last.
 #[derive(Debug, Default)]
 pub(crate) struct MappedSegment {
     pub(crate) base: AtomicPtr<u8>,
@@ -62,20 +64,20 @@ pub(crate) struct MappedSegment {
 
 /// This process and its peers.
 pub(crate) struct Peers {
-    /// Our number in the fabric.
+    /// The number of this process.
     pub(crate) index: u32,
     pub(crate) nid: u32,
     /// Processes of the fabric.
     pub(crate) size: u32,
-    /// Only one thread calls us; see [`crate::NetworkInterface::set_single_threaded`].
+    /// Only one thread calls; see [`crate::NetworkInterface::set_single_threaded`].
     pub(crate) single: bool,
-    /// Messages to ourselves need no frames.
+    /// Messages to this process itself need no frames.
     pub(crate) own_mapped: bool,
     /// Our own arena.
     pub(crate) own: MappedPeer,
     /// Peers that have been addressed; null before, and for those that are reached by frames only.
     mapped: Box<[AtomicPtr<MappedPeer>]>,
-    /// Headers of all mapped arenas but ours.
+    /// Headers of all mapped arenas but our own.
     headers: Box<[Option<NonNull<ArenaHeader>>]>,
     pub(crate) segments: Box<[MappedSegment]>,
     /// Index + 1 of the process that a call is waiting for, and when the call last recorded it.
@@ -86,8 +88,8 @@ pub(crate) struct Peers {
     pub(crate) nal: Box<dyn Nal>,
 }
 
-// SAFETY: its pointers lead to arenas and segments, which are accessed through atomics (or copied from and to as
-// memory that any process may write), and to boxes that it owns.
+// SAFETY: its pointers lead to arenas and segments, which are accessed through atomics (or
+// copied from and to as memory that any process may write), and to boxes that it owns.
 unsafe impl Send for Peers {}
 // SAFETY: as above; all that changes is atomic.
 unsafe impl Sync for Peers {}
@@ -127,7 +129,8 @@ impl Peers {
         }
     }
 
-    /// The peer, or `None` if it is reached in frames only. `PTL_PROCESS_INVALID`: its interface is not open.
+    /// The peer, or `None` if it is reached by frames only. `PTL_PROCESS_INVALID`: its interface
+    /// is not open.
     #[inline(always)]
     pub(crate) fn peer(&self, index: u32) -> Result<Option<&MappedPeer>, PtlError> {
         // Acquire pairs with the Release in `open_peer`.
@@ -145,7 +148,8 @@ impl Peers {
         if index == self.index {
             return Ok(Some(&self.own));
         }
-        // SAFETY: what the NAL promises.
+        // SAFETY: the contract of `Nal`: a mapped route leads to an arena of this length, zeroed
+        // when it was made.
         let view = unsafe { ArenaView::of_peer(base, self.nal.arena_bytes()) }
             .ok_or(PtlError::ProcessInvalid)?;
         let new = Box::into_raw(Box::new(MappedPeer::new(index, view)));
@@ -154,7 +158,8 @@ impl Peers {
             // SAFETY: as in `peer`.
             Ok(_) => Ok(Some(unsafe { &*new })),
             Err(other) => {
-                // SAFETY: ours was not published; the other was, as in `peer`.
+                // SAFETY: ours was not published, so this thread alone has it; the other was, as
+                // in `peer`.
                 unsafe {
                     drop(Box::from_raw(new));
                     Ok(Some(&*other))
@@ -163,7 +168,8 @@ impl Peers {
         }
     }
 
-    /// Where the note would be that such a message goes by, and of which peer.
+    /// The peer, if it has been addressed, and the entry of its match cache that such a message
+    /// has.
     #[inline(always)]
     pub(crate) fn cached(
         &self,
@@ -172,9 +178,10 @@ impl Peers {
         pt_index: PtIndex,
         match_bits: MatchBits,
     ) -> Option<(&MappedPeer, &MatchCacheEntry)> {
-        // Acquire pairs with the Release in `open_peer`. There is none for ourselves.
+        // Acquire pairs with the Release in `open_peer`. There is no entry for ourselves.
         let peer = self.mapped.get(target.pid as usize)?.load(Ordering::Acquire);
-        // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with the interface only.
+        // SAFETY: null, or made by `Box::into_raw` in `open_peer` and freed with this value
+        // only.
         let peer = unsafe { peer.as_ref() }?;
         if target.nid != self.nid {
             cold_path();
@@ -191,8 +198,8 @@ impl Peers {
     /// The header of a peer whose arena is mapped.
     fn header_of(&self, peer: u32) -> Option<&ArenaHeader> {
         let header = self.headers.get(peer as usize)?.as_ref()?;
-        // SAFETY: what the NAL promises; a header consists of atomics, and its place does not depend on
-        // limits.
+        // SAFETY: the contract of `Nal`; a header consists of atomics, and is at offset 0
+        // whatever the limits are.
         Some(unsafe { header.as_ref() })
     }
 
@@ -207,7 +214,7 @@ impl Peers {
         self.segments.get(index as usize).is_some_and(|s| s.length.load(Ordering::Acquire) != 0)
     }
 
-    /// Whether private memory of a peer can be reached with cross-memory attach.
+    /// Whether private memory of a peer can be reached by cross-memory attach.
     #[inline(always)]
     pub(crate) fn attaches(&self, peer: &MappedPeer) -> bool {
         match peer.attach.load(Ordering::Relaxed) {
@@ -216,8 +223,8 @@ impl Peers {
         }
     }
 
-    /// Reads the first word of the peer's arena at the peer's address: the right answer says that the process
-    /// id is right and that the operating system allows it.
+    /// Reads the first word of the peer's arena at the peer's address. The right value proves
+    /// that the process id is right and that the operating system allows it.
     #[cold]
     fn try_attach(&self, peer: &MappedPeer) -> bool {
         let ident = &peer.view.header().ident;
@@ -232,7 +239,8 @@ impl Peers {
         works
     }
 
-    /// Records where the segments of the processes are mapped here; see [`crate::NetworkInterface::expose`].
+    /// Records where the segments of the processes are mapped here; see
+    /// [`crate::NetworkInterface::expose`].
     pub(crate) fn set_segments(
         &self,
         base: *mut u8,
@@ -246,7 +254,7 @@ impl Peers {
             segment.base.store(base, Ordering::Release);
             segment.length.store(length, Ordering::Release);
         }
-        // Our own, whatever the lists say of it.
+        // Our own segment, whatever the lists contain for it.
         let own = &self.segments[self.index as usize];
         own.base.store(base, Ordering::Relaxed);
         own.length.store(len as u64, Ordering::Release);
@@ -265,7 +273,7 @@ impl Peers {
         }
     }
 
-    /// Waits a moment for a peer that holds something. False if it is dead.
+    /// Waits a moment for a peer that holds something. False if the peer is dead.
     #[cold]
     pub(crate) fn wait_for(&self, peer: u32, round: &mut u32) -> bool {
         *round = round.wrapping_add(1);
@@ -286,7 +294,8 @@ impl Peers {
         self.waiting_for.load(Ordering::Relaxed).checked_sub(1).filter(|_| recent)
     }
 
-    /// What the operating system reports of the process with this index; a number without a process is dead.
+    /// What the operating system reports of the process with this index; a number without a
+    /// process is dead.
     pub(crate) fn state_of(&self, index: u32) -> PeerState {
         if index < self.size { self.nal.peer_state(index) } else { PeerState::Dead }
     }
@@ -303,7 +312,7 @@ impl Peers {
         self.own.view.header().hazards.hold(self.single, word)
     }
 
-    /// Clears the hazard and wakes who may sleep.
+    /// Clears the hazard and wakes sleepers: of `peer` if `rings`, our own if `rings_own`.
     #[inline(always)]
     pub(crate) fn finish(
         &self,
@@ -324,8 +333,8 @@ impl Peers {
         }
     }
 
-    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the holder is
-    /// dead.
+    /// Takes the lock word of a target's get-puts: index + 1 of the holder, or 0. False if the
+    /// holder is dead.
     pub(crate) fn lock_swap(&self, lock: &AtomicU32) -> bool {
         let mut round = 0;
         loop {
@@ -343,13 +352,13 @@ impl Peers {
         }
     }
 
-    /// Gives it back.
+    /// Releases the lock word.
     pub(crate) fn unlock_swap(&self, lock: &AtomicU32) {
         lock.store(0, Ordering::Release);
     }
 
-    /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put where it will look; anything
-    /// else is woken by its NAL, or looks by itself.
+    /// Wakes a mapped peer that sleeps on its doorbell, because a frame was put into its inbox.
+    /// Other peers are woken by their NAL, or poll.
     pub(crate) fn wake(&self, peer: u32) {
         if let Some(header) = self.header_of(peer) {
             fence(Ordering::SeqCst);
@@ -357,7 +366,8 @@ impl Peers {
         }
     }
 
-    /// Wakes the threads of this process that sleep on its doorbell; see [`crate::NetworkInterface::ring_self`].
+    /// Wakes the threads of this process that sleep on its doorbell; see
+    /// [`crate::NetworkInterface::ring_self`].
     #[inline]
     pub(crate) fn wake_own(&self) {
         let header = self.own.view.header();

@@ -1,8 +1,8 @@
 //! Where a peer's memory is: mapped here, or to be reached by cross-memory attach.
 //!
-//! Used by the walk (can this descriptor be reached?) and by [`crate::transfer::bytes`]. Invariant: an offset that a peer
-//! wrote is checked against the length of the arena or segment before it becomes a pointer; addresses in a peer's
-//! private memory are checked by the kernel.
+//! Used by the walk (can this descriptor be reached?) and by [`crate::transfer::bytes`].
+//! Invariant: an offset that a peer wrote is checked against the length of the arena or segment
+//! before it becomes a pointer; addresses in a peer's private memory are checked by the kernel.
 
 use core::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ use super::{MappedPeer, Peers};
 use crate::arena::MdCell;
 use crate::descriptor::traits::MemoryKind;
 
-/// Memory of a descriptor.
+/// Where bytes of a descriptor are.
 #[derive(Clone, Copy)]
 pub(crate) enum Location {
     /// Mapped here.
@@ -53,7 +53,7 @@ impl Peers {
         }
     }
 
-    /// Where the memory of a peer's descriptor of this kind is mapped here, if all of it is, in one piece.
+    /// Where the memory of a peer's descriptor is mapped here, if all of it is, in one piece.
     pub(crate) fn mapped_at(
         &self,
         peer: &MappedPeer,
@@ -83,8 +83,8 @@ impl Peers {
         })
     }
 
-    /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: it lies outside of
-    /// what is shared.
+    /// Where `length` bytes of a peer's region are, `at` bytes from its start. `None`: they are
+    /// outside of what is shared.
     #[inline(always)]
     pub(crate) fn locate(
         &self,

@@ -1,7 +1,8 @@
-//! The descriptors of an interface: look-up, the checks of what a user passes, and writing record and cell.
+//! The descriptors of an interface: look-up, the checks of what a user passes, and writing
+//! record and cell.
 //!
-//! Used by the calls and by transfers. Invariant: a cell is written only while no deliverer can use it: before it is
-//! attached, or while its list's version is odd.
+//! Used by the calls and by transfers. Invariant: a cell is written only while no deliverer can
+//! use it: before it is attached, or while its list's version is odd.
 
 use alloc::boxed::Box;
 use core::ffi::c_void;
@@ -16,7 +17,7 @@ use crate::types::md_options::*;
 use crate::types::*;
 use sys::thread;
 
-/// Every option there is.
+/// All options.
 const ALL_OPTIONS: u32 = OP_PUT
     | OP_GET
     | MANAGE_REMOTE
@@ -27,19 +28,19 @@ const ALL_OPTIONS: u32 = OP_PUT
     | EVENT_START_DISABLE
     | EVENT_END_DISABLE;
 
-/// What [`NetworkInterface::examine`] found.
+/// A checked descriptor: the result of [`NiState::examine`].
 pub(crate) struct Examined {
     traits: Traits,
     /// Bytes.
     length: u64,
-    /// First state word.
+    /// Its first state word.
     pub(crate) state: u64,
     pieces: Option<Box<Pieces>>,
     eq: Option<u32>,
 }
 
 impl NiState {
-    /// Looks a handle up; waits while another thread is about to take the descriptor away.
+    /// Looks a handle up; waits while another thread is about to remove the descriptor.
     #[inline(always)]
     pub(crate) fn local(&self, md: MdHandle) -> Result<LocalMd<'_>, PtlError> {
         let index = md.0 & 0xffff;
@@ -48,7 +49,7 @@ impl NiState {
         else {
             return Err(PtlError::MdInvalid);
         };
-        // Acquire pairs with the Release in `publish`: the record is there.
+        // Acquire pairs with the Release in `publish`: the record is complete.
         let mut control = record.control.load(Ordering::Acquire);
         if control & control::PHASE == control::CLOSING {
             let mut round = 0;
@@ -65,13 +66,13 @@ impl NiState {
         Ok(LocalMd { index, control, record, cell })
     }
 
-    /// Whether a delivery made it unlink itself.
+    /// Whether a delivery made the descriptor unlink itself.
     pub(crate) fn unlinked_itself(&self, local: &LocalMd<'_>) -> bool {
         local.traits().unlinks()
             && local.cell.state.0.load(Ordering::Acquire) & state::UNLINKED != 0
     }
 
-    /// What the user would say of a descriptor now.
+    /// The descriptor as the user would state it now.
     pub(crate) fn snapshot(&self, record: &MdRecord, threshold: i32) -> MemoryDescriptor {
         MemoryDescriptor {
             start: record.start.load(Ordering::Relaxed) as *mut c_void,
@@ -84,7 +85,7 @@ impl NiState {
         }
     }
 
-    /// Checks what a user says of a descriptor and finds out the rest.
+    /// Checks a user's descriptor and computes the rest.
     ///
     /// # Safety
     /// With [`IOVEC`], `md.start` points to `md.length` readable entries.
@@ -113,7 +114,7 @@ impl NiState {
                 Pieces { count: md.length as usize, list: [(core::ptr::null_mut(), 0); IOVECS] };
             length = 0;
             for (i, piece) in copy.list.iter_mut().take(md.length as usize).enumerate() {
-                // SAFETY: promised by the caller.
+                // SAFETY: the caller promises `md.length` entries; `take` stays below it.
                 let entry = unsafe { md.start.cast::<MdIovec>().add(i).read() };
                 check_range(entry.base, entry.len)?;
                 *piece = (entry.base.cast(), entry.len);
@@ -126,7 +127,7 @@ impl NiState {
             kind = self.place(md.start.cast(), length).0;
         }
 
-        // How the state word is shared out.
+        // The fields of the state word.
         let local_target = md.options & MANAGE_REMOTE == 0;
         let moves = local_target && (length > 0 || md.options & MAX_SIZE != 0);
         let cursor_bits = if moves { u64::BITS - length.leading_zeros() } else { 0 };
@@ -157,8 +158,8 @@ impl NiState {
         Ok(Examined { traits: Traits(traits), length, state, pieces, eq })
     }
 
-    /// Writes a checked descriptor into record and cell. The cell is not reachable, or its list's version is
-    /// odd.
+    /// Writes a checked descriptor into record and cell. The cell is not reachable, or its
+    /// list's version is odd.
     pub(crate) fn write(
         &self,
         owner: &mut OwnerTables,
@@ -198,13 +199,13 @@ impl NiState {
         Ok(())
     }
 
-    /// Undoes what [`NetworkInterface::write`] acquired; does nothing the second time.
+    /// Frees what [`NiState::write`] acquired; does nothing the second time.
     pub(crate) fn unwrite(&self, owner: &mut OwnerTables, index: u32) {
         let (record, cell) = (&self.mds[index as usize], self.own_cell(index));
         let pieces = record.pieces.swap(core::ptr::null_mut(), Ordering::Relaxed);
         if !pieces.is_null() {
-            // SAFETY: made by `Box::into_raw` in `write`; nobody uses it: no hazard names the descriptor, or
-            // the caller waited until none did.
+            // SAFETY: made by `Box::into_raw` in `write`, and unused: no hazard names the
+            // descriptor, or the caller waited until none did.
             drop(unsafe { Box::from_raw(pieces) });
         }
         let iov = cell.iov.swap(0, Ordering::Relaxed);
@@ -217,7 +218,8 @@ impl NiState {
         record.traits.store(0, Ordering::Relaxed);
     }
 
-    /// Copies the pieces of a scattered descriptor to where deliverers see them: the offset.
+    /// Copies the pieces of a scattered descriptor to the arena, where deliverers read them: the
+    /// offset.
     fn write_iov(&self, owner: &mut OwnerTables, pieces: &Pieces) -> Result<u64, PtlError> {
         let offset = match owner.free_iovs.pop() {
             Some(offset) => offset,
@@ -235,7 +237,8 @@ impl NiState {
         Ok(offset)
     }
 
-    /// Which memory this is, and where in it. No bytes are in reach of everybody, wherever they begin.
+    /// The kind of this memory, and its offset there. An empty range counts as reachable
+    /// wherever it begins.
     pub(crate) fn place(&self, start: *mut u8, length: u64) -> (MemoryKind, u64) {
         if length == 0 {
             return (MemoryKind::Arena, 0);
@@ -272,7 +275,7 @@ fn add_length(sum: u64, length: u64) -> Option<u64> {
     sum.checked_add(length).filter(|&sum| sum < 1 << 62)
 }
 
-/// Refuses memory at nowhere, and memory beyond the end of the address space.
+/// Refuses a null start, and memory beyond the end of the address space.
 fn check_range(start: *mut c_void, length: u64) -> Result<(), PtlError> {
     let wraps = length >= 1 << 62 || (start as usize).checked_add(length as usize).is_none();
     if wraps || (start.is_null() && length > 0) { Err(PtlError::MdIllegal) } else { Ok(()) }

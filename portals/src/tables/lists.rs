@@ -1,12 +1,14 @@
 //! The portal table: each entry is a list of match entries, guarded by a version (a seqlock).
 //!
-//! Only the owner process changes a list, under its owner lock: it makes the version odd, changes links, match entries
-//! or descriptors of the list, and makes the version even again. A walker (see [`crate::deliver`]) reads the version
-//! first (Acquire, pairs with the Release that made it even) and again after it has published its hazard. Invariant:
-//! if both values are the same, what it read in between belongs together.
+//! Only the owner process changes a list, under its owner lock: it makes the version odd,
+//! changes links, match entries or descriptors of the list, and makes the version even again. A
+//! walker (see [`crate::deliver`]) reads the version first (Acquire, pairs with the Release that
+//! made it even) and again after it has published its hazard. Invariant: if both values are the
+//! same, what it read in between belongs together.
 //!
-//! If the owner dies between odd and even, walkers find out by its [`PeerState`](crate::nal::PeerState) and give up; if it
-//! is stopped, they wait and [`crate::NetworkInterface::blocked_by`] names it.
+//! If the owner dies between odd and even, walkers find out by its
+//! [`PeerState`](crate::nal::PeerState) and give up; if it is stopped, they wait and
+//! [`crate::NetworkInterface::blocked_by`] names it.
 
 use core::sync::atomic::{Ordering, fence};
 
@@ -14,7 +16,7 @@ use super::{NiState, OwnerTables};
 use crate::arena::PtEntry;
 use crate::base::fault;
 
-/// A change under way: the list's version is odd.
+/// A change in progress: the list's version is odd.
 #[must_use]
 pub(crate) struct ListChange {
     pt: u32,
@@ -33,20 +35,20 @@ impl NiState {
     pub(crate) fn pt_begin_change(&self, pt: u32) -> ListChange {
         let version = &self.own_pt(pt).version;
         let even = version.load(Ordering::Relaxed) & !1;
-        // SeqCst: before the look at the hazards (see `crate::hazard`).
+        // SeqCst: before the hazards are read (see [`crate::arena::hazard`]).
         version.swap(even + 1, Ordering::SeqCst);
-        // Who sees any change below sees the odd version at its second look.
+        // A walker that sees any change below sees the odd version at its second look.
         fence(Ordering::Release);
         fault::point("list.odd");
         ListChange { pt, even }
     }
 
-    /// Makes it even again.
+    /// Makes the version even again.
     pub(crate) fn pt_end_change(&self, change: ListChange) {
         self.own_pt(change.pt).version.store(change.even + 2, Ordering::Release);
     }
 
-    /// Writes a list to where walkers see it. Its version is odd.
+    /// Writes a list as links, which walkers read. Its version is odd.
     pub(crate) fn pt_write(&self, pt: u32, list: &[u16]) {
         let mut next = 0;
         for &me in list.iter().rev() {
@@ -58,7 +60,7 @@ impl NiState {
         self.own_pt(pt).head.store(next, Ordering::Relaxed);
     }
 
-    /// Takes an entry off its list. The list's version is odd.
+    /// Removes an entry from its list. The list's version is odd.
     pub(crate) fn remove_me(&self, owner: &mut OwnerTables, index: u32) {
         let pt = owner.mes[index as usize].pt;
         owner.lists[pt as usize].retain(|&other| u32::from(other) != index);
@@ -69,7 +71,7 @@ impl NiState {
         owner.free_mes.push(index as u16);
     }
 
-    /// Hangs a descriptor onto an entry that has none.
+    /// Attaches a descriptor to an entry that has none.
     pub(crate) fn me_set_md(&self, owner: &mut OwnerTables, index: u32, md: u32) {
         let record = &mut owner.mes[index as usize];
         record.md = Some(md as u16);
@@ -80,8 +82,8 @@ impl NiState {
         self.pt_end_change(change);
     }
 
-    /// Takes the descriptor off an entry, and the entry off its list if it goes with it. The list's version
-    /// is odd.
+    /// Detaches the descriptor of an entry, and removes the entry if it is unlinked with it. The
+    /// list's version is odd.
     pub(crate) fn me_detach_md(&self, owner: &mut OwnerTables, index: u32, with_me: bool) {
         let record = &mut owner.mes[index as usize];
         record.md = None;

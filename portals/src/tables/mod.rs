@@ -1,8 +1,10 @@
-//! The state of an interface without its wire: peers, descriptors, queues, and the owner's tables.
+//! The state of an interface without its wire: peers, descriptors, queues, and the owner's
+//! tables.
 //!
-//! [`NiState`] is what transfers and calls work on. Its methods lie with the table they are about: [`queues`] (event
-//! queues), [`lists`] (portal table and match lists), [`descriptors`] (look-up, checks, contents), [`removal`] (who uses a
-//! descriptor, taking it away). Invariant: a file uses the tables of the files named before it, never of those after.
+//! [`NiState`] is what transfers and calls work on. Its methods lie with the table they are
+//! about: [`queues`] (event queues), [`lists`] (portal table and match lists), [`descriptors`]
+//! (look-up, checks, contents), [`removal`] (who uses a descriptor, taking it away). Invariant:
+//! a file uses the tables of the files named before it, never of those after.
 
 mod descriptors;
 mod lists;
@@ -26,7 +28,7 @@ use crate::types::*;
 pub(crate) use descriptors::Examined;
 pub(crate) use owner::{OldPieces, OwnerTables};
 
-/// Counters that belong to a hazard slot: changed only by who holds it.
+/// Counters of one hazard slot, changed only by the thread that holds it.
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct SlotCounts {
@@ -87,10 +89,11 @@ impl NiState {
         }
     }
 
-    /// The slot of the hold is ours alone, and so are the counters that go with it.
+    /// Counts an operation. The slot of the hold belongs to this thread alone, and so do the
+    /// counters of the same number.
     #[inline(always)]
     pub(crate) fn count(&self, hold: &HazardHold<'_>, kind: OpKind, bytes: Size) {
-        // The number is below HAZARDS: said again, for the compiler.
+        // The number is below HAZARDS; the remainder tells the compiler so.
         let counts = &self.counts[hold.number % HAZARDS];
         let add = |counter: &AtomicU64, n: u64| {
             counter.store(counter.load(Ordering::Relaxed).wrapping_add(n), Ordering::Relaxed);
@@ -112,7 +115,7 @@ impl NiState {
         (sum(|c| &c.puts), sum(|c| &c.gets), sum(|c| &c.bytes))
     }
 
-    /// Takes bytes of the arena for good.
+    /// Takes bytes of the arena permanently: their offset.
     pub(crate) fn bump(&self, owner: &mut OwnerTables, bytes: usize, align: usize) -> Option<u64> {
         let base = self.peers.own.view.base().as_ptr() as usize;
         let address = (base + owner.next_byte).checked_next_multiple_of(align)?;
@@ -131,7 +134,8 @@ impl Drop for NiState {
         for record in self.mds.iter() {
             let pieces = record.pieces.load(Ordering::Acquire);
             if !pieces.is_null() {
-                // SAFETY: made by `Box::into_raw` in `NiState::write`; nothing refers to it any more.
+                // SAFETY: made by `Box::into_raw` in `NiState::write`; nothing refers to it any
+                // more.
                 drop(unsafe { Box::from_raw(pieces) });
             }
         }

@@ -1,6 +1,7 @@
 //! What changes only under the owner lock: free lists, match lists, and what waits to be freed.
 //!
-//! Locked by calls that attach, update, unlink or free. Invariant: put, get and polling an empty queue never touch it.
+//! Locked by calls that attach, update, unlink or free. Invariant: put, get and polling an empty
+//! queue never touch it.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
@@ -10,25 +11,25 @@ use alloc::vec::Vec;
 use crate::descriptor::record::Pieces;
 use crate::types::*;
 
-/// What changes only under the owner lock: nothing here is ever touched by put, get or an empty queue.
+/// What changes only under the owner lock.
 #[derive(Debug)]
 pub(crate) struct OwnerTables {
     pub(crate) mes: Vec<MeRecord>,
     pub(crate) free_mes: Vec<u16>,
     /// Match entries of each portal table entry, in order.
     pub(crate) lists: Vec<Vec<u16>>,
-    /// Portal table entries that ever had one.
+    /// Portal table entries that have ever had a match entry.
     pub(crate) pt_used: Vec<bool>,
     pub(crate) free_mds: Vec<u32>,
-    /// Former descriptors that somebody may still mention.
+    /// Removed descriptors that an event or a hazard may still name.
     pub(crate) resting: VecDeque<Resting>,
-    /// Replaced while they were in use; freed when the interface is closed.
+    /// Pieces that were replaced while they were in use; freed when the interface is closed.
     pub(crate) old_pieces: Vec<OldPieces>,
     pub(crate) free_iovs: Vec<u64>,
     pub(crate) free_eqs: Vec<u32>,
-    /// Slots and offset of the ring of each queue.
+    /// Size and offset of the ring of each queue.
     pub(crate) rings: Vec<(u64, u64)>,
-    /// The same of rings that can be used again.
+    /// Size and offset of rings that can be reused.
     pub(crate) free_rings: Vec<(u64, u64)>,
     pub(crate) next_eq_key: u64,
     /// First free byte of the arena.
@@ -56,25 +57,25 @@ impl OwnerTables {
     }
 }
 
-/// What this process itself knows of one of its match entries.
+/// What this process keeps of one of its match entries.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct MeRecord {
     pub(crate) generation: u16,
     pub(crate) live: bool,
     pub(crate) pt: u32,
-    /// `PTL_UNLINK`: it goes with its descriptor.
+    /// `PTL_UNLINK`: it is unlinked with its descriptor.
     pub(crate) unlink: bool,
     /// Index of its descriptor.
     pub(crate) md: Option<u16>,
 }
 
-/// A descriptor whose record and cell must rest a while before they are used again.
+/// A removed descriptor whose record and cell must not be reused yet.
 #[derive(Debug)]
 pub(crate) struct Resting {
     pub(crate) index: u32,
-    /// Deliverers may still be on their way out of it, and post its last event.
+    /// Deliverers may still use it and post its last event.
     pub(crate) hazards: bool,
-    /// Once they are not: its event queue and the first ticket that cannot be one of its events.
+    /// Once they do not: its event queue and the first ticket that cannot be one of its events.
     pub(crate) events: Option<(EqHandle, u64)>,
 }
 
@@ -82,7 +83,7 @@ pub(crate) struct Resting {
 #[derive(Debug)]
 pub(crate) struct OldPieces(pub(crate) *mut Pieces);
 
-// SAFETY: the pointer is owned; it only waits to be freed.
+// SAFETY: the value owns the pointer, which only waits to be freed.
 unsafe impl Send for OldPieces {}
 
 impl Drop for OldPieces {

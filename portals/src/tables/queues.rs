@@ -1,7 +1,7 @@
-//! The event queues of an interface: look-up, release, and how far each has come.
+//! The event queues of an interface: look-up, release, and how far each has advanced.
 //!
-//! Used by descriptors, which log to queues, and by the calls. Invariant: a ring is reused only when its queue and
-//! every descriptor that logs to it are gone.
+//! Used by descriptors, which log to queues, and by the calls. Invariant: a ring is reused only
+//! when its queue is freed and no descriptor logs to it.
 
 use core::sync::atomic::Ordering;
 
@@ -31,12 +31,12 @@ impl NiState {
         }
     }
 
-    /// What descriptors call the queue.
+    /// The key that descriptors store for this queue.
     pub(crate) fn eq_key(&self, index: u32) -> u64 {
         self.eq_cell(index).shape.key.load(Ordering::Relaxed)
     }
 
-    /// A descriptor no longer logs to the queue.
+    /// Records that a descriptor no longer logs to the queue.
     pub(crate) fn eq_release(&self, owner: &mut OwnerTables, index: u32) {
         self.eqs[index as usize].descriptors.fetch_sub(1, Ordering::Relaxed);
         self.eq_recycle(owner, index);
@@ -54,14 +54,15 @@ impl NiState {
         owner.free_eqs.push(index);
     }
 
-    /// A ticket of one of our queues that no event that was posted before this call has reached.
+    /// A ticket of one of our queues that no event posted before this call has reached.
     pub(crate) fn eq_tail(&self, index: u32) -> u64 {
-        // All that we have come past are claimed.
+        // All tickets before `next` are claimed.
         self.peers.own.rings[index as usize]
             .tail(self.eqs[index as usize].next.load(Ordering::Acquire))
     }
 
-    /// Whether all events with tickets below `ticket` have been consumed, or the queue is gone.
+    /// Whether all events with tickets below `ticket` have been consumed, or the queue has been
+    /// freed.
     pub(crate) fn eq_passed(&self, eq: EqHandle, ticket: u64) -> bool {
         match self.eq_index(eq) {
             Ok(index) => self.eqs[index as usize].next.load(Ordering::Acquire) >= ticket,
@@ -69,12 +70,12 @@ impl NiState {
         }
     }
 
-    /// Whether there is no event in the queue, published or about to be.
+    /// Whether the queue holds no event, published or about to be.
     pub(crate) fn eq_is_empty(&self, index: u32) -> bool {
         self.eq_tail(index) <= self.eqs[index as usize].next.load(Ordering::Acquire)
     }
 
-    /// The producer that holds up one of our queues, if there is one now. A peer wrote the number.
+    /// The producer that blocks one of our queues now, if any. A peer wrote the number.
     pub(crate) fn queue_blocked_by(&self) -> Option<u32> {
         self.eqs.iter().zip(&self.peers.own.rings).find_map(|(record, ring)| {
             if record.handle.load(Ordering::Acquire) & 1 == 0 {

@@ -1,9 +1,11 @@
-//! Making and removing descriptors: who still uses one, taking it away, and when its record may be used again.
+//! Making and removing descriptors: who still uses one, taking it away, and when its record may
+//! be used again.
 //!
-//! Used by the calls on match entries and descriptors. The owner marks the descriptor (its list's version odd, its
-//! phase CLOSING) and then reads the hazards; if one names the descriptor, it puts everything back and reports
-//! `PTL_MD_IN_USE`. A descriptor whose user has died or stopped stays in use: the data may still be on its way.
-//! Invariant: a record rests until no hazard names it and every event that names it has been consumed.
+//! Used by the calls on match entries and descriptors. The owner marks the descriptor (its
+//! list's version odd, its phase CLOSING) and then reads the hazards; if one names the
+//! descriptor, it puts everything back and reports `PTL_MD_IN_USE`. A descriptor whose user has
+//! died or stopped stays in use: the data may still be on its way. Invariant: a record rests
+//! until no hazard names it and every event that names it has been consumed.
 
 use core::sync::atomic::Ordering;
 
@@ -20,7 +22,7 @@ use sys::{clock, thread};
 const UNUSED_WITHIN_NS: u64 = 1_000_000_000;
 
 impl NiState {
-    /// A process with an operation that is using one of our descriptors; `anywhere` also looks at peers.
+    /// A process that uses one of our descriptors now; `anywhere` includes peers.
     fn holder(&self, index: u32, anywhere: bool) -> Option<u32> {
         let own = &self.peers.own.view.header().hazards;
         if hazard::names(own, |word| word.names(self.peers.index, index)) {
@@ -33,11 +35,11 @@ impl NiState {
         peers.find(|(_, header)| holds(header)).map(|(peer, _)| peer)
     }
 
-    /// Whether an operation is using a descriptor of ours that logs to this queue.
+    /// Whether an operation uses a descriptor of ours that logs to this queue.
     pub(crate) fn eq_about_to_fill(&self, eq: u32) -> bool {
         self.eq_named(eq)
-            // Acquire pairs with the Release in `transfer_end`. After the hazards: a transfer is begun and
-            // ended under one.
+            // Acquire pairs with the Release in `transfer_end`. Read after the hazards: a
+            // transfer begins and ends under one.
             || self.eqs[eq as usize].transfers.load(Ordering::Acquire) != 0
     }
 
@@ -71,14 +73,14 @@ impl NiState {
         true
     }
 
-    /// The peer that is using the descriptor that was last found to be in use, if it still does.
+    /// The peer that uses the descriptor that was last found to be in use, if it still does.
     pub(crate) fn descriptor_blocked_by(&self) -> Option<u32> {
         let index = self.found_busy.load(Ordering::Relaxed).checked_sub(1)?;
         self.holder(index, true).filter(|&peer| peer != self.peers.index)
     }
 
-    /// Waits until no hazard names a descriptor. False if that takes too long: whoever it is, is stopped or
-    /// dead.
+    /// Waits until no hazard names a descriptor. False if that takes too long: the process with
+    /// the hazard is stopped or dead.
     pub(crate) fn wait_unused(&self, index: u32, attached: bool) -> bool {
         let start = clock::now_ns();
         let mut round = 0;
@@ -109,7 +111,7 @@ impl NiState {
         owner.free_mds.pop().ok_or(PtlError::NoSpace)
     }
 
-    /// Frees a record if it has rested, else lets it rest on.
+    /// Frees a record if it has rested, otherwise keeps it resting.
     fn rest(&self, owner: &mut OwnerTables, mut resting: Resting, first: bool) {
         if self.rested(&mut resting) {
             self.unwrite(owner, resting.index);
@@ -121,7 +123,7 @@ impl NiState {
         }
     }
 
-    /// Whether nobody will mention this former descriptor any more.
+    /// Whether no hazard and no event can name this removed descriptor any more.
     fn rested(&self, resting: &mut Resting) -> bool {
         if resting.hazards {
             if self.holder(resting.index, true).is_some() {
@@ -137,19 +139,19 @@ impl NiState {
         }
     }
 
-    /// The queue of a former descriptor that nobody uses, and the first ticket that cannot be one of its
-    /// events.
+    /// The queue of a removed descriptor that is no longer in use, and the first ticket that
+    /// cannot be one of its events.
     fn last_events(&self, index: u32) -> Option<(EqHandle, u64)> {
         let eq = EqHandle(self.mds[index as usize].eq.load(Ordering::Relaxed));
         self.eq_index(eq).ok().map(|i| (eq, self.eq_tail(i)))
     }
 
-    /// Puts a record to rest. The descriptor is out of reach for new messages.
+    /// Puts a record to rest. New messages can no longer reach the descriptor.
     fn retire(&self, owner: &mut OwnerTables, index: u32, hazards: bool) {
         let record = &self.mds[index as usize];
         let control = record.control.load(Ordering::Relaxed);
-        // SeqCst: our own threads look at it after they have published their hazard, we look at the hazards
-        // next.
+        // SeqCst: threads of this process read it after they have published their hazard; the
+        // hazards are read next.
         record.control.swap(control & !control::PHASE | control::FREE, Ordering::SeqCst);
         let events = if hazards { None } else { self.last_events(index) };
         if !hazards {
@@ -190,8 +192,8 @@ impl NiState {
         Ok(self.publish(index, state))
     }
 
-    /// Unlinks a descriptor unless it is in use; `with_me`: its match entry is on the way out as well. With
-    /// `PTL_MD_INVALID` it is gone too: it unlinked itself, and said so.
+    /// Removes a descriptor unless it is in use; `with_me`: its match entry is being removed
+    /// too. `PTL_MD_INVALID`: removed as well; it had unlinked itself and posted UNLINK.
     pub(crate) fn try_remove(
         &self,
         owner: &mut OwnerTables,
@@ -199,8 +201,8 @@ impl NiState {
         with_me: bool,
     ) -> Result<(), PtlError> {
         let me = local.record.me.load(Ordering::Relaxed).checked_sub(1);
-        // Deliverers look at the version after they have published their hazard, our own threads at
-        // `control`.
+        // Deliverers read the version after they have published their hazard, threads of this
+        // process `control`.
         let change = me.map(|me| self.pt_begin_change(owner.mes[me as usize].pt));
         local
             .record
@@ -240,7 +242,7 @@ impl NiState {
         self.retire(owner, index, true);
     }
 
-    /// [`NetworkInterface::reap`] by generation, when the UNLINK event has been read.
+    /// [`NiState::reap`] by handle, when the UNLINK event has been read.
     pub(crate) fn reap_handle(&self, md: MdHandle) {
         let owner = &mut *self.owner.lock();
         if let Ok(local) = self.local(md)
@@ -250,8 +252,8 @@ impl NiState {
         }
     }
 
-    /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read yet, or was
-    /// lost.
+    /// Removes all descriptors that have unlinked themselves, even if their UNLINK was not read
+    /// yet or was lost.
     fn sweep(&self, owner: &mut OwnerTables) {
         for index in 0..self.mds.len() as u32 {
             let control = self.mds[index as usize].control.load(Ordering::Relaxed);

@@ -1,8 +1,8 @@
 //! Moving bytes between memory descriptors: which bytes they are, and how they are reached.
 //!
-//! Called by the put and get paths and by [`super::framed`]. Bytes in an arena or a segment are mapped here; bytes in a
-//! peer's private memory are reached by cross-memory attach. Invariant: the bytes move once, and what a peer wrote
-//! about its memory was checked by [`crate::peer`].
+//! Called by the put and get paths and by [`super::framed`]. Bytes in an arena or a segment are
+//! mapped here; bytes in a peer's private memory are reached by cross-memory attach. Invariant:
+//! the bytes move once, and what a peer wrote about its memory was checked by [`crate::peer`].
 
 use core::sync::atomic::Ordering;
 
@@ -18,7 +18,7 @@ use crate::tables::NiState;
 use crate::types::*;
 use sys::attach;
 
-/// ByteRanges of memory, in order.
+/// Ranges of memory, in order.
 pub(super) struct ByteRanges {
     count: usize,
     list: [(Location, u64); IOVECS],
@@ -42,7 +42,7 @@ impl ByteRanges {
         }
     }
 
-    /// Cuts `length` bytes, `at` bytes from the start of the pieces taken together.
+    /// The `length` bytes that begin `at` bytes into the pieces taken together.
     fn cut(at: u64, length: u64, pieces: impl Iterator<Item = (Location, u64)>) -> ByteRanges {
         let mut out = ByteRanges::new();
         let (mut skip, mut left) = (at, length);
@@ -64,7 +64,8 @@ impl ByteRanges {
 }
 
 impl NiState {
-    /// The memory of a matched descriptor of a peer, or of ours.
+    /// The memory of a matched descriptor, a peer's or our own. `None`: a peer's words lead
+    /// outside of what is shared.
     fn target_ranges(&self, peer: &MappedPeer, matched: &Matched<'_>) -> Option<ByteRanges> {
         let Accepted { offset, mlength, .. } = matched.accepted;
         if peer.index == self.peers.index {
@@ -94,7 +95,8 @@ impl NiState {
         whole.then_some(out)
     }
 
-    /// Moves the bytes of a matched message between a descriptor of ours and the target. Both are held.
+    /// Moves the bytes of a matched message between a descriptor of ours and the target. Hazards
+    /// name both.
     #[inline(always)]
     pub(crate) fn move_bytes(
         &self,
@@ -108,18 +110,19 @@ impl NiState {
             let start = record.start.load(Ordering::Relaxed) as *mut u8;
             let local = start.wrapping_add(local_offset as usize);
             let local = [MdIovec { base: local.cast(), len: matched.accepted.mlength }];
-            // SAFETY: memory of a held descriptor, which its user promised to keep valid; the range was checked against its
-            // length.
+            // SAFETY: memory of a descriptor that a hazard names, which its user promised to
+            // keep valid; the range was checked against its length.
             return unsafe { self.move_pieces(&local, peer, matched, to_target) };
         }
         self.move_ranges(record, local_offset, peer, matched, to_target)
     }
 
-    /// Moves the bytes of a matched message between pieces of memory here, one after the other, and a peer other than
-    /// ourselves, whose descriptor is held.
+    /// Moves the bytes of a matched message between pieces of memory here, one after the other,
+    /// and a peer other than ourselves, whose descriptor a hazard names.
     ///
     /// # Safety
-    /// The pieces are valid for the bytes accepted, to be read if they go `to_target` and written if they come from there.
+    /// The pieces are valid for the bytes accepted: readable if they move `to_target`, else
+    /// writable.
     #[inline(always)]
     pub(crate) unsafe fn move_pieces(
         &self,
@@ -139,8 +142,9 @@ impl NiState {
                 let n = piece.len.min(left) as usize;
                 let local = piece.base.cast();
                 let (from, to) = if to_target { (local, remote) } else { (remote, local) };
-                // SAFETY: `near` is the caller's; `far` lies in an arena or a segment, checked against its length, which
-                // all pieces together do not exceed.
+                // SAFETY: `local` is valid by the caller's promise; `remote` lies in an arena or
+                // a segment, checked against its length, which all pieces together do not
+                // exceed.
                 unsafe { copy(from, to, n) };
                 remote = remote.wrapping_add(n);
                 left -= n as u64;
@@ -193,8 +197,8 @@ impl NiState {
         moved
     }
 
-    /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock for that:
-    /// `bytes` goes in and comes back as what was there.
+    /// Swaps `bytes` (at most 64) with the bytes of a matched get-put, under the target's lock
+    /// word: `bytes` is stored, and then holds what was there before.
     pub(crate) fn swap_bytes(
         &self,
         peer: &MappedPeer,
@@ -219,28 +223,29 @@ impl NiState {
     }
 }
 
-/// The memory of a descriptor of ours, `at` bytes from its start. The caller holds it and has checked the
-/// length.
+/// The memory of a descriptor of ours, `at` bytes from its start. The caller holds the
+/// descriptor and has checked the length.
 pub(super) fn own_ranges(memory: MdMemory, at: u64, length: u64) -> ByteRanges {
     let MdMemory { start, pieces } = memory;
     if pieces.is_null() {
         return ByteRanges::one(start.wrapping_add(at as usize), length);
     }
-    // SAFETY: made by `md::write`, freed only when nobody holds the descriptor.
+    // SAFETY: made by `NiState::write`, freed only when no hazard names the descriptor.
     let pieces = unsafe { &*pieces };
     let locations =
         pieces.list[..pieces.count].iter().map(|&(base, size)| (Location::Mapped(base), size));
     ByteRanges::cut(at, length, locations)
 }
 
-/// Copies bytes between a held descriptor of ours and a buffer. `at + length` was checked by the caller.
+/// Copies bytes between a descriptor of ours and a buffer: to the buffer if `out`. The caller
+/// holds the descriptor and has checked `at + length`.
 pub(crate) fn copy_own(memory: MdMemory, at: u64, buffer: &mut [u8], out: bool) -> bool {
     let memory = own_ranges(memory, at, buffer.len() as u64);
     let buffer = ByteRanges::one(buffer.as_mut_ptr(), buffer.len() as u64);
     if out { copy_all(&memory, &buffer, 0) } else { copy_all(&buffer, &memory, 0) }
 }
 
-/// Copies from one row of stretches to another of the same total length. Whether all bytes moved.
+/// Copies from one list of ranges to another of the same total length. Whether all bytes moved.
 pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
     let (mut i, mut j) = (0, 0);
     let (mut i_done, mut j_done) = (0, 0);
@@ -248,8 +253,9 @@ pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
         let (source, source_size) = from.list[i];
         let (target, target_size) = to.list[j];
         let length = (source_size - i_done).min(target_size - j_done);
-        // SAFETY: what is near lies in memory of a held descriptor (checked against its length), in an arena
-        // or a segment (checked), or in a caller's buffer; what is far is the kernel's to check.
+        // SAFETY: a mapped range lies in memory of a held descriptor (checked against its
+        // length), in an arena or a segment (checked), or in a caller's buffer; a remote one is
+        // checked by the kernel.
         let moved = unsafe {
             match (source.advance(i_done), target.advance(j_done)) {
                 (Location::Mapped(a), Location::Mapped(b)) => {

@@ -2,15 +2,16 @@
 //!
 //! Called by every transfer. Invariant: 1, 2, 4 and 8 bytes are one load and one store each.
 
-/// Copies bytes that may overlap and that other processes may be looking at. 1, 2, 4 and 8 bytes are one load and one store each: who sees
-/// some of a word that comes in pieces, or in two words that are the same, may write something else before the rest comes. Up to four words
-/// are not worth a call.
+/// Copies bytes that may overlap and that other processes may be reading. 1, 2, 4 and 8 bytes
+/// are one load and one store each: a process that polls a word must not see a part of it, or a
+/// second store of it. Up to four words are copied inline.
 ///
 /// # Safety
-/// Both are valid for `length` bytes.
+/// Both pointers are valid for `length` bytes.
 #[inline(always)]
 pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: promised by the caller.
+    // SAFETY: every access lies within `length` bytes, for which the caller promises both
+    // pointers valid.
     unsafe {
         match length {
             0 => {}
@@ -41,7 +42,8 @@ pub(crate) unsafe fn copy(from: *const u8, to: *mut u8, length: usize) {
 /// As [`copy`].
 #[inline(never)]
 unsafe fn copy_less_than_a_word(from: *const u8, to: *mut u8, length: usize) {
-    // SAFETY: promised by the caller.
+    // SAFETY: every access lies within `length` bytes, for which the caller promises both
+    // pointers valid.
     unsafe {
         match length {
             4 => to.cast::<u32>().write_unaligned(from.cast::<u32>().read_unaligned()),
@@ -70,15 +72,16 @@ mod tests {
         }
     }
 
-    /// Who waits for a word to come, and clears it when it has, finds it cleared.
+    /// A process that waits for a word, and clears it when it arrives, finds it cleared.
     #[test]
     fn words_arrive_once() {
         let from = 0x0707_0707_0707_0707_u64;
         let (from, to) = (black_box((&raw const from).cast()), black_box(WORD.as_ptr().cast()));
         for length in [1, 2, 4, 8] {
             let length = black_box(length);
-            // SAFETY: the handler touches atomics only, and nothing else traps in this process; the processor's trap flag is of
-            // this thread, and is cleared again; both pointers are valid for a word.
+            // SAFETY: the handler accesses atomics only, and nothing else traps in this process;
+            // the processor's trap flag belongs to this thread and is cleared again; both
+            // pointers are valid for a word.
             unsafe {
                 let take: extern "C" fn(i32) = take;
                 let old = set_plain(Signal::TRAP, take as usize);

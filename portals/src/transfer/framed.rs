@@ -1,7 +1,8 @@
 //! One framed message on the side of this process: its descriptor is held from START to END.
 //!
-//! Called by [`super::framer`] and, for the source of a put, by the put path. Invariant: while a [`FramedTransfer`]
-//! exists, its descriptor counts as in use; [`NiState::transfer_end`] ends both.
+//! Called by [`super::framer`] and, for the source of a put, by the put path. Invariant: while a
+//! [`FramedTransfer`] exists, its descriptor counts as in use; [`NiState::transfer_end`] ends
+//! both.
 
 use core::sync::atomic::Ordering;
 
@@ -17,9 +18,9 @@ use crate::tables::NiState;
 use crate::types::md_options::*;
 use crate::types::*;
 
-/// A hold on a memory descriptor of this process while the bytes of one framed message move: its START event
-/// has been posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
-/// [`NetworkInterface::transfer_end`].
+/// The use of one descriptor of this process by one framed message: its START event has been
+/// posted, its END event has not. The descriptor counts as in use (`PTL_MD_IN_USE`) until
+/// [`NiState::transfer_end`].
 #[derive(Debug)]
 pub(crate) struct FramedTransfer {
     pub(crate) half: OpHalf,
@@ -30,11 +31,13 @@ pub(crate) struct FramedTransfer {
     pub(crate) mlength: Size,
     /// The message; of a REPLY, `initiator` is the target.
     pub(crate) header: MessageHeader,
-    /// Whether an acknowledgement may leave (Arrival of a put: the descriptor does not have `ACK_DISABLE`).
+    /// Whether an acknowledgement may be sent (arrival of a put: the descriptor lacks
+    /// `ACK_DISABLE`).
     pub(crate) ack_allowed: bool,
-    /// Sequence of the START event, 0 if there was none.
+    /// Sequence of the START event, or 0.
     pub(crate) link: Seq,
-    /// The descriptor when the operation was accepted: it may be updated before the last byte has moved.
+    /// The descriptor's memory when the operation was accepted: an update may replace it before
+    /// the last byte has moved.
     pub(crate) memory: MdMemory,
     matched: TransferTarget,
 }
@@ -48,7 +51,8 @@ struct TransferTarget {
 }
 
 impl NiState {
-    /// Runs `action` with a descriptor of ours held; `None` if it is gone.
+    /// Runs `action` while a hazard names a descriptor of ours; `None` if the handle is not
+    /// valid.
     fn with_local<'a, R>(
         &'a self,
         md: MdHandle,
@@ -68,7 +72,8 @@ impl NiState {
         }
     }
 
-    /// Turns a claimed descriptor of ours into a transfer: posts START. A hazard of the caller names it.
+    /// Makes a transfer of a claimed descriptor of ours, and posts START. A hazard of the caller
+    /// names the descriptor.
     pub(crate) fn transfer_begin(
         &self,
         matched: &Matched<'_>,
@@ -98,8 +103,8 @@ impl NiState {
         }
     }
 
-    /// Target's side of a framed message: matches it, claims its descriptor, posts START. `None`: dropped and
-    /// counted.
+    /// The target's side of a framed message: matches it, claims its descriptor, posts START.
+    /// `None`: dropped and counted.
     pub(crate) fn arrival_begin(&self, header: &MessageHeader) -> Option<FramedTransfer> {
         let own_mds = [NO_MD; 2];
         let find = self.peers.find(&self.peers.own, header);
@@ -124,9 +129,9 @@ impl NiState {
         transfer
     }
 
-    /// Initiator's side, when the first bytes of a reply come in: claims the descriptor of the get, posts
-    /// REPLY_START. `None`: it is gone, inactive or too short; dropped and counted. `header` is the get's,
-    /// with `initiator` the target.
+    /// The initiator's side, when the first bytes of a reply arrive: claims the descriptor of
+    /// the get, posts REPLY_START. `None`: the descriptor is not valid, inactive or too short;
+    /// dropped and counted. `header` is the get's, with the target as `initiator`.
     pub(crate) fn reply_begin(
         &self,
         md: MdHandle,
@@ -147,8 +152,8 @@ impl NiState {
         transfer
     }
 
-    /// Initiator's side: an acknowledgement came. Claims the descriptor and posts ACK; if it is gone, counts
-    /// a drop. `header` is the put's, with `initiator` the target.
+    /// The initiator's side of an acknowledgement: claims the descriptor and posts ACK; if it is
+    /// not valid, counts a drop. `header` is the put's, with the target as `initiator`.
     pub(crate) fn ack_arrived(
         &self,
         md: MdHandle,
@@ -178,11 +183,12 @@ impl NiState {
         }
     }
 
-    /// Posts END (and UNLINK, if it is the descriptor's last), and lets go of the descriptor.
+    /// Posts END (and UNLINK, if this was the descriptor's last operation), and ends the use of
+    /// the descriptor.
     pub(crate) fn transfer_end(&self, transfer: FramedTransfer, ok: bool) {
         let matched = self.transfer_matched(&transfer);
-        // Who takes the descriptor away looks at the hazards first and at `pending` then: it sees one of them
-        // until the last event is posted.
+        // A process that removes the descriptor reads the hazards first and `pending` then: it
+        // sees one of them until the last event is posted.
         let hold = self.peers.hold(HazardWord::own(matched.md, matched.md));
         self.peers.post_end(
             &self.peers.own,
@@ -200,8 +206,8 @@ impl NiState {
         doorbell::ring(self.peers.own.view.header());
     }
 
-    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the memory cannot be
-    /// read.
+    /// Copies bytes out of the memory of a transfer, `at` bytes from its start. False: the
+    /// memory cannot be read.
     pub(crate) fn transfer_read(
         &self,
         transfer: &FramedTransfer,
@@ -220,8 +226,8 @@ impl NiState {
         copy_all(&ByteRanges::one(from.as_ptr().cast_mut(), from.len() as u64), &memory, 0)
     }
 
-    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` goes in and comes back
-    /// as what was there.
+    /// Swaps the bytes of a get-put arrival, atomically with other get-puts: `bytes` is stored,
+    /// and then holds what was there before.
     pub(crate) fn transfer_swap(&self, transfer: &FramedTransfer, bytes: &mut [u8]) -> bool {
         bytes.len() as u64 == transfer.mlength
             && self.swap_bytes(&self.peers.own, &self.transfer_matched(transfer), bytes)

@@ -1,18 +1,21 @@
 //! Messages cut into frames, for peers whose memory cannot be reached.
 //!
-//! The calls submit a message for a peer with [`crate::nal::Route::Wire`], and for a message to a mapped peer whose
-//! descriptor lies in private memory that cross-memory attach cannot reach. While such a message is under way
-//! ([`Framer::busy`]), every later message of the pair is submitted too, so that messages match in the order in which
-//! they were sent. [`Framer::progress`] runs inside the calls that look at event queues.
+//! The calls submit a message for a peer with [`crate::nal::Route::Wire`], and for a message to
+//! a mapped peer whose descriptor lies in private memory that cross-memory attach cannot reach.
+//! While such a message is under way ([`Framer::busy`]), every later message of the pair is
+//! submitted too, so that messages match in the order in which they were sent.
+//! [`Framer::progress`] runs inside the calls that look at event queues.
 //!
-//! A message is one or more frames with the same [`FrameHeader`], each with its part of the payload. The target matches
-//! it when the first frame arrives, and posts START; END follows the last accepted byte. A [`crate::nal::Nal`] must
-//! deliver the first frame of a message before its others, and the first frames of the requests of a pair in order
-//! ([`FrameTag::precedes`](crate::FrameTag::precedes)). Any other order is allowed. What cannot leave at once waits in a
-//! queue of messages, not of frames: the bytes stay in place, held by the message's [`FramedTransfer`].
+//! A message is one or more frames with the same [`FrameHeader`], each with its part of the
+//! payload. The target matches it when the first frame arrives, and posts START; END follows the
+//! last accepted byte. A [`crate::nal::Nal`] must deliver the first frame of a message before
+//! its others, and the first frames of the requests of a pair in order
+//! ([`FrameTag::precedes`](crate::FrameTag::precedes)). Any other order is allowed. What cannot
+//! leave at once waits in a queue of messages, not of frames: the bytes stay in place, held by
+//! the message's [`FramedTransfer`].
 //!
-//! Invariant: nothing that a peer wrote is used before it is checked. The NAL names the sender of a frame; lengths and
-//! offsets are compared with what was accepted; handles are looked up.
+//! Invariant: nothing that a peer wrote is used before it is checked. The NAL names the sender
+//! of a frame; lengths and offsets are compared with what was accepted; handles are looked up.
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
@@ -30,25 +33,25 @@ use crate::types::*;
 /// Most frames that one call of [`Framer::progress`] takes.
 const TAKEN_AT_ONCE: usize = 64;
 
-/// A message to be framed.
+/// A message to be sent in frames.
 #[derive(Debug)]
 pub(crate) struct Submission {
     /// Index of the target.
     pub(crate) target: u32,
-    /// As the target is to see it.
+    /// The header as the target is to see it.
     pub(crate) header: MessageHeader,
-    /// Put and get-put: the hold on the source; SEND_START has been posted. [`NetworkInterface::transfer_end`] posts
-    /// SEND_END when the bytes have been read.
+    /// Put and get-put: the use of the source; SEND_START has been posted.
+    /// [`NiState::transfer_end`] posts SEND_END when the bytes have been read.
     pub(crate) source: Option<FramedTransfer>,
-    /// Put: whether an acknowledgement is wanted.
+    /// Put: whether the initiator wants an acknowledgement.
     pub(crate) ack: bool,
-    /// Put: the descriptor that logs the ACK; get and get-put: the one that the reply goes to.
+    /// Put: the descriptor that logs the ACK. Get and get-put: the one that the reply goes to.
     pub(crate) md: MdHandle,
-    /// Get and get-put: where in `md` the reply goes.
+    /// Get and get-put: the offset in `md` at which the reply is stored.
     pub(crate) local_offset: Size,
 }
 
-/// Where the payload of a message that leaves comes from.
+/// The source of the payload of an outgoing message.
 #[derive(Debug)]
 enum OutgoingPayload {
     None,
@@ -56,21 +59,21 @@ enum OutgoingPayload {
     Bytes(Vec<u8>),
 }
 
-/// A message that has not left entirely.
+/// A message whose last frame has not been sent.
 #[derive(Debug)]
 struct OutgoingMessage {
-    /// `at` is where the next frame begins.
+    /// `at` is the position of the next frame.
     frame: FrameHeader,
     payload: OutgoingPayload,
     ok: bool,
 }
 
-/// A message of which not all bytes have come in.
+/// A message whose last byte has not arrived.
 #[derive(Debug)]
 struct IncomingMessage {
     transfer: FramedTransfer,
     frame: FrameHeader,
-    /// Accepted bytes that have yet to come.
+    /// Accepted bytes that have not arrived.
     missing: Size,
     ok: bool,
 }
@@ -87,9 +90,10 @@ struct FramerState {
 /// The framing state of one interface.
 #[derive(Debug)]
 pub(crate) struct Framer {
-    /// Requests to mapped peers that the peer has not taken yet, by peer. Written under the lock.
+    /// Requests to mapped peers that the peer has not confirmed, by peer. Written under the
+    /// lock.
     busy: Box<[AtomicU32]>,
-    /// How many messages wait in `outgoing`. Written under the lock.
+    /// Messages in `outgoing`. Written under the lock.
     waiting: AtomicU32,
     sent: AtomicU64,
     taken: AtomicU64,
@@ -114,7 +118,7 @@ impl Framer {
         }
     }
 
-    /// Takes a message over. It may be sent at once or by a later [`Framer::progress`].
+    /// Accepts a message. It is sent at once or by a later [`Framer::progress`].
     pub(crate) fn submit(&self, ni: &NiState, message: Submission) {
         let target = message.target;
         let mut frame = first_frame(&message);
@@ -128,10 +132,10 @@ impl Framer {
         self.pump(ni, &mut state, target);
     }
 
-    /// Whether a framed message from us to `target` has not been taken by it yet.
+    /// Whether a framed message from us to `target` has not been confirmed yet.
     pub(crate) fn busy(&self, target: u32) -> bool {
-        // Acquire pairs with the Release in `take`: what comes next finds the list as the taken message
-        // left it.
+        // Acquire pairs with the Release in `take`: the next message finds the list as the
+        // confirmed one left it.
         self.busy[target as usize].load(Ordering::Acquire) != 0
     }
 
@@ -141,13 +145,13 @@ impl Framer {
         self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// Frames that our messages were cut into, whether they have left or wait; and frames that came in.
+    /// Frames of our messages, sent or waiting; and frames that arrived.
     pub(crate) fn counters(&self) -> (u64, u64) {
         (self.sent.load(Ordering::Relaxed), self.taken.load(Ordering::Relaxed))
     }
 
-    /// Sends what waits, takes what has come. Called often; returns at once if there is nothing to do or another
-    /// thread is at it.
+    /// Sends what waits and takes what has arrived. Called often; returns at once if there is
+    /// nothing to do or another thread is doing it.
     pub(crate) fn progress(&self, ni: &NiState) {
         if self.waiting.load(Ordering::Relaxed) == 0 && !ni.peers.nal.has_frames() {
             return;
@@ -187,7 +191,7 @@ impl Framer {
         state.outgoing[peer as usize].push_back(OutgoingMessage { frame, payload, ok: true });
     }
 
-    /// Sends to one peer until it has no room or nothing waits.
+    /// Sends to one peer until the network has no room or nothing waits.
     fn pump(&self, ni: &NiState, state: &mut FramerState, peer: u32) {
         let room = payload_room(ni) as Size;
         let mut left = false;
@@ -243,7 +247,7 @@ impl Framer {
         }
         match (frame.role, frame.op) {
             (FrameRole::Taken, _) => {
-                // A peer that says so too often only lifts its own order of arrival.
+                // A peer that confirms too often only loses its own order of arrival.
                 let word = &self.busy[peer as usize];
                 let _ =
                     word.fetch_update(Ordering::Release, Ordering::Relaxed, |n| n.checked_sub(1));
@@ -272,7 +276,8 @@ impl Framer {
         }
     }
 
-    /// A get-put is never longer than one frame; a longer one is no message of this library and is left alone.
+    /// A get-put is never longer than one frame; this library sends no longer one, so one that
+    /// arrives is ignored.
     fn take_get_put(
         &self,
         ni: &NiState,
@@ -294,7 +299,7 @@ impl Framer {
         }
     }
 
-    /// The first frame of a request is here.
+    /// Matches a request whose first frame has arrived.
     fn match_request(
         &self,
         ni: &NiState,
@@ -315,8 +320,8 @@ impl Framer {
         transfer
     }
 
-    /// A frame of a put or of a reply. A frame that is not its message's first and belongs to no message under way
-    /// is the rest of one that was dropped or cut.
+    /// A frame of a put or of a reply. A frame that is not the first of its message, and whose
+    /// message is not in progress, belongs to one that was dropped or truncated.
     fn take_bytes(
         &self,
         ni: &NiState,
@@ -357,7 +362,7 @@ impl Framer {
         }
     }
 
-    /// All accepted bytes of a put or reply are in.
+    /// Ends a put or reply whose accepted bytes have all arrived.
     fn finish(&self, ni: &NiState, state: &mut FramerState, peer: u32, message: IncomingMessage) {
         let IncomingMessage { transfer, frame, ok, .. } = message;
         let (offset, mlength, acknowledge) =
@@ -420,7 +425,7 @@ mod tests {
         *lot
     }
 
-    /// Any frame: small numbers mostly, so that they mean something, and sometimes absurd ones.
+    /// Any frame: mostly small numbers, which are likely to be valid, and sometimes absurd ones.
     fn any(lot: &mut u64) -> FrameHeader {
         let mut number = |below: u64| match draw(lot) % 8 {
             0 => [u64::MAX, 1 << 63, 1 << 48, u64::from(u32::MAX)][(draw(lot) % 4) as usize],
@@ -467,13 +472,14 @@ mod tests {
         assert_eq!(FrameHeader::decode(&bytes), None);
     }
 
-    /// A network whose other end writes nonsense.
+    /// A network whose other end sends random frames.
     struct Hostile {
         pages: Box<[u128]>,
         lot: Mutex<u64>,
     }
 
-    // SAFETY: the arena is zeroed and lives as long as the value; it begins at a page inside of it.
+    // SAFETY: the arena is zeroed and lives as long as the value; it begins at a page inside of
+    // it.
     unsafe impl Nal for Hostile {
         fn nid(&self) -> u32 {
             0
@@ -532,7 +538,8 @@ mod tests {
             let mut memory = [[0x55_u8; 64]; 6];
             let mut handles = Vec::new();
             for (number, room) in memory.iter_mut().enumerate() {
-                // The even ones are descriptors, the odd ones lie between and belong to nobody.
+                // The even ones are descriptors; the odd ones lie between them and must stay
+                // untouched.
                 if number % 2 == 1 {
                     continue;
                 }

@@ -1,4 +1,5 @@
-//! What most cases begin with: a target descriptor on one node and a source descriptor on the other.
+//! What most cases begin with: a target descriptor on one node and a source descriptor on the
+//! other.
 
 use portals3::md_options::{OP_GET, OP_PUT};
 use portals3::{
@@ -82,7 +83,8 @@ pub(crate) fn target(rig: &Rig, len: usize, options: u32) -> QueuedMd {
     target_with(rig, len, |md| md.options = options)
 }
 
-/// As [`target`], with a descriptor that `change` makes of one with infinite threshold that takes puts and gets.
+/// As [`target`], with a descriptor that `change` makes of one with infinite threshold that
+/// takes puts and gets.
 pub(crate) fn target_with(
     rig: &Rig,
     len: usize,

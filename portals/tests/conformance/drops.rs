@@ -53,7 +53,8 @@ fn a_reply_to_a_vanished_descriptor_counts_or_lands(kind: RigKind) {
     rig.target().write(side.buffer, &pattern(4, 64));
     let into = source(&rig, &[0xee; 64]);
     node.get(into.md, to(&rig)).expect("PtlGet");
-    // An unlink may be refused while the reply is under way, or it may be in already; else it must not land.
+    // An unlink may be refused while the reply is under way, or it may be in already; else it
+    // must not land.
     let gone = node.md_unlink(into.md);
     let frames = rig.kind.needs_target();
     rig.settle();

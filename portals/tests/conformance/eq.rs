@@ -84,7 +84,8 @@ fn sequence_numbers_count_the_events_of_a_queue(kind: RigKind) {
     }
 }
 
-/// Reads until the queue is empty, checking that exactly the events after a gap say so; `due` is the next in line.
+/// Reads until the queue is empty, checking that exactly the events after a gap say so; `due` is
+/// the next in line.
 fn read_with_gaps(rig: &Rig, eq: EqHandle, due: &mut u64) -> u64 {
     let mut lost = 0;
     while let Some(FetchedEvent { event, dropped }) = rig.poll(rig.target(), eq) {
@@ -247,8 +248,8 @@ fn a_handler_runs_for_every_event(kind: RigKind) {
         md.options |= EVENT_START_DISABLE | MANAGE_REMOTE;
     });
     let (from, _) = source_of(&rig, 1, 8);
-    // The other cases use no handlers, but this one may run on several rigs of one process at once: its own mark is
-    // in the upper half of the data.
+    // The other cases use no handlers, but this one may run on several rigs of one process at
+    // once: its own mark is in the upper half of the data.
     let mark = u64::from(std::process::id()) << 40 | (kind as u64) << 32;
     for hdr in 1..=5 {
         let before = node.handled(mark);

@@ -59,7 +59,8 @@ fn me_attach_checks_the_portal_index(kind: RigKind) {
 }
 
 fn me_calls_check_the_process(kind: RigKind) {
-    // Whether a process that cannot exist is refused or only never heard of is a habit; wild cards are fine.
+    // Whether a process that cannot exist is refused or only never heard of is a habit; wild
+    // cards are fine.
     let rig = kind.rig();
     let node = rig.target();
     for id in [

@@ -1,4 +1,5 @@
-//! Where in a descriptor a message goes and how much of it: offsets, truncation, `PTL_MD_MAX_SIZE`.
+//! Where in a descriptor a message goes and how much of it: offsets, truncation,
+//! `PTL_MD_MAX_SIZE`.
 
 use portals3::md_options::{ACK_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT, TRUNCATE};
 use portals3::{AckReq, EqHandle, PtlEventKind, Unlink};

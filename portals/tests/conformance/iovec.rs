@@ -1,4 +1,5 @@
-//! Scattered descriptors: "`length` counts the entries of a vector, offsets count the bytes of all its pieces".
+//! Scattered descriptors: "`length` counts the entries of a vector, offsets count the bytes of
+//! all its pieces".
 
 use portals3::md_options::{IOVEC, MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE};
 use portals3::{AckReq, EqHandle, MemoryDescriptor, PtlError, Unlink};

@@ -124,7 +124,8 @@ fn entries_and_descriptors_and_queues_are_limited(kind: RigKind) {
     let rig = kind.rig_limited(small);
     let node = rig.target();
     let limits = node.limits();
-    // What is granted may be more than what was asked for; what is granted is granted, and no more.
+    // What is granted may be more than what was asked for; what is granted is granted, and no
+    // more.
     let attach = |_| node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
     let entries: Result<Vec<_>, _> = (0..limits.max_mes).map(attach).collect();
     assert_eq!(entries.map(|list| list.len()), Ok(limits.max_mes as usize));

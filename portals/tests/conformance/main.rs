@@ -1,8 +1,10 @@
-//! The conformance suite: what the Portals 3.3 specification says, sentence by sentence, on every network.
+//! The conformance suite: what the Portals 3.3 specification says, sentence by sentence, on
+//! every network.
 //!
-//! A case is a function named after the sentence it tests and takes the kind of network; [`instantiate!`] makes one
-//! test per network of it, so a test is named `file::sentence::network`. Where the specification leaves a liberty, the
-//! case accepts what it permits. What is common to the cases is in [`common`]; how two processes come into one script
+//! A case is a function named after the sentence it tests and takes the kind of network;
+//! [`instantiate!`] makes one test per network of it, so a test is named
+//! `file::sentence::network`. Where the specification leaves a liberty, the case accepts what it
+//! permits. What is common to the cases is in [`common`]; how two processes come into one script
 //! is in [`rig`].
 
 #[path = "../rig/mod.rs"]

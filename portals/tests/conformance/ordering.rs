@@ -1,4 +1,5 @@
-//! Ordering: "two messages between the same pair of processes match in the order in which they were sent".
+//! Ordering: "two messages between the same pair of processes match in the order in which they
+//! were sent".
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, OP_PUT};
 use portals3::{AckReq, EqHandle, InsPos, PtlEventKind, PtlProcessId, Unlink};
@@ -88,7 +89,8 @@ fn puts_and_gets_match_in_order(kind: RigKind) {
 }
 
 fn order_holds_across_kinds_of_memory(kind: RigKind) {
-    // Where the target has both, some messages can be delivered at once and others not; order is kept all the same.
+    // Where the target has both, some messages can be delivered at once and others not; order is
+    // kept all the same.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
@@ -133,8 +135,9 @@ fn order_holds_across_kinds_of_memory(kind: RigKind) {
 }
 
 fn order_holds_across_descriptors(kind: RigKind) {
-    // The messages alternate between two descriptors of different memory, so that nothing but the rule keeps a message
-    // that could be delivered at once from overtaking one that waits for the target.
+    // The messages alternate between two descriptors of different memory, so that nothing but
+    // the rule keeps a message that could be delivered at once from overtaking one that waits
+    // for the target.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");

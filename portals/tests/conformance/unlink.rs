@@ -225,7 +225,8 @@ fn a_source_with_unlink_goes_after_its_last_operation(kind: RigKind) {
 }
 
 fn unlink_waits_for_pending_operations(kind: RigKind) {
-    // Several messages under way into one descriptor: UNLINK comes once and last, however their bytes arrive.
+    // Several messages under way into one descriptor: UNLINK comes once and last, however their
+    // bytes arrive.
     for seed in 1..=20 {
         let rig = kind.rig_seeded(seed);
         let node = rig.target();
@@ -256,7 +257,8 @@ fn unlinking_by_hand_fails_while_operations_are_pending(kind: RigKind) {
     let bytes = pattern(1, len);
     let from = source(&rig, &bytes);
     node.put(from.md, AckReq::Ack, to(&rig), 1).expect("PtlPut");
-    // Until its last byte has left, the source is in use. A network that is done by now lets it go.
+    // Until its last byte has left, the source is in use. A network that is done by now lets it
+    // go.
     let result = node.md_unlink(from.md);
     assert!(matches!(result, Ok(()) | Err(PtlError::MdInUse)), "{result:?}");
     rig.settle();

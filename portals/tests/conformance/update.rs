@@ -1,5 +1,5 @@
-//! `PtlMDUpdate`: "tells the state of a descriptor and replaces it, atomically, if no event has come that the caller
-//! has not read".
+//! `PtlMDUpdate`: "tells the state of a descriptor and replaces it, atomically, if no event has
+//! come that the caller has not read".
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};
 use portals3::{AckReq, EqHandle, MemoryDescriptor, PtlError, PtlEventKind, Size, Unlink};

@@ -1,8 +1,9 @@
 //! Death and delay: a process is stopped or killed at each named point of a delivery.
 //!
-//! Whoever is left goes on: its own messages arrive, its calls return, and what it cannot have is blamed on the one
-//! who holds it. A stopped process that is let go again finishes as if nothing had happened. Needs the feature
-//! `faults`; a list of the points that the tests know is compared with the sources, so that none is forgotten.
+//! Whoever is left goes on: its own messages arrive, its calls return, and what it cannot have
+//! is blamed on the one who holds it. A stopped process that is let go again finishes as if
+//! nothing had happened. Needs the feature `faults`; a list of the points that the tests know is
+//! compared with the sources, so that none is forgotten.
 
 #![cfg(feature = "faults")]
 
@@ -43,7 +44,8 @@ enum Work {
 }
 
 impl Work {
-    /// Which passage of a point pauses. What is done at once is done without a walk from the second time on.
+    /// Which passage of a point pauses. What is done at once is done without a walk from the
+    /// second time on.
     fn passage(self) -> u32 {
         if self == Work::FillAtOnce { 1 } else { 3 }
     }
@@ -145,8 +147,9 @@ impl Scene {
         node.progress();
     }
 
-    /// Takes what can be taken: all that the bystander sent, or what stands before that which the victim holds. Tells
-    /// how many operations of the victim ended, and who holds up the rest.
+    /// Takes what can be taken: all that the bystander sent, or what stands before that which
+    /// the victim holds. Tells how many operations of the victim ended, and who holds up the
+    /// rest.
     fn take(&self) -> (u64, Option<u32>) {
         let (mut victim, mut bystander) = (0, 0);
         loop {
@@ -219,7 +222,8 @@ fn stopped(kind: RigKind, point: &str, work: Work) {
     let unlinked = scene.target().md_unlink(scene.md);
     assert!(matches!(unlinked, Ok(()) | Err(PtlError::MdInUse)), "{unlinked:?}");
     scene.let_go();
-    // What comes to the descriptor after it has gone is dropped, and a swap would wait for its reply.
+    // What comes to the descriptor after it has gone is dropped, and a swap would wait for its
+    // reply.
     if unlinked.is_ok() && work == Work::GetPut {
         return;
     }

@@ -1,7 +1,8 @@
 //! Random operations: what may be drawn, and how often.
 //!
-//! Used by the tests in `main`; [`super::driver`] carries the operations out. Indices count what exists when an
-//! operation is carried out, and wrap, so that every list of operations makes sense after shrinking.
+//! Used by the tests in `main`; [`super::driver`] carries the operations out. Indices count what
+//! exists when an operation is carried out, and wrap, so that every list of operations makes
+//! sense after shrinking.
 
 use portals3::md_options::{
     ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT,
@@ -227,8 +228,8 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<DrawnOp>> {
     prop::collection::vec(op, 1..90)
 }
 
-/// Strategy for a list of operations of which most go the same few ways at once, from one process to the other, whose lists and
-/// descriptors change meanwhile.
+/// Strategy for a list of operations of which most go the same few ways at once, from one
+/// process to the other, whose lists and descriptors change meanwhile.
 pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<DrawnOp>> {
     let md = || {
         (md_draw(), prop::bool::weighted(0.8)).prop_map(|(mut md, quiet)| {

@@ -1,9 +1,10 @@
-//! A property: whatever calls are made one after the other, the library does what a small, slow and obvious model of
-//! the specification does.
+//! A property: whatever calls are made one after the other, the library does what a small, slow
+//! and obvious model of the specification does.
 //!
-//! The model ([`model`]) keeps lists, descriptors and queues in plain vectors and delivers a message by a plain loop.
-//! Operations are drawn at random, made on both, and every result, event and byte compared. What the specification
-//! leaves open is either not drawn or marked in the model (`Due::optional`, a range of drops).
+//! The model ([`model`]) keeps lists, descriptors and queues in plain vectors and delivers a
+//! message by a plain loop. Operations are drawn at random, made on both, and every result,
+//! event and byte compared. What the specification leaves open is either not drawn or marked in
+//! the model (`Due::optional`, a range of drops).
 
 #[path = "../rig/mod.rs"]
 mod rig;

@@ -70,7 +70,8 @@ pub(crate) struct Due {
     pub(crate) mlength: usize,
     pub(crate) offset: usize,
     pub(crate) hdr: u64,
-    /// How many of the events of this operation that stand before it in the list must come before it.
+    /// How many of the events of this operation that stand before it in the list must come
+    /// before it.
     pub(crate) after: Vec<PtlEventKind>,
     /// Whether it may also not come.
     pub(crate) optional: bool,
@@ -212,8 +213,8 @@ impl Model {
         None
     }
 
-    /// Posts the events of one side of an operation, counts it, and unlinks its descriptor if it is used up.
-    /// `pair` is its START and END, or the same kind twice for an ACK.
+    /// Posts the events of one side of an operation, counts it, and unlinks its descriptor if it
+    /// is used up. `pair` is its START and END, or the same kind twice for an ACK.
     fn log(
         &mut self,
         at: usize,

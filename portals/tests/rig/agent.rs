@@ -1,6 +1,7 @@
 //! The agent of a node: carries out calls on one interface, in whichever process that is.
 //!
-//! It owns the node's buffers, which live until the agent goes, so that a descriptor never outlives its memory.
+//! It owns the node's buffers, which live until the agent goes, so that a descriptor never
+//! outlives its memory.
 
 use std::sync::Mutex;
 
@@ -240,7 +241,8 @@ impl Agent {
             }
             AgentCall::Memory { kind, len } => AgentAnswer::Address(self.memory(kind, len)?),
             AgentCall::Write { address } => {
-                // SAFETY: tests write within buffers that this agent gave them, never while a delivery may.
+                // SAFETY: tests write within buffers that this agent gave them, never while a
+                // delivery may.
                 unsafe {
                     core::ptr::copy_nonoverlapping(
                         payload.as_ptr(),
@@ -277,7 +279,8 @@ impl Agent {
                 AgentAnswer::Me(ni.me_insert(base, id, bits, ignore, unlink, pos)?)
             }
             AgentCall::MeUnlink(me) => AgentAnswer::Unit(ni.me_unlink(me)?),
-            // SAFETY: the buffers of a node live as long as its agent, and the interface goes first.
+            // SAFETY: the buffers of a node live as long as its agent, and the interface goes
+            // first.
             AgentCall::MdAttach { me, md, unlink } => {
                 AgentAnswer::Md(unsafe { ni.md_attach(me, &md, unlink) }?)
             }
@@ -396,7 +399,8 @@ fn swap_many(ni: &NetworkInterface, swap: Swap, first: u64, count: u64) -> Resul
     let (put, get) = (swap.put_address as *mut u64, swap.get_address as *const u64);
     let mut sum = 0_u64;
     for value in first..first + count {
-        // SAFETY: an 8-byte buffer of this node that only this call uses; nothing is under way now.
+        // SAFETY: an 8-byte buffer of this node that only this call uses; nothing is under way
+        // now.
         unsafe { put.write_volatile(value) };
         let to = swap.to;
         ni.get_put(swap.get, swap.put, to.id, to.pt, to.ac, to.bits, to.offset, 0)?;

@@ -1,8 +1,9 @@
 //! A test network: interfaces of this process that reach each other by frames only.
 //!
-//! Used by [`super::RigKind::Framed`]. A seed decides how frames are delayed and reordered; now and then the network
-//! refuses a frame or holds one back, as a full or slow network would. Invariants: frames keep the order that
-//! [`FrameTag::precedes`] demands, and a frame that was accepted is delivered exactly once.
+//! Used by [`super::RigKind::Framed`]. A seed decides how frames are delayed and reordered; now
+//! and then the network refuses a frame or holds one back, as a full or slow network would.
+//! Invariants: frames keep the order that [`FrameTag::precedes`] demands, and a frame that was
+//! accepted is delivered exactly once.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -61,7 +62,8 @@ impl FramedNetwork {
         }
     }
 
-    /// Opens the next interface of the network. `PTL_NO_SPACE` if `size` interfaces are open already.
+    /// Opens the next interface of the network. `PTL_NO_SPACE` if `size` interfaces are open
+    /// already.
     pub fn join(&self, limits: Option<NiLimits>) -> Result<NetworkInterface, PtlError> {
         let shared = Arc::clone(&self.shared);
         let mut state = shared.lock();
@@ -117,7 +119,8 @@ struct Port {
     arena: Mapping,
 }
 
-// SAFETY: the arena is zeroed when the port is made, aligned to a page, and goes when the port is dropped.
+// SAFETY: the arena is zeroed when the port is made, aligned to a page, and goes when the port
+// is dropped.
 unsafe impl Nal for Port {
     fn nid(&self) -> u32 {
         0

@@ -1,11 +1,14 @@
-//! Rigs: a few connected interfaces, over each network that `portals3` has, for tests that are written once.
+//! Rigs: a few connected interfaces, over each network that `portals3` has, for tests that are
+//! written once.
 //!
-//! A test is one sequential script that tells *nodes* what to do. A node is an interface of this process
-//! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`]) or one of another process, which is this same test
-//! program started again and serves calls over a socket (see `agent`). A served node does nothing at all between
-//! two calls, so that what arrives there meanwhile arrived without its help.
+//! A test is one sequential script that tells *nodes* what to do. A node is an interface of this
+//! process ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`]) or one of
+//! another process, which is this same test program started again and serves calls over a socket
+//! (see `agent`). A served node does nothing at all between two calls, so that what arrives
+//! there meanwhile arrived without its help.
 //!
-//! Invariant: after [`Rig::settle`] nothing is under way, so "no event" is a finding and not a matter of patience.
+//! Invariant: after [`Rig::settle`] nothing is under way, so "no event" is a finding and not a
+//! matter of patience.
 
 #![allow(
     dead_code,
@@ -46,9 +49,11 @@ pub enum RigKind {
     ShmMapped,
     /// Two processes; buffers in private memory, reached by cross-memory attach.
     ShmAttach,
-    /// Two processes; buffers in private memory, cross-memory attach forbidden: everything travels in frames.
+    /// Two processes; buffers in private memory, cross-memory attach forbidden: everything
+    /// travels in frames.
     ShmDenied,
-    /// Two interfaces of this process; everything travels in frames, which are delayed and reordered.
+    /// Two interfaces of this process; everything travels in frames, which are delayed and
+    /// reordered.
     Framed,
 }
 
@@ -107,7 +112,8 @@ impl RigKind {
         self.build_with(count, limits, seed, None)
     }
 
-    /// `count` processes, of which number `victim` stops or dies where `pause` (the value of `GASNET_TEST_PAUSE`) says.
+    /// `count` processes, of which number `victim` stops or dies where `pause` (the value of
+    /// `GASNET_TEST_PAUSE`) says.
     pub fn build_paused(self, count: usize, victim: u32, pause: &str) -> Rig {
         assert!(self.has_processes());
         self.build_with(count, None, 1, Some((victim, pause)))
@@ -188,7 +194,8 @@ impl Rig {
 
     /// Calls every node that needs calling until nothing is under way.
     ///
-    /// A network with bypass needs no call, so none is made: what should have happened has happened.
+    /// A network with bypass needs no call, so none is made: what should have happened has
+    /// happened.
     pub fn settle(&self) {
         if !self.kind.needs_target() {
             return;
@@ -230,7 +237,8 @@ impl Rig {
         node.eq_get(eq).expect("PtlEQGet")
     }
 
-    /// Settles, then takes the next event of a queue, which must be there and without loss before it.
+    /// Settles, then takes the next event of a queue, which must be there and without loss
+    /// before it.
     #[track_caller]
     pub fn event(&self, node: &RigNode, eq: EqHandle) -> PtlEvent {
         let fetched = self.poll(node, eq).expect("an event was due");

@@ -1,7 +1,8 @@
 //! One node of a rig: its methods are the calls of the specification.
 //!
-//! Used by every test through [`super::Rig`]. A node is an interface of this process, called directly, or one of
-//! another process, called over a socket. Invariant: one call at a time is under way on a node.
+//! Used by every test through [`super::Rig`]. A node is an interface of this process, called
+//! directly, or one of another process, called over a socket. Invariant: one call at a time is
+//! under way on a node.
 
 use std::sync::Arc;
 
@@ -36,10 +37,11 @@ pub struct Running<'a> {
 
 pub(super) type NodeReply = Result<(AgentAnswer, Vec<u8>), PtlError>;
 
-/// A call holds raw addresses of the node's process and is carried out by a thread of that process.
+/// A call holds raw addresses of the node's process and is carried out by a thread of that
+/// process.
 struct Carried(AgentCall);
-// SAFETY: the addresses inside are plain numbers to everyone but the interface that is called, which takes calls
-// from any thread.
+// SAFETY: the addresses inside are plain numbers to everyone but the interface that is called,
+// which takes calls from any thread.
 unsafe impl Send for Carried {}
 
 /// As [`Carried`], for what comes back.
@@ -110,11 +112,12 @@ calls! {
     /// Many puts of one descriptor in a row, with `hdr` counting up; tells how many succeeded.
     put_many(md: MdHandle, ack: AckReq, to: To, hdr: HdrData, count: u64) -> Number(u64)
         = AgentCall::PutMany { md, at_once: None, ack, to, hdr, count };
-    /// Many 8-byte swaps in a row: each writes the next value from `first` into the put buffer, swaps, waits for the
-    /// reply on `eq` and adds what came back to a sum, which it returns (wrapping).
+    /// Many 8-byte swaps in a row: each writes the next value from `first` into the put buffer,
+    /// swaps, waits for the reply on `eq` and adds what came back to a sum, which it returns
+    /// (wrapping).
     swap_many(swap: Swap, first: u64, count: u64) -> Number(u64) = AgentCall::SwapMany { swap, first, count };
-    /// Takes events until `count` puts are in, checking that each header datum of a sender is the next one; returns
-    /// how many were lost.
+    /// Takes events until `count` puts are in, checking that each header datum of a sender is
+    /// the next one; returns how many were lost.
     take_many(eq: EqHandle, count: u64) -> Number(u64) = AgentCall::TakeMany { eq, count };
 }
 
@@ -231,7 +234,8 @@ impl RigNode {
         self.call(AgentCall::Progress).expect("progress");
     }
 
-    /// How many events the handler of [`RigNode::eq_alloc_handled`] saw whose header data are `mark` above bit 32.
+    /// How many events the handler of [`RigNode::eq_alloc_handled`] saw whose header data are
+    /// `mark` above bit 32.
     pub fn handled(&self, mark: HdrData) -> u64 {
         let Ok(AgentAnswer::Number(count)) = self.call(AgentCall::Handled(mark)) else {
             panic!("no log")
@@ -263,7 +267,8 @@ impl RigNode {
         self.memory_of(self.memory, len)
     }
 
-    /// A zeroed buffer of this kind of memory; [`AgentMemory::Arena`] only on nodes that have an arena.
+    /// A zeroed buffer of this kind of memory; [`AgentMemory::Arena`] only on nodes that have an
+    /// arena.
     pub fn memory_of(&self, kind: AgentMemory, len: usize) -> NodeBuffer {
         let Ok(AgentAnswer::Address(address)) = self.call(AgentCall::Memory { kind, len }) else {
             panic!("no memory")

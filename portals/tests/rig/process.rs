@@ -1,8 +1,9 @@
-//! Nodes that are processes: this test program started again, joined through one memory file, told what to do over a
-//! socket.
+//! Nodes that are processes: this test program started again, joined through one memory file,
+//! told what to do over a socket.
 //!
-//! Calls and answers travel as the bytes of plain `Copy` values: both ends are the same executable, so both agree on
-//! every layout. The first thing a process does is to join the fabric and say so.
+//! Calls and answers travel as the bytes of plain `Copy` values: both ends are the same
+//! executable, so both agree on every layout. The first thing a process does is to join the
+//! fabric and say so.
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
@@ -71,7 +72,8 @@ impl NodeProcess {
             .envs(pause.map(|pause| ("GASNET_TEST_PAUSE", pause)))
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        // SAFETY: the closure makes system calls only, which is what is allowed between fork and exec.
+        // SAFETY: the closure makes system calls only, which is what is allowed between fork and
+        // exec.
         unsafe {
             command.pre_exec(move || {
                 for fd in passed {
@@ -132,7 +134,8 @@ pub(super) fn serve_if_asked() {
     let mut numbers = numbers.split(',').map(|n| n.parse::<RawFd>().expect("a descriptor"));
     let mut next = || {
         let fd = numbers.next().expect("two descriptors");
-        // SAFETY: the descriptor was passed to this process for this purpose and nobody else uses it.
+        // SAFETY: the descriptor was passed to this process for this purpose and nobody else
+        // uses it.
         unsafe { OwnedFd::from_raw_fd(fd) }
     };
     let (file, socket) = (next(), UnixStream::from(next()));
@@ -154,7 +157,8 @@ pub(super) fn serve_if_asked() {
 }
 
 fn send<T: Copy>(mut socket: &UnixStream, value: &T) {
-    // SAFETY: `value` is `size_of::<T>()` bytes; what is padding is carried along and never looked at.
+    // SAFETY: `value` is `size_of::<T>()` bytes; what is padding is carried along and never
+    // looked at.
     let bytes = unsafe {
         std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>())
     };

@@ -1,6 +1,7 @@
 //! A watchdog per test: a test that hangs ends the test program with a line that names it.
 //!
-//! A watchdog is never a verdict on speed: its time is far beyond what any test takes on a loaded machine.
+//! A watchdog is never a verdict on speed: its time is far beyond what any test takes on a
+//! loaded machine.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;

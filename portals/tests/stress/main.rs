@@ -1,7 +1,9 @@
-//! Concurrency: many senders at one queue, and descriptors that are taken away or changed under fire.
+//! Concurrency: many senders at one queue, and descriptors that are taken away or changed under
+//! fire.
 //!
-//! Each test is a bounded number of operations (repeated as `PORTALS3_STRESS` says), and waits politely: a core that somebody else needs is given away.
-//! The verdict is always a count or a comparison of bytes, never a time.
+//! Each test is a bounded number of operations (repeated as `PORTALS3_STRESS` says), and waits
+//! politely: a core that somebody else needs is given away. The verdict is always a count or a
+//! comparison of bytes, never a time.
 
 #[path = "../rig/mod.rs"]
 mod rig;
@@ -18,8 +20,8 @@ use rig::{NodeBuffer, Rig, RigKind, RigNode, Running, To, md};
 
 const PT: u32 = 4;
 
-/// Node 0 is the owner of what is fired at; the others fire. On a loopback its own threads do. Every other sender puts at once what
-/// can be put at once.
+/// Node 0 is the owner of what is fired at; the others fire. On a loopback its own threads do.
+/// Every other sender puts at once what can be put at once.
 struct Fire<'a> {
     rig: &'a Rig,
     sources: Vec<(&'a RigNode, MdHandle, Option<NodeBuffer>)>,
@@ -48,7 +50,8 @@ impl<'a> Fire<'a> {
         To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset: 0 }
     }
 
-    /// Starts `count` puts of every sender, whose header data count from `first` with the sender above bit 32.
+    /// Starts `count` puts of every sender, whose header data count from `first` with the sender
+    /// above bit 32.
     fn open(&self, first: u64, count: u64) -> Vec<Running<'a>> {
         let start = |(number, &(node, md, at_once))| {
             let node: &'a RigNode = node;
@@ -59,7 +62,8 @@ impl<'a> Fire<'a> {
     }
 }
 
-/// Waits until all are over, giving the core away meanwhile, and until all that they sent has arrived.
+/// Waits until all are over, giving the core away meanwhile, and until all that they sent has
+/// arrived.
 fn join(rig: &Rig, running: Vec<Running<'_>>, mut meanwhile: impl FnMut()) {
     while !running.iter().all(Running::is_over) {
         meanwhile();
@@ -332,7 +336,8 @@ fn update_under_fire(kind: RigKind) {
     join(&rig, fire.open(0, count), || {
         take();
         let Some(new) = next else { return };
-        // Only if nothing is unread and nothing is under way: then nothing may touch the old memory any more.
+        // Only if nothing is unread and nothing is under way: then nothing may touch the old
+        // memory any more.
         match node.md_update(handle, None, Some(md(new, options, eq)), eq) {
             Ok(()) => {
                 whole(node, current, senders);

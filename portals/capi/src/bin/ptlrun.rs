@@ -1,8 +1,9 @@
 //! Starts the processes of a job over libportals3 on this host, and waits for them.
 //!
-//! `ptlrun -n N program [arguments]`. Each process gets the variables that `rank` lists, and in `PTL_BARRIER_FD` one end of a
-//! socket for barriers before there is a network: it writes a byte, and reads one when all have written. When a
-//! process fails, the others are killed; the exit code is that of the first that failed, or 128 and the number of its signal.
+//! `ptlrun -n N program [arguments]`. Each process gets the variables that `rank` lists, and in
+//! `PTL_BARRIER_FD` one end of a socket for barriers before there is a network: it writes a
+//! byte, and reads one when all have written. When a process fails, the others are killed; the
+//! exit code is that of the first that failed, or 128 and the number of its signal.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -53,7 +54,8 @@ fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
             .env("PTL_PIDMAP", &pids)
             .env("PTL_FABRIC_FD", passed[0].to_string())
             .env("PTL_BARRIER_FD", passed[1].to_string());
-        // SAFETY: the closure makes system calls only, which is what is allowed between fork and exec.
+        // SAFETY: the closure makes system calls only, which is what is allowed between fork and
+        // exec.
         unsafe {
             command.pre_exec(move || {
                 // Whatever becomes of us, the processes of the job end.
