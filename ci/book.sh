@@ -48,7 +48,9 @@ while read -r page; do
                 target = link; sub(/.*\]\(/, "", target); sub(/\)$/, "", target)
                 path = target; sub(/#.*/, "", path)
                 keep = target ~ /^[a-z+]+:/ || path == "" || resolve(folder, path) in known
-                done = done substr($0, 1, RSTART - 1) (keep ? link : text)
+                # mdBook makes index.html of each README.md, but leaves the links to it alone.
+                if (path != "") sub(/README\.md/, "index.md", target)
+                done = done substr($0, 1, RSTART - 1) (keep ? "[" text "](" target ")" : text)
                 $0 = substr($0, RSTART + RLENGTH)
             }
             print done $0
