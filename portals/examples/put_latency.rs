@@ -5,7 +5,6 @@
 //! `cargo run --release --example put_latency`. Run by hand; nothing depends on its numbers.
 
 use std::hint::{black_box, spin_loop};
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -13,6 +12,9 @@ use std::time::Instant;
 use portals3::md_options::*;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::*;
+use sys::child::{self, Forked};
+use sys::cpu::CpuMask;
+use sys::memory::MemFd;
 
 const ROUNDS: usize = 2000;
 const ENOUGH: usize = 200;
@@ -20,12 +22,7 @@ const RAR: u32 = 38;
 const AM: u32 = 39;
 
 fn pin(core: usize) {
-    // SAFETY: the set is a plain array of bits.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(core, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &set);
-    }
+    CpuMask::of([core]).bind();
 }
 
 fn md(start: *mut u8, length: usize, options: u32, eq: EqHandle) -> MemoryDescriptor {
@@ -57,23 +54,20 @@ fn spread(values: &mut [f64]) -> [f64; 3] {
 }
 
 fn main() {
-    // SAFETY: new descriptors and a new mapping; the words at its start are atomics in both
-    // processes.
-    let (file, words) = unsafe {
-        let file = OwnedFd::from_raw_fd(libc::memfd_create(c"arena".as_ptr(), libc::MFD_CLOEXEC));
-        let (rights, kind) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
-        let words = libc::mmap(null_mut(), 4096, rights, kind, -1, 0).cast::<AtomicU64>();
-        (file, std::slice::from_raw_parts(words, 512))
-    };
+    let file = MemFd::create(c"arena").expect("memfd_create");
+    let shared = MemFd::create(c"words").expect("memfd_create");
+    shared.set_len(4096).expect("ftruncate");
+    let shared = shared.map(0, 4096).expect("mmap");
+    // SAFETY: a mapping of zeros, whose words are atomics in both processes.
+    let words = unsafe { std::slice::from_raw_parts(shared.as_ptr().cast::<AtomicU64>(), 512) };
     let (ball, ready, done) = (&words[0], &words[64], &words[128]);
     // SAFETY: there is one thread.
-    let child = unsafe { libc::fork() };
-    let index = u32::from(child == 0);
+    let forked = unsafe { child::fork() }.expect("fork");
+    let index = u32::from(forked == Forked::Child);
     pin(index as usize);
     let single = std::env::args().nth(1).is_none_or(|mode| mode != "par");
     let spec = FabricSpec {
-        arena: file,
+        arena: file.into(),
         index,
         size: 2,
         bytes: 8 << 20,
@@ -121,7 +115,7 @@ fn main() {
     let message = |hdr| {
         ni.put_region(source, 0, 8, AckReq::NoAck, peer, AM, 0, 3, 0, hdr).expect("PtlPutRegion");
     };
-    if child == 0 {
+    if forked == Forked::Child {
         // The other side returns the ball and the messages, and is otherwise idle.
         while done.load(Ordering::Relaxed) == 0 {
             let now = ball.load(Ordering::Acquire);
@@ -209,6 +203,7 @@ fn main() {
         let [middle, decile, least] = spread(values);
         println!("{name:40} {middle:9.1} {decile:9.1} {least:9.1}");
     }
-    // SAFETY: waits for the child.
-    unsafe { libc::waitpid(child, null_mut(), 0) };
+    if let Forked::Parent(child) = forked {
+        child::await_child(child);
+    }
 }

@@ -15,10 +15,11 @@
 //! ranks.
 
 use core::ffi::c_uint;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portals3::nal::shm::AttachPolicy;
+use sys::descriptor;
 
 use crate::abi::*;
 use crate::calls;
@@ -128,13 +129,8 @@ pub(crate) fn fabric_file() -> Result<Option<OwnedFd>, Code> {
     let number = variable::<i32>("PTL_FABRIC_FD").map_err(|line| complain(&line))?;
     let Some(number) = number else { return Ok(None) };
     let closed = || complain(&format!("PTL_FABRIC_FD={number}: no such descriptor"));
-    // SAFETY: the call touches no memory.
-    if number < 0 || unsafe { libc::fcntl(number, libc::F_SETFD, libc::FD_CLOEXEC) } != 0 {
-        return Err(closed());
-    }
-    // SAFETY: it is open, as was just seen, and borrowed for the duplication only.
-    let file = unsafe { BorrowedFd::borrow_raw(number) };
-    file.try_clone_to_owned().map(Some).map_err(|_| closed())
+    descriptor::close_on_exec(number, true).map_err(|_| closed())?;
+    descriptor::duplicate(number).map(Some).map_err(|_| closed())
 }
 
 /// Arena bytes per process.

@@ -9,8 +9,7 @@
 use core::ffi::c_int;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
+use std::os::fd::AsRawFd;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use portals3::nal::shm::{Fabric, FabricSpec};
@@ -119,8 +118,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'s
             ));
         }
         Some(file) => {
-            let same = File::from(file.try_clone().map_err(|_| Code(PTL_NO_SPACE))?);
-            let inode = same.metadata().map_err(|_| Code(PTL_FAIL))?.ino();
+            let inode = sys::descriptor::inode(file.as_raw_fd()).ok_or(Code(PTL_FAIL))?;
             let spec = FabricSpec {
                 arena: file,
                 index: job.rank,

@@ -4,6 +4,8 @@
 
 use portals3::md_options::MANAGE_REMOTE;
 use portals3::{AckReq, PtlEventKind};
+use sys::process;
+use sys::signal::Signal;
 
 use crate::common::*;
 use crate::rig::{RigKind, RigNode, pattern};
@@ -21,8 +23,7 @@ impl Stopped {
     fn new(node: &RigNode) -> Stopped {
         let pid = node.os_pid();
         if let Some(pid) = pid {
-            // SAFETY: the process is a child of ours that has not been waited for.
-            assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+            assert!(process::kill(pid as u32, Signal::STOP));
         }
         Stopped(pid)
     }
@@ -31,8 +32,7 @@ impl Stopped {
 impl Drop for Stopped {
     fn drop(&mut self) {
         if let Some(pid) = self.0 {
-            // SAFETY: as above.
-            unsafe { libc::kill(pid, libc::SIGCONT) };
+            process::kill(pid as u32, Signal::CONT);
         }
     }
 }

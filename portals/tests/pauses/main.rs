@@ -17,6 +17,11 @@ use portals3::{
     PtlEventKind, PtlProcessId, Unlink,
 };
 
+use std::time::Duration;
+
+use sys::process::{self, Liveness};
+use sys::signal::Signal;
+
 use rig::agent::{AgentAnswer, AgentCall, Swap};
 use rig::watchdog::Watchdog;
 use rig::{Rig, RigKind, RigNode, Running, To, md};
@@ -172,20 +177,17 @@ impl Scene {
         }
     }
 
-    fn await_victim(&self, flags: i32) {
+    /// Waits until the victim is stopped, or has ended and was not collected yet.
+    fn await_victim(&self, state: Liveness) {
         let pid = self.victim().os_pid().expect("the victim is a process");
-        // SAFETY: a record of zeros is a valid one.
-        let mut record: libc::siginfo_t = unsafe { core::mem::zeroed() };
-        // SAFETY: the record is room for the answer; the process is a child of ours.
-        let result =
-            unsafe { libc::waitid(libc::P_PID, pid as u32, &mut record, flags | libc::WNOWAIT) };
-        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        while process::liveness(pid as u32) != state {
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 
     fn let_go(&self) {
         let pid = self.victim().os_pid().expect("the victim is a process");
-        // SAFETY: a child of ours.
-        unsafe { libc::kill(pid, libc::SIGCONT) };
+        process::kill(pid as u32, Signal::CONT);
     }
 
     /// The victim is done, and all that is left is read.
@@ -214,7 +216,7 @@ fn stopped(kind: RigKind, point: &str, work: Work) {
     let _watchdog = watch("stopped", point, kind);
     let scene = Scene::new(kind, &format!("{point}:stop:{}", work.passage()), work);
     let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
-    scene.await_victim(libc::WSTOPPED);
+    scene.await_victim(Liveness::Stopped);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
     scene.bystander_goes_on();
     let (before, holder) = scene.take();
@@ -251,7 +253,7 @@ fn killed(kind: RigKind, point: &str, work: Work) {
     let _watchdog = watch("killed", point, kind);
     let scene = Scene::new(kind, &format!("{point}:kill:{}", work.passage()), work);
     let _running = scene.victim().begin(scene.call(scene.victim(), scene.target(), work));
-    scene.await_victim(libc::WEXITED);
+    scene.await_victim(Liveness::Dead);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Dead);
     scene.bystander_goes_on();
     let (victim, holder) = scene.take();
@@ -282,7 +284,7 @@ fn owner(kind: RigKind, point: &str, signal: &str) {
         attach(victim, EqHandle::NONE, portals3::THRESH_INF, Unlink::Retain);
     victim.md_unlink(handle).expect("PtlMDUnlink");
     let churning = victim.begin(AgentCall::Churn { me, md: wanted, count: 30 });
-    scene.await_victim(if signal == "stop" { libc::WSTOPPED } else { libc::WEXITED });
+    scene.await_victim(if signal == "stop" { Liveness::Stopped } else { Liveness::Dead });
     let from =
         node.md_bind(md(node.memory(8), 0, EqHandle::NONE), Unlink::Retain).expect("PtlMDBind");
     let to = scene.to(victim);
@@ -314,7 +316,7 @@ fn waker_stopped(kind: RigKind, point: &str) {
     std::thread::sleep(std::time::Duration::from_millis(50));
     let _ = scene.interface().doorbell();
     let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), Work::Put));
-    scene.await_victim(libc::WSTOPPED);
+    scene.await_victim(Liveness::Stopped);
     assert_eq!(scene.interface().peer_state(VICTIM), PeerState::Stopped);
     scene.let_go();
     assert!(matches!(running.finish(), Ok(AgentAnswer::Number(COUNT))));

@@ -7,13 +7,14 @@
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{NetworkInterface, NiLimits};
+use sys::memory::MemFd;
 
 use super::ARENA;
 use super::agent::{Agent, AgentAnswer, AgentCall};
@@ -33,11 +34,7 @@ struct Birth {
 
 /// An empty memory file for arenas.
 pub(super) fn memory_file() -> OwnedFd {
-    // SAFETY: the name is a valid C string; the flags are those of the manual.
-    let fd = unsafe { libc::memfd_create(c"portals3-test".as_ptr(), libc::MFD_CLOEXEC) };
-    assert!(fd >= 0, "memfd_create: {}", std::io::Error::last_os_error());
-    // SAFETY: the descriptor is new and ours.
-    unsafe { OwnedFd::from_raw_fd(fd) }
+    MemFd::create(c"portals3-test").expect("memfd_create").into()
 }
 
 /// Joins as process `index` of `size`.
@@ -77,11 +74,9 @@ impl NodeProcess {
         unsafe {
             command.pre_exec(move || {
                 for fd in passed {
-                    if libc::fcntl(fd, libc::F_SETFD, 0) < 0 {
-                        return Err(std::io::Error::last_os_error());
-                    }
+                    sys::descriptor::close_on_exec(fd, false)?;
                 }
-                libc::alarm(SECONDS_TO_LIVE);
+                sys::signal::alarm_us(u64::from(SECONDS_TO_LIVE) * 1_000_000);
                 Ok(())
             });
         }
@@ -105,10 +100,7 @@ impl NodeProcess {
 
     /// Whether an answer is there to be received.
     pub(super) fn has_answered(&self) -> bool {
-        let mut byte = 0_u8;
-        let flags = libc::MSG_PEEK | libc::MSG_DONTWAIT;
-        // SAFETY: `byte` is one byte of room.
-        unsafe { libc::recv(self.socket.as_raw_fd(), (&raw mut byte).cast(), 1, flags) != -1 }
+        sys::poll::readable(self.socket.as_fd())
     }
 
     pub(super) fn receive(&self) -> NodeReply {

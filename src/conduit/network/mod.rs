@@ -23,6 +23,7 @@ use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
 use crate::boot;
 use crate::client_memory::{Dst, RemoteRange, Src};
 use alloc::vec::Vec;
+use std::os::fd::AsRawFd;
 
 #[cfg(not(any(feature = "emulation", feature = "libportals")))]
 compile_error!(
@@ -59,7 +60,8 @@ impl OpenInterface {
     pub fn open(boot: &dyn boot::Bootstrap, config: &Config) -> Result<OpenInterface, OpenError> {
         let cannot =
             |e: std::io::Error| OpenError(alloc::format!("no memory file for Portals: {e}"));
-        let arena = boot.host().arena.try_clone().map_err(cannot)?;
+        let arena = boot.host().arena.as_raw_fd();
+        let arena = ::sys::descriptor::duplicate(arena).map_err(cannot)?;
         match chosen() {
             #[cfg(feature = "emulation")]
             NetworkKind::Emulation => {

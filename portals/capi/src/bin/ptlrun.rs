@@ -6,10 +6,14 @@
 //! exit code is that of the first that failed, or 128 and the number of its signal.
 
 use std::io::{self, Read, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, ExitCode};
+
+use sys::child::{self, Ended};
+use sys::memory::MemFd;
+use sys::{descriptor, process};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
@@ -33,13 +37,8 @@ fn main() -> ExitCode {
 }
 
 fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
-    // SAFETY: the name is a string of C.
-    let file = unsafe { libc::memfd_create(c"portals3".as_ptr(), libc::MFD_CLOEXEC) };
-    if file < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor is new and ours.
-    let file = unsafe { OwnedFd::from_raw_fd(file) };
+    let file = OwnedFd::from(MemFd::create(c"portals3")?);
+    let launcher = process::pid();
     let nids = vec!["0".to_string(); count as usize].join(":");
     let pids = (0..count).map(|pid| pid.to_string()).collect::<Vec<_>>().join(":");
     let (mut children, mut sockets) = (PtlrunJob(Vec::new()), Vec::new());
@@ -59,11 +58,11 @@ fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
         unsafe {
             command.pre_exec(move || {
                 // Whatever becomes of us, the processes of the job end.
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                for descriptor in passed {
-                    if libc::fcntl(descriptor, libc::F_SETFD, 0) < 0 {
-                        return Err(io::Error::last_os_error());
-                    }
+                if !child::die_with_parent(launcher) {
+                    return Err(io::ErrorKind::NotFound.into());
+                }
+                for passed in passed {
+                    descriptor::close_on_exec(passed, false)?;
                 }
                 Ok(())
             });
@@ -94,18 +93,12 @@ impl PtlrunJob {
     /// Waits until all have ended, or one has failed: the code.
     fn wait(&mut self) -> io::Result<u8> {
         while !self.0.is_empty() {
-            let mut status = 0;
-            // SAFETY: `status` is writable.
-            let pid = unsafe { libc::waitpid(-1, &mut status, 0) };
-            if pid < 0 {
-                match io::Error::last_os_error() {
-                    error if error.kind() == io::ErrorKind::Interrupted => continue,
-                    error => return Err(error),
-                }
-            }
-            self.0.retain(|child| child.id() != pid as u32);
-            let status = ExitStatus::from_raw(status);
-            let code = status.code().unwrap_or(128 + status.signal().unwrap_or(0));
+            let (pid, ended) = child::await_any()?;
+            self.0.retain(|child| child.id() != pid);
+            let code = match ended {
+                Ended::Exited(code) => code,
+                Ended::Killed(signal) => 128 + signal.number(),
+            };
             if code != 0 {
                 return Ok(code as u8);
             }
