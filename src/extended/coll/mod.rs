@@ -23,6 +23,8 @@ pub mod choice;
 mod compute;
 mod direct;
 mod engine;
+mod files;
+pub mod flags;
 mod inbox;
 mod lines;
 mod movement;

@@ -1,0 +1,410 @@
+//! Data movement, reductions and scans: blocking and non-blocking functions, for one address or
+//! a list of them.
+//!
+//! Called by clients; `tuning` makes calls as they do. Invariant: flags, root and function are
+//! checked before the extended layer is called.
+
+use super::{BlockList, CollHandle, TeamHandle, team};
+use crate::capi::ctx;
+use crate::extended::coll::flags::CollFlags;
+use crate::extended::coll::{Coll, CollCall, CollOperation, CollRequest, ImageBuffers, Reduction};
+use crate::report;
+use crate::runtime::Ctx;
+use crate::trace::{EventDetail, span};
+use core::ffi::{c_int, c_void};
+
+/// Where the images of a call have their blocks.
+#[derive(Clone, Copy)]
+pub(super) enum Address {
+    /// The caller's.
+    One(*mut c_void),
+    /// Those of all images of the team, or of this process.
+    Many(BlockList),
+}
+
+impl Address {
+    /// That of the caller: its place among the images of this process, and its number in the
+    /// team.
+    unsafe fn of(self, (place, number): (usize, u32), flags: CollFlags) -> *mut u8 {
+        let i = if flags.single() { number as usize } else { place };
+        match self {
+            Address::One(p) => p.cast(),
+            Address::Many(list) if list.is_null() => core::ptr::null_mut(),
+            // SAFETY: the list has an entry for each image that the flags say.
+            Address::Many(list) => unsafe { (*list.add(i)).cast() },
+        }
+    }
+}
+
+/// What a computing call names: elements, function and its argument.
+#[derive(Clone, Copy)]
+pub(super) struct Elements {
+    pub(super) size: usize,
+    pub(super) count: usize,
+    pub(super) func: i32,
+    pub(super) arg: c_int,
+    /// Block sizes and offsets together, which are 0.
+    pub(super) layout: usize,
+}
+
+impl Elements {
+    fn bytes(self, function: &str) -> usize {
+        self.size.checked_mul(self.count).unwrap_or_else(|| {
+            report::fatal(
+                format_args!(
+                    "{function}(): {} elements of {} bytes are more than memory",
+                    self.count, self.size
+                ),
+                format_args!("Pass the number of elements of one image."),
+            )
+        })
+    }
+
+    fn fold(self, function: &str, c: Ctx) -> Reduction {
+        if self.layout != 0 {
+            report::fatal(
+                format_args!(
+                    "{function}(): block sizes and offsets other than 0 are not supported"
+                ),
+                format_args!("Pass 0: every image has elem_count elements from its address on."),
+            );
+        }
+        let Some((f, flags)) = Coll::of(c).function(self.func) else {
+            report::fatal(
+                format_args!("{function}(): there is no function {}", self.func),
+                format_args!("Pass an index into the table that gasnet_coll_init was given."),
+            );
+        };
+        Reduction {
+            function: f,
+            flags,
+            arg: self.arg,
+            elem_size: self.size,
+            elem_count: self.count,
+        }
+    }
+}
+
+/// Checks the flags and puts a call together.
+#[allow(clippy::too_many_arguments)]
+pub(super) unsafe fn call(
+    function: &'static str,
+    handle: TeamHandle,
+    operation: CollOperation,
+    root: u32,
+    dst: Address,
+    src: Address,
+    nbytes: usize,
+    elements: Option<Elements>,
+    flags: c_int,
+) -> (Ctx, CollCall, CollFlags) {
+    let c = ctx(function);
+    let team = team(c, function, handle);
+    let flags = CollFlags::check(function, flags, operation);
+    let by_process = flags.by_process();
+    let images = team.images(by_process);
+    if root >= images {
+        report::fatal(
+            format_args!(
+                "{function}(): image {root} is out of range; this team has {images}, numbered from 0"
+            ),
+            format_args!("Pass an image below the number of images of the team."),
+        );
+    }
+    let caller = team.caller(c, function, by_process);
+    let request = CollRequest {
+        root,
+        in_allsync: flags.in_allsync(),
+        out_allsync: flags.out_allsync(),
+        fold: elements.map(|e| e.fold(function, c)),
+        inclusive: flags.inclusive(),
+        ..CollRequest::new(operation, elements.map_or(nbytes, |e| e.bytes(function)))
+    };
+    // SAFETY: the caller's promise.
+    let places =
+        unsafe { ImageBuffers { dst: dst.of(caller, flags), src: src.of(caller, flags) } };
+    (c, CollCall { function, team, by_process, request, places }, flags)
+}
+
+/// What a trace records of a collective.
+fn detail(
+    handle: TeamHandle,
+    root: u32,
+    nbytes: usize,
+    elements: Option<Elements>,
+) -> EventDetail {
+    let bytes = elements.map_or(nbytes, |e| e.size.saturating_mul(e.count));
+    EventDetail::Collective { team: (handle as usize).wrapping_sub(1) as u32, root, bytes }
+}
+
+/// The blocking and the non-blocking form of a collective, with the documentation of what it
+/// does.
+macro_rules! collective {
+    ($(#[$doc:meta])* $name:ident, $nb:ident, $operation:ident, ($($arg:ident: $ty:ty),*),
+     root: $root:expr, dst: $dst:expr, src: $src:expr, nbytes: $nbytes:expr,
+     elements: $elements:expr) => {
+        $(#[$doc])*
+        ///
+        /// Returns when the caller's part is over, which `flags` define.
+        ///
+        /// - `team`: `GASNET_TEAM_ALL` or a team that this process is a member of.
+        /// - `flags`: one of `GASNET_COLL_IN_NOSYNC`, `_IN_MYSYNC` and `_IN_ALLSYNC`, one of
+        ///   `GASNET_COLL_OUT_NOSYNC`, `_OUT_MYSYNC` and `_OUT_ALLSYNC`, one of
+        ///   `GASNET_COLL_SINGLE` and `_LOCAL`; `GASNET_COLL_NO_IMAGES` if a call stands for
+        ///   all images of its process.
+        /// - Context: by every image of the team, in the same order; not in a handler or a
+        ///   no-interrupt section, and not while a handler-safe lock is held.
+        ///
+        /// # Safety
+        /// The addresses, and those in lists, must be accessible for as many bytes as the
+        /// operation reads or writes there.
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe extern "C" fn $name(team: TeamHandle, $($arg: $ty,)* flags: c_int) {
+            let (op, function) = (CollOperation::$operation, stringify!($name));
+            let _span = span!(W stringify!($name), detail(team, $root, $nbytes, $elements));
+            // SAFETY: lists are readable, as the client promises.
+            let (c, call, _) = unsafe {
+                call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
+            };
+            // SAFETY: blocks are accessible, as the client promises.
+            unsafe { Coll::of(c).wait_for(c, call) };
+        }
+
+        $(#[$doc])*
+        ///
+        /// Initiates the operation: as the function without `_nb`, but the memory is in use
+        /// until the handle is synced. With the flag `GASNET_COLL_AGGREGATE` the operation is
+        /// collected: the handle of the next call without the flag, by the same image in the
+        /// same team, stands for it too.
+        ///
+        /// - Returns a handle for `gasnet_coll_wait_sync` and its like, or
+        ///   `GASNET_COLL_INVALID_HANDLE` if the operation is complete or collected.
+        ///
+        /// # Safety
+        /// As the blocking form, until the handle is synced.
+        #[unsafe(no_mangle)]
+        #[allow(clippy::too_many_arguments)]
+        pub unsafe extern "C" fn $nb(team: TeamHandle, $($arg: $ty,)* flags: c_int) -> CollHandle {
+            let (op, function) = (CollOperation::$operation, stringify!($nb));
+            let _span = span!(W stringify!($nb), detail(team, $root, $nbytes, $elements));
+            // SAFETY: lists are readable, as the client promises.
+            let (c, call, flags) = unsafe {
+                call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
+            };
+            // SAFETY: blocks are accessible until the sync, as the client promises.
+            unsafe { Coll::of(c).initiate(c, call, flags.aggregate()) }
+        }
+    };
+}
+
+/// A collective that moves blocks.
+macro_rules! movement {
+    ($(#[$doc:meta])* $name:ident, $nb:ident, $operation:ident, ($($arg:ident: $ty:ty),*),
+     root: $root:expr, dst: $dst:expr, src: $src:expr) => {
+        collective!($(#[$doc])* $name, $nb, $operation, ($($arg: $ty,)* nbytes: usize),
+            root: $root, dst: $dst, src: $src, nbytes: nbytes, elements: None);
+    };
+}
+
+use Address::{Many, One};
+
+movement!(
+    /// Copies the block at `src` of one image to `dst` of all images.
+    ///
+    /// - `dst`: destination.
+    /// - `srcimage`: number of the image in the team whose `src` is used.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_broadcast, gasnet_coll_broadcast_nb, Broadcast,
+    (dst: *mut c_void, srcimage: u32, src: *mut c_void),
+    root: srcimage, dst: One(dst), src: One(src));
+movement!(
+    /// Copies the block at `src` of one image to `dst` of all images.
+    ///
+    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `srcimage`: number of the image in the team whose `src` is used.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_broadcastM, gasnet_coll_broadcastM_nb, Broadcast,
+    (dst: BlockList, srcimage: u32, src: *mut c_void),
+    root: srcimage, dst: Many(dst), src: One(src));
+movement!(
+    /// Copies block i of the blocks at `src` of one image to `dst` of image i.
+    ///
+    /// - `dst`: destination.
+    /// - `srcimage`: number of the image in the team whose `src` is used.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_scatter, gasnet_coll_scatter_nb, Scatter,
+    (dst: *mut c_void, srcimage: u32, src: *mut c_void),
+    root: srcimage, dst: One(dst), src: One(src));
+movement!(
+    /// Copies block i of the blocks at `src` of one image to `dst` of image i.
+    ///
+    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `srcimage`: number of the image in the team whose `src` is used.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_scatterM, gasnet_coll_scatterM_nb, Scatter,
+    (dst: BlockList, srcimage: u32, src: *mut c_void),
+    root: srcimage, dst: Many(dst), src: One(src));
+movement!(
+    /// Copies the block at `src` of image i to block i at `dst` of one image.
+    ///
+    /// - `dst`: destination.
+    /// - `dstimage`: number of the image in the team whose `dst` is used.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_gather, gasnet_coll_gather_nb, Gather,
+    (dstimage: u32, dst: *mut c_void, src: *mut c_void),
+    root: dstimage, dst: One(dst), src: One(src));
+movement!(
+    /// Copies the block at `src` of image i to block i at `dst` of one image.
+    ///
+    /// - `dst`: destination.
+    /// - `dstimage`: number of the image in the team whose `dst` is used.
+    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_gatherM, gasnet_coll_gatherM_nb, Gather,
+    (dstimage: u32, dst: *mut c_void, src: BlockList),
+    root: dstimage, dst: One(dst), src: Many(src));
+movement!(
+    /// Copies the block at `src` of image i to block i at `dst` of all images.
+    ///
+    /// - `dst`: destination.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_gather_all, gasnet_coll_gather_all_nb, GatherAll,
+    (dst: *mut c_void, src: *mut c_void),
+    root: 0, dst: One(dst), src: One(src));
+movement!(
+    /// Copies the block at `src` of image i to block i at `dst` of all images.
+    ///
+    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_gather_allM, gasnet_coll_gather_allM_nb, GatherAll,
+    (dst: BlockList, src: BlockList),
+    root: 0, dst: Many(dst), src: Many(src));
+movement!(
+    /// Copies block j at `src` of image i to block i at `dst` of image j.
+    ///
+    /// - `dst`: destination.
+    /// - `src`: source.
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_exchange, gasnet_coll_exchange_nb, Exchange,
+    (dst: *mut c_void, src: *mut c_void),
+    root: 0, dst: One(dst), src: One(src));
+movement!(
+    /// Copies block j at `src` of image i to block i at `dst` of image j.
+    ///
+    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `nbytes`: bytes of a block.
+    gasnet_coll_exchangeM, gasnet_coll_exchangeM_nb, Exchange,
+    (dst: BlockList, src: BlockList),
+    root: 0, dst: Many(dst), src: Many(src));
+
+/// A reduction.
+macro_rules! reduce {
+    ($(#[$doc:meta])* $name:ident, $nb:ident, $list:ty, $src:ident) => {
+        collective!($(#[$doc])* $name, $nb, Reduce,
+            (dstimage: u32, dst: *mut c_void, src: $list, src_blksz: usize, src_offset: usize,
+             elem_size: usize, elem_count: usize, func: i32, func_arg: c_int),
+            root: dstimage, dst: One(dst), src: $src(src), nbytes: 0,
+            elements: Some(Elements {
+                size: elem_size,
+                count: elem_count,
+                func,
+                arg: func_arg,
+                layout: src_blksz | src_offset,
+            }));
+    };
+}
+
+reduce!(
+    /// Combines the elements at `src` of all images, in the order of the images, into those at
+    /// `dst` of one image.
+    ///
+    /// - `dstimage`: number of the image in the team whose `dst` is used.
+    /// - `dst`: destination.
+    /// - `src`: source.
+    /// - `src_blksz`, `src_offset`: 0; other values are not supported and end the job.
+    /// - `elem_size`: bytes of an element.
+    /// - `elem_count`: elements of each image.
+    /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
+    ///   combines arrays of elements.
+    /// - `func_arg`: passed to the function.
+    gasnet_coll_reduce, gasnet_coll_reduce_nb, *mut c_void, One);
+reduce!(
+    /// Combines the elements at `src` of all images, in the order of the images, into those at
+    /// `dst` of one image.
+    ///
+    /// - `dstimage`: number of the image in the team whose `dst` is used.
+    /// - `dst`: destination.
+    /// - `src`: addresses of the sources: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `src_blksz`, `src_offset`: 0; other values are not supported and end the job.
+    /// - `elem_size`: bytes of an element.
+    /// - `elem_count`: elements of each image.
+    /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
+    ///   combines arrays of elements.
+    /// - `func_arg`: passed to the function.
+    gasnet_coll_reduceM, gasnet_coll_reduceM_nb, BlockList, Many);
+
+/// A scan.
+macro_rules! scan {
+    ($(#[$doc:meta])* $name:ident, $nb:ident, $list:ty, $address:ident) => {
+        collective!($(#[$doc])* $name, $nb, Scan,
+            (dst: $list, dst_blksz: usize, dst_offset: usize, src: $list, src_blksz: usize,
+             src_offset: usize, elem_size: usize, elem_count: usize, func: i32, func_arg: c_int),
+            root: 0, dst: $address(dst), src: $address(src), nbytes: 0,
+            elements: Some(Elements {
+                size: elem_size,
+                count: elem_count,
+                func,
+                arg: func_arg,
+                layout: dst_blksz | dst_offset | src_blksz | src_offset,
+            }));
+    };
+}
+
+scan!(
+    /// Combines the elements at `src` of the images before each image, in their order, into
+    /// those at its `dst`: with `GASNET_COLL_INCLUSIVE_SCAN` its own included, with
+    /// `GASNET_COLL_EXCLUSIVE_SCAN` not. One of these two flags has to be passed.
+    ///
+    /// - `dst`: destination.
+    /// - `src`: source.
+    /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0; other values are not
+    ///   supported and end the job.
+    /// - `elem_size`: bytes of an element.
+    /// - `elem_count`: elements of each image.
+    /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
+    ///   combines arrays of elements.
+    /// - `func_arg`: passed to the function.
+    gasnet_coll_scan, gasnet_coll_scan_nb, *mut c_void, One);
+scan!(
+    /// Combines the elements at `src` of the images before each image, in their order, into
+    /// those at its `dst`: with `GASNET_COLL_INCLUSIVE_SCAN` its own included, with
+    /// `GASNET_COLL_EXCLUSIVE_SCAN` not. One of these two flags has to be passed.
+    ///
+    /// - `dst`: addresses of the destinations: an array with an entry per image of the team
+    ///   (`GASNET_COLL_SINGLE`) or of this process (`GASNET_COLL_LOCAL`).
+    /// - `src`: addresses of the sources: as `dst`.
+    /// - `dst_blksz`, `dst_offset`, `src_blksz`, `src_offset`: 0; other values are not
+    ///   supported and end the job.
+    /// - `elem_size`: bytes of an element.
+    /// - `elem_count`: elements of each image.
+    /// - `func`: index of the function in the table that `gasnet_coll_init` was given. It
+    ///   combines arrays of elements.
+    /// - `func_arg`: passed to the function.
+    gasnet_coll_scanM, gasnet_coll_scanM_nb, BlockList, Many);

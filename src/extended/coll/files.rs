@@ -1,0 +1,67 @@
+//! Files of the collectives: choices that are loaded and dumped, and the profile of what was
+//! moved.
+//!
+//! Called by `capi`. Invariant: only the first image of a team writes; a file that cannot be
+//! used ends the job.
+
+use super::{Coll, Team};
+use crate::runtime::Ctx;
+use crate::{env, report};
+use alloc::string::String;
+use std::path::Path;
+
+fn unusable(function: &str, name: &str, why: &dyn core::fmt::Display) -> ! {
+    report::fatal(
+        format_args!("{function}(): {name}: {why}"),
+        format_args!(
+            "Pass the name of a file that gasnet_coll_dumpTuningState wrote, or may write."
+        ),
+    )
+}
+
+fn write(function: &str, name: &str, text: &str) {
+    std::fs::write(name, text).unwrap_or_else(|e| unusable(function, name, &e));
+}
+
+impl Team {
+    /// Takes the choices of this file, or of that which GASNET_COLL_TUNING_FILE names; does
+    /// nothing without either.
+    pub fn load_tuning(&self, function: &str, name: Option<String>) {
+        let Some(name) = name.or_else(|| env::COLL_TUNING_FILE.get()) else { return };
+        let text =
+            std::fs::read_to_string(&name).unwrap_or_else(|e| unusable(function, &name, &e));
+        if let Err(line) = self.tuning().lock().take_text(&text) {
+            unusable(function, &name, &format_args!("the line '{line}' makes no sense"));
+        }
+    }
+
+    /// The same with the file that GASNET_COLL_TUNING_FILE names, if it exists.
+    pub fn load_tuning_at_start(&self, function: &str) {
+        if let Some(name) = env::COLL_TUNING_FILE.get().filter(|name| Path::new(name).exists()) {
+            self.load_tuning(function, Some(name));
+        }
+    }
+
+    /// Writes the choices to this file, or to that which GASNET_COLL_TUNING_FILE names, from
+    /// the first image.
+    pub fn dump_tuning(&'static self, ctx: Ctx, function: &str, name: Option<String>) {
+        let name = name.or_else(|| env::COLL_TUNING_FILE.get());
+        if let Some(name) = name.filter(|_| self.caller(ctx, function, false).1 == 0) {
+            let text = self.tuning().lock().to_text();
+            write(function, &name, &text);
+        }
+    }
+
+    /// Writes how often which blocks were moved to this file, or to stdout, from the first
+    /// image, if it was counted.
+    pub fn dump_profile(&'static self, ctx: Ctx, function: &str, name: Option<String>) {
+        if self.caller(ctx, function, false).1 != 0 {
+            return;
+        }
+        match (Coll::of(ctx).profile(self), name) {
+            (None, _) => {}
+            (Some(text), Some(name)) => write(function, &name, &text),
+            (Some(text), None) => std::print!("{text}"),
+        }
+    }
+}
