@@ -4,7 +4,7 @@
 #
 # mdBook wants all pages below one folder with SUMMARY.md in it. So the pages are copied to
 # build/book/src at their places in the repository. Links to files that are no pages (sources,
-# scripts) become plain text there.
+# scripts) become plain text there; links to a README.md name the index that mdBook makes of it.
 set -eu
 cd "$(dirname "$0")/.."
 version=0.4.52
@@ -48,13 +48,11 @@ while read -r page; do
                 target = link; sub(/.*\]\(/, "", target); sub(/\)$/, "", target)
                 path = target; sub(/#.*/, "", path)
                 keep = target ~ /^[a-z+]+:/ || path == "" || resolve(folder, path) in known
-                # mdBook makes index.html of each README.md, but leaves the links to it alone.
-                if (path != "") sub(/README\.md/, "index.md", target)
-                done = done substr($0, 1, RSTART - 1) (keep ? "[" text "](" target ")" : text)
+                done = done substr($0, 1, RSTART - 1) (keep ? link : text)
                 $0 = substr($0, RSTART + RLENGTH)
             }
             print done $0
-        }' "$page" >"$src/$page"
+        }' "$page" | sed 's|](\([^):]*\)README\.md|](\1index.md|g' >"$src/$page"
 done <build/book/pages
 [ "${1-}" != --pages ] || exit 0
 
