@@ -8,6 +8,7 @@ use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::types::*;
+use sys::peer::Peer;
 
 /// Bytes of a cache line: the unit of every shared structure here.
 pub(crate) const LINE: usize = 64;
@@ -40,6 +41,12 @@ pub(crate) struct Ident {
     pub(crate) max_eqs: AtomicU32,
     pub(crate) max_ac_index: AtomicU32,
     pub(crate) max_pt_index: AtomicU32,
+}
+
+/// Reads a word of another process's arena.
+#[inline(always)]
+pub(crate) fn peer_word(word: &AtomicU64) -> Peer<u64> {
+    Peer::new(word.load(Ordering::Relaxed))
 }
 
 /// A word alone in its cache line.
@@ -139,6 +146,14 @@ pub(crate) struct MdCell {
 pub(crate) struct IovTable {
     pub(crate) count: AtomicU64,
     pub(crate) pieces: [IovPiece; IOVECS],
+}
+
+impl IovTable {
+    /// The pieces in use.
+    pub(crate) fn used(&self) -> &[IovPiece] {
+        let count = peer_word(&self.count).below(IOVECS).unwrap_or(IOVECS);
+        &self.pieces[..count]
+    }
 }
 
 /// One piece: see the fields of the same names in [`MdCell`].

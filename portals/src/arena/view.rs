@@ -11,6 +11,7 @@ use core::sync::atomic::Ordering;
 
 use super::cells::*;
 use crate::types::*;
+use sys::peer::Peer;
 
 /// Offsets of the tables, from the limits.
 #[derive(Clone, Copy, Debug)]
@@ -193,28 +194,34 @@ impl ArenaView {
         (index < self.max_eqs).then(|| unsafe { self.eq.add(index as usize).as_ref() })
     }
 
-    /// The table of a scattered descriptor. `offset` may come from a peer.
-    pub(crate) fn iov(&self, offset: u64) -> Option<&IovTable> {
-        let fits = self.range(offset, size_of::<IovTable>() as u64).is_some();
-        (fits && offset.is_multiple_of(LINE as u64)).then(|| self.at(offset as usize))
+    /// The table of a scattered descriptor.
+    pub(crate) fn iov(&self, offset: Peer<u64>) -> Option<&IovTable> {
+        let range = offset.range(Peer::new(size_of::<IovTable>()), self.bytes)?;
+        range.start.is_multiple_of(LINE).then(|| self.at(range.start))
     }
 
-    /// The first of the `size` slots of a ring. `offset` and `size` may come from a peer.
-    pub(crate) fn ring(&self, offset: u64, size: u64) -> Option<NonNull<EventSlot>> {
-        if !size.is_power_of_two() || !offset.is_multiple_of(LINE as u64) {
-            return None;
-        }
-        Some(self.range(offset, size.checked_mul(size_of::<EventSlot>() as u64)?)?.cast())
-    }
-
-    /// `length` bytes at `offset`, if they lie inside the arena.
-    #[inline(always)]
-    pub(crate) fn range(&self, offset: u64, length: u64) -> Option<NonNull<u8>> {
-        if offset.checked_add(length)? > self.bytes as u64 {
+    /// A ring of `size` slots: the first slot, and the size, which is a power of two.
+    pub(crate) fn ring(
+        &self,
+        offset: Peer<u64>,
+        size: Peer<u64>,
+    ) -> Option<(NonNull<EventSlot>, u64)> {
+        let size = size.decode(|size| size.is_power_of_two().then_some(size))?;
+        let bytes = size.checked_mul(size_of::<EventSlot>() as u64)?;
+        let range = offset.range(Peer::new(bytes), self.bytes)?;
+        if !range.start.is_multiple_of(LINE) {
             return None;
         }
         // SAFETY: inside the arena, as just checked.
-        Some(unsafe { self.base.add(offset as usize) })
+        Some((unsafe { self.base.add(range.start) }.cast(), size))
+    }
+
+    /// The first of `length` bytes at `offset`, if all of them lie inside the arena.
+    #[inline(always)]
+    pub(crate) fn range(&self, offset: Peer<u64>, length: Peer<u64>) -> Option<NonNull<u8>> {
+        let range = offset.range(length, self.bytes)?;
+        // SAFETY: inside the arena, as just checked.
+        Some(unsafe { self.base.add(range.start) })
     }
 }
 

@@ -90,8 +90,12 @@ impl NetworkInterface {
         fault::point("put.held");
         // SAFETY: null, or one of the rings of the peer, which live as long as the interface.
         let ring = unsafe { p.ring.as_ref() };
-        // SAFETY: words of the peer's arena, which stays mapped.
-        let (pt, ac, cell) = unsafe { (&*p.pt, &*p.ac, &*p.cell) };
+        // SAFETY: not null where `base` is not, and a word of the peer's arena, which stays mapped.
+        let pt = unsafe { &*p.pt };
+        // SAFETY: as `pt`.
+        let ac = unsafe { &*p.ac };
+        // SAFETY: as `pt`.
+        let cell = unsafe { &*p.cell };
         let offset = match ring.is_none_or(|ring| ring.is_still(p.eq_key)) {
             true => self.claim_cached(cached, pt, ac, cell, length, remote_offset),
             false => None,
@@ -116,9 +120,11 @@ impl NetworkInterface {
         order(kind);
         let mut posted = None;
         if let Some(ring) = ring {
-            // SAFETY: `ArenaView::ring` returned the slots when the match was cached, and the
-            // queue is in the peer's arena, which stays mapped.
-            let (slots, eq) = unsafe { (EventSlots::new(p.slots, p.mask), &*p.eq) };
+            // SAFETY: `ArenaView::ring` returned the slots when the match was cached; the peer's
+            // arena stays mapped.
+            let slots = unsafe { EventSlots::new(p.slots, p.mask) };
+            // SAFETY: set together with `ring`; a queue in the peer's arena, which stays mapped.
+            let eq = unsafe { &*p.eq };
             let link = u64::from(THRESH_INF as u32);
             let words = match inline {
                 None => [p.what, match_bits, hdr_data, length, length, offset, link],

@@ -177,8 +177,10 @@ impl NetworkInterface {
     /// The watch is of this interface.
     pub unsafe fn eq_next(&self, watch: EqWatch, inline: &mut InlineWords) -> Option<BriefEvent> {
         self.progress();
-        // SAFETY: records and the arena live as long as the interface.
-        let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
+        // SAFETY: the caller passes a watch of this interface, whose records live as long as it.
+        let record = unsafe { watch.record.as_ref() };
+        // SAFETY: as above; the cell is in the interface's arena.
+        let cell = unsafe { watch.cell.as_ref() };
         // Acquire: see [`crate::arena::ring`].
         let slot = record.look(Ordering::Acquire)?;
         let places = |taken: &TakenEvent| {
@@ -217,8 +219,10 @@ impl NetworkInterface {
     /// As for [`NetworkInterface::eq_next`].
     #[inline(always)]
     pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut InlineWords) -> EqNext {
-        // SAFETY: records and the arena live as long as the interface.
-        let (record, cell) = unsafe { (watch.record.as_ref(), watch.cell.as_ref()) };
+        // SAFETY: the caller passes a watch of this interface, whose records live as long as it.
+        let record = unsafe { watch.record.as_ref() };
+        // SAFETY: as above; the cell is in the interface's arena.
+        let cell = unsafe { watch.cell.as_ref() };
         // Acquire: see [`crate::arena::ring`].
         let Some(slot) = record.look(Ordering::Acquire) else { return EqNext::Nothing };
         let relaxed = Ordering::Relaxed;

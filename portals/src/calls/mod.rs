@@ -32,6 +32,7 @@ use crate::tables::NiState;
 use crate::transfer::framer::Framer;
 use crate::types::*;
 use sys::hint::cold_path;
+use sys::peer::Peer;
 use sys::thread;
 
 /// One network interface of the specification.
@@ -226,7 +227,7 @@ impl NetworkInterface {
             return None;
         }
         let offset = self.state.bump(&mut self.state.owner.lock(), bytes, align)?;
-        self.state.peers.own.view.range(offset, bytes as u64)
+        self.state.peers.own.view.range(Peer::new(offset), Peer::new(bytes as u64))
     }
 
     /// The mapping here of the arena of an open interface of this host, from which

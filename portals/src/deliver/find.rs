@@ -11,7 +11,7 @@ use super::Matched;
 use super::post::ring_of;
 use crate::arena::access;
 use crate::arena::hazard::{HazardHold, HazardWord, NO_MD};
-use crate::arena::{AcEntry, MdCell, PtEntry};
+use crate::arena::{AcEntry, MdCell, PtEntry, peer_word};
 use crate::base::fault;
 use crate::descriptor::state::{self, Accepted};
 use crate::descriptor::traits::{MemoryKind, Traits};
@@ -164,7 +164,7 @@ impl Peers {
     ) -> Option<PreparedDelivery> {
         let &Found { md, cell, traits, length, pt, .. } = found;
         let relaxed = Ordering::Relaxed;
-        let base = self.mapped_at(peer, traits.kind(), cell.start.load(relaxed), length)?;
+        let base = self.mapped_at(peer, traits.kind(), peer_word(&cell.start), length)?;
         let mut out = PreparedDelivery {
             base,
             pt: &raw const pt.version,
@@ -183,9 +183,10 @@ impl Peers {
             return None;
         }
         let eq_cell = peer.view.eq(eq)?;
-        let size = eq_cell.shape.size.load(relaxed);
         out.ring = peer.rings.get(eq as usize)?;
-        out.slots = peer.view.ring(eq_cell.shape.ring.load(relaxed), size)?.as_ptr();
+        let shape = &eq_cell.shape;
+        let (slots, size) = peer.view.ring(peer_word(&shape.ring), peer_word(&shape.size))?;
+        out.slots = slots.as_ptr();
         out.mask = size - 1;
         out.eq = eq_cell;
         out.eq_key = cell.eq_key.load(relaxed);

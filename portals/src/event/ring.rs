@@ -10,7 +10,7 @@ use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use crate::arena::ring::{self, Memo, published};
-use crate::arena::{ArenaView, EqCell, EventSlot, LINE};
+use crate::arena::{ArenaView, EqCell, EventSlot, LINE, peer_word};
 use crate::base::{fault, prefetch};
 use crate::types::*;
 
@@ -79,8 +79,7 @@ impl EventRing {
     #[cold]
     pub(crate) fn follow(&self, view: &ArenaView, cell: &EqCell, key: u64) -> bool {
         let shape = &cell.shape;
-        let size = shape.size.load(Ordering::Relaxed);
-        let Some(slots) = view.ring(shape.ring.load(Ordering::Relaxed), size) else {
+        let Some((slots, size)) = view.ring(peer_word(&shape.ring), peer_word(&shape.size)) else {
             return false;
         };
         if shape.key.load(Ordering::Acquire) != key || key == 0 {

@@ -158,12 +158,10 @@ impl Peers {
             // SAFETY: as in `peer`.
             Ok(_) => Ok(Some(unsafe { &*new })),
             Err(other) => {
-                // SAFETY: ours was not published, so this thread alone has it; the other was, as
-                // in `peer`.
-                unsafe {
-                    drop(Box::from_raw(new));
-                    Ok(Some(&*other))
-                }
+                // SAFETY: ours was not published, so this thread alone has it.
+                drop(unsafe { Box::from_raw(new) });
+                // SAFETY: the other was published, as in `peer`.
+                Ok(Some(unsafe { &*other }))
             }
         }
     }

@@ -7,23 +7,26 @@
 use core::sync::atomic::Ordering;
 
 use super::{MappedPeer, Peers};
-use crate::arena::MdCell;
+use crate::arena::{MdCell, peer_word};
 use crate::descriptor::traits::MemoryKind;
+use sys::peer::Peer;
 
 /// Where bytes of a descriptor are.
 #[derive(Clone, Copy)]
 pub(crate) enum Location {
     /// Mapped here.
     Mapped(*mut u8),
-    /// In the peer's address space.
-    Remote(u64),
+    /// In the peer's address space; the kernel checks it.
+    Remote(Peer<u64>),
 }
 
 impl Location {
     pub(crate) fn advance(self, by: u64) -> Location {
         match self {
             Location::Mapped(pointer) => Location::Mapped(pointer.wrapping_add(by as usize)),
-            Location::Remote(address) => Location::Remote(address.wrapping_add(by)),
+            Location::Remote(address) => {
+                Location::Remote(address.map(|address| address.wrapping_add(by)))
+            }
         }
     }
 }
@@ -58,28 +61,23 @@ impl Peers {
         &self,
         peer: &MappedPeer,
         kind: MemoryKind,
-        start: u64,
+        start: Peer<u64>,
         length: u64,
     ) -> Option<*mut u8> {
         if peer.index == self.index || !self.shares(peer, kind) {
             return None;
         }
-        match self.locate(peer, kind, start, 0, 0, length)? {
+        match self.locate(peer, kind, start, Peer::new(0), 0, Peer::new(length))? {
             Location::Mapped(pointer) => Some(pointer),
             Location::Remote(_) => None,
         }
     }
 
     fn reaches_pieces(&self, peer: &MappedPeer, cell: &MdCell) -> bool {
-        peer.view.iov(cell.iov.load(Ordering::Relaxed)).is_some_and(|table| {
-            let count = table.count.load(Ordering::Relaxed) as usize;
-            table.pieces.iter().take(count).all(|piece| {
-                match MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed)) {
-                    MemoryKind::Arena => true,
-                    MemoryKind::Segment => self.segment_mapped(peer.index),
-                    MemoryKind::Private | MemoryKind::Scattered => false,
-                }
-            })
+        let Some(table) = peer.view.iov(peer_word(&cell.iov)) else { return false };
+        table.used().iter().all(|piece| {
+            let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed));
+            self.shares(peer, kind)
         })
     }
 
@@ -90,12 +88,13 @@ impl Peers {
         &self,
         peer: &MappedPeer,
         kind: MemoryKind,
-        start: u64,
-        address: u64,
+        start: Peer<u64>,
+        address: Peer<u64>,
         at: u64,
-        length: u64,
+        length: Peer<u64>,
     ) -> Option<Location> {
-        let from = start.checked_add(at)?;
+        let from = Peer::new(start.decode(|start| start.checked_add(at))?);
+        let remote = || Location::Remote(address.map(|address| address.wrapping_add(at)));
         match kind {
             MemoryKind::Arena => {
                 peer.view.range(from, length).map(|p| Location::Mapped(p.as_ptr()))
@@ -105,15 +104,13 @@ impl Peers {
                 // Acquire pairs with the Release in `expose`.
                 let size = segment.length.load(Ordering::Acquire);
                 if size == 0 {
-                    return Some(Location::Remote(address.wrapping_add(at)));
+                    return Some(remote());
                 }
                 let base = segment.base.load(Ordering::Relaxed);
-                (from.checked_add(length)? <= size)
-                    .then(|| Location::Mapped(base.wrapping_add(from as usize)))
+                let range = from.range(length, size as usize)?;
+                Some(Location::Mapped(base.wrapping_add(range.start)))
             }
-            MemoryKind::Private | MemoryKind::Scattered => {
-                Some(Location::Remote(address.wrapping_add(at)))
-            }
+            MemoryKind::Private | MemoryKind::Scattered => Some(remote()),
         }
     }
 }

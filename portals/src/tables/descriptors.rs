@@ -15,6 +15,7 @@ use crate::descriptor::state;
 use crate::descriptor::traits::{MemoryKind, Traits};
 use crate::types::md_options::*;
 use crate::types::*;
+use sys::peer::Peer;
 use sys::thread;
 
 /// All options.
@@ -225,7 +226,7 @@ impl NiState {
             Some(offset) => offset,
             None => self.bump(owner, size_of::<IovTable>(), LINE).ok_or(PtlError::NoSpace)?,
         };
-        let table = self.peers.own.view.iov(offset).ok_or(PtlError::NoSpace)?;
+        let table = self.peers.own.view.iov(Peer::new(offset)).ok_or(PtlError::NoSpace)?;
         table.count.store(pieces.count as u64, Ordering::Relaxed);
         for (to, &(base, length)) in table.pieces.iter().zip(&pieces.list[..pieces.count]) {
             let (kind, start) = self.place(base, length);

@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering;
 
 use super::copy::copy;
-use crate::arena::IOVECS;
+use crate::arena::{IOVECS, peer_word};
 use crate::base::fault;
 use crate::deliver::Matched;
 use crate::descriptor::record::{MdMemory, MdRecord};
@@ -17,6 +17,10 @@ use crate::peer::{Location, MappedPeer};
 use crate::tables::NiState;
 use crate::types::*;
 use sys::attach;
+use sys::peer::Peer;
+
+/// Fills places of a [`ByteRanges`] that are not used.
+const NOWHERE: Location = Location::Remote(Peer::new(0));
 
 /// Ranges of memory, in order.
 pub(super) struct ByteRanges {
@@ -26,7 +30,7 @@ pub(super) struct ByteRanges {
 
 impl ByteRanges {
     fn new() -> ByteRanges {
-        ByteRanges { count: 0, list: [(Location::Remote(0), 0); IOVECS] }
+        ByteRanges { count: 0, list: [(NOWHERE, 0); IOVECS] }
     }
 
     pub(super) fn one(pointer: *mut u8, length: u64) -> ByteRanges {
@@ -71,25 +75,25 @@ impl NiState {
         if peer.index == self.peers.index {
             return Some(own_ranges(self.mds[matched.md as usize].memory(), offset, mlength));
         }
-        let (cell, relaxed) = (matched.cell, Ordering::Relaxed);
-        let kind = matched.traits.kind();
+        let (cell, kind) = (matched.cell, matched.traits.kind());
         if kind != MemoryKind::Scattered {
-            let (start, address) = (cell.start.load(relaxed), cell.address.load(relaxed));
-            let location = self.peers.locate(peer, kind, start, address, offset, mlength)?;
+            let (start, address) = (peer_word(&cell.start), peer_word(&cell.address));
+            let length = Peer::new(mlength);
+            let location = self.peers.locate(peer, kind, start, address, offset, length)?;
             let mut out = ByteRanges::new();
             out.push(location, mlength);
             return Some(out);
         }
-        let table = peer.view.iov(cell.iov.load(relaxed))?;
-        let count = (table.count.load(relaxed) as usize).min(IOVECS);
+        let table = peer.view.iov(peer_word(&cell.iov))?;
         let mut whole = true;
-        let pieces = table.pieces[..count].iter().map(|piece| {
-            let size = piece.length.load(relaxed);
-            let kind = MemoryKind::from_bits(piece.kind.load(relaxed));
-            let (start, address) = (piece.start.load(relaxed), piece.address.load(relaxed));
+        let pieces = table.used().iter().map(|piece| {
+            let size = peer_word(&piece.length);
+            let kind = MemoryKind::from_bits(piece.kind.load(Ordering::Relaxed));
+            let (start, address) = (peer_word(&piece.start), peer_word(&piece.address));
             let location = self.peers.locate(peer, kind, start, address, 0, size);
             whole &= location.is_some();
-            (location.unwrap_or(Location::Remote(0)), size)
+            // A location was checked for this size, or the kernel checks what it is used for.
+            (location.unwrap_or(NOWHERE), size.data())
         });
         let out = ByteRanges::cut(offset, mlength, pieces);
         whole.then_some(out)
@@ -132,10 +136,11 @@ impl NiState {
         to_target: bool,
     ) -> bool {
         let Accepted { offset, mlength, .. } = matched.accepted;
-        let (kind, start) = (matched.traits.kind(), matched.cell.start.load(Ordering::Relaxed));
+        let (kind, start) = (matched.traits.kind(), peer_word(&matched.cell.start));
+        let length = Peer::new(mlength);
         if self.peers.shares(peer, kind)
             && let Some(Location::Mapped(mut remote)) =
-                self.peers.locate(peer, kind, start, 0, offset, mlength)
+                self.peers.locate(peer, kind, start, Peer::new(0), offset, length)
         {
             let mut left = mlength;
             for piece in local {
@@ -253,23 +258,24 @@ pub(super) fn copy_all(from: &ByteRanges, to: &ByteRanges, pid: u32) -> bool {
         let (source, source_size) = from.list[i];
         let (target, target_size) = to.list[j];
         let length = (source_size - i_done).min(target_size - j_done);
-        // SAFETY: a mapped range lies in memory of a held descriptor (checked against its
-        // length), in an arena or a segment (checked), or in a caller's buffer; a remote one is
-        // checked by the kernel.
-        let moved = unsafe {
-            match (source.advance(i_done), target.advance(j_done)) {
-                (Location::Mapped(a), Location::Mapped(b)) => {
-                    copy(a, b, length as usize);
-                    true
-                }
-                (Location::Mapped(a), Location::Remote(b)) => {
-                    attach::write(pid, b, a, length as usize)
-                }
-                (Location::Remote(a), Location::Mapped(b)) => {
-                    attach::read(pid, a, b, length as usize)
-                }
-                (Location::Remote(_), Location::Remote(_)) => false,
+        let count = length as usize;
+        // A mapped range lies in memory of a held descriptor (checked against its length), in an
+        // arena or a segment (checked), or in a caller's buffer; the kernel checks a remote one.
+        let moved = match (source.advance(i_done), target.advance(j_done)) {
+            (Location::Mapped(a), Location::Mapped(b)) => {
+                // SAFETY: both ranges are mapped, as above, and have `count` bytes left.
+                unsafe { copy(a, b, count) };
+                true
             }
+            (Location::Mapped(a), Location::Remote(b)) => {
+                // SAFETY: `a` is mapped, as above, and has `count` bytes left.
+                unsafe { attach::write(pid, b.data(), a, count) }
+            }
+            (Location::Remote(a), Location::Mapped(b)) => {
+                // SAFETY: `b` is mapped, as above, and has `count` bytes left.
+                unsafe { attach::read(pid, a.data(), b, count) }
+            }
+            (Location::Remote(_), Location::Remote(_)) => false,
         };
         if !moved {
             return false;
