@@ -4,6 +4,7 @@
 
 use core::ffi::CStr;
 use std::io;
+use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Opens the file at `path` for writing and makes it empty; `more` are flags of `open`. A negative number on failure.
 /// Async-signal-safe.
@@ -47,6 +48,24 @@ pub fn open_for_lines(path: &CStr) -> io::Result<i32> {
     match create(path, libc::O_APPEND) {
         fd if fd >= 0 => Ok(fd),
         _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Makes a pipe with this name and opens it for reading, without waiting for a writer. Reads do not wait either.
+///
+/// # Errors
+/// That of the system; the name may exist.
+pub fn read_new_pipe(path: &CStr) -> io::Result<OwnedFd> {
+    // SAFETY: the path is NUL-terminated.
+    if unsafe { libc::mkfifo(path.as_ptr(), 0o600) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: the path is NUL-terminated.
+    match unsafe { libc::open(path.as_ptr(), flags) } {
+        -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
+        fd => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
     }
 }
 

@@ -54,6 +54,7 @@ pub mod signal;
 pub mod socket;
 pub mod stack;
 pub mod stdio;
+pub mod terminal;
 pub mod thread;
 
 /// Ends this process at once with this exit code; exit handlers do not run. Async-signal-safe.

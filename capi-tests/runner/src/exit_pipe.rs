@@ -4,11 +4,10 @@
 
 use crate::Failure;
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -39,15 +38,7 @@ impl ExitPipe {
     pub fn create(path: &Path) -> Result<ExitPipe, Failure> {
         let trouble = |e: std::io::Error| format!("{}: {e}", path.display());
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| e.to_string())?;
-        // SAFETY: NUL-terminated.
-        if unsafe { libc::mkfifo(name.as_ptr(), 0o600) } != 0 {
-            return Err(trouble(std::io::Error::last_os_error()));
-        }
-        let file = OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK)
-            .open(path)
-            .map_err(trouble)?;
+        let file = sys::file::read_new_pipe(&name).map_err(trouble)?.into();
         Ok(ExitPipe { file, text: String::new(), hung_up: None, come: false })
     }
 
@@ -58,10 +49,7 @@ impl ExitPipe {
             self.text += &String::from_utf8_lossy(&buffer[..n]);
             self.come = true;
         }
-        let mut p = libc::pollfd { fd: self.file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        // SAFETY: one live structure.
-        let any = unsafe { libc::poll(&mut p, 1, 0) } > 0;
-        if any && p.revents & libc::POLLHUP != 0 {
+        if sys::poll::hung_up(self.file.as_raw_fd()) {
             self.come = true;
             self.hung_up.get_or_insert_with(now);
         } else {
@@ -95,9 +83,4 @@ impl ExitPipe {
 }
 
 /// The clock of the processes, in nanoseconds.
-pub fn now() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a live structure.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
+pub use sys::clock::now_ns as now;

@@ -4,16 +4,18 @@
 
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::Duration;
+
+use sys::signal::Signal;
 
 /// The kinds of faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A signal to the process with this index, modulo the number of processes of the job.
-    Signal(i32, usize),
+    Signal(Signal, usize),
     /// One process is stopped and continues after this time.
     Pause(Duration, usize),
     /// The terminal of the job is closed.
@@ -96,7 +98,7 @@ impl FaultInjector {
         match step {
             Step::Strike => self.strike(elapsed, processes()),
             Step::Continue(pid) => {
-                send(pid, libc::SIGCONT);
+                send(pid, Signal::CONT);
                 false
             }
             Step::TypeAgain => {
@@ -118,9 +120,9 @@ impl FaultInjector {
         let foreign = processes.iter().any(|(_, name)| is_theirs(name));
         let supervised = !foreign || processes.iter().any(|(_, name)| name == SUPERVISOR);
         processes.retain(|(_, name)| match self.blow.deed {
-            FaultKind::Signal(libc::SIGKILL, _) => true,
-            FaultKind::Signal(libc::SIGSEGV, _) => !is_theirs(name),
-            FaultKind::Signal(libc::SIGINT, _) if name == SRUN => false,
+            FaultKind::Signal(Signal::KILL, _) => true,
+            FaultKind::Signal(Signal::SEGV, _) => !is_theirs(name),
+            FaultKind::Signal(Signal::INT, _) if name == SRUN => false,
             // Under other launchers the supervisor leaves these signals to the ranks.
             FaultKind::Signal(..) => name != SUPERVISOR && name != HELPER,
             _ => true,
@@ -142,7 +144,7 @@ impl FaultInjector {
             (FaultKind::Signal(signal, _), Some(&(pid, _))) => send(pid, signal),
             (FaultKind::Pause(pause, _), Some(&(pid, _))) => {
                 self.then = Some((now + pause, Step::Continue(pid)));
-                send(pid, libc::SIGSTOP)
+                send(pid, Signal::STOP)
             }
             (FaultKind::HangUp, _) => self.terminal.take().is_some(),
             (FaultKind::Interrupts(apart), _) => {
@@ -173,9 +175,8 @@ fn parent(pid: i32) -> i32 {
     after.split_ascii_whitespace().nth(1).and_then(|p| p.parse().ok()).unwrap_or(0)
 }
 
-fn send(pid: i32, signal: i32) -> bool {
-    // SAFETY: kill takes any numbers; the process carries the marker of the job.
-    unsafe { libc::kill(pid, signal) == 0 }
+fn send(pid: i32, signal: Signal) -> bool {
+    u32::try_from(pid).is_ok_and(|pid| sys::process::kill(pid, signal))
 }
 
 fn has_library(pid: i32) -> bool {
@@ -202,25 +203,13 @@ fn thaw(pid: i32) -> bool {
 
 /// Gives the command a session and a terminal of its own; returns the terminal's user end.
 fn give_terminal(command: &mut Command) -> io::Result<File> {
-    let (mut here, mut there) = (-1, -1);
-    let null = core::ptr::null_mut();
-    // SAFETY: two live variables to fill; no name, no settings, no size.
-    if unsafe { libc::openpty(&mut here, &mut there, null, null.cast(), null.cast()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: both were just opened and have no other owner.
-    let (here, there) = unsafe { (File::from_raw_fd(here), OwnedFd::from_raw_fd(there)) };
-    let (ours, theirs) = (here.as_raw_fd(), there.as_raw_fd());
-    // SAFETY: plain system calls, all of them async-signal-safe.
+    let (here, there) = sys::terminal::open()?;
+    sys::descriptor::close_on_exec(here.as_raw_fd(), true)?;
+    let theirs = there.as_raw_fd();
+    // SAFETY: the closure makes system calls only, all of them async-signal-safe.
     unsafe {
-        command.pre_exec(move || {
-            libc::close(ours);
-            if libc::setsid() < 0 || libc::ioctl(theirs, libc::TIOCSCTTY, 0) != 0 {
-                return Err(io::Error::last_os_error());
-            }
-            Ok(())
-        });
+        command.pre_exec(move || sys::terminal::control(theirs));
     }
     command.stdin(there);
-    Ok(here)
+    Ok(here.into())
 }

@@ -18,6 +18,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+use sys::signal::Signal;
 
 /// How long the last processes of a job may outlive its launcher.
 const GRACE: Duration = Duration::from_secs(2);
@@ -205,9 +206,9 @@ impl TestJob {
         // SAFETY: plain system calls, async-signal-safe.
         unsafe {
             command.pre_exec(|| {
-                libc::signal(libc::SIGINT, libc::SIG_DFL);
-                libc::signal(libc::SIGQUIT, libc::SIG_DFL);
-                libc::signal(libc::SIGHUP, libc::SIG_DFL);
+                sys::signal::set_default(Signal::INT);
+                sys::signal::set_default(Signal::QUIT);
+                sys::signal::set_default(Signal::HUP);
                 Ok(())
             });
         }
@@ -400,8 +401,7 @@ impl TestJob {
             return None;
         }
         sleep(Duration::from_millis(100));
-        // SAFETY: kill takes any numbers; the process carries the marker of this job.
-        unsafe { libc::kill(pid, libc::SIGKILL) };
+        processes::kill(pid, Signal::KILL);
         Some(Instant::now())
     }
 
@@ -429,11 +429,8 @@ fn lock() -> Result<File, Failure> {
     let path = layout::build().join("capi-tests");
     fs::create_dir_all(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let file = File::create(path.join("lock")).map_err(|e| format!("{}: {e}", path.display()))?;
-    let kind = if TOGETHER.load(Ordering::Relaxed) { libc::LOCK_SH } else { libc::LOCK_EX };
-    // SAFETY: flock on a descriptor that `file` keeps open.
-    if unsafe { libc::flock(std::os::fd::AsRawFd::as_raw_fd(&file), kind) } != 0 {
-        return Err(format!("{}: {}", path.display(), std::io::Error::last_os_error()));
-    }
+    let locked = if TOGETHER.load(Ordering::Relaxed) { file.lock_shared() } else { file.lock() };
+    locked.map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(file)
 }
 

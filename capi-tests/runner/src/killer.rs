@@ -18,6 +18,7 @@ use crate::sample::SampleRandom;
 use crate::{Failure, TestCase};
 use std::collections::BTreeMap;
 use std::time::Duration;
+use sys::signal::Signal;
 
 /// Cases of one soak round; the first of them are the sample.
 const CASES: u64 = 1000;
@@ -41,7 +42,7 @@ const VICTIMS: &[Victim] = &[
 ];
 const ENDLESS: &str = "traffic";
 const NODES: [u32; 5] = [2, 2, 3, 4, 8];
-const SIGNALS: [i32; 4] = [libc::SIGKILL, libc::SIGSEGV, libc::SIGTERM, libc::SIGINT];
+const SIGNALS: [Signal; 4] = [Signal::KILL, Signal::SEGV, Signal::TERM, Signal::INT];
 
 /// The verdict of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -140,7 +141,7 @@ impl Run {
         // The result of Ctrl-C under srun depends on srun's own timing.
         let deed = match (launcher, deed) {
             (JobLauncher::SrunPmi2 | JobLauncher::SrunPmix, FaultKind::Interrupts(_)) => {
-                FaultKind::Signal(libc::SIGTERM, 0)
+                FaultKind::Signal(Signal::TERM, 0)
             }
             _ => deed,
         };
@@ -226,7 +227,7 @@ impl Run {
         let told = self.launcher.is_foreign()
             && match self.blow.deed {
                 FaultKind::Signal(signal, _) => {
-                    ended.hit_theirs && matches!(signal, libc::SIGINT | libc::SIGTERM)
+                    ended.hit_theirs && matches!(signal, Signal::INT | Signal::TERM)
                 }
                 _ => true,
             };

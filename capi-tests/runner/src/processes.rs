@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
+use sys::signal::Signal;
 
 /// The variable whose value names the job of a process.
 pub(crate) const MARKER: &str = "CAPI_TESTS_JOB";
@@ -40,11 +41,11 @@ pub(crate) fn is_theirs(pid: i32) -> bool {
 }
 
 /// Whether the first thread of a process has this signal blocked.
-pub(crate) fn blocks(pid: i32, signal: i32) -> bool {
+pub(crate) fn blocks(pid: i32, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|l| l.strip_prefix("SigBlk:"));
     mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok())
-        .is_some_and(|m| m >> (signal - 1) & 1 == 1)
+        .is_some_and(|m| m >> (signal.number() - 1) & 1 == 1)
 }
 
 /// The names in /dev/shm, without those of Open MPI's own memory, which belong to unrelated
@@ -64,10 +65,9 @@ pub(crate) fn describe(marker: &str, output: &Path) {
     let stacks = stacks(marker, &all);
     // Our supervisors block SIGUSR1 to read it. Another launcher may block it too, but forwards
     // it to the ranks, which it would end.
-    let ours = |pid: &&i32| blocks(**pid, libc::SIGUSR1) && !is_theirs(**pid);
+    let ours = |pid: &&i32| blocks(**pid, Signal::USR1) && !is_theirs(**pid);
     for &pid in all.iter().filter(ours) {
-        // SAFETY: kill takes any numbers; the process carries the marker of this job.
-        unsafe { libc::kill(pid, libc::SIGUSR1) };
+        kill(pid, Signal::USR1);
         sleep(REPORT);
     }
     if let Some(file) = stacks {
@@ -122,6 +122,13 @@ fn stacks(marker: &str, pids: &[i32]) -> Option<PathBuf> {
     Some(path)
 }
 
+/// Sends a signal to a process of the job.
+pub(crate) fn kill(pid: i32, signal: Signal) {
+    if let Ok(pid) = u32::try_from(pid) {
+        sys::process::kill(pid, signal);
+    }
+}
+
 /// Kills every process of the job, also those started meanwhile.
 pub(crate) fn kill_all(marker: &str) {
     loop {
@@ -130,8 +137,7 @@ pub(crate) fn kill_all(marker: &str) {
             return;
         }
         for pid in all {
-            // SAFETY: kill takes any numbers; the process carries the marker of this job.
-            unsafe { libc::kill(pid, libc::SIGKILL) };
+            kill(pid, Signal::KILL);
         }
         sleep(Duration::from_millis(2));
     }

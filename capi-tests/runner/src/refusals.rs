@@ -89,8 +89,7 @@ int main(int argc, char **argv) {
 /// Both of our launchers, where they differ.
 pub fn cases() -> Vec<TestCase> {
     let mut all = Vec::new();
-    // SAFETY: getuid has no precondition.
-    let root = (unsafe { libc::geteuid() } != 0).then_some("the power of root");
+    let root = (sys::process::user() != 0).then_some("the power of root");
     let mounts = root.or((!runs("unshare", &["-m", "mount", "-t", "tmpfs", "none", "/mnt"]))
         .then_some("a mount namespace"));
     let groups = root.or(Group::new(64 << 20).is_none().then_some("a memory control group"));

@@ -196,10 +196,7 @@ fn told(output: &str, rank: u32) -> Option<Told<'_>> {
 
 /// Bytes of memory of this machine.
 fn physical() -> u64 {
-    // SAFETY: plain queries.
-    let (pages, page) =
-        unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-    u64::try_from(pages).unwrap_or(0) * u64::try_from(page).unwrap_or(0)
+    sys::memory::limits().physical
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::{Failure, TestCase};
 use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
+use sys::signal::Signal;
 
 /// Prints the stack of a function: by a call, on a signal, or as it crashes.
 const STACK: &str = r#"
@@ -201,7 +202,7 @@ pub fn cases() -> Vec<TestCase> {
 /// types Ctrl-C.
 const DEEDS: [(&str, FaultKind); 3] = [
     ("debugger", FaultKind::Thaw),
-    ("sigterm", FaultKind::Signal(libc::SIGTERM, 0)),
+    ("sigterm", FaultKind::Signal(Signal::TERM, 0)),
     ("ctrl_c", FaultKind::Interrupts(Duration::from_millis(100))),
 ];
 

@@ -337,14 +337,13 @@ impl BenchSystem {
             .stdin(Stdio::null())
             .stdout(out);
         let mut child = command.spawn().map_err(|e| format!("{}: {e}", path.display()))?;
-        let pid = child.id() as libc::pid_t;
+        let pid = child.id();
         let (ended, end) = mpsc::channel::<()>();
         // A thread waits for the end, so that polling does not disturb the job.
         let watchdog = thread::spawn(move || {
             let late = end.recv_timeout(WATCHDOG) == Err(RecvTimeoutError::Timeout);
             if late {
-                // SAFETY: a system call; our child, which has not been waited for.
-                unsafe { libc::kill(pid, libc::SIGKILL) };
+                sys::process::kill(pid, sys::signal::Signal::KILL);
             }
             late
         });
