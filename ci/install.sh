@@ -22,8 +22,9 @@ install -m 644 docs/man/*.7 "$to/share/man/man7"
 doc=$to/share/doc/GASNet
 mkdir -p "$doc"
 install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"
-# The guide keeps its folders, so that its links hold; measurements and manual pages stay out.
-for file in docs/*.md docs/guide/*.md docs/guide/*/* docs/internals/*.md docs/internals/*/*; do
+# The guide and the examples keep their folders, so that links between them hold.
+for file in examples/*.c examples/Makefile examples/README.md \
+    docs/*.md docs/guide/*.md docs/guide/*/* docs/internals/*.md docs/internals/*/*; do
     install -D -m 644 "$file" "$doc/$file"
 done
 echo "installed under $to"
