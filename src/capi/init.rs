@@ -103,7 +103,7 @@ pub unsafe extern "C" fn gasneti_init(
     let job = GasnetJob::start(ClientChoice { threads, max_segsize: client.max_segsize });
     JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
     sys::process::on_fork(forget_job);
-    super::tools::open();
+    super::tools::debug::open();
     if checks_wanted(client.debug != 0) {
         checks::switch_on(threads == ThreadMode::Seq);
     }

@@ -1,6 +1,6 @@
 //! `GASNETT_TRACE_*` and `GASNETT_STATS_*`: what the macros of gasnet_trace.h call.
 
-use super::tools::gasnett_gettimeofday_us;
+use super::tools::system::gasnett_gettimeofday_us;
 use crate::report;
 use crate::runtime::{GasnetJob, exit};
 use crate::trace::{self, Letter, LetterMask, Probe, TraceFileKind, source};

@@ -27,7 +27,7 @@ const _: () = {
 
 /// What an id names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpKind {
+pub(super) enum OpIdKind {
     /// An explicit operation or a region: the index names its slot.
     Explicit,
     /// The implicit puts or gets of a thread; no index.
@@ -78,22 +78,22 @@ pub enum HandleState {
     Invalid,
 }
 
-pub(super) fn op_id(kind: OpKind, thread: u16, index: u32) -> OpId {
+pub(super) fn op_id(kind: OpIdKind, thread: u16, index: u32) -> OpId {
     let kind = match kind {
-        OpKind::Explicit => 0,
-        OpKind::Implicit(ImplicitKind::Puts) => 1,
-        OpKind::Implicit(ImplicitKind::Gets) => 2,
+        OpIdKind::Explicit => 0,
+        OpIdKind::Implicit(ImplicitKind::Puts) => 1,
+        OpIdKind::Implicit(ImplicitKind::Gets) => 2,
     };
     OpId(kind << KIND_SHIFT | u32::from(thread & 0xff) << INDEX_BITS | index)
 }
 
 /// What an id names; `None` for a word that is no id.
 #[inline(always)]
-pub(super) fn kind_of(op: OpId) -> Option<OpKind> {
+pub(super) fn kind_of(op: OpId) -> Option<OpIdKind> {
     match op.0 >> KIND_SHIFT {
-        0 => Some(OpKind::Explicit),
-        1 => Some(OpKind::Implicit(ImplicitKind::Puts)),
-        2 => Some(OpKind::Implicit(ImplicitKind::Gets)),
+        0 => Some(OpIdKind::Explicit),
+        1 => Some(OpIdKind::Implicit(ImplicitKind::Puts)),
+        2 => Some(OpIdKind::Implicit(ImplicitKind::Gets)),
         _ => None,
     }
 }

@@ -21,7 +21,7 @@ use crate::report;
 use alloc::boxed::Box;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use handle::{OpKind, index_of, is_explicit, kind_of, op_id, thread_of};
+use handle::{OpIdKind, index_of, is_explicit, kind_of, op_id, thread_of};
 use lane::{NONE, OpLane, OpSlot, slab_len};
 
 /// The operations of all threads of this process.
@@ -118,7 +118,7 @@ impl Ops {
         slot.done.store(0, Ordering::Relaxed);
         OpHandle::new(
             slot.generation.load(Ordering::Relaxed),
-            op_id(OpKind::Explicit, thread, index),
+            op_id(OpIdKind::Explicit, thread, index),
         )
     }
 
@@ -140,9 +140,9 @@ impl Ops {
             if self.syncs.load(Ordering::Relaxed) & 1 == 0 {
                 self.syncs.fetch_or(1, Ordering::Relaxed);
             }
-            (&lane.owner.issued[which as usize], op_id(OpKind::Implicit(which), thread, 0))
+            (&lane.owner.issued[which as usize], op_id(OpIdKind::Implicit(which), thread, 0))
         } else {
-            (&lane.my_slot(region).issued, op_id(OpKind::Explicit, thread, region))
+            (&lane.my_slot(region).issued, op_id(OpIdKind::Explicit, thread, region))
         };
         count.store(count.load(Ordering::Relaxed).wrapping_add(fragments), Ordering::Relaxed);
         op
@@ -152,8 +152,8 @@ impl Ops {
     /// it wrote.
     pub fn complete(&self, op: OpId) {
         let count = self.lane_of(thread_of(op)).and_then(|lane| match kind_of(op)? {
-            OpKind::Explicit => lane.slot(index_of(op)).map(|slot| &slot.done),
-            OpKind::Implicit(kind) => Some(&lane.shared.done[kind as usize]),
+            OpIdKind::Explicit => lane.slot(index_of(op)).map(|slot| &slot.done),
+            OpIdKind::Implicit(kind) => Some(&lane.shared.done[kind as usize]),
         });
         let Some(count) = count else {
             report::fatal(
@@ -279,7 +279,7 @@ impl Ops {
         lane.owner.region.store(NONE, Ordering::Relaxed);
         self.syncs.fetch_sub(2, Ordering::Relaxed);
         let generation = lane.my_slot(index).generation.load(Ordering::Relaxed);
-        let handle = OpHandle::new(generation, op_id(OpKind::Explicit, thread, index));
+        let handle = OpHandle::new(generation, op_id(OpIdKind::Explicit, thread, index));
         Some(if self.sync(thread, handle) { OpHandle::INVALID } else { handle })
     }
 }

@@ -1,0 +1,284 @@
+//! Stacks, pauses for debuggers, signals, and the end of a process that has failed.
+//!
+//! Called by clients, and by `gasnet_init` ([`open`]). Invariant: what runs in a signal handler
+//! allocates nothing.
+
+use super::text;
+use crate::env::{self, OptionalVariable, Signals};
+use crate::report;
+use crate::runtime::{exit, signals};
+use crate::tools::{environment, heap, process, stack};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::ffi::CString;
+use std::sync::OnceLock;
+use sys::signal::Signal;
+
+/// `gasnett_backtrace_type_t`
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct BacktraceType {
+    /// Its name in GASNET_BACKTRACE_TYPE, or null.
+    name: *const c_char,
+    /// Prints the stack to a file; null if the client supplies none.
+    print: Option<unsafe extern "C" fn(c_int) -> c_int>,
+    /// Whether it may be called in a program with threads.
+    thread_support: c_int,
+}
+
+unsafe extern "C" {
+    /// In shim.c, or defined by the client.
+    static gasnett_backtrace_user: BacktraceType;
+    /// In shim.c; a client may assign it.
+    static mut gasnett_print_backtrace_ifenabled: Option<unsafe extern "C" fn(c_int) -> c_int>;
+    /// In shim.c; set to 0 in a debugger.
+    static mut gasnet_frozen: c_int;
+}
+
+/// The client's own means to print a stack, if it has one.
+fn user_means() -> Option<stack::ClientBacktrace<'static>> {
+    // SAFETY: the client's definition, or that of shim.c; both are constants while this runs.
+    let user = unsafe { gasnett_backtrace_user };
+    let name = match user.name.is_null() {
+        true => "",
+        // SAFETY: NUL-terminated, as the interface asks, and constant.
+        false => unsafe { CStr::from_ptr(user.name) }.to_str().unwrap_or(""),
+    };
+    user.print.map(|print| stack::ClientBacktrace { name, print })
+}
+
+/// How stacks are printed where nothing may be allocated to find out; made by `gasnet_init` or
+/// `gasnett_backtrace_init`.
+static PLAN: OnceLock<stack::BacktracePlan> = OnceLock::new();
+
+/// Loads and looks up what printing a stack needs, so that it can be printed where nothing may
+/// be allocated. `gasnet_init` calls it if it may be needed.
+///
+/// - `exename`: not used.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_backtrace_init(_exename: *const c_char) {
+    sys::stack::prepare();
+    PLAN.get_or_init(|| stack::BacktracePlan::new(user_means()));
+}
+
+/// Prints the stack of the calling thread, by the means that GASNET_BACKTRACE_TYPE names.
+///
+/// - `fd`: where to print, a file descriptor.
+/// - Returns 0 if the stack was printed, 1 otherwise.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_print_backtrace(fd: c_int) -> c_int {
+    c_int::from(!stack::BacktracePlan::new(user_means()).print(fd))
+}
+
+/// As [`gasnett_print_backtrace`], to stderr, by the plan that is made already;
+/// async-signal-safe.
+fn print_by_plan() {
+    if !PLAN.get().is_some_and(|plan| plan.print(2)) {
+        report::line(format_args!("no means could print the stack"));
+    }
+}
+
+/// Prints the stack if GASNET_BACKTRACE asks for it: what `gasnett_print_backtrace_ifenabled`
+/// is unless the client assigns it.
+///
+/// - `fd`: where to print, a file descriptor.
+/// - Returns 0 if the stack was printed, 1 otherwise.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasneti_backtrace_if_enabled(fd: c_int) -> c_int {
+    if stack::enabled() { gasnett_print_backtrace(fd) } else { 1 }
+}
+
+/// The end of `gasnett_fatalerror` and of lock functions that fail: message, stack, freeze,
+/// abort.
+pub(super) fn fatal(message: core::fmt::Arguments<'_>) -> ! {
+    report::fatal_line(message);
+    // SAFETY: a pointer that the client may assign before; null means none.
+    if let Some(print) = unsafe { gasnett_print_backtrace_ifenabled } {
+        // SAFETY: it is a function that takes a descriptor, as the interface asks.
+        unsafe { print(2) };
+    }
+    gasnett_freezeForDebuggerErr();
+    // The handler of the abort has nothing to add.
+    PRINT_STACK.store(false, Ordering::Relaxed);
+    FREEZE.store(false, Ordering::Relaxed);
+    sys::stdio::flush();
+    std::process::abort()
+}
+
+/// Ends the job with a message: what `gasnett_fatalerror` calls with its text. Prints the stack
+/// and pauses first if the environment asks for it. Does not return.
+///
+/// - `message`: the text, NUL-terminated.
+/// - Context: anywhere, before `gasnet_init` too.
+///
+/// # Safety
+/// `message` must be NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasneti_fatal_text(message: *const c_char) -> ! {
+    // SAFETY: the caller's promise.
+    fatal(format_args!("{}", unsafe { text(message) }))
+}
+
+/// Pauses this process until a debugger changes a flag.
+///
+/// - `flag`: set to 1 here; the process goes on when it is 0.
+/// - `flagname`: its name, which the message says; NUL-terminated.
+/// - Context: anywhere, before `gasnet_init` too.
+///
+/// # Safety
+/// `flag` must point to a live int and `flagname` be NUL-terminated.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_freezeForDebuggerNow(flag: *mut c_int, flagname: *const c_char) {
+    // SAFETY: a live, aligned int, as the caller promises; the debugger writes it from outside.
+    let flag = unsafe { AtomicI32::from_ptr(flag) };
+    // SAFETY: the caller's promise.
+    process::freeze(flag, &unsafe { text(flagname) });
+}
+
+/// Pauses this process as `gasnett_freezeForDebuggerNow` if GASNET_FREEZE_ON_ERROR asks for it.
+/// The flag is `gasnet_frozen`.
+///
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_freezeForDebuggerErr() {
+    if process::freeze_on_error() {
+        freeze();
+    }
+}
+
+/// Whether GASNET_BACKTRACE asked for stacks of this process, and GASNET_FREEZE_ON_ERROR for a
+/// pause, at `gasnet_init`; fatal signals may come when nothing can be allocated to find out.
+static PRINT_STACK: AtomicBool = AtomicBool::new(false);
+static FREEZE: AtomicBool = AtomicBool::new(false);
+
+/// Prepares for debuggers what the environment asks for: freezes now, or prints the stack and
+/// freezes after a fatal error or signal; and shows the library's variables if
+/// GASNET_VERBOSEENV asks. Called by `gasnet_init` when the rank is known.
+pub(in crate::capi) fn open() {
+    environment::display_all();
+    PRINT_STACK.store(env::BACKTRACE.get() && stack::enabled(), Ordering::Relaxed);
+    FREEZE.store(process::freeze_on_error(), Ordering::Relaxed);
+    if PRINT_STACK.load(Ordering::Relaxed) || env::BACKTRACE_SIGNAL.get().is_some() {
+        gasnett_backtrace_init(core::ptr::null());
+    }
+    handle_named(&env::BACKTRACE_SIGNAL, on_backtrace_signal);
+    handle_named(&env::FREEZE_SIGNAL, on_freeze_signal);
+    heap::plan_report();
+    exit::on_exit(heap::write_report);
+    signals::set_after_fatal(|_| after_fatal());
+    report::set_after_fatal(after_fatal);
+    if env::FREEZE.get() {
+        freeze();
+    }
+}
+
+extern "C" fn on_backtrace_signal(s: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
+    let errno = sys::errno();
+    report::note(format_args!("stack at signal {} (GASNET_BACKTRACE_SIGNAL):", s.name()));
+    print_by_plan();
+    sys::set_errno(errno);
+}
+
+extern "C" fn on_freeze_signal(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
+    let errno = sys::errno();
+    freeze();
+    sys::set_errno(errno);
+}
+
+/// Has the signal that this variable names call `handler`.
+fn handle_named(variable: &OptionalVariable<Signals>, handler: sys::signal::SignalHandler) {
+    let signals = variable.get().unwrap_or_default();
+    for &s in signals.named() {
+        if matches!(s, Signal::KILL | Signal::STOP) {
+            report::fatal(
+                format_args!("{}={}: this signal cannot be handled", variable.name(), s.name()),
+                format_args!("Give another signal, such as SIGUSR1."),
+            );
+        }
+        sys::signal::handle(s, handler, false);
+    }
+}
+
+fn after_fatal() {
+    if PRINT_STACK.swap(false, Ordering::Relaxed) {
+        print_by_plan();
+    }
+    if FREEZE.swap(false, Ordering::Relaxed) {
+        freeze();
+    }
+}
+
+fn freeze() {
+    // SAFETY: an int of shim.c that lives for ever; only atomic accesses in this program.
+    process::freeze(unsafe { AtomicI32::from_ptr(&raw mut gasnet_frozen) }, "gasnet_frozen");
+}
+
+/// Ends this process at once, without any clean-up. Does not return.
+///
+/// - `exitcode`: its exit code.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_killmyprocess(exitcode: c_int) -> ! {
+    sys::exit_now(exitcode)
+}
+
+/// Writes what is buffered in the C streams of this process.
+///
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_flush_streams() {
+    sys::stdio::flush();
+}
+
+/// Closes stdin, stdout and stderr; what is written from now on is lost.
+///
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_close_streams() {
+    sys::stdio::close();
+}
+
+/// Sets the handler of a signal. A signal that cannot be handled ends the job.
+///
+/// - `signal`: its number.
+/// - `handler`: a function of one `int`, `SIG_DFL` or `SIG_IGN`.
+/// - Returns the handler before.
+/// - Context: anywhere, before `gasnet_init` too.
+///
+/// # Safety
+/// `handler` must be a function of one int, or `SIG_DFL` or `SIG_IGN`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gasnett_reghandler(signal: c_int, handler: usize) -> usize {
+    let signal = Signal::new(signal);
+    // SAFETY: the caller's promise.
+    let old = unsafe { sys::signal::set_plain(signal, handler) };
+    old.unwrap_or_else(|| {
+        report::fatal(
+            format_args!(
+                "gasnett_reghandler(): signal {} ({}) cannot be handled",
+                signal.number(),
+                signal.name()
+            ),
+            format_args!("Choose another signal."),
+        )
+    })
+}
+
+/// Returns the name of a signal, such as `SIGINT`.
+///
+/// - `signal`: its number.
+/// - Returns a string of the library; `*unknown*` for other numbers. Never null.
+/// - Context: anywhere, before `gasnet_init` too.
+#[unsafe(no_mangle)]
+pub extern "C" fn gasnett_signame_fromval(signal: c_int) -> *const c_char {
+    static NAMES: [OnceLock<CString>; 65] = [const { OnceLock::new() }; 65];
+    match usize::try_from(signal).ok().and_then(|i| NAMES.get(i)) {
+        Some(slot) => slot
+            .get_or_init(|| CString::new(Signal::new(signal).name()).unwrap_or_default())
+            .as_ptr(),
+        None => c"*unknown*".as_ptr(),
+    }
+}
