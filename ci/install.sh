@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")/.."
 prefix=$2
 to=$1$2
-for folder in include/portals-conduit lib bin share/man/man1 share/man/man7; do
+for folder in include/portals-conduit lib bin; do
     mkdir -p "$to/$folder"
 done
 install -m 644 include/*.h "$to/include"
@@ -16,15 +16,16 @@ ln -sfn libgasnet.so.0 "$to/lib/libgasnet.so"
 ci/client-files.sh "$to" "$prefix"
 install -m 755 build/bin/gasnetrun build/bin/gasnet_info build/bin/gasnet_trace "$to/bin"
 ln -sfn gasnetrun "$to/bin/gasnetrun_portals"
-install -m 644 docs/man/*.1 "$to/share/man/man1"
+for page in docs/man/*.[137]; do
+    install -D -m 644 "$page" "$to/share/man/man${page##*.}/${page##*/}"
+done
 ln -sfn gasnetrun.1 "$to/share/man/man1/gasnetrun_portals.1"
-install -m 644 docs/man/*.7 "$to/share/man/man7"
 doc=$to/share/doc/GASNet
 mkdir -p "$doc"
 install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"
-# The guide and the examples keep their folders, so that links between them hold.
-for file in examples/*.c examples/Makefile examples/README.md \
-    docs/*.md docs/guide/*.md docs/guide/*/* docs/internals/*.md docs/internals/*/*; do
+# Pages and examples keep their folders, so that the links between them hold.
+for file in examples/*.c examples/Makefile examples/*.md \
+    $(find docs -name '*.md' -o -name '*.svg' -o -name '*.png'); do
     install -D -m 644 "$file" "$doc/$file"
 done
 echo "installed under $to"
