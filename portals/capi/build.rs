@@ -1,4 +1,4 @@
-//! Gives the shared library its name for the loader, and keeps it in a process that has loaded it.
+//! Sets the soname of the shared library, and marks it so that it stays loaded.
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");

@@ -1,6 +1,6 @@
-//! Two pinned processes over shared memory: what an 8-byte put costs until its ACK has been
-//! read, between rounds of an 8-byte memcpy and of a cache line that travels between the two
-//! cores.
+//! The latency of an 8-byte put, until its ACK has been read, between two pinned processes over
+//! shared memory; measured between rounds of an 8-byte memcpy and of a cache line that travels
+//! between the two cores.
 //!
 //! `cargo run --release --example put_latency`. Run by hand; nothing depends on its numbers.
 
@@ -47,7 +47,7 @@ fn time(count: usize, mut work: impl FnMut()) -> f64 {
     start.elapsed().as_nanos() as f64 / count as f64
 }
 
-/// Median, lower decile and least.
+/// Median, lower decile and minimum.
 fn spread(values: &mut [f64]) -> [f64; 3] {
     values.sort_by(f64::total_cmp);
     [values[values.len() / 2], values[values.len() / 10], values[0]]

@@ -1,6 +1,8 @@
-//! The types and constants of `portals3.h`, as C sees them. The test `layout` compares both sides.
+//! The types and constants of `portals3.h`, as C sees them.
 //!
-//! Handles are 32 bits wide; see `convert` for what is in them.
+//! Used by every exported function. Handles are 32 bits wide; `convert` describes their content.
+//! Invariant: sizes, offsets and values are those of the header; the test `layout` compares
+//! both.
 
 use core::ffi::{c_int, c_uint, c_ulong, c_void};
 
@@ -8,9 +10,9 @@ pub use portals3::{MdIovec, PtlProcessId};
 
 /// `ptl_handle_any_t`, `ptl_handle_ni_t`, `ptl_handle_me_t`, `ptl_handle_md_t`, `ptl_handle_eq_t`.
 pub type CHandle = u32;
-/// An argument of an enumerated type; any number may come.
+/// An argument of an enumerated type. C may pass any number.
 pub type CEnum = c_uint;
-/// The distance that `PtlNIDist` tells.
+/// The distance that `PtlNIDist` returns.
 pub type NiDistance = c_ulong;
 
 /// `ptl_ni_limits_t`
@@ -43,15 +45,15 @@ pub struct CMd {
     pub start: *mut c_void,
     /// Bytes, or entries of the vector.
     pub length: u64,
-    /// Operations that it serves, or `PTL_MD_THRESH_INF`.
+    /// Operations before it becomes inactive, or `PTL_MD_THRESH_INF`.
     pub threshold: c_int,
-    /// Less room than this makes it inactive.
+    /// Becomes inactive when less room than this is left.
     pub max_size: u64,
     /// `PTL_MD_*`
     pub options: c_uint,
-    /// The user's word.
+    /// The user's pointer.
     pub user_ptr: *mut c_void,
-    /// Where its events go.
+    /// The queue of its events.
     pub eq_handle: CHandle,
 }
 
@@ -71,11 +73,11 @@ pub struct CEvent {
     pub pt_index: u32,
     /// The match bits as sent.
     pub match_bits: u64,
-    /// Bytes asked for.
+    /// Requested bytes.
     pub rlength: u64,
-    /// Bytes accepted.
+    /// Accepted bytes.
     pub mlength: u64,
-    /// Where in the descriptor.
+    /// Offset in the descriptor.
     pub offset: u64,
     /// The descriptor.
     pub md_handle: CHandle,
@@ -133,7 +135,7 @@ constants!(ERRORS: c_int {
     PTL_UNKNOWN_ERROR = 24,
 });
 
-/// Errors that Cray's header has beyond those of the specification; this library returns none of
+/// Errors of Cray's header that the specification does not have; this library returns none of
 /// them.
 pub const CRAY_ERRORS: [&core::ffi::CStr; 6] = [
     c"PTL_IFACE_DUP",

@@ -1,9 +1,10 @@
 //! From C to Rust and back: handles, enumerations, descriptors, events, error codes.
 //!
-//! A handle of C is that of `portals3` (generation in the upper half, index in the lower) with
-//! its kind in the two highest bits of the index, so that a handle of one kind is never taken
-//! for another. `PTL_INVALID_HANDLE`, `PTL_HANDLE_NONE` and `PTL_EQ_NONE` have an index that no
-//! object has; [`MOST`] sees to it.
+//! Used by every exported function. A C handle is a handle of `portals3` (generation in the
+//! upper half, index in the lower) with its kind in the two highest bits of the index.
+//! Invariant: a handle of one kind is never taken for another, and `PTL_INVALID_HANDLE`,
+//! `PTL_HANDLE_NONE` and `PTL_EQ_NONE` have an index that no object has, since there are at most
+//! [`MOST`] objects of a kind.
 
 use core::ffi::c_int;
 use core::ptr::NonNull;
@@ -15,7 +16,7 @@ use portals3::{
 
 use crate::abi::{self, *};
 
-/// A number that a call returns instead of `PTL_OK`.
+/// The number that a call returns instead of `PTL_OK`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code(pub(crate) c_int);
 
@@ -46,7 +47,7 @@ impl From<PtlError> for Code {
     }
 }
 
-/// What a call returns.
+/// The number that a call returns.
 #[inline(always)]
 pub(crate) fn answer(call: impl FnOnce() -> Result<(), Code>) -> c_int {
     match call() {
@@ -55,13 +56,13 @@ pub(crate) fn answer(call: impl FnOnce() -> Result<(), Code>) -> c_int {
     }
 }
 
-/// A pointer through which a result goes; null is `PTL_SEGV`.
+/// A pointer to a result; null is `PTL_SEGV`.
 #[inline(always)]
 pub(crate) fn out<T>(pointer: *mut T) -> Result<NonNull<T>, Code> {
     NonNull::new(pointer).ok_or(Code(PTL_SEGV))
 }
 
-/// What a handle is of.
+/// The kind of object of a handle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Ni = 0,
@@ -71,7 +72,7 @@ pub(crate) enum Class {
 }
 
 const CLASS: u32 = 14;
-/// Objects of one kind, at most.
+/// Most objects of one kind.
 pub(crate) const MOST: u32 = (1 << CLASS) - 2;
 
 impl Class {
@@ -106,13 +107,13 @@ pub(crate) fn md_in(handle: CHandle) -> Result<MdHandle, Code> {
     Class::Md.unmark(handle).map(MdHandle).ok_or(Code(PTL_MD_INVALID))
 }
 
-/// A queue; `PTL_EQ_NONE` is none.
+/// A queue; `PTL_EQ_NONE` is not one.
 #[inline(always)]
 pub(crate) fn eq_in(handle: CHandle) -> Result<EqHandle, Code> {
     Class::Eq.unmark(handle).map(EqHandle).ok_or(Code(PTL_EQ_INVALID))
 }
 
-/// A queue where `PTL_EQ_NONE` has a meaning.
+/// A queue, or `PTL_EQ_NONE` where that has a meaning.
 pub(crate) fn eq_or_none_in(handle: CHandle) -> Result<EqHandle, Code> {
     if handle == PTL_EQ_NONE { Ok(EqHandle::NONE) } else { eq_in(handle) }
 }
@@ -231,7 +232,7 @@ pub(crate) fn event_out(fetched: &FetchedEvent) -> abi::CEvent {
     }
 }
 
-/// Negative wishes count as 0. More than [`MOST`] objects have no handles.
+/// Negative limits count as 0. At most [`MOST`] objects can have handles.
 pub(crate) fn limits_in(limits: &CNiLimits) -> NiLimits {
     let number = |wish: c_int| wish.max(0) as u32;
     NiLimits {

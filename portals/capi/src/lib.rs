@@ -2,21 +2,21 @@
 //!
 //! Each function checks what C can get wrong (null pointers, handles of another kind, values
 //! outside an enumeration), calls one method of [`portals3::NetworkInterface`] and translates
-//! the result. There is one network interface per process, as there is one network.
+//! the result. A process has one network interface, since there is one network.
 //!
 //! | file | what it owns |
 //! |---|---|
 //! | `abi` | the types and constants of `portals3.h` |
 //! | `state` | the library's state in this process: initialised or not, the interface |
 //! | `convert` | handles, descriptors, events, error codes, from one side to the other |
-//! | `ni`, `me`, `md`, `eq`, `ops` | the calls of the specification, by what they are about |
-//! | `rank` | which processes belong to the job, and the calls about ranks |
+//! | `ni`, `me`, `md`, `eq`, `ops` | the calls of the specification, by object |
+//! | `rank` | the processes of the job, and the calls about ranks |
 //! | `text` | names of errors, events and failures |
 //! | `bin/ptlrun` | starts the processes of a job |
 //!
 //! # Safety
-//! As in C: a pointer that is not null is valid for what the function does with it; memory that
-//! a descriptor tells of is valid until the descriptor is gone; no call is under way while
+//! As in C: a pointer that is not null is valid for what the function does with it; the memory
+//! of a descriptor is valid until the descriptor is unlinked; no other call runs while
 //! `PtlNIFini` closes the interface or `PtlFini` runs.
 //!
 //! Crate `gasnet` never links this library, so a binding to a libportals never meets the
@@ -34,7 +34,7 @@ pub mod rank;
 mod state;
 pub mod text;
 
-/// Defines exported functions. The body ends with a `Result<(), Code>`, which becomes the
+/// Defines exported functions. The body evaluates to a `Result<(), Code>`, which becomes the
 /// returned number.
 macro_rules! calls {
     ($($(#[$meta:meta])* fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {

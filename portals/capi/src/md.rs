@@ -1,4 +1,7 @@
-//! Memory descriptors.
+//! Memory descriptors: attach, bind, unlink, update.
+//!
+//! Invariant: the memory of a descriptor belongs to the caller, who keeps it valid until the
+//! descriptor is unlinked.
 
 use core::ptr;
 
@@ -10,50 +13,54 @@ use crate::convert::{
 use crate::state;
 
 calls! {
-    /// Attaches a descriptor to a match entry that has none, else `PTL_ME_IN_USE`.
+    /// Attaches a descriptor to a match entry and stores its handle in `made`. `PTL_ME_IN_USE`:
+    /// the entry has one already; `PTL_MD_ILLEGAL`: options, length or start are not valid.
     fn PtlMDAttach(me: CHandle, md: abi::CMd, unlink: CEnum, made: *mut CHandle) {
         let ni = state::open_ni(PTL_ME_INVALID)?;
         let made = out(made)?;
         let (me, md, unlink) = (me_in(me)?, descriptor_in(&md)?, unlink_in(unlink)?);
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { made.write(md_out(ni.interface.md_attach(me, &md, unlink)?)) };
         Ok(())
     }
 
-    /// Makes a descriptor that operations start from; it is never a target.
+    /// Makes a descriptor that operations start from and that is never a target; stores its
+    /// handle in `made`. `PTL_MD_ILLEGAL`: options, length or start are not valid.
     fn PtlMDBind(ni: CHandle, md: abi::CMd, unlink: CEnum, made: *mut CHandle) {
         let ni = state::ni(ni)?;
         let made = out(made)?;
         let (md, unlink) = (descriptor_in(&md)?, unlink_in(unlink)?);
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { made.write(md_out(ni.interface.md_bind(&md, unlink)?)) };
         Ok(())
     }
 
-    /// `PTL_MD_IN_USE` while operations are under way. Posts no event.
+    /// Unlinks a descriptor; no event is posted. `PTL_MD_IN_USE`: operations on it are in
+    /// progress.
     fn PtlMDUnlink(md: CHandle) {
         Ok(state::open_ni(PTL_MD_INVALID)?.interface.md_unlink(md_in(md)?)?)
     }
 
-    /// Tells the present state in `old`, and replaces it by `new`; each may be null.
-    /// `PTL_MD_NO_UPDATE` if there is an event in `test_eq`, or one is about to come;
-    /// `PTL_EQ_NONE` asks for no test.
+    /// Stores the present state in `old`, and replaces it by `new`; either may be null.
+    /// `PTL_MD_NO_UPDATE`: `test_eq` holds an event, or one is about to be posted; with
+    /// `PTL_EQ_NONE` the queue is not tested.
     fn PtlMDUpdate(md: CHandle, old: *mut abi::CMd, new: *const abi::CMd, test_eq: CHandle) {
         let ni = state::open_ni(PTL_MD_INVALID)?;
         let md = md_in(md)?;
-        // SAFETY: that of the crate; both may be the same, so `new` is copied first.
+        // SAFETY: null or readable, as the crate's safety section demands. Both pointers may be
+        // the same, so `new` is copied first.
         let new = unsafe { new.as_ref() }.map(descriptor_in).transpose()?;
         let test_eq = eq_or_none_in(test_eq)?;
         let mut now = NOTHING;
         let wants_old = !old.is_null();
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         let result = unsafe { ni.interface.md_update(md, wants_old.then_some(&mut now), new.as_ref(), test_eq) };
         let told = match result {
             Ok(()) => true,
             Err(error) => error == portals3::PtlError::MdNoUpdate,
         };
         if wants_old && told {
-            // SAFETY: that of the crate.
+            // SAFETY: not null, so valid, as the crate's safety section demands.
             unsafe { old.write(descriptor_out(&now)) };
         }
         result.map_err(Code::from)

@@ -1,4 +1,4 @@
-//! Match list entries.
+//! Match list entries: attach, insert, unlink.
 
 use crate::abi::*;
 use crate::calls;
@@ -6,7 +6,9 @@ use crate::convert::{me_in, me_out, out, position_in, unlink_in};
 use crate::state;
 
 calls! {
-    /// Before the head or after the tail of a portal table entry's list.
+    /// Makes an entry before the head or after the tail of a portal table entry's list, and
+    /// stores its handle in `me`. `PTL_PT_INDEX_INVALID`, `PTL_ME_LIST_TOO_LONG`,
+    /// `PTL_NO_SPACE`.
     fn PtlMEAttach(
         ni: CHandle,
         pt_index: u32,
@@ -21,12 +23,13 @@ calls! {
         let me = out(me)?;
         let (unlink, position) = (unlink_in(unlink)?, position_in(position)?);
         let made = ni.interface.me_attach(pt_index, match_id, match_bits, ignore_bits, unlink, position)?;
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { me.write(me_out(made)) };
         Ok(())
     }
 
-    /// On a portal table entry that was never used.
+    /// Makes an entry on a portal table entry that was never used, and stores its index and the
+    /// handle. `PTL_PT_FULL`: all have been used.
     fn PtlMEAttachAny(
         ni: CHandle,
         pt_index: *mut u32,
@@ -39,7 +42,7 @@ calls! {
         let ni = state::ni(ni)?;
         let (pt_index, me) = (out(pt_index)?, out(me)?);
         let (pt, made) = ni.interface.me_attach_any(match_id, match_bits, ignore_bits, unlink_in(unlink)?)?;
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe {
             pt_index.write(pt);
             me.write(me_out(made));
@@ -47,7 +50,8 @@ calls! {
         Ok(())
     }
 
-    /// Before or after another entry.
+    /// Makes an entry before or after another, and stores its handle in `me`. `PTL_ME_INVALID`:
+    /// `base` is not an entry.
     fn PtlMEInsert(
         base: CHandle,
         match_id: PtlProcessId,
@@ -61,13 +65,13 @@ calls! {
         let me = out(me)?;
         let (unlink, position) = (unlink_in(unlink)?, position_in(position)?);
         let made = ni.interface.me_insert(me_in(base)?, match_id, match_bits, ignore_bits, unlink, position)?;
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { me.write(me_out(made)) };
         Ok(())
     }
 
-    /// Takes an entry off its list; `PTL_ME_IN_USE` while operations on its descriptor are under
-    /// way.
+    /// Removes an entry from its list. `PTL_ME_IN_USE`: operations on its descriptor are in
+    /// progress.
     fn PtlMEUnlink(me: CHandle) {
         Ok(state::open_ni(PTL_ME_INVALID)?.interface.me_unlink(me_in(me)?)?)
     }

@@ -1,4 +1,8 @@
 //! Put, get and get-put.
+//!
+//! All of them return when the operation has started; events report its end. `PTL_MD_INVALID`:
+//! the descriptor is inactive or not valid; `PTL_PROCESS_INVALID`: the target is not a process
+//! of the job, or its interface is not open.
 
 use crate::abi::*;
 use crate::calls;
@@ -6,7 +10,7 @@ use crate::convert::{ack_in, md_in};
 use crate::state;
 
 calls! {
-    /// Sends a descriptor's bytes.
+    /// Sends the bytes of a descriptor.
     fn PtlPut(
         md: CHandle,
         ack: CEnum,
@@ -22,7 +26,7 @@ calls! {
         Ok(ni.interface.put(md, ack, target, pt_index, ac_index, match_bits, remote_offset, hdr_data)?)
     }
 
-    /// Sends a part of a descriptor's bytes. `PTL_MD_ILLEGAL`: it does not lie in the descriptor.
+    /// Sends a part of a descriptor's bytes. `PTL_MD_ILLEGAL`: the part exceeds the descriptor.
     fn PtlPutRegion(
         md: CHandle,
         local_offset: u64,
@@ -56,7 +60,7 @@ calls! {
         Ok(ni.interface.get(md_in(md)?, target, pt_index, ac_index, match_bits, remote_offset)?)
     }
 
-    /// Fetches bytes into a part of a descriptor. `PTL_MD_ILLEGAL`: it does not lie in the
+    /// Fetches bytes into a part of a descriptor. `PTL_MD_ILLEGAL`: the part exceeds the
     /// descriptor.
     fn PtlGetRegion(
         md: CHandle,
@@ -75,8 +79,9 @@ calls! {
         )?)
     }
 
-    /// Sends the bytes of `put_md` and fetches what was there before into `get_md`, atomically
-    /// with other get-puts.
+    /// Sends the bytes of `put_md` and fetches the target's previous bytes into `get_md`,
+    /// atomically with other get-puts. `PTL_MD_ILLEGAL`: more bytes than `max_getput_md`, or
+    /// `get_md` is shorter.
     fn PtlGetPut(
         get_md: CHandle,
         put_md: CHandle,

@@ -1,17 +1,17 @@
-//! Which processes belong to the job: ranks, and the calls about them.
+//! The processes of the job: ranks, and the calls about them.
 //!
-//! The launcher tells it in the environment:
+//! The launcher passes them in the environment:
 //!
 //! | variable | what |
 //! |---|---|
-//! | `PTL_MY_RID` | our rank |
-//! | `PTL_NIDMAP`, `PTL_PIDMAP` | node and process id of each rank, with colons between |
+//! | `PTL_MY_RID` | rank of this process |
+//! | `PTL_NIDMAP`, `PTL_PIDMAP` | node and process id of each rank, separated by colons |
 //! | `PTL_FABRIC_FD` | descriptor of the memory file that the processes share, empty at first |
 //! | `PTL_ARENA_BYTES` | memory for match entries, descriptors and queues per process; the same everywhere |
-//! | `PTL_ATTACH` | 0: no process copies from or to another's own memory; messages there wait for a call of their target |
+//! | `PTL_ATTACH` | 0: no process copies from or to another's private memory; messages there wait for a call of their target |
 //!
-//! Without them, and if a program does not tell it by `PtlSetRank`, `PtlSetNIDMap` and
-//! `PtlSetPIDMap`, the process is a job of one. All processes are on one host, and pids are
+//! A program may set them by `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` instead. Without
+//! either, the process is a job of one. Invariant: all processes are on one host, and pids are
 //! ranks.
 
 use core::ffi::c_uint;
@@ -53,7 +53,7 @@ impl RankMap {
         self.nids[0]
     }
 
-    /// What this library needs of a job.
+    /// Checks that this library can serve the job.
     fn check(self) -> Result<RankMap, String> {
         let RankMap { rank, nids, pids } = &self;
         if nids.is_empty() || nids.len() != pids.len() {
@@ -76,14 +76,14 @@ impl RankMap {
     }
 }
 
-/// What `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` told.
+/// The job as `PtlSetRank`, `PtlSetNIDMap` and `PtlSetPIDMap` set it.
 static TOLD: Mutex<Option<RankMap>> = Mutex::new(None);
 
 fn told() -> MutexGuard<'static, Option<RankMap>> {
     TOLD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The job as it was told, or else as the environment has it.
+/// The job as the program set it, or else as the environment has it.
 pub(crate) fn job() -> Result<RankMap, Code> {
     let job = match told().clone() {
         Some(job) => job.check(),
@@ -92,7 +92,7 @@ pub(crate) fn job() -> Result<RankMap, Code> {
     job.map_err(|line| complain(&line))
 }
 
-/// Says on the standard error stream why an interface cannot be opened.
+/// Prints on the standard error stream why an interface cannot be opened.
 pub(crate) fn complain(line: &str) -> Code {
     eprintln!("libportals3: {line}");
     Code(PTL_FAIL)
@@ -123,8 +123,8 @@ fn from_environment() -> Result<RankMap, String> {
     }
 }
 
-/// The memory file that the processes of the job share; none if the launcher passed none. It
-/// stays open for the process alone: programs that it starts do not inherit it.
+/// The memory file that the processes of the job share; none if the launcher passed none.
+/// Programs that the process starts do not inherit it.
 pub(crate) fn fabric_file() -> Result<Option<OwnedFd>, Code> {
     let number = variable::<i32>("PTL_FABRIC_FD").map_err(|line| complain(&line))?;
     let Some(number) = number else { return Ok(None) };
@@ -139,7 +139,7 @@ pub(crate) fn arena_bytes() -> Result<usize, Code> {
     Ok(bytes.unwrap_or(16 << 20))
 }
 
-/// Whether processes copy from and to each other's own memory, where the system lets them.
+/// Whether processes copy from and to each other's private memory, if the system permits it.
 pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
     match variable::<u32>("PTL_ATTACH").map_err(|line| complain(&line))? {
         Some(0) => Ok(AttachPolicy::Denied),
@@ -147,7 +147,8 @@ pub(crate) fn attach_policy() -> Result<AttachPolicy, Code> {
     }
 }
 
-/// Changes what is told. Once an interface is open, only what is so already may be told.
+/// Changes the job that the program sets. Once an interface is open, only the same job may be
+/// set.
 fn tell(
     ni: CHandle,
     change: impl FnOnce(&mut Option<RankMap>) -> Result<(), Code>,
@@ -179,7 +180,7 @@ fn known(ni: CHandle) -> Result<RankMap, Code> {
     }
 }
 
-/// A map that the caller gave: `size` numbers.
+/// A map of `size` numbers that the caller passes.
 ///
 /// # Safety
 /// `map` is null or points to `size` numbers.
@@ -195,11 +196,11 @@ unsafe fn told_map(
     if size != job.size() {
         return Err(Code(PTL_FAIL));
     }
-    // SAFETY: promised by the caller.
+    // SAFETY: not null, so it points to `size` numbers, as the caller promises.
     Ok((job, unsafe { core::slice::from_raw_parts(map, size as usize) }.to_vec()))
 }
 
-/// Copies a map to where the caller wants it.
+/// Copies a map to the caller's memory.
 ///
 /// # Safety
 /// `to` is null or has room for `size` numbers.
@@ -208,14 +209,16 @@ unsafe fn give_map(map: &[u32], to: *mut u32, size: c_uint) -> Result<(), Code> 
     if size as usize != map.len() {
         return Err(Code(PTL_FAIL));
     }
-    // SAFETY: room was promised, and the map is ours.
+    // SAFETY: the caller promises room for as many numbers as the map has; the map is a slice of
+    // ours.
     unsafe { to.copy_from_nonoverlapping(core::ptr::NonNull::from(map).cast(), map.len()) };
     Ok(())
 }
 
 calls! {
-    /// Tells our rank and how many processes there are, before `PtlNIInit`. `ni` is
-    /// `PTL_INVALID_HANDLE`, or the interface: then it must be so already, else `PTL_FAIL`.
+    /// Sets the rank of this process and the number of processes, before `PtlNIInit`. `ni` is
+    /// `PTL_INVALID_HANDLE`, or the interface: then both must be what they are already,
+    /// otherwise `PTL_FAIL`.
     fn PtlSetRank(ni: CHandle, rank: c_uint, size: c_uint) {
         if size == 0 || rank >= size {
             return Err(Code(PTL_FAIL));
@@ -229,33 +232,33 @@ calls! {
         })
     }
 
-    /// Tells the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL`
-    /// if the size is another.
+    /// Sets the node ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it; `PTL_FAIL`
+    /// if the size differs.
     fn PtlSetNIDMap(ni: CHandle, nids: *const u32, size: c_uint) {
         tell(ni, |job| {
-            // SAFETY: that of the crate.
+            // SAFETY: not null, so valid, as the crate's safety section demands.
             let (job, nids) = unsafe { told_map(job, nids, size)? };
             job.nids = nids;
             Ok(())
         })
     }
 
-    /// Tells the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it;
-    /// `PTL_FAIL` if the size is another.
+    /// Sets the process ids of all ranks, after `PtlSetRank`. `PTL_NO_INIT` without it;
+    /// `PTL_FAIL` if the size differs.
     fn PtlSetPIDMap(ni: CHandle, pids: *const u32, size: c_uint) {
         tell(ni, |job| {
-            // SAFETY: that of the crate.
+            // SAFETY: not null, so valid, as the crate's safety section demands.
             let (job, pids) = unsafe { told_map(job, pids, size)? };
             job.pids = pids;
             Ok(())
         })
     }
 
-    /// Our rank and how many processes there are.
+    /// Stores the rank of this process and the number of processes.
     fn PtlGetRank(ni: CHandle, rank: *mut c_uint, size: *mut c_uint) {
         let (rank, size) = (out(rank)?, out(size)?);
         let job = known(ni)?;
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe {
             rank.write(job.rank);
             size.write(job.size());
@@ -263,24 +266,24 @@ calls! {
         Ok(())
     }
 
-    /// The id of the process with a rank. `PTL_PROCESS_INVALID`: there is none.
+    /// Stores the id of the process with a rank. `PTL_PROCESS_INVALID`: there is no such rank.
     fn PtlGetRankId(ni: CHandle, rank: c_uint, id: *mut PtlProcessId) {
         let id = out(id)?;
         let found = known(ni)?.id(rank).ok_or(Code(PTL_PROCESS_INVALID))?;
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { id.write(found) };
         Ok(())
     }
 
-    /// The node ids of all ranks. `PTL_FAIL` if `size` is not their number.
+    /// Stores the node ids of all ranks. `PTL_FAIL`: `size` is not their number.
     fn PtlGetNIDMap(ni: CHandle, nids: *mut u32, size: c_uint) {
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { give_map(&known(ni)?.nids, nids, size) }
     }
 
-    /// The process ids of all ranks. `PTL_FAIL` if `size` is not their number.
+    /// Stores the process ids of all ranks. `PTL_FAIL`: `size` is not their number.
     fn PtlGetPIDMap(ni: CHandle, pids: *mut u32, size: c_uint) {
-        // SAFETY: that of the crate.
+        // SAFETY: not null, so valid, as the crate's safety section demands.
         unsafe { give_map(&known(ni)?.pids, pids, size) }
     }
 }

@@ -1,10 +1,10 @@
 //! The library's state in this process: initialised or not, and the interface.
 //!
-//! `PtlInit` and `PtlNIInit` may be called by several parts of a program. Each `PtlNIInit` wants
-//! a `PtlNIFini`, and the last closes the interface; one `PtlFini` closes everything.
-//!
-//! Other calls read one pointer. The interface behind it lives until the last `PtlNIFini` or
-//! `PtlFini`, which no other call may overlap (see the crate's safety section).
+//! Used by every exported function. Several parts of a program may call `PtlInit` and
+//! `PtlNIInit`. Each `PtlNIInit` needs a `PtlNIFini`, and the last one closes the interface; one
+//! `PtlFini` closes everything. Other calls read one pointer. Invariant: the interface behind it
+//! lives until the last `PtlNIFini` or `PtlFini`, which no other call may overlap (see the
+//! crate's safety section).
 
 use core::ffi::c_int;
 use core::ptr;
@@ -28,13 +28,13 @@ pub(crate) struct Ni {
     job: RankMap,
 }
 
-/// What changes only in [`open`], [`close`] and their like.
+/// State that only [`open`], [`close`] and the like change.
 struct Life {
     /// Calls of `PtlNIInit` without their `PtlNIFini`.
     users: u32,
-    /// Interfaces that were opened so far.
+    /// Interfaces opened so far.
     opened: u32,
-    /// Peers know an interface of ours, and it is closed.
+    /// An interface that peers know has been closed.
     left: bool,
 }
 
@@ -46,7 +46,7 @@ fn life() -> MutexGuard<'static, Life> {
     LIFE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The open interface; `otherwise` if there is none, `PTL_NO_INIT` if the library is not
+/// The open interface; `otherwise` if none is open, `PTL_NO_INIT` if the library is not
 /// initialised.
 #[inline(always)]
 pub(crate) fn open_ni(otherwise: c_int) -> Result<&'static Ni, Code> {
@@ -56,8 +56,8 @@ pub(crate) fn open_ni(otherwise: c_int) -> Result<&'static Ni, Code> {
         let initialised = INITIALISED.load(Ordering::Acquire);
         return Err(Code(if initialised { otherwise } else { PTL_NO_INIT }));
     }
-    // SAFETY: made by `Box::into_raw` in `open`; freed only when no call is under way, as the
-    // crate demands.
+    // SAFETY: made by `Box::into_raw` in `first_open`; freed only while no other call runs, as
+    // the crate's safety section demands.
     Ok(unsafe { &*ni })
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn finalise() {
     INITIALISED.store(false, Ordering::Release);
 }
 
-/// `PtlNIInit` of the only interface there is.
+/// `PtlNIInit` of the only interface.
 pub(crate) fn open(pid: u32, limits: Option<NiLimits>) -> Result<&'static Ni, Code> {
     let life = &mut *life();
     let ni = match open_ni(PTL_FAIL) {
@@ -125,7 +125,7 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'s
                 size: job.size(),
                 bytes: rank::arena_bytes()?,
                 nid: job.nid(),
-                // The file is the job.
+                // The memory file identifies the job.
                 jid: inode as u32 & (PTL_JID_ANY >> 1),
                 attach: rank::attach_policy()?,
             };
@@ -161,8 +161,8 @@ pub(crate) fn close(handle: CHandle) -> Result<(), Code> {
 fn free(life: &mut Life) {
     let ni = NI.swap(ptr::null_mut(), Ordering::AcqRel);
     if !ni.is_null() {
-        // SAFETY: made by `Box::into_raw` in `first_open`, taken out just now, and no call is
-        // using it, as the crate demands.
+        // SAFETY: made by `Box::into_raw` in `first_open`, taken out just now, and no call uses
+        // it, as the crate's safety section demands.
         let ni = unsafe { Box::from_raw(ni) };
         life.left = ni.job.size() > 1;
     }

@@ -1,15 +1,17 @@
 //! Names of errors, events and failures: as functions, and as the arrays that Cray's header has.
+//!
+//! Invariant: every function returns a string that lives as long as the process, never null.
 
 use core::ffi::{CStr, c_char, c_uint};
 
 use crate::abi::{CEnum, CHandle, CRAY_ERRORS, PTL_NI_FAIL, PTL_NI_OK, PTL_UNKNOWN_ERROR};
 
-/// A string of C in a static array.
+/// A C string in a static array.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct StaticText(*const c_char);
 
-// SAFETY: leads to a constant.
+// SAFETY: it points to a constant.
 unsafe impl Sync for StaticText {}
 
 const fn text(string: &'static CStr) -> StaticText {
@@ -78,19 +80,19 @@ fn name(table: &[StaticText], number: c_uint, other: &'static CStr) -> *const c_
     table.get(number as usize).map_or(other.as_ptr(), |text| text.0)
 }
 
-/// The name of an error code. Never null.
+/// The name of an error code. The string is constant; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlErrorStr(error: c_uint) -> *const c_char {
     name(&ptl_err_str, error, c"unknown Portals error")
 }
 
-/// The name of an event kind. Never null.
+/// The name of an event kind. The string is constant; never null.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlEventKindStr(kind: CEnum) -> *const c_char {
     name(&ptl_event_str, kind, c"unknown Portals event")
 }
 
-/// The name of a failure. Never null; any interface will do.
+/// The name of a failure. The string is constant; never null. `ni` is not looked at.
 #[unsafe(no_mangle)]
 pub extern "C" fn PtlNIFailStr(_ni: CHandle, fail: u32) -> *const c_char {
     match fail {

@@ -1,6 +1,6 @@
 //! The C interface from C: headers, layouts, exported names, and the programs of
 //! `portals/capi-tests`, each as a job of 1 to 8 processes, and with planted faults, which they
-//! must notice.
+//! must detect.
 //!
 //! Everything is built against the shared library of this build, which gets its installed name
 //! in the test directory.
@@ -25,7 +25,8 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// Where the tests build: `lib` with the library under its installed names, and the programs.
+/// The directory in which the tests build: `lib` with the library under its installed names, and
+/// the programs.
 fn place() -> &'static Path {
     static PLACE: OnceLock<PathBuf> = OnceLock::new();
     PLACE.get_or_init(|| {
@@ -41,8 +42,8 @@ fn place() -> &'static Path {
     })
 }
 
-/// One of the libraries, as it is now: cargo does not build them for a test by itself, since no
-/// Rust code links with them.
+/// One of the libraries, built now: cargo does not build them for a test, since no Rust code
+/// links with them.
 fn built(name: &str) -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let built = BUILT.get_or_init(|| {
@@ -124,7 +125,7 @@ fn job(processes: u32, program: &Path) -> Command {
 }
 
 /// Runs a program with several numbers of processes, then with each planted fault, which it must
-/// notice.
+/// detect.
 fn check(name: &str, faults: &[&str]) {
     let program = program(name);
     for processes in [1, 2, 3, 8] {

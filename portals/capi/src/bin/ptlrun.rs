@@ -1,8 +1,8 @@
 //! Starts the processes of a job over libportals3 on this host, and waits for them.
 //!
 //! `ptlrun -n N program [arguments]`. Each process gets the variables that `rank` lists, and in
-//! `PTL_BARRIER_FD` one end of a socket for barriers before there is a network: it writes a
-//! byte, and reads one when all have written. When a process fails, the others are killed; the
+//! `PTL_BARRIER_FD` one end of a socket for barriers before the network exists: it writes a
+//! byte, and reads one after all have written. When a process fails, the others are killed; the
 //! exit code is that of the first that failed, or 128 and the number of its signal.
 
 use std::io::{self, Read, Write};
@@ -57,7 +57,7 @@ fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
         // exec.
         unsafe {
             command.pre_exec(move || {
-                // Whatever becomes of us, the processes of the job end.
+                // The processes of the job end with the launcher, however it ends.
                 if !child::die_with_parent(launcher) {
                     return Err(io::ErrorKind::NotFound.into());
                 }
@@ -74,7 +74,7 @@ fn run(count: u32, program: &[std::ffi::OsString]) -> io::Result<u8> {
     children.wait()
 }
 
-/// One barrier. Whoever ends, or comes no more, ends them all.
+/// One barrier. A process that exits or never arrives ends the job's barriers.
 fn barrier(sockets: &mut [UnixStream]) -> io::Result<()> {
     let mut byte = [0];
     for socket in sockets.iter_mut() {
@@ -86,11 +86,11 @@ fn barrier(sockets: &mut [UnixStream]) -> io::Result<()> {
     Ok(())
 }
 
-/// Processes that are killed when they are not waited for.
+/// Processes that are killed unless they are waited for.
 struct PtlrunJob(Vec<Child>);
 
 impl PtlrunJob {
-    /// Waits until all have ended, or one has failed: the code.
+    /// Waits until all have exited, or one has failed: the exit code.
     fn wait(&mut self) -> io::Result<u8> {
         while !self.0.is_empty() {
             let (pid, ended) = child::await_any()?;
