@@ -1,25 +1,37 @@
-//! Requests that arrive: from AM_EQ to their handlers, and the resources that a handler's reply needs.
+//! Requests that arrive: from AM_EQ to their handlers, and the resources that a handler's reply
+//! needs.
 //!
-//! AM_EQ is only polled with a [`ReplyKit`] in hand: what any reply may need. The kit of the next request is held by
-//! whoever takes events off the queue; a handler takes it over and what its reply leaves goes back. Handlers run with
-//! no lock held and never inside another handler of the same thread.
+//! Called by polls. AM_EQ is polled only with a [`ReplyKit`] in hand: what any reply may need. The
+//! thread that takes events off the queue holds the kit of the next request; a handler takes it
+//! over, and what its reply leaves goes back. Invariant: handlers run with no lock held and never
+//! inside another handler of the same thread.
+//!
+//! ```text
+//!   event of       body              then
+//!   ReqHdr         none, or inline   run
+//!   ReqRB          in the buffer     run; or wait for its data (Long) or for slack (reqrb)
+//!   RARAM          data of a Long    run, if its header is here
+//! ```
 
-use super::am_send::{ADDRESS, args_bytes};
+use super::am_body::args_bytes;
 use super::credits;
 use super::match_bits::{AmForm, AmHeader};
+use super::memory::Body;
 use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::prefetch::prefetch_lines;
 use super::sync::ParGuard;
 use super::user::Descriptor;
-use super::{AmMessage, Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
-use crate::{fault, report};
+use super::{Conduit, MAX_ARGS, Outgoing, ReplyToken, Upcall};
+use crate::client_memory::Dst;
+use crate::report;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
+use core::ptr;
 use core::sync::atomic::Ordering;
 use sys::hint::cold_path;
 
-/// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment, in two messages)
-/// and a RplSB chunk.
+/// What a reply may need: two send tickets and a temporary descriptor (a Long outside the segment,
+/// in two messages) and a RplSB chunk.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ReplyKit {
     pub(super) tickets: u32,
@@ -39,51 +51,30 @@ impl ReplyKit {
     }
 }
 
-/// A message in memory of ours.
-#[derive(Clone, Copy)]
-pub(super) struct Body {
-    /// First byte, 8-byte aligned.
-    pub(super) at: *mut u8,
-    /// Bytes.
-    pub(super) len: usize,
-}
-
-impl Body {
-    /// That of a message without bytes.
-    pub(super) const NONE: Body = Body { at: core::ptr::dangling_mut::<u64>().cast(), len: 0 };
-
-    /// Of these words.
-    #[inline(always)]
-    fn of(words: &mut [u64]) -> Body {
-        Body { at: words.as_mut_ptr().cast(), len: size_of_val(words) }
-    }
-}
-
-/// Where a request is until its handler has run.
+/// Where the body of a request is until its handler has run.
 enum RequestBody {
-    /// In a request receive buffer, which it holds.
-    Buffer(u32, Body),
-    /// Copied out, because it has to wait; or there is nothing of it.
+    /// In a request receive buffer, which it holds: its number, the offset in it, bytes.
+    Buffer(u32, usize, usize),
+    /// Copied out, because it has to wait; or it has none.
     Copy(Box<[u64]>),
 }
 
 /// A request that has arrived.
 pub(super) struct ArrivedRequest {
     am: AmHeader,
-    place: RequestBody,
-    /// The data of an unpacked Long: where, and how many bytes.
-    data: Option<(*mut u8, usize)>,
+    body: RequestBody,
+    /// The data of an unpacked Long.
+    data: Option<Dst<'static>>,
 }
-
-// SAFETY: the pointers are addresses in our segment and in a receive buffer that the request holds.
-unsafe impl Send for ArrivedRequest {}
 
 /// What only the taker of AM_EQ touches.
 #[derive(Default)]
 pub(super) struct AmConsumer {
-    /// Empty while the handler of the last request has it, where others may want one meanwhile.
+    /// Empty while the handler of the last request has it, where other threads may need one
+    /// meanwhile.
     kit: ReplyKit,
-    /// Requests whose handlers must wait until the receive buffers have room for what their credits allow.
+    /// Requests whose handlers must wait until the receive buffers have space for what their credits
+    /// allow.
     waiting: VecDeque<ArrivedRequest>,
 }
 
@@ -113,7 +104,8 @@ impl<P: Portals> Conduit<P> {
         !self.am.is_quiet(&self.portals) || self.waiting.load(Ordering::Relaxed) != 0
     }
 
-    /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken last, see `tickets`.
+    /// Completes a kit; what is missing comes back through events of SAFE_EQ. Tickets are taken
+    /// last, see `tickets`.
     #[inline(always)]
     fn fill(&self, kit: &mut ReplyKit) -> bool {
         if kit.is_complete() {
@@ -138,7 +130,8 @@ impl<P: Portals> Conduit<P> {
         kit.is_complete()
     }
 
-    /// Does what one look at AM_EQ gives to do; false for nothing, or nothing that may be done now.
+    /// Handles one event of AM_EQ, or one request that waits; false if there is none that may be
+    /// handled now.
     #[inline(always)]
     fn serve_one<U: Upcall>(&self, up: U) -> bool {
         let Some(mut taker) = self.am.taker.try_lock() else { return false };
@@ -153,12 +146,12 @@ impl<P: Portals> Conduit<P> {
             return true;
         }
         let mut inline = InlineBody::default();
-        let e = match self.portals.eq_next(self.am.eq, &mut inline) {
+        let e = match self.am.look(&self.portals, &mut inline) {
             NextEvent::Arrival(e) => e,
             NextEvent::Nothing => return false,
             NextEvent::Other => {
                 cold_path();
-                return self.seldom(up, taker, None, &mut inline);
+                return self.other_event(up, taker, None, &mut inline);
             }
         };
         match Descriptor::unpack(e.user) {
@@ -166,38 +159,28 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, &mut inline)
             }
             Descriptor::ReqHdr => {
-                let am = self.request_without_room(e.match_bits, e.hdr_data, 0);
+                let am = self.request_outside_buffers(e.match_bits, e.hdr_data, 0);
                 let kit = self.take_kit(&mut taker);
                 drop(taker);
-                // What has no bytes has no arguments: told once more, to the compiler, which makes code of its own for this.
-                // SAFETY: the message has no bytes.
-                unsafe {
-                    self.run_request(
-                        up,
-                        AmHeader { numargs: 0, ..am },
-                        Body::NONE,
-                        None,
-                        kit,
-                        None,
-                    )
-                };
+                // Without bytes there are no arguments. Said again for the compiler, which makes
+                // code of its own for this case.
+                self.run_request(up, AmHeader { numargs: 0, ..am }, Body::NONE, None, kit, None);
             }
             Descriptor::ReqRb(buffer) => {
-                let (am, body) = self.request_in_buffer(&e);
+                let (am, body) = self.request_in_buffer(buffer, &e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 if !start || am.form == AmForm::Unpacked {
                     cold_path();
-                    self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
+                    self.arrived_in_part(up, taker, buffer, &e, start);
                     return true;
                 }
                 let kit = self.take_kit(&mut taker);
                 drop(taker);
-                // SAFETY: the message is in the buffer, which it holds until it is released.
-                unsafe { self.run_request(up, am, body, None, kit, Some(buffer)) };
+                self.run_request(up, am, body, None, kit, Some(buffer));
             }
             _ => {
                 cold_path();
-                return self.seldom(up, taker, Some(e), &mut inline);
+                return self.other_event(up, taker, Some(e), &mut inline);
             }
         }
         true
@@ -214,16 +197,16 @@ impl<P: Portals> Conduit<P> {
         inline: &mut InlineBody,
     ) {
         let body = Body::of(inline);
-        let am = self.request_without_room(bits, data, body.len);
+        let am = self.request_outside_buffers(bits, data, body.len());
         let kit = self.take_kit(&mut taker);
         drop(taker);
-        // SAFETY: the message is in the array, which is ours.
-        unsafe { self.run_request(up, am, body, None, kit, None) };
+        self.run_request(up, am, body, None, kit, None);
     }
 
-    /// An event of AM_EQ that probably tells of no request that may be started; `None`: the next one. False if there is none.
+    /// Handles an event of AM_EQ that the fast path does not handle; `None`: the next one. False if
+    /// there is none.
     #[inline(never)]
-    fn seldom<U: Upcall>(
+    fn other_event<U: Upcall>(
         &self,
         up: U,
         mut taker: ParGuard<'_, AmConsumer>,
@@ -236,17 +219,14 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, inline);
             }
             (Descriptor::ReqHdr, MdEventKind::PutEnd) => {
-                let am = self.request_without_room(e.match_bits, e.hdr_data, 0);
-                self.run_any(
-                    up,
-                    taker,
-                    ArrivedRequest { am, place: RequestBody::Copy(Box::default()), data: None },
-                );
+                let am = self.request_outside_buffers(e.match_bits, e.hdr_data, 0);
+                let body = RequestBody::Copy(Box::default());
+                self.run_any(up, taker, ArrivedRequest { am, body, data: None });
             }
             (Descriptor::ReqRb(buffer), MdEventKind::PutEnd) => {
-                let (am, body) = self.request_in_buffer(&e);
+                let (am, _) = self.request_in_buffer(buffer, &e);
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
-                self.arrived_in_part(up, taker, e.match_bits, e.hdr_data, buffer, body, start);
+                self.arrived_in_part(up, taker, buffer, &e, start);
             }
             (Descriptor::ReqRb(buffer), MdEventKind::Unlink) => {
                 self.reqrb.unlinked(&self.portals, buffer)
@@ -265,7 +245,7 @@ impl<P: Portals> Conduit<P> {
         true
     }
 
-    /// Runs a request, wherever it is, with what the taker has in hand.
+    /// Runs a request, wherever its body is, with the kit of the taker.
     #[inline(never)]
     fn run_any<U: Upcall>(
         &self,
@@ -275,13 +255,16 @@ impl<P: Portals> Conduit<P> {
     ) {
         let kit = self.take_kit(&mut taker);
         drop(taker);
-        let ArrivedRequest { am, mut place, data } = request;
-        let (body, buffer) = match &mut place {
-            RequestBody::Buffer(buffer, body) => (*body, Some(*buffer)),
-            RequestBody::Copy(words) => (Body::of(words), None),
-        };
-        // SAFETY: the message is in a copy of its own, or in the buffer that it holds until it is released.
-        unsafe { self.run_request(up, am, body, data, kit, buffer) };
+        let ArrivedRequest { am, mut body, data } = request;
+        match &mut body {
+            RequestBody::Buffer(buffer, offset, len) => {
+                let body = self.body_in_buffer(&am, *buffer, *offset, *len);
+                self.run_request(up, am, body, data, kit, Some(*buffer));
+            }
+            RequestBody::Copy(words) => {
+                self.run_request(up, am, Body::of(words), data, kit, None);
+            }
+        }
     }
 
     /// The request that has waited longest, if it may be started.
@@ -296,27 +279,36 @@ impl<P: Portals> Conduit<P> {
         first
     }
 
-    /// The header of a request has arrived whose body is in a receive buffer: what it says, and where that is.
+    /// The header of a request has arrived whose body is in a receive buffer: both.
     #[inline(always)]
-    fn request_in_buffer(&self, e: &MdEvent) -> (AmHeader, Body) {
-        let body = Body { at: e.start.wrapping_add(e.offset), len: e.mlength };
-        let am = self.request_arrived(e.match_bits, e.hdr_data, body.len);
-        self.request_prefetch.expect_at(body.at.wrapping_add(body.len));
-        self.request_prefetch.arrived(&am, body);
-        self.prefetch_payload(&am, body);
+    fn request_in_buffer(&self, buffer: u32, e: &MdEvent) -> (AmHeader, Body<'_>) {
+        let am = self.request_arrived(e.match_bits, e.hdr_data, e.mlength);
+        let body = self.body_in_buffer(&am, buffer, e.offset, e.mlength);
+        self.request_prefetch.expect_at(body.address().wrapping_add(body.len()));
+        self.request_prefetch.arrived(&am, body.len());
+        self.prefetch_payload(&am, body.address(), body.len());
         (am, body)
     }
 
-    /// The header of a request has arrived that is in no receive buffer: what it says.
+    /// The body of a request in a receive buffer, which it holds.
     #[inline(always)]
-    fn request_without_room(&self, bits: u64, data: u64, len: usize) -> AmHeader {
+    fn body_in_buffer(&self, am: &AmHeader, buffer: u32, offset: usize, len: usize) -> Body<'_> {
+        match self.reqrb.body(buffer, offset, len) {
+            Some(body) => body,
+            None => bad_message(am.source),
+        }
+    }
+
+    /// The header of a request has arrived that is in no receive buffer.
+    #[inline(always)]
+    fn request_outside_buffers(&self, bits: u64, data: u64, len: usize) -> AmHeader {
         let am = self.request_arrived(bits, data, len);
         self.request_prefetch.arrived_empty();
-        self.prefetch_payload(&am, Body::NONE);
+        self.prefetch_payload(&am, ptr::dangling(), 0);
         am
     }
 
-    /// The header of a request has arrived, with a body of so many bytes: what it says.
+    /// The header of a request has arrived, with a body of so many bytes.
     #[inline(always)]
     fn request_arrived(&self, bits: u64, data: u64, len: usize) -> AmHeader {
         let am = header(bits, data);
@@ -327,73 +319,70 @@ impl<P: Portals> Conduit<P> {
         am
     }
 
-    /// A message has come: asks for the lines of its payload, if a handler will read that where it is.
+    /// A message has arrived, its body at this address: prefetches its payload, if a handler will
+    /// read that where it is.
     #[inline(always)]
-    pub(super) fn prefetch_payload(&self, am: &AmHeader, body: Body) {
-        // A Short has none: tested first, so that it goes by no table of jumps.
+    pub(super) fn prefetch_payload(&self, am: &AmHeader, body: *const u8, len: usize) {
+        // A Short has none; tested first, before the jump table.
         if am.form == AmForm::Short {
             return;
         }
         match am.form {
-            AmForm::Medium => prefetch_lines(body.at, body.len),
+            AmForm::Medium => prefetch_lines(body, len),
             AmForm::Outbox => {
-                prefetch_lines(self.in_outbox(am).unwrap_or(body.at), am.length as usize)
+                let payload = self.in_outbox(am).map_or(body, |payload| payload.as_ptr());
+                prefetch_lines(payload, am.length as usize)
             }
             AmForm::Placed => {
-                prefetch_lines(self.rar().near(am.place as usize), am.length as usize)
+                prefetch_lines(self.rar().address(am.offset as usize), am.length as usize)
             }
             _ => {}
         }
     }
 
-    /// A request whose data may not be here yet, or that may not be started (not `start`): it waits, or is run.
+    /// A request has arrived in a buffer whose data may not be here yet, or that may not be started
+    /// (not `start`): it waits, or runs.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments)]
     fn arrived_in_part<U: Upcall>(
         &self,
         up: U,
         mut taker: ParGuard<'_, AmConsumer>,
-        bits: u64,
-        data: u64,
         buffer: u32,
-        body: Body,
+        e: &MdEvent,
         start: bool,
     ) {
-        let am = header(bits, data);
+        let am = header(e.match_bits, e.hdr_data);
         let used = credits::used(am.credit);
-        let mut request =
-            ArrivedRequest { am, place: RequestBody::Buffer(buffer, body), data: None };
+        let copied =
+            || RequestBody::Copy(self.body_in_buffer(&am, buffer, e.offset, e.mlength).copied());
+        let mut data = None;
         if am.form == AmForm::Unpacked {
-            // SAFETY: the message is in the buffer, which it holds.
-            let header = || ArrivedRequest {
-                am,
-                place: RequestBody::Copy(unsafe { copy(body) }),
-                data: None,
-            };
-            request.data = self.request_lids.header(am.source, am.length, header);
-            if request.data.is_none() {
+            let header = || ArrivedRequest { am, body: copied(), data: None };
+            data = self.request_lids.header(am.source, am.length, header);
+            if data.is_none() {
                 if start {
-                    self.reqrb.put_off(used);
+                    self.reqrb.defer(used);
                 }
                 self.reqrb.release(&self.portals, buffer);
                 return;
             }
         }
         if start {
-            return self.run_any(up, taker, request);
+            let body = RequestBody::Buffer(buffer, e.offset, e.mlength);
+            return self.run_any(up, taker, ArrivedRequest { am, body, data });
         }
-        // SAFETY: the message is in the buffer, which it holds.
-        request.place = RequestBody::Copy(unsafe { copy(body) });
+        let body = copied();
         self.reqrb.release(&self.portals, buffer);
-        self.wait(&mut taker, request);
+        self.wait(&mut taker, ArrivedRequest { am, body, data });
     }
 
-    /// The data of a request Long has arrived: the request, if its header is here and it may be started.
+    /// The data of a request Long has arrived: the request, if its header is here and it may be
+    /// started.
     fn request_data_arrived(&self, taker: &mut AmConsumer, e: MdEvent) -> Option<ArrivedRequest> {
         let (source, id) = ((e.hdr_data >> 32) as u32, e.hdr_data as u32);
-        let at = e.start.wrapping_add(e.offset);
-        let mut request = self.request_lids.data(source, id, at, e.mlength)?;
-        request.data = Some((at, e.mlength));
+        let Some(data) = self.rar().at(e.offset, e.mlength) else { bad_message(source) };
+        let mut request = self.request_lids.data(source, id, data)?;
+        request.data = Some(data);
         if self.reqrb.may_start(credits::used(request.am.credit)) {
             return Some(request);
         }
@@ -407,17 +396,15 @@ impl<P: Portals> Conduit<P> {
         self.waiting.store(taker.waiting.len() as u32, Ordering::Relaxed);
     }
 
-    /// Runs the handler of a request, lets go of the buffer that it is in, and sends the reply that it did not send.
-    ///
-    /// # Safety
-    /// The message is in `body`, which stays ours until the handler returns.
+    /// Runs the handler of a request, releases the buffer that it is in, and sends the reply that
+    /// the handler did not send.
     #[inline(always)]
-    unsafe fn run_request<U: Upcall>(
+    fn run_request<U: Upcall>(
         &self,
         up: U,
         am: AmHeader,
-        body: Body,
-        data: Option<(*mut u8, usize)>,
+        body: Body<'_>,
+        data: Option<Dst<'static>>,
         kit: ReplyKit,
         buffer: Option<u32>,
     ) {
@@ -437,9 +424,7 @@ impl<P: Portals> Conduit<P> {
         } else {
             data
         };
-        // SAFETY: as the caller vouches.
-        let message = unsafe { self.message(&am, body, data, &mut wrong) };
-        up.run_request(&mut token, message);
+        up.run_request(&mut token, self.message(&am, body, data, &mut wrong));
         if let Some(buffer) = buffer {
             self.reqrb.release(&self.portals, buffer);
         }
@@ -447,16 +432,15 @@ impl<P: Portals> Conduit<P> {
             self.send_replies_to(am.source);
         }
         if !(token.replied || am.may_wait && self.keep_reply(&mut token)) {
-            // SAFETY: a message without payload.
-            unsafe { self.reply(up, &mut token, &NOTHING) };
+            self.reply(up, &mut token, &Outgoing::short(0, &[]));
         }
         thread.in_handler.store(false, Ordering::Relaxed);
         self.put_back(&token.kit);
-        self.run_put_off(up);
+        self.run_deferred(up);
     }
 
-    /// The kit, which is complete, for a handler. With one thread nobody else can want one before that has returned: then the taker
-    /// keeps what it says.
+    /// The kit, which is complete, for a handler. With one thread no other handler can need one
+    /// before this one has returned; then the taker keeps its copy.
     #[inline(always)]
     fn take_kit(&self, taker: &mut AmConsumer) -> ReplyKit {
         if !self.config.par() {
@@ -466,7 +450,8 @@ impl<P: Portals> Conduit<P> {
         core::mem::take(&mut taker.kit)
     }
 
-    /// Keeps what is left of a kit for the next request, unless another thread has begun to fill one.
+    /// Keeps what is left of a kit for the next request, unless another thread has begun to fill
+    /// one.
     #[inline(always)]
     fn put_back(&self, kit: &ReplyKit) {
         let par = self.config.par();
@@ -496,113 +481,6 @@ impl<P: Portals> Conduit<P> {
             self.rplsb.give(chunk);
         }
     }
-
-    /// Unpacks a message for its handler; `data` is a payload that is elsewhere. The payload of a Long that came with it goes to its
-    /// destination. `wrong` is where a planted fault has room.
-    ///
-    /// # Safety
-    /// The message is in `body`, which stays ours as long as what this returns is used.
-    #[inline(always)]
-    pub(super) unsafe fn message<'a>(
-        &self,
-        am: &AmHeader,
-        body: Body,
-        data: Option<(*mut u8, usize)>,
-        wrong: &'a mut [i32; MAX_ARGS],
-    ) -> AmMessage<'a> {
-        let numargs = usize::from(am.numargs);
-        let at = args_bytes(numargs);
-        // SAFETY: arguments come first in the body, which is aligned; its length has been checked to hold them by the
-        // receiver of requests, and a reply's chunk has room for the most.
-        let mut args = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs) };
-        // As above.
-        let (payload, nbytes) = match am.form {
-            AmForm::Short => (core::ptr::null_mut(), 0),
-            // SAFETY: as the caller vouches.
-            _ => unsafe { self.payload(am, body, at, data) },
-        };
-        if fault::on("flip_arg") && numargs != 0 {
-            wrong[..numargs].copy_from_slice(args);
-            wrong[numargs / 2] ^= 1;
-            args = &wrong[..numargs];
-        }
-        if fault::on("flip_am") && nbytes != 0 {
-            // SAFETY: the payload is in our buffer, in our segment, or in an area of its sender's that is the handler's now.
-            unsafe { *payload.add(nbytes / 2) ^= 1 };
-        }
-        AmMessage {
-            source: am.source,
-            category: am.form.category(),
-            handler: am.handler,
-            args,
-            payload,
-            nbytes,
-        }
-    }
-
-    /// Where the payload of a message is, and how many bytes (not asked for a Short); `at` is how many of the body come before it.
-    ///
-    /// # Safety
-    /// As [`Conduit::message`].
-    #[inline(always)]
-    unsafe fn payload(
-        &self,
-        am: &AmHeader,
-        body: Body,
-        at: usize,
-        data: Option<(*mut u8, usize)>,
-    ) -> (*mut u8, usize) {
-        let n = am.length as usize;
-        match am.form {
-            AmForm::Medium if at + n <= body.len => (body.at.wrapping_add(at), n),
-            AmForm::Landing if at + n <= body.len => {
-                let Some(dest) = self.rar().at(am.place as usize, n) else {
-                    bad_message(am.source)
-                };
-                // SAFETY: the source lies in the body, and the destination in our segment, where no body lies: those are on a stack, in the
-                // heap or in the library's memory.
-                unsafe { core::ptr::copy_nonoverlapping(body.at.add(at), dest, n) };
-                (dest, n)
-            }
-            AmForm::Packed if at + n.next_multiple_of(8) + ADDRESS <= body.len => {
-                // SAFETY: the address follows the payload, 8-byte aligned, inside the body.
-                let dest = unsafe { body.at.add(at + n.next_multiple_of(8)).cast::<u64>().read() }
-                    as *mut u8;
-                if n != 0 {
-                    if self.rar().local(dest, n).is_none() {
-                        bad_message(am.source);
-                    }
-                    // SAFETY: the source lies in the body and the destination in our segment, which the sender was
-                    // told to write to.
-                    unsafe { core::ptr::copy(body.at.add(at), dest, n) };
-                }
-                (dest, n)
-            }
-            AmForm::Placed => match self.rar().at(am.place as usize, n) {
-                Some(dest) => (dest, n),
-                None => bad_message(am.source),
-            },
-            AmForm::Unpacked | AmForm::Outbox => data.unwrap_or_else(|| bad_message(am.source)),
-            AmForm::Short | AmForm::Medium | AmForm::Packed | AmForm::Landing => {
-                bad_message(am.source)
-            }
-        }
-    }
-}
-
-/// The reply of a handler that sent none.
-const NOTHING: Outgoing<'static> = Outgoing { source_stays: true, ..Outgoing::short(0, &[]) };
-
-/// Copies a message out of its buffer.
-///
-/// # Safety
-/// The body is readable.
-#[cold]
-unsafe fn copy(body: Body) -> Box<[u64]> {
-    let mut words = alloc::vec![0u64; body.len.div_ceil(8)];
-    // SAFETY: the vector has room for the body, which is readable and elsewhere.
-    unsafe { core::ptr::copy_nonoverlapping(body.at, words.as_mut_ptr().cast(), body.len) };
-    words.into_boxed_slice()
 }
 
 /// A message that reached the catch basin: its body is lost.
@@ -626,7 +504,7 @@ pub(super) fn header(bits: u64, data: u64) -> AmHeader {
     }
 }
 
-/// A message that this library does not send.
+/// Ends the job over a message that this library does not send.
 #[cold]
 pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
     report::fatal(
@@ -638,7 +516,7 @@ pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
 }
 
 #[cold]
-fn bad_message(source: u32) -> ! {
+pub(super) fn bad_message(source: u32) -> ! {
     report::fatal(
         format_args!(
             "an active message of process {source} is longer than its buffer, or aims outside our segment or its own memory"

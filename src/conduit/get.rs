@@ -7,32 +7,23 @@
 //! Waits as a put does.
 
 use super::match_bits::{MessageKind, RmaBits};
-use super::portals::Portals;
+use super::portals::{Direct, Portals};
 use super::put::NO_OPERATION;
 use super::queue::broken;
-use super::{CHUNK, Conduit, OpId, ResourceNeed, Upcall};
+use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{Dst, RemoteRange};
-use crate::fault;
 use crate::rank::JobRank;
 
 impl<P: Portals> Conduit<P> {
     /// Gets from a segment, as [`Conduit::put_at_once`] puts to it.
     #[inline]
     pub fn get_at_once(&self, dst: Dst<'_>, src: RemoteRange) -> bool {
-        if !self.config.at_once || dst.len() > self.config.max_transfer {
+        if dst.len() > self.config.max_transfer {
             return false;
         }
-        // SAFETY: the destination is writable, and the call does not keep it.
-        unsafe {
-            self.portals.get_at_once(
-                dst.as_ptr(),
-                dst.len(),
-                self.peers[src.rank().index()],
-                self.config.pt_rar,
-                NO_OPERATION.pack(MessageKind::Get),
-                src.offset(),
-            )
-        }
+        let bits = NO_OPERATION.pack(MessageKind::Get);
+        let from = self.in_segment(src.rank(), src.offset(), bits);
+        self.direct(from.process).is_some_and(|direct| direct.get_at_once(dst, &from))
     }
 
     /// Gets from a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`].
@@ -55,54 +46,33 @@ impl<P: Portals> Conduit<P> {
         (rank, remote): (JobRank, usize),
         op: OpId,
     ) {
-        let (rar, dest, n) = (self.rar(), dst.as_ptr(), dst.len());
+        let n = dst.len();
         let mut rma = RmaBits { op, local: None, chunk: 0 };
+        let mut slot = None;
         let echoes = self.portals.echoes_match_bits();
         let bounce =
             || (echoes && n <= self.config.get_bounce).then(|| self.reqsb.take()).flatten();
-        let (md, offset, slot) = if let (true, Some(offset)) = (echoes, rar.local(dest, n)) {
-            (rar.src, offset, None)
+        let to = if let (true, Some(part)) = (echoes, self.rar().local(dst.into())) {
+            part
         } else if let Some(chunk) = bounce() {
-            // SAFETY: we have just taken the chunk.
-            unsafe { self.reqsb.note_get(chunk, dest, n) };
+            self.reqsb.note_get(chunk, dst);
             rma.chunk = chunk;
-            (self.reqsb.md, chunk as usize * CHUNK, None)
+            self.reqsb.part(chunk, n)
         } else {
-            let slot =
-                self.wait_safe(up, ResourceNeed::of(&"a get for a memory descriptor"), || {
-                    self.tmpmd.take()
-                });
+            let need = ResourceNeed::of(&"a get for a memory descriptor");
+            let taken = self.wait_safe(up, need, || self.tmpmd.take());
             if !echoes {
-                self.tmpmd.note(slot, rma.pack(MessageKind::Get));
+                self.tmpmd.note(taken, rma.pack(MessageKind::Get));
             }
-            // SAFETY: the destination stays until the operation is done, which the REPLY event
-            // says.
-            (unsafe { self.tmpmd.bind(&self.portals, slot, dest, n, 1) }, 0, Some(slot))
+            slot = Some(taken);
+            // Its event is REPLY.
+            self.tmpmd.bind(&self.portals, taken, dst.into(), 1)
         };
         self.wait_safe(up, ResourceNeed::of(&"a get for a send ticket"), || self.tickets.take(1));
-        self.portals
-            .get(
-                md,
-                offset,
-                n,
-                self.peers[rank.index()],
-                self.config.pt_rar,
-                rma.pack(MessageKind::Get),
-                remote,
-            )
-            .unwrap_or_else(|e| broken(e));
+        let from = self.in_segment(rank, remote, rma.pack(MessageKind::Get));
+        self.portals.get(to, &from).unwrap_or_else(|e| broken(e));
         if let Some(slot) = slot {
-            self.tmpmd.done(&self.portals, slot);
+            self.tmpmd.release(&self.portals, slot);
         }
-    }
-}
-
-/// Makes one of the bytes that have arrived wrong: a planted fault.
-#[inline]
-pub(super) fn flip(at: *mut u8, n: usize) {
-    if fault::on("flip_get") && n != 0 {
-        // SAFETY: these bytes of the descriptor have just been written by Portals for us, and
-        // nobody has been told.
-        unsafe { *at.add(n / 2) ^= 1 };
     }
 }

@@ -1,28 +1,35 @@
-//! Implicit replies: those to requests whose handlers sent none. All that they do is to give back what the request holds, its chunk and
-//! its credits, and nobody waits for that but a requester who runs short.
+//! Implicit replies: those to requests whose handlers sent none. They only give back what the
+//! request holds, its chunk and its credits, and only a requester that runs short waits for that.
 //!
-//! So a request that leaves its sender enough credits for a largest one says that its implicit reply may wait ([`AmHeader::may_wait`]).
-//! The receiver keeps it, and sends those of the same requester as one message, whose arguments name the further chunks: when the
-//! message is full, when a reply to somebody else is to be kept, when a request of the requester comes that may not wait, and at the
-//! latest at the [`PATIENCE`]th poll.
+//! Called by `am_send` (what a request says), `am_recv` (a handler sent no reply), `reply` (what
+//! such a message gives back) and `wait` (polls). Invariant: each request whose handler sent no
+//! reply is named by one message, and its credits by one.
 //!
-//! Nobody waits for a reply that is kept. Credits: when the last request was sent that may wait, those of a largest one were left, and no
-//! CREDIT_REVOKE takes them; so whoever is short has an unanswered request that may not wait. Chunks: requests only say that they may wait where all
-//! that can be kept everywhere is no more than half of them ([`ImplicitReplies::may_wait`]).
+//! A request that leaves its sender enough credits for a largest one says that its implicit reply
+//! may wait ([`AmHeader::may_wait`]). The receiver keeps that reply, and sends all of the same
+//! requester as one message, whose arguments name the further chunks. It does so when
 //!
-//! Called by `am_send` (what a request says), `am_recv` (whose handler sent no reply), `reply` (what such a message gives back) and
-//! `wait` (polls). Nothing that is kept leaves while a handler runs, which `outbox` relies on. Invariant: each request whose handler sent no reply is named by one message, and its credits by one.
+//! - the message is full,
+//! - a reply to another process is to be kept,
+//! - a request of the requester arrives that may not wait,
+//! - [`PATIENCE`] polls have passed.
+//!
+//! No process waits for a kept reply. Credits: when the last request was sent that may wait, those
+//! of a largest one were left, and no CREDIT_REVOKE takes them; so a process that is short has an
+//! unanswered request that may not wait. Chunks: requests may wait only where all that can be kept
+//! everywhere is at most half of them ([`ImplicitReplies::may_wait`]). Nothing that is kept leaves
+//! while a handler runs, which `outbox` relies on.
 
-use super::am_recv::{Body, malformed};
-use super::am_send::args_bytes;
+use super::am_recv::malformed;
 use super::match_bits::{AmForm, AmHeader};
+use super::memory::Body;
 use super::portals::Portals;
 use super::queue::broken;
 use super::sync::ParLock;
 use super::{Conduit, Config, Outgoing, ReplyToken, credits};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// Most replies of one message: more credits it could not tell of.
+/// Most replies of one message: its credit byte holds no more credits.
 const MOST: usize = credits::MOST_USED as usize;
 
 /// Polls during which a reply is kept at most.
@@ -41,10 +48,12 @@ struct Kept {
 }
 
 pub(super) struct ImplicitReplies {
-    /// Credits that must be left for a request of ours whose reply may wait; more than there are if none may.
+    /// Credits that must be left for a request of ours whose reply may wait; more than exist if none
+    /// may.
     least_left: u32,
     kept: ParLock<Kept>,
-    /// Polls since the first of those that are kept, itself counted; 0 if none is. A hint for all but the holder of the lock.
+    /// Polls since the first kept reply, that one counted; 0 if none is kept. A hint for all but the
+    /// holder of the lock.
     age: AtomicU32,
 }
 
@@ -59,7 +68,7 @@ impl ImplicitReplies {
         }
     }
 
-    /// Whether the implicit reply to a request of ours may wait that leaves us so many credits.
+    /// Whether the implicit reply may wait to a request of ours that leaves so many credits.
     #[inline(always)]
     pub(super) fn may_wait(&self, left: u16) -> bool {
         u32::from(left) >= self.least_left
@@ -67,7 +76,7 @@ impl ImplicitReplies {
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Keeps the reply to a request that has the token's chunk and credits. False if another thread is busy with those that are kept.
+    /// Keeps the reply to the request of this token. False if another thread uses the kept replies.
     #[inline]
     pub(super) fn keep_reply(&self, token: &mut ReplyToken) -> bool {
         let Some(mut kept) = self.implicit.kept.try_lock() else { return false };
@@ -91,7 +100,7 @@ impl<P: Portals> Conduit<P> {
         true
     }
 
-    /// A request of this process may not wait: what is kept for it is sent.
+    /// A request of this process may not wait: sends what is kept for it.
     #[inline(always)]
     pub(super) fn send_replies_to(&self, node: u32) {
         if self.keeps_replies()
@@ -123,14 +132,14 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Sends the replies that are kept, if there are any, as one message if the network takes it within the call.
+    /// Sends the kept replies, if there are any: as one message if the network takes it within the
+    /// call.
     #[inline(never)]
     fn send_kept(&self, kept: &mut Kept) {
         self.implicit.age.store(0, Ordering::Relaxed);
         let (count, used) = (core::mem::take(&mut kept.count), core::mem::take(&mut kept.credits));
         let Some((&first, others)) = kept.chunks[..count].split_first() else { return };
         let (credit, _) = self.credits.reply_byte(kept.to, used as u8);
-        let to = self.peers[kept.to as usize];
         let header = |args: &[i32], credit| {
             AmHeader {
                 form: AmForm::Short,
@@ -143,43 +152,31 @@ impl<P: Portals> Conduit<P> {
                 source: self.me,
                 length: 0,
                 credit,
-                place: 0,
+                offset: 0,
             }
             .pack()
         };
-        let (bits, data) = header(others, credit);
+        let to =
+            |(bits, data), chunk: i32| self.am_target(kept.to, bits, chunk as u32 as usize, data);
         let m = Outgoing::short(0, others);
-        // SAFETY: a message without payload.
-        if unsafe { self.send_at_once(AmForm::Short, &m, to, bits, first as u32 as usize, data) } {
+        if self.send_at_once(AmForm::Short, &m, &to(header(others, credit), first)) {
             return;
         }
         for (i, &chunk) in kept.chunks[..count].iter().enumerate() {
-            let (bits, data) = header(&[], if i == 0 { credit } else { 0 });
-            self.portals
-                .put(
-                    self.reqsb.silent,
-                    0,
-                    0,
-                    false,
-                    to,
-                    self.config.pt_am,
-                    bits,
-                    chunk as u32 as usize,
-                    data,
-                )
-                .unwrap_or_else(|e| broken(e));
+            let to = to(header(&[], if i == 0 { credit } else { 0 }), chunk);
+            let nothing = self.reqsb.silent_part(0, 0);
+            self.portals.put(nothing, false, &to).unwrap_or_else(|e| broken(e));
         }
     }
 
-    /// Implicit replies have arrived together: gives back the chunks that the first of them names, whose own the caller has.
+    /// Implicit replies have arrived together: gives back the chunks that the first of them names. The
+    /// caller has that of the first one.
     #[cold]
     #[inline(never)]
-    pub(super) fn give_back_others(&self, source: u32, numargs: u8, body: Body) {
-        if args_bytes(numargs.into()) > body.len {
-            malformed(numargs.into(), source.into());
-        }
-        // SAFETY: the body, which is aligned and ours, holds so many arguments.
-        let chunks = unsafe { core::slice::from_raw_parts(body.at.cast::<i32>(), numargs.into()) };
+    pub(super) fn give_back_others(&self, source: u32, numargs: u8, body: Body<'_>) {
+        let Some(chunks) = body.args(numargs.into()) else {
+            malformed(numargs.into(), source.into())
+        };
         for &chunk in chunks {
             let Some(chunk) = self.reqsb.chunk_at(chunk as u32 as usize) else {
                 malformed(chunk as u64, source.into())

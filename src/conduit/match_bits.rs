@@ -1,29 +1,34 @@
 //! What the conduit writes into the 64 match bits and the 64 bits of immediate data of its messages.
 //!
-//! Only the low four bits select a descriptor ([`TargetMd`]); the match entries ignore the other sixty, so they carry
-//! what the receiver, or the sender when its own events come back, must know. Used by every file that sends or takes
-//! an event. Invariant: what a `pack` writes, the `unpack` beside it reads.
+//! Used by every file that sends a message or takes an event. Only the low four bits select a
+//! descriptor ([`TargetMd`]). The match entries ignore the other sixty, so these carry what the
+//! receiver must know, or the sender when its own events come back. Invariant: each `unpack` reads
+//! what the `pack` next to it writes.
 //!
 //! | bits | put, get | active message | data of a Long | system message |
 //! |---|---|---|---|---|
 //! | 3:0 | target | target | target | target |
 //! | 7:4 | kind | kind | kind | 0 |
 //! | 15:8 | thread | flags | thread | id |
-//! | 16 | tell the thread when sent | handler (23:16) | tell the thread when sent | sender (31:16) |
+//! | 16 | a thread waits for departure | handler (23:16) | a thread waits for departure | sender (31:16) |
 //! | 31:20 | chunk | arguments (31:24) | - | |
-//! | 63:32 | operation id | place (63:44), chunk (43:32) | - | word 0 |
+//! | 63:32 | operation id | offset (63:44), chunk (43:32) | - | word 0 |
 //!
-//! Immediate data: of an active message, place (63:48), sender (47:32), bytes of payload or long id (31:8), credit byte
-//! (7:0); of the data of a Long, sender (63:32) and long id; of a system message, words 1 and 2. The chunk is the sender's, but of a reply whose
-//! body travels in its event the requester's. The place of a Long whose payload is there already, or goes there, is where in the receiver's segment, that of a Medium whose payload is in the outbox where in the sender's library memory: the
-//! lower 20 bits in the match bits, 16 more in the data.
+//! Immediate data of an active message: offset (63:48), sender (47:32), bytes of payload or long id
+//! (31:8), credit byte (7:0). Of the data of a Long: sender (63:32) and long id. Of a system
+//! message: words 1 and 2.
+//!
+//! The chunk is the sender's; of a reply whose body travels in its event it is the requester's. The
+//! offset says where a payload is that does not travel with the header: of a Long in the receiver's
+//! segment, of a Medium in the sender's library memory (the outbox). Its lower 20 bits are in the
+//! match bits, 16 more in the immediate data.
 
 use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
 
 /// Match entries compare the low four bits only.
 pub(super) const IGNORE: u64 = !0xf;
 
-/// The descriptor that a message is for.
+/// The descriptor that a message targets.
 #[repr(u64)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetMd {
@@ -39,7 +44,7 @@ pub(super) enum TargetMd {
     ReqSb = 4,
     /// The system queue.
     Sys = 5,
-    /// Requests that need no room in a buffer: all header, or with a body in their event.
+    /// Requests that need no space in a buffer: all header, or with a body in their event.
     ReqHdr = 6,
 }
 
@@ -72,7 +77,7 @@ pub(super) fn kind(bits: u64) -> Option<MessageKind> {
 /// The match bits of a put or get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RmaBits {
-    /// Hands the completion to the upper room.
+    /// Names the operation to the upper layer.
     pub(super) op: OpId,
     /// The thread that waits for the source to be reusable, if one does.
     pub(super) local: Option<u8>,
@@ -106,7 +111,7 @@ fn local_bits(thread: Option<u8>) -> u64 {
     thread.map_or(0, |t| u64::from(t) << 8 | 1 << 16)
 }
 
-/// The thread that is told when a put or the data of a Long has left.
+/// The thread that waits for the departure of a put or of the data of a Long.
 #[inline]
 pub(super) fn local(bits: u64) -> Option<u8> {
     (bits & 1 << 16 != 0).then_some((bits >> 8) as u8)
@@ -118,7 +123,7 @@ pub(super) fn am_data(target: TargetMd, local: Option<u8>) -> u64 {
     target as u64 | AM_DATA | local_bits(local)
 }
 
-/// Beside the number of the form, in the flags of an active message.
+/// Flags of an active message, next to the number of its form.
 const REQUEST: u64 = 8;
 const MAY_WAIT: u64 = 16;
 const COPY: u64 = 32;
@@ -135,11 +140,12 @@ pub(super) enum AmForm {
     Packed,
     /// Arguments; the payload is a message of its own.
     Unpacked,
-    /// Arguments; the payload is at its place already.
+    /// Arguments; the payload is at its destination already.
     Placed,
     /// Arguments; the payload is in the sender's [`super::outbox`].
     Outbox,
-    /// Arguments, payload, so short that both may travel in the message's event; the receiver writes it to its place.
+    /// Arguments and a payload, so short that both may travel in the message's event; the receiver
+    /// writes the payload to its destination.
     Landing,
 }
 
@@ -150,7 +156,7 @@ impl AmForm {
         const { assert!(AmForm::Short as u8 == 1 && AmForm::Landing as u8 == 7) };
         match flags & 7 {
             0 => None,
-            // A table of jumps, one for each form, is what a `match` would be compiled to.
+            // A `match` would compile to a jump table.
             // SAFETY: 1 to 7 are the numbers of the forms.
             form => Some(unsafe { core::mem::transmute::<u8, AmForm>(form as u8) }),
         }
@@ -179,8 +185,8 @@ pub(super) struct AmHeader {
     pub(super) handler: u8,
     /// Arguments, at most 16.
     pub(super) numargs: u8,
-    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply), a multiple of [`CHUNK`]; of a reply whose body travels in
-    /// its event, of the receiver's.
+    /// Offset of the sender's chunk in its ReqSB (a request) or RplSB (a reply), a multiple of
+    /// [`CHUNK`]; of a reply whose body travels in its event, of the receiver's chunk.
     pub(super) chunk: u32,
     /// Rank of the sender.
     pub(super) source: u32,
@@ -188,27 +194,28 @@ pub(super) struct AmHeader {
     pub(super) length: u32,
     /// EXXXNNNN, see [`super::credits`].
     pub(super) credit: u8,
-    /// Of [`AmForm::Placed`] and [`AmForm::Landing`]: where the payload is, or goes, in the receiver's segment; of [`AmForm::Outbox`]: in the sender's library memory; below
-    /// [`PLACES`]. 0 otherwise.
-    pub(super) place: u64,
+    /// Of [`AmForm::Placed`] and [`AmForm::Landing`]: where the payload is, or goes, in the
+    /// receiver's segment. Of [`AmForm::Outbox`]: where it is in the sender's library memory. Below
+    /// [`OFFSETS`]; 0 for other forms.
+    pub(super) offset: u64,
 }
 
-/// A header tells of payloads below this many bytes.
+/// A header can carry lengths of payloads below this.
 pub(super) const LENGTHS: usize = 1 << 24;
-/// A header tells of places below this.
-pub(super) const PLACES: u64 = 1 << (PLACE_BITS + 16);
-/// Bits of a place that are in the match bits.
-const PLACE_BITS: u32 = 20;
+/// A header can carry offsets below this.
+pub(super) const OFFSETS: u64 = 1 << (OFFSET_BITS + 16);
+/// Bits of an offset that are in the match bits.
+const OFFSET_BITS: u32 = 20;
 /// Where a chunk's offset is in the match bits: its number is at bit 32.
 const CHUNK_SHIFT: u32 = 32 - CHUNK.trailing_zeros();
 /// All bits of a chunk's number: there are no more chunks.
-const CHUNK_NUMBERS: u32 = (1 << (32 - PLACE_BITS)) - 1;
+const CHUNK_NUMBERS: u32 = (1 << (32 - OFFSET_BITS)) - 1;
 const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
 const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
 
 impl AmHeader {
-    /// Whether no bytes travel with it, and none come apart: it is all that the receiver waits for. (A Medium is told by its length, which is
-    /// seldom 0.)
+    /// Whether no bytes travel with it and none follow. (A Medium counts as one with bytes, which it
+    /// nearly always has.)
     #[inline]
     fn is_all(&self) -> bool {
         self.numargs == 0 && matches!(self.form, AmForm::Short | AmForm::Placed | AmForm::Outbox)
@@ -221,7 +228,7 @@ impl AmHeader {
             self.chunk.is_multiple_of(CHUNK as u32) && self.chunk / CHUNK as u32 <= CHUNK_NUMBERS
         );
         debug_assert!(
-            self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.place < PLACES
+            self.source < MAX_NODES && (self.length as usize) < LENGTHS && self.offset < OFFSETS
         );
         let (target, request) = match (self.request, self.is_all()) {
             (true, true) => (TargetMd::ReqHdr, REQUEST),
@@ -236,15 +243,15 @@ impl AmHeader {
             | u64::from(self.handler) << 16
             | u64::from(self.numargs) << 24
             | u64::from(self.chunk) << CHUNK_SHIFT
-            | self.place << (64 - PLACE_BITS);
-        let data = self.place >> PLACE_BITS << 48
+            | self.offset << (64 - OFFSET_BITS);
+        let data = self.offset >> OFFSET_BITS << 48
             | u64::from(self.source) << 32
             | u64::from(self.length) << 8
             | u64::from(self.credit);
         (bits, data)
     }
 
-    /// The match bits of a request whose body travels in its event: it needs no room.
+    /// The match bits of a request whose body travels in its event: it needs no space in a buffer.
     #[inline]
     pub(super) fn inline_request(bits: u64) -> u64 {
         bits & IGNORE | TargetMd::ReqHdr as u64
@@ -276,7 +283,7 @@ impl AmHeader {
             source: AmHeader::source(data),
             length: (data >> 8) as u32 & (LENGTHS as u32 - 1),
             credit: data as u8,
-            place: data >> 48 << PLACE_BITS | bits >> (64 - PLACE_BITS),
+            offset: data >> 48 << OFFSET_BITS | bits >> (64 - OFFSET_BITS),
         })
     }
 
@@ -308,12 +315,13 @@ impl AmHeader {
             source: 0,
             length: 0,
             credit: u8::from(request),
-            place: 0,
+            offset: 0,
         }
     }
 }
 
-/// Tells the long id of a reply from that of a request, which is an offset in the requester's ReqSB below this.
+/// Distinguishes the long id of a reply from that of a request, which is an offset in the
+/// requester's ReqSB below this.
 pub(super) const REPLY_LID: u32 = 1 << 23;
 
 /// Immediate data of the data of a Long.
@@ -368,7 +376,11 @@ mod tests {
                     source: 65534,
                     length: 0xff_ffff,
                     credit: 0xff,
-                    place: if matches!(form, Placed | Outbox | Landing) { PLACES - 8 } else { 0 },
+                    offset: if matches!(form, Placed | Outbox | Landing) {
+                        OFFSETS - 8
+                    } else {
+                        0
+                    },
                 };
                 let (bits, data) = m.pack();
                 assert_eq!(

@@ -1,33 +1,184 @@
-//! Memory of the library's own buffers.
+//! Memory of the library's own buffers, and the bodies of messages in it.
 //!
-//! Where the network has the extension, what peers target comes from it, so that they can reach it without our help;
-//! otherwise, and for what nobody targets, it is ordinary memory. Either is zeroed, page aligned and never freed:
-//! descriptors and peers' messages may refer to it until the process ends.
+//! Used by the files that own buffers (`reqsb`, `rplsb`, `reqrb`, `outbox`, `wait`). Invariant: a
+//! buffer is zeroed, page aligned and never freed, since descriptors and messages of peers may
+//! refer to it until the process ends. Its bytes belong to one holder at a time.
 
-use super::PAGE;
 use super::portals::{Portals, PortalsError};
+use super::{CHUNK, PAGE};
+use crate::client_memory::{Dst, Src};
 use alloc::alloc::{Layout, alloc_zeroed};
 
-/// Memory that only we read and write.
-pub(super) fn private(bytes: usize) -> Result<*mut u8, PortalsError> {
+/// Memory that no peer targets.
+pub(super) fn private(bytes: usize) -> Result<Dst<'static>, PortalsError> {
     let none = PortalsError { call: "allocation of send buffers", code: "PTL_NO_SPACE" };
-    // Aligned by us, since an allocator that must align to more than 16 bytes touches all of it to clear it.
-    let layout = bytes
-        .checked_add(PAGE)
-        .and_then(|room| Layout::from_size_align(room, 16).ok())
-        .ok_or(none)?;
+    // Aligned here, since an allocator that must align to more than 16 bytes clears all of the
+    // block by touching it.
+    let layout =
+        bytes.checked_add(PAGE).and_then(|n| Layout::from_size_align(n, 16).ok()).ok_or(none)?;
     // SAFETY: the layout has a size.
-    let p = unsafe { alloc_zeroed(layout) };
-    // SAFETY: the block is a page longer than what is used of it.
-    if p.is_null() { Err(none) } else { Ok(unsafe { p.add(p.align_offset(PAGE)) }) }
+    let block = unsafe { alloc_zeroed(layout) };
+    if block.is_null() {
+        return Err(none);
+    }
+    let first = block.wrapping_add(block.align_offset(PAGE));
+    // SAFETY: the block is a page longer than what is used of it, and is never freed.
+    Ok(unsafe { Dst::new(first, bytes) })
 }
 
-/// Memory that peers target.
-pub(super) fn targeted<P: Portals>(portals: &P, bytes: usize) -> Result<*mut u8, PortalsError> {
-    match portals.extension() {
-        Some(x) => x
+/// Memory that peers target: shared with them if the network shares any, so that they reach it
+/// without a call of this process.
+pub(super) fn targeted<P: Portals>(
+    portals: &P,
+    bytes: usize,
+) -> Result<Dst<'static>, PortalsError> {
+    match portals.shared_host() {
+        Some(host) => host
             .alloc_library_memory(bytes, PAGE)
             .ok_or(PortalsError { call: "allocation of shared buffers", code: "PTL_NO_SPACE" }),
         None => private(bytes),
     }
+}
+
+/// Buffers of [`CHUNK`] bytes, one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Chunks(Dst<'static>);
+
+impl Chunks {
+    /// As many chunks as `memory` has.
+    pub(super) fn of(memory: Dst<'static>) -> Chunks {
+        Chunks(memory)
+    }
+
+    /// All of them.
+    pub(super) fn memory(&self) -> Dst<'static> {
+        self.0
+    }
+
+    /// The first `len` bytes of a chunk, for its holder.
+    #[inline]
+    pub(super) fn part(&self, chunk: u32, len: usize) -> Dst<'static> {
+        debug_assert!(len <= CHUNK);
+        self.0.part(chunk as usize * CHUNK, len)
+    }
+
+    /// Address of a chunk, to prefetch it.
+    #[inline(always)]
+    pub(super) fn address(&self, chunk: u32) -> *const u8 {
+        self.0.as_ptr().wrapping_add(chunk as usize * CHUNK)
+    }
+
+    /// The message of `len` bytes that a chunk holds; at most all of the chunk.
+    ///
+    /// # Safety
+    /// The caller holds the chunk as long as it uses the body.
+    #[inline(always)]
+    pub(super) unsafe fn body<'a>(&self, chunk: u32, len: usize) -> Body<'a> {
+        let bytes = self.part(chunk, len.min(CHUNK));
+        // SAFETY: chunks are aligned; the caller holds this one.
+        unsafe { Body::held(bytes) }
+    }
+}
+
+/// The bytes of these words.
+#[inline(always)]
+pub(super) fn bytes_of(words: &[u64]) -> Src<'_> {
+    // SAFETY: the bytes of the words, which are borrowed.
+    unsafe { Src::new(words.as_ptr().cast(), size_of_val(words)) }
+}
+
+/// Up to eight bytes from `at` on, as they stand in memory; zeroes follow the last one.
+#[inline(always)]
+pub(super) fn word_at(bytes: Src<'_>, at: usize) -> u64 {
+    let mut word = [0; 8];
+    let left = bytes.len() - at;
+    if left >= 8 {
+        Dst::from(&mut word[..]).copy_from(bytes.part(at, 8));
+    } else {
+        Dst::from(&mut word[..left]).copy_from(bytes.part(at, left));
+    }
+    u64::from_ne_bytes(word)
+}
+
+/// A message that has arrived: arguments first, then what its form says.
+///
+/// Invariant: 8-byte aligned, and written only by the holder of this value until `'a` ends.
+#[derive(Clone, Copy)]
+pub(super) struct Body<'a> {
+    bytes: Dst<'a>,
+}
+
+impl<'a> Body<'a> {
+    /// That of a message without bytes.
+    pub(super) const NONE: Body<'static> = {
+        let at = core::ptr::dangling_mut::<u64>().cast();
+        // SAFETY: no bytes may be anywhere.
+        Body { bytes: unsafe { Dst::new(at, 0) } }
+    };
+
+    /// A message in these bytes.
+    ///
+    /// # Safety
+    /// They are 8-byte aligned, and the caller holds them until `'a` ends: no peer writes them.
+    #[inline(always)]
+    pub(super) unsafe fn held(bytes: Dst<'a>) -> Body<'a> {
+        debug_assert!(bytes.as_ptr().addr().is_multiple_of(8));
+        Body { bytes }
+    }
+
+    /// A message in these words.
+    #[inline(always)]
+    pub(super) fn of(words: &'a mut [u64]) -> Body<'a> {
+        let (at, len) = (words.as_mut_ptr().cast(), size_of_val(words));
+        // SAFETY: the bytes of the words, which are borrowed until `'a` ends.
+        Body { bytes: unsafe { Dst::new(at, len) } }
+    }
+
+    /// Bytes.
+    #[inline(always)]
+    pub(super) fn len(self) -> usize {
+        self.bytes.len()
+    }
+
+    /// First byte, to prefetch it.
+    #[inline(always)]
+    pub(super) fn address(self) -> *const u8 {
+        self.bytes.as_ptr()
+    }
+
+    /// The first `n` arguments.
+    #[inline(always)]
+    pub(super) fn args(self, n: usize) -> Option<&'a [i32]> {
+        if n * size_of::<i32>() > self.bytes.len() {
+            return None;
+        }
+        // SAFETY: within the body, which is aligned; no one else writes it until `'a` ends.
+        Some(unsafe { core::slice::from_raw_parts(self.bytes.as_ptr().cast(), n) })
+    }
+
+    /// The `n` bytes from `offset` on, if the body has them.
+    #[inline(always)]
+    pub(super) fn part(self, offset: usize, n: usize) -> Option<Dst<'a>> {
+        self.bytes.try_part(offset, n)
+    }
+
+    /// The word at `offset`, if the body has one there.
+    #[inline(always)]
+    pub(super) fn word(self, offset: usize) -> Option<u64> {
+        self.bytes.try_part(offset, 8).map(|word| word_at(word.into(), 0))
+    }
+
+    /// A copy that can be kept.
+    #[cold]
+    pub(super) fn copied(self) -> alloc::boxed::Box<[u64]> {
+        let mut words = alloc::vec![0; self.len().div_ceil(8)];
+        let copy = Body::of(&mut words).bytes.part(0, self.len());
+        copy.copy_from(self.bytes.into());
+        words.into_boxed_slice()
+    }
+}
+
+/// A buffer of `bytes` bytes, a multiple of 8, that is never freed.
+pub(super) fn leaked(bytes: usize) -> Dst<'static> {
+    Body::of(alloc::vec![0; bytes / 8].leak()).bytes
 }

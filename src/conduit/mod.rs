@@ -5,8 +5,8 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `sys` | the descriptors, and the memory behind them |
-//! | `queue`, `safe`, `am_recv`, `reply`, `sys` | the event queues, and what each event does |
+//! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `system` | the descriptors, and the memory behind them |
+//! | `queue`, `safe`, `am_recv`, `reply`, `system` | the event queues, and what each event does |
 //! | `put`, `get`, `am_send` | what leaves |
 //! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
 //! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
@@ -28,6 +28,7 @@
 //! any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
+mod am_body;
 mod am_recv;
 mod am_send;
 mod config;
@@ -51,7 +52,7 @@ mod reqsb;
 mod rplsb;
 mod safe;
 mod sync;
-mod sys;
+mod system;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -62,12 +63,15 @@ mod wait;
 pub use config::Config;
 pub use credits::MIN_CREDITS;
 
+use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::rank::JobRank;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 use once_cell::race::OnceBox;
-use portals::{Extension, Portals, PortalsError, PortalsId};
+use portals::{Portals, PortalsError, PortalsId, SharedHost};
+use sys::hint::cold_path;
 
 /// Bytes of a chunk of ReqSB and RplSB, the largest active message.
 pub const CHUNK: usize = 2048;
@@ -94,7 +98,7 @@ pub enum Category {
     Long,
 }
 
-/// An active message on its way to its handler.
+/// An active message for its handler.
 #[derive(Clone, Copy, Debug)]
 pub struct AmMessage<'a> {
     /// Rank of the sender.
@@ -105,61 +109,94 @@ pub struct AmMessage<'a> {
     pub handler: u8,
     /// 0 to 16 arguments.
     pub args: &'a [i32],
-    /// Medium: in a buffer that lives until the handler returns, 8-byte aligned; Long: in our segment; Short: null.
-    pub payload: *mut u8,
-    /// Bytes of payload.
-    pub nbytes: usize,
+    /// Medium: in a buffer that lives until the handler returns, 8-byte aligned. Long: in our
+    /// segment. Short: [`AmMessage::NO_PAYLOAD`].
+    pub payload: Dst<'a>,
+}
+
+impl AmMessage<'_> {
+    /// The payload of a Short: null, no bytes.
+    pub const NO_PAYLOAD: Dst<'static> = {
+        // SAFETY: no bytes may be anywhere.
+        unsafe { Dst::new(core::ptr::null_mut(), 0) }
+    };
 }
 
 /// An active message to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Outgoing<'a> {
-    /// Short, Medium or Long.
-    pub category: Category,
-    /// Handler index, 1 to 255.
-    pub handler: u8,
+    category: Category,
+    /// Handler index, 1 to 255; 0 is the reply of a handler that sent none.
+    handler: u8,
     /// 0 to 16 arguments.
-    pub args: &'a [i32],
-    /// Payload; not read if `nbytes` is 0, whatever it points to.
-    pub src: *const u8,
-    /// Bytes of payload; within the limits of [`Conduit::max_medium`] and its like (checked by the caller).
-    pub nbytes: usize,
-    /// Long: address in the target's segment (checked by the caller).
-    pub dest: *mut u8,
-    /// Long: the same address as mapped here; null if it is not, or plain memory operations must not be used.
-    pub near: *mut u8,
+    args: &'a [i32],
+    /// Within the limits of [`Conduit::max_medium`] and its like, which the caller checks.
+    payload: Src<'a>,
+    /// Long with a payload: its destination.
+    to: RemoteRange,
+    /// Long without payload: its destination address, as the client gave it.
+    address: usize,
     /// Long: the source need not be reusable when the call returns (`LongAsync`).
-    pub source_stays: bool,
+    source_stays: bool,
 }
 
 impl<'a> Outgoing<'a> {
     /// A Short.
     #[inline(always)]
     pub const fn short(handler: u8, args: &'a [i32]) -> Outgoing<'a> {
-        Outgoing {
-            category: Category::Short,
-            ..Outgoing::medium(handler, args, core::ptr::null(), 0)
-        }
+        // SAFETY: no bytes may be anywhere.
+        let nothing = unsafe { Src::new(core::ptr::null(), 0) };
+        Outgoing { category: Category::Short, ..Outgoing::medium(handler, args, nothing) }
     }
 
     /// A Medium.
     #[inline(always)]
-    pub const fn medium(
-        handler: u8,
-        args: &'a [i32],
-        src: *const u8,
-        nbytes: usize,
-    ) -> Outgoing<'a> {
+    pub const fn medium(handler: u8, args: &'a [i32], payload: Src<'a>) -> Outgoing<'a> {
         Outgoing {
             category: Category::Medium,
             handler,
             args,
-            src,
-            nbytes,
-            dest: core::ptr::null_mut(),
-            near: core::ptr::null_mut(),
+            payload,
+            to: RemoteRange::unmapped(JobRank(0), usize::MAX, 0),
+            address: 0,
             source_stays: false,
         }
+    }
+
+    /// A Long, whose source may be reused when the call returns. `to` has as many bytes as the
+    /// payload; `address` is where it begins in the target.
+    #[inline(always)]
+    pub const fn long(
+        handler: u8,
+        args: &'a [i32],
+        payload: Src<'a>,
+        to: RemoteRange,
+        address: usize,
+    ) -> Outgoing<'a> {
+        Outgoing {
+            category: Category::Long,
+            to,
+            address,
+            ..Outgoing::medium(handler, args, payload)
+        }
+    }
+
+    /// A Long whose source is read until the job knows that the message has been handled.
+    #[inline(always)]
+    pub const fn long_async(
+        handler: u8,
+        args: &'a [i32],
+        payload: Src<'static>,
+        to: RemoteRange,
+        address: usize,
+    ) -> Outgoing<'a> {
+        Outgoing { source_stays: true, ..Outgoing::long(handler, args, payload, to, address) }
+    }
+
+    /// The destination that a packed Long carries.
+    #[inline(always)]
+    fn destination(&self) -> u64 {
+        if self.payload.len() == 0 { self.address as u64 } else { self.to.offset() as u64 }
     }
 }
 
@@ -237,8 +274,8 @@ pub struct ConduitStats {
     pub credit_stalls: u64,
     /// Requests whose handlers had to wait for a receive buffer to be refreshed.
     pub requests_waited: u64,
-    /// Replies that arrived inside a handler and were put off.
-    pub replies_put_off: u64,
+    /// Replies that arrived inside a handler and were deferred.
+    pub replies_deferred: u64,
     /// Requests that reached the catch basin; the first one ends the job.
     pub caught: u64,
 }
@@ -247,7 +284,7 @@ pub struct ConduitStats {
 struct StatCounters {
     credit_stalls: AtomicU64,
     requests_waited: AtomicU64,
-    replies_put_off: AtomicU64,
+    replies_deferred: AtomicU64,
     caught: AtomicU64,
 }
 
@@ -269,14 +306,14 @@ pub struct Conduit<P: Portals> {
     waiting: AtomicU32,
     request_prefetch: prefetch::PayloadPrefetch,
     reply_prefetch: prefetch::PayloadPrefetch,
-    sys: sys::Sys<P>,
+    sys: system::Sys<P>,
     outbox: outbox::Outbox,
     reqsb: reqsb::ReqSb<P>,
     rplsb: rplsb::RplSb<P>,
     reqrb: reqrb::ReqRb<P>,
     tmpmd: tmpmd::TmpMd<P>,
-    request_lids: lid_cache::LidCache<am_recv::ArrivedRequest>,
-    reply_lids: lid_cache::LidCache<reply::ArrivedReply>,
+    request_lids: lid_cache::LidCache<am_recv::ArrivedRequest, Dst<'static>>,
+    reply_lids: lid_cache::LidCache<reply::ArrivedReply, Dst<'static>>,
     implicit: implicit::ImplicitReplies,
     rar: OnceBox<rar::Rar<P>>,
     stats: StatCounters,
@@ -320,7 +357,7 @@ impl<P: Portals> Conduit<P> {
         let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, safe.eq)?;
         let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;
         let reqrb = reqrb::ReqRb::open(&portals, &config, am.eq)?;
-        let sys = sys::Sys::open(&portals, pt, par, sys_events)?;
+        let sys = system::Sys::open(&portals, pt, par, sys_events)?;
         let outbox = outbox::Outbox::open(&portals, &config, me)?;
         Ok(Conduit {
             tickets: tickets::Tickets::new(par, config.msg_limit),
@@ -351,25 +388,29 @@ impl<P: Portals> Conduit<P> {
         })
     }
 
-    /// Attaches the descriptors of our segment. `segments[rank]` is the address (in its owner) and length of each
-    /// segment. Puts, gets and Longs work after a barrier by the caller.
+    /// Attaches the descriptors of our segment. Puts, gets and Longs work after a barrier by the
+    /// caller.
     ///
     /// # Errors
     /// The Portals call that failed.
     ///
     /// # Panics
     /// The second time.
-    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), PortalsError> {
-        let rar = rar::Rar::attach(
-            &self.portals,
-            self.config.pt_rar,
-            self.me,
-            segments,
-            self.safe.eq,
-            self.am.eq,
-        )?;
-        assert!(self.rar.set(Box::new(rar)).is_ok(), "segments are attached once");
+    pub fn attach_segment(&self, segment: Dst<'static>) -> Result<(), PortalsError> {
+        let (safe, am) = (self.safe.eq, self.am.eq);
+        let rar = rar::Rar::attach(&self.portals, self.config.pt_rar, segment, safe, am)?;
+        assert!(self.rar.set(Box::new(rar)).is_ok(), "the segment is attached once");
         Ok(())
+    }
+
+    /// The fast path to a process, unless `GASNET_PORTAL_AT_ONCE` turns it off.
+    #[inline(always)]
+    fn direct(&self, process: PortalsId) -> Option<&P::Direct> {
+        if !self.config.at_once {
+            cold_path();
+            return None;
+        }
+        self.portals.direct(process)
     }
 
     #[inline]
@@ -393,9 +434,9 @@ impl<P: Portals> Conduit<P> {
         self.portals.counters()
     }
 
-    /// What this Portals library has beyond the standard: doorbell, sleeping.
-    pub fn extension(&self) -> Option<&dyn Extension> {
-        self.portals.extension()
+    /// What the network shares with the processes of this host: memory, a doorbell.
+    pub fn shared_host(&self) -> Option<&dyn SharedHost> {
+        self.portals.shared_host()
     }
 
     /// How often things happened that good figures make rare.
@@ -404,7 +445,7 @@ impl<P: Portals> Conduit<P> {
             refreshes: self.reqrb.refreshes(),
             credit_stalls: self.stats.credit_stalls.load(Ordering::Relaxed),
             requests_waited: self.stats.requests_waited.load(Ordering::Relaxed),
-            replies_put_off: self.stats.replies_put_off.load(Ordering::Relaxed),
+            replies_deferred: self.stats.replies_deferred.load(Ordering::Relaxed),
             caught: self.stats.caught.load(Ordering::Relaxed),
         }
     }

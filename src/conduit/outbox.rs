@@ -1,89 +1,99 @@
-//! The outbox: payloads of Medium requests that wait at their sender, where the receiver's handler reads them.
+//! The outbox: payloads of Medium requests that stay at their sender, where the receiver's handler
+//! reads them.
 //!
-//! Between processes that map each other's library memory, a payload that takes several lines is not put into a receive buffer, through
-//! which messages move on and on, so that its lines are in nobody's cache when they are written to and again when they are read. It
-//! stays in an area here that was used a moment ago; the header says where that is. A request for which no area is free, or whose
-//! target is elsewhere, takes its payload along.
+//! Used by `am_send` (stash), `am_recv` (read) and `reply` (free). Invariant: an area is written
+//! only by its holder, or by the handler that reads it.
 //!
-//! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but a handler may read on after it has
-//! replied. So where one thread calls, an area is free when the reply *after* that of its own has come from the same process: that
-//! process runs one handler at a time, and has sent it after the handler. This takes replies in the order in which they were sent: it
-//! is done when they come off the queue. Where several threads call, an area is free with its chunk, and the header asks for a copy of the
-//! payload before the handler runs. A process whose own handlers run at the same time makes one in any case.
+//! ```text
+//!   sender   take area, copy payload ── request {offset of the area} ──> receiver
+//!   sender   <── reply ───────────────────────────────────────────────── handler reads the area
+//!   sender   area free: with that reply (several threads), or with the next one (one thread)
+//! ```
 //!
-//! Areas are only written by their holder, or by the handler that has one, and are read by whoever has a request that names them. A process that
-//! dies leaves them as they are.
+//! A receive buffer is filled from its start to its end, so the lines of a payload of several
+//! cache lines are in no cache when they are written, and not in the receiver's when they are read.
+//! An area was used a moment ago. So between processes that map each other's library memory such a
+//! payload stays in an area, and the header says where. A request takes its payload along if no
+//! area is free or its target is elsewhere.
+//!
+//! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but a
+//! handler may read on after it has replied. Where one thread calls, an area is therefore free when
+//! the *next* reply of the same process has come: that process runs one handler at a time, and has
+//! sent that reply after the handler. This needs replies in the order in which they were sent, so
+//! it is done when they come off the queue. Where several threads call, an area is free with its
+//! chunk, and the header asks the receiver to copy the payload before the handler runs. A process
+//! whose own handlers run in parallel copies in any case. A process that dies leaves its areas as
+//! they are.
 
-use super::match_bits::{AmHeader, PLACES};
+use super::match_bits::{AmHeader, OFFSETS};
 use super::memory;
 use super::portals::{Portals, PortalsError};
-use super::sync::FreeList;
+use super::sync::{self, FreeList};
 use super::wait::ClientThread;
 use super::{CHUNK, Conduit, Config};
+use crate::client_memory::{Dst, Src};
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
+use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
-/// The least payload, in bytes, for which an area pays: a shorter one comes with little more than the lines of its event.
+/// The least payload, in bytes, that is stashed: a shorter one needs little more than the lines of
+/// its event.
 const LEAST: usize = 320;
 /// The same where the receiver makes a copy.
 const LEAST_COPIED: usize = 512;
 
 /// No area.
 const NONE: u32 = u32::MAX;
-/// The memory of a process that is not mapped here, in [`Outbox::mapped`].
-const NOWHERE: *mut u8 = core::ptr::dangling_mut();
 
 pub(super) struct Outbox {
-    /// Areas that are not free, counted where one thread calls; where several do, not 0 if there are any.
-    in_use: AtomicU32,
-    /// The least payload, in bytes, that is left in an area.
+    /// Areas that are taken.
+    taken: AtomicU32,
+    /// The least payload, in bytes, that is stashed.
     pub(super) least: usize,
     /// Several threads call.
     par: bool,
     free: FreeList,
-    /// The first area, as a place in the library memory of this process.
-    first: u64,
-    /// Where our library memory is, and its bytes, which are as many in all processes.
-    base: *mut u8,
-    bytes: usize,
+    /// The first area, as an offset in the library memory of this process.
+    first: usize,
+    /// Our library memory, if it is shared; of the same length in all processes.
+    own: Option<Dst<'static>>,
     /// The area that goes with each chunk of ReqSB; only the holder of the chunk touches it.
     of_chunk: Box<[AtomicU32]>,
-    /// The area of the last reply of each process that had one, which its handler may still be reading.
+    /// The area of the last reply of each process that had one: its handler may still read it.
     read_last: Box<[AtomicU32]>,
-    /// Where the library memory of each process is mapped here; null: not looked up yet.
-    mapped: Box<[AtomicPtr<u8>]>,
+    /// The library memory of each process as mapped here, once it has been looked up; nothing if
+    /// ours is not shared.
+    mapped: Box<[OnceBox<Option<Dst<'static>>>]>,
 }
 
-// SAFETY: areas are only written by their holder, of whom there is one at a time; what else the pointer leads to is not touched here.
-unsafe impl Send for Outbox {}
-// SAFETY: as above.
-unsafe impl Sync for Outbox {}
-
 impl Outbox {
-    /// The outbox of the process with rank `me`. It has no areas where plain memory must not be used.
+    /// The outbox of the process with rank `me`. It has no areas where the fast path is off.
     pub(super) fn open<P: Portals>(
         portals: &P,
         config: &Config,
         me: u32,
     ) -> Result<Outbox, PortalsError> {
-        let own = portals.extension().and_then(|x| x.library_memory(portals.id()));
-        let own = own.filter(|&(_, bytes)| bytes as u64 <= PLACES);
-        let (base, bytes) = own.unwrap_or((core::ptr::null_mut(), 0));
+        let own = portals.shared_host().and_then(|host| host.library_memory(portals.id()));
+        let own = own.filter(|memory| memory.len() as u64 <= OFFSETS);
         let areas = if config.at_once && own.is_some() { config.outbox_areas } else { 0 };
-        let first = match areas {
-            0 => 0,
-            _ => memory::targeted(portals, areas as usize * CHUNK)?.addr() - base.addr(),
+        let first = match own {
+            Some(own) if areas != 0 => {
+                let memory = memory::targeted(portals, areas as usize * CHUNK)?;
+                memory.as_ptr().addr() - own.as_ptr().addr()
+            }
+            _ => 0,
         };
         let par = config.par();
         let none = |count: u32| (0..count).map(|_| AtomicU32::new(NONE)).collect();
-        // A message to ourselves needs no area: its payload is in our caches anyway.
-        let mapped = |node| match own {
-            Some(_) if node != me => AtomicPtr::default(),
-            _ => AtomicPtr::new(NOWHERE),
-        };
+        let mapped: Box<[OnceBox<_>]> =
+            (0..if own.is_some() { config.nodes } else { 0 }).map(|_| OnceBox::new()).collect();
+        // A message to ourselves needs no area: its payload is in our caches.
+        if let Some(own) = mapped.get(me as usize) {
+            own.get_or_init(|| Box::new(None));
+        }
         Ok(Outbox {
-            in_use: AtomicU32::new(u32::from(par && areas != 0)),
+            taken: AtomicU32::new(0),
             least: match (areas, par) {
                 (0, _) => usize::MAX,
                 (_, false) => LEAST,
@@ -91,26 +101,26 @@ impl Outbox {
             },
             par,
             free: FreeList::new(par, areas),
-            first: first as u64,
-            base,
-            bytes,
+            first,
+            own,
             of_chunk: none(config.sb_chunks),
             read_last: none(config.nodes),
-            mapped: (0..config.nodes).map(mapped).collect(),
+            mapped,
         })
     }
 
     /// Notes which area goes with this chunk; the caller has just taken both.
     #[inline(always)]
-    pub(super) fn note(&self, chunk: u32, place: u64) {
-        let area = (place - self.first) / CHUNK as u64;
+    pub(super) fn note(&self, chunk: u32, offset: u64) {
+        let area = (offset as usize - self.first) / CHUNK;
         self.of_chunk[chunk as usize].store(area as u32, Ordering::Relaxed);
     }
 
-    /// A reply of process `source` to the request with this chunk has come off the queue; the order of calls is that of the replies.
+    /// A reply of process `source` to the request with this chunk has come off the queue; the order
+    /// of calls is that of the replies.
     #[inline(always)]
     pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
-        if self.in_use.load(Ordering::Relaxed) != 0 {
+        if self.taken.load(Ordering::Relaxed) != 0 {
             cold_path();
             self.one_more_reply(source, chunk);
         }
@@ -145,17 +155,13 @@ impl Outbox {
     #[inline(always)]
     fn take(&self) -> Option<u32> {
         let area = self.free.take()?;
-        if !self.par {
-            self.in_use.store(self.in_use.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
-        }
+        sync::count(self.par, &self.taken, 1);
         Some(area)
     }
 
     #[inline(always)]
     fn give(&self, area: u32) {
-        if !self.par {
-            self.in_use.store(self.in_use.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
-        }
+        sync::count(self.par, &self.taken, -1);
         self.free.give(area);
     }
 }
@@ -167,7 +173,8 @@ impl Outbox {
         self.free.left()
     }
 
-    /// Whether all areas are free but those that were read last, of which each of so many processes can have one.
+    /// Whether all areas are free but those that were read last, of which each of so many processes
+    /// can have one.
     pub(super) fn all_back(&self, nodes: u32) -> bool {
         let relaxed = Ordering::Relaxed;
         let with = |areas: &[AtomicU32]| {
@@ -179,68 +186,59 @@ impl Outbox {
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Where the library memory of another process is mapped here, if it is.
+    /// The library memory of another process as mapped here, if it is.
     #[inline(always)]
-    fn memory_of(&self, node: u32) -> Option<*mut u8> {
-        // Acquire pairs with the Release in `look_up`.
-        let base = match self.outbox.mapped[node as usize].load(Ordering::Acquire) {
-            base if base.is_null() => self.look_up(node),
-            base => base,
-        };
-        (base != NOWHERE).then_some(base)
+    fn memory_of(&self, node: u32) -> Option<Dst<'static>> {
+        let mapped = self.outbox.mapped.get(node as usize)?;
+        match mapped.get() {
+            Some(memory) => *memory,
+            None => *mapped.get_or_init(|| self.look_up(node)),
+        }
     }
 
     #[cold]
     #[inline(never)]
-    fn look_up(&self, node: u32) -> *mut u8 {
-        let theirs =
-            self.portals.extension().and_then(|x| x.library_memory(self.peers[node as usize]));
-        let base = theirs.map_or(NOWHERE, |(base, _)| base);
-        self.outbox.mapped[node as usize].store(base, Ordering::Release);
-        base
+    fn look_up(&self, node: u32) -> Box<Option<Dst<'static>>> {
+        let host = self.portals.shared_host();
+        Box::new(host.and_then(|host| host.library_memory(self.peers[node as usize])))
     }
 
-    /// Puts the payload of a request to this process into the outbox: its place, which goes into the header. `None`, and nothing done,
-    /// if the process cannot read it there, or no area is free.
-    ///
-    /// # Safety
-    /// `n` bytes at `src` are readable, at most [`CHUNK`].
+    /// Copies the payload of a request to this process, at most [`CHUNK`] bytes, into the outbox
+    /// and returns its offset for the header. `None`, and nothing done, if the process cannot read
+    /// it there, or no area is free.
     #[inline(always)]
-    pub(super) unsafe fn leave(&self, node: u32, src: *const u8, n: usize) -> Option<u64> {
+    pub(super) fn stash(&self, node: u32, payload: Src<'_>) -> Option<u64> {
         let outbox = &self.outbox;
         self.memory_of(node)?;
+        let own = outbox.own?;
         let area = outbox.take()?;
-        let place = outbox.first + u64::from(area) * CHUNK as u64;
-        // SAFETY: the area is ours, and has room for what the caller says is readable; payloads lie in no area of ours.
-        unsafe { core::ptr::copy_nonoverlapping(src, outbox.base.add(place as usize), n) };
-        Some(place)
+        let offset = outbox.first + area as usize * CHUNK;
+        own.part(offset, payload.len()).copy_from(payload);
+        Some(offset as u64)
     }
 
-    /// Where the payload of a request is that its sender has in his outbox; `None` if it cannot be there.
+    /// The payload of a request that stays in its sender's outbox; `None` if it cannot be there.
     #[inline(always)]
-    pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<*mut u8> {
-        let base = self.memory_of(am.source)?;
-        let (place, n) = (am.place as usize, am.length as usize);
-        // Places are below 2^36, lengths below 2^24.
-        (place % 8 == 0 && n <= CHUNK && place + n <= self.outbox.bytes)
-            .then(|| base.wrapping_add(place))
+    pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<Dst<'static>> {
+        let memory = self.memory_of(am.source)?;
+        let (offset, n) = (am.offset as usize, am.length as usize);
+        (offset.is_multiple_of(8) && n <= CHUNK).then(|| memory.try_part(offset, n))?
     }
 
-    /// The payload of a request in its sender's outbox, for the handler that this thread is about to run; `None` if it cannot be there.
+    /// The payload of a request in its sender's outbox, for the handler that this thread is about to
+    /// run; `None` if it cannot be there.
     #[inline(always)]
     pub(super) fn fetch_payload(
         &self,
         thread: &ClientThread,
         am: &AmHeader,
-    ) -> Option<(*mut u8, usize)> {
-        let (at, n) = (self.in_outbox(am)?, am.length as usize);
+    ) -> Option<Dst<'static>> {
+        let payload = self.in_outbox(am)?;
         if !am.copy && !self.config.par() {
-            return Some((at, n));
+            return Some(payload);
         }
-        let copy = thread.payload();
-        // SAFETY: the bytes lie in the sender's library memory, which stays mapped, and are no more than the copy has room for; only
-        // this thread has it, until its handler returns.
-        unsafe { core::ptr::copy_nonoverlapping(at, copy, n) };
-        Some((copy, n))
+        let copy = thread.payload().part(0, payload.len());
+        copy.copy_from(payload.into());
+        Some(copy)
     }
 }

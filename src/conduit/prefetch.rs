@@ -1,23 +1,28 @@
-//! Asking for the lines of a message's body before they are read.
+//! Prefetching the lines of a message's body before they are read.
 //!
-//! Arguments that are more than travels in an event, and all of a Long in one message, are read as soon as the event is: an idle poll asks for them where the next body is expected, so
-//! that they come over while the sender is still posting the event, two trips between cores at once rather than one after the other. A
-//! wrong guess costs nothing but the asking. The payload of a Medium, or of a Long that is at its place, is asked for when its event has come
-//! (`Conduit::prefetch_payload`): earlier, its lines would come, and go back to the sender, while he is still writing them.
+//! Used by `am_send` (a reply will come), `am_recv`, `reply` (what came) and `wait` (idle polls).
+//! Invariant: a guess only; any address may be prefetched.
+//!
+//! Arguments that do not fit in an event, and all of a Long in one message, are read as soon as the
+//! event is. An idle poll prefetches them where the next body is expected, so that they arrive
+//! while the sender still posts the event: two trips between cores at once instead of one after the
+//! other. The payload of a Medium, or of a Long that is at its destination, is prefetched after its
+//! event has arrived (`Conduit::prefetch_payload`). Earlier prefetches would take lines away from
+//! the sender that it is still writing.
 
-use super::am_recv::Body;
-use super::am_send::args_bytes;
+use super::am_body::args_bytes;
 use super::match_bits::{AmForm, AmHeader};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use sys::cache;
 
-/// Bytes of a line.
+/// Bytes of a cache line.
 const LINE: usize = 64;
-/// Of more than this only the first line is asked for: what is read in order the processor asks for itself, and has no room for so many
-/// requests of ours beside.
+/// Of more than this only the first line is prefetched: the processor itself prefetches what is read
+/// in order, and it has no slots for so many requests of ours.
 const MOST: usize = 512;
 
-/// A guess; threads may overwrite each other's.
+/// Where the next body is expected; threads may overwrite each other's guess.
 #[derive(Debug)]
 pub(super) struct PayloadPrefetch {
     at: AtomicPtr<u8>,
@@ -33,27 +38,27 @@ impl PayloadPrefetch {
 
     /// The next body will be here.
     #[inline(always)]
-    pub(super) fn expect_at(&self, at: *mut u8) {
-        self.at.store(at, Ordering::Relaxed);
+    pub(super) fn expect_at(&self, at: *const u8) {
+        self.at.store(at.cast_mut(), Ordering::Relaxed);
     }
 
-    /// A message has come; the next will be like it.
+    /// A message with a body of `len` bytes has arrived; the next will be like it.
     #[inline(always)]
-    pub(super) fn arrived(&self, am: &AmHeader, body: Body) {
+    pub(super) fn arrived(&self, am: &AmHeader, len: usize) {
         let soon = match am.form {
             AmForm::Medium => args_bytes(am.numargs.into()),
-            _ => body.len,
+            _ => len,
         };
         self.bytes.store(soon, Ordering::Relaxed);
     }
 
-    /// A message has come that had no body in a buffer; the next will be like it.
+    /// A message has arrived that had no body in a buffer; the next will be like it.
     #[inline(always)]
     pub(super) fn arrived_empty(&self) {
         self.bytes.store(0, Ordering::Relaxed);
     }
 
-    /// Asks for the lines of the next body that will be read at once; false if there will be none.
+    /// Prefetches what will be read at once of the next body; false if that is nothing.
     #[inline(always)]
     pub(super) fn prefetch(&self) -> bool {
         let bytes = self.bytes.load(Ordering::Relaxed);
@@ -64,31 +69,13 @@ impl PayloadPrefetch {
     }
 }
 
-/// Asks for the lines of so many bytes, wherever they are.
+/// Prefetches the lines of so many bytes.
 #[inline(always)]
 pub(super) fn prefetch_lines(at: *const u8, bytes: usize) {
     let bytes = if bytes <= MOST { bytes } else { 1 };
     let mut line = 0;
     while line < bytes {
-        prefetch_line(at.wrapping_add(line));
+        cache::prefetch(at.wrapping_add(line));
         line += LINE;
     }
-}
-
-/// Asks for a line; a hint, for any address whatever.
-#[inline(always)]
-fn prefetch_line(at: *const u8) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint touches no memory.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
-    }
-    #[cfg(target_arch = "aarch64")]
-    // SAFETY: a hint touches no memory.
-    unsafe {
-        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    let _ = at;
 }

@@ -6,9 +6,9 @@
 //! waits with SAFE polls only; it never waits for a chunk.
 
 use super::match_bits::{MessageKind, RmaBits};
-use super::portals::Portals;
+use super::portals::{Direct, Portals, Target};
 use super::queue::broken;
-use super::{CHUNK, Conduit, OpId, ResourceNeed, Upcall};
+use super::{Conduit, OpId, ResourceNeed, Upcall};
 use crate::client_memory::{Dst, RemoteRange, Src};
 use crate::fault;
 use crate::rank::JobRank;
@@ -24,24 +24,28 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// The segment of a rank, from `offset` on, as the target of a put or get.
+    #[inline]
+    pub(super) fn in_segment(&self, rank: JobRank, offset: usize, bits: u64) -> Target {
+        Target {
+            process: self.peers[rank.index()],
+            portal: self.config.pt_rar,
+            bits,
+            offset,
+            hdr_data: 0,
+        }
+    }
+
     /// Puts to a segment, to be there when this returns; false, and nothing done, where the
     /// network cannot do that within the call.
     #[inline]
     pub fn put_at_once(&self, dst: RemoteRange, src: Src<'_>) -> bool {
-        if !self.config.at_once || src.len() > self.config.max_transfer {
+        if src.len() > self.config.max_transfer {
             return false;
         }
-        // SAFETY: the source is readable, and the call does not keep it.
-        unsafe {
-            self.portals.put_at_once(
-                [(src.as_ptr(), src.len())],
-                self.peers[dst.rank().index()],
-                self.config.pt_rar,
-                NO_OPERATION.pack(MessageKind::Put),
-                dst.offset(),
-                0,
-            )
-        }
+        let bits = NO_OPERATION.pack(MessageKind::Put);
+        let to = self.in_segment(dst.rank(), dst.offset(), bits);
+        self.direct(to.process).is_some_and(|direct| direct.put_at_once([src], &to))
     }
 
     /// Puts to a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`]. The
@@ -96,54 +100,36 @@ impl<P: Portals> Conduit<P> {
         op: OpId,
         bulk: bool,
     ) -> bool {
-        let (rar, n) = (self.rar(), src.len());
-        let local = rar.local(src.as_ptr(), n);
+        let (n, local) = (src.len(), self.rar().local(src));
         // A short copy is cheaper than waiting for the source to be reusable.
         let bounce = n <= self.config.put_bounce && (local.is_none() || !bulk);
         let mut rma = RmaBits { op, local: None, chunk: 0 };
-        let (md, offset, slot) = if let (true, Some(chunk)) =
-            (bounce, bounce.then(|| self.reqsb.take()).flatten())
-        {
-            // SAFETY: a chunk is larger than any bounced put, and this thread holds this one.
-            unsafe { Dst::new(self.reqsb.at(chunk), n) }.copy_from(src);
+        let mut slot = None;
+        let from = if let Some(chunk) = bounce.then(|| self.reqsb.take()).flatten() {
+            self.reqsb.chunks.part(chunk, n).copy_from(src);
             rma.chunk = chunk;
-            (self.reqsb.md, chunk as usize * CHUNK, None)
+            self.reqsb.part(chunk, n)
         } else {
             rma.local = (!bulk).then(|| up.thread() as u8);
-            if let Some(offset) = local {
-                (rar.src, offset, None)
-            } else {
-                let slot =
-                    self.wait_safe(up, ResourceNeed::of(&"a put for a memory descriptor"), || {
-                        self.tmpmd.take()
-                    });
-                let start = src.as_ptr().cast_mut();
-                // SAFETY: the source stays until the ACK with `bulk`, otherwise until
-                // `wait_local` has seen SEND. The descriptor is only read. Its events are SEND
-                // and ACK.
-                let md = unsafe { self.tmpmd.bind(&self.portals, slot, start, n, 2) };
-                (md, 0, Some(slot))
-            }
+            local.unwrap_or_else(|| {
+                let need = ResourceNeed::of(&"a put for a memory descriptor");
+                let taken = self.wait_safe(up, need, || self.tmpmd.take());
+                slot = Some(taken);
+                // SAFETY: with `bulk` the source stays until the ACK; otherwise `wait_local` waits
+                // for SEND, after which it is not read.
+                let region = unsafe { src.until_complete() }.into();
+                // Its events are SEND and ACK.
+                self.tmpmd.bind(&self.portals, taken, region, 2)
+            })
         };
         self.wait_safe(up, ResourceNeed::of(&"a put for a send ticket"), || self.tickets.take(1));
         if rma.local.is_some() {
             self.expect_local(up);
         }
-        self.portals
-            .put(
-                md,
-                offset,
-                n,
-                true,
-                self.peers[rank.index()],
-                self.config.pt_rar,
-                rma.pack(MessageKind::Put),
-                remote,
-                0,
-            )
-            .unwrap_or_else(|e| broken(e));
+        let to = self.in_segment(rank, remote, rma.pack(MessageKind::Put));
+        self.portals.put(from, true, &to).unwrap_or_else(|e| broken(e));
         if let Some(slot) = slot {
-            self.tmpmd.done(&self.portals, slot);
+            self.tmpmd.release(&self.portals, slot);
         }
         rma.local.is_some()
     }

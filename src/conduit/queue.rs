@@ -4,7 +4,9 @@
 //! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
 //! event; one that finds another there goes away, since that one will see whatever there is.
 
-use super::portals::{EqResult, InlineBody, MdEvent, NI_FAIL, NextEvent, Portals, PortalsError};
+use super::portals::{
+    Direct, EqResult, InlineBody, MdEvent, NI_FAIL, NextEvent, Portals, PortalsError,
+};
 use super::sync::ParLock;
 use crate::report;
 
@@ -26,10 +28,19 @@ impl<P: Portals, S> EventQueue<P, S> {
         Ok(EventQueue { name, eq: portals.eq_alloc(events)?, taker: ParLock::new(par, state) })
     }
 
-    /// Whether there is nothing in it, if that can be told cheaply.
+    /// Whether it is known to be empty.
     #[inline(always)]
     pub(super) fn is_quiet(&self, portals: &P) -> bool {
-        portals.eq_is_quiet(self.eq)
+        portals.direct_to_self().is_some_and(|direct| direct.eq_is_quiet(self.eq))
+    }
+
+    /// The next event if the fast path finds it; the caller holds [`EventQueue::taker`].
+    #[inline(always)]
+    pub(super) fn look(&self, portals: &P, inline: &mut InlineBody) -> NextEvent {
+        match portals.direct_to_self() {
+            Some(direct) => direct.eq_next(self.eq, inline),
+            None => NextEvent::Other,
+        }
     }
 
     /// The next event, and in `inline` the bytes that travelled in it, here and below; the caller holds [`EventQueue::taker`].
@@ -51,7 +62,7 @@ impl<P: Portals> EventQueue<P, ()> {
     #[inline(always)]
     pub(super) fn next(&self, portals: &P, inline: &mut InlineBody) -> NextEvent {
         match self.taker.try_lock() {
-            Some(_taker) => portals.eq_next(self.eq, inline),
+            Some(_taker) => self.look(portals, inline),
             None => NextEvent::Nothing,
         }
     }

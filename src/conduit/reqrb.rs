@@ -22,18 +22,19 @@ use super::CHUNK;
 use super::config::Config;
 use super::credits::CREDIT_BYTES;
 use super::match_bits::{IGNORE, TargetMd};
-use super::memory;
-use super::portals::{EntryPosition, MdFlags, MdSpec, Portals, PortalsError};
+use super::memory::{self, Body};
+use super::portals::{EntryPosition, MdFlags, MdRegion, MdSpec, Portals, PortalsError};
 use super::queue::broken;
 use super::sync;
 use super::user::Descriptor;
+use crate::client_memory::Dst;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
-struct Buffer {
-    base: *mut u8,
+struct ReceiveBuffer {
+    memory: Dst<'static>,
     /// One for the attached descriptor and one for each message that is being dealt with.
     refs: AtomicU32,
     /// Room behind the messages whose events we have taken, in bytes, the last chunk not counted.
@@ -47,17 +48,11 @@ pub(super) struct ReqRb<P: Portals> {
     bytes: usize,
     eq: P::Eq,
     catch_basin: P::Me,
-    buffers: Box<[Buffer]>,
+    buffers: Box<[ReceiveBuffer]>,
     slack: CachePadded<AtomicI64>,
     /// How often a buffer was attached again.
     refreshes: AtomicU64,
 }
-
-// SAFETY: the buffers' memory is written by Portals and read by the takers of the messages in it, after the event that
-// says so and before they let go of their reference; the counters are atomic.
-unsafe impl<P: Portals> Send for ReqRb<P> {}
-// SAFETY: as above.
-unsafe impl<P: Portals> Sync for ReqRb<P> {}
 
 impl<P: Portals> ReqRb<P> {
     pub(super) fn open(portals: &P, config: &Config, eq: P::Eq) -> Result<Self, PortalsError> {
@@ -66,8 +61,7 @@ impl<P: Portals> ReqRb<P> {
         let catch_basin =
             portals.me_attach(EntryPosition::Tail(config.pt_am), bits, IGNORE, false)?;
         let nothing = MdSpec {
-            start: core::ptr::null_mut(),
-            length: 0,
+            region: MdRegion::EMPTY,
             max_size: None,
             flags: MdFlags {
                 op_put: true,
@@ -79,13 +73,12 @@ impl<P: Portals> ReqRb<P> {
             user: Descriptor::CatchBasin.pack(),
             eq: Some(eq),
         };
-        // SAFETY: a descriptor without bytes.
-        unsafe { portals.md_attach(catch_basin, &nothing, false) }?;
+        portals.md_attach(catch_basin, &nothing, false)?;
         let bytes = config.buffer_bytes();
         let buffers: Result<Vec<_>, PortalsError> = (0..config.reqrb_buffers)
             .map(|_| {
-                let base = memory::targeted(portals, bytes)?;
-                Ok(Buffer { base, refs: AtomicU32::new(0), room: AtomicI64::new(0) })
+                let memory = memory::targeted(portals, bytes)?;
+                Ok(ReceiveBuffer { memory, refs: AtomicU32::new(0), room: AtomicI64::new(0) })
             })
             .collect();
         let this = ReqRb {
@@ -120,17 +113,24 @@ impl<P: Portals> ReqRb<P> {
             true,
         )?;
         let spec = MdSpec {
-            start: b.base,
-            length: self.bytes,
+            region: b.memory.into(),
             max_size: Some(CHUNK),
             flags: MdFlags { op_put: true, event_start_disable: true, ..MdFlags::default() },
             user: Descriptor::ReqRb(i).pack(),
             eq: Some(self.eq),
         };
-        // SAFETY: the memory is never freed, and nobody reads it while `refs` is 1: no message in it has been taken.
-        unsafe { portals.md_attach(me, &spec, true) }?;
+        portals.md_attach(me, &spec, true)?;
         sync::add(self.par, &self.slack, usable);
         Ok(())
+    }
+
+    /// The message of `len` bytes at `offset` of buffer `i`, where an event says that it is.
+    #[inline(always)]
+    pub(super) fn body(&self, i: u32, offset: usize, len: usize) -> Option<Body<'_>> {
+        let bytes = self.buffers.get(i as usize)?.memory.try_part(offset, len)?;
+        // SAFETY: the bytes belong to this message, which is complete, until `release`; a
+        // buffer is a page's multiple, and messages are a multiple of 8 bytes.
+        offset.is_multiple_of(8).then(|| unsafe { Body::held(bytes) })
     }
 
     /// The event of a message of `bytes` bytes in buffer `i` has been taken. It holds the buffer from now on, until
@@ -162,7 +162,7 @@ impl<P: Portals> ReqRb<P> {
     }
 
     /// A message that [`ReqRb::saw`] allowed to start must wait after all, for its data.
-    pub(super) fn put_off(&self, credits: u32) {
+    pub(super) fn defer(&self, credits: u32) {
         sync::add(self.par, &self.slack, credit_bytes(credits));
     }
 
@@ -198,8 +198,7 @@ fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), Por
     let entry =
         portals.me_attach(EntryPosition::Tail(pt), TargetMd::ReqHdr as u64, IGNORE, false)?;
     let spec = MdSpec {
-        start: core::ptr::null_mut(),
-        length: 0,
+        region: MdRegion::EMPTY,
         max_size: None,
         flags: MdFlags {
             op_put: true,
@@ -211,8 +210,7 @@ fn attach_req_hdr<P: Portals>(portals: &P, pt: u32, eq: P::Eq) -> Result<(), Por
         user: Descriptor::ReqHdr.pack(),
         eq: Some(eq),
     };
-    // SAFETY: a descriptor without bytes.
-    unsafe { portals.md_attach(entry, &spec, false) }?;
+    portals.md_attach(entry, &spec, false)?;
     Ok(())
 }
 

@@ -1,48 +1,41 @@
-//! ReqSB: the chunks that requests leave from and their replies arrive in; small puts and gets whose local side lies
-//! outside the segment bounce through them.
+//! ReqSB: the chunks that requests leave from and their replies arrive in. Small puts and gets
+//! whose local side lies outside the segment bounce through them.
 //!
-//! The descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds its chunk until its
-//! reply has been dealt with, a bounced put until its ACK, a bounced get until its REPLY. Invariant: only the holder
-//! of a chunk touches its bytes and its [`Record`]; he passes it on through the event that ends his hold.
+//! The descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
+//! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get until its
+//! REPLY. Invariant: only the holder of a chunk touches its bytes and its [`BouncedGet`]; the event
+//! that ends the hold passes it on.
 //!
-//! Requests leave through a second descriptor of the same memory that has no events: the reply says that they have left. A SEND
-//! event of our own would only stand in the queue before the reply, in a line that the peer is about to write. A request that the
-//! network sends within the call does not even write to its chunk, which then waits for the reply only.
+//! Requests leave through a second descriptor of the same memory that has no events, since the
+//! reply says that they have left. A SEND event would only stand in the queue before the reply, in
+//! a line that the peer is about to write. A request that the network sends within the call does
+//! not write its chunk at all; the chunk then only waits for the reply.
 
 use super::CHUNK;
 use super::match_bits::{IGNORE, TargetMd};
-use super::memory;
-use super::portals::{EntryPosition, MdFlags, MdSpec, Portals, PortalsError};
-use super::reply::ArrivedReply;
+use super::memory::{self, Chunks};
+use super::portals::{EntryPosition, MdFlags, MdPart, MdSpec, Portals, PortalsError};
 use super::sync::FreeList;
 use super::user::Descriptor;
+use crate::client_memory::{Dst, Src};
 use alloc::boxed::Box;
-use core::cell::UnsafeCell;
-use core::mem::MaybeUninit;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// What a chunk's holder notes beside it.
-union Record {
-    none: (),
-    /// A bounced get: where the bytes go.
-    get: (*mut u8, usize),
-    /// A reply that waits for its handler, and the next one that does.
-    reply: MaybeUninit<(ArrivedReply, u32)>,
+/// Where the bytes of a bounced get go in the end; kept next to its chunk.
+struct BouncedGet {
+    at: AtomicPtr<u8>,
+    len: AtomicUsize,
 }
 
 pub(super) struct ReqSb<P: Portals> {
-    base: *mut u8,
-    pub(super) md: P::Md,
+    pub(super) chunks: Chunks,
+    md: P::Md,
     /// The same memory as a source that has no events.
-    pub(super) silent: P::Md,
+    silent: P::Md,
     free: FreeList,
-    records: Box<[UnsafeCell<Record>]>,
+    gets: Box<[BouncedGet]>,
 }
-
-// SAFETY: chunks and their records are only touched by their holders, of whom there is one at a time; holds pass from
-// thread to thread through the free list or an event queue, both of which order memory.
-unsafe impl<P: Portals> Send for ReqSb<P> {}
-// SAFETY: as above.
-unsafe impl<P: Portals> Sync for ReqSb<P> {}
 
 impl<P: Portals> ReqSb<P> {
     pub(super) fn open(
@@ -52,13 +45,11 @@ impl<P: Portals> ReqSb<P> {
         chunks: u32,
         eq: P::Eq,
     ) -> Result<Self, PortalsError> {
-        let bytes = chunks as usize * CHUNK;
-        let base = memory::targeted(portals, bytes)?;
-        let me =
-            portals.me_attach(EntryPosition::Tail(pt), TargetMd::ReqSb as u64, IGNORE, false)?;
+        let memory = memory::targeted(portals, chunks as usize * CHUNK)?;
+        let position = EntryPosition::Tail(pt);
+        let me = portals.me_attach(position, TargetMd::ReqSb as u64, IGNORE, false)?;
         let spec = MdSpec {
-            start: base,
-            length: bytes,
+            region: memory.into(),
             max_size: None,
             flags: MdFlags {
                 op_put: true,
@@ -69,13 +60,16 @@ impl<P: Portals> ReqSb<P> {
             user: Descriptor::ReqSb.pack(),
             eq: Some(eq),
         };
-        // SAFETY: the memory is never freed.
-        let md = unsafe { portals.md_attach(me, &spec, false) }?;
-        let source = MdSpec { flags: MdFlags::default(), eq: None, ..spec };
-        // SAFETY: as above.
-        let silent = unsafe { portals.md_bind(&source) }?;
-        let records = (0..chunks).map(|_| UnsafeCell::new(Record { none: () })).collect();
-        Ok(ReqSb { base, md, silent, free: FreeList::new(par, chunks), records })
+        let md = portals.md_attach(me, &spec, false)?;
+        let silent = portals.md_bind(&MdSpec { flags: MdFlags::default(), eq: None, ..spec })?;
+        let get = || BouncedGet { at: AtomicPtr::new(ptr::null_mut()), len: AtomicUsize::new(0) };
+        Ok(ReqSb {
+            chunks: Chunks::of(memory),
+            md,
+            silent,
+            free: FreeList::new(par, chunks),
+            gets: (0..chunks).map(|_| get()).collect(),
+        })
     }
 
     /// Takes a chunk.
@@ -95,56 +89,41 @@ impl<P: Portals> ReqSb<P> {
         self.free.give(chunk);
     }
 
-    /// First byte of a chunk.
+    /// The first `len` bytes of a chunk, with events for its holder.
     #[inline]
-    pub(super) fn at(&self, chunk: u32) -> *mut u8 {
-        debug_assert!((chunk as usize) < self.records.len());
-        // SAFETY: chunk numbers are below the number of chunks, so this is inside the buffer.
-        unsafe { self.base.add(chunk as usize * CHUNK) }
+    pub(super) fn part(&self, chunk: u32, len: usize) -> MdPart<P::Md> {
+        MdPart { md: self.md, offset: chunk as usize * CHUNK, len }
+    }
+
+    /// The first `len` bytes of a chunk as a source without events.
+    #[inline]
+    pub(super) fn silent_part(&self, chunk: u32, len: usize) -> MdPart<P::Md> {
+        MdPart { md: self.silent, offset: chunk as usize * CHUNK, len }
     }
 
     /// The chunk that starts at this offset; `None` if none does.
     #[inline]
     pub(super) fn chunk_at(&self, offset: usize) -> Option<u32> {
-        (offset.is_multiple_of(CHUNK) && offset / CHUNK < self.records.len())
+        (offset.is_multiple_of(CHUNK) && offset / CHUNK < self.gets.len())
             .then_some((offset / CHUNK) as u32)
     }
 
-    /// Notes where a bounced get goes.
-    ///
-    /// # Safety
-    /// The caller holds the chunk.
+    /// Notes where the bytes of the get go that bounces through this chunk, which the caller holds.
     #[inline]
-    pub(super) unsafe fn note_get(&self, chunk: u32, dest: *mut u8, n: usize) {
-        // SAFETY: the caller holds the chunk, so nobody else touches its record.
-        unsafe { (*self.records[chunk as usize].get()).get = (dest, n) };
+    pub(super) fn note_get(&self, chunk: u32, dst: Dst<'static>) {
+        let get = &self.gets[chunk as usize];
+        get.at.store(dst.as_ptr(), Ordering::Relaxed);
+        get.len.store(dst.len(), Ordering::Relaxed);
     }
 
-    /// Where a bounced get goes.
-    ///
-    /// # Safety
-    /// The caller holds the chunk, and the last note was [`ReqSb::note_get`].
+    /// The get that bounced through this chunk has arrived: copies its bytes to where they go.
     #[inline]
-    pub(super) unsafe fn noted_get(&self, chunk: u32) -> (*mut u8, usize) {
-        // SAFETY: the caller says that this is what was written last, and nobody else touches the record.
-        unsafe { (*self.records[chunk as usize].get()).get }
-    }
-
-    /// Notes a reply whose handler has to wait, and the chunk of the next one.
-    ///
-    /// # Safety
-    /// The caller holds the chunk.
-    pub(super) unsafe fn note_reply(&self, chunk: u32, reply: ArrivedReply, next: u32) {
-        // SAFETY: the caller holds the chunk, so nobody else touches its record.
-        unsafe { (*self.records[chunk as usize].get()).reply = MaybeUninit::new((reply, next)) };
-    }
-
-    /// The reply whose handler had to wait, and the chunk of the next one.
-    ///
-    /// # Safety
-    /// The caller holds the chunk, and the last note was [`ReqSb::note_reply`].
-    pub(super) unsafe fn noted_reply(&self, chunk: u32) -> (ArrivedReply, u32) {
-        // SAFETY: the caller says that this is what was written last, and nobody else touches the record.
-        unsafe { (*self.records[chunk as usize].get()).reply.assume_init() }
+    pub(super) fn finish_get(&self, chunk: u32) {
+        let get = &self.gets[chunk as usize];
+        let (at, len) = (get.at.load(Ordering::Relaxed), get.len.load(Ordering::Relaxed));
+        // SAFETY: a `Dst<'static>`, which stays until the get is done, was taken apart by
+        // `note_get`; the get holds the chunk since then.
+        let dst = unsafe { Dst::new(at, len) };
+        dst.copy_from(Src::from(self.chunks.part(chunk, len)));
     }
 }

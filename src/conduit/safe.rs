@@ -1,9 +1,10 @@
-//! SAFE_EQ: completions of what we have sent, and replies. Its events need no further resource, so it may be polled at
-//! any time; they give back tickets, chunks, temporary descriptors and credits.
+//! SAFE_EQ: completions of what we have sent, and replies.
+//!
+//! Called by polls and by every wait. Invariant: its events need no further resource, so it may be
+//! polled at any time; they give back tickets, chunks, temporary descriptors and credits.
 
-use super::get;
 use super::match_bits::{self, AmHeader, MessageKind, RmaBits};
-use super::portals::{InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
+use super::portals::{Direct, InlineBody, MdEvent, MdEventKind, NextEvent, Portals};
 use super::user::Descriptor;
 use super::{Conduit, OpId, Upcall};
 use crate::fault;
@@ -11,11 +12,13 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use sys::hint::cold_path;
 
 impl<P: Portals> Conduit<P> {
-    /// Serves the queue of completions and replies only. True if anything was there. Inside a handler it runs no
-    /// handler: replies wait until that has returned.
+    /// Serves the queue of completions and replies only. True if there was any event. Inside a
+    /// handler it runs no handler: replies wait until that has returned.
     #[inline]
     pub fn poll_safe<U: Upcall>(&self, up: U) -> bool {
-        self.portals.progress();
+        if let Some(direct) = self.portals.direct_to_self() {
+            direct.progress();
+        }
         !self.safe.is_quiet(&self.portals) && self.serve_safe(up)
     }
 
@@ -76,23 +79,22 @@ impl<P: Portals> Conduit<P> {
                 let rma = RmaBits::unpack(bits);
                 match descriptor {
                     Descriptor::ReqSb => self.reqsb.give(rma.chunk),
-                    Descriptor::TmpMd(slot) => self.tmpmd.done(&self.portals, slot),
+                    Descriptor::TmpMd(slot) => self.tmpmd.release(&self.portals, slot),
                     _ => {}
                 }
                 self.complete(up, rma.op);
             }
             (MdEventKind::ReplyEnd, MessageKind::Get) => {
                 let rma = RmaBits::unpack(bits);
-                get::flip(e.start.wrapping_add(e.offset), e.mlength);
+                if fault::on("flip_get") && e.mlength != 0 {
+                    self.flip_arrived(descriptor, &e);
+                }
                 match descriptor {
-                    // SAFETY: this event ends the hold of the get on its chunk; it noted where the bytes go, and the
-                    // caller of `get` keeps that writable until the operation is done.
-                    Descriptor::ReqSb => unsafe {
-                        let (dest, n) = self.reqsb.noted_get(rma.chunk);
-                        core::ptr::copy_nonoverlapping(self.reqsb.at(rma.chunk), dest, n);
+                    Descriptor::ReqSb => {
+                        self.reqsb.finish_get(rma.chunk);
                         self.reqsb.give(rma.chunk);
-                    },
-                    Descriptor::TmpMd(slot) => self.tmpmd.done(&self.portals, slot),
+                    }
+                    Descriptor::TmpMd(slot) => self.tmpmd.release(&self.portals, slot),
                     _ => {}
                 }
                 self.complete(up, rma.op);
@@ -102,11 +104,22 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
+    /// Makes one of the bytes that a get has brought wrong: a planted fault.
+    #[cold]
+    fn flip_arrived(&self, descriptor: Descriptor, e: &MdEvent) {
+        let at = e.offset + e.mlength / 2;
+        match descriptor {
+            Descriptor::ReqSb => self.reqsb.chunks.memory().flip(at),
+            Descriptor::TmpMd(slot) => self.tmpmd.flip(slot, at),
+            _ => self.rar().at(at, 1).into_iter().for_each(|byte| byte.flip(0)),
+        }
+    }
+
     /// The source of a put, or of the data of a Long, may be reused.
     #[inline]
     fn has_left(&self, descriptor: Descriptor, bits: u64) {
         if let Descriptor::TmpMd(slot) = descriptor {
-            self.tmpmd.done(&self.portals, slot);
+            self.tmpmd.release(&self.portals, slot);
         }
         if let Some(thread) = match_bits::local(bits) {
             self.local_done(thread.into());

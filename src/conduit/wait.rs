@@ -1,17 +1,23 @@
-//! Waiting for what sending needs. Two kinds: with SAFE polls, for what our own events bring back; with full polls,
-//! for what replies bring back. And what each thread has of its own.
+//! Polls, waiting for what sending needs, and the state of each calling thread.
+//!
+//! Used by the files that send. A wait with SAFE polls is for what our own events give back, a wait
+//! with full polls for what replies give back. Invariant: handlers do not nest on a thread.
 
-use super::portals::Portals;
-use super::reply::NONE;
-use super::sync;
+use super::memory;
+use super::portals::{Direct, Portals};
+use super::reply::ArrivedReply;
+use super::sync::{self, ParLock};
 use super::{CHUNK, Conduit, ResourceNeed, Upcall};
+use crate::client_memory::Dst;
 use alloc::boxed::Box;
-use core::cell::UnsafeCell;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use once_cell::race::OnceBox;
+use sys::cache;
 use sys::hint::cold_path;
 
-/// Most polls of SAFE_EQ after a wait. While they run the peer works off what it still has of ours, so they are not many.
+/// Most polls of SAFE_EQ after a wait. The peer works off what it still has of ours meanwhile, so
+/// they are few.
 const CATCH_UP_POLLS: u32 = 8;
 
 /// What the conduit knows of a calling thread.
@@ -20,43 +26,41 @@ pub(super) struct ClientThread {
     local: AtomicU32,
     /// Whether it is inside a handler. Only this thread touches it.
     pub(super) in_handler: AtomicBool,
-    /// The last reply that it put off, [`NONE`] if there is none. Only this thread touches it.
-    pub(super) put_off: AtomicU32,
-    /// Room for the payload of the request whose handler it runs.
-    payload: OnceBox<Payload>,
+    /// Whether `deferred` has any. Only this thread touches it.
+    pub(super) has_deferred: AtomicBool,
+    /// The replies that it has deferred. Only this thread touches it.
+    pub(super) deferred: ParLock<Vec<ArrivedReply>>,
+    /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
+    payload: OnceBox<Dst<'static>>,
 }
-
-struct Payload(UnsafeCell<[u64; CHUNK / 8]>);
-
-// SAFETY: only touched by the thread that it belongs to.
-unsafe impl Sync for Payload {}
-// SAFETY: numbers.
-unsafe impl Send for Payload {}
 
 impl ClientThread {
     pub(super) fn new() -> Self {
         ClientThread {
             local: AtomicU32::new(0),
             in_handler: AtomicBool::new(false),
-            put_off: AtomicU32::new(NONE),
+            has_deferred: AtomicBool::new(false),
+            deferred: ParLock::new(false, Vec::new()),
             payload: OnceBox::new(),
         }
     }
 
     /// [`CHUNK`] bytes, aligned to 8, for this thread alone.
-    pub(super) fn payload(&self) -> *mut u8 {
-        let new = || Box::new(Payload(UnsafeCell::new([0; CHUNK / 8])));
-        self.payload.get_or_init(new).0.get().cast()
+    pub(super) fn payload(&self) -> Dst<'static> {
+        *self.payload.get_or_init(|| Box::new(memory::leaked(CHUNK)))
     }
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Serves all queues; runs handlers. True if anything was there. Inside a handler it is [`Conduit::poll_safe`].
+    /// Serves all queues; runs handlers. True if there was any event. Inside a handler it is
+    /// [`Conduit::poll_safe`].
     #[inline(always)]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
-        // Mostly there is nothing: three looks and no call. Else mostly one queue alone has something.
-        self.portals.progress();
-        self.portals.burst_ends();
+        // Most polls find nothing: three looks and no call. Most others find one queue with events.
+        if let Some(direct) = self.portals.direct_to_self() {
+            direct.progress();
+            direct.burst_ends();
+        }
         if !self.sys.queue.is_quiet(&self.portals)
             || self.waiting.load(Ordering::Relaxed) != 0
             || self.keeps_replies()
@@ -67,7 +71,7 @@ impl<P: Portals> Conduit<P> {
         let served = match (self.safe.is_quiet(&self.portals), self.am.is_quiet(&self.portals)) {
             (true, true) => {
                 if !(self.request_prefetch.prefetch() | self.reply_prefetch.prefetch()) {
-                    look_once();
+                    cache::wait_for_loads();
                 }
                 return false;
             }
@@ -84,7 +88,7 @@ impl<P: Portals> Conduit<P> {
         served
     }
 
-    /// Serves the queues that may have something, and looks after what waits.
+    /// Serves the queues that may have events, and the replies that are kept.
     #[inline(never)]
     fn serve<U: Upcall>(&self, up: U) -> bool {
         let outside = !self.in_handler(up);
@@ -100,13 +104,14 @@ impl<P: Portals> Conduit<P> {
         served
     }
 
-    /// Wakes the other threads of this process that sleep: what one of them waits for may have been served by this one.
+    /// Wakes the other threads of this process that sleep: this one may have served what one of them
+    /// waits for.
     #[inline]
     fn wake_threads(&self) {
         if self.config.par() {
             cold_path();
-            if let Some(extension) = self.portals.extension() {
-                extension.ring_self();
+            if let Some(host) = self.portals.shared_host() {
+                host.ring_self();
             }
         }
     }
@@ -130,8 +135,9 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Waits with full polls until `attempt` gives something, and then takes in what else has come: whoever has to wait
-    /// here sends without polling, and would have to wait again after as many requests as one poll has brought back.
+    /// Waits with full polls until `attempt` gives something, and then serves the replies that have
+    /// come meanwhile. A thread that waits here sends without polling; without this it would wait
+    /// again after as many requests as one poll has brought back.
     #[inline]
     pub(super) fn wait_full<U: Upcall, T>(
         &self,
@@ -149,7 +155,7 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Serves what is in SAFE_EQ, up to so many polls of it.
+    /// Serves what is in SAFE_EQ, with at most [`CATCH_UP_POLLS`] polls.
     #[cold]
     #[inline(never)]
     fn catch_up<U: Upcall>(&self, up: U) {
@@ -183,13 +189,13 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// This thread has sent something that it will wait for to leave.
+    /// This thread has sent something whose departure it will wait for.
     #[inline]
     pub(super) fn expect_local<U: Upcall>(&self, up: U) {
         sync::count(self.config.par(), &self.threads[up.thread()].local, 1);
     }
 
-    /// What this thread waited for has left.
+    /// Something has left whose departure this thread waits for.
     #[inline]
     pub(super) fn local_done(&self, thread: usize) {
         if let Some(t) = self.threads.get(thread) {
@@ -197,22 +203,11 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Waits until all has left that [`Conduit::expect_local`] was told of.
+    /// Waits until all that [`Conduit::expect_local`] has counted has left.
     pub(super) fn wait_local<U: Upcall>(&self, up: U) {
         let local = &self.threads[up.thread()].local;
         self.wait_safe(up, ResourceNeed::of(&"the departure of data"), || {
             (local.load(Ordering::Acquire) == 0).then_some(())
         });
     }
-}
-
-/// Waits until what was looked at before has been read. The processor would begin the looks of the next polls meanwhile, which ask for a
-/// line again that a peer is just about to write.
-#[inline(always)]
-fn look_once() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: x86-64 has it; it touches no memory.
-    unsafe {
-        core::arch::x86_64::_mm_lfence()
-    };
 }

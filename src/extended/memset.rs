@@ -48,8 +48,7 @@ fn by_messages(ctx: Ctx, function: &str, dst: RemoteRange, value: u8, op: OpId) 
     for at in (0..n).step_by(PIECE) {
         let (offset, n) = (dst.offset() + at, PIECE.min(n - at));
         let args = [(offset >> 32) as i32, offset as i32, n as i32, i32::from(value), op.0 as i32];
-        // SAFETY: a Short has no payload.
-        unsafe { ctx.request(function, rank.0, &Outgoing::short(MEMSET_REQUEST, &args)) };
+        ctx.request(function, rank.0, &Outgoing::short(MEMSET_REQUEST, &args));
     }
 }
 
@@ -61,14 +60,11 @@ pub(super) fn on_request(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         malformed(m)
     };
     dst.fill(value as u8);
-    // SAFETY: a Short has no payload.
-    unsafe {
-        ctx.reply(
-            "gasnet_memset",
-            core::ptr::from_ref(token).cast(),
-            &Outgoing::short(MEMSET_REPLY, &[op]),
-        )
-    };
+    ctx.reply(
+        "gasnet_memset",
+        core::ptr::from_ref(token).cast(),
+        &Outgoing::short(MEMSET_REPLY, &[op]),
+    );
 }
 
 /// The handler of the answer, at the initiator.

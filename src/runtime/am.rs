@@ -226,8 +226,8 @@ fn handler_event(m: &AmMessage<'_>) -> EventDetail {
     EventDetail::Message {
         node: m.source,
         handler: m.handler,
-        bytes: m.nbytes,
-        payload: m.payload,
+        bytes: m.payload.len(),
+        payload: m.payload.as_ptr(),
         args: m.args.as_ptr(),
         nargs: m.args.len(),
     }
@@ -268,7 +268,7 @@ impl Ctx {
             } else if m.category == Category::Short {
                 call!(f, m.args, (t => *const c_void));
             } else {
-                call!(f, m.args, (t => *const c_void, m.payload => *mut u8, m.nbytes => usize));
+                call!(f, m.args, (t => *const c_void, m.payload.as_ptr() => *mut u8, m.payload.len() => usize));
             }
         }
         if super::checks::on() {
@@ -281,16 +281,12 @@ impl Ctx {
     ///
     /// Ends the job if the calling thread is running a handler: a request handler may only reply, a reply handler may
     /// send nothing.
-    ///
-    /// # Safety
-    /// The payload of `m` must be readable, for a Long whose source stays until the reply handler runs.
     #[inline(always)]
-    pub unsafe fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
+    pub fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
         if self.in_handler() {
             request_in_handler(function);
         }
-        // SAFETY: the caller's promise.
-        unsafe { self.job.conduit.request(self, node, m) };
+        self.job.conduit.request(self, node, m);
         // A handler of our own must not wait for a later call: another thread may make no other calls than puts to
         // mapped peers, which do not poll, until this handler has run.
         if node == self.job.mynode {
@@ -319,11 +315,8 @@ impl Ctx {
     /// Sends the reply of the handler that this thread is running. `function` names the caller in messages.
     ///
     /// Ends the job if no request handler is running, or if it has replied before.
-    ///
-    /// # Safety
-    /// The payload of `m` must be readable.
     #[inline(always)]
-    pub unsafe fn reply(self, function: &str, token: *const c_void, m: &Outgoing<'_>) {
+    pub fn reply(self, function: &str, token: *const c_void, m: &Outgoing<'_>) {
         let Some(token) = self.token(token) else { foreign_token(function) };
         if token.reply.get().is_null() || token.replied.replace(true) {
             no_reply(function, token);
@@ -331,8 +324,7 @@ impl Ctx {
         // SAFETY: set from the `&mut ReplyToken` that `run_request` holds while the handler runs; this thread is
         // inside that handler, and `replied` makes this the only use.
         let reply = unsafe { &mut *token.reply.get() };
-        // SAFETY: the caller's promise.
-        unsafe { self.job.conduit.reply(self, reply, m) };
+        self.job.conduit.reply(self, reply, m);
     }
 }
 

@@ -11,9 +11,10 @@ use super::wait::Waiting;
 use super::{GasnetError, GasnetResult, activity, am, counters, exit, ops, signals};
 use crate::boot::control::JobControl;
 use crate::boot::{self, Bootstrap};
+use crate::client_memory::Dst;
 use crate::conduit;
 use crate::conduit::network::{JobConduit, OpenInterface};
-use crate::conduit::portals::{Extension, PortalsId};
+use crate::conduit::portals::{PortalsId, SharedHost};
 use crate::limits::MAX_THREADS;
 use crate::{env, report, trace};
 use alloc::boxed::Box;
@@ -132,7 +133,7 @@ impl GasnetJob {
             scratch,
             attached: OnceBox::new(),
         };
-        if let Some(extension) = job.conduit.extension() {
+        if let Some(extension) = job.conduit.shared_host() {
             let (base, bytes) = extension.mapped();
             signals::set_network(base, bytes);
         }
@@ -197,14 +198,13 @@ impl GasnetJob {
         let mine = attached.segments[self.mynode];
         let (base, bytes) = attached.segments.mapped();
         signals::set_segments(base, bytes);
-        if let Some(x) = self.conduit.extension() {
+        if let Some(x) = self.conduit.shared_host() {
             // SAFETY: these are the mappings of the segments of this host, which stay for the life of the process.
             unsafe { x.expose_segments(mine.base, mine.len, &attached.bases, &attached.lens) };
         }
-        let list: Vec<_> = (0..self.nodes)
-            .map(|r| (attached.segments[r].base, attached.segments[r].len))
-            .collect();
-        self.conduit.attach_segments(&list).unwrap_or_else(|e| no_network(&e));
+        // SAFETY: the mapping of our segment, which stays for the life of the process.
+        let own = unsafe { Dst::new(mine.base, mine.len) };
+        self.conduit.attach_segment(own).unwrap_or_else(|e| no_network(&e));
         if self.attached.set(Box::new(attached.segments)).is_err() {
             return Err(GasnetError::NotInit);
         }
@@ -290,8 +290,8 @@ impl GasnetJob {
     /// Looks at the process that holds what we have been waiting for, if there is one: ends the job if it is dead,
     /// tells once if it is stopped.
     #[cold]
-    pub(super) fn look_at_holder(&self, extension: &dyn Extension) {
-        let Some(local_rank) = extension.blocked_by() else { return };
+    pub(super) fn look_at_holder(&self, host: &dyn SharedHost) {
+        let Some(local_rank) = host.blocked_by() else { return };
         let Some(pid) = self.control.pid_of(local_rank) else { return };
         match sys::process::liveness(pid) {
             Liveness::Alive => {}

@@ -278,15 +278,21 @@ impl GasnetJob {
         }
     }
 
-    /// Where this process addresses the destination of a Long, `n` bytes at `addr` of rank
-    /// `node`, which exists; null if it does not. Ends the job if they are outside its segment;
-    /// no bytes may be anywhere.
+    /// The destination of a Long, `n` bytes at `addr` of rank `node`, which exists. Ends the job
+    /// if they are outside its segment; no bytes may be anywhere.
     #[inline]
-    pub fn long_destination(&self, function: &str, node: u32, addr: *mut u8, n: usize) -> *mut u8 {
-        match self.segments().resolve(JobRank(node), addr, n) {
-            Some(range) => range.mapped().map_or(core::ptr::null_mut(), Dst::as_ptr),
-            None if n != 0 => self.outside_segment(function, JobRank(node), addr, n),
-            None => core::ptr::null_mut(),
+    pub fn long_destination(
+        &self,
+        function: &str,
+        node: u32,
+        addr: *mut u8,
+        n: usize,
+    ) -> RemoteRange {
+        let rank = JobRank(node);
+        match self.segments().resolve(rank, addr, n) {
+            Some(range) => range,
+            None if n != 0 => self.outside_segment(function, rank, addr, n),
+            None => RemoteRange::unmapped(rank, usize::MAX, 0),
         }
     }
 

@@ -217,7 +217,7 @@ impl Ctx {
     pub fn wrote_words(self, complete: impl FnOnce() -> bool) -> bool {
         fence(Ordering::SeqCst);
         let complete = complete();
-        if let (true, Some(extension)) = (complete, self.job.conduit.extension()) {
+        if let (true, Some(extension)) = (complete, self.job.conduit.shared_host()) {
             extension.ring_peers();
         }
         complete
@@ -278,7 +278,7 @@ impl Ctx {
         }
         self.job.leave_if_ending();
         let (now, since) = self.slot().activity.note_wait(first, what, peer);
-        let extension = self.job.conduit.extension();
+        let extension = self.job.conduit.shared_host();
         if round.saturating_sub(plan.spin.max(waiting.eager)) < plan.then_yield || !plan.then_sleep
         {
             sys::thread::yield_now();

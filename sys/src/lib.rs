@@ -32,6 +32,7 @@
 //! which [`child::ended`] reads /proc. The standard library has fallbacks of its own.
 
 pub mod attach;
+pub mod cache;
 pub mod child;
 pub mod clock;
 pub mod cpu;

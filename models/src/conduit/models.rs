@@ -158,7 +158,7 @@ pub fn halves_meet_once() {
                 cache.header(1, 4096, || ()).is_some()
             } else {
                 buffer.add();
-                cache.data(1, 4096, core::ptr::null_mut(), 8).is_some()
+                cache.data(1, 4096, ()).is_some()
             };
             if whole {
                 assert_eq!(buffer.get(), 1);

@@ -9,7 +9,9 @@ pub mod numbered;
 pub mod variadic;
 
 use super::{OK, ctx, early_job};
-use crate::conduit::{Category, Outgoing};
+use crate::client_memory::{RemoteRange, Src};
+use crate::conduit::Outgoing;
+use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
@@ -93,8 +95,7 @@ fn request_short<const ANY: bool>(
     c.job.check_rank(function, node);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
-    // SAFETY: there is no payload.
-    unsafe { c.request(function, node, &m) };
+    c.request(function, node, &m);
     OK
 }
 
@@ -123,9 +124,9 @@ unsafe fn request_medium<const ANY: bool>(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
     }
-    let m = Outgoing::medium(handler, args, src.cast(), n);
-    // SAFETY: the caller's promise.
-    unsafe { c.request(function, node, &m) };
+    // SAFETY: readable, as the caller promises.
+    let payload = unsafe { Src::new(src.cast(), n) };
+    c.request(function, node, &Outgoing::medium(handler, args, payload));
     OK
 }
 
@@ -157,19 +158,15 @@ unsafe fn request_long<const ANY: bool>(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxLongRequest");
     }
-    let near = c.job.long_destination(function, node, dest.cast(), n);
-    let m = Outgoing {
-        category: Category::Long,
-        handler,
-        args,
-        src: src.cast(),
-        nbytes: n,
-        dest: dest.cast(),
-        near,
-        source_stays,
+    let to = c.job.long_destination(function, node, dest.cast(), n);
+    // SAFETY: readable as long as the function's form demands, as the caller promises.
+    let payload = unsafe { Src::new(src.cast(), n) };
+    let m = if source_stays {
+        Outgoing::long_async(handler, args, payload, to, dest.addr())
+    } else {
+        Outgoing::long(handler, args, payload, to, dest.addr())
     };
-    // SAFETY: the caller's promise; the destination was checked.
-    unsafe { c.request(function, node, &m) };
+    c.request(function, node, &m);
     OK
 }
 
@@ -189,8 +186,7 @@ fn reply_short<const ANY: bool>(
     let c = ctx(function);
     check_handler(function, handler);
     let m = Outgoing::short(handler, args);
-    // SAFETY: there is no payload.
-    unsafe { c.reply(function, token, &m) };
+    c.reply(function, token, &m);
     OK
 }
 
@@ -218,9 +214,9 @@ unsafe fn reply_medium<const ANY: bool>(
     if n > max {
         too_long(function, n, max, "gasnet_AMMaxMedium");
     }
-    let m = Outgoing::medium(handler, args, src.cast(), n);
-    // SAFETY: the caller's promise.
-    unsafe { c.reply(function, token, &m) };
+    // SAFETY: readable, as the caller promises.
+    let payload = unsafe { Src::new(src.cast(), n) };
+    c.reply(function, token, &Outgoing::medium(handler, args, payload));
     OK
 }
 
@@ -250,21 +246,13 @@ unsafe fn reply_long<const ANY: bool>(
         too_long(function, n, max, "gasnet_AMMaxLongReply");
     }
     let to = c.token(token);
-    let near = to.map_or(core::ptr::null_mut(), |t| {
+    // A reply with a token that is not valid is refused before its destination matters.
+    let to = to.map_or(RemoteRange::unmapped(JobRank(0), usize::MAX, 0), |t| {
         c.job.long_destination(function, t.source, dest.cast(), n)
     });
-    let m = Outgoing {
-        category: Category::Long,
-        handler,
-        args,
-        src: src.cast(),
-        nbytes: n,
-        dest: dest.cast(),
-        near,
-        source_stays: false,
-    };
-    // SAFETY: the caller's promise; the destination was checked.
-    unsafe { c.reply(function, token, &m) };
+    // SAFETY: readable, as the caller promises.
+    let payload = unsafe { Src::new(src.cast(), n) };
+    c.reply(function, token, &Outgoing::long(handler, args, payload, to, dest.addr()));
     OK
 }
 

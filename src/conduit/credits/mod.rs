@@ -5,7 +5,7 @@
 //! compute it from the same figures ([`sizing`]). A request takes what it needs; its reply brings that back. With
 //! dynamic credits a reply may lend more, and CREDIT_REVOKE and CREDIT_RETURN messages take back ([`policy`]); without
 //! them the same code lends nothing. Used by `am_send` (take, stall), `am_recv` (what arrives, what the reply returns),
-//! `reply` and `sys`.
+//! `reply` and `system`.
 
 pub mod policy;
 pub mod sizing;

@@ -18,7 +18,7 @@
 use super::portals::binding::Binding;
 #[cfg(feature = "emulation")]
 use super::portals::emulation::Emulation;
-use super::portals::{Extension, OpenError, Portals, PortalsError, PortalsId, TrafficCounters};
+use super::portals::{OpenError, Portals, PortalsError, PortalsId, SharedHost, TrafficCounters};
 use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
 use crate::boot;
 use crate::client_memory::{Dst, RemoteRange, Src};
@@ -159,12 +159,12 @@ impl JobConduit {
         })
     }
 
-    /// [`Conduit::attach_segments`]
+    /// [`Conduit::attach_segment`]
     ///
     /// # Errors
     /// The Portals call that failed.
-    pub fn attach_segments(&self, segments: &[(*mut u8, usize)]) -> Result<(), PortalsError> {
-        over!(self, c => c.attach_segments(segments))
+    pub fn attach_segment(&self, segment: Dst<'static>) -> Result<(), PortalsError> {
+        over!(self, c => c.attach_segment(segment))
     }
 
     /// [`Conduit::put`]
@@ -198,23 +198,15 @@ impl JobConduit {
     }
 
     /// [`Conduit::request`]
-    ///
-    /// # Safety
-    /// As there.
     #[inline(always)]
-    pub unsafe fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
-        // SAFETY: the caller's promise.
-        over!(self, c => unsafe { c.request(up, node, m) })
+    pub fn request<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
+        over!(self, c => c.request(up, node, m))
     }
 
     /// [`Conduit::reply`]
-    ///
-    /// # Safety
-    /// As there.
     #[inline(always)]
-    pub unsafe fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
-        // SAFETY: the caller's promise.
-        over!(self, c => unsafe { c.reply(up, token, m) })
+    pub fn reply<U: Upcall>(&self, up: U, token: &mut ReplyToken, m: &Outgoing<'_>) {
+        over!(self, c => c.reply(up, token, m))
     }
 
     /// [`Conduit::poll`]
@@ -244,9 +236,9 @@ impl JobConduit {
         over!(self, c => c.max_long_reply())
     }
 
-    /// [`Conduit::extension`]
-    pub fn extension(&self) -> Option<&dyn Extension> {
-        over!(self, c => c.extension())
+    /// [`Conduit::shared_host`]
+    pub fn shared_host(&self) -> Option<&dyn SharedHost> {
+        over!(self, c => c.shared_host())
     }
 
     /// [`Conduit::credits`]

@@ -5,9 +5,10 @@
 //! so every method is one call.
 
 use super::{
-    EntryPosition, EqResult, Extension, InlineBody, MdEvent, MdEventKind, MdSpec, NextEvent,
-    OpenError, Portals, PortalsError, PortalsId, TrafficCounters,
+    Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NextEvent,
+    OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
 };
+use crate::client_memory::{Dst, Src};
 use crate::conduit::Config;
 use portals3::nal::shm::{AttachPolicy, Fabric, FabricSpec};
 use portals3::{
@@ -133,18 +134,21 @@ fn error(call: &'static str, e: portals3::PtlError) -> PortalsError {
 }
 
 #[inline]
-fn out(id: portals3::PtlProcessId) -> PortalsId {
+fn from_ptl(id: portals3::PtlProcessId) -> PortalsId {
     PortalsId { nid: id.nid, pid: id.pid }
 }
 
 #[inline]
-fn peer(id: PortalsId) -> portals3::PtlProcessId {
+fn to_ptl(id: PortalsId) -> portals3::PtlProcessId {
     portals3::PtlProcessId { nid: id.nid, pid: id.pid }
 }
 
 fn unlink(yes: bool) -> Unlink {
     if yes { Unlink::Unlink } else { Unlink::Retain }
 }
+
+/// Access control entry 0 admits every process.
+const ANY_PROCESS: u32 = 0;
 
 fn md(spec: &MdSpec<EqWatch>) -> MemoryDescriptor {
     use md_options as o;
@@ -160,8 +164,8 @@ fn md(spec: &MdSpec<EqWatch>) -> MemoryDescriptor {
         (spec.max_size.is_some(), o::MAX_SIZE),
     ];
     MemoryDescriptor {
-        start: spec.start.cast(),
-        length: spec.length as u64,
+        start: spec.region.start().cast(),
+        length: spec.region.bytes() as u64,
         threshold: THRESH_INF,
         max_size: spec.max_size.unwrap_or(0) as u64,
         options: options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1),
@@ -174,9 +178,10 @@ impl Portals for Emulation {
     type Eq = EqWatch;
     type Me = MeHandle;
     type Md = MdHandle;
+    type Direct = Emulation;
 
     fn id(&self) -> PortalsId {
-        out(self.interface.id())
+        from_ptl(self.interface.id())
     }
 
     fn eq_alloc(&self, count: usize) -> Result<EqWatch, PortalsError> {
@@ -209,7 +214,7 @@ impl Portals for Emulation {
             user: e.user_ptr.addr(),
             match_bits: e.match_bits,
             hdr_data: e.hdr_data,
-            start: e.start.cast(),
+            start: e.start.addr(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
             inline: e.inline,
@@ -217,53 +222,18 @@ impl Portals for Emulation {
         Ok(if e.dropped { EqResult::AfterLoss(event) } else { EqResult::Event(event) })
     }
 
-    #[inline(always)]
-    fn progress(&self) {
-        self.interface.progress();
-    }
-
-    #[inline(always)]
-    fn eq_next(&self, eq: EqWatch, inline: &mut InlineBody) -> NextEvent {
-        // SAFETY: as above.
-        match unsafe { self.interface.eq_next_arrival(eq, inline) } {
-            portals3::EqNext::Nothing => NextEvent::Nothing,
-            portals3::EqNext::Other => NextEvent::Other,
-            portals3::EqNext::Arrival(e) => NextEvent::Arrival(MdEvent {
-                kind: MdEventKind::PutEnd,
-                user: e.user_ptr.addr(),
-                match_bits: e.match_bits,
-                hdr_data: e.hdr_data,
-                start: e.start.cast(),
-                offset: e.offset as usize,
-                mlength: e.mlength as usize,
-                inline: e.inline,
-            }),
-        }
-    }
-
-    #[inline(always)]
-    fn eq_is_quiet(&self, eq: EqWatch) -> bool {
-        // SAFETY: as above.
-        unsafe { self.interface.eq_is_quiet(eq) }
-    }
-
-    #[inline(always)]
-    fn burst_ends(&self) {
-        self.interface.burst_ends();
-    }
-
     fn me_attach(
         &self,
-        place: EntryPosition<MeHandle>,
+        position: EntryPosition<MeHandle>,
         match_bits: u64,
         ignore_bits: u64,
         unlink_with_md: bool,
     ) -> Result<MeHandle, PortalsError> {
-        let (any, gone) = (portals3::PtlProcessId::ANY, unlink(unlink_with_md));
+        let (any, unlink) = (portals3::PtlProcessId::ANY, unlink(unlink_with_md));
         let attach = |pt, position| {
-            self.interface.me_attach(pt, any, match_bits, ignore_bits, gone, position)
+            self.interface.me_attach(pt, any, match_bits, ignore_bits, unlink, position)
         };
-        match place {
+        match position {
             EntryPosition::Head(pt) => {
                 attach(pt, InsPos::Before).map_err(|e| error("PtlMEAttach", e))
             }
@@ -272,7 +242,7 @@ impl Portals for Emulation {
             }
             EntryPosition::Before(me) => self
                 .interface
-                .me_insert(me, any, match_bits, ignore_bits, gone, InsPos::Before)
+                .me_insert(me, any, match_bits, ignore_bits, unlink, InsPos::Before)
                 .map_err(|e| error("PtlMEInsert", e)),
         }
     }
@@ -281,26 +251,26 @@ impl Portals for Emulation {
         self.interface.me_unlink(me).map_err(|e| error("PtlMEUnlink", e))
     }
 
-    unsafe fn md_attach(
+    fn md_attach(
         &self,
         me: MeHandle,
         spec: &MdSpec<EqWatch>,
         auto: bool,
     ) -> Result<MdHandle, PortalsError> {
         // What peers target completes without our help.
+        let (start, bytes) = (spec.region.start(), spec.region.bytes());
         assert!(
-            self.interface.is_shared(spec.start, spec.length as u64),
-            "{} bytes at {:p} that peers target are neither arena nor segment",
-            spec.length,
-            spec.start
+            self.interface.is_shared(start, bytes as u64),
+            "{bytes} bytes at {start:p} that peers target are neither arena nor segment",
         );
-        // SAFETY: as the caller vouches.
+        // SAFETY: the region stays valid and may be written, by the invariant of `MdRegion`.
         unsafe { self.interface.md_attach(me, &md(spec), unlink(auto)) }
             .map_err(|e| error("PtlMDAttach", e))
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, PortalsError> {
-        // SAFETY: as the caller vouches.
+    fn md_bind(&self, spec: &MdSpec<EqWatch>) -> Result<MdHandle, PortalsError> {
+        // SAFETY: the region stays valid until its operations are complete, by the invariant of
+        // `MdRegion`.
         unsafe { self.interface.md_bind(&md(spec), Unlink::Retain) }
             .map_err(|e| error("PtlMDBind", e))
     }
@@ -313,93 +283,38 @@ impl Portals for Emulation {
     }
 
     #[inline]
-    fn put(
-        &self,
-        md: MdHandle,
-        local_offset: usize,
-        length: usize,
-        ack: bool,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-        hdr_data: u64,
-    ) -> Result<(), PortalsError> {
+    fn put(&self, from: MdPart<MdHandle>, ack: bool, to: &Target) -> Result<(), PortalsError> {
         let ack = if ack { AckReq::Ack } else { AckReq::NoAck };
-        let (from, n, to) = (local_offset as u64, length as u64, remote_offset as u64);
         self.interface
-            .put_region(md, from, n, ack, peer(target), pt_index, 0, match_bits, to, hdr_data)
+            .put_region(
+                from.md,
+                from.offset as u64,
+                from.len as u64,
+                ack,
+                to_ptl(to.process),
+                to.portal,
+                ANY_PROCESS,
+                to.bits,
+                to.offset as u64,
+                to.hdr_data,
+            )
             .map_err(|e| error("PtlPutRegion", e))
     }
 
     #[inline]
-    fn get(
-        &self,
-        md: MdHandle,
-        local_offset: usize,
-        length: usize,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-    ) -> Result<(), PortalsError> {
-        let (to, n, from) = (local_offset as u64, length as u64, remote_offset as u64);
+    fn get(&self, to: MdPart<MdHandle>, from: &Target) -> Result<(), PortalsError> {
         self.interface
-            .get_region(md, to, n, peer(target), pt_index, 0, match_bits, from)
+            .get_region(
+                to.md,
+                to.offset as u64,
+                to.len as u64,
+                to_ptl(from.process),
+                from.portal,
+                ANY_PROCESS,
+                from.bits,
+                from.offset as u64,
+            )
             .map_err(|e| error("PtlGetRegion", e))
-    }
-
-    #[inline(always)]
-    fn about_to_put(&self, target: PortalsId, pt_index: u32, match_bits: u64, bytes: usize) {
-        self.interface.about_to_put(peer(target), pt_index, match_bits, bytes as u64);
-    }
-
-    const INLINES: bool = true;
-
-    #[inline(always)]
-    fn put_inline(
-        &self,
-        inline: &InlineBody,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        hdr_data: u64,
-    ) -> bool {
-        self.interface.put_inline(inline, peer(target), pt_index, 0, match_bits, hdr_data)
-    }
-
-    #[inline(always)]
-    unsafe fn put_at_once<const N: usize>(
-        &self,
-        from: [(*const u8, usize); N],
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-        hdr_data: u64,
-    ) -> bool {
-        let from =
-            from.map(|(base, len)| MdIovec { base: base.cast_mut().cast(), len: len as u64 });
-        let (to, offset) = (peer(target), remote_offset as u64);
-        // SAFETY: as the caller vouches.
-        unsafe { self.interface.put_at_once(from, to, pt_index, 0, match_bits, offset, hdr_data) }
-            .unwrap_or(false)
-    }
-
-    #[inline]
-    unsafe fn get_at_once(
-        &self,
-        to: *mut u8,
-        length: usize,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-    ) -> bool {
-        let (n, from, offset) = (length as u64, peer(target), remote_offset as u64);
-        // SAFETY: as the caller vouches.
-        unsafe { self.interface.get_at_once(to, n, from, pt_index, 0, match_bits, offset) }
-            .unwrap_or(false)
     }
 
     fn counters(&self) -> TrafficCounters {
@@ -413,18 +328,119 @@ impl Portals for Emulation {
         }
     }
 
-    fn extension(&self) -> Option<&dyn Extension> {
+    /// All processes of the interface are on this host and mapped.
+    #[inline(always)]
+    fn direct(&self, _: PortalsId) -> Option<&Emulation> {
+        Some(self)
+    }
+
+    #[inline(always)]
+    fn direct_to_self(&self) -> Option<&Emulation> {
+        Some(self)
+    }
+
+    #[inline(always)]
+    fn shared_host(&self) -> Option<&dyn SharedHost> {
         Some(self)
     }
 }
 
-impl Extension for Emulation {
-    fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<*mut u8> {
-        self.interface.alloc(bytes, align).map(|p| p.as_ptr())
+impl Direct for Emulation {
+    type Eq = EqWatch;
+
+    #[inline(always)]
+    fn put_inline(&self, inline: &InlineBody, to: &Target) -> bool {
+        let process = to_ptl(to.process);
+        self.interface.put_inline(inline, process, to.portal, ANY_PROCESS, to.bits, to.hdr_data)
     }
 
-    fn library_memory(&self, of: PortalsId) -> Option<(*mut u8, usize)> {
-        self.interface.arena_of(peer(of)).map(|(base, bytes)| (base.as_ptr(), bytes))
+    #[inline(always)]
+    fn put_at_once<const N: usize>(&self, from: [Src<'_>; N], to: &Target) -> bool {
+        let from = from.map(|piece| MdIovec {
+            base: piece.as_ptr().cast_mut().cast(),
+            len: piece.len() as u64,
+        });
+        let (process, offset) = (to_ptl(to.process), to.offset as u64);
+        // SAFETY: the pieces are readable, by the invariant of `Src`.
+        unsafe {
+            self.interface.put_at_once(
+                from,
+                process,
+                to.portal,
+                ANY_PROCESS,
+                to.bits,
+                offset,
+                to.hdr_data,
+            )
+        }
+        .unwrap_or(false)
+    }
+
+    #[inline]
+    fn get_at_once(&self, to: Dst<'_>, from: &Target) -> bool {
+        let (at, n) = (to.as_ptr(), to.len() as u64);
+        let (process, offset) = (to_ptl(from.process), from.offset as u64);
+        // SAFETY: the bytes are writable, by the invariant of `Dst`.
+        unsafe {
+            self.interface.get_at_once(at, n, process, from.portal, ANY_PROCESS, from.bits, offset)
+        }
+        .unwrap_or(false)
+    }
+
+    #[inline(always)]
+    fn prefetch_target(&self, to: &Target, bytes: usize) {
+        self.interface.about_to_put(to_ptl(to.process), to.portal, to.bits, bytes as u64);
+    }
+
+    #[inline(always)]
+    fn progress(&self) {
+        self.interface.progress();
+    }
+
+    #[inline(always)]
+    fn eq_next(&self, eq: EqWatch, inline: &mut InlineBody) -> NextEvent {
+        // SAFETY: handles are used with the interface that gave them.
+        match unsafe { self.interface.eq_next_arrival(eq, inline) } {
+            portals3::EqNext::Nothing => NextEvent::Nothing,
+            portals3::EqNext::Other => NextEvent::Other,
+            portals3::EqNext::Arrival(e) => NextEvent::Arrival(MdEvent {
+                kind: MdEventKind::PutEnd,
+                user: e.user_ptr.addr(),
+                match_bits: e.match_bits,
+                hdr_data: e.hdr_data,
+                start: e.start.addr(),
+                offset: e.offset as usize,
+                mlength: e.mlength as usize,
+                inline: e.inline,
+            }),
+        }
+    }
+
+    #[inline(always)]
+    fn eq_is_quiet(&self, eq: EqWatch) -> bool {
+        // SAFETY: handles are used with the interface that gave them.
+        unsafe { self.interface.eq_is_quiet(eq) }
+    }
+
+    #[inline(always)]
+    fn burst_ends(&self) {
+        self.interface.burst_ends();
+    }
+}
+
+impl SharedHost for Emulation {
+    fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<Dst<'static>> {
+        let start = self.interface.alloc(bytes, align)?;
+        // SAFETY: memory of the arena, which stays mapped until the process ends; references to it
+        // do not exist.
+        Some(unsafe { Dst::new(start.as_ptr(), bytes) })
+    }
+
+    fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>> {
+        let (base, bytes) = self.interface.arena_of(to_ptl(of))?;
+        // SAFETY: an arena stays mapped until the process ends; the conduit makes no references
+        // to it.
+        Some(unsafe { Dst::new(base.as_ptr(), bytes) })
     }
 
     unsafe fn expose_segments(
@@ -434,7 +450,7 @@ impl Extension for Emulation {
         peers: &[*mut u8],
         lens: &[usize],
     ) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the mappings stay, as the caller promises.
         unsafe { self.interface.expose(base, len, peers, lens) };
     }
 

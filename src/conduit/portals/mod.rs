@@ -1,21 +1,29 @@
-//! The Portals 3.3 calls that the conduit makes: one trait, and one file or folder for each implementation.
+//! The Portals 3.3 calls that the conduit makes: two traits, and a file or folder for each network.
 //!
-//! The conduit is generic over [`Portals`] and names nothing else of Portals, so it cannot tell whose library it
-//! runs on. What the standard lacks and one machine's emulation can give is [`Extension`]; over a real libportals it
-//! is absent and everything still works, only with ordinary memory and without a doorbell to sleep on.
+//! The conduit is generic over [`Portals`], the verbs of the specification. What a network does
+//! beyond them for a peer whose memory it has mapped is [`Direct`]; the conduit asks for it per
+//! peer. What it shares with the processes of this host (memory, a doorbell) is [`SharedHost`],
+//! which the upper layers use too. Over a real libportals both are absent and everything works.
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `emulation` | the trait over crate `portals3` (feature `emulation`) |
-//! | `binding` | the trait over a libportals that was found when this library was built (feature `libportals`) |
-//! | `trial` | what an unknown library must show of itself before it is trusted |
+//! | `direct` | the traits beyond the specification |
+//! | `emulation` | all three traits over crate `portals3` (feature `emulation`) |
+//! | `binding` | `Portals` over a libportals that was found when this library was built (feature `libportals`) |
+//! | `trial` | what an unknown library must do before the conduit relies on it |
 
 #[cfg(feature = "libportals")]
 pub mod binding;
+mod direct;
 #[cfg(feature = "emulation")]
 pub mod emulation;
 #[cfg(any(feature = "libportals", test))]
 pub mod trial;
+
+use crate::client_memory::{Dst, Src};
+#[cfg(any(feature = "libportals", test))]
+pub use direct::NoDirect;
+pub use direct::{Direct, InlineBody, NextEvent, SharedHost};
 
 /// Address of a process (`ptl_process_id_t`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -26,7 +34,34 @@ pub struct PortalsId {
     pub pid: u32,
 }
 
-/// The bits of a memory descriptor's options that the conduit uses, by their names in the specification.
+/// Where a put or get goes, and what travels with it. Access control index 0 is meant.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// The process.
+    pub process: PortalsId,
+    /// Its portal table entry.
+    pub portal: u32,
+    /// Match bits.
+    pub bits: u64,
+    /// Offset in the descriptor that matches, in bytes, if the initiator manages it.
+    pub offset: usize,
+    /// Immediate data of a put; a get has none.
+    pub hdr_data: u64,
+}
+
+/// Part of a memory descriptor: the local side of a put or get.
+#[derive(Clone, Copy, Debug)]
+pub struct MdPart<Md> {
+    /// The descriptor.
+    pub md: Md,
+    /// First byte, as an offset in it.
+    pub offset: usize,
+    /// Bytes.
+    pub len: usize,
+}
+
+/// The bits of a memory descriptor's options that the conduit uses, by their names in the
+/// specification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MdFlags {
     /// `PTL_MD_OP_PUT`
@@ -45,18 +80,65 @@ pub struct MdFlags {
     pub event_end_disable: bool,
 }
 
-/// What a memory descriptor covers (`ptl_md_t`); its threshold is always infinite.
+/// The bytes that a memory descriptor covers.
+///
+/// Invariant: they stay valid until the last operation with the descriptor is complete, which the
+/// types that it is made from promise; if it is made from a [`Src`], nothing writes them: the
+/// descriptor is only the source of puts.
+#[derive(Clone, Copy, Debug)]
+pub struct MdRegion(Dst<'static>);
+
+impl MdRegion {
+    /// No bytes.
+    pub const EMPTY: MdRegion = {
+        // SAFETY: no bytes may be anywhere.
+        MdRegion(unsafe { Dst::new(core::ptr::null_mut(), 0) })
+    };
+
+    /// First byte.
+    #[inline]
+    pub const fn start(self) -> *mut u8 {
+        self.0.as_ptr()
+    }
+
+    /// Bytes.
+    #[inline]
+    pub const fn bytes(self) -> usize {
+        self.0.len()
+    }
+
+    /// Inverts a bit of the byte at `offset`, where a get has just written: a planted fault.
+    pub(super) fn flip(self, offset: usize) {
+        self.0.flip(offset);
+    }
+}
+
+impl From<Dst<'static>> for MdRegion {
+    #[inline]
+    fn from(memory: Dst<'static>) -> MdRegion {
+        MdRegion(memory)
+    }
+}
+
+impl From<Src<'static>> for MdRegion {
+    #[inline]
+    fn from(memory: Src<'static>) -> MdRegion {
+        // SAFETY: readable as long as operations last; the descriptor is only the source of puts,
+        // so nothing writes the bytes.
+        MdRegion(unsafe { Dst::new(memory.as_ptr().cast_mut(), memory.len()) })
+    }
+}
+
+/// What a memory descriptor is (`ptl_md_t`); its threshold is always infinite.
 #[derive(Clone, Copy, Debug)]
 pub struct MdSpec<Eq> {
-    /// First byte.
-    pub start: *mut u8,
-    /// Bytes.
-    pub length: usize,
-    /// `PTL_MD_MAX_SIZE` with this size: less room than this makes the descriptor inactive.
+    /// What it covers.
+    pub region: MdRegion,
+    /// `PTL_MD_MAX_SIZE` with this size: less space than this makes the descriptor inactive.
     pub max_size: Option<usize>,
     /// Options.
     pub flags: MdFlags,
-    /// Comes back in [`MdEvent::user`]: tells which kind of descriptor an event is about.
+    /// Comes back in [`MdEvent::user`]: names the descriptor of an event.
     pub user: usize,
     /// Event queue, if any.
     pub eq: Option<Eq>,
@@ -73,12 +155,13 @@ pub enum EntryPosition<Me> {
     Before(Me),
 }
 
-/// The kinds of events that the conduit acts upon; START events are disabled on all its descriptors.
+/// The kinds of events that the conduit acts upon; START events are disabled on all its
+/// descriptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MdEventKind {
-    /// A put of somebody arrived here.
+    /// A put of a peer arrived here.
     PutEnd,
-    /// A get of somebody was answered here.
+    /// A get of a peer was answered here.
     GetEnd,
     /// The answer to our get arrived.
     ReplyEnd,
@@ -86,7 +169,7 @@ pub enum MdEventKind {
     SendEnd,
     /// Our put reached its target.
     Ack,
-    /// A locally managed descriptor was full and is gone.
+    /// A locally managed descriptor was full and has been unlinked.
     Unlink,
     /// Anything else; ignored.
     Other,
@@ -103,18 +186,15 @@ pub struct MdEvent {
     pub match_bits: u64,
     /// Immediate data of a put.
     pub hdr_data: u64,
-    /// First byte of the descriptor.
-    pub start: *mut u8,
+    /// Address of the first byte of the descriptor: to be compared, not to be used.
+    pub start: usize,
     /// Where in the descriptor, in bytes.
     pub offset: usize,
     /// Bytes accepted.
     pub mlength: usize,
-    /// Whether bytes travelled in the event itself, by [`Portals::put_inline`].
+    /// Whether the bytes travelled in the event itself, by [`Direct::put_inline`].
     pub inline: bool,
 }
-
-/// Bytes that travel in the event of their put, by words.
-pub type InlineBody = [u64; 4];
 
 /// What an event queue had.
 #[derive(Clone, Copy, Debug)]
@@ -125,19 +205,6 @@ pub enum EqResult {
     Event(MdEvent),
     /// `PTL_EQ_DROPPED`: this event, and at least one was lost before it.
     AfterLoss(MdEvent),
-}
-
-/// What an event queue has next, where that can be told cheaply.
-// With a tag of its own, not in a gap of the event: then compilers see which way it takes.
-#[derive(Clone, Copy, Debug)]
-#[repr(u8)]
-pub enum NextEvent {
-    /// `PTL_EQ_EMPTY`.
-    Nothing,
-    /// A put of somebody has arrived, and that is all: this event, of kind [`MdEventKind::PutEnd`].
-    Arrival(MdEvent),
-    /// Whatever [`Portals::eq_get`] gives.
-    Other,
 }
 
 /// Why a Portals call failed: the call and the specification's name of the error.
@@ -153,7 +220,7 @@ pub struct PortalsError {
 pub const NI_FAIL: &str = "PTL_NI_FAIL";
 
 impl PortalsError {
-    /// What the event of such a transfer tells.
+    /// What the event of such a transfer reports.
     pub const TRANSFER: PortalsError = PortalsError { call: "a put or get", code: NI_FAIL };
 }
 
@@ -173,9 +240,10 @@ impl core::fmt::Display for PortalsError {
     }
 }
 
-/// One Portals 3.3 network interface.
+/// One Portals 3.3 network interface: the verbs of the specification.
 ///
-/// All calls may be made from several threads at once. Handles are used with the interface that gave them, queues until they are freed.
+/// All calls may be made from several threads at once. Handles are used with the interface that
+/// gave them, queues until they are freed.
 pub trait Portals: Send + Sync + 'static {
     /// `ptl_handle_eq_t`
     type Eq: Copy + Send + Sync + core::fmt::Debug;
@@ -183,213 +251,65 @@ pub trait Portals: Send + Sync + 'static {
     type Me: Copy + Send + Sync + core::fmt::Debug;
     /// `ptl_handle_md_t`
     type Md: Copy + Send + Sync + PartialEq + core::fmt::Debug;
+    /// The fast path of this network.
+    type Direct: Direct<Eq = Self::Eq>;
 
     /// `PtlGetId`
     fn id(&self) -> PortalsId;
 
-    /// `PtlEQAlloc` with room for at least `count` events, without a handler.
+    /// `PtlEQAlloc` with space for at least `count` events, without a handler.
     fn eq_alloc(&self, count: usize) -> Result<Self::Eq, PortalsError>;
     /// `PtlEQFree`
     fn eq_free(&self, eq: Self::Eq) -> Result<(), PortalsError>;
-    /// `PtlEQGet`. Of one queue, no two threads take at a time. Bytes that travelled in the event are written to `inline`, here and below.
+    /// `PtlEQGet`. No two threads take from one queue at a time. Bytes that travelled in the event
+    /// are written to `inline`.
     fn eq_get(&self, eq: Self::Eq, inline: &mut InlineBody) -> Result<EqResult, PortalsError>;
-    /// What [`Portals::eq_get`] may do before it looks, for the two calls that follow, which do not.
-    #[inline(always)]
-    fn progress(&self) {}
-    /// [`Portals::eq_get`] for the most frequent event alone.
-    #[inline(always)]
-    fn eq_next(&self, eq: Self::Eq, inline: &mut InlineBody) -> NextEvent {
-        let _ = (eq, inline);
-        NextEvent::Other
-    }
-    /// Whether [`Portals::eq_get`] would find nothing in this queue, where that can be told for less than the call costs.
-    #[inline(always)]
-    fn eq_is_quiet(&self, eq: Self::Eq) -> bool {
-        let _ = eq;
-        false
-    }
-    /// A hint: what is sent next is no part of a burst that was sent before. Who polls waits for something, or answers.
-    #[inline(always)]
-    fn burst_ends(&self) {}
 
     /// `PtlMEAttach` or `PtlMEInsert` for messages of any process; `PTL_UNLINK` if `unlink`.
     fn me_attach(
         &self,
-        place: EntryPosition<Self::Me>,
+        position: EntryPosition<Self::Me>,
         match_bits: u64,
         ignore_bits: u64,
         unlink: bool,
     ) -> Result<Self::Me, PortalsError>;
     /// `PtlMEUnlink`
     fn me_unlink(&self, me: Self::Me) -> Result<(), PortalsError>;
-    /// `PtlMDAttach`
-    ///
-    /// # Safety
-    /// The memory must stay valid until the descriptor is gone; peers write it (`op_put`) and read it (`op_get`).
-    unsafe fn md_attach(
+    /// `PtlMDAttach`: peers write the memory (`op_put`) and read it (`op_get`).
+    fn md_attach(
         &self,
         me: Self::Me,
         md: &MdSpec<Self::Eq>,
         unlink: bool,
     ) -> Result<Self::Md, PortalsError>;
     /// `PtlMDBind`: a free-floating descriptor, never a target.
-    ///
-    /// # Safety
-    /// The memory must stay valid until the last event of the last operation with the descriptor; gets write it.
-    unsafe fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, PortalsError>;
-    /// `PtlMDUnlink`; a descriptor that is gone already (`PTL_MD_INVALID`) counts as success.
+    fn md_bind(&self, md: &MdSpec<Self::Eq>) -> Result<Self::Md, PortalsError>;
+    /// `PtlMDUnlink`; a descriptor that no longer exists (`PTL_MD_INVALID`) counts as success.
     fn md_unlink(&self, md: Self::Md) -> Result<(), PortalsError>;
 
-    /// `PtlPutRegion` (access control index 0).
-    #[allow(clippy::too_many_arguments)]
-    fn put(
-        &self,
-        md: Self::Md,
-        local_offset: usize,
-        length: usize,
-        ack: bool,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-        hdr_data: u64,
-    ) -> Result<(), PortalsError>;
-    /// `PtlGetRegion` (access control index 0).
-    #[allow(clippy::too_many_arguments)]
-    fn get(
-        &self,
-        md: Self::Md,
-        local_offset: usize,
-        length: usize,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-    ) -> Result<(), PortalsError>;
+    /// `PtlPutRegion`
+    fn put(&self, from: MdPart<Self::Md>, ack: bool, to: &Target) -> Result<(), PortalsError>;
+    /// `PtlGetRegion`
+    fn get(&self, to: MdPart<Self::Md>, from: &Target) -> Result<(), PortalsError>;
 
-    /// A put from plain memory that is complete, without an event here, when this returns; with `false` nothing was done, and
-    /// [`Portals::put`] is the way. Its bytes are those of the pieces, each a first byte and a length, one after the other. Beyond
-    /// the standard: only a network that reaches the target's memory from here can know.
-    ///
-    /// # Safety
-    /// The pieces must be readable.
-    #[allow(clippy::too_many_arguments)]
-    #[inline(always)]
-    unsafe fn put_at_once<const N: usize>(
-        &self,
-        from: [(*const u8, usize); N],
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-        hdr_data: u64,
-    ) -> bool {
-        let _ = (from, target, pt_index, match_bits, remote_offset, hdr_data);
-        false
-    }
-
-    /// Whether [`Portals::put_inline`] may give anything but `false`.
-    const INLINES: bool = false;
-
-    /// A put whose bytes travel in its event, and otherwise an empty put at offset 0. It is complete, without an event here, when this
-    /// returns; with `false` nothing was done. Beyond the standard: some networks do the same with the entries of their completion
-    /// queues.
-    #[inline(always)]
-    fn put_inline(
-        &self,
-        inline: &InlineBody,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        hdr_data: u64,
-    ) -> bool {
-        let _ = (inline, target, pt_index, match_bits, hdr_data);
-        false
-    }
-
-    /// A hint: a put of so many bytes to this process, with such match bits, will follow soon.
-    #[inline(always)]
-    fn about_to_put(&self, target: PortalsId, pt_index: u32, match_bits: u64, bytes: usize) {
-        let _ = (target, pt_index, match_bits, bytes);
-    }
-
-    /// A get to plain memory, as [`Portals::put_at_once`].
-    ///
-    /// # Safety
-    /// `to` must be writable for `length` bytes.
-    #[allow(clippy::too_many_arguments)]
-    #[inline(always)]
-    unsafe fn get_at_once(
-        &self,
-        to: *mut u8,
-        length: usize,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-    ) -> bool {
-        let _ = (to, length, target, pt_index, match_bits, remote_offset);
-        false
-    }
-
-    /// Whether a REPLY event has the match bits of its get, as the specification demands. Where it has not, the conduit
-    /// knows its gets by a descriptor for each.
+    /// Whether a REPLY event has the match bits of its get, as the specification demands. Where it
+    /// has not, the conduit gives each get a descriptor of its own.
     fn echoes_match_bits(&self) -> bool {
         true
     }
-
     /// Largest message in bytes.
     fn max_transfer(&self) -> usize {
         usize::MAX
     }
-
-    /// What travelled, for checks that say that traffic really went this way.
+    /// What travelled through the interface.
     fn counters(&self) -> TrafficCounters;
 
-    /// What this library has beyond the standard, if anything.
-    fn extension(&self) -> Option<&dyn Extension>;
-}
-
-/// What the Portals standard lacks and an emulation on one machine can give.
-pub trait Extension: Send + Sync {
-    /// Zeroed memory for a descriptor that peers target, where they can reach it without our help; never freed.
-    /// `None` when the space set aside at start is used up.
-    fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<*mut u8>;
-
-    /// Where the memory of which [`Extension::alloc_library_memory`] gives is mapped here, of a process that is open: first byte, and
-    /// bytes, which are as many in all processes. `None` where it is not.
-    fn library_memory(&self, of: PortalsId) -> Option<(*mut u8, usize)>;
-
-    /// Tells that `len` bytes from `base` are shared with the processes of this host; `peers[pid]` is where the
-    /// same bytes of the segment of process `pid` (on this host) are mapped here, null where they are not, and
-    /// `lens[pid]` their length.
-    ///
-    /// # Safety
-    /// The mappings must stay until the process ends.
-    unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
-
-    /// Where the memory lies that the processes of this host share for the network itself: first byte, bytes.
-    fn mapped(&self) -> (*mut u8, usize);
-
-    /// The doorbell's count: changes whenever an event has been posted to any queue of ours since the last
-    /// [`Extension::sleep`] armed it. Taken before the last look at the queues.
-    fn doorbell(&self) -> u32;
-
-    /// Sleeps until an event is posted to any queue of ours, `seen` is no longer [`Extension::doorbell`], or
-    /// `timeout_ns` has passed.
-    fn sleep(&self, seen: u32, timeout_ns: u64);
-
-    /// Wakes the processes of this host that sleep on their doorbells, because something in memory that we share with
-    /// them has changed; the change must have been made before the call.
-    fn ring_peers(&self);
-
-    /// Wakes the threads of this process that sleep on the doorbell, because this thread has served what one of them may
-    /// be waiting for. One that is just falling asleep may be missed.
-    fn ring_self(&self);
-
-    /// The rank-on-host of a process that holds something we have been waiting for (an unpublished slot, a lock
-    /// word), if there is one now.
-    fn blocked_by(&self) -> Option<u32>;
+    /// The fast path to this process; `None` if the network has not mapped its memory.
+    fn direct(&self, peer: PortalsId) -> Option<&Self::Direct>;
+    /// The fast path to the queues of this process itself, if the network has one.
+    fn direct_to_self(&self) -> Option<&Self::Direct>;
+    /// What the network shares with the processes of this host, if anything.
+    fn shared_host(&self) -> Option<&dyn SharedHost>;
 }
 
 /// What travelled through an interface since it was opened.
@@ -399,9 +319,9 @@ pub struct TrafficCounters {
     pub puts: u64,
     /// Gets that were initiated here.
     pub gets: u64,
-    /// Bytes of both; of a put whose bytes travelled in its event as many as an event has room for.
+    /// Bytes of both; a put whose bytes travel in its event counts as a full [`InlineBody`].
     pub bytes: u64,
-    /// Messages that had to be framed for the target's own progress, as far as the library tells.
+    /// Messages that had to be framed for the target's own progress, as far as the library reports.
     pub framed: u64,
     /// Messages to this interface that found no match entry (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,

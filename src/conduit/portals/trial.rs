@@ -1,15 +1,15 @@
-//! What an unknown Portals must show of itself before the conduit relies on it: a few bytes put to ourselves and fetched back,
-//! over descriptors of each kind that the conduit has.
+//! What an unknown Portals must do before the conduit relies on it: a few bytes put to ourselves
+//! and fetched back, over descriptors of each kind that the conduit has.
 //!
-//! Called when a libportals is opened, before anybody can send to us. What is merely a habit is found out and told
-//! ([`Findings`]); what the conduit cannot work with, and what tells that the loaded library is not the one of the header
-//! that it was compiled with, is refused with a line that says what is wrong.
+//! Called when a libportals is opened, before any peer can send to us. Behaviour that the conduit
+//! can adapt to is returned ([`Findings`]). Behaviour that it cannot work with, or that shows that
+//! the loaded library is not the one of the header, is an error that says what is wrong.
 
 use super::{
-    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdFlags, MdSpec, OpenError,
-    Portals, PortalsError,
+    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdFlags, MdPart, MdSpec, OpenError,
+    Portals, PortalsError, Target,
 };
-use alloc::boxed::Box;
+use crate::client_memory::{Dst, Src};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,15 +22,15 @@ pub struct Findings {
     pub echoes_match_bits: bool,
 }
 
-/// Nothing takes that long between a process and itself.
+/// No operation takes that long between a process and itself.
 const PATIENCE_NS: u64 = 10_000_000_000;
 const EVENTS: usize = 64;
-/// Where the bytes are in source and target, in words, where the initiator says so.
+/// Where the bytes are in source and target, in words, if the initiator manages the offset.
 const SOURCE_WORD: usize = 1;
 const TARGET_WORD: usize = 2;
 const WORDS: usize = 4;
 const WORD: usize = size_of::<u64>();
-/// Match bits that count are the low ones; they tell which descriptors are meant.
+/// Only the low match bits count; they select the descriptor.
 const IGNORE: u64 = !0xf;
 const BITS: u64 = 0x8123_4567_89ab_cd40;
 const HDR_DATA: u64 = 0xf0e1_d2c3_b4a5_9687;
@@ -41,13 +41,13 @@ const VALUE: u64 = 0xa55a_1234_c33c_5678;
 enum User {
     /// Where our bytes are.
     Source = 0xa1,
-    /// Is used up by the first put, and goes with an UNLINK event.
+    /// The first put uses it up; an UNLINK event follows.
     Limited,
-    /// Is behind `Limited` with the same match bits; takes what is there and acknowledges nothing.
+    /// Behind `Limited` with the same match bits; truncates and acknowledges nothing.
     Basin,
     /// Takes puts only.
     Puts,
-    /// Is behind `Puts` with the same match bits and takes gets only.
+    /// Behind `Puts` with the same match bits; takes gets only.
     Gets,
     /// Has a queue, and posts nothing.
     Silent,
@@ -64,7 +64,7 @@ const SILENT: u64 = 0xb;
 const QUEUELESS: u64 = 0x7;
 const EMPTY: u64 = 0x6;
 
-/// Puts a few bytes to ourselves and fetches them back, over this portal table entry.
+/// Puts a few bytes to this process and fetches them back, over this portal table entry.
 ///
 /// # Errors
 /// What the library does wrong.
@@ -76,23 +76,36 @@ pub fn run<P: Portals>(portals: &P, pt: u32) -> Result<Findings, OpenError> {
     Ok(findings)
 }
 
-/// A descriptor and its memory, [`WORDS`] long.
-struct Piece<P: Portals> {
+/// A descriptor and its memory, [`WORDS`] long. The memory is never freed: a library that
+/// misbehaves may write it later.
+struct TrialMd<P: Portals> {
     md: P::Md,
     user: User,
-    start: *mut u64,
+    words: Dst<'static>,
+}
+
+impl<P: Portals> TrialMd<P> {
+    fn write(&self, word: usize, value: u64) {
+        self.words.part(word * WORD, WORD).copy_from(Src::from(&value.to_ne_bytes()[..]));
+    }
+
+    fn read(&self, word: usize) -> u64 {
+        let mut value = [0; WORD];
+        Dst::from(&mut value[..]).copy_from(self.words.part(word * WORD, WORD).into());
+        u64::from_ne_bytes(value)
+    }
 }
 
 struct Trial<'a, P: Portals> {
     portals: &'a P,
     pt: u32,
     eq: P::Eq,
-    source: Piece<P>,
-    targets: Vec<Piece<P>>,
+    source: TrialMd<P>,
+    targets: Vec<TrialMd<P>>,
 }
 
-fn words() -> *mut u64 {
-    Box::into_raw(Box::new([0u64; WORDS])).cast()
+fn words() -> Dst<'static> {
+    Dst::from(alloc::vec![0; WORDS * WORD].leak())
 }
 
 impl<'a, P: Portals> Trial<'a, P> {
@@ -100,71 +113,73 @@ impl<'a, P: Portals> Trial<'a, P> {
         let eq = portals.eq_alloc(EVENTS)?;
         let flags = MdFlags { event_start_disable: true, ..MdFlags::default() };
         let remote = MdFlags { manage_remote: true, ..flags };
-        let spec = |user: User, flags: MdFlags| MdSpec {
-            start: words().cast(),
-            length: WORDS * WORD,
-            max_size: None,
-            flags,
-            user: user as usize,
-            eq: Some(eq),
-        };
-        let from = spec(User::Source, flags);
-        // SAFETY: the words are only freed after the descriptor is gone.
-        let md = unsafe { portals.md_bind(&from)? };
-        let source = Piece { md, user: User::Source, start: from.start.cast() };
-        let mut this = Trial { portals, pt, eq, source, targets: Vec::new() };
+        let (words, user) = (words(), User::Source);
+        let md = portals.md_bind(&spec(words, user, flags, eq))?;
+        let mut this =
+            Trial { portals, pt, eq, source: TrialMd { md, user, words }, targets: Vec::new() };
+        use EntryPosition::{Before, Head, Tail};
         let basin = MdFlags { op_put: true, truncate: true, ack_disable: true, ..flags };
-        let basin = MdSpec { length: WORD, ..spec(User::Basin, basin) };
-        let basin = this.attach(EntryPosition::Tail(pt), LIMITED, User::Basin, &basin, false)?;
-        let limited = spec(User::Limited, MdFlags { op_put: true, ..flags });
-        let limited = MdSpec { length: 2 * WORD, max_size: Some(WORD + 1), ..limited };
-        this.attach(EntryPosition::Before(basin), LIMITED, User::Limited, &limited, true)?;
-        let puts = spec(User::Puts, MdFlags { op_put: true, ..remote });
-        this.attach(EntryPosition::Head(pt), ONE_WAY, User::Puts, &puts, false)?;
-        let gets = spec(User::Gets, MdFlags { op_get: true, ..remote });
-        this.attach(EntryPosition::Tail(pt), ONE_WAY, User::Gets, &gets, false)?;
-        let silent = MdFlags { op_put: true, event_end_disable: true, ..remote };
-        this.attach(
-            EntryPosition::Head(pt),
-            SILENT,
-            User::Silent,
-            &spec(User::Silent, silent),
-            false,
-        )?;
-        let queueless =
-            MdSpec { eq: None, ..spec(User::Queueless, MdFlags { op_put: true, ..remote }) };
-        this.attach(EntryPosition::Head(pt), QUEUELESS, User::Queueless, &queueless, false)?;
-        let empty = spec(User::Empty, MdFlags { op_put: true, ack_disable: true, ..remote });
-        this.attach(
-            EntryPosition::Tail(pt),
-            EMPTY,
-            User::Empty,
-            &MdSpec { length: 0, ..empty },
-            false,
-        )?;
+        let basin = this.attach(Tail(pt), LIMITED, User::Basin, basin, false, |spec, words| {
+            spec.region = words.part(0, WORD).into();
+        })?;
+        let limited = MdFlags { op_put: true, ..flags };
+        this.attach(Before(basin), LIMITED, User::Limited, limited, true, |spec, words| {
+            spec.region = words.part(0, 2 * WORD).into();
+            spec.max_size = Some(WORD + 1);
+        })?;
+        let puts = MdFlags { op_put: true, ..remote };
+        this.attach(Head(pt), ONE_WAY, User::Puts, puts, false, |_, _| {})?;
+        let gets = MdFlags { op_get: true, ..remote };
+        this.attach(Tail(pt), ONE_WAY, User::Gets, gets, false, |_, _| {})?;
+        let silent = MdFlags { event_end_disable: true, ..puts };
+        this.attach(Head(pt), SILENT, User::Silent, silent, false, |_, _| {})?;
+        this.attach(Head(pt), QUEUELESS, User::Queueless, puts, false, |spec, _| spec.eq = None)?;
+        let empty = MdFlags { ack_disable: true, ..puts };
+        this.attach(Tail(pt), EMPTY, User::Empty, empty, false, |spec, words| {
+            spec.region = words.part(0, 0).into();
+        })?;
         Ok(this)
     }
 
+    /// Attaches a target of these match bits; `adapt` changes what it is from what most are.
     fn attach(
         &mut self,
-        place: EntryPosition<P::Me>,
+        position: EntryPosition<P::Me>,
         low_bits: u64,
         user: User,
-        spec: &MdSpec<P::Eq>,
+        flags: MdFlags,
         unlink: bool,
+        adapt: impl FnOnce(&mut MdSpec<P::Eq>, Dst<'static>),
     ) -> Result<P::Me, PortalsError> {
-        let me = self.portals.me_attach(place, low_bits, IGNORE, true)?;
-        // SAFETY: the words are only freed after the descriptor is gone.
-        let md = unsafe { self.portals.md_attach(me, spec, unlink)? };
-        self.targets.push(Piece { md, user, start: spec.start.cast() });
+        let words = words();
+        let mut spec = spec(words, user, flags, self.eq);
+        adapt(&mut spec, words);
+        let me = self.portals.me_attach(position, low_bits, IGNORE, true)?;
+        let md = self.portals.md_attach(me, &spec, unlink)?;
+        self.targets.push(TrialMd { md, user, words });
         Ok(me)
+    }
+
+    /// The descriptors of ours that these match bits select.
+    fn to(&self, low_bits: u64, word: usize) -> Target {
+        Target {
+            process: self.portals.id(),
+            portal: self.pt,
+            bits: BITS | low_bits,
+            offset: word * WORD,
+            hdr_data: HDR_DATA,
+        }
+    }
+
+    /// So many words of the source.
+    fn source(&self, words: usize) -> MdPart<P::Md> {
+        MdPart { md: self.source.md, offset: SOURCE_WORD * WORD, len: words * WORD }
     }
 
     fn run(&self) -> Result<Findings, String> {
         use MdEventKind::{Ack, GetEnd, PutEnd, ReplyEnd, SendEnd, Unlink};
         let with = |what: &'static str| move |e: String| format!("with {what}: {e}");
-        // SAFETY: no operation is under way.
-        unsafe { self.source.start.add(SOURCE_WORD).write_volatile(VALUE) };
+        self.source.write(SOURCE_WORD, VALUE);
 
         let limited = "PTL_MD_MAX_SIZE and PTL_UNLINK, before another by PTL_INS_BEFORE";
         let [_, arrived, unlinked] =
@@ -196,17 +211,7 @@ impl<'a, P: Portals> Trial<'a, P> {
 
         let empty = "a descriptor without bytes";
         self.portals
-            .put(
-                self.source.md,
-                0,
-                0,
-                false,
-                self.portals.id(),
-                self.pt,
-                BITS | EMPTY,
-                0,
-                HDR_DATA,
-            )
+            .put(self.source(0), false, &self.to(EMPTY, 0))
             .map_err(|e| with(empty)(format!("{e}")))?;
         let [_, arrived] = self.events([SendEnd, PutEnd], None).map_err(with(empty))?;
         self.came_of(&arrived, User::Empty, EMPTY).map_err(with(empty))?;
@@ -214,14 +219,10 @@ impl<'a, P: Portals> Trial<'a, P> {
         wants(&arrived, "mlength", arrived.mlength as u64, 0).map_err(with(empty))?;
 
         let gets = "PTL_MD_OP_GET";
-        let (from, me) = (self.source.md, self.portals.id());
-        // SAFETY: no operation is under way.
-        unsafe {
-            self.source.start.add(SOURCE_WORD).write_volatile(0);
-            self.target(User::Gets).start.add(TARGET_WORD).write_volatile(VALUE);
-        }
+        self.source.write(SOURCE_WORD, 0);
+        self.target(User::Gets).write(TARGET_WORD, VALUE);
         self.portals
-            .get(from, SOURCE_WORD * WORD, WORD, me, self.pt, BITS | ONE_WAY, TARGET_WORD * WORD)
+            .get(self.source(1), &self.to(ONE_WAY, TARGET_WORD))
             .map_err(|e| format!("{e}"))?;
         let [read, reply] = self.events([GetEnd, ReplyEnd], Some(SendEnd)).map_err(with(gets))?;
         self.came_of(&read, User::Gets, ONE_WAY).map_err(with(gets))?;
@@ -235,7 +236,7 @@ impl<'a, P: Portals> Trial<'a, P> {
     }
 
     /// The target for this.
-    fn target(&self, user: User) -> &Piece<P> {
+    fn target(&self, user: User) -> &TrialMd<P> {
         let found = self.targets.iter().find(|t| t.user as usize == user as usize);
         found.unwrap_or_else(|| unreachable!("all have been attached"))
     }
@@ -248,10 +249,8 @@ impl<'a, P: Portals> Trial<'a, P> {
         ack: bool,
         kinds: [MdEventKind; N],
     ) -> Result<[MdEvent; N], String> {
-        let (from, to) = (SOURCE_WORD * WORD, TARGET_WORD * WORD);
-        let (md, me, bits) = (self.source.md, self.portals.id(), BITS | low_bits);
         self.portals
-            .put(md, from, words * WORD, ack, me, self.pt, bits, to, HDR_DATA)
+            .put(self.source(words), ack, &self.to(low_bits, TARGET_WORD))
             .map_err(|e| format!("{e}"))?;
         self.events(kinds, None)
     }
@@ -286,7 +285,7 @@ impl<'a, P: Portals> Trial<'a, P> {
             match kinds.iter().position(|k| *k == e.kind) {
                 Some(i) if seen[i].is_none() => seen[i] = Some(e),
                 _ if Some(e.kind) == tolerated => {}
-                _ => return Err(format!("an event {:?} came that nobody caused", e.kind)),
+                _ => return Err(format!("an event {:?} came that no operation caused", e.kind)),
             }
         }
         Ok(seen.map(|e| e.unwrap_or_else(|| unreachable!("all have been seen"))))
@@ -299,7 +298,7 @@ impl<'a, P: Portals> Trial<'a, P> {
         wants(e, "hdr_data", e.hdr_data, HDR_DATA)?;
         wants(e, "mlength", e.mlength as u64, WORD as u64)?;
         wants(e, "offset", e.offset as u64, (at * WORD) as u64)?;
-        wants(e, "md.start", e.start.addr() as u64, to.start.addr() as u64)?;
+        wants(e, "md.start", e.start as u64, to.words.as_ptr().addr() as u64)?;
         self.same(to, at, "put")
     }
 
@@ -308,10 +307,8 @@ impl<'a, P: Portals> Trial<'a, P> {
         wants(e, "match_bits", e.match_bits, BITS | low_bits)
     }
 
-    fn same(&self, piece: &Piece<P>, word: usize, what: &str) -> Result<(), String> {
-        // SAFETY: the word is one of the piece, and was written before the event that we have seen.
-        let value = unsafe { piece.start.add(word).read_volatile() };
-        if value == VALUE {
+    fn same(&self, piece: &TrialMd<P>, word: usize, what: &str) -> Result<(), String> {
+        if piece.read(word) == VALUE {
             Ok(())
         } else {
             Err(format!("the event of a {what} came before its bytes"))
@@ -322,13 +319,12 @@ impl<'a, P: Portals> Trial<'a, P> {
         for piece in self.targets.iter().chain([&self.source]) {
             self.portals.md_unlink(piece.md)?;
         }
-        self.portals.eq_free(self.eq)?;
-        for piece in self.targets.iter().chain([&self.source]) {
-            // SAFETY: made by `words`, and its descriptor is gone.
-            drop(unsafe { Box::from_raw(piece.start.cast::<[u64; WORDS]>()) });
-        }
-        Ok(())
+        self.portals.eq_free(self.eq)
     }
+}
+
+fn spec<Eq>(words: Dst<'static>, user: User, flags: MdFlags, eq: Eq) -> MdSpec<Eq> {
+    MdSpec { region: words.into(), max_size: None, flags, user: user as usize, eq: Some(eq) }
 }
 
 fn wants(e: &MdEvent, what: &str, is: u64, wanted: u64) -> Result<(), String> {

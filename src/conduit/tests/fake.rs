@@ -1,15 +1,15 @@
-//! A second implementation of the Portals trait, for tests: no extension, one lock around everything, and as much delay
-//! and disorder as the specification permits.
+//! A second implementation of the Portals trait, for tests: one lock around everything, and as much
+//! delay and disorder as the specification permits.
 //!
 //! Messages match in the order in which they were sent. After that each goes its own way: its bytes arrive, its END
 //! event is posted, its ACK and SEND events come back, all when a seeded dice says so, so that those of different
 //! messages overtake each other. Only an UNLINK event waits for the END events of its descriptor. At odd seeds REPLY
-//! events have no match bits, which the specification does not permit, but some libraries do. At odd
-//! seeds with laziness events carry bytes for those who ask for it.
+//! events have no match bits, which the specification does not permit, but some libraries do. Such
+//! processes have a [`Direct`] path to each other, which only puts bytes into events.
 
 use crate::conduit::portals::{
-    EntryPosition, EqResult, Extension, InlineBody, MdEvent, MdEventKind, MdSpec, Portals,
-    PortalsError, PortalsId, TrafficCounters,
+    Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, Portals,
+    PortalsError, PortalsId, SharedHost, Target, TrafficCounters,
 };
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -87,9 +87,6 @@ struct Net {
     /// One in this many looks at a queue lets something happen.
     laziness: u64,
 }
-
-// SAFETY: the raw pointers in it are addresses of memory that outlives the net; one lock guards all use.
-unsafe impl Send for Net {}
 
 /// One process's interface.
 pub(in crate::conduit) struct Fake {
@@ -217,14 +214,14 @@ impl Net {
                 continue;
             }
             let offset = if f.manage_remote { remote } else { md.cursor };
-            let room = md.spec.length.saturating_sub(offset);
-            if offset > md.spec.length || (n > room && !f.truncate) {
+            let room = md.spec.region.bytes().saturating_sub(offset);
+            if offset > md.spec.region.bytes() || (n > room && !f.truncate) {
                 continue;
             }
             let n = n.min(room);
             md.pending += 1;
             md.cursor += if f.manage_remote { 0 } else { n };
-            if md.spec.max_size.is_some_and(|max| md.spec.length - md.cursor < max) {
+            if md.spec.max_size.is_some_and(|max| md.spec.region.bytes() - md.cursor < max) {
                 md.inactive = true;
             }
             found = Some((i, h, offset, n, md.inactive && me.unlink));
@@ -279,7 +276,14 @@ impl Fake {
         mlength: usize,
         of: &MdEvent,
     ) -> MdEvent {
-        MdEvent { kind, user: spec.user, start: spec.start, offset, mlength, ..*of }
+        MdEvent {
+            kind,
+            user: spec.user,
+            start: spec.region.start().addr(),
+            offset,
+            mlength,
+            ..*of
+        }
     }
 }
 
@@ -287,6 +291,7 @@ impl Portals for Fake {
     type Eq = Handle;
     type Me = Handle;
     type Md = Handle;
+    type Direct = Fake;
 
     fn id(&self) -> PortalsId {
         PortalsId { nid: 7, pid: self.me as u32 + 100 }
@@ -350,7 +355,7 @@ impl Portals for Fake {
         Ok(())
     }
 
-    unsafe fn md_attach(
+    fn md_attach(
         &self,
         me: Handle,
         spec: &MdSpec<Handle>,
@@ -365,7 +370,7 @@ impl Portals for Fake {
         Ok(h)
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<Handle>) -> Result<Handle, PortalsError> {
+    fn md_bind(&self, spec: &MdSpec<Handle>) -> Result<Handle, PortalsError> {
         let mut net = self.net.lock().unwrap();
         let h = net.handle();
         let md = Md { spec: *spec, cursor: 0, unlink: false, inactive: false, pending: 0 };
@@ -383,29 +388,20 @@ impl Portals for Fake {
         Ok(())
     }
 
-    fn put(
-        &self,
-        md: Handle,
-        local_offset: usize,
-        length: usize,
-        ack: bool,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-        hdr_data: u64,
-    ) -> Result<(), PortalsError> {
+    fn put(&self, from: MdPart<Handle>, ack: bool, to: &Target) -> Result<(), PortalsError> {
+        let MdPart { md, offset: local_offset, len: length } = from;
+        let Target { process: target, portal, bits, offset: remote_offset, hdr_data } = *to;
         let mut net = self.net.lock().unwrap();
         net.processes[self.me].puts += 1;
         let source = net.processes[self.me].mds[&md].spec;
-        assert!(local_offset + length <= source.length);
-        let from = source.start.wrapping_add(local_offset);
+        assert!(local_offset + length <= source.region.bytes());
+        let from = source.region.start().wrapping_add(local_offset);
         let base = MdEvent {
             kind: MdEventKind::Other,
             user: 0,
-            match_bits,
+            match_bits: bits,
             hdr_data,
-            start: std::ptr::null_mut(),
+            start: 0,
             offset: 0,
             mlength: length,
             inline: false,
@@ -413,9 +409,7 @@ impl Portals for Fake {
         net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
         let sent = Self::event(MdEventKind::SendEnd, &source, local_offset, length, &base);
         let to = (target.pid - 100) as usize;
-        if let Some((h, offset, n)) =
-            net.accept(to, pt_index, match_bits, true, length, remote_offset)
-        {
+        if let Some((h, offset, n)) = net.accept(to, portal, bits, true, length, remote_offset) {
             let mut bytes = vec![0; n];
             // SAFETY: the caller keeps the source until the SEND event, which comes later.
             unsafe { std::ptr::copy_nonoverlapping(from, bytes.as_mut_ptr(), n) };
@@ -426,7 +420,7 @@ impl Portals for Fake {
                 let event = Self::event(MdEventKind::Ack, &source, local_offset, n, &base);
                 (self.me, md, event)
             });
-            let to_address = spec.start.wrapping_add(offset) as usize;
+            let to_address = spec.region.start().addr() + offset;
             let arrive = Later::Arrive { target: to, md: h, to: to_address, bytes, event, ack };
             match net.hold {
                 Some(0) => (net.hold, net.held) = (None, Some(arrive)),
@@ -441,44 +435,35 @@ impl Portals for Fake {
         Ok(())
     }
 
-    fn get(
-        &self,
-        md: Handle,
-        local_offset: usize,
-        length: usize,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-    ) -> Result<(), PortalsError> {
+    fn get(&self, to: MdPart<Handle>, from: &Target) -> Result<(), PortalsError> {
+        let MdPart { md, offset: local_offset, len: length } = to;
+        let Target { process: target, portal, bits, offset: remote_offset, .. } = *from;
         let mut net = self.net.lock().unwrap();
         let own = net.processes[self.me].mds[&md].spec;
-        assert!(local_offset + length <= own.length);
+        assert!(local_offset + length <= own.region.bytes());
         let base = MdEvent {
             kind: MdEventKind::Other,
             user: 0,
-            match_bits,
+            match_bits: bits,
             hdr_data: 0,
-            start: std::ptr::null_mut(),
+            start: 0,
             offset: 0,
             mlength: length,
             inline: false,
         };
         let to = (target.pid - 100) as usize;
-        if let Some((h, offset, n)) =
-            net.accept(to, pt_index, match_bits, false, length, remote_offset)
-        {
+        if let Some((h, offset, n)) = net.accept(to, portal, bits, false, length, remote_offset) {
             let spec = net.processes[to].mds[&h].spec;
             let event = Self::event(MdEventKind::GetEnd, &spec, offset, n, &base);
             let reply = Self::event(MdEventKind::ReplyEnd, &own, local_offset, n, &base);
-            let match_bits = if self.echoes { match_bits } else { 0 };
+            let match_bits = if self.echoes { bits } else { 0 };
             let reply = MdEvent { match_bits, ..reply };
             // As on Cray, a get posts a SEND event too.
             let sent = Self::event(MdEventKind::SendEnd, &own, local_offset, n, &base);
             post(&mut net.processes[self.me].eqs, own.eq, (sent, [0; 4]));
             net.processes[self.me].mds.get_mut(&md).unwrap().pending += 1;
-            let into = own.start.wrapping_add(local_offset) as usize;
-            let from = spec.start.wrapping_add(offset) as usize;
+            let into = own.region.start().addr() + local_offset;
+            let from = spec.region.start().addr() + offset;
             net.later.push(Later::Read {
                 target: to,
                 md: h,
@@ -489,45 +474,6 @@ impl Portals for Fake {
         }
         net.step();
         Ok(())
-    }
-
-    const INLINES: bool = true;
-
-    fn put_inline(
-        &self,
-        inline: &InlineBody,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        hdr_data: u64,
-    ) -> bool {
-        let mut net = self.net.lock().unwrap();
-        let to = (target.pid - 100) as usize;
-        if self.echoes {
-            return false;
-        }
-        let Some((md, ..)) = net.accept(to, pt_index, match_bits, true, 0, 0) else {
-            net.processes[to].dropped -= 1;
-            return false;
-        };
-        let process = &mut net.processes[self.me];
-        (process.puts, process.inline) =
-            (process.puts + 1, process.inline + size_of_val(inline) as u64);
-        let spec = net.processes[to].mds[&md].spec;
-        assert!(spec.flags.manage_remote && spec.eq.is_some());
-        let event = MdEvent {
-            kind: MdEventKind::PutEnd,
-            user: spec.user,
-            match_bits,
-            hdr_data,
-            start: spec.start,
-            offset: 0,
-            mlength: 0,
-            inline: true,
-        };
-        net.later.push(Later::Post { process: to, md, event, inline: *inline });
-        net.step();
-        true
     }
 
     fn echoes_match_bits(&self) -> bool {
@@ -544,7 +490,46 @@ impl Portals for Fake {
         }
     }
 
-    fn extension(&self) -> Option<&dyn Extension> {
+    fn direct(&self, _: PortalsId) -> Option<&Fake> {
+        (!self.echoes).then_some(self)
+    }
+
+    fn direct_to_self(&self) -> Option<&Fake> {
         None
+    }
+
+    fn shared_host(&self) -> Option<&dyn SharedHost> {
+        None
+    }
+}
+
+impl Direct for Fake {
+    type Eq = Handle;
+
+    fn put_inline(&self, inline: &InlineBody, to: &Target) -> bool {
+        let mut net = self.net.lock().unwrap();
+        let target = (to.process.pid - 100) as usize;
+        let Some((md, ..)) = net.accept(target, to.portal, to.bits, true, 0, 0) else {
+            net.processes[target].dropped -= 1;
+            return false;
+        };
+        let process = &mut net.processes[self.me];
+        (process.puts, process.inline) =
+            (process.puts + 1, process.inline + size_of_val(inline) as u64);
+        let spec = net.processes[target].mds[&md].spec;
+        assert!(spec.flags.manage_remote && spec.eq.is_some());
+        let event = MdEvent {
+            kind: MdEventKind::PutEnd,
+            user: spec.user,
+            match_bits: to.bits,
+            hdr_data: to.hdr_data,
+            start: spec.region.start().addr(),
+            offset: 0,
+            mlength: 0,
+            inline: true,
+        };
+        net.later.push(Later::Post { process: target, md, event, inline: *inline });
+        net.step();
+        true
     }
 }

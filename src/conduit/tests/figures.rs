@@ -72,18 +72,12 @@ fn bounce_limits() {
 fn longs_up_to_the_limit_are_one_message() {
     let puts_of = |world: &World<fake::Fake>, nbytes| {
         let before = world.ranks[0].conduit.counters().puts;
-        let m = Outgoing {
-            category: Category::Long,
-            handler: 200,
-            args: &[],
-            src: world.ranks[0].segment,
-            nbytes,
-            dest: world.ranks[1].segment,
-            near: core::ptr::null_mut(),
-            source_stays: true,
-        };
-        // SAFETY: the source is a segment, which is never freed.
-        unsafe { up(world, 0).conduit().request(up(world, 0), 1, &m) };
+        let dest = world.ranks[1].segment;
+        // SAFETY: a segment, which is never freed.
+        let payload = unsafe { Src::new(world.ranks[0].segment, nbytes) };
+        let to = world.range(1, dest, nbytes);
+        let m = Outgoing::long_async(200, &[], payload, to, dest.addr());
+        up(world, 0).conduit().request(up(world, 0), 1, &m);
         settle(world);
         world.ranks[0].conduit.counters().puts - before
     };
@@ -103,8 +97,7 @@ fn events_of_a_poll() {
         let world = pair(|c| (c.am_limit, c.safe_limit, c.sys_limit) = (limit, limit, limit));
         let (me, other) = (up(&world, 0), up(&world, 1));
         for _ in 0..8 {
-            // SAFETY: outside of handlers.
-            unsafe { traffic::send_medium(me, 1, &[]) };
+            traffic::send_medium(me, 1, &[]);
             me.conduit().send_system(1, SystemMessage { id: 0x7f, args: [0, 1, u32::MAX] });
         }
         other.conduit().poll(other);
@@ -135,8 +128,7 @@ fn a_wait_takes_in_what_has_come() {
         });
         let (me, other) = (up(&world, 0), up(&world, 1));
         for n in 1..=9 {
-            // SAFETY: outside of handlers.
-            unsafe { traffic::send_medium(me, 1, &[]) };
+            traffic::send_medium(me, 1, &[]);
             if n == 8 {
                 while other.rank().requests.load(Ordering::Relaxed) < 8 {
                     other.conduit().poll(other);
@@ -176,8 +168,7 @@ fn the_most_that_one_process_holds() {
         });
         world.run(traffic::nothing, |up| {
             for _ in 0..if up.rank == 0 { 800 } else { 0 } {
-                // SAFETY: outside of handlers.
-                unsafe { traffic::send_medium(up, 1, &[1; 1984]) };
+                traffic::send_medium(up, 1, &[1; 1984]);
             }
         });
         assert_eq!(world.ranks[1].conduit.credits.peers()[0].loan_credits, most);
@@ -189,8 +180,7 @@ fn epochs_are_as_long_as_said() {
     for (length, epochs) in [(1, 9), (4, 2), (10, 0)] {
         let world = pair(|c| c.epoch_duration = length);
         for _ in 0..9 {
-            // SAFETY: outside of handlers.
-            unsafe { traffic::send_medium(up(&world, 0), 1, &[]) };
+            traffic::send_medium(up(&world, 0), 1, &[]);
             settle(&world);
         }
         assert_eq!(world.ranks[1].conduit.credits.epochs(), epochs, "of {length} requests");

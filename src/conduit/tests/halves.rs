@@ -7,30 +7,22 @@ const BYTES: usize = 3000;
 
 /// Answers a request with a Long of the bytes that came, and notes each message that came whole.
 fn back<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
-    // SAFETY: the payload is in our segment, and its sender has been told not to write it again.
-    let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
-    if came != [7u8; BYTES] || m.payload != up.rank().segment {
+    if bytes_of(m.payload) != [7u8; BYTES] || m.payload.as_ptr() != up.rank().segment {
         up.error(format_args!("wrong bytes, or in the wrong place: {m:?}"));
     }
     if let Some(token) = token {
-        let reply = long(up.world, m.source, m.payload);
-        // SAFETY: the source is in our segment and stays as it is.
-        unsafe { up.conduit().reply(up, token, &reply) };
+        let reply = long(up.world, m.source, m.payload.as_ptr());
+        up.conduit().reply(up, token, &reply);
     }
 }
 
 /// A Long to the begin of the segment of `node`.
-fn long<P: Portals>(world: &World<P>, node: u32, src: *const u8) -> Outgoing<'_> {
-    Outgoing {
-        category: Category::Long,
-        handler: 200,
-        args: &[1, 2],
-        src,
-        nbytes: BYTES,
-        dest: world.ranks[node as usize].segment,
-        near: core::ptr::null_mut(),
-        source_stays: true,
-    }
+fn long<P: Portals>(world: &World<P>, node: u32, src: *const u8) -> Outgoing<'static> {
+    let dest = world.ranks[node as usize].segment;
+    // SAFETY: in a segment, which is never freed.
+    let payload = unsafe { Src::new(src, BYTES) };
+    let to = world.range(node, dest, BYTES);
+    Outgoing::long_async(200, &[1, 2], payload, to, dest.addr())
 }
 
 /// A request Long is two puts, data and header, and so is its reply: whichever of the four is late, no handler runs
@@ -58,8 +50,7 @@ fn either_half_may_be_late() {
             unsafe { source.write_bytes(7, BYTES) };
             let net = &world.ranks[0].conduit.portals;
             net.hold_after(late);
-            // SAFETY: outside of handlers, and the source stays.
-            unsafe { up(0).conduit().request(up(0), 1, &long(&world, 1, source)) };
+            up(0).conduit().request(up(0), 1, &long(&world, 1, source));
             assert_eq!(poll(), if late < 2 { (0, 0) } else { (1, 0) }, "late {late}");
             net.release();
             assert_eq!(poll(), (1, 1), "late {late}");

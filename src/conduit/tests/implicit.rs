@@ -1,6 +1,7 @@
 //! Implicit replies that are kept: how many messages they make, when they leave, and that nobody waits for them.
 
 use super::match_bits::{AmForm, AmHeader};
+use super::portals::Direct;
 use super::*;
 
 /// Two processes or more over the emulation, with chunks enough that replies may wait.
@@ -17,8 +18,7 @@ fn up<P: Portals>(world: &World<P>, rank: u32) -> Up<'_, P> {
 
 /// Sends a Medium of so many bytes to rank 0, which uses a credit for each 256 with the argument.
 fn send(world: &World<Emulation>, from: u32, bytes: usize) {
-    // SAFETY: a live payload.
-    unsafe { traffic::send_medium(up(world, from), 0, &vec![1; bytes]) };
+    traffic::send_medium(up(world, from), 0, &vec![1; bytes]);
 }
 
 /// Rank 0 polls until it has handled so many requests in all.
@@ -153,17 +153,13 @@ fn elsewhere_none_waits() {
 fn ask<P: Portals>(up: Up<'_, P>, node: u32, bytes: usize, reply: bool) {
     let payload = [3; 2000];
     let args = [reply.into()];
-    // SAFETY: a live payload.
-    unsafe {
-        up.conduit().request(up, node, &Outgoing::medium(200, &args, payload.as_ptr(), bytes))
-    };
+    up.conduit().request(up, node, &Outgoing::medium(200, &args, Src::from(&payload[..bytes])));
 }
 
 /// Replies if the request asks for it.
 fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     if let (Some(token), 1) = (token, m.args[0]) {
-        // SAFETY: a message without payload.
-        unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[2, 3, 4])) };
+        up.conduit().reply(up, token, &Outgoing::short(201, &[2, 3, 4]));
     }
 }
 
@@ -266,7 +262,7 @@ fn any_order<P: Portals>(world: &World<P>, seed: u64) {
         - asked
         - (asked - silent)
         - 2 * revokes;
-    if world.ranks[0].conduit.extension().is_some() {
+    if world.ranks[0].conduit.shared_host().is_some() {
         assert!((silent / 15..silent).contains(&implicit), "{implicit} messages for {silent}");
     } else {
         assert_eq!(implicit, silent);
@@ -329,7 +325,7 @@ fn threads<P: Portals>(world: &World<P>, seed: u64) {
         return;
     }
     let implicit = total(world, |r| r.conduit.counters().puts) - before - asked - (asked - silent);
-    if world.ranks[0].conduit.extension().is_some() {
+    if world.ranks[0].conduit.shared_host().is_some() {
         assert!((silent / 15..silent).contains(&implicit), "{implicit} messages for {silent}");
     } else {
         assert_eq!(implicit, silent);
@@ -393,11 +389,9 @@ fn case() {
     ][case];
     let plain = AmHeader::plain(AmForm::Short, false);
     let (bits, data) = AmHeader { handler: 0, numargs: 1, ..plain }.pack();
-    let body = (args.as_ptr().cast(), bytes);
     // SAFETY: a live array.
-    let sent = unsafe {
-        c.portals.put_at_once([body], c.peers[1], c.config.pt_am, bits, held[0] as usize, data)
-    };
+    let body = unsafe { Src::new(args.as_ptr().cast(), bytes) };
+    let sent = c.portals.put_at_once([body], &c.am_target(1, bits, held[0] as usize, data));
     assert!(sent && asks.poll(up(&world, 1)));
     assert_eq!(asks.reqsb.left(), asks.config.sb_chunks);
 }

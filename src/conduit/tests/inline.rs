@@ -1,7 +1,7 @@
 //! Bodies that travel in events: which ones do, that they come whole, by every way, and what no peer may say of them.
 
-use super::match_bits::{AmForm, AmHeader, PLACES, TargetMd};
-use super::portals::InlineBody;
+use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
+use super::portals::{Direct, InlineBody};
 use super::*;
 
 /// Bytes that an event carries.
@@ -30,15 +30,13 @@ fn message<'a, P: Portals>(
     args: &'a [i32],
     payload: &'a [u8],
 ) -> Outgoing<'a> {
-    Outgoing {
-        category,
-        handler: 200,
-        args,
-        src: payload.as_ptr(),
-        nbytes: payload.len(),
-        dest: world.ranks[node as usize].segment.wrapping_add(9),
-        near: core::ptr::null_mut(),
-        source_stays: false,
+    match category {
+        Category::Short => Outgoing::short(200, args),
+        Category::Medium => Outgoing::medium(200, args, Src::from(payload)),
+        Category::Long => {
+            let dest = world.ranks[node as usize].segment.wrapping_add(9);
+            world.long(node, args, payload, dest, false)
+        }
     }
 }
 
@@ -53,28 +51,27 @@ fn check<P: Portals>(
     nbytes: usize,
 ) {
     let place = match category {
-        Category::Short => m.nbytes == 0,
-        Category::Medium => (m.payload as usize).is_multiple_of(8),
-        Category::Long => m.payload == up.rank().segment.wrapping_add(9),
+        Category::Short => m.payload.len() == 0,
+        Category::Medium => m.payload.as_ptr().addr().is_multiple_of(8),
+        Category::Long => m.payload.as_ptr() == up.rank().segment.wrapping_add(9),
     };
-    // SAFETY: the payload of a handler that runs.
-    let right = (0..m.nbytes).all(|i| unsafe { m.payload.add(i).read() } == byte(i));
-    if (m.category, m.args, m.nbytes) != (category, &ARGS[..numargs], nbytes) || !place || !right {
+    let right = bytes_of(m.payload).iter().enumerate().all(|(i, b)| *b == byte(i));
+    let shape = (m.category, m.args, m.payload.len());
+    if shape != (category, &ARGS[..numargs], nbytes) || !place || !right {
         up.error(format_args!("{category:?} of {numargs} and {nbytes}: {m:?}"));
     }
-    // SAFETY: a handler may write to its payload; of a Long that clears the place for the next.
-    unsafe { m.payload.write_bytes(0, m.nbytes) };
+    // A handler may write to its payload; of a Long that clears the destination of the next.
+    m.payload.fill(0);
 }
 
 /// Checks a message by its own word, and answers it by the like.
 fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
-    let (category, numargs, nbytes) = (m.category, m.args.len(), m.nbytes);
+    let (category, numargs, nbytes) = (m.category, m.args.len(), m.payload.len());
     check(up, &m, category, numargs, nbytes);
     if let Some(token) = token {
         let payload: Vec<u8> = (0..nbytes).map(byte).collect();
         let reply = message(up.world, m.source, category, &ARGS[..numargs], &payload);
-        // SAFETY: a live payload; the destination is in a segment.
-        unsafe { up.conduit().reply(up, token, &reply) };
+        up.conduit().reply(up, token, &reply);
     }
 }
 
@@ -87,8 +84,7 @@ fn round<P: Portals>(world: &World<P>, m: &Outgoing<'_>) -> [u64; 2] {
     };
     let (before, (requests, replies)) = (bytes(), handled());
     let asks = up(world, 0, echo);
-    // SAFETY: a live payload; the destination is in a segment.
-    unsafe { asks.conduit().request(asks, 1, m) };
+    asks.conduit().request(asks, 1, m);
     for _ in 0..100_000 {
         let serves = up(world, 1, echo);
         serves.conduit().poll(serves);
@@ -148,13 +144,15 @@ fn the_arguments_of_a_longer_long() {
     let world = world(1);
     let payload: Vec<u8> = (0..300).map(byte).collect();
     for (numargs, body) in [(0, 0), (2, ROOM), (8, ROOM), (9, 40)] {
-        for (nbytes, near) in [(300, false), (300, true), (33, true)] {
-            let mut m = message(&world, 1, Category::Long, &ARGS[..numargs], &payload[..nbytes]);
-            if near {
-                m.near = m.dest;
-            }
-            let through = if near { 0 } else { nbytes };
-            assert_eq!(round(&world, &m)[0], (through + body) as u64, "{numargs} {nbytes} {near}");
+        for (nbytes, cross_mapped) in [(300, false), (300, true), (33, true)] {
+            let dest = world.ranks[1].segment.wrapping_add(9);
+            let m = world.long(1, &ARGS[..numargs], &payload[..nbytes], dest, cross_mapped);
+            let through = if cross_mapped { 0 } else { nbytes };
+            assert_eq!(
+                round(&world, &m)[0],
+                (through + body) as u64,
+                "{numargs} {nbytes} {cross_mapped}"
+            );
         }
     }
     assert_eq!([0, 1].map(|rank: usize| world.ranks[rank].errors.load(Ordering::Relaxed)), [0, 0]);
@@ -184,8 +182,7 @@ fn where_no_event_can_carry_it() {
         let m = message(&alone, 0, category, &ARGS[..2], &payload[..nbytes]);
         let only = up(&alone, 0, echo);
         let before = only.conduit().counters().bytes;
-        // SAFETY: a live payload; the destination is in a segment.
-        unsafe { only.conduit().request(only, 0, &m) };
+        only.conduit().request(only, 0, &m);
         while only.conduit().poll(only) {}
         assert_eq!(only.conduit().counters().bytes - before, 2 * bytes);
     }
@@ -196,13 +193,9 @@ fn where_no_event_can_carry_it() {
     );
 
     // The first of them, and another.
-    for earlier in [PLACES as usize - 9, PLACES as usize] {
+    for earlier in [OFFSETS as usize - 9, OFFSETS as usize] {
         let config = usual(tiny(2, 1));
-        let world =
-            World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
-                let (at, bytes) = &mut segments[1 - me];
-                (*at, *bytes) = (at.wrapping_sub(earlier), *bytes + earlier);
-            });
+        let world = World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier);
         assert_eq!(
             round(&world, &message(&world, 1, Category::Long, &ARGS[..2], &payload)),
             [24; 2]
@@ -213,7 +206,7 @@ fn where_no_event_can_carry_it() {
 
 /// Replies that come while this thread is inside a handler wait for its end; their bodies with them.
 #[test]
-fn a_reply_that_is_put_off_keeps_its_body() {
+fn a_deferred_reply_keeps_its_body() {
     fn poll_inside<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         if up.rank == 0 && token.is_some() {
             (0..50).for_each(|_| _ = up.conduit().poll(up));
@@ -229,15 +222,13 @@ fn a_reply_that_is_put_off_keeps_its_body() {
     for category in [Category::Medium, Category::Short, Category::Long] {
         let nbytes = if category == Category::Short { 0 } else { 24 };
         let m = message(&world, 1, category, &ARGS[..2], &payload[..nbytes]);
-        // SAFETY: a live payload; the destination is in a segment.
-        unsafe { asks.conduit().request(asks, 1, &m) };
+        asks.conduit().request(asks, 1, &m);
     }
     while serves.conduit().poll(serves) {}
-    // SAFETY: no payload.
-    unsafe { serves.conduit().request(serves, 0, &Outgoing::short(200, &ARGS[..8])) };
+    serves.conduit().request(serves, 0, &Outgoing::short(200, &ARGS[..8]));
     asks.conduit().serve_am(asks);
     assert_eq!(world.ranks[0].replies.load(Ordering::Relaxed), 3);
-    assert_eq!(world.ranks[0].conduit.stats().replies_put_off, 3);
+    assert_eq!(world.ranks[0].conduit.stats().replies_deferred, 3);
     assert_eq!(world.ranks[0].errors.load(Ordering::Relaxed), 0);
 }
 
@@ -290,7 +281,7 @@ fn case() {
     let am = AmHeader {
         numargs,
         length,
-        place,
+        offset: place,
         chunk,
         source: if case == 11 { 2 } else { 0 },
         credit: u8::from(target == request),
@@ -298,7 +289,7 @@ fn case() {
     };
     let (bits, data) = am.pack();
     let bits = bits & match_bits::IGNORE | target as u64;
-    assert!(c.portals.put_inline(&[7; 4], c.peers[1], c.config.pt_am, bits, data));
+    assert!(c.portals.put_inline(&[7; 4], &c.am_target(1, bits, 0, data)));
     let up = up(&world, 1, traffic::nothing);
     assert!(gets.poll(up));
     // SAFETY: the end of the segment of a process that is at rest.

@@ -11,8 +11,7 @@ fn pin(cpu: usize) {
 fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     let Some(token) = token else { return };
     let reply = Outgoing::short(129, m.args);
-    // SAFETY: no payload.
-    unsafe { up.conduit().reply(up, token, &reply) };
+    up.conduit().reply(up, token, &reply);
 }
 
 /// Nanoseconds of one turn: the best of many short runs, since something else may hold a CPU during most of them.
@@ -81,8 +80,7 @@ fn latency() {
                         let args = [i as i32];
                         let m = Outgoing::short(128, &args);
                         expected += 1;
-                        // SAFETY: no payload.
-                        unsafe { up.conduit().request(up, node, &m) };
+                        up.conduit().request(up, node, &m);
                         while up.rank().replies.load(Ordering::Relaxed) != expected {
                             up.conduit().poll(up);
                         }

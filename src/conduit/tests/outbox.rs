@@ -1,7 +1,7 @@
 //! Payloads that wait at their sender: which ones do, for how long, and what no header may say of them.
 
 use super::match_bits::{AmForm, AmHeader};
-use super::portals::InlineBody;
+use super::portals::{Direct, InlineBody};
 use super::*;
 
 /// A payload that stays at its sender.
@@ -33,17 +33,14 @@ fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
     let before = up.conduit().counters().bytes;
     let payload = vec![byte; nbytes];
     let args = [byte.into(), 0];
-    let m = Outgoing::medium(200, &args, payload.as_ptr(), nbytes);
-    // SAFETY: a live payload.
-    unsafe { up.conduit().request(up, node, &m) };
+    let m = Outgoing::medium(200, &args, Src::from(&payload[..]));
+    up.conduit().request(up, node, &m);
     up.conduit().counters().bytes - before
 }
 
 /// What a request says comes first in its arguments and all over its payload.
 fn check(up: Up<'_, Emulation>, m: &AmMessage<'_>) {
-    // SAFETY: the payload of a handler that runs.
-    let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
-    if came.iter().any(|&b| i32::from(b) != m.args[0]) {
+    if bytes_of(m.payload).iter().any(|&b| i32::from(b) != m.args[0]) {
         up.error(format_args!("wrong bytes: {:?}", m.args));
     }
 }
@@ -57,8 +54,7 @@ fn check_only(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessag
 fn check_and_reply(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
     let Some(token) = token else { return };
     check(up, &m);
-    // SAFETY: no payload.
-    unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+    up.conduit().reply(up, token, &Outgoing::short(201, &[]));
 }
 
 /// Areas of rank 0 that are free.
@@ -131,8 +127,7 @@ fn a_payload_stays_until_its_handler_returns() {
     fn reply_and_read(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         let Some(token) = token else { return };
         check(up, &m);
-        // SAFETY: no payload.
-        unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+        up.conduit().reply(up, token, &Outgoing::short(201, &[]));
         let world = up.world;
         IN_HANDLER.set(false);
         serve(world, 0, traffic::nothing);
@@ -151,7 +146,7 @@ fn a_payload_stays_until_its_handler_returns() {
     // Threads of the requester, and of the handler's side: several free an area sooner, and get a copy.
     for (asking, serving) in [(1, 1), (2, 2), (1, 2), (2, 1)] {
         let [asks, serves] = [asking, serving].map(|threads| config(2, threads, 3));
-        let world = World::open_with(emulation(2, &asks), &[&asks, &serves], SEGMENT, |_, _| {});
+        let world = World::open_with(emulation(2, &asks), &[&asks, &serves], SEGMENT, 0);
         send(&world, 1, 1, LARGE);
         let up = up(&world, 1, reply_and_read);
         assert!(up.conduit().poll(up));
@@ -212,8 +207,7 @@ fn what_frees_areas_at_once() {
 fn no_reply_leaves_inside_a_handler() {
     fn reply_and_poll(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
         let Some(token) = token else { return };
-        // SAFETY: no payload.
-        unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+        up.conduit().reply(up, token, &Outgoing::short(201, &[]));
         (0..40).for_each(|_| _ = up.conduit().poll(up));
         IN_HANDLER.set(false);
         serve(up.world, 0, traffic::nothing);
@@ -250,8 +244,8 @@ fn case() {
     let case = this_case();
     let world = world(2, 1, 1);
     let (c, gets) = (&world.ranks[0].conduit, &world.ranks[1].conduit);
-    let (_, bytes) =
-        c.extension().and_then(|x| x.library_memory(c.portals.id())).expect("the emulation");
+    let memory = c.shared_host().and_then(|x| x.library_memory(c.portals.id()));
+    let bytes = memory.expect("the emulation").len();
     let (place, length, request) = [
         (bytes as u64 - 8, 8, true),
         (bytes as u64 - CHUNK as u64, CHUNK as u32, true),
@@ -262,15 +256,13 @@ fn case() {
         (0, 8, true),
     ][case];
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
-    let am = AmHeader { length, place, ..AmHeader::plain(AmForm::Outbox, request) };
+    let am = AmHeader { length, offset: place, ..AmHeader::plain(AmForm::Outbox, request) };
     let (mut bits, data) = am.pack();
     if case == 6 {
         bits |= AmHeader { numargs: 1, ..am }.pack().0 & match_bits::IGNORE;
     }
-    let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
-    // SAFETY: no bytes.
-    let sent =
-        unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
+    let at = if request { 0 } else { chunk };
+    let sent = c.portals.put_at_once([Src::from(&[][..])], &c.am_target(1, bits, at, data));
     let up = up(&world, 1, traffic::nothing);
     assert!(sent && gets.poll(up));
 }

@@ -1,29 +1,14 @@
 //! Longs whose payload is at its place before their message is: what their headers say, and what no header can say.
 
-use super::match_bits::{AmForm, AmHeader, PLACES, TargetMd};
-use super::portals::InlineBody;
+use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
+use super::portals::{Direct, InlineBody};
 use super::*;
 
 /// Accepts a Long that came whole to the begin of our segment.
 fn check<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: AmMessage<'_>) {
-    // SAFETY: the payload is in our segment, and its sender waits.
-    let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
-    if m.payload != up.rank().segment || came.iter().any(|&b| b != 7) {
+    let came = bytes_of(m.payload);
+    if m.payload.as_ptr() != up.rank().segment || came.iter().any(|&b| b != 7) {
         up.error(format_args!("wrong bytes, or in the wrong place: {m:?}"));
-    }
-}
-
-fn long(src: *const u8, nbytes: usize, dest: *mut u8, near: bool) -> Outgoing<'static> {
-    let near = if near { dest } else { core::ptr::null_mut() };
-    Outgoing {
-        category: Category::Long,
-        handler: 200,
-        args: &[],
-        src,
-        nbytes,
-        dest,
-        near,
-        source_stays: false,
     }
 }
 
@@ -37,8 +22,7 @@ fn send(
     let up = |rank| Up { world, rank, thread: 0, handler };
     let handled = || world.ranks[node as usize].requests.load(Ordering::Relaxed);
     let (before, bytes) = (handled(), world.ranks[0].conduit.counters().bytes);
-    // SAFETY: the payload is alive, the destination ours.
-    unsafe { up(0).conduit().request(up(0), node, m) };
+    up(0).conduit().request(up(0), node, m);
     let bytes = world.ranks[0].conduit.counters().bytes - bytes;
     for _ in 0..100 {
         up(1).conduit().poll(up(1));
@@ -49,31 +33,31 @@ fn send(
     bytes
 }
 
-/// Two processes; for rank 0 the segment of rank 1 begins so many bytes earlier.
+/// Two processes, whose segments begin so many bytes before their memory.
 fn world(earlier: u64, at_once: bool) -> World<Emulation> {
     let config = Config { at_once, ..usual(tiny(2, 1)) };
-    World::open_with(emulation(2, &config), &[&config], SEGMENT, |me, segments| {
-        if me == 0 {
-            let (at, bytes) = segments[1];
-            segments[1] = (at.wrapping_sub(earlier as usize), bytes + earlier as usize);
-        }
-    })
+    World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier as usize)
 }
 
 /// A place that the header has no room for is told of in the body, and so is any where puts are not complete at once.
 #[test]
 fn what_goes_to_its_place_and_what_in_a_message() {
-    for (earlier, at_once) in [(0, true), (PLACES, true), (PLACES + 8, true), (0, false)] {
+    for (earlier, at_once) in [(0, true), (OFFSETS, true), (OFFSETS + 8, true), (0, false)] {
         let world = world(earlier, at_once);
         let dest = world.ranks[1].segment;
-        for (nbytes, near) in [(1, true), (300, true), (300, false)] {
-            let bytes = send(&world, 1, &long([7u8; 300].as_ptr(), nbytes, dest, near), check);
+        for (nbytes, cross_mapped) in [(1, true), (300, true), (300, false)] {
+            let bytes = send(
+                &world,
+                1,
+                &world.long(1, &[], &[7u8; 300][..nbytes], dest, cross_mapped),
+                check,
+            );
             let expected = match earlier == 0 && at_once {
                 true if nbytes == 1 => size_of::<InlineBody>(),
-                true => nbytes * usize::from(!near),
+                true => nbytes * usize::from(!cross_mapped),
                 false => nbytes.next_multiple_of(8) + 8,
             };
-            assert_eq!(bytes, expected as u64, "{earlier} {at_once} {nbytes} {near}");
+            assert_eq!(bytes, expected as u64, "{earlier} {at_once} {nbytes} {cross_mapped}");
             // SAFETY: nobody else writes there now.
             unsafe { dest.write_bytes(0, nbytes) };
         }
@@ -85,14 +69,19 @@ fn what_goes_to_its_place_and_what_in_a_message() {
 fn the_longest() {
     const LONGEST: usize = 1 << 24;
     let config = Config { max_transfer: 2 * LONGEST, ..usual(tiny(2, 1)) };
-    let world = World::open_with(emulation(2, &config), &[&config], 2 * LONGEST, |_, _| {});
+    let world = World::open_with(emulation(2, &config), &[&config], 2 * LONGEST, 0);
     let payload = vec![7u8; LONGEST + 1];
     for nbytes in [LONGEST - 1, LONGEST, LONGEST + 1] {
         fn check_all<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
-            assert!(m.nbytes >= LONGEST - 1);
+            assert!(m.payload.len() >= LONGEST - 1);
             check(up, token, m);
         }
-        send(&world, 1, &long(payload.as_ptr(), nbytes, world.ranks[1].segment, true), check_all);
+        send(
+            &world,
+            1,
+            &world.long(1, &[], &payload[..nbytes], world.ranks[1].segment, true),
+            check_all,
+        );
         // SAFETY: nobody else writes there now.
         unsafe { world.ranks[1].segment.write_bytes(0, nbytes) };
     }
@@ -102,9 +91,7 @@ fn the_longest() {
 #[test]
 fn a_long_to_oneself_may_overlap() {
     fn check_row<P: Portals>(up: Up<'_, P>, _: Option<&mut ReplyToken>, m: AmMessage<'_>) {
-        // SAFETY: our own segment.
-        let came = unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) };
-        if came.iter().enumerate().any(|(i, &b)| b != i as u8) {
+        if bytes_of(m.payload).iter().enumerate().any(|(i, &b)| b != i as u8) {
             up.error(format_args!("wrong bytes: {m:?}"));
         }
     }
@@ -115,12 +102,13 @@ fn a_long_to_oneself_may_overlap() {
             // SAFETY: our own segment.
             unsafe { segment.add(from + i).write(i as u8) };
         }
-        send(
-            &world,
-            0,
-            &long(segment.wrapping_add(from), 1000, segment.wrapping_add(to), true),
-            check_row,
-        );
+        let to = segment.wrapping_add(to);
+        // SAFETY: our own segment.
+        let (src, range) = unsafe {
+            let src = Src::new(segment.wrapping_add(from), 1000);
+            (src, RemoteRange::new(JobRank(0), to.addr() - segment.addr(), 1000, to))
+        };
+        send(&world, 0, &Outgoing::long(200, &[], src, range, to.addr()), check_row);
     }
 }
 
@@ -142,7 +130,7 @@ const TOLD: [(u64, u32); 6] = [
     (SEGMENT as u64 - 7, 8),
     (SEGMENT as u64, 1),
     (1, SEGMENT as u32),
-    (PLACES - 1, 1),
+    (OFFSETS - 1, 1),
 ];
 
 #[test]
@@ -155,15 +143,13 @@ fn case() {
     // The chunk of the request that a reply answers.
     let chunk = gets.reqsb.take().expect("a chunk") as usize * CHUNK;
     let (bits, data) =
-        AmHeader { length, place, ..AmHeader::plain(AmForm::Placed, request) }.pack();
+        AmHeader { length, offset: place, ..AmHeader::plain(AmForm::Placed, request) }.pack();
     assert_eq!(
         bits & !match_bits::IGNORE,
         if request { TargetMd::ReqHdr } else { TargetMd::ReqSb } as u64
     );
-    let (nothing, at) = ((core::ptr::null(), 0), if request { 0 } else { chunk });
-    // SAFETY: no bytes.
-    let sent =
-        unsafe { c.portals.put_at_once([nothing], c.peers[1], c.config.pt_am, bits, at, data) };
+    let at = if request { 0 } else { chunk };
+    let sent = c.portals.put_at_once([Src::from(&[][..])], &c.am_target(1, bits, at, data));
     let up = Up { world: &world, rank: 1, thread: 0, handler: traffic::nothing };
     assert!(sent && gets.poll(up));
 }

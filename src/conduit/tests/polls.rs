@@ -10,8 +10,7 @@ fn world(threads: usize) -> World<Emulation> {
 /// Answers requests.
 fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: AmMessage<'_>) {
     if let Some(token) = token {
-        // SAFETY: a message without payload.
-        unsafe { up.conduit().reply(up, token, &Outgoing::short(200, &[])) };
+        up.conduit().reply(up, token, &Outgoing::short(200, &[]));
     }
 }
 
@@ -19,8 +18,7 @@ fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: AmMessag
 fn arrive<'a>(world: &'a World<Emulation>, reply: bool, request: bool) -> Up<'a, Emulation> {
     let up = |rank| Up { world, rank, thread: 0, handler: answer };
     let send = |from, to| {
-        // SAFETY: a message without payload, outside of handlers.
-        unsafe { up(from).conduit().request(up(from), to, &Outgoing::short(200, &[])) };
+        up(from).conduit().request(up(from), to, &Outgoing::short(200, &[]));
     };
     if reply {
         send(0, 1);
@@ -56,7 +54,7 @@ fn who_serves_wakes_the_other_threads() {
         for threads in [1, 2] {
             let world = world(threads);
             let up = arrive(&world, reply, request);
-            let doorbell = || up.conduit().extension().expect("the emulation").doorbell();
+            let doorbell = || up.conduit().shared_host().expect("the emulation").doorbell();
             let before = doorbell();
             assert_eq!(doorbell(), before);
             assert!(up.conduit().poll(up));

@@ -7,12 +7,10 @@ pub(super) type TestHandler<P> = fn(Up<'_, P>, Option<&mut ReplyToken>, AmMessag
 
 pub(super) fn nothing<P: Portals>(_: Up<'_, P>, _: Option<&mut ReplyToken>, _: AmMessage<'_>) {}
 
-/// # Safety
 /// Any client thread may call it, outside of handlers.
-pub(super) unsafe fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
-    let m = Outgoing::medium(200, &[7], payload.as_ptr(), payload.len());
-    // SAFETY: a live payload.
-    unsafe { up.conduit().request(up, node, &m) };
+pub(super) fn send_medium<P: Portals>(up: Up<'_, P>, node: u32, payload: &[u8]) {
+    let m = Outgoing::medium(200, &[7], Src::from(payload));
+    up.conduit().request(up, node, &m);
 }
 
 fn wait<P: Portals>(up: Up<'_, P>, op: u32) {
@@ -158,25 +156,38 @@ fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dic
     };
     fill(seed, src, nbytes);
     let dest = long_place(up.world, node, up.rank, up.thread, turn, false);
-    let m = Outgoing {
-        category,
-        handler: 128 + category as u8,
-        args: &args[..numargs],
-        src,
-        nbytes,
-        dest,
-        near: mapped(dest, dice),
-        source_stays: false,
-    };
-    // SAFETY: the payload is alive, the destination ours.
-    unsafe { up.conduit().request(up, node, &m) };
+    // SAFETY: alive, and ours until the call returns.
+    let payload = unsafe { Src::new(src, nbytes) };
+    let m = outgoing(up.world, node, category, &args[..numargs], payload, dest, dice.roll(2) == 0);
+    up.conduit().request(up, node, &m);
     // It may be reused now.
     fill(0, src, nbytes);
 }
 
-/// Where a destination is mapped for its sender: all segments are in this process, but half of the time that is not told.
-fn mapped(dest: *mut u8, dice: &mut Dice) -> *mut u8 {
-    if dice.roll(2) == 0 { dest } else { core::ptr::null_mut() }
+/// A message of this category; all segments are in this process, but a Long says so only with
+/// `cross_mapped`.
+fn outgoing<'a, P: Portals>(
+    world: &World<P>,
+    node: u32,
+    category: Category,
+    args: &'a [i32],
+    payload: Src<'a>,
+    dest: *mut u8,
+    cross_mapped: bool,
+) -> Outgoing<'a> {
+    let handler = 128 + category as u8;
+    match category {
+        Category::Short => Outgoing::short(handler, args),
+        Category::Medium => Outgoing::medium(handler, args, payload),
+        Category::Long => {
+            let n = payload.len();
+            let range = world.range(node, dest, n);
+            let mapped = if cross_mapped { dest } else { core::ptr::null_mut() };
+            // SAFETY: segments are never freed.
+            let to = unsafe { RemoteRange::new(range.rank(), range.offset(), n, mapped) };
+            Outgoing::long(handler, args, payload, to, dest.addr())
+        }
+    }
 }
 
 fn check<P: Portals>(up: Up<'_, P>, m: &AmMessage<'_>) -> bool {
@@ -184,12 +195,12 @@ fn check<P: Portals>(up: Up<'_, P>, m: &AmMessage<'_>) -> bool {
     let nbytes = a[2] as usize;
     let seed = a[3] as usize;
     let right = m.handler == 128 + m.category as u8
-        && m.nbytes == nbytes
+        && m.payload.len() == nbytes
         && (4..a.len()).all(|i| a[i] == (seed + i) as i32)
-        && (m.category != Category::Medium || (m.payload as usize).is_multiple_of(8))
-        && differs(seed, m.payload, nbytes).is_none();
+        && (m.category != Category::Medium || m.payload.as_ptr().addr().is_multiple_of(8))
+        && differs(seed, m.payload.as_ptr(), nbytes).is_none();
     if !right {
-        let at = differs(seed, m.payload, nbytes.min(m.nbytes));
+        let at = differs(seed, m.payload.as_ptr(), nbytes.min(m.payload.len()));
         up.error(format_args!("a message is wrong: {m:?}, differs at {at:?}"));
     }
     right
@@ -201,7 +212,7 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     let Some(token) = token else { return };
     let long_at =
         long_place(up.world, up.rank, m.source, m.args[1] as usize, m.args[0] as usize, false);
-    if m.category == Category::Long && m.payload != long_at {
+    if m.category == Category::Long && m.payload.as_ptr() != long_at {
         up.error(format_args!("a Long went to {:?} instead of {long_at:?}", m.payload));
     }
     let mut dice = Dice::new(m.args[3] as u64);
@@ -219,18 +230,11 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     fill(seed, src.as_mut_ptr(), nbytes);
     let dest =
         long_place(up.world, m.source, m.source, m.args[1] as usize, m.args[0] as usize, true);
-    let reply = Outgoing {
-        category,
-        handler: 128 + category as u8,
-        args: &args[..4 + dice.roll(13)],
-        src: src.as_ptr(),
-        nbytes,
-        dest,
-        near: mapped(dest, &mut dice),
-        source_stays: false,
-    };
-    // SAFETY: the payload is alive, the destination free until its requester sends SLOTS more.
-    unsafe { up.conduit().reply(up, token, &reply) };
+    let args = &args[..4 + dice.roll(13)];
+    let cross_mapped = dice.roll(2) == 0;
+    let payload = Src::from(&src[..]);
+    let reply = outgoing(up.world, m.source, category, args, payload, dest, cross_mapped);
+    up.conduit().reply(up, token, &reply);
     assert!(token.replied());
     if m.category == Category::Medium {
         // It stays until this handler returns, though the requester may have the reply by now, and more to send.
@@ -336,8 +340,7 @@ pub(super) fn headers<P: Portals>(world: World<P>) {
     fn reply_often<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: AmMessage<'_>) {
         let Some(token) = token else { return };
         if !up.rank().requests.load(Ordering::Relaxed).is_multiple_of(3) {
-            // SAFETY: no payload.
-            unsafe { up.conduit().reply(up, token, &Outgoing::short(201, &[])) };
+            up.conduit().reply(up, token, &Outgoing::short(201, &[]));
         }
     }
     const TURNS: u32 = 1000;
@@ -345,12 +348,9 @@ pub(super) fn headers<P: Portals>(world: World<P>) {
     world.run(reply_often, |up| {
         for turn in 0..TURNS {
             let node = (up.rank + turn) % ranks;
-            // SAFETY: outside of handlers; the payload is alive.
-            unsafe {
-                match turn % 5 {
-                    0 => send_medium(up, node, &[7; 1900]),
-                    _ => up.conduit().request(up, node, &Outgoing::short(200, &[])),
-                }
+            match turn % 5 {
+                0 => send_medium(up, node, &[7; 1900]),
+                _ => up.conduit().request(up, node, &Outgoing::short(200, &[])),
             }
         }
     });
@@ -371,8 +371,7 @@ pub(super) fn all_to_one<P: Portals>(world: World<P>) {
     let payload = [5u8; 1984];
     world.run(nothing, |up| {
         for turn in 0..1000 {
-            // SAFETY: outside of handlers.
-            unsafe { send_medium(up, 0, &payload[..turn * 13 % 1985]) };
+            send_medium(up, 0, &payload[..turn * 13 % 1985]);
         }
     });
     assert_eq!(world.ranks[0].requests.load(Ordering::Relaxed), 1000 * world.ranks.len() as u64);
@@ -423,8 +422,7 @@ fn flood_of<P: Portals>(
                 std::thread::sleep(std::time::Duration::from_millis(busy as u64 - 1));
             }
             let n = payload.len().min(turn * 13 % 2500);
-            // SAFETY: outside of handlers.
-            unsafe { send_medium(up, target(up.rank, turn), &payload[..n]) };
+            send_medium(up, target(up.rank, turn), &payload[..n]);
         }
     });
     let handled: u64 = world.ranks.iter().map(|r| r.requests.load(Ordering::Relaxed)).sum();

@@ -191,8 +191,7 @@ impl BarrierNet for ArrivalSender<'_> {
         let [epoch, round, kind, name] = arrival.to_args();
         let (to, id) = self.team.map_or((to, 0), |t| (t.members[to as usize], t.id));
         let args = [epoch, round, kind, name, id as i32];
-        // SAFETY: a Short has no payload.
-        unsafe { self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args)) };
+        self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args));
     }
 
     fn want_progress(&self, wanted: bool) {

@@ -10,7 +10,7 @@ use super::lines::ShortRings;
 use super::plan::{CollPlan, CollTransfer, TransferDirection};
 use super::team::TeamView;
 use super::{CollRequest, choice};
-use crate::client_memory::Src;
+use crate::client_memory::{Dst, Src};
 use crate::conduit::{AmMessage, Category, Outgoing};
 use crate::extended::{COLL_PIECE, COLL_READY, COLL_SMALL};
 use crate::report;
@@ -93,14 +93,15 @@ impl CollEngine {
     /// Takes what has come in lines into the inbox; the caller holds the lock of the table.
     fn read_lines(&self, lines: &ShortRings) {
         lines.read(|source, short| {
-            let payload = short.payload.as_ptr().cast_mut().cast();
+            let mut words = short.payload;
+            // SAFETY: bytes of the array, which it has so many of.
+            let payload = unsafe { Dst::new(words.as_mut_ptr().cast(), short.nbytes) };
             let m = AmMessage {
                 source: source as u32,
                 category: Category::Short,
                 handler: short.handler,
                 args: short.args(),
                 payload,
-                nbytes: short.nbytes,
             };
             match m.handler {
                 COLL_SMALL => self.inbox.on_small(&m),
@@ -217,7 +218,7 @@ impl ActiveColl {
         self.status.0.store(true, Ordering::Release);
         if self.view.images.len() > 1 {
             // Threads of other images may sleep until this.
-            if let Some(extension) = ctx.job.conduit.extension() {
+            if let Some(extension) = ctx.job.conduit.shared_host() {
                 extension.ring_self();
             }
         }
@@ -357,15 +358,23 @@ impl ActiveColl {
                 _ => unsafe { core::slice::from_raw_parts(src, nbytes) },
             };
             if lines.write(node as usize, handler, args, payload) {
-                if let Some(extension) = ctx.job.conduit.extension() {
+                if let Some(extension) = ctx.job.conduit.shared_host() {
                     extension.ring_peers();
                 }
                 return;
             }
         }
-        let m = Outgoing { category, dest, ..Outgoing::medium(handler, args, src, nbytes) };
-        // SAFETY: the payload is memory that the client lends, or scratch memory of the plan.
-        unsafe { ctx.request(self.function, node, &m) };
+        // SAFETY: memory that the client lends, or scratch memory of the plan.
+        let payload = unsafe { Src::new(src, nbytes) };
+        let m = match category {
+            Category::Short => Outgoing::short(handler, args),
+            Category::Medium => Outgoing::medium(handler, args, payload),
+            Category::Long => {
+                let to = ctx.job.long_destination(self.function, node, dest, nbytes);
+                Outgoing::long(handler, args, payload, to, dest.addr())
+            }
+        };
+        ctx.request(self.function, node, &m);
     }
 }
 

@@ -70,7 +70,9 @@ fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!(
             "a message of a collective, of process {}, does not fit: {:?}, {} bytes",
-            m.source, m.args, m.nbytes
+            m.source,
+            m.args,
+            m.payload.len()
         ),
         format_args!(
             "All images must call the collectives of a team in the same order with the same root, size and flags."
@@ -185,21 +187,28 @@ impl CollInbox {
         match shelf.wanted.remove(&name) {
             Some(i) => {
                 let Some(slot) = &shelf.slots[i as usize] else { malformed(m) };
-                if slot.n != m.nbytes {
-                    sizes_differ(name, m.nbytes, slot.n);
+                if slot.n != m.payload.len() {
+                    sizes_differ(name, m.payload.len(), slot.n);
                 }
-                if m.nbytes != 0 {
+                if m.payload.len() != 0 {
                     // SAFETY: the engine lends `n` bytes at `at` until the slot is done.
-                    unsafe { core::ptr::copy_nonoverlapping(m.payload, slot.at, m.nbytes) };
+                    unsafe {
+                        core::ptr::copy_nonoverlapping(
+                            m.payload.as_ptr(),
+                            slot.at,
+                            m.payload.len(),
+                        )
+                    };
                 }
                 shelf.finish(i);
             }
             None => {
-                let data = if m.nbytes == 0 {
+                let data = if m.payload.len() == 0 {
                     Box::default()
                 } else {
                     // SAFETY: the payload of a message.
-                    unsafe { core::slice::from_raw_parts(m.payload, m.nbytes) }.into()
+                    unsafe { core::slice::from_raw_parts(m.payload.as_ptr(), m.payload.len()) }
+                        .into()
                 };
                 if shelf.early.insert(name, data).is_some() {
                     malformed(m);
@@ -235,7 +244,7 @@ impl CollInbox {
         let mut shelf = self.shelf.lock();
         let Some(Some(slot)) = shelf.slots.get_mut(number as usize) else { malformed(m) };
         let (offset, bytes) =
-            if m.category == Category::Short { (0, word) } else { (word, m.nbytes) };
+            if m.category == Category::Short { (0, word) } else { (word, m.payload.len()) };
         if slot.name.node != m.source
             || slot.done
             || bytes > slot.n - slot.arrived
@@ -247,9 +256,9 @@ impl CollInbox {
             Category::Short => core::sync::atomic::fence(Ordering::Acquire),
             // SAFETY: within the `n` bytes that the engine lends until the slot is done.
             Category::Medium => unsafe {
-                core::ptr::copy_nonoverlapping(m.payload, slot.at.add(offset), bytes);
+                core::ptr::copy_nonoverlapping(m.payload.as_ptr(), slot.at.add(offset), bytes);
             },
-            Category::Long if core::ptr::eq(m.payload, slot.at.wrapping_add(offset)) => {}
+            Category::Long if core::ptr::eq(m.payload.as_ptr(), slot.at.wrapping_add(offset)) => {}
             Category::Long => malformed(m),
         }
         slot.arrived += bytes;

@@ -7,6 +7,7 @@
 
 use super::pieces::{PieceRow, PieceRows, VisPiece, VisRun};
 use super::{VisOperation, copy};
+use crate::client_memory::Src;
 use crate::conduit::{AmMessage, CHUNK, OpId, Outgoing};
 use crate::extended::{Extended, VIS_GET_REPLY, VIS_GET_REQUEST, VIS_PUT_REPLY, VIS_PUT_REQUEST};
 use crate::report;
@@ -107,9 +108,9 @@ impl<'a> PutPacker<'a> {
         unsafe { core::ptr::copy_nonoverlapping(rows, self.data.as_mut_ptr().add(self.used), n) };
         let op = self.issue.count(1);
         let args = [op.0 as i32, self.used as i32];
-        let m = Outgoing::medium(VIS_PUT_REQUEST, &args, self.data.as_ptr(), self.used + n);
-        // SAFETY: the payload is in our buffer; a Medium is not read after the call.
-        unsafe { self.issue.ctx.request(self.issue.function, self.issue.node, &m) };
+        let data = Src::from(&self.data[..self.used + n]);
+        let m = Outgoing::medium(VIS_PUT_REQUEST, &args, data);
+        self.issue.ctx.request(self.issue.function, self.issue.node, &m);
         self.used = 0;
         self.remote.0.clear();
     }
@@ -166,9 +167,9 @@ impl<'a> GetPacker<'a> {
         };
         let args = [gets(ctx).keep(get) as i32, self.bytes as i32];
         let (rows, n) = (self.remote.0.as_ptr().cast(), self.remote.bytes());
-        let m = Outgoing::medium(VIS_GET_REQUEST, &args, rows, n);
-        // SAFETY: the payload is in our list; a Medium is not read after the call.
-        unsafe { ctx.request(self.issue.function, node, &m) };
+        // SAFETY: the bytes of our list of rows, which lives longer than the call.
+        let m = Outgoing::medium(VIS_GET_REQUEST, &args, unsafe { Src::new(rows, n) });
+        ctx.request(self.issue.function, node, &m);
         self.bytes = 0;
         self.remote.0.clear();
     }
@@ -208,13 +209,13 @@ fn named(
 pub fn on_put(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[op, data] = m.args else { malformed(m) };
     let data = data as u32 as usize;
-    if data > m.nbytes {
+    if data > m.payload.len() {
         malformed(m);
     }
-    let mut from = m.payload.cast_const();
+    let mut from = m.payload.as_ptr().cast_const();
     // SAFETY: `data` is no more than the bytes of the payload.
-    let rows = unsafe { m.payload.add(data) };
-    named(ctx, m, rows, m.nbytes - data, data, |(addr, n)| {
+    let rows = unsafe { m.payload.as_ptr().add(data) };
+    named(ctx, m, rows, m.payload.len() - data, data, |(addr, n)| {
         // SAFETY: `named` keeps the pieces in our segment and their sum at `data`.
         unsafe {
             copy(addr, from, n);
@@ -222,8 +223,7 @@ pub fn on_put(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         }
     });
     let reply = Outgoing::short(VIS_PUT_REPLY, core::slice::from_ref(&op));
-    // SAFETY: a Short has no payload.
-    unsafe { ctx.reply("gasnet_puts", core::ptr::from_ref(token).cast(), &reply) };
+    ctx.reply("gasnet_puts", core::ptr::from_ref(token).cast(), &reply);
 }
 
 /// The handler of the answer to a packed put, at the initiator.
@@ -241,7 +241,7 @@ pub fn on_get(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         malformed(m);
     }
     let mut to = data.as_mut_ptr();
-    named(ctx, m, m.payload, m.nbytes, total, |(addr, n)| {
+    named(ctx, m, m.payload.as_ptr(), m.payload.len(), total, |(addr, n)| {
         // SAFETY: `named` keeps the pieces in our segment and their sum at `total`, which the buffer can hold.
         unsafe {
             copy(to, addr, n);
@@ -249,16 +249,17 @@ pub fn on_get(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         }
     });
     let args = [number];
-    let reply = Outgoing::medium(VIS_GET_REPLY, &args, data.as_ptr(), total);
-    // SAFETY: the payload is on our stack; a Medium is not read after the call.
-    unsafe { ctx.reply("gasnet_gets", core::ptr::from_ref(token).cast(), &reply) };
+    let reply = Outgoing::medium(VIS_GET_REPLY, &args, Src::from(&data[..total]));
+    ctx.reply("gasnet_gets", core::ptr::from_ref(token).cast(), &reply);
 }
 
 /// The handler of the answer to a packed get, at the initiator.
 pub fn on_get_reply(ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
     let &[number] = m.args else { malformed(m) };
-    let Some(get) = gets(ctx).take(number as u32, token.source, m.nbytes) else { malformed(m) };
-    let mut from = m.payload.cast_const();
+    let Some(get) = gets(ctx).take(number as u32, token.source, m.payload.len()) else {
+        malformed(m)
+    };
+    let mut from = m.payload.as_ptr().cast_const();
     for (addr, n) in get.local.0.iter().flat_map(|row| row.pieces()) {
         // SAFETY: these are pieces that the client lends until the operation is synced; their sum is `nbytes`.
         unsafe {
@@ -274,7 +275,9 @@ fn malformed(m: &AmMessage<'_>) -> ! {
     report::fatal(
         format_args!(
             "a message of process {} with packed pieces is malformed: {:?}, {} bytes",
-            m.source, m.args, m.nbytes
+            m.source,
+            m.args,
+            m.payload.len()
         ),
         format_args!("All processes of a job must use the same version of the library."),
     )

@@ -35,7 +35,7 @@ pub(super) fn cases_of_contrary() -> Vec<TestCase> {
                 "GASNET_PORTAL_PTE_RAR",
             ],
         ),
-        ("lies", &["libportals.so", "a trial of Portals", "that nobody caused"]),
+        ("lies", &["libportals.so", "a trial of Portals", "that no operation caused"]),
         (
             "renamed",
             &["libportals.so", "2 is PTL_NO_SPACE in the header and PTL_ME_IN_USE in the library"],
@@ -122,13 +122,13 @@ const OTHER_HEADERS: &[OtherHeader] = &[
         name: "another_bit_for_end_disable",
         was: "PTL_MD_EVENT_END_DISABLE (1 << 0)",
         is: "PTL_MD_EVENT_END_DISABLE (1 << 15)",
-        says: &["with PTL_MD_EVENT_END_DISABLE: an event PutEnd came that nobody caused"],
+        says: &["with PTL_MD_EVENT_END_DISABLE: an event PutEnd came that no operation caused"],
     },
     OtherHeader {
         name: "another_bit_for_ack_disable",
         was: "PTL_MD_ACK_DISABLE (1 << 5)",
         is: "PTL_MD_ACK_DISABLE (1 << 15)",
-        says: &["PTL_MD_ACK_DISABLE: an event Ack came that nobody caused"],
+        says: &["PTL_MD_ACK_DISABLE: an event Ack came that no operation caused"],
     },
     OtherHeader {
         name: "another_bit_for_truncate",

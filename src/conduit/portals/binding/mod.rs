@@ -19,8 +19,8 @@ mod ranks;
 mod sys;
 
 use super::{
-    EntryPosition, EqResult, Extension, InlineBody, MdEvent, MdEventKind, MdSpec, OpenError,
-    Portals, PortalsError, PortalsId, TrafficCounters, trial,
+    EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NoDirect,
+    OpenError, Portals, PortalsError, PortalsId, SharedHost, Target, TrafficCounters, trial,
 };
 use crate::conduit::Config;
 use crate::report::CrashHint;
@@ -209,8 +209,8 @@ impl Binding {
         ];
         // SAFETY: plain data, for which zero is a value; a header may have members that we do not know.
         let mut md: sys::ptl_md_t = unsafe { zeroed() };
-        md.start = spec.start.cast();
-        md.length = spec.length as _;
+        md.start = spec.region.start().cast();
+        md.length = spec.region.bytes() as _;
         md.threshold = sys::GASNETI_PTL_MD_THRESH_INF as _;
         md.max_size = spec.max_size.unwrap_or(0) as _;
         md.options = options.iter().filter(|o| o.0).fold(0, |all, o| all | o.1) as _;
@@ -296,6 +296,7 @@ impl Portals for Binding {
     type Eq = Eq;
     type Me = Me;
     type Md = Md;
+    type Direct = NoDirect<Eq>;
 
     fn id(&self) -> PortalsId {
         self.id
@@ -343,7 +344,7 @@ impl Portals for Binding {
             user: e.md.user_ptr.addr(),
             match_bits: e.match_bits as u64,
             hdr_data: e.hdr_data as u64,
-            start: e.md.start.cast(),
+            start: e.md.start.addr(),
             offset: e.offset as usize,
             mlength: e.mlength as usize,
             inline: false,
@@ -353,7 +354,7 @@ impl Portals for Binding {
 
     fn me_attach(
         &self,
-        place: EntryPosition<Me>,
+        position: EntryPosition<Me>,
         match_bits: u64,
         ignore_bits: u64,
         unlink: bool,
@@ -371,7 +372,7 @@ impl Portals for Binding {
                 sys::PtlMEAttach(self.ni.0, pt as _, any, bits, ignore, unlink, position, me)
                     as c_int
             };
-            match place {
+            match position {
                 EntryPosition::Head(pt) => done("PtlMEAttach", attach(pt, before, &mut me))?,
                 EntryPosition::Tail(pt) => done("PtlMEAttach", attach(pt, after, &mut me))?,
                 EntryPosition::Before(base) => {
@@ -388,25 +389,20 @@ impl Portals for Binding {
         done("PtlMEUnlink", unsafe { sys::PtlMEUnlink(me.0) } as c_int)
     }
 
-    unsafe fn md_attach(
-        &self,
-        me: Me,
-        spec: &MdSpec<Eq>,
-        unlink: bool,
-    ) -> Result<Md, PortalsError> {
+    fn md_attach(&self, me: Me, spec: &MdSpec<Eq>, unlink: bool) -> Result<Md, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = if unlink { sys::GASNETI_PTL_UNLINK } else { sys::GASNETI_PTL_RETAIN } as _;
-        // SAFETY: `made` is live; the memory is as the caller vouches.
+        // SAFETY: `made` is live; the region stays valid, by the invariant of `MdRegion`.
         let rc = unsafe { sys::PtlMDAttach(me.0, self.md(spec, unlink), how, &mut made) };
         done("PtlMDAttach", rc as c_int).map(|()| PtlHandle(made))
     }
 
-    unsafe fn md_bind(&self, spec: &MdSpec<Eq>) -> Result<Md, PortalsError> {
+    fn md_bind(&self, spec: &MdSpec<Eq>) -> Result<Md, PortalsError> {
         // SAFETY: a handle is plain data, overwritten before it is used.
         let mut made: sys::ptl_handle_md_t = unsafe { zeroed() };
         let how = sys::GASNETI_PTL_RETAIN as _;
-        // SAFETY: `made` is live; the memory is as the caller vouches.
+        // SAFETY: `made` is live; the region stays valid, by the invariant of `MdRegion`.
         let rc = unsafe { sys::PtlMDBind(self.ni.0, self.md(spec, false), how, &mut made) };
         done("PtlMDBind", rc as c_int).map(|()| PtlHandle(made))
     }
@@ -426,63 +422,43 @@ impl Portals for Binding {
     }
 
     #[inline]
-    fn put(
-        &self,
-        md: Md,
-        local_offset: usize,
-        length: usize,
-        ack: bool,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-        hdr_data: u64,
-    ) -> Result<(), PortalsError> {
+    fn put(&self, from: MdPart<Md>, ack: bool, to: &Target) -> Result<(), PortalsError> {
         self.count(&self.sent.puts, 1);
-        self.count(&self.sent.bytes, length as u64);
+        self.count(&self.sent.bytes, from.len as u64);
         let ack = if ack { sys::GASNETI_PTL_ACK_REQ } else { sys::GASNETI_PTL_NO_ACK_REQ } as _;
-        // SAFETY: the descriptor vouches for the memory; everything else is numbers.
+        // SAFETY: the descriptor's region is valid; everything else is numbers.
         let rc = unsafe {
             sys::PtlPutRegion(
-                md.0,
-                local_offset as _,
-                length as _,
+                from.md.0,
+                from.offset as _,
+                from.len as _,
                 ack,
-                peer(target),
-                pt_index as _,
+                peer(to.process),
+                to.portal as _,
                 0,
-                match_bits as _,
-                remote_offset as _,
-                hdr_data as _,
+                to.bits as _,
+                to.offset as _,
+                to.hdr_data as _,
             )
         };
         done("PtlPutRegion", rc as c_int)
     }
 
     #[inline]
-    fn get(
-        &self,
-        md: Md,
-        local_offset: usize,
-        length: usize,
-        target: PortalsId,
-        pt_index: u32,
-        match_bits: u64,
-        remote_offset: usize,
-    ) -> Result<(), PortalsError> {
+    fn get(&self, to: MdPart<Md>, from: &Target) -> Result<(), PortalsError> {
         self.count(&self.sent.gets, 1);
-        self.count(&self.sent.bytes, length as u64);
-        // SAFETY: the descriptor vouches for the memory; everything else is numbers.
+        self.count(&self.sent.bytes, to.len as u64);
+        // SAFETY: the descriptor's region is valid; everything else is numbers.
         let rc = unsafe {
             sys::PtlGetRegion(
-                md.0,
-                local_offset as _,
-                length as _,
-                peer(target),
-                pt_index as _,
+                to.md.0,
+                to.offset as _,
+                to.len as _,
+                peer(from.process),
+                from.portal as _,
                 0,
-                match_bits as _,
-                remote_offset as _,
+                from.bits as _,
+                from.offset as _,
             )
         };
         done("PtlGetRegion", rc as c_int)
@@ -509,7 +485,18 @@ impl Portals for Binding {
         }
     }
 
-    fn extension(&self) -> Option<&dyn Extension> {
+    #[inline(always)]
+    fn direct(&self, _: PortalsId) -> Option<&NoDirect<Eq>> {
+        None
+    }
+
+    #[inline(always)]
+    fn direct_to_self(&self) -> Option<&NoDirect<Eq>> {
+        None
+    }
+
+    #[inline(always)]
+    fn shared_host(&self) -> Option<&dyn SharedHost> {
         None
     }
 }

@@ -9,7 +9,6 @@
 use super::super::{OpenError, PortalsId};
 use super::{fabric_variable, sys};
 use crate::env;
-use ::sys::process;
 use alloc::ffi::CString;
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -13,7 +13,8 @@
 use super::credits::policy::CreditReturn;
 use super::match_bits::{self, IGNORE, TargetMd};
 use super::portals::{
-    EntryPosition, InlineBody, MdEventKind, MdFlags, MdSpec, Portals, PortalsError, PortalsId,
+    EntryPosition, InlineBody, MdEventKind, MdFlags, MdPart, MdRegion, MdSpec, Portals,
+    PortalsError, PortalsId, Target,
 };
 use super::queue::{EventQueue, broken};
 use super::user::Descriptor;
@@ -42,8 +43,7 @@ impl<P: Portals> Sys<P> {
         let me =
             portals.me_attach(EntryPosition::Tail(pt), TargetMd::Sys as u64, IGNORE, false)?;
         let nothing = MdSpec {
-            start: core::ptr::null_mut(),
-            length: 0,
+            region: MdRegion::EMPTY,
             max_size: None,
             flags: MdFlags {
                 op_put: true,
@@ -57,19 +57,16 @@ impl<P: Portals> Sys<P> {
         };
         let flags =
             MdFlags { event_start_disable: true, event_end_disable: true, ..MdFlags::default() };
-        // SAFETY: descriptors without bytes.
-        let source = unsafe {
-            portals.md_attach(me, &nothing, false)?;
-            portals.md_bind(&MdSpec { flags, eq: None, ..nothing })?
-        };
+        portals.md_attach(me, &nothing, false)?;
+        let source = portals.md_bind(&MdSpec { flags, eq: None, ..nothing })?;
         Ok(Sys { queue, pt, source })
     }
 
     fn send(&self, portals: &P, me: u32, to: PortalsId, m: SystemMessage) {
-        let (bits, data) = match_bits::system(me as u16, m);
-        portals
-            .put(self.source, 0, 0, false, to, self.pt, bits, 0, data)
-            .unwrap_or_else(|e| broken(e));
+        let (bits, hdr_data) = match_bits::system(me as u16, m);
+        let from = MdPart { md: self.source, offset: 0, len: 0 };
+        let to = Target { process: to, portal: self.pt, bits, offset: 0, hdr_data };
+        portals.put(from, false, &to).unwrap_or_else(|e| broken(e));
     }
 }
 

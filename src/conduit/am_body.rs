@@ -1,0 +1,193 @@
+//! The body of an active message: how it is written and read.
+//!
+//! Used by `am_send` (write), `am_recv` and `reply` (read). Invariant: arguments, payload and
+//! destination follow each other, each padded to 8 bytes. So a payload is as much aligned as its
+//! message, and the next request in a receive buffer is aligned.
+//!
+//! ```text
+//!   Short, Placed, Outbox, Unpacked   arguments
+//!   Medium, Landing                   arguments | payload
+//!   Packed                            arguments | payload | offset in the segment of the target;
+//!                                                         | of an empty payload: its address
+//! ```
+
+use super::am_recv::bad_message;
+use super::match_bits::{AmForm, AmHeader};
+use super::memory::{Body, bytes_of, word_at};
+use super::portals::{InlineBody, Portals};
+use super::{AmMessage, Conduit, MAX_ARGS, Outgoing};
+use crate::client_memory::{Dst, Src};
+use crate::fault;
+use core::mem::MaybeUninit;
+use core::ptr;
+
+/// Bytes of the arguments, padded.
+#[inline]
+pub(super) const fn args_bytes(numargs: usize) -> usize {
+    (numargs * size_of::<i32>()).next_multiple_of(8)
+}
+
+/// Bytes of the destination that a packed Long carries.
+pub(super) const ADDRESS: usize = size_of::<u64>();
+
+/// Whether the payload travels in the body.
+#[inline(always)]
+pub(super) fn has_payload(form: AmForm) -> bool {
+    matches!(form, AmForm::Medium | AmForm::Packed | AmForm::Landing)
+}
+
+/// Two arguments, or one and padding, as they stand in memory.
+#[inline(always)]
+fn pair(args: &[i32]) -> u64 {
+    let [first, second] = [args[0], if args.len() == 2 { args[1] } else { 0 }];
+    let [first, second] = [u64::from(first as u32), u64::from(second as u32)];
+    if cfg!(target_endian = "big") { first << 32 | second } else { second << 32 | first }
+}
+
+/// Arguments as they stand in a body, and a destination after them.
+pub(super) struct HeadWords {
+    words: [MaybeUninit<u64>; MAX_ARGS / 2 + 1],
+    /// Words that are initialised.
+    len: usize,
+}
+
+impl HeadWords {
+    #[inline(always)]
+    pub(super) fn of(args: &[i32]) -> HeadWords {
+        let mut head = HeadWords { words: [const { MaybeUninit::uninit() }; _], len: 0 };
+        for args in args.chunks(2) {
+            // SAFETY: a word of the array. Volatile, or else the loop becomes a call of memcpy,
+            // which costs more than so few words.
+            unsafe { head.words[head.len].as_mut_ptr().write_volatile(pair(args)) };
+            head.len += 1;
+        }
+        head
+    }
+
+    #[inline(always)]
+    pub(super) fn push(&mut self, word: u64) {
+        self.words[self.len].write(word);
+        self.len += 1;
+    }
+
+    #[inline(always)]
+    pub(super) fn bytes(&self) -> Src<'_> {
+        // SAFETY: so many words are initialised; they are borrowed.
+        unsafe { Src::new(self.words.as_ptr().cast(), self.len * size_of::<u64>()) }
+    }
+}
+
+/// The arguments, and the payload if that travels with them, as in any body. They stay in registers:
+/// through memory, there and back, they would cost 56 instructions and 8 % of the time of a Short
+/// with 8 arguments (row `short-8`).
+#[inline(always)]
+pub(super) fn inline_body(form: AmForm, m: &Outgoing<'_>) -> InlineBody {
+    let mut body = InlineBody::default();
+    let mut words = body.iter_mut();
+    for (args, word) in m.args.chunks(2).zip(&mut words) {
+        *word = pair(args);
+    }
+    if has_payload(form) {
+        for (at, word) in (0..m.payload.len()).step_by(size_of::<u64>()).zip(&mut words) {
+            *word = word_at(m.payload, at);
+        }
+    }
+    body
+}
+
+/// Writes a body into a chunk that the caller holds: its bytes; padding is zero.
+pub(super) fn write_body(chunk: Dst<'_>, form: AmForm, m: &Outgoing<'_>) -> usize {
+    let mut len = 0;
+    let mut push = |word| {
+        chunk.part(len, 8).copy_from(bytes_of(&[word]));
+        len += 8;
+    };
+    m.args.chunks(2).for_each(|args| push(pair(args)));
+    let n = m.payload.len();
+    if has_payload(form) && n != 0 {
+        let padded = n.next_multiple_of(8);
+        chunk.part(len + padded - 8, 8).fill(0);
+        chunk.part(len, n).copy_from(m.payload);
+        len += padded;
+    }
+    if form == AmForm::Packed {
+        chunk.part(len, ADDRESS).copy_from(bytes_of(&[m.destination()]));
+        len += ADDRESS;
+    }
+    len
+}
+
+impl<P: Portals> Conduit<P> {
+    /// Unpacks a message for its handler; `data` is a payload that is not in the body. The payload
+    /// of a Long that came in the body goes to its destination. `wrong` is space for a planted
+    /// fault.
+    #[inline(always)]
+    pub(super) fn message<'a>(
+        &self,
+        am: &AmHeader,
+        body: Body<'a>,
+        data: Option<Dst<'static>>,
+        wrong: &'a mut [i32; MAX_ARGS],
+    ) -> AmMessage<'a> {
+        let numargs = usize::from(am.numargs);
+        let Some(mut args) = body.args(numargs) else { bad_message(am.source) };
+        let payload = match am.form {
+            AmForm::Short => AmMessage::NO_PAYLOAD,
+            _ => match self.payload(am, body, args_bytes(numargs), data) {
+                Some(payload) => payload,
+                None => bad_message(am.source),
+            },
+        };
+        if fault::on("flip_arg") && numargs != 0 {
+            wrong[..numargs].copy_from_slice(args);
+            wrong[numargs / 2] ^= 1;
+            args = &wrong[..numargs];
+        }
+        if fault::on("flip_am") {
+            payload.flip(payload.len() / 2);
+        }
+        AmMessage {
+            source: am.source,
+            category: am.form.category(),
+            handler: am.handler,
+            args,
+            payload,
+        }
+    }
+
+    /// The payload of a message that is no Short; `at` is how many bytes of the body come before
+    /// it. `None` if it is not within the memory that it should be in.
+    #[inline(always)]
+    fn payload<'a>(
+        &self,
+        am: &AmHeader,
+        body: Body<'a>,
+        at: usize,
+        data: Option<Dst<'static>>,
+    ) -> Option<Dst<'a>> {
+        let n = am.length as usize;
+        match am.form {
+            AmForm::Short => None,
+            AmForm::Medium => body.part(at, n),
+            AmForm::Landing => {
+                let (from, to) = (body.part(at, n)?, self.rar().at(am.offset as usize, n)?);
+                to.copy_from(from.into());
+                Some(to)
+            }
+            AmForm::Packed if n == 0 => {
+                let address = ptr::without_provenance_mut(body.word(at)? as usize);
+                // SAFETY: no bytes may be anywhere.
+                Some(unsafe { Dst::new(address, 0) })
+            }
+            AmForm::Packed => {
+                let (from, offset) =
+                    (body.part(at, n)?, body.word(at + n.next_multiple_of(ADDRESS))?);
+                let to = self.rar().at(offset as usize, n)?;
+                to.copy_from(from.into());
+                Some(to)
+            }
+            AmForm::Placed => self.rar().at(am.offset as usize, n),
+            AmForm::Unpacked | AmForm::Outbox => data,
+        }
+    }
+}

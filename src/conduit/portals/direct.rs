@@ -1,0 +1,142 @@
+//! What a network does beyond the specification: [`Direct`], the fast path to a peer whose memory
+//! is mapped here, and [`SharedHost`], what the processes of a host share through the network.
+//!
+//! Implemented by `emulation`; a libportals has neither. Invariant: nothing depends on them but
+//! speed and waking up.
+
+use super::{MdEvent, PortalsId, Target};
+use crate::client_memory::{Dst, Src};
+
+/// Bytes that travel in the event of their put, by words.
+pub type InlineBody = [u64; 4];
+
+/// What the fast path finds in an event queue.
+// With a tag of its own, not in a niche of the event: then compilers see which branch it takes.
+#[derive(Clone, Copy, Debug)]
+#[repr(u8)]
+pub enum NextEvent {
+    /// `PTL_EQ_EMPTY`.
+    Nothing,
+    /// This event, of kind [`super::MdEventKind::PutEnd`] and without a failure.
+    Arrival(MdEvent),
+    /// Whatever [`super::Portals::eq_get`] gives.
+    Other,
+}
+
+/// The fast path between processes that map each other's memory.
+///
+/// `put_inline`, `put_at_once` and `get_at_once` are complete, without an event here, when they
+/// return true; if they return false they have done nothing, and the verb must be used.
+pub trait Direct: Send + Sync {
+    /// `ptl_handle_eq_t`
+    type Eq: Copy;
+
+    /// A put whose bytes travel in its event, and otherwise an empty put at offset 0. Some networks
+    /// do the same with the entries of their completion queues.
+    fn put_inline(&self, inline: &InlineBody, to: &Target) -> bool;
+
+    /// A put from plain memory: the bytes of all pieces, one after the other.
+    #[inline(always)]
+    fn put_at_once<const N: usize>(&self, from: [Src<'_>; N], to: &Target) -> bool {
+        let _ = (from, to);
+        false
+    }
+
+    /// A get to plain memory.
+    #[inline(always)]
+    fn get_at_once(&self, to: Dst<'_>, from: &Target) -> bool {
+        let _ = (to, from);
+        false
+    }
+
+    /// A hint: a put of so many bytes to this target will follow soon.
+    #[inline(always)]
+    fn prefetch_target(&self, to: &Target, bytes: usize) {
+        let _ = (to, bytes);
+    }
+
+    /// Delivers what waits for this process: what [`super::Portals::eq_get`] does before it looks.
+    /// [`Direct::eq_next`] and [`Direct::eq_is_quiet`] do not.
+    #[inline(always)]
+    fn progress(&self) {}
+
+    /// [`super::Portals::eq_get`] for the most frequent event alone.
+    #[inline(always)]
+    fn eq_next(&self, eq: Self::Eq, inline: &mut InlineBody) -> NextEvent {
+        let _ = (eq, inline);
+        NextEvent::Other
+    }
+
+    /// Whether [`super::Portals::eq_get`] would find nothing in this queue.
+    #[inline(always)]
+    fn eq_is_quiet(&self, eq: Self::Eq) -> bool {
+        let _ = eq;
+        false
+    }
+
+    /// A hint: what is sent next is no part of a burst that was sent before. A process that polls
+    /// waits for something, or answers.
+    #[inline(always)]
+    fn burst_ends(&self) {}
+}
+
+/// The fast path of a network that has none: no value of this type exists.
+#[cfg(any(feature = "libportals", test))]
+#[derive(Debug)]
+pub struct NoDirect<Eq> {
+    never: core::convert::Infallible,
+    eq: core::marker::PhantomData<fn(Eq)>,
+}
+
+#[cfg(any(feature = "libportals", test))]
+impl<Eq: Copy> Direct for NoDirect<Eq> {
+    type Eq = Eq;
+
+    fn put_inline(&self, _: &InlineBody, _: &Target) -> bool {
+        match self.never {}
+    }
+}
+
+/// What the processes of a host share through the network.
+pub trait SharedHost: Send + Sync {
+    /// Zeroed memory for a descriptor that peers target, where they can reach it without our help;
+    /// never freed. `None` when the space set aside at start is used up.
+    fn alloc_library_memory(&self, bytes: usize, align: usize) -> Option<Dst<'static>>;
+
+    /// Where the memory that [`SharedHost::alloc_library_memory`] gives of is mapped here, of a
+    /// process whose interface is open; of the same length in all processes. `None` where it is
+    /// not.
+    fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>>;
+
+    /// Says that `len` bytes from `base` are shared with the processes of this host; `peers[pid]`
+    /// is where the same bytes of the segment of process `pid` (on this host) are mapped here, null
+    /// where they are not, and `lens[pid]` their length.
+    ///
+    /// # Safety
+    /// The mappings must stay until the process ends.
+    unsafe fn expose_segments(&self, base: *mut u8, len: usize, peers: &[*mut u8], lens: &[usize]);
+
+    /// Where the memory lies that the processes of this host share for the network itself: first
+    /// byte, bytes.
+    fn mapped(&self) -> (*mut u8, usize);
+
+    /// The doorbell's count: changes whenever an event has been posted to any queue of ours since
+    /// the last [`SharedHost::sleep`] armed it. To be read before the last look at the queues.
+    fn doorbell(&self) -> u32;
+
+    /// Sleeps until an event is posted to any queue of ours, `seen` is no longer
+    /// [`SharedHost::doorbell`], or `timeout_ns` has passed.
+    fn sleep(&self, seen: u32, timeout_ns: u64);
+
+    /// Wakes the processes of this host that sleep on their doorbells, because something in memory
+    /// that we share with them has changed; the change must have been made before the call.
+    fn ring_peers(&self);
+
+    /// Wakes the threads of this process that sleep on the doorbell, because this thread has served
+    /// what one of them may wait for. One that is just falling asleep may be missed.
+    fn ring_self(&self);
+
+    /// The rank on this host of a process that holds something we wait for (an unpublished slot, a
+    /// lock word), if there is one now.
+    fn blocked_by(&self) -> Option<u32>;
+}

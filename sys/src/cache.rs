@@ -1,0 +1,33 @@
+//! Hints to the processor about its caches.
+//!
+//! Invariant: a hint touches no memory, so any address may be passed.
+
+/// Prefetches the cache line of this address, to be read.
+#[inline(always)]
+pub fn prefetch(at: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a hint touches no memory.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: a hint touches no memory.
+    unsafe {
+        core::arch::asm!("prfm pldl1keep, [{}]", in(reg) at, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    let _ = at;
+}
+
+/// Waits until earlier loads have read. Without it the processor would begin the loads of a next
+/// poll meanwhile, which fetch a line again that a peer is about to write. Nothing where the
+/// processor has no cheap instruction for it.
+#[inline(always)]
+pub fn wait_for_loads() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: x86-64 has it; it touches no memory.
+    unsafe {
+        core::arch::x86_64::_mm_lfence();
+    }
+}
