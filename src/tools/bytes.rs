@@ -1,7 +1,6 @@
-//! Small services on memory: checksum and counts of zero bytes. Called by `capi::tools`.
+//! Checksums and counts of zero bytes. Called by `capi::tools`; imports nothing.
 
-/// A checksum of these bytes (FNV-1a, 64 bits): equal for equal bytes on every machine, and different for most
-/// different ones.
+/// The FNV-1a checksum of these bytes, 64 bits: the same on every machine.
 pub fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |sum, &b| {
         (sum ^ u64::from(b)).wrapping_mul(0x0000_0100_0000_01b3)

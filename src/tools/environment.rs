@@ -1,17 +1,17 @@
-//! Environment variables of clients: `gasnett_getenv_*` and the lines that GASNET_VERBOSEENV asks for. Called by
-//! `capi::tools`. (The library's own variables are in [`crate::env`].)
+//! Environment variables of clients (`gasnett_getenv_*`), and the `ENV parameter:` lines of
+//! GASNET_VERBOSEENV. Called by `capi::tools`. The library's own variables are in [`crate::env`].
 
 use crate::env::{self, number};
 use crate::report;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Whether process 0 prints the variables that are looked at; false in the others.
+/// Whether this rank prints the variables that are read: rank 0 does, if GASNET_VERBOSEENV is set.
 pub fn verbose() -> bool {
     env::VERBOSEENV.is_present() && report::rank().is_none_or(|r| r == 0)
 }
 
-/// Prints a variable that was looked at, once for each name; `None` is one that has no value.
+/// Prints a variable that was read, once per name; `None` is one without value.
 pub fn display(key: &str, value: Option<&str>, is_default: bool) {
     static SHOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
     if verbose() && SHOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(key.to_string()) {
@@ -19,7 +19,7 @@ pub fn display(key: &str, value: Option<&str>, is_default: bool) {
     }
 }
 
-/// The line of a variable, in the columns that GASNet's users know and scripts read.
+/// The line of a variable, in the columns of GASNet, which scripts read.
 fn parameter(key: &str, value: Option<&str>, is_default: bool) -> String {
     let value = match value {
         None => "*not set*",
@@ -30,7 +30,8 @@ fn parameter(key: &str, value: Option<&str>, is_default: bool) -> String {
     format!("ENV parameter: {key} = {value}{:>width$}", if is_default { "(default)" } else { "" })
 }
 
-/// Prints the library's own variables, and what is said of names that it does not know.
+/// Prints the library's own variables, and the names in the environment that look like one but
+/// are not.
 pub fn display_all() {
     if !verbose() {
         return;
@@ -58,7 +59,8 @@ fn refuse(key: &str, value: &str, accepted: &str) -> ! {
     )
 }
 
-/// A yes or no, or `default` if the variable is not set or empty.
+/// A yes or no; `default` if the variable is not set or empty. Ends the job if the value is
+/// invalid.
 pub fn yes(key: &str, default: bool) -> bool {
     let set = env::lookup(key).filter(|v| !v.is_empty());
     let value = match &set {
@@ -69,7 +71,8 @@ pub fn yes(key: &str, default: bool) -> bool {
     value
 }
 
-/// A whole number, or `default`; see [`number::parse`] for `mult`.
+/// A whole number, or `default`; [`number::parse`] describes `mult`. Ends the job if it is
+/// invalid.
 pub fn int(key: &str, default: i64, mult: u64) -> i64 {
     let set = env::lookup(key).filter(|v| !v.is_empty());
     let accepted = if mult == 0 {
@@ -85,7 +88,7 @@ pub fn int(key: &str, default: i64, mult: u64) -> i64 {
     value
 }
 
-/// A decimal number or a fraction a/b, or `default`.
+/// A decimal number or a fraction a/b, or `default`. Ends the job if it is invalid.
 pub fn float(key: &str, default: f64) -> f64 {
     let set = env::lookup(key).filter(|v| !v.is_empty());
     let value = match &set {

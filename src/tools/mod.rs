@@ -1,5 +1,8 @@
-//! What the `gasnett_*` functions do, as far as the headers do not do it inline. Usable without a job.
+//! The services behind the `gasnett_*` functions that the headers do not inline.
+//!
+//! Called by `capi::tools`, `capi::heap` and `capi::vis`. Invariant: usable without a job.
 
+mod block;
 pub mod bytes;
 pub mod environment;
 pub mod heap;

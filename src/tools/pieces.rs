@@ -1,15 +1,16 @@
-//! Lists of memory, and strides, as text. Called by `gasnett_format_*` of vector, indexed and strided operations; what a
-//! caller allocates is [`room`], and no text is longer.
+//! Lists of memory, and strides, as text: the `gasnett_format_*` functions of vector, indexed
+//! and strided operations. Called by `capi::vis`. Invariant: no text is longer than [`room`].
 
+use crate::client_memory::{Dst, Src};
 use core::ffi::c_char;
 use core::fmt::{self, Write};
 
-/// Bytes of text that a list of `count` elements may take, with what stands around it and the final NUL.
+/// Bytes of the text of a list of `count` elements, with the text around it and the final NUL.
 pub fn room(count: usize) -> usize {
     256 + count.saturating_mul(48)
 }
 
-/// What a list amounts to; zeros for an empty one.
+/// Sizes and addresses of a list; zeros for an empty one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PieceStats {
     /// Bytes of the shortest element.
@@ -24,24 +25,17 @@ pub struct PieceStats {
     pub highest: usize,
 }
 
-/// Text in a caller's buffer, NUL-terminated after each write.
+/// Text in a caller's buffer, NUL-terminated after each write; what exceeds it is cut off.
 #[derive(Debug)]
-pub struct TextBuffer {
-    at: *mut u8,
-    /// Bytes that are left, the NUL included.
-    left: usize,
-}
+pub struct TextBuffer(Dst<'static>);
 
 impl Write for TextBuffer {
     fn write_str(&mut self, s: &str) -> fmt::Result {
-        let n = s.len().min(self.left.saturating_sub(1));
-        // SAFETY: `left` bytes at `at` are writable, and n + 1 is no more unless `left` is 0, which `new` excludes.
-        unsafe {
-            core::ptr::copy_nonoverlapping(s.as_ptr(), self.at, n);
-            self.at = self.at.add(n);
-            *self.at = 0;
-        }
-        self.left -= n;
+        let n = s.len().min(self.0.len() - 1);
+        let (text, rest) = self.0.split_at(n);
+        text.copy_from(Src::from(&s.as_bytes()[..n]));
+        rest.part(0, 1).fill(0);
+        self.0 = rest;
         Ok(())
     }
 }
@@ -52,12 +46,13 @@ impl TextBuffer {
     /// # Safety
     /// `n` bytes at `buf`, at least one, must be writable as long as the value is used.
     pub unsafe fn new(buf: *mut c_char, n: usize) -> TextBuffer {
-        let mut buffer = TextBuffer { at: buf.cast(), left: n };
+        // SAFETY: writable as long as the value is used, as promised.
+        let mut buffer = TextBuffer(unsafe { Dst::new(buf.cast(), n) });
         let _ = buffer.write_str("");
         buffer
     }
 
-    /// Elements with address and length.
+    /// Writes a list of addresses and lengths; returns its sizes.
     pub fn list(&mut self, pieces: impl Iterator<Item = (*mut u8, usize)> + Clone) -> PieceStats {
         let mut s = PieceStats::default();
         let mut count = 0usize;
@@ -86,7 +81,7 @@ impl TextBuffer {
         s
     }
 
-    /// The lists of a put or get; returns its bytes.
+    /// Writes the lists of a put or get; returns its bytes.
     pub fn both(
         &mut self,
         node: u32,
@@ -100,7 +95,7 @@ impl TextBuffer {
         total
     }
 
-    /// Numbers.
+    /// Writes a list of numbers.
     pub fn numbers(&mut self, list: &[usize]) {
         let _ = self.write_str("{");
         for (i, n) in list.iter().enumerate() {
@@ -109,7 +104,7 @@ impl TextBuffer {
         let _ = self.write_str("}");
     }
 
-    /// The sections of a put or get, each with its address and strides; returns its bytes.
+    /// Writes the sections of a put or get, each with its address and strides; returns its bytes.
     pub fn section(
         &mut self,
         node: u32,

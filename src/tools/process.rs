@@ -1,11 +1,12 @@
-//! This process: freezing it for a debugger, raising its limits, pinning it. Called by `capi::tools`.
+//! This process: its host, pausing it for a debugger, raising its limits. Called by
+//! `capi::tools`, and by fatal errors and signals.
 
 use super::environment;
 use crate::{env, report};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Name of this machine. Async-signal-safe once it was asked for.
+/// Name of this host. Async-signal-safe after the first call.
 pub fn hostname() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| {
@@ -14,7 +15,7 @@ pub fn hostname() -> &'static str {
     })
 }
 
-/// Tells a debugger's user where this process is and sleeps until he sets the flag, whose name is given, to 0.
+/// Prints where this process runs and sleeps until a debugger sets the flag with this name to 0.
 pub fn freeze(flag: &AtomicI32, name: &str) {
     flag.store(1, Ordering::SeqCst);
     report::note(format_args!(
@@ -27,13 +28,13 @@ pub fn freeze(flag: &AtomicI32, name: &str) {
     }
 }
 
-/// Whether GASNET_FREEZE_ON_ERROR asks to freeze on fatal errors.
+/// Whether the process pauses on fatal errors (GASNET_FREEZE_ON_ERROR).
 pub fn freeze_on_error() -> bool {
     env::FREEZE_ON_ERROR.get()
 }
 
-/// Raises all limits of the system that are worth it, except those whose `GASNET_MAXIMIZE_<limit>` says no; false if
-/// one could not be raised.
+/// Raises the limits of the system in `sys::limits::RAISABLE`, except those whose
+/// `GASNET_MAXIMIZE_<limit>` is no. False if one could not be raised.
 pub fn maximize_limits() -> bool {
     sys::limits::RAISABLE.iter().fold(true, |ok, &(resource, name)| {
         let wanted = environment::yes(&format!("GASNET_MAXIMIZE_{name}"), true);

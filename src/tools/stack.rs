@@ -1,40 +1,42 @@
-//! Printing the call stack of this process: by the C library, by programs that are started for it (addr2line, gdb, ...), or by
-//! the client's own means, if it defines `gasnett_backtrace_user`. Called by `capi::tools` and after fatal errors and signals.
+//! Printing the call stack of this process: by the C library, by a program (addr2line, gdb,
+//! ...), or by the client's own function, if it defines `gasnett_backtrace_user`.
 //!
-//! GASNET_BACKTRACE_TYPE is a comma-separated list of the means to try, in order; the first that can ends the search. A
-//! [`BacktracePlan`] is made outside signal handlers; following it neither allocates nor locks.
+//! Called by `capi::tools`, and after fatal errors and signals. Invariant: a [`BacktracePlan`]
+//! is made outside signal handlers; printing by it neither allocates nor locks. It tries the
+//! methods of GASNET_BACKTRACE_TYPE in order, until one succeeds.
 
 use crate::{env, report};
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
+use sys::helper::HelperProgram;
 
-/// A way to print the stack that the client supplies.
+/// The client's own function that prints the stack.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientBacktrace<'a> {
-    /// Its name in GASNET_BACKTRACE_TYPE.
+    /// The name of the method in GASNET_BACKTRACE_TYPE.
     pub name: &'a str,
-    /// Prints the stack to a file; returns 0 if it could.
+    /// Prints the stack to a descriptor; returns 0 on success.
     pub print: unsafe extern "C" fn(c_int) -> c_int,
 }
 
-/// Names of the means of the library, in the order of their trial where GASNET_BACKTRACE_TYPE says nothing.
-pub const MEANS: [&str; 6] = ["EXECINFO", "ADDR2LINE", "GDB", "GSTACK", "PSTACK", "EUSTACK"];
+/// The methods of the library, in the order in which they are tried by default.
+pub const METHODS: [&str; 6] = ["EXECINFO", "ADDR2LINE", "GDB", "GSTACK", "PSTACK", "EUSTACK"];
 
-/// A means that can be tried now.
+/// A method that is available.
 #[derive(Debug)]
 enum BacktraceStep {
-    /// The client's.
+    /// The client's function.
     User(unsafe extern "C" fn(c_int) -> c_int),
-    /// The C library's: addresses, and names of exported functions.
+    /// The C library: addresses, and names of exported functions.
     ExecInfo,
-    /// Files and lines of the addresses of one object after another, by this program.
+    /// This program, which prints files and lines for the addresses of one object after another.
     Addr2line(CString),
-    /// This program with these arguments, which looks at the process from outside.
-    Program(CString, Vec<CString>),
+    /// A program that inspects the process from outside.
+    Program(HelperProgram),
 }
 
-/// The means to try, in order.
+/// The methods to try, in order.
 #[derive(Debug)]
 pub struct BacktracePlan(Vec<BacktraceStep>);
 
@@ -52,7 +54,8 @@ fn step(name: &str) -> Option<BacktraceStep> {
     let program = |file: &str, args: &[&str]| {
         let path = find(file)?;
         let args = core::iter::once(file).chain(args.iter().copied());
-        Some(BacktraceStep::Program(path, args.filter_map(|a| CString::new(a).ok()).collect()))
+        let args = args.filter_map(|a| CString::new(a).ok()).collect();
+        Some(BacktraceStep::Program(HelperProgram::new(path, args)))
     };
     match name {
         "EXECINFO" => Some(BacktraceStep::ExecInfo),
@@ -68,10 +71,10 @@ fn step(name: &str) -> Option<BacktraceStep> {
 }
 
 impl BacktracePlan {
-    /// The plan that GASNET_BACKTRACE_TYPE asks for. Ends the job if it names a means that there is not.
+    /// The plan of GASNET_BACKTRACE_TYPE. Ends the job if it names an unknown method.
     pub fn new(user: Option<ClientBacktrace<'_>>) -> BacktracePlan {
         let Some(list) = env::BACKTRACE_TYPE.get() else {
-            let own = MEANS.iter().filter_map(|name| step(name));
+            let own = METHODS.iter().filter_map(|name| step(name));
             return BacktracePlan(
                 user.map(|u| BacktraceStep::User(u.print)).into_iter().chain(own).collect(),
             );
@@ -82,16 +85,16 @@ impl BacktracePlan {
                 Some(u) if name.eq_ignore_ascii_case(u.name) => {
                     steps.push(BacktraceStep::User(u.print))
                 }
-                _ if MEANS.iter().any(|m| m.eq_ignore_ascii_case(name)) => {
+                _ if METHODS.iter().any(|m| m.eq_ignore_ascii_case(name)) => {
                     steps.extend(step(&name.to_ascii_uppercase()));
                 }
                 _ => report::fatal(
                     format_args!(
-                        "GASNET_BACKTRACE_TYPE={list}: there is no means {name} to print a stack"
+                        "GASNET_BACKTRACE_TYPE={list}: {name} is not a method to print a stack"
                     ),
                     format_args!(
-                        "Give names out of {}{}{}, separated by commas, or unset it.",
-                        MEANS.join(", "),
+                        "Give {}{}{}, separated by commas, or unset it.",
+                        METHODS.join(", "),
                         if user.is_some() { " and " } else { "" },
                         user.map_or("", |u| u.name)
                     ),
@@ -101,29 +104,23 @@ impl BacktracePlan {
         BacktracePlan(steps)
     }
 
-    /// Writes the stack of the calling thread, or of all threads, to `fd`; false if no means could. Safe in a signal handler.
+    /// Writes the stack of the calling thread, or of all threads, to `fd`; false if no method
+    /// succeeded. Async-signal-safe.
     pub fn print(&self, fd: c_int) -> bool {
         self.0.iter().any(|step| match step {
-            // SAFETY: the client promises that its function may be called with a file descriptor.
+            // SAFETY: the client's function takes any descriptor.
             BacktraceStep::User(print) => unsafe { print(fd) == 0 },
             BacktraceStep::ExecInfo => sys::stack::print(fd),
             BacktraceStep::Addr2line(path) => sys::stack::print_lines(fd, path),
-            BacktraceStep::Program(path, args) => {
-                let mut list: [*const core::ffi::c_char; 10] = [core::ptr::null(); 10];
-                for (to, arg) in list.iter_mut().zip(args.iter().take(9)) {
-                    *to = CStr::as_ptr(arg);
-                }
-                // SAFETY: the strings live in the plan, and a null ends the list.
-                unsafe { sys::helper::run(path, &list, fd, LONGEST_NS) }
-            }
+            BacktraceStep::Program(program) => program.run(fd, LONGEST_NS),
         })
     }
 }
 
-/// A program that takes longer than this, in nanoseconds, is ended.
+/// A program that runs longer than this, in nanoseconds, is ended.
 const LONGEST_NS: u64 = 30_000_000_000;
 
-/// Whether GASNET_BACKTRACE asks for stacks of this process; tells once how to get them if not.
+/// Whether this rank prints its stack (GASNET_BACKTRACE); prints once how to switch it on if not.
 pub fn enabled() -> bool {
     static TOLD: AtomicBool = AtomicBool::new(false);
     let on = env::BACKTRACE.get();

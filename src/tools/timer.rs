@@ -1,10 +1,10 @@
-//! How fine and how costly the clock behind `gasnett_ticks_now` is; a tick is a nanosecond of the monotonic clock.
-//! Called by `capi::tools`.
+//! Granularity and overhead of the clock behind `gasnett_ticks_now`. A tick is a nanosecond of the
+//! monotonic clock. Called by `capi::tools`; each figure is measured once.
 
 use std::sync::OnceLock;
 use sys::clock::now_ns;
 
-/// Microseconds between two readings that differ, at their closest; more than 0.
+/// Smallest difference between two readings, in microseconds; more than 0.
 pub fn granularity_us() -> f64 {
     static MEASURED: OnceLock<f64> = OnceLock::new();
     *MEASURED.get_or_init(|| {
@@ -21,7 +21,7 @@ pub fn granularity_us() -> f64 {
     })
 }
 
-/// Microseconds that one reading takes on average; more than 0.
+/// Mean time of one reading, in microseconds; more than 0.
 pub fn overhead_us() -> f64 {
     static MEASURED: OnceLock<f64> = OnceLock::new();
     *MEASURED.get_or_init(|| {

@@ -2,6 +2,7 @@
 //! included, so that nothing here allocates, locks, or tells the client of a child. Called by `tools::stack` and `os::stack`.
 
 use core::ffi::{CStr, c_char, c_int};
+use std::ffi::CString;
 
 /// Whether this file is a program that may be run.
 pub fn may_run(file: &CStr) -> bool {
@@ -9,12 +10,47 @@ pub fn may_run(file: &CStr) -> bool {
     unsafe { libc::access(file.as_ptr(), libc::X_OK) == 0 }
 }
 
+/// A program with its arguments, ready to be run from a signal handler.
+#[derive(Debug)]
+pub struct HelperProgram {
+    path: CString,
+    /// The strings that `pointers` leads to.
+    _args: Vec<CString>,
+    /// The arguments, then null.
+    pointers: Vec<*const c_char>,
+}
+
+// SAFETY: the pointers lead to strings that the value owns and never changes.
+unsafe impl Send for HelperProgram {}
+// SAFETY: as above.
+unsafe impl Sync for HelperProgram {}
+
+impl HelperProgram {
+    /// The program at `path`; the first argument is its name.
+    pub fn new(path: CString, args: Vec<CString>) -> HelperProgram {
+        let pointers = args.iter().map(|a| a.as_ptr()).chain([core::ptr::null()]).collect();
+        HelperProgram { path, _args: args, pointers }
+    }
+
+    /// Runs the program, its output to `fd`, and waits for its end, at most `longest_ns`
+    /// nanoseconds; true if it succeeded. Async-signal-safe.
+    pub fn run(&self, fd: c_int, longest_ns: u64) -> bool {
+        // SAFETY: strings that the value owns, and a null at the end.
+        unsafe { run(&self.path, &self.pointers, fd, longest_ns) }
+    }
+}
+
 /// Runs a program, its output to `fd`, and waits for its end, at most `longest_ns` nanoseconds; true if it succeeded. It may
 /// trace this process.
 ///
 /// # Safety
 /// `args` must hold NUL-terminated strings and end with null.
-pub unsafe fn run(program: &CStr, args: &[*const c_char], fd: c_int, longest_ns: u64) -> bool {
+pub(crate) unsafe fn run(
+    program: &CStr,
+    args: &[*const c_char],
+    fd: c_int,
+    longest_ns: u64,
+) -> bool {
     // SAFETY: as fork, but without what the C library does in one, which locks; and no signal tells of the child's end.
     let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
     if pid == 0 {
