@@ -5,6 +5,7 @@ use crate::columns::RowFigures;
 use crate::system::LINE;
 use std::fmt::Write;
 use std::fs;
+use std::process::Command;
 
 /// The rounds of the system at this index of the list of names.
 fn side<'a>(
@@ -90,7 +91,7 @@ fn parity(figure: f64) -> bool {
 /// it is reached.
 pub(crate) fn table(names: &[&str], rounds: &[Vec<RowFigures>]) -> String {
     let mut text = String::from(
-        "| measurement | processes | size | path | against | ours | theirs | ratio | quartiles | to reach | |\n",
+        "| measurement | ranks | size | path | against | ours | theirs | ratio | quartiles | target | |\n",
     );
     text += "|---|---|---|---|---|---|---|---|---|---|---|\n";
     for row in ROWS {
@@ -155,7 +156,7 @@ pub(crate) fn page(table: &str, rounds: usize, ms: f64, moved: usize) -> String 
     )
 }
 
-/// CPU, kernel and memory of this machine.
+/// CPU, kernel and memory of this machine, and the commit.
 fn machine() -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpu
@@ -173,7 +174,18 @@ fn machine() -> String {
         .map(str::trim)
         .unwrap_or("unknown")
         .to_string();
-    format!("Machine: {model}, {cpus} CPUs usable, memory {memory}, Linux {}.\n", kernel.trim())
+    format!(
+        "Machine: {model}, {cpus} CPUs usable, memory {memory}, Linux {}. Commit {}.\n",
+        kernel.trim(),
+        commit()
+    )
+}
+
+/// The commit that was measured.
+fn commit() -> String {
+    let git = Command::new("git").args(["log", "-1", "--format=%h, %cs"]).output();
+    let text = git.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_string());
+    text.ok().filter(|t| !t.is_empty()).unwrap_or("unknown".to_string())
 }
 
 #[cfg(test)]
