@@ -105,6 +105,7 @@ step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
+step layers ci/layers.sh libc
 step examples ci/examples.sh
 step links ci/links.sh
 step workflows ci/workflows.sh

@@ -1,13 +1,16 @@
-//! Cross-memory attach: copying to and from the memory of another process. Called by `portals3`, for memory that is not
-//! shared, and by `boot`, which finds out whether the system allows it.
+//! Cross-memory attach: copying to and from the memory of another process. Called by
+//! `portals3`, for memory that is not shared, and by `boot`, which finds out whether the system
+//! allows it.
 //!
-//! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is returned as a failure.
+//! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is
+//! returned as a failure.
 
 use crate::child::{self, Ended, Forked};
 use crate::process;
 use crate::signal::{self, Signal};
 
-/// Copies `length` bytes from address `from` of process `pid` to `to`. Whether all bytes were copied.
+/// Copies `length` bytes from address `from` of process `pid` to `to`. Whether all bytes were
+/// copied.
 ///
 /// # Safety
 /// `to` must be valid for writes of `length` bytes.
@@ -15,12 +18,14 @@ pub unsafe fn read(pid: u32, from: u64, to: *mut u8, length: usize) -> bool {
     until_all(length, |done| {
         let local = libc::iovec { iov_base: to.wrapping_add(done).cast(), iov_len: length - done };
         let remote = remote(from, done, length);
-        // SAFETY: the kernel writes within `local`, which the caller has made sure of, and checks `remote`.
+        // SAFETY: the kernel writes within `local`, which the caller has made sure of, and
+        // checks `remote`.
         unsafe { libc::process_vm_readv(pid as libc::pid_t, &local, 1, &remote, 1, 0) }
     })
 }
 
-/// Copies `length` bytes at `from` to address `to` of process `pid`. Whether all bytes were copied.
+/// Copies `length` bytes at `from` to address `to` of process `pid`. Whether all bytes were
+/// copied.
 ///
 /// # Safety
 /// `from` must be valid for reads of `length` bytes.
@@ -29,7 +34,8 @@ pub unsafe fn write(pid: u32, to: u64, from: *const u8, length: usize) -> bool {
         let from = from.wrapping_add(done).cast_mut().cast();
         let local = libc::iovec { iov_base: from, iov_len: length - done };
         let remote = remote(to, done, length);
-        // SAFETY: the kernel reads within `local`, which the caller has made sure of, and checks `remote`.
+        // SAFETY: the kernel reads within `local`, which the caller has made sure of, and
+        // checks `remote`.
         unsafe { libc::process_vm_writev(pid as libc::pid_t, &local, 1, &remote, 1, 0) }
     })
 }
@@ -40,7 +46,8 @@ fn remote(address: u64, done: usize, length: usize) -> libc::iovec {
     libc::iovec { iov_base: core::ptr::without_provenance_mut(at), iov_len: length - done }
 }
 
-/// Repeats a system call, which is given the number of bytes copied so far and returns how many more it copied.
+/// Repeats a system call, which is given the number of bytes copied so far and returns how many
+/// more it copied.
 fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
     let mut done = 0;
     while done < length {
@@ -52,7 +59,8 @@ fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
     true
 }
 
-/// Whether two processes with a common parent may read each other's memory, as the ranks of a job do: found by trying.
+/// Whether two processes with a common parent may read each other's memory, as the ranks of a
+/// job do: found by trying.
 pub fn allowed_between_siblings() -> bool {
     static WORD: u32 = 0x600D;
     // SAFETY: the child makes system calls only, which need no lock.

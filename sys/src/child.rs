@@ -1,6 +1,7 @@
 //! Child processes: how they start, and how they end. Called by `boot` and by the launchers.
 //!
-//! A number names a child until it is collected ([`reap`], [`await_child`]); a [`pidfd`] names it for ever.
+//! A number names a child until it is collected ([`reap`], [`await_child`]); a [`pidfd`] names
+//! it for ever.
 
 use crate::process::{self, Liveness, parse_state};
 use crate::signal::Signal;
@@ -23,7 +24,8 @@ pub enum Forked {
 /// That of the system.
 ///
 /// # Safety
-/// If the process has several threads, the child must do nothing that needs a lock which one of them may hold.
+/// If the process has several threads, the child must do nothing that needs a lock which one of
+/// them may hold.
 pub unsafe fn fork() -> io::Result<Forked> {
     // SAFETY: the caller sees to the locks.
     match unsafe { libc::fork() } {
@@ -33,8 +35,8 @@ pub unsafe fn fork() -> io::Result<Forked> {
     }
 }
 
-/// Forks once more in the calling process, which was itself just forked, and ends it. Returns in the new process, which init
-/// or a subreaper collects.
+/// Forks once more in the calling process, which was itself just forked, and ends it. Returns
+/// in the new process, which init or a subreaper collects.
 ///
 /// # Safety
 /// As for [`fork`].
@@ -47,16 +49,16 @@ pub unsafe fn detach() {
     }
 }
 
-/// Has the kernel kill this process when its parent (the thread that forked it) dies. False if the parent, which had the number
-/// `parent`, is dead already. Async-signal-safe.
+/// Has the kernel kill this process when its parent (the thread that forked it) dies. False if
+/// the parent, which had the number `parent`, is dead already. Async-signal-safe.
 pub fn die_with_parent(parent: u32) -> bool {
     // SAFETY: touches no memory.
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) };
     process::parent() == parent
 }
 
-/// Replaces this process by a program, found through PATH unless its name has a slash. Returns only if that fails. `args` begins
-/// with the name that the program sees as its own.
+/// Replaces this process by a program, found through PATH unless its name has a slash. Returns
+/// only if that fails. `args` begins with the name that the program sees as its own.
 pub fn exec(program: &CStr, args: &[CString]) -> io::Error {
     let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
     argv.push(core::ptr::null());
@@ -96,8 +98,8 @@ fn wait_for(child: i32, flags: i32) -> io::Result<(u32, i32)> {
     }
 }
 
-/// Collects this child if it has ended; `None` if it runs or is stopped. A child that another part of the process has collected counts as
-/// `Exited(0)`.
+/// Collects this child if it has ended; `None` if it runs or is stopped. A child that another
+/// part of the process has collected counts as `Exited(0)`.
 pub fn reap(child: u32) -> Option<Ended> {
     match wait_for(child as i32, libc::WNOHANG) {
         Ok((0, _)) => None,
@@ -109,7 +111,8 @@ pub fn reap(child: u32) -> Option<Ended> {
     }
 }
 
-/// Waits for the end of a child. A child that another part of the process has collected counts as `Exited(0)`.
+/// Waits for the end of a child. A child that another part of the process has collected counts
+/// as `Exited(0)`.
 pub fn await_child(child: u32) -> Ended {
     wait_for(child as i32, 0).map_or(Ended::Exited(0), |(_, status)| decode(status))
 }
@@ -136,8 +139,8 @@ pub fn pidfd(pid: u32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
-/// How the process ended that `pidfd` names, which need not be a child of this one. `None` if it runs, or if the system does not
-/// say. `pid` is its number.
+/// How the process ended that `pidfd` names, which need not be a child of this one. `None` if
+/// it runs, or if the system does not say. `pid` is its number.
 pub fn ended(pidfd: &OwnedFd, pid: u32) -> Option<Ended> {
     /// The first version of the kernel's `struct pidfd_info`.
     #[repr(C)]

@@ -1,6 +1,6 @@
 //! Clocks and sleeping. Called by every part that waits or measures; async-signal-safe.
 
-/// Nanoseconds of the monotonic clock (it does not count time asleep).
+/// Nanoseconds of the monotonic clock, which does not run while the machine is suspended.
 #[inline]
 pub fn now_ns() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -9,8 +9,8 @@ pub fn now_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// A counter that runs at a constant, unspecified rate and costs a few cycles to read: for pacing loops and for
-/// seeds, not for measuring.
+/// A counter that runs at a constant, unspecified rate and costs a few cycles to read. It serves
+/// pacing loops and seeds, not measurements.
 #[inline]
 pub fn tick() -> u64 {
     #[cfg(target_arch = "x86_64")]
@@ -33,13 +33,13 @@ pub fn tick() -> u64 {
     }
 }
 
-/// Sleeps at least this long unless a signal arrives.
+/// Sleeps for at least this many nanoseconds, or until a signal arrives.
 pub fn sleep_ns(ns: u64) {
     let t = libc::timespec {
         tv_sec: (ns / 1_000_000_000) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     };
-    // SAFETY: `t` is a live timespec, the remainder is not asked for.
+    // SAFETY: `t` is a live timespec; null says that the remainder is not wanted.
     unsafe { libc::nanosleep(&t, core::ptr::null_mut()) };
 }
 

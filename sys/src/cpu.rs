@@ -1,11 +1,11 @@
-//! Which CPUs this process may use, and how many; binding to some of them. Called once at init, to decide how to wait,
-//! and by the launcher.
+//! The CPUs that this process may use, and binding to some of them. Called by `runtime`, which
+//! decides how to wait, and by the launcher.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// CPUs that this process may use at a time, at least 1: those of its affinity mask, or fewer if a control group
-/// limits their time (a quota of 1.5 CPUs counts as 2).
+/// CPUs that this process may use at the same time, at least 1: those of its affinity mask, or
+/// fewer if a control group limits their time (a quota of 1.5 CPUs counts as 2).
 pub fn usable() -> usize {
     let mut n = affinity();
     if let Some(q) = quota() {
@@ -22,7 +22,7 @@ const WORDS: usize = 128;
 pub struct CpuMask([u64; WORDS]);
 
 impl CpuMask {
-    /// Those that the calling thread may run on; `None` if the system does not tell.
+    /// The CPUs that the calling thread may run on; `None` if the system does not say.
     pub fn of_thread() -> Option<CpuMask> {
         let mut m = CpuMask([0; WORDS]);
         // SAFETY: the mask is a live buffer of the stated size.
@@ -32,7 +32,7 @@ impl CpuMask {
         (r > 0 && m.count() > 0).then_some(m)
     }
 
-    /// These.
+    /// The CPUs with these numbers.
     pub fn of(cpus: impl IntoIterator<Item = usize>) -> CpuMask {
         let mut m = CpuMask([0; WORDS]);
         for c in cpus.into_iter().filter(|c| c / 64 < WORDS) {
@@ -41,27 +41,28 @@ impl CpuMask {
         m
     }
 
-    /// How many.
+    /// The number of CPUs in the set.
     pub fn count(&self) -> usize {
         self.0.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// Their numbers, in order.
+    /// The numbers of the CPUs, in ascending order.
     pub fn cpus(&self) -> impl Iterator<Item = usize> + '_ {
         (0..WORDS * 64).filter(|c| self.0[c / 64] >> (c % 64) & 1 == 1)
     }
 
-    /// Those in both.
+    /// The CPUs in both sets.
     pub fn and(&self, other: &CpuMask) -> CpuMask {
         CpuMask(core::array::from_fn(|i| self.0[i] & other.0[i]))
     }
 
-    /// Those in either.
+    /// The CPUs in either set.
     pub fn or(&self, other: &CpuMask) -> CpuMask {
         CpuMask(core::array::from_fn(|i| self.0[i] | other.0[i]))
     }
 
-    /// Binds the calling thread, and what it will start, to these; false if the system refuses.
+    /// Binds the calling thread, and the threads and processes that it starts, to these CPUs;
+    /// false if the system refuses.
     pub fn bind(&self) -> bool {
         // SAFETY: the mask is a live buffer of the stated size.
         unsafe {
@@ -70,12 +71,12 @@ impl CpuMask {
         }
     }
 
-    /// As bytes, for a message.
+    /// The set as bytes, for a message.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.iter().flat_map(|w| w.to_ne_bytes()).collect()
     }
 
-    /// From [`CpuMask::bytes`].
+    /// The set with these [`CpuMask::bytes`].
     pub fn from_bytes(bytes: &[u8]) -> CpuMask {
         let mut m = CpuMask([0; WORDS]);
         for (w, b) in m.0.iter_mut().zip(bytes.chunks_exact(8)) {
@@ -91,24 +92,26 @@ impl core::fmt::Debug for CpuMask {
     }
 }
 
-/// CPUs in the affinity mask of the calling thread.
+/// The number of CPUs in the affinity mask of the calling thread.
 pub fn affinity() -> usize {
-    // SAFETY: plain query.
+    // SAFETY: a query without pointers.
     let online = || unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
     CpuMask::of_thread().map_or_else(online, |m| m.count())
 }
 
-/// Pins the calling thread to one of the CPUs in its affinity mask, counted round and round from 0; false if the system
-/// refuses.
+/// Pins the calling thread to CPU number `nth` of its affinity mask, modulo the number of CPUs;
+/// false if the system refuses.
 pub fn pin(nth: usize) -> bool {
     let Some(mask) = CpuMask::of_thread() else { return false };
     mask.cpus().nth(nth % mask.count()).is_some_and(|c| CpuMask::of([c]).bind())
 }
 
-/// Whether some processes, each of which may use one of `masks`, cannot all have a CPU at a time.
+/// Whether processes, each of which may use one of `masks`, are too many to have a CPU each at
+/// the same time.
 pub fn too_few(masks: &[CpuMask]) -> bool {
     let all = masks.iter().fold(CpuMask::of([]), |a, m| a.or(m));
-    // Those confined to a set must not outnumber it; the sets that matter are the masks themselves and the whole.
+    // Hall's condition: the processes confined to a set must not outnumber it. The sets that
+    // matter are the masks themselves and their union.
     masks
         .iter()
         .chain([&all])
@@ -120,7 +123,7 @@ pub fn cores(among: &CpuMask) -> Vec<CpuMask> {
     groups(among, |c| format!("/sys/devices/system/cpu/cpu{c}/topology/thread_siblings_list"))
 }
 
-/// These CPUs by the memory that is theirs; one group if the machine does not tell.
+/// These CPUs by NUMA node; one group if the machine does not name its nodes.
 pub fn numa_nodes(among: &CpuMask) -> Vec<CpuMask> {
     let nodes = std::fs::read_dir("/sys/devices/system/node").into_iter().flatten().flatten();
     let mut lists: Vec<(usize, CpuMask)> = nodes
@@ -162,7 +165,8 @@ fn parse_list(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// CPU time per time that control groups (version 1 or 2) grant to this process, if they limit it; found out once.
+/// CPU time per time that control groups (version 1 or 2) grant to this process; `None` if they
+/// set no limit. Read once.
 pub fn quota() -> Option<f64> {
     static QUOTA: OnceLock<Option<f64>> = OnceLock::new();
     *QUOTA.get_or_init(find_quota)
@@ -190,8 +194,8 @@ fn parse_cpu_max(text: &str) -> Option<f64> {
     (period > 0.0).then(|| quota / period)
 }
 
-/// Existing files named `file` of this process's control group and of all groups above it: of the version 1
-/// hierarchy with this controller, or, with an empty `controller`, of version 2.
+/// Existing files named `file` of this process's control group and of all groups above it: of
+/// the version 1 hierarchy with this controller, or, with an empty `controller`, of version 2.
 pub(crate) fn cgroup_files(controller: &str, file: &str) -> Vec<PathBuf> {
     static OWN: OnceLock<String> = OnceLock::new();
     let own = OWN.get_or_init(|| std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default());
@@ -206,7 +210,8 @@ pub(crate) fn cgroup_files(controller: &str, file: &str) -> Vec<PathBuf> {
     };
     let mut found = Vec::new();
     for root in roots {
-        // Inside a container the group's own path may not exist below the mount, whose top then is the group.
+        // Inside a container the path of the group may not exist below the mount: the top of the
+        // mount is the group then.
         for dir in Path::new(path).ancestors() {
             let f = Path::new(root).join(dir.strip_prefix("/").unwrap_or(dir)).join(file);
             if f.is_file() && !found.contains(&f) {

@@ -1,4 +1,5 @@
-//! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot` and the launchers.
+//! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`
+//! and the launchers.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -9,8 +10,8 @@ pub fn is_open(fd: RawFd) -> bool {
     fd >= 0 && unsafe { libc::fcntl(fd, libc::F_GETFD) } >= 0
 }
 
-/// The number (inode) that the system has given to what this descriptor leads to, and to nothing else that is open; `None` if the
-/// descriptor is not open.
+/// The number (inode) that the system has given to what this descriptor leads to, and to
+/// nothing else that is open; `None` if the descriptor is not open.
 pub fn inode(fd: RawFd) -> Option<u64> {
     // SAFETY: all-zero is a valid `stat`.
     let mut st: libc::stat = unsafe { core::mem::zeroed() };
@@ -61,19 +62,22 @@ pub fn close_on_exec(fd: RawFd, close: bool) -> io::Result<()> {
 /// # Errors
 /// That of the system.
 pub fn redirect(standard: RawFd, to: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: touches no memory; the caller names a standard descriptor, which belongs to the whole process.
+    // SAFETY: touches no memory; the caller names a standard descriptor, which belongs to the
+    // whole process.
     match unsafe { libc::dup2(to.as_raw_fd(), standard) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
 }
 
-/// Closes every descriptor but the standard ones and `keep`. Standard input and output lead nowhere afterwards. For a process that was just
-/// forked and does not use what its parent had open.
+/// Closes every descriptor but the standard ones and `keep`. Standard input and output lead
+/// nowhere afterwards. For a process that was just forked and does not use what its parent had
+/// open.
 pub fn close_all_but(keep: RawFd) {
     let close = |first: u32, last: u32| {
         if first <= last {
-            // SAFETY: the process was just forked, and nothing in it uses these descriptors any more.
+            // SAFETY: the process was just forked, and nothing in it uses these descriptors any
+            // more.
             unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
         }
     };
@@ -98,7 +102,8 @@ pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((from, to))
 }
 
-/// Reads what has arrived, waiting for the first of it, and returns how many bytes; 0 at the end.
+/// Reads what has arrived, waiting for the first of it, and returns how many bytes; 0 at the
+/// end.
 ///
 /// # Errors
 /// That of the system.
@@ -108,7 +113,8 @@ pub fn read(fd: RawFd, buffer: &mut [u8]) -> io::Result<usize> {
     usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
-/// Writes some of `bytes` to a stream and returns how many. A closed socket is an error, never SIGPIPE.
+/// Writes some of `bytes` to a stream and returns how many. A closed socket is an error, never
+/// SIGPIPE.
 ///
 /// # Errors
 /// That of the system.

@@ -1,9 +1,10 @@
-//! The environment of this process. Called by `env`, which is the table of the variables, and by `boot`, which sets some for
-//! the programs that it starts.
+//! The environment of this process. Called by `env`, which is the table of the variables, and
+//! by `boot`, which sets some for the programs that it starts.
 
 use core::ffi::{CStr, c_char};
 
-/// The value of a variable, NUL-terminated; null if it is not set. It is valid until the process changes its environment.
+/// The value of a variable, NUL-terminated; null if it is not set. It is valid until the
+/// process changes its environment.
 pub fn get(name: &CStr) -> *mut c_char {
     // SAFETY: the name is NUL-terminated.
     unsafe { libc::getenv(name.as_ptr()) }

@@ -1,13 +1,15 @@
-//! Files that are written while something is going wrong. Called by `trace`, `tools::heap` and the counters.
+//! Files that are written while something is going wrong. Called by `trace`, `tools::heap` and
+//! the counters.
 //!
-//! What is async-signal-safe here ignores failures: there is nothing left that could be done about them.
+//! What is async-signal-safe here ignores failures: there is nothing left that could be done
+//! about them.
 
 use core::ffi::CStr;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-/// Opens the file at `path` for writing and makes it empty; `more` are flags of `open`. A negative number on failure.
-/// Async-signal-safe.
+/// Opens the file at `path` for writing and makes it empty; `more` are flags of `open`. A
+/// negative number on failure. Async-signal-safe.
 fn create(path: &CStr, more: i32) -> i32 {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | more;
     // SAFETY: the path is NUL-terminated.
@@ -51,7 +53,8 @@ pub fn open_for_lines(path: &CStr) -> io::Result<i32> {
     }
 }
 
-/// Makes a pipe with this name and opens it for reading, without waiting for a writer. Reads do not wait either.
+/// Makes a pipe with this name and opens it for reading, without waiting for a writer. Reads do
+/// not wait either.
 ///
 /// # Errors
 /// That of the system; the name may exist.
@@ -69,7 +72,8 @@ pub fn read_new_pipe(path: &CStr) -> io::Result<OwnedFd> {
     }
 }
 
-/// A file that text is written to piece by piece, ignoring failures. Async-signal-safe: it holds its buffer itself.
+/// A file that text is written to piece by piece, ignoring failures. Async-signal-safe: it
+/// holds its buffer itself.
 #[derive(Debug)]
 pub struct TextFile {
     fd: i32,

@@ -1,30 +1,32 @@
-//! Futexes in memory that several processes share (never the private kind). Called by the waiting code of `core` and
-//! by locks in shared memory.
+//! Futexes in memory that several processes share, never the private kind. Called by `portals3`,
+//! which sleeps on a doorbell until an event arrives.
 
 use core::sync::atomic::AtomicU32;
 
-/// Why [`wait`] came back. Callers look at the word again whatever it was.
+/// Why [`wait`] returned. Callers look at the word again in every case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Woken {
-    /// Somebody called [`wake`], or a signal arrived, or for no reason.
+    /// [`wake`] was called, a signal arrived, or there was no reason.
     Maybe,
     /// The word did not have the expected value.
     Changed,
-    /// The time was over.
+    /// The time has passed.
     TimedOut,
 }
 
-/// Sleeps while `word` has the value `expected`, until [`wake`] or for `timeout_ns` nanoseconds (`None`: forever).
+/// Sleeps while `word` has the value `expected`: until [`wake`], or for `timeout_ns`
+/// nanoseconds (`None`: without end).
 ///
-/// The kernel compares the word and goes to sleep in one step with respect to [`wake`], so a waker that first changes
-/// the word and then wakes is never missed.
+/// For the kernel, comparing the word and going to sleep is one step with respect to [`wake`].
+/// So a process that changes the word and then wakes is never missed.
 pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> Woken {
     let t = timeout_ns.map(|ns| libc::timespec {
         tv_sec: (ns / 1_000_000_000).min(i32::MAX as u64) as libc::time_t,
         tv_nsec: (ns % 1_000_000_000) as libc::c_long,
     });
     let t = t.as_ref().map_or(core::ptr::null(), |t| t as *const libc::timespec);
-    // SAFETY: the word is a live, aligned 32-bit integer and the timeout null or a live timespec.
+    // SAFETY: the word is a live, aligned 32-bit integer and the timeout null or a live
+    // timespec.
     let r =
         unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAIT, expected, t) };
     if r == 0 {
@@ -37,7 +39,7 @@ pub fn wait(word: &AtomicU32, expected: u32, timeout_ns: Option<u64>) -> Woken {
     }
 }
 
-/// Wakes up to `count` sleepers of `word`; returns how many. Async-signal-safe.
+/// Wakes up to `count` threads that sleep on `word`; returns how many. Async-signal-safe.
 pub fn wake(word: &AtomicU32, count: u32) -> u32 {
     let count = count.min(i32::MAX as u32);
     // SAFETY: the word is a live, aligned 32-bit integer.

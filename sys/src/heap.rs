@@ -1,10 +1,12 @@
-//! The C library's heap, for memory that C code allocates or frees. Called by `tools::heap` and `capi`.
+//! The C library's heap, for memory that C code allocates or frees. Called by `tools::heap` and
+//! `capi`.
 
 use core::ffi::{CStr, c_char};
 use core::ptr::NonNull;
 use std::io;
 
-/// Uninitialised memory of this many bytes, aligned for every type of C; `None` if there is none.
+/// Uninitialised memory of this many bytes, aligned for every type of C; `None` if there is
+/// none.
 pub fn allocate(bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: any size may be requested.
     NonNull::new(unsafe { libc::malloc(bytes) }.cast())

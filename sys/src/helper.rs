@@ -1,12 +1,13 @@
-//! Programs that are started to look at this process from outside or to help it print: from anywhere, a signal handler
-//! included, so that nothing here allocates, locks, or tells the client of a child. Called by `tools::stack` and `os::stack`.
+//! Programs that look at this process from outside, such as a debugger. Called by
+//! `tools::stack` and `stack`, also from signal handlers: nothing here allocates or locks, and
+//! no signal tells the client that the child ended.
 
 use core::ffi::{CStr, c_char, c_int};
 use std::ffi::CString;
 
-/// Whether this file is a program that may be run.
+/// Whether this file is a program that this process may run. Async-signal-safe.
 pub fn may_run(file: &CStr) -> bool {
-    // SAFETY: NUL-terminated.
+    // SAFETY: the name is NUL-terminated.
     unsafe { libc::access(file.as_ptr(), libc::X_OK) == 0 }
 }
 
@@ -32,16 +33,16 @@ impl HelperProgram {
         HelperProgram { path, _args: args, pointers }
     }
 
-    /// Runs the program, its output to `fd`, and waits for its end, at most `longest_ns`
-    /// nanoseconds; true if it succeeded. Async-signal-safe.
+    /// Runs the program, whose output goes to `fd`, and waits for its end for at most `longest_ns`
+    /// nanoseconds. True if it exited with 0. It may trace this process. Async-signal-safe.
     pub fn run(&self, fd: c_int, longest_ns: u64) -> bool {
         // SAFETY: strings that the value owns, and a null at the end.
         unsafe { run(&self.path, &self.pointers, fd, longest_ns) }
     }
 }
 
-/// Runs a program, its output to `fd`, and waits for its end, at most `longest_ns` nanoseconds; true if it succeeded. It may
-/// trace this process.
+/// Runs a program whose output goes to `fd`, and waits for its end for at most `longest_ns`
+/// nanoseconds. True if it exited with 0. It may trace this process. Async-signal-safe.
 ///
 /// # Safety
 /// `args` must hold NUL-terminated strings and end with null.
@@ -51,32 +52,31 @@ pub(crate) unsafe fn run(
     fd: c_int,
     longest_ns: u64,
 ) -> bool {
-    // SAFETY: as fork, but without what the C library does in one, which locks; and no signal tells of the child's end.
+    // SAFETY: fork without what the C library does in one, which locks; no signal reports the
+    // child's end.
     let pid = unsafe { libc::syscall(libc::SYS_clone, 0, 0, 0, 0, 0) } as libc::pid_t;
     if pid == 0 {
-        // SAFETY: a copy of this process, which does nothing but system calls until it is another program; the strings are
-        // the caller's promise.
-        unsafe {
-            let mut none = core::mem::zeroed::<libc::sigset_t>();
-            libc::sigemptyset(&mut none);
-            libc::sigprocmask(libc::SIG_SETMASK, &none, core::ptr::null_mut());
-            let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-            libc::dup2(fd, 1);
-            libc::dup2(null, 0);
-            libc::dup2(null, 2);
-            libc::execv(program.as_ptr(), args.as_ptr());
-            libc::_exit(127)
+        crate::signal::set_mask(&crate::signal::SignalSet::of(&[]));
+        // SAFETY: the path is NUL-terminated.
+        let null = unsafe { libc::open(c"/dev/null".as_ptr(), libc::O_RDWR) };
+        for (from, to) in [(fd, 1), (null, 0), (null, 2)] {
+            // SAFETY: touches no memory; the descriptors are those of this copy of the process.
+            unsafe { libc::dup2(from, to) };
         }
+        // SAFETY: the caller's strings are NUL-terminated, and null ends them. The copy of the
+        // process has made system calls only.
+        unsafe { libc::execv(program.as_ptr(), args.as_ptr()) };
+        crate::exit_now(127);
     }
     if pid < 0 {
         return false;
     }
-    // SAFETY: no memory is involved; it fails where nobody asks for it.
+    // SAFETY: touches no memory; it fails on systems that need no permission.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, pid, 0, 0, 0) };
     let start = super::clock::now_ns();
     let mut status = 0;
     loop {
-        // SAFETY: our own child; a live word for its status.
+        // SAFETY: `status` is a live variable.
         match unsafe { libc::waitpid(pid, &mut status, libc::WNOHANG | libc::__WALL) } {
             0 => {}
             p if p == pid => return libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0,
@@ -84,11 +84,9 @@ pub(crate) unsafe fn run(
             _ => return false,
         }
         if super::clock::now_ns() - start > longest_ns {
-            // SAFETY: our own child, not waited for yet.
-            unsafe {
-                libc::kill(pid, libc::SIGKILL);
-                libc::waitpid(pid, &mut status, libc::__WALL);
-            }
+            crate::process::kill(pid as u32, crate::signal::Signal::KILL);
+            // SAFETY: `status` is a live variable.
+            unsafe { libc::waitpid(pid, &mut status, libc::__WALL) };
             return false;
         }
         super::clock::sleep_ns(5_000_000);

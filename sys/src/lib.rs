@@ -1,13 +1,14 @@
-//! The operating system: the one crate that calls the C library. `portals3` and `gasnet` stand on it; it knows neither.
+//! The operating system: the one crate that calls the C library. `portals3` and `gasnet` stand
+//! on it; it knows neither.
 //!
-//! A file is about one noun. Descriptors are owned ([`std::os::fd::OwnedFd`]) or borrowed; signals, poll entries and memory
-//! files are types of this crate, so that `libc` is named nowhere else (`ci/layers.sh`). What a signal handler may call says
-//! *async-signal-safe*.
+//! A file is about one noun. Descriptors are owned ([`std::os::fd::OwnedFd`]) or borrowed;
+//! signals, poll entries and memory files are types of this crate, so that `libc` is named
+//! nowhere else (`ci/layers.sh`). What a signal handler may call says *async-signal-safe*.
 //!
 //! # Calls that old systems lack
 //!
-//! The project is built for Linux 2.6.16 with glibc 2.4 too. Each call that came later is made in one function, which is where
-//! a fallback belongs. There is none yet.
+//! The project is built for Linux 2.6.16 with glibc 2.4 too. Each call that came later is made
+//! in one function, which is where a fallback belongs. There is none yet.
 //!
 //! | call | Linux | glibc | made in |
 //! |---|---|---|---|
@@ -18,7 +19,7 @@
 //! | `pipe2` | 2.6.27 | 2.9 | [`descriptor::pipe`] |
 //! | `close_range` | 5.9 | 2.34 | [`descriptor::close_all_but`] |
 //! | `recvmsg`, `MSG_CMSG_CLOEXEC` | 2.6.23 | 2.7 | [`socket::receive_fds`] |
-//! | `socket`, `SOCK_CLOEXEC`, `SOCK_NONBLOCK` | 2.6.27 | 2.9 | [`socket::listen`], [`socket::connect`] |
+//! | `socket`, `SOCK_CLOEXEC`, `SOCK_NONBLOCK` | 2.6.27 | 2.9 | `socket::unconnected` |
 //! | `socketpair`, `SOCK_CLOEXEC` | 2.6.27 | 2.9 | [`socket::pair`] |
 //! | `accept4` | 2.6.28 | 2.10 | [`socket::accept`] |
 //! | `poll`, `POLLRDHUP` | 2.6.17 | 2.6 | [`poll::hung_up`] |
@@ -27,9 +28,10 @@
 //! | `pidfd_open` | 5.3 | - | [`child::pidfd`] |
 //! | `process_vm_readv`, `process_vm_writev` | 3.2 | 2.15 | [`attach::read`], [`attach::write`] |
 //!
-//! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with `PR_SET_PTRACER` (3.4) and
-//! `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after
-//! which [`child::ended`] reads /proc. The standard library has fallbacks of its own.
+//! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with
+//! `PR_SET_PTRACER` (3.4) and `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes
+//! nothing; `ioctl` with `PIDFD_GET_INFO` (6.13), after which [`child::ended`] reads /proc. The
+//! standard library has fallbacks of its own.
 
 pub mod attach;
 pub mod cache;
@@ -78,7 +80,8 @@ pub fn errno() -> i32 {
     unsafe { *errno_location() }
 }
 
-/// Sets the error number of this thread. Async-signal-safe: a signal handler puts back what it found.
+/// Sets the error number of this thread. Async-signal-safe: a signal handler puts back what it
+/// found.
 #[inline]
 pub fn set_errno(value: i32) {
     // SAFETY: the location belongs to this thread and is always valid.

@@ -1,5 +1,5 @@
-//! Shared libraries: those that are loaded while the program runs, and what holds an address of code or data. Called by `boot`, by
-//! the binding to a libportals and by `stack`.
+//! Shared libraries: those that are loaded while the program runs, and what holds an address of
+//! code or data. Called by `boot`, by the binding to a libportals and by `stack`.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;
@@ -9,12 +9,14 @@ use core::ptr::NonNull;
 pub struct Library(NonNull<c_void>);
 
 impl Library {
-    /// Loads a library, which the system finds by its name. Its names do not replace those of the program.
+    /// Loads a library, which the system finds by its name. Its names do not replace those of
+    /// the program.
     ///
     /// # Errors
     /// The text of the system.
     pub fn load(name: &CStr) -> Result<Library, String> {
-        // SAFETY: the name is NUL-terminated. The library's constructors run, as the caller wants.
+        // SAFETY: the name is NUL-terminated. The library's constructors run, as the caller
+        // wants.
         let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
         NonNull::new(handle).map(Library).ok_or_else(|| {
             // SAFETY: no arguments; it returns null or a NUL-terminated text of this thread.
@@ -49,7 +51,8 @@ pub(crate) struct LoadedFile {
     pub(crate) base: usize,
 }
 
-/// The file that was loaded at an address. Async-signal-safe once a library was loaded or a stack was printed.
+/// The file that was loaded at an address. Async-signal-safe once a library was loaded or a
+/// stack was printed.
 pub(crate) fn loaded_at(address: usize) -> Option<LoadedFile> {
     // SAFETY: all-zero is a valid Dl_info.
     let mut info: libc::Dl_info = unsafe { core::mem::zeroed() };
@@ -59,7 +62,8 @@ pub(crate) fn loaded_at(address: usize) -> Option<LoadedFile> {
     found.then_some(LoadedFile { name: info.dli_fname, base: info.dli_fbase as usize })
 }
 
-/// The name of the file that holds this address of code or data of the process, as it was loaded.
+/// The name of the file that holds this address of code or data of the process, as it was
+/// loaded.
 pub fn name_at(address: usize) -> Option<String> {
     let file = loaded_at(address)?;
     // SAFETY: a NUL-terminated name of the loader's; it is copied at once.

@@ -1,4 +1,5 @@
-//! Limits that the system puts on this process (`ulimit`). Called by `tools`, `boot`, `runtime::segment` and `memory`.
+//! Limits that the system puts on this process (`ulimit`). Called by `tools`, `boot`,
+//! `runtime::segment` and `memory`.
 
 /// The limits that are worth raising, by the kernel's number and the name that users know.
 #[allow(clippy::unnecessary_cast, reason = "the constants have other types in other C libraries")]
@@ -19,13 +20,15 @@ fn soft(resource: u32) -> Option<u64> {
     (known && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
 }
 
-/// The longest file, memory files included, that this process may make, in bytes (`ulimit -f`); `None` if that is not limited.
+/// The longest file, memory files included, that this process may make, in bytes (`ulimit -f`);
+/// `None` if that is not limited.
 #[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
 pub fn file_size() -> Option<u64> {
     soft(libc::RLIMIT_FSIZE as u32)
 }
 
-/// Address space that this process may have, in bytes (`ulimit -v`); `None` if that is not limited.
+/// Address space that this process may have, in bytes (`ulimit -v`); `None` if that is not
+/// limited.
 #[allow(clippy::unnecessary_cast, reason = "the constant has another type in other C libraries")]
 pub fn address_space() -> Option<u64> {
     soft(libc::RLIMIT_AS as u32)

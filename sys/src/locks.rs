@@ -1,5 +1,6 @@
-//! POSIX locks in memory that belongs to somebody else (a client's `gasnet_hsl_t`, `gasnett_rwlock_t`). Each function
-//! returns 0 or an error number, as the C function does. Called by `capi`.
+//! POSIX locks in memory of a client (`gasnet_hsl_t`, `gasnett_rwlock_t`). Called by
+//! `runtime::hsl` and `capi`. Each function returns 0 or an error number, as the C function
+//! does.
 
 use core::ffi::c_int;
 
@@ -16,17 +17,19 @@ macro_rules! calls {
         $(#[$doc])*
         ///
         /// # Safety
-        /// `lock` must point to memory of this type that holds an initialised lock (for `init`: any memory of it).
+        /// `lock` must point to memory of this type that holds an initialised lock (for `init`:
+        /// any memory of it).
         #[inline]
         pub unsafe fn $name(lock: *mut $type) -> c_int {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller gives memory of the type of the lock, in the state that C
+            // requires.
             unsafe { $call(lock) }
         }
     )*};
 }
 
 calls! {
-    /// Makes an open mutex.
+    /// Initialises an open mutex.
     mutex_init(Mutex) = |l| libc::pthread_mutex_init(l, core::ptr::null());
     /// Ends the use of an open mutex.
     mutex_destroy(Mutex) = |l| libc::pthread_mutex_destroy(l);
@@ -36,7 +39,7 @@ calls! {
     mutex_trylock(Mutex) = |l| libc::pthread_mutex_trylock(l);
     /// Opens a mutex that this thread holds.
     mutex_unlock(Mutex) = |l| libc::pthread_mutex_unlock(l);
-    /// Makes an open read-write lock.
+    /// Initialises an open read-write lock.
     rwlock_init(RwLock) = |l| libc::pthread_rwlock_init(l, core::ptr::null());
     /// Ends the use of an open read-write lock.
     rwlock_destroy(RwLock) = |l| libc::pthread_rwlock_destroy(l);
@@ -44,9 +47,9 @@ calls! {
     rwlock_rdlock(RwLock) = |l| libc::pthread_rwlock_rdlock(l);
     /// Waits for a read-write lock and takes it.
     rwlock_wrlock(RwLock) = |l| libc::pthread_rwlock_wrlock(l);
-    /// Shares a read-write lock unless somebody has taken it.
+    /// Shares a read-write lock, unless a thread has taken it.
     rwlock_tryrdlock(RwLock) = |l| libc::pthread_rwlock_tryrdlock(l);
-    /// Takes a read-write lock if nobody has it.
+    /// Takes a read-write lock, if no thread has taken or shares it.
     rwlock_trywrlock(RwLock) = |l| libc::pthread_rwlock_trywrlock(l);
     /// Gives up a read-write lock.
     rwlock_unlock(RwLock) = |l| libc::pthread_rwlock_unlock(l);
@@ -57,34 +60,36 @@ unsafe extern "C" {
     fn pthread_rwlock_timedwrlock(lock: *mut RwLock, until: *const libc::timespec) -> c_int;
 }
 
-/// A moment that is past, so that a wait until then only tells why it would wait.
+/// A moment in the past: a wait until then returns at once, with the reason why it would wait.
 const PAST: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 0 };
 
-/// Makes an open mutex that knows its holder; 0 or an error number.
+/// Initialises an open mutex that knows its holder; 0 or an error number.
 ///
 /// # Safety
 /// `lock` must point to memory of a mutex.
 pub unsafe fn mutex_init_checking(lock: *mut Mutex) -> c_int {
-    // SAFETY: a live attribute object, and the caller's promise.
-    unsafe {
-        let mut kind = core::mem::zeroed::<libc::pthread_mutexattr_t>();
-        libc::pthread_mutexattr_init(&mut kind);
-        libc::pthread_mutexattr_settype(&mut kind, libc::PTHREAD_MUTEX_ERRORCHECK);
-        let error = libc::pthread_mutex_init(lock, &kind);
-        libc::pthread_mutexattr_destroy(&mut kind);
-        error
-    }
+    // SAFETY: all-zero is valid storage, which the next call initialises.
+    let mut kind: libc::pthread_mutexattr_t = unsafe { core::mem::zeroed() };
+    // SAFETY: a live attribute object.
+    unsafe { libc::pthread_mutexattr_init(&mut kind) };
+    // SAFETY: initialised above.
+    unsafe { libc::pthread_mutexattr_settype(&mut kind, libc::PTHREAD_MUTEX_ERRORCHECK) };
+    // SAFETY: the caller gives memory of a mutex; the attributes are initialised.
+    let error = unsafe { libc::pthread_mutex_init(lock, &kind) };
+    // SAFETY: initialised above, not used any more.
+    unsafe { libc::pthread_mutexattr_destroy(&mut kind) };
+    error
 }
 
-/// 0 if a mutex is open, 1 if this thread holds it and the mutex knows, else 2.
+/// 0 if a mutex is open, 1 if this thread holds it and the mutex knows its holder, else 2.
 ///
 /// # Safety
 /// `lock` must point to an initialised mutex.
 pub unsafe fn mutex_state(lock: *mut Mutex) -> c_int {
-    // SAFETY: the caller's promise; what was taken is given back.
+    // SAFETY: the caller gives an initialised mutex, and PAST is a live time.
     match unsafe { pthread_mutex_timedlock(lock, &PAST) } {
         0 => {
-            // SAFETY: just taken.
+            // SAFETY: taken above.
             unsafe { mutex_unlock(lock) };
             0
         }
@@ -93,20 +98,21 @@ pub unsafe fn mutex_state(lock: *mut Mutex) -> c_int {
     }
 }
 
-/// 0 if a read-write lock is open, 1 if it is shared, 3 if this thread has taken it, 2 if another has.
+/// 0 if a read-write lock is open, 1 if it is shared, 3 if this thread has taken it, 2 if
+/// another has.
 ///
 /// # Safety
 /// `lock` must point to an initialised read-write lock.
 pub unsafe fn rwlock_state(lock: *mut RwLock) -> c_int {
-    // SAFETY: the caller's promise, here and below; what was taken is given back.
+    // SAFETY: the caller gives an initialised lock, and PAST is a live time.
     let taken = unsafe { pthread_rwlock_timedwrlock(lock, &PAST) };
     if taken == libc::EDEADLK {
         return 3;
     }
-    // SAFETY: as above.
+    // SAFETY: the caller gives an initialised lock.
     let shared = taken != 0 && unsafe { rwlock_tryrdlock(lock) } == 0;
     if taken == 0 || shared {
-        // SAFETY: just taken or shared.
+        // SAFETY: taken or shared above.
         unsafe { rwlock_unlock(lock) };
     }
     match (taken, shared) {

@@ -1,7 +1,8 @@
-//! Memory: files without a name that processes share ([`MemFd`]), mappings ([`Mapping`]), and how much there is.
-//! Called by `runtime::segment`, by `boot`, and by whoever sizes the arena.
+//! Memory: files without a name that processes share ([`MemFd`]), mappings ([`Mapping`]), and
+//! how much memory exists. Called by `portals3`, `runtime::segment` and `boot`.
 //!
-//! A memory file has no name in any file system: it is gone with the last process that holds it.
+//! A memory file has no name in any file system: it vanishes with the last process that holds
+//! it.
 
 use super::cpu::cgroup_files;
 use core::ptr::NonNull;
@@ -13,12 +14,12 @@ use std::sync::OnceLock;
 /// Bytes of a page of this machine.
 pub fn page_size() -> usize {
     static PAGE: OnceLock<usize> = OnceLock::new();
-    // SAFETY: plain query, which cannot fail for the page size.
+    // SAFETY: a query without pointers, which cannot fail for the page size.
     *PAGE.get_or_init(|| unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize)
 }
 
-/// Bytes of a huge page, as most processors have them. Where they are larger than that, a range that starts at a multiple of this may not
-/// get any.
+/// Bytes of a huge page on most processors. Where huge pages are larger, a range that starts at
+/// a multiple of this may get none.
 pub const HUGE_PAGE: usize = 2 << 20;
 
 /// A memory file.
@@ -44,23 +45,32 @@ impl AsFd for MemFd {
 }
 
 impl MemFd {
-    /// An empty memory file, closed on exec; `name` only shows in /proc.
+    /// An empty memory file, closed on exec. `name` only shows in /proc.
+    ///
+    /// # Errors
+    /// That of the system.
     pub fn create(name: &CStr) -> io::Result<MemFd> {
         // SAFETY: the name is NUL-terminated.
         let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that was just opened and belongs to nobody else.
+        // SAFETY: the descriptor was just opened, so nothing else owns it.
         Ok(MemFd(unsafe { std::os::fd::FromRawFd::from_raw_fd(fd) }))
     }
 
-    /// Bytes that it has.
+    /// Its length in bytes.
+    ///
+    /// # Errors
+    /// That of the system.
     pub fn len(&self) -> io::Result<u64> {
         len(self.0.as_fd())
     }
 
-    /// Whether it has no bytes.
+    /// Whether its length is 0.
+    ///
+    /// # Errors
+    /// That of the system.
     pub fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
     }
@@ -81,7 +91,10 @@ impl MemFd {
     }
 }
 
-/// Bytes that a file has.
+/// The length of a file in bytes.
+///
+/// # Errors
+/// That of the system.
 pub fn len(file: BorrowedFd<'_>) -> io::Result<u64> {
     // SAFETY: all-zero is a valid `stat`.
     let mut st: libc::stat = unsafe { core::mem::zeroed() };
@@ -92,7 +105,8 @@ pub fn len(file: BorrowedFd<'_>) -> io::Result<u64> {
     Ok(st.st_size as u64)
 }
 
-/// Refuses a length beyond the limit of this process, at which the kernel would end it by SIGXFSZ.
+/// Refuses a length beyond the limit of this process (`ulimit -f`): there the kernel would end
+/// the process by SIGXFSZ.
 fn may_be_long(bytes: u64) -> io::Result<()> {
     match super::limits::file_size() {
         Some(limit) if bytes > limit => Err(io::Error::new(
@@ -105,8 +119,11 @@ fn may_be_long(bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Makes a memory file this long without allocating any page: bytes that were not there are zero and take memory
-/// when first touched. Processes that call it for one file at a time of concurrency give the same length.
+/// Makes a memory file this long without allocating any page: new bytes are zero and take memory
+/// when first touched. Processes that do this at the same time give the same length.
+///
+/// # Errors
+/// That of the system; `FileTooLarge` beyond the limit of this process.
 pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     if len(file)? == bytes {
         return Ok(());
@@ -119,19 +136,20 @@ pub fn set_len(file: BorrowedFd<'_>, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// Allocates these bytes of a memory file for real, extending it where needed, so that touching them later cannot
-/// fail.
+/// Allocates these bytes of a memory file now, extending it where needed, so that touching them
+/// later cannot fail.
 ///
 /// # Errors
-/// Those of [`look_for`], before anything is allocated: the kernel would rather kill processes than refuse the allocation.
+/// That of the system, and those of [`check_available`], before anything is allocated: the
+/// kernel would rather kill processes than refuse the allocation.
 pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
-    /// So little is not worth the look.
+    /// Up to this size, /proc is not read.
     const LITTLE: u64 = 1 << 20;
     if bytes == 0 {
         return Ok(());
     }
     if bytes > LITTLE {
-        look_for(bytes)?;
+        check_available(bytes)?;
     }
     may_be_long(offset + bytes)?;
     loop {
@@ -151,7 +169,11 @@ pub fn reserve(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
     }
 }
 
-/// Gives the pages of these bytes back to the system: they read as zero afterwards. The length of the file stays.
+/// Gives the pages of these bytes back to the system: they read as zero afterwards. The length
+/// of the file stays.
+///
+/// # Errors
+/// That of the system.
 pub fn discard(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> {
     let hole = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     let (offset, bytes) = (offset as libc::off_t, bytes as libc::off_t);
@@ -162,12 +184,12 @@ pub fn discard(file: BorrowedFd<'_>, offset: u64, bytes: u64) -> io::Result<()> 
     }
 }
 
-/// Whether there are so many bytes now.
+/// Checks that this many bytes are available now.
 ///
 /// # Errors
-/// `OutOfMemory` if the machine or its control group does not have as much memory, with a text that says how much was
-/// asked for and what there is.
-pub fn look_for(bytes: u64) -> io::Result<()> {
+/// `OutOfMemory` if the machine or its control group has less memory, with a text that says how
+/// much was wanted and how much exists.
+pub fn check_available(bytes: u64) -> io::Result<()> {
     let l = limits();
     if bytes > l.available.min(l.total()) { Err(too_much(bytes, &l)) } else { Ok(()) }
 }
@@ -190,7 +212,8 @@ pub struct Mapping {
     len: usize,
 }
 
-// SAFETY: a Mapping only names a range of the process's address space, which is the same for all threads.
+// SAFETY: a Mapping only names a range of the process's address space, which is the same for
+// all threads.
 unsafe impl Send for Mapping {}
 // SAFETY: as above; its methods do not touch the memory.
 unsafe impl Sync for Mapping {}
@@ -230,7 +253,8 @@ impl Mapping {
         drop(space.split_off(before + whole));
         let mut rest = space.split_off(before);
         drop(space);
-        // SAFETY: it replaces exactly the range of `rest`, which nobody but us knows of.
+        // SAFETY: it replaces exactly the range of `rest`, which was reserved above and is not
+        // used.
         let p = unsafe {
             let flags = flags | libc::MAP_FIXED;
             libc::mmap(rest.as_ptr().cast(), bytes, prot, flags, fd, offset as libc::off_t)
@@ -242,8 +266,12 @@ impl Mapping {
         Ok(rest)
     }
 
-    /// Maps a range of a memory file, shared, for reading and writing, without reserving memory for it. `offset` is
-    /// a multiple of the page size; `bytes` is not 0. Touching what lies beyond the end of the file is SIGBUS.
+    /// Maps a range of a memory file, shared, for reading and writing, without reserving memory
+    /// for it. `offset` is a multiple of the page size; `bytes` is not 0. Touching what lies
+    /// beyond the end of the file raises SIGBUS.
+    ///
+    /// # Errors
+    /// That of the system.
     pub fn shared(file: BorrowedFd<'_>, offset: u64, bytes: usize) -> io::Result<Mapping> {
         Mapping::shared_aligned(file, offset, bytes, 1)
     }
@@ -264,21 +292,25 @@ impl Mapping {
         )
     }
 
-    /// Wishes for huge pages where the kernel allows them to those who ask (Linux: `shmem_enabled` of transparent huge pages).
+    /// Requests huge pages, where the kernel gives them on request (Linux: `shmem_enabled` of
+    /// transparent huge pages).
     pub fn prefer_huge_pages(&self) {
-        // SAFETY: advice on a range that is ours; it changes nothing of what is there.
+        // SAFETY: the range belongs to this mapping, and the advice changes none of its bytes.
         unsafe { libc::madvise(self.base.as_ptr().cast(), self.len, libc::MADV_HUGEPAGE) };
     }
 
     /// Keeps the first `at` bytes, a multiple of the page size, and returns the rest.
     fn split_off(&mut self, at: usize) -> Mapping {
-        // SAFETY: `at` is at most the length (callers).
+        // SAFETY: the only caller splits within the mapping, so `at` is at most its length.
         let rest = Mapping { base: unsafe { self.base.add(at) }, len: self.len - at };
         self.len = at;
         rest
     }
 
-    /// Maps zeroed memory of this process alone; it takes real memory when first touched.
+    /// Maps zeroed memory of this process alone; it takes memory when first touched.
+    ///
+    /// # Errors
+    /// That of the system.
     pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
         Mapping::anonymous_aligned(bytes, 1)
     }
@@ -304,7 +336,7 @@ impl Mapping {
         self.len
     }
 
-    /// Never: a mapping has at least one byte.
+    /// Always false: a mapping has at least one byte.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -319,30 +351,31 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by us and, by ownership, nobody uses it any more.
+        // SAFETY: this value owns the mapping, and what borrowed from it has ended.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.len) };
     }
 }
 
-/// How much memory there is, in bytes.
+/// How much memory this process can have, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryLimits {
     /// RAM of the machine.
     pub physical: u64,
-    /// What the kernel says can be had now without swapping.
+    /// What the kernel can give now without swapping.
     pub available: u64,
-    /// The lowest limit of the control groups (version 1 or 2) of this process, if one limits it below `physical`.
+    /// The lowest limit of the control groups (version 1 or 2) of this process, if one limits
+    /// it below `physical`.
     pub cgroup: Option<u64>,
 }
 
 impl MemoryLimits {
-    /// The most that all processes here can ever have together.
+    /// The most that all processes of this machine and control group can have together.
     pub fn total(&self) -> u64 {
         self.cgroup.map_or(self.physical, |c| c.min(self.physical))
     }
 }
 
-/// The limits of now.
+/// The limits that hold now.
 pub fn limits() -> MemoryLimits {
     let (physical, cgroup) = fixed();
     let available = std::fs::read_to_string("/proc/meminfo")
@@ -352,7 +385,8 @@ pub fn limits() -> MemoryLimits {
     MemoryLimits { physical, available, cgroup }
 }
 
-/// [`MemoryLimits::total`], which takes no time when it has been asked for before, by a process that forked this one too.
+/// [`MemoryLimits::total`]. It takes no time when this process, or the one that forked it, has
+/// called it before.
 pub fn total() -> u64 {
     let (physical, cgroup) = fixed();
     MemoryLimits { physical, available: physical, cgroup }.total()
@@ -362,7 +396,7 @@ pub fn total() -> u64 {
 fn fixed() -> (u64, Option<u64>) {
     static FIXED: OnceLock<(u64, Option<u64>)> = OnceLock::new();
     *FIXED.get_or_init(|| {
-        // SAFETY: plain query.
+        // SAFETY: a query without pointers.
         let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) }.max(0) as u64;
         let physical = pages * page_size() as u64;
         let v2 = cgroup_files("", "memory.max");
@@ -385,8 +419,8 @@ pub fn address_space_left() -> Option<u64> {
     Some(limit.saturating_sub(pages * page_size() as u64))
 }
 
-/// How many processes of this machine the kernel has killed so far because there was no memory left, or none that their
-/// control group allows.
+/// How many processes of this machine the kernel has killed so far because memory, or the
+/// memory of their control group, was used up.
 pub fn lack_kills() -> u64 {
     let text = std::fs::read_to_string("/proc/vmstat").unwrap_or_default();
     text.lines().find_map(|l| l.strip_prefix("oom_kill ")?.trim().parse().ok()).unwrap_or(0)

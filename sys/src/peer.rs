@@ -1,14 +1,16 @@
-//! [`Peer`]: a word that another process can write. `portals3` and `conduit` wrap what they read from shared memory or from
-//! a message in it.
+//! [`Peer`]: a word that another process can write. `portals3` and `conduit` wrap what they
+//! read from shared memory or from a message in it.
 //!
-//! Such a word is no index, length, offset or pointer before a check that names its bound. The checks are here, so that a
-//! reader who looks for an unchecked use has one word to search for: [`Peer::data`].
+//! Such a word is no index, length, offset or pointer before a check that names its bound. The
+//! checks are here, so that a reader who looks for an unchecked use has one word to search for:
+//! [`Peer::data`].
 
 use core::ops::Range;
 
 /// A value that another process wrote or can write. It costs nothing: it is the value itself.
 ///
-/// A copy of the value was read once, so a later write of the other process does not change what was checked.
+/// A copy of the value was read once, so a later write of the other process does not change
+/// what was checked.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(transparent)]
 pub struct Peer<T>(T);
@@ -20,13 +22,15 @@ impl<T: Copy> Peer<T> {
         Peer(value)
     }
 
-    /// A part or a conversion of the value, which is as little trusted as the whole: a bit field, a wider type.
+    /// A part or a conversion of the value, which is as little trusted as the whole: a bit
+    /// field, a wider type.
     #[inline]
     pub fn map<U: Copy>(self, part: impl FnOnce(T) -> U) -> Peer<U> {
         Peer(part(self.0))
     }
 
-    /// What `known` makes of the value: for enumerations and sets of flags. `known` returns `None` for a value that it does not know.
+    /// What `known` makes of the value: for enumerations and sets of flags. `known` returns
+    /// `None` for a value that it does not know.
     #[inline]
     pub fn decode<U>(self, known: impl FnOnce(T) -> Option<U>) -> Option<U> {
         known(self.0)
@@ -59,7 +63,8 @@ impl<T: Copy> Peer<T> {
         self.0.try_into().ok().filter(|&index| index < bound)
     }
 
-    /// The `length` elements that begin at this offset, if all of them are among the first `bound`.
+    /// The `length` elements that begin at this offset, if all of them are among the first
+    /// `bound`.
     #[inline]
     pub fn range<L: Copy>(self, length: Peer<L>, bound: usize) -> Option<Range<usize>>
     where
@@ -71,8 +76,8 @@ impl<T: Copy> Peer<T> {
         (end <= bound).then_some(start..end)
     }
 
-    /// The value as it is, for what this process only hands on, compares or prints: user data, match bits, statistics. It must
-    /// not become an index, a length or an address.
+    /// The value as it is, for what this process only hands on, compares or prints: user data,
+    /// match bits, statistics. It must not become an index, a length or an address.
     #[inline]
     pub const fn data(self) -> T {
         self.0

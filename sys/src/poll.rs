@@ -2,8 +2,8 @@
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 
-/// A descriptor to wait for, and what happened on it. Its number is all that it holds: a descriptor that was closed meanwhile counts as
-/// one on which something happened.
+/// A descriptor to wait for, and what happened on it. Its number is all that it holds: a
+/// descriptor that was closed meanwhile counts as one on which something happened.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct PollEntry(libc::pollfd);
@@ -15,7 +15,8 @@ impl core::fmt::Debug for PollEntry {
 }
 
 impl PollEntry {
-    /// Waits until there is something to read, or the other side has hung up. `None`: the entry is passed over.
+    /// Waits until there is something to read, or the other side has hung up. `None`: the entry
+    /// is passed over.
     pub fn reading(fd: Option<BorrowedFd<'_>>) -> PollEntry {
         PollEntry::of(fd.map_or(-1, |fd| fd.as_raw_fd()), libc::POLLIN)
     }
@@ -43,8 +44,8 @@ impl PollEntry {
     }
 }
 
-/// Waits until something happens on one of the descriptors, for at most `timeout_ms` milliseconds (`None`: without end), or
-/// until a signal arrives.
+/// Waits until something happens on one of the descriptors, for at most `timeout_ms`
+/// milliseconds (`None`: without end), or until a signal arrives.
 pub fn wait(entries: &mut [PollEntry], timeout_ms: Option<u32>) {
     let timeout = timeout_ms.map_or(-1, |t| t.min(i32::MAX as u32) as i32);
     // SAFETY: the pointer and length are those of a live slice, of a type that is a pollfd.

@@ -1,6 +1,8 @@
-//! Processes: their numbers, what /proc shows of them, and signals to them. Called by `boot`, and by a rank that waits for a peer.
+//! Processes: their numbers, what /proc shows of them, and signals to them. Called by `boot`,
+//! and by a rank that waits for a peer.
 //!
-//! The system gives the number of a process that has ended to a new one: [`ProcessIdentity`] tells them apart.
+//! The system gives the number of a process that has ended to a new one: [`ProcessIdentity`]
+//! tells them apart.
 
 use crate::child;
 use crate::signal::Signal;
@@ -58,7 +60,8 @@ impl ProcessIdentity {
     /// That of the system; `ESRCH` if it has exited and was collected.
     pub fn watch(self) -> io::Result<OwnedFd> {
         let fd = child::pidfd(self.pid)?;
-        // The descriptor names one process. If the number is still ours now, that process is this one.
+        // The descriptor names one process. If the number is still ours now, that process is
+        // this one.
         if self.exists() { Ok(fd) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     }
 }
@@ -90,7 +93,8 @@ pub fn name_of(pid: u32) -> String {
     std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_string()
 }
 
-/// The value of a variable in the environment that a process was started with, if this process may read it.
+/// The value of a variable in the environment that a process was started with, if this process
+/// may read it.
 pub fn variable_of(pid: u32, name: &str) -> Option<String> {
     let environ = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let text = environ.split(|&b| b == 0).filter_map(|v| std::str::from_utf8(v).ok());
@@ -108,7 +112,8 @@ pub enum Liveness {
     Dead,
 }
 
-/// Whether the process with this number can run. Opens a file of /proc, so it is not for hot loops. Async-signal-safe.
+/// Whether the process with this number can run. Opens a file of /proc, so it is not for hot
+/// loops. Async-signal-safe.
 pub fn liveness(pid: u32) -> Liveness {
     let mut path = [0u8; 32];
     let mut w = &mut path[..31];
@@ -119,8 +124,8 @@ pub fn liveness(pid: u32) -> Liveness {
     // SAFETY: the path is NUL-terminated, since its last byte is never written.
     let fd = unsafe { libc::open(path.as_ptr().cast(), libc::O_RDONLY | libc::O_CLOEXEC) };
     if fd < 0 {
-        // Without /proc, or where it is hidden, the null signal finds out at least whether the process exists.
-        // SAFETY: signal 0 is not delivered.
+        // Without /proc, or where it is hidden, the null signal finds out at least whether the
+        // process exists. SAFETY: signal 0 is not delivered.
         let dead = unsafe { libc::kill(pid as i32, 0) } != 0 && super::errno() == libc::ESRCH;
         return if dead { Liveness::Dead } else { Liveness::Alive };
     }
@@ -155,7 +160,8 @@ pub fn cpu_time(pid: u32) -> CpuTime {
     sum
 }
 
-/// The state in the text of /proc/pid/stat: the letter after the name, which ends at the last `)`.
+/// The state in the text of /proc/pid/stat: the letter after the name, which ends at the last
+/// `)`.
 pub(crate) fn parse_state(stat: &[u8]) -> Liveness {
     let letter = stat.iter().rposition(|&c| c == b')').and_then(|i| stat.get(i + 2));
     match letter {
@@ -180,14 +186,16 @@ pub fn kill(pid: u32, signal: Signal) -> bool {
     unsafe { libc::kill(pid as i32, signal.number()) == 0 }
 }
 
-/// Makes every child that this process forks from now on call `hook` before fork returns in it. This cannot be undone. `hook`
-/// must be async-signal-safe.
+/// Makes every child that this process forks from now on call `hook` before fork returns in it.
+/// This cannot be undone. `hook` must be async-signal-safe.
 pub fn on_fork(hook: extern "C" fn()) {
-    // SAFETY: the hook is a function of the type that the C library calls, and the library is never unloaded.
+    // SAFETY: the hook is a function of the type that the C library calls, and the library is
+    // never unloaded.
     unsafe { libc::pthread_atfork(None, None, Some(hook)) };
 }
 
-/// Gives the calling thread a name that tools show; they show at most 15 bytes. The first thread's name is that of the process.
+/// Gives the calling thread a name that tools show; they show at most 15 bytes. The first
+/// thread's name is that of the process.
 pub fn set_name(name: &CStr) {
     // SAFETY: the name is NUL-terminated.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
@@ -205,7 +213,8 @@ pub fn real_user() -> u32 {
     unsafe { libc::getuid() }
 }
 
-/// Makes the system load the programs that this process becomes at the same addresses every time; false if it refuses.
+/// Makes the system load the programs that this process becomes at the same addresses every
+/// time; false if it refuses.
 pub fn fix_addresses() -> bool {
     // SAFETY: touches no memory; this value changes nothing.
     let old = unsafe { libc::personality(0xffff_ffff) };
@@ -213,8 +222,8 @@ pub fn fix_addresses() -> bool {
     old >= 0 && unsafe { libc::personality((old | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong) } >= 0
 }
 
-/// Makes `exit(code)` and a return from `main` call `hook` with the code: after the hooks that are registered later, before those
-/// that were registered earlier.
+/// Makes `exit(code)` and a return from `main` call `hook` with the code: after the hooks that
+/// are registered later, before those that were registered earlier.
 pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
     unsafe extern "C" {
         fn on_exit(
@@ -222,7 +231,8 @@ pub fn on_exit(hook: extern "C" fn(i32, *mut core::ffi::c_void)) {
             arg: *mut core::ffi::c_void,
         ) -> i32;
     }
-    // SAFETY: the hook is a function of the type that the C library calls, and the library is never unloaded.
+    // SAFETY: the hook is a function of the type that the C library calls, and the library is
+    // never unloaded.
     unsafe { on_exit(hook, core::ptr::null_mut()) };
 }
 

@@ -1,4 +1,5 @@
-//! Random numbers. Called by `boot`, for the names and cookies that keep foreign processes out of a job.
+//! Random numbers. Called by `boot`, for the names and cookies that keep foreign processes out
+//! of a job.
 
 use std::io;
 

@@ -1,5 +1,6 @@
-//! Signals: their numbers and names, handlers, masks, a descriptor to read them from, and the alarm. Called by
-//! `runtime::signals`, `runtime::exit`, `boot::supervisor` and the tools. All but [`SignalQueue`] is async-signal-safe.
+//! Signals: their numbers and names, handlers, masks, a descriptor to read them from, and the
+//! alarm. Called by `runtime::signals`, `runtime::exit`, `boot::supervisor` and the tools. All
+//! but [`SignalQueue`] is async-signal-safe.
 
 use core::ffi::c_void;
 use std::io;
@@ -71,7 +72,8 @@ impl Signal {
         NAMES.iter().find(|(s, _)| *s == self).map_or("a signal", |(_, name)| name)
     }
 
-    /// The signal given as a number or as a name with or without `SIG`, in either case; `None` if there is none.
+    /// The signal given as a number or as a name with or without `SIG`, in either case; `None`
+    /// if there is none.
     pub fn parse(text: &str) -> Option<Signal> {
         let text = text.trim();
         if let Ok(n) = text.parse::<i32>() {
@@ -103,13 +105,14 @@ impl core::fmt::Debug for SignalInfo {
 }
 
 impl SignalInfo {
-    /// The address whose access raised the signal, 0 if the kernel names none. `None` if no fault of this thread raised it: then
-    /// it does not come again when the handler returns.
+    /// The address whose access raised the signal, 0 if the kernel names none. `None` if no
+    /// fault of this thread raised it: then it does not come again when the handler returns.
     pub fn fault(&self) -> Option<usize> {
         if self.0.si_code <= 0 || self.0.si_code == libc::SI_KERNEL {
             return None;
         }
-        // SAFETY: the field is an address for the signals that faults raise, and plain initialised bytes for others.
+        // SAFETY: the field is an address for the signals that faults raise, and plain
+        // initialised bytes for others.
         Some(unsafe { self.0.si_addr() } as usize)
     }
 }
@@ -151,8 +154,9 @@ fn empty_action() -> libc::sigaction {
     unsafe { core::mem::zeroed() }
 }
 
-/// The signal that tells a process to look at its control socket. It is a real-time signal, which merges with no signal that
-/// programs use and has no meaning of its own. The topmost ones are left to programs, which count from either end.
+/// The signal that tells a process to look at its control socket. It is a real-time signal,
+/// which merges with no signal that programs use and has no meaning of its own. The topmost
+/// ones are left to programs, which count from either end.
 pub fn notice() -> Signal {
     Signal(libc::SIGRTMAX() - 3)
 }
@@ -170,19 +174,20 @@ pub fn disposition(signal: Signal) -> Disposition {
     action(signal).disposition()
 }
 
-/// Makes a signal call `handler`. With `alternate`, it runs on the alternate stack of the thread, if that has one. Interrupted
-/// system calls resume where that is possible.
+/// Makes a signal call `handler`. With `alternate`, it runs on the alternate stack of the
+/// thread, if that has one. Interrupted system calls resume where that is possible.
 pub fn handle(signal: Signal, handler: SignalHandler, alternate: bool) {
     let mut new = empty_action();
     new.sa_sigaction = handler as usize;
     new.sa_flags =
         libc::SA_SIGINFO | libc::SA_RESTART | if alternate { libc::SA_ONSTACK } else { 0 };
-    // SAFETY: the handler has the type that SA_SIGINFO requires: the kernel passes a number, a live siginfo_t and a context.
+    // SAFETY: the handler has the type that SA_SIGINFO requires: the kernel passes a number, a
+    // live siginfo_t and a context.
     unsafe { libc::sigaction(signal.0, &new, core::ptr::null_mut()) };
 }
 
-/// Sets a plain handler as C programs give it: the address of a function of one int, `SIG_DFL` or `SIG_IGN`. Returns the one before;
-/// `None` if the system refuses.
+/// Sets a plain handler as C programs give it: the address of a function of one int, `SIG_DFL`
+/// or `SIG_IGN`. Returns the one before; `None` if the system refuses.
 ///
 /// # Safety
 /// `handler` must be one of these.
@@ -191,7 +196,8 @@ pub unsafe fn set_plain(signal: Signal, handler: usize) -> Option<usize> {
     new.sa_sigaction = handler;
     new.sa_flags = libc::SA_RESTART;
     let mut old = empty_action();
-    // SAFETY: live actions; without SA_SIGINFO the handler is one of the values that the caller may give.
+    // SAFETY: live actions; without SA_SIGINFO the handler is one of the values that the caller
+    // may give.
     let set = unsafe { libc::sigaction(signal.0, &new, &mut old) } == 0;
     set.then_some(old.sa_sigaction)
 }
@@ -285,7 +291,8 @@ pub fn alarm_us(us: u64) {
             tv_usec: (us % 1_000_000) as libc::suseconds_t,
         },
     };
-    // SAFETY: `t` is live; null says that the old timer is not wanted. The number 0 is ITIMER_REAL everywhere.
+    // SAFETY: `t` is live; null says that the old timer is not wanted. The number 0 is
+    // ITIMER_REAL everywhere.
     unsafe {
         libc::syscall(
             libc::SYS_setitimer,
@@ -296,8 +303,8 @@ pub fn alarm_us(us: u64) {
     };
 }
 
-/// Gives the calling thread a stack for signal handlers if it has none, so that a handler can report a stack overflow. It is never
-/// freed, so this is for the first thread only.
+/// Gives the calling thread a stack for signal handlers if it has none, so that a handler can
+/// report a stack overflow. It is never freed, so this is for the first thread only.
 pub fn ensure_alternate_stack() {
     const BYTES: usize = 64 << 10;
     // SAFETY: all-zero is a valid stack_t.
@@ -319,11 +326,13 @@ pub fn ensure_alternate_stack() {
 pub struct ReceivedSignal {
     /// Which one.
     pub signal: Signal,
-    /// A process sent it to this process. Otherwise the kernel did, as for the whole foreground group of a terminal.
+    /// A process sent it to this process. Otherwise the kernel did, as for the whole foreground
+    /// group of a terminal.
     pub sent: bool,
 }
 
-/// Signals that are read from a descriptor instead of being delivered to a handler. They must be blocked.
+/// Signals that are read from a descriptor instead of being delivered to a handler. They must
+/// be blocked.
 #[derive(Debug)]
 pub struct SignalQueue(OwnedFd);
 

@@ -1,7 +1,9 @@
-//! Sockets between two processes of one host that keep the bounds of messages (SOCK_SEQPACKET). Called by `boot`.
+//! Sockets between two processes of one host that keep the bounds of messages (SOCK_SEQPACKET).
+//! Called by `boot`.
 //!
-//! A listening socket has a name in the abstract namespace: no file system holds it, and it vanishes with the socket. Any process that
-//! knows the name can connect, so each side checks the other's [`PeerCredentials`].
+//! A listening socket has a name in the abstract namespace: no file system holds it, and it
+//! vanishes with the socket. Any process that knows the name can connect, so each side checks
+//! the other's [`PeerCredentials`].
 
 use crate::signal::Signal;
 use std::io;
@@ -25,7 +27,8 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// The address of this name in the abstract namespace, and its length.
 fn address(name: &str) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
-    // SAFETY: all-zero is a valid address; its path then starts with the zero that marks the abstract namespace.
+    // SAFETY: all-zero is a valid address; its path then starts with the zero that marks the
+    // abstract namespace.
     let mut a: libc::sockaddr_un = unsafe { core::mem::zeroed() };
     a.sun_family = libc::AF_UNIX as libc::sa_family_t;
     if name.len() + 1 > a.sun_path.len() {
@@ -52,7 +55,8 @@ fn unconnected(flags: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// A socket that listens under this name, closed on exec, for at most `backlog` connections that are not accepted yet.
+/// A socket that listens under this name, closed on exec, for at most `backlog` connections
+/// that are not accepted yet.
 ///
 /// # Errors
 /// That of the system; `InvalidInput` if the name is too long.
@@ -103,7 +107,8 @@ pub fn connect(name: &str) -> io::Result<OwnedFd> {
     }
 }
 
-/// The process at the other end of a connection, as the kernel recorded it when the connection was made.
+/// The process at the other end of a connection, as the kernel recorded it when the connection
+/// was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredentials {
     /// Its process.
@@ -150,7 +155,8 @@ struct Rights {
 const RIGHTS_HEAD: usize = core::mem::offset_of!(Rights, fds);
 
 impl Rights {
-    /// Calls `call` with the header of a message that has these bytes and, as its control message, the first `control` bytes of this.
+    /// Calls `call` with the header of a message that has these bytes and, as its control
+    /// message, the first `control` bytes of this.
     fn with_header<R>(
         &mut self,
         bytes: &mut libc::iovec,
@@ -194,7 +200,8 @@ pub fn send_fds(fd: BorrowedFd<'_>, message: &[u8], fds: &[BorrowedFd<'_>]) -> i
     if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Waits for one message and the descriptors that come with it, which are closed on exec. The length is 0 if the peer has hung up.
+/// Waits for one message and the descriptors that come with it, which are closed on exec. The
+/// length is 0 if the peer has hung up.
 ///
 /// # Errors
 /// That of the system.
@@ -214,7 +221,8 @@ pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
         && (head.cmsg_level, head.cmsg_type) == (libc::SOL_SOCKET, libc::SCM_RIGHTS);
     let data = if carries { (head.cmsg_len as usize).saturating_sub(RIGHTS_HEAD) } else { 0 };
     let numbers = rights.fds.iter().take(data / size_of::<RawFd>());
-    // SAFETY: the kernel has just opened these descriptors for this message, so nothing else owns them.
+    // SAFETY: the kernel has just opened these descriptors for this message, so nothing else
+    // owns them.
     let fds = numbers.map(|&fd| unsafe { OwnedFd::from_raw_fd(fd) }).collect();
     Ok((n, fds))
 }
@@ -222,7 +230,8 @@ pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
 /// Sends one message. With `wait`, waits while the peer's buffer is full. Async-signal-safe.
 ///
 /// # Errors
-/// That of the system, `WouldBlock` if the buffer is full. A peer that has closed its end is an error, never SIGPIPE.
+/// That of the system, `WouldBlock` if the buffer is full. A peer that has closed its end is an
+/// error, never SIGPIPE.
 pub fn send(fd: RawFd, message: &[u8], wait: bool) -> io::Result<()> {
     let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
     // SAFETY: the pointer and length are those of a live slice.
@@ -232,7 +241,8 @@ pub fn send(fd: RawFd, message: &[u8], wait: bool) -> io::Result<()> {
     }
 }
 
-/// Receives one message and returns its length; 0 if the peer has hung up. With `wait`, waits for one. Async-signal-safe.
+/// Receives one message and returns its length; 0 if the peer has hung up. With `wait`, waits
+/// for one. Async-signal-safe.
 ///
 /// # Errors
 /// That of the system; `WouldBlock` if there is no message.
@@ -245,7 +255,8 @@ pub fn receive(fd: RawFd, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
     }
 }
 
-/// Makes the kernel send a signal to this process whenever something happens on the socket; `None` ends that. Async-signal-safe.
+/// Makes the kernel send a signal to this process whenever something happens on the socket;
+/// `None` ends that. Async-signal-safe.
 ///
 /// # Errors
 /// That of the system.

@@ -1,4 +1,4 @@
-//! The call stack of this thread. Called by `tools`, possibly in a signal handler.
+//! The call stack of the calling thread. Called by `tools::stack`, also from signal handlers.
 
 use core::ffi::c_int;
 
@@ -18,14 +18,14 @@ mod imp {
         if n <= 0 {
             return false;
         }
-        // SAFETY: the first n entries were filled by backtrace.
+        // SAFETY: backtrace has filled the first n entries.
         unsafe { backtrace_symbols_fd(frames.as_ptr(), n, fd) };
         true
     }
 
     /// Longest text of an address: 0x, 16 digits, NUL.
     const ADDRESS: usize = 19;
-    /// Most addresses that one start of the program looks up.
+    /// Most addresses that one run of addr2line gets.
     const BATCH: usize = 16;
 
     /// `value` in hexadecimal, as C reads it.
@@ -47,6 +47,8 @@ mod imp {
         Some((file.name, if kind == FIXED { address } else { address - file.base }))
     }
 
+    /// Prints the functions at these addresses of a file.
+    ///
     /// # Safety
     /// `file` must be NUL-terminated.
     unsafe fn look_up(
@@ -64,7 +66,7 @@ mod imp {
             texts[i] = hex(a);
             args[3 + i] = texts[i].as_ptr().cast();
         }
-        // SAFETY: NUL-terminated texts that are alive, and a null after them.
+        // SAFETY: the texts are live and NUL-terminated, and null ends the list.
         unsafe { crate::helper::run(program, &args, fd, 30_000_000_000) }
     }
 
@@ -76,10 +78,10 @@ mod imp {
         let (mut file, mut batch, mut count) = (core::ptr::null(), [0usize; BATCH], 0);
         let mut printed = false;
         for frame in &frames[..n] {
-            // A frame holds where its call returns to; the call itself is before that.
+            // A frame holds the return address; the call is before it.
             let Some((of, address)) = place((*frame as usize).wrapping_sub(1)) else { continue };
             if count == BATCH || count > 0 && of != file {
-                // SAFETY: a name of a loaded object.
+                // SAFETY: the name of a loaded file.
                 printed |= unsafe { look_up(fd, program, file, &batch[..count]) };
                 count = 0;
             }
@@ -87,7 +89,7 @@ mod imp {
             batch[count] = address;
             count += 1;
         }
-        // SAFETY: as above; `count` is 0 if there is none.
+        // SAFETY: the name of a loaded file: `count` is 0 before the first.
         printed | (count > 0 && unsafe { look_up(fd, program, file, &batch[..count]) })
     }
 
@@ -113,18 +115,19 @@ mod imp {
     pub(super) fn prepare() {}
 }
 
-/// Writes the stack of the calling thread to a file, innermost call first; false if this system cannot. Safe in a
-/// signal handler after [`prepare`].
+/// Writes the stack of the calling thread to descriptor `fd`, innermost call first. False if
+/// this system cannot. Async-signal-safe after [`prepare`].
 pub fn print(fd: c_int) -> bool {
     imp::print(fd)
 }
 
-/// As [`print()`], with functions, files and lines, which `program` (addr2line) looks up.
+/// As [`print()`], with functions, files and lines, which `program` (addr2line) finds. False if
+/// it printed nothing.
 pub fn print_lines(fd: c_int, program: &core::ffi::CStr) -> bool {
     imp::print_lines(fd, program)
 }
 
-/// Loads what [`print()`] needs, which allocates.
+/// Loads what [`print()`] needs; this allocates.
 pub fn prepare() {
     imp::prepare();
 }

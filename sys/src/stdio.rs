@@ -1,4 +1,5 @@
-//! The standard streams: descriptors 0 to 2, and C's buffered streams over them. Called by `report`, by the tools and at exit.
+//! The standard streams: descriptors 0 to 2, and C's buffered streams over them. Called by
+//! `report`, by the tools and at exit.
 
 use std::io::Write;
 
@@ -7,8 +8,8 @@ pub fn write_stderr(bytes: &[u8]) {
     crate::file::write_all(2, bytes);
 }
 
-/// Writes all of `text` to standard output. Where that fails, for example on a full file system, this says so in the name of `tool` and
-/// ends the process with exit code 1.
+/// Writes all of `text` to standard output. Where that fails, for example on a full file
+/// system, this says so in the name of `tool` and ends the process with exit code 1.
 pub fn write(tool: &str, text: &str) {
     let mut out = std::io::stdout().lock();
     if let Err(e) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -44,7 +45,8 @@ pub(crate) fn lead_nowhere(standard: core::ops::Range<i32>) {
         return;
     }
     for fd in standard {
-        // SAFETY: touches no memory; the standard descriptors belong to the whole process, and the caller wants them replaced.
+        // SAFETY: touches no memory; the standard descriptors belong to the whole process, and
+        // the caller wants them replaced.
         unsafe { libc::dup2(null, fd) };
     }
     if null >= end {

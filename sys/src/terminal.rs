@@ -1,4 +1,5 @@
-//! Terminals that a program makes for another. Called by the test runner, for what a user does at a keyboard.
+//! Terminals that a program makes for another. Called by the test runner, for what a user does
+//! at a keyboard.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};
@@ -19,7 +20,8 @@ pub fn open() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((user, programs))
 }
 
-/// Makes this process the leader of a new session that `programs`, an end of a terminal, controls. Async-signal-safe.
+/// Makes this process the leader of a new session that `programs`, an end of a terminal,
+/// controls. Async-signal-safe.
 ///
 /// # Errors
 /// That of the system.

@@ -1,16 +1,17 @@
-//! One slot of thread-local storage, which holds the index of the thread in the library, and a call when the thread
-//! ends. Called by `runtime::threads`.
+//! Threads: the index that the library gives to a thread, a call when the thread ends, and
+//! waiting politely. Called by `runtime::threads`, and by every loop that waits.
 //!
-//! The slot is a constant at start and has no destructor of its own, so that reading it is one access without any
-//! registration or allocation and remains sound in signal handlers and while a thread is being torn down. The end of
-//! the thread is seen through a pthread key.
+//! The index is one slot of thread-local storage. It is a constant at start and has no
+//! destructor of its own: reading it is one access, without registration or allocation, and is
+//! sound in signal handlers and while a thread ends. A pthread key reports the end of the
+//! thread.
 
 use core::cell::Cell;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// What [`index`] returns for a thread that has none.
+/// What [`index`] returns for a thread without an index.
 pub const NONE: u32 = u32::MAX;
 
 thread_local! {
@@ -20,7 +21,7 @@ thread_local! {
 /// Called at the end of a thread with its index; a `fn(u32)`, 0 before [`claim`].
 static RELEASE: AtomicUsize = AtomicUsize::new(0);
 
-/// Index of the calling thread, or [`NONE`].
+/// Index of the calling thread, or [`NONE`]. Async-signal-safe.
 #[inline(always)]
 pub fn index() -> u32 {
     INDEX.with(Cell::get)
@@ -37,18 +38,17 @@ extern "C" fn at_thread_end(value: *mut c_void) {
     release(value as usize as u32 - 1);
 }
 
-/// Gives the calling thread an index below [`NONE`]; `release` is called with it when the thread ends. All callers
-/// pass the same `release`.
-///
-/// # Errors
-/// False if the system has no thread-specific key left; then the index is set, but its release never comes.
+/// Gives the calling thread an index below [`NONE`]. When the thread ends, `release` is called
+/// with it. All callers pass the same `release`. False if the system has no thread-specific key
+/// left: then the index is set, but `release` is never called.
 pub fn claim(index: u32, release: fn(u32)) -> bool {
     static KEY: OnceLock<Option<libc::pthread_key_t>> = OnceLock::new();
     RELEASE.store(release as usize, Ordering::Release);
     INDEX.with(|i| i.set(index));
     let key = KEY.get_or_init(|| {
         let mut key = 0;
-        // SAFETY: `key` is a live variable; the destructor has the signature that pthreads calls.
+        // SAFETY: `key` is a live variable; the destructor has the signature that pthreads
+        // calls.
         (unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) } == 0).then_some(key)
     });
     // SAFETY: the key was created above and is never deleted; the value is never dereferenced.
@@ -64,7 +64,8 @@ pub fn yield_now() {
     unsafe { libc::sched_yield() };
 }
 
-/// Passes the time in round `round` of a wait: the first 100 rounds spin, later ones give up the CPU.
+/// Passes the time in round `round` of a wait: the first 100 rounds spin, later ones give up
+/// the CPU.
 #[inline]
 pub fn relax(round: u32) {
     if round < 100 {
@@ -74,7 +75,7 @@ pub fn relax(round: u32) {
     }
 }
 
-/// The kernel's number of the calling thread. Async-signal-safe.
+/// The kernel's number (tid) of the calling thread. Async-signal-safe.
 pub fn tid() -> u32 {
     // SAFETY: no arguments; never fails.
     unsafe { libc::syscall(libc::SYS_gettid) as u32 }

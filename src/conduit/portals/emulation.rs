@@ -45,7 +45,7 @@ impl Emulation {
         let no_arena = |e| OpenError(format!("no arena for Portals: {e}"));
         // Arenas get their pages when they are first touched, and then the kernel would kill for want of some.
         if index == 0 {
-            memory::look_for(bytes as u64 * u64::from(size)).map_err(no_arena)?;
+            memory::check_available(bytes as u64 * u64::from(size)).map_err(no_arena)?;
         }
         let spec = FabricSpec {
             arena,
