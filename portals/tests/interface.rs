@@ -1,7 +1,7 @@
 //! The calls of an interface, over a loopback and over two interfaces that share memory.
 //!
-//! Beyond the specification: puts and gets that are complete at once, bytes that travel in an
-//! event, and which cache lines of a target a put writes.
+//! Beyond the specification: puts and gets that are complete at once, inline payloads, and the
+//! cache lines of a target that a put writes.
 
 use std::ffi::c_void;
 use std::os::fd::AsFd;
@@ -118,8 +118,8 @@ fn shared_memory() {
     put_and_get(&nis[1], &nis[1]);
 }
 
-/// What ends within the call does to the target what any put or get does, and nothing to the
-/// initiator. What cannot end within it is refused and leaves no trace.
+/// A put or get at once does to the target what any put or get does, and nothing to the
+/// initiator. What cannot complete at once is refused and leaves no trace.
 #[test]
 fn at_once() {
     let nis = fabric(2, AttachPolicy::Denied);
@@ -144,17 +144,17 @@ fn at_once() {
         let pieces = [one, &[], other];
         let pieces =
             pieces.map(|p| MdIovec { base: p.as_ptr().cast_mut().cast(), len: p.len() as u64 });
-        // SAFETY: slices.
+        // SAFETY: slices, which are readable.
         unsafe { a.put_at_once(pieces, target, 4, 0, bits, offset, 99) }
     };
     let get = |to: &mut [u8], target, bits, offset| {
-        // SAFETY: a slice.
+        // SAFETY: a slice, which is writable.
         unsafe { a.get_at_once(to.as_mut_ptr(), to.len() as u64, target, 4, 0, bits, offset) }
     };
-    // SAFETY: 64 bytes of the arena, which nobody else uses.
+    // SAFETY: 64 bytes of the arena, which nothing else uses now.
     let there = || unsafe { std::slice::from_raw_parts(start, 64) }.to_vec();
 
-    // The second goes behind the first, at an offset of the target's own.
+    // The second follows the first, at an offset that the target chose.
     assert_eq!((put(b"hello", b.id(), 1, 0), put(b"world", b.id(), 1, 0)), (Ok(true), Ok(true)));
     assert_eq!(&there()[..10], b"helloworld");
     let events: Vec<PtlEvent> =
@@ -169,7 +169,7 @@ fn at_once() {
     let mut back = [0u8; 8];
     assert_eq!(get(&mut back, b.id(), 2, 2), Ok(true));
     assert_eq!((&back, kinds(b, eq)), (b"lloworld", vec![PtlEventKind::GetEnd]));
-    // Only four bytes are accepted, and four come.
+    // Only four bytes are accepted, and four arrive.
     assert_eq!(
         (put(b"longer", b.id(), 2, 60), get(&mut back, b.id(), 2, 60)),
         (Ok(true), Ok(true))
@@ -179,7 +179,7 @@ fn at_once() {
     let counters = a.counters();
     assert_eq!((counters.puts, counters.gets), (3, 2));
 
-    // A note serves its own entries only, however large a number is that another message names.
+    // A cached match serves its own entries only, however large a number another message names.
     b.ac_entry(1, PtlProcessId::ANY, b.uid(), b.jid(), PT_INDEX_ANY).unwrap();
     for (pt, ac, goes) in
         [(4, 1, true), (4, 1, true), (4 | 1 << 24, 0, false), (4, 1 | 1 << 30, false)]
@@ -190,7 +190,7 @@ fn at_once() {
     }
     assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd; 2]);
 
-    // A descriptor without bytes is in reach wherever it begins.
+    // A descriptor without bytes can be reached wherever it begins.
     attach(5, &md(&mut [], options | MANAGE_REMOTE, eq));
     attach(
         6,
@@ -205,7 +205,7 @@ fn at_once() {
     assert_eq!(kinds(b, eq), [PtlEventKind::PutEnd; 4]);
     assert_eq!((a.counters().puts, a.counters().framed), (9, 0));
 
-    // Ourselves, memory that is not shared, no match, no process.
+    // This process itself, memory that is not shared, no match, no process.
     assert_eq!(put(b"x", a.id(), 1, 0), Ok(false));
     assert_eq!((put(b"x", b.id(), 3, 0), get(&mut back, b.id(), 3, 0)), (Ok(false), Ok(false)));
     assert_eq!((put(b"x", b.id(), 4, 0), put(&[0; 65], b.id(), 1, 0)), (Ok(false), Ok(false)));
@@ -214,16 +214,16 @@ fn at_once() {
     let after = a.counters();
     assert_eq!((after.puts, after.gets, b.status(StatusRegister::DropCount)), (9, 2, 0));
 
-    // Behind frames that are on their way nothing overtakes.
-    // SAFETY: the array outlives the interfaces' use of it.
+    // Nothing overtakes frames that are on their way. SAFETY: the array outlives the interfaces'
+    // use of it.
     let source =
         unsafe { a.md_bind(&md(&mut framed, 0, EqHandle::NONE), Unlink::Retain).unwrap() };
     a.put(source, AckReq::NoAck, b.id(), 4, 0, 3, 0, 0).unwrap();
     assert_eq!((put(b"x", b.id(), 1, 0), private), (Ok(false), [7u8; 8]));
 }
 
-/// Bytes in an event: who knows of such gets them, anybody else is told of an empty put. What
-/// has no event, two, or an offset of the target's own, takes none.
+/// Inline payloads: calls that know of them return the bytes, others an empty put. A descriptor
+/// without events, with two per message, or with an offset of its own, accepts none.
 #[test]
 fn inline() {
     let nis = fabric(2, AttachPolicy::Denied);
@@ -251,7 +251,7 @@ fn inline() {
     );
     let words = |n: u64| [n, u64::MAX - n, n << 32, !n];
     let sent = std::cell::Cell::new(0);
-    // The n-th that goes carries words(n).
+    // The n-th that is sent carries words(n).
     let put = |target, pt, bits| {
         let goes = a.put_inline(&words(sent.get() + 1), target, pt, 0, bits, 99);
         sent.set(sent.get() + u64::from(goes));
@@ -259,7 +259,7 @@ fn inline() {
     };
 
     let mut came = [0; 4];
-    // The queue of 4 goes around; a put of another kind is told as before.
+    // The queue of 4 wraps; a plain put is reported as before.
     for round in 0..3 {
         let nth = |i: u64| words(3 * round + i);
         assert!(put(b.id(), 4, 1) && put(b.id(), 4, 2) && put(b.id(), 4, 1));
@@ -307,7 +307,7 @@ fn inline() {
     assert!(!put(PtlProcessId { nid: b.id().nid + 1, ..b.id() }, 4, 1));
     assert_eq!((kinds(b, eq), a.counters().puts), (vec![], 12));
 
-    // A list that is no longer what it was is walked anew.
+    // A list that has changed is walked again.
     b.me_unlink(me).unwrap();
     assert!(!put(b.id(), 4, 1));
     attach(1, &arena, Unlink::Retain);
@@ -317,7 +317,7 @@ fn inline() {
         matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, EqNext::Arrival(e) if e.inline)
     );
     assert_eq!(came, words(10));
-    // SAFETY: 64 bytes of the arena.
+    // SAFETY: 64 bytes of the arena, which nothing writes now.
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);
 }
 
@@ -415,7 +415,7 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
         let data =
             (memory.as_ptr() as usize - b.arena_of(b.id()).unwrap().0.as_ptr() as usize) / 64;
         for n in 1..200u8 {
-            // SAFETY: nobody is using the buffer.
+            // SAFETY: no operation uses the buffer now.
             unsafe { (&raw mut near).write_volatile([n; 64]) };
             let before = lines_of(b);
             a.put(source, AckReq::Ack, b.id(), 4, 0, bits, 0, 0).unwrap();
@@ -435,7 +435,8 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
     }
 }
 
-/// Threads of one process put to each other through one interface while descriptors come and go.
+/// Threads of one process put to each other through one interface while descriptors are made and
+/// unlinked.
 #[test]
 fn threads_share_an_interface() {
     let nis = fabric(2, AttachPolicy::Allowed);
@@ -450,7 +451,7 @@ fn threads_share_an_interface() {
     // SAFETY: library memory.
     unsafe { b.md_attach(me, &target, Unlink::Retain).unwrap() };
     let (threads, puts) = (4, 2000u64);
-    // Room for all events: the thread whose turn it is to take them may be off the CPU while the
+    // Room for all events: the thread whose turn it is to take them may be descheduled while the
     // others put.
     let eq = a.eq_alloc(u64::from(threads) * puts * 2, None).unwrap();
     let acks = std::sync::atomic::AtomicU64::new(0);

@@ -34,12 +34,12 @@
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
 //! A stale hint is harmless. A control with a later ticket of the same slot tells how far the
-//! ring has advanced, and since there are no gaps, all tickets before it are claimed. A hint that is
-//! so old that it seems to lie ahead restarts at the consumer's head. Where other processes post
-//! too, hints are always stale; there the control is read before the compare-and-swap, which
-//! would otherwise take the line from its reader in vain. The control holds the lap, so a
-//! compare-and-swap with an old value cannot succeed a lap later (its producer would have to
-//! stand still through 2^40 tickets).
+//! ring has advanced, and since there are no gaps, all tickets before it are claimed. A hint
+//! that is so old that it seems to lie ahead restarts at the consumer's head. Where other
+//! processes post too, hints are always stale; there the control is read before the
+//! compare-and-swap, which would otherwise take the line from its reader in vain. The control
+//! holds the lap, so a compare-and-swap with an old value cannot succeed a lap later (its
+//! producer would have to stand still through 2^40 tickets).
 //!
 //! A producer that dies or stops between claim and publication leaves a slot that names it.
 //! Before the claim and after the publication it holds nothing.

@@ -90,7 +90,8 @@ impl NetworkInterface {
         fault::point("put.held");
         // SAFETY: null, or one of the rings of the peer, which live as long as the interface.
         let ring = unsafe { p.ring.as_ref() };
-        // SAFETY: not null where `base` is not, and a word of the peer's arena, which stays mapped.
+        // SAFETY: not null where `base` is not, and a word of the peer's arena, which stays
+        // mapped.
         let pt = unsafe { &*p.pt };
         // SAFETY: as `pt`.
         let ac = unsafe { &*p.ac };

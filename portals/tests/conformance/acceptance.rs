@@ -1,4 +1,4 @@
-//! Which match list entry takes a message: "the list is walked from head to tail; an entry is
+//! Which match list entry accepts a message: "the list is walked from head to tail; an entry is
 //! chosen when its match id fits, its match bits fit under its ignore bits, it has an active
 //! descriptor, which allows the operation and has room; else the walk continues, and at the end
 //! of the list the message is dropped".
@@ -77,7 +77,7 @@ fn an_entry_for_another_process_is_passed_over(kind: RigKind) {
     };
     let me = match node.me_attach(PT, other, 0, !0, Unlink::Retain, InsPos::After) {
         Ok(me) => me,
-        // A process that is alone may know that there is no other.
+        // A process without peers may know that there is no other.
         Err(PtlError::ProcessInvalid) if kind == RigKind::Loopback => return,
         Err(error) => panic!("{error:?}"),
     };

@@ -1,6 +1,6 @@
 //! Application bypass: "a target that never calls the library still has its puts delivered, its
-//! acknowledgements sent and its gets answered", where its memory can be reached; and what
-//! happens where it cannot.
+//! acknowledgements sent and its gets answered", where its memory can be reached; and the
+//! behaviour where it cannot.
 
 use portals3::md_options::MANAGE_REMOTE;
 use portals3::{AckReq, PtlEventKind};
@@ -49,7 +49,7 @@ fn a_target_that_never_calls_is_served_all_the_same(kind: RigKind) {
     let into = source(&rig, &vec![0; len]);
     let (swap_in, eight) = source_of(&rig, 3, 8);
     let swap_out = source(&rig, &[0; 8]);
-    // From here until it is let go, the target cannot even run.
+    // From here until it is continued, the target cannot run.
     let stopped = Stopped::new(rig.target());
     node.put(from.md, AckReq::Ack, to(&rig), 11).expect("PtlPut");
     let ours: Vec<_> = std::iter::from_fn(|| node.eq_get(from.eq).expect("PtlEQGet")).collect();

@@ -1,4 +1,4 @@
-//! What most cases begin with: a target descriptor on one node and a source descriptor on the
+//! The usual set-up of a case: a target descriptor on one node and a source descriptor on the
 //! other.
 
 use portals3::md_options::{OP_GET, OP_PUT};
@@ -11,11 +11,11 @@ use crate::rig::{NodeBuffer, Rig, RigKind, RigNode, To, md, pattern, watchdog::W
 
 /// The portal table index that cases use.
 pub(crate) const PT: u32 = 4;
-/// Bits that messages carry unless a case is about bits.
+/// Match bits of messages, unless a case is about bits.
 pub(crate) const BITS: MatchBits = 0x0123_4567_89ab_cdef;
-/// Room for events that is more than a case needs.
+/// Room for more events than a case needs.
 pub(crate) const ROOM: Size = 64;
-/// A descriptor that takes puts and gets.
+/// A descriptor that accepts puts and gets.
 pub(crate) const BOTH: u32 = OP_PUT | OP_GET;
 
 /// Makes a test per network of each case of a file.
@@ -66,7 +66,7 @@ pub(crate) struct QueuedMd {
     pub(crate) buffer: NodeBuffer,
 }
 
-/// A match entry of `node` at the tail of [`PT`] that fits every message.
+/// A match entry of `node` at the tail of [`PT`] that matches every message.
 pub(crate) fn entry(node: &RigNode) -> MeHandle {
     node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
         .expect("PtlMEAttach")
@@ -83,8 +83,8 @@ pub(crate) fn target(rig: &Rig, len: usize, options: u32) -> QueuedMd {
     target_with(rig, len, |md| md.options = options)
 }
 
-/// As [`target`], with a descriptor that `change` makes of one with infinite threshold that
-/// takes puts and gets.
+/// As [`target`], with a descriptor that `change` makes from one with infinite threshold that
+/// accepts puts and gets.
 pub(crate) fn target_with(
     rig: &Rig,
     len: usize,
@@ -120,7 +120,7 @@ pub(crate) fn behind(
     QueuedMd { eq: wanted.eq, md, buffer }
 }
 
-/// A free-floating descriptor of the initiator over these bytes.
+/// A bound descriptor of the initiator over these bytes.
 pub(crate) fn source(rig: &Rig, bytes: &[u8]) -> QueuedMd {
     source_with(rig, bytes, |_| ())
 }
@@ -140,7 +140,7 @@ pub(crate) fn source_with(
     QueuedMd { eq: wanted.eq, md, buffer }
 }
 
-/// A source of `len` bytes that no other seed gives.
+/// A source of `len` bytes that no other seed produces.
 pub(crate) fn source_of(rig: &Rig, seed: u64, len: usize) -> (QueuedMd, Vec<u8>) {
     let bytes = pattern(seed, len);
     (source(rig, &bytes), bytes)

@@ -1,4 +1,4 @@
-//! The drop counter, `PTL_SR_DROP_COUNT`: "messages that found no home".
+//! The drop counter, `PTL_SR_DROP_COUNT`: messages that no descriptor accepted.
 
 use portals3::{AckReq, EqHandle, Unlink};
 
@@ -53,14 +53,14 @@ fn a_reply_to_a_vanished_descriptor_counts_or_lands(kind: RigKind) {
     rig.target().write(side.buffer, &pattern(4, 64));
     let into = source(&rig, &[0xee; 64]);
     node.get(into.md, to(&rig)).expect("PtlGet");
-    // An unlink may be refused while the reply is under way, or it may be in already; else it
-    // must not land.
+    // An unlink may be refused while the reply is in flight, or the reply may have arrived
+    // already; otherwise it must not be stored.
     let gone = node.md_unlink(into.md);
     let frames = rig.kind.needs_target();
     rig.settle();
     let landed = node.read(into.buffer) == pattern(4, 64);
     if gone.is_ok() && frames {
-        assert!(!landed, "a reply was written to a descriptor that is gone");
+        assert!(!landed, "a reply was written to a descriptor that was unlinked");
         assert_eq!(node.read(into.buffer), [0xee; 64]);
         assert_eq!(node.dropped(), 1);
         rig.silent(node, into.eq);
@@ -77,7 +77,7 @@ fn an_acknowledgement_to_a_vanished_descriptor_harms_nobody(kind: RigKind) {
     let (from, _) = source_of(&rig, 1, 8);
     node.put(from.md, AckReq::Ack, to(&rig), 1).expect("PtlPut");
     if node.md_unlink(from.md).is_ok() && kind.needs_target() {
-        // The place of the old descriptor, with a generation of its own.
+        // The index of the old descriptor, with another generation.
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
         node.md_bind(md(node.memory(8), 0, eq), Unlink::Retain).expect("PtlMDBind");
         rig.silent(node, eq);

@@ -84,8 +84,8 @@ fn sequence_numbers_count_the_events_of_a_queue(kind: RigKind) {
     }
 }
 
-/// Reads until the queue is empty, checking that exactly the events after a gap say so; `due` is
-/// the next in line.
+/// Reads until the queue is empty, and checks that exactly the events after a gap report a loss;
+/// `due` is the next in line.
 fn read_with_gaps(rig: &Rig, eq: EqHandle, due: &mut u64) -> u64 {
     let mut lost = 0;
     while let Some(FetchedEvent { event, dropped }) = rig.poll(rig.target(), eq) {
@@ -104,7 +104,7 @@ fn an_overflow_is_told_once_with_the_next_event(kind: RigKind) {
     for hdr in 0..7 {
         put(&rig, from, to(&rig), hdr);
     }
-    // Which of the seven are kept is a habit: the oldest or the newest.
+    // Which of the seven are kept is left to the implementation: the oldest or the newest.
     let mut lost = read_with_gaps(&rig, side.eq, &mut due);
     put(&rig, from, to(&rig), 7);
     lost += read_with_gaps(&rig, side.eq, &mut due);
@@ -177,7 +177,7 @@ fn wait_sleeps_until_an_event_comes(kind: RigKind) {
     let (side, from) = queue(&rig, 4);
     for hdr in 0..30 {
         let waiting = rig.target().begin(AgentCall::EqWait(side.eq));
-        // Sometimes before and sometimes after it has fallen asleep; both must end.
+        // Sometimes before and sometimes after the sleep begins; both must end.
         if hdr % 3 == 0 {
             std::thread::sleep(std::time::Duration::from_millis(3));
         }

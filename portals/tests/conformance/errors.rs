@@ -59,8 +59,8 @@ fn me_attach_checks_the_portal_index(kind: RigKind) {
 }
 
 fn me_calls_check_the_process(kind: RigKind) {
-    // Whether a process that cannot exist is refused or only never heard of is a habit; wild
-    // cards are fine.
+    // Whether a process that cannot exist is refused or treated as unknown is left to the
+    // implementation; wild cards are valid.
     let rig = kind.rig();
     let node = rig.target();
     for id in [
@@ -134,7 +134,7 @@ fn md_attach_and_bind_check_the_descriptor(kind: RigKind) {
         assert!(refused(node.md_bind(wanted, Unlink::Retain)), "{wanted:?}");
         assert!(refused(node.md_attach(entry(node), wanted, Unlink::Retain)), "{wanted:?}");
     }
-    // Nothing at nowhere is something.
+    // A null start with a length is illegal.
     let nothing = portals3::MemoryDescriptor { start: core::ptr::null_mut(), length: 0, ..fine };
     assert!(node.md_bind(nothing, Unlink::Retain).is_ok());
 }

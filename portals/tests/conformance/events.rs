@@ -1,4 +1,4 @@
-//! Events: which, in which order, and what they say.
+//! Events: which are posted, in which order, and their content.
 
 use portals3::md_options::{
     ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, OP_GET, OP_PUT, TRUNCATE,
@@ -201,7 +201,7 @@ fn a_dropped_get_posts_nothing(kind: RigKind) {
     assert_eq!(rig.initiator().read(into.buffer), [7; 2000]);
 }
 
-/// What both events of one operation at the target say.
+/// The content that both events of one operation have at the target.
 fn at_target(node: &RigNode, side: QueuedMd, sender: &RigNode, event: &PtlEvent) {
     assert_eq!(event.initiator, sender.id());
     assert_eq!((event.uid, event.jid), sender.user_and_job());
@@ -306,7 +306,8 @@ fn an_event_carries_the_state_of_its_descriptor(kind: RigKind) {
         assert_eq!((md.options, md.max_size), (BOTH | portals3::md_options::MAX_SIZE, 5));
         assert_eq!(md.user_ptr.addr(), 0x1234_5678_9abc);
         assert_eq!(md.eq, side.eq);
-        // Whether the threshold in it already counts the operation is a habit.
+        // Whether the threshold in it already counts the operation is left to the
+        // implementation.
         assert!(md.threshold == 2 || md.threshold == 3, "{}", md.threshold);
     }
 }

@@ -1,5 +1,4 @@
-//! Where in a descriptor a message goes and how much of it: offsets, truncation,
-//! `PTL_MD_MAX_SIZE`.
+//! Offset and length of a message in a descriptor: offsets, truncation, `PTL_MD_MAX_SIZE`.
 
 use portals3::md_options::{ACK_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT, TRUNCATE};
 use portals3::{AckReq, EqHandle, PtlEventKind, Unlink};
@@ -279,7 +278,7 @@ fn odd_lengths_and_offsets_arrive_whole(kind: RigKind) {
             rig.initiator()
                 .put_region(from.md, local, length, AckReq::NoAck, to, 0)
                 .expect("PtlPutRegion");
-            // Those that overlap must not be under way together.
+            // Overlapping messages must not be in flight together.
             rig.settle();
             let (local, remote, length) = (local as usize, remote as usize, length as usize);
             due[remote..remote + length].copy_from_slice(&bytes[local..local + length]);

@@ -142,7 +142,8 @@ fn swapper(rig: &Rig, node: &RigNode) -> Swap {
 }
 
 fn swaps_are_atomic(kind: RigKind) {
-    // Every value that was ever put in comes out once: as a reply, or as what is left in the end.
+    // Every value that was ever put in comes out once: in a reply, or as what is left in the
+    // end.
     let rig = kind.build(3, None, 1);
     let count = if kind.needs_target() { 200 } else { 20_000 };
     let side = target_with(&rig, 8, |md| {

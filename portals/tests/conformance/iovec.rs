@@ -24,7 +24,7 @@ instantiate! {
 const PIECES: [usize; 5] = [10, 1, 33, 8, 12];
 const TOTAL: usize = 64;
 
-/// Pieces far apart from each other, and a descriptor of them.
+/// Pieces far apart from each other, and their descriptor.
 fn vector(
     node: &RigNode,
     lengths: &[usize],
@@ -59,7 +59,7 @@ fn scatter(node: &RigNode, pieces: &[NodeBuffer], bytes: &[u8]) {
     }
 }
 
-/// Pieces behind an entry of the target.
+/// Pieces attached to an entry of the target.
 fn scattered(rig: &crate::rig::Rig, options: u32) -> (Vec<NodeBuffer>, EqHandle) {
     let node = rig.target();
     let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");

@@ -1,4 +1,4 @@
-//! Match entries and memory descriptors: what goes where, and how many.
+//! Match entries and memory descriptors: their order, their unlinking, and their numbers.
 
 use portals3::{AckReq, EqHandle, InsPos, NiLimits, PtlError, PtlProcessId, Unlink};
 
@@ -42,7 +42,7 @@ fn a_bound_descriptor_is_never_a_target(kind: RigKind) {
     assert_eq!(node.read(buffer), [0; 64]);
 }
 
-/// Which of the descriptors takes a put, by taking them away one after the other.
+/// Which of the descriptors accepts a put, found by removing them one after the other.
 fn order(rig: &Rig, sides: &[QueuedMd]) -> Vec<usize> {
     let from = source_with(rig, &[1; 8], |md| md.eq = EqHandle::NONE);
     let mut found = Vec::new();
@@ -124,8 +124,7 @@ fn entries_and_descriptors_and_queues_are_limited(kind: RigKind) {
     let rig = kind.rig_limited(small);
     let node = rig.target();
     let limits = node.limits();
-    // What is granted may be more than what was asked for; what is granted is granted, and no
-    // more.
+    // More may be granted than was requested; what is granted is available, and no more.
     let attach = |_| node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After);
     let entries: Result<Vec<_>, _> = (0..limits.max_mes).map(attach).collect();
     assert_eq!(entries.map(|list| list.len()), Ok(limits.max_mes as usize));
@@ -172,7 +171,7 @@ fn lists_keep_their_order_through_changes(kind: RigKind) {
         lot = lot.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (lot >> 33) as usize % below
     };
-    // The list as it should be, head first; entries come and go everywhere.
+    // The list as it should be, head first; entries are inserted and removed everywhere.
     let mut list = vec![entry(node)];
     for _ in 0..60 {
         let at = draw(list.len());

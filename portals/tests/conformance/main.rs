@@ -4,8 +4,7 @@
 //! A case is a function named after the sentence it tests and takes the kind of network;
 //! [`instantiate!`] makes one test per network of it, so a test is named
 //! `file::sentence::network`. Where the specification leaves a liberty, the case accepts what it
-//! permits. What is common to the cases is in [`common`]; how two processes come into one script
-//! is in [`rig`].
+//! permits. [`common`] holds what cases share; [`rig`] controls two processes from one script.
 
 #[path = "../rig/mod.rs"]
 mod rig;

@@ -18,7 +18,7 @@ instantiate! {
     all_bytes_are_there_when_end_comes
 }
 
-/// One rig where the order of delivery is fixed, many where it is drawn by lot.
+/// One rig where the order of delivery is fixed, many where it is random.
 fn rigs(kind: RigKind) -> impl Iterator<Item = Rig> {
     let count = if kind == RigKind::Framed { 25 } else { 1 };
     (1..=count).map(move |seed| kind.rig_seeded(seed))
@@ -67,7 +67,8 @@ fn long_and_short_messages_match_in_order(kind: RigKind) {
 
 fn puts_and_gets_match_in_order(kind: RigKind) {
     for rig in rigs(kind) {
-        // One descriptor of threshold 1 after the other: who takes which message tells the order.
+        // Descriptors of threshold 1, one after the other: the one that takes a message tells
+        // its order.
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
         for _ in 0..8 {
@@ -89,8 +90,8 @@ fn puts_and_gets_match_in_order(kind: RigKind) {
 }
 
 fn order_holds_across_kinds_of_memory(kind: RigKind) {
-    // Where the target has both, some messages can be delivered at once and others not; order is
-    // kept all the same.
+    // Where the target has both, some messages can be delivered at once and others not; the
+    // order is kept all the same.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
@@ -135,9 +136,9 @@ fn order_holds_across_kinds_of_memory(kind: RigKind) {
 }
 
 fn order_holds_across_descriptors(kind: RigKind) {
-    // The messages alternate between two descriptors of different memory, so that nothing but
-    // the rule keeps a message that could be delivered at once from overtaking one that waits
-    // for the target.
+    // The messages alternate between two descriptors of different memory, so that only the rule
+    // keeps a message that could be delivered at once from overtaking one that waits for the
+    // target.
     for rig in rigs(kind) {
         let node = rig.target();
         let eq = node.eq_alloc(ROOM).expect("PtlEQAlloc");
@@ -163,7 +164,8 @@ fn order_holds_across_descriptors(kind: RigKind) {
 }
 
 fn order_holds_when_the_sender_runs_far_ahead(kind: RigKind) {
-    // Far more than any network holds on the way: nothing is lost and the sender is never held up.
+    // Far more than any network holds in flight: nothing is lost and the sender is never
+    // blocked.
     for rig in rigs(kind).take(5) {
         let count = 600;
         let node = rig.target();

@@ -26,7 +26,7 @@ fn a_put_sent_counts_one(kind: RigKind) {
     let side = target(&rig, 64, BOTH);
     let from = source_with(&rig, &pattern(1, 8), |md| md.threshold = 2);
     for hdr in 1..=3 {
-        // Whether the third is refused or goes nowhere is left open; it does not arrive.
+        // Whether the third is refused or dropped is left open; it does not arrive.
         let result = rig.initiator().put(from.md, AckReq::NoAck, to(&rig), hdr);
         assert!(hdr == 3 || result.is_ok(), "{result:?}");
         rig.settle();
@@ -156,7 +156,7 @@ fn a_threshold_of_zero_is_inactive_from_the_beginning(kind: RigKind) {
     let eq = rig.target().eq_alloc(ROOM).expect("PtlEQAlloc");
     let buffer = rig.target().memory(64);
     let wanted = portals3::MemoryDescriptor { threshold: 0, ..crate::rig::md(buffer, BOTH, eq) };
-    // An implementation may refuse it; if it does not, it takes nothing.
+    // An implementation may refuse it; otherwise the descriptor accepts nothing.
     let _ = rig.target().md_attach(me, wanted, portals3::Unlink::Retain);
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);

@@ -1,4 +1,4 @@
-//! Unlinking: by hand, by `PTL_UNLINK`, and what goes with what.
+//! Unlinking: by the user, by `PTL_UNLINK`, and what is unlinked with what.
 
 use portals3::md_options::{EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE};
 use portals3::{AckReq, EqHandle, InsPos, PtlError, PtlEventKind, PtlProcessId, Unlink};
@@ -81,7 +81,7 @@ fn without_start_and_end_there_is_no_unlink_event(kind: RigKind) {
     let (from, _) = source_of(&rig, 1, 8);
     put(&rig, from, to(&rig), 1);
     rig.silent(node, side.eq);
-    assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid), "it is gone all the same");
+    assert_eq!(node.md_unlink(side.md), Err(PtlError::MdInvalid), "it is not valid any more");
 }
 
 fn a_retained_descriptor_stays_when_it_is_used_up(kind: RigKind) {
@@ -128,12 +128,12 @@ fn an_entry_with_unlink_goes_with_its_descriptor(kind: RigKind) {
         node.me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Unlink, InsPos::After)
             .expect("PtlMEAttach")
     };
-    // By hand.
+    // By the user.
     let me = attach();
     let side = behind(node, me, 64, Unlink::Retain, |_| ());
     node.md_unlink(side.md).expect("PtlMDUnlink");
     assert_eq!(node.me_unlink(me), Err(PtlError::MeInvalid));
-    // By itself.
+    // Automatically.
     let me = attach();
     let side = behind(node, me, 64, Unlink::Unlink, |md| md.threshold = 1);
     let (from, _) = source_of(&rig, 1, 8);
@@ -147,7 +147,7 @@ fn a_retained_entry_stays_and_takes_another_descriptor(kind: RigKind) {
     let node = rig.target();
     let me = entry(node);
     let (from, _) = source_of(&rig, 1, 8);
-    // By itself, then by hand.
+    // Automatically, then by the user.
     let side = behind(node, me, 64, Unlink::Unlink, |md| md.threshold = 1);
     put(&rig, from, to(&rig), 1);
     assert!(kinds(&rig, node, side.eq).contains(&PtlEventKind::Unlink));
@@ -225,8 +225,8 @@ fn a_source_with_unlink_goes_after_its_last_operation(kind: RigKind) {
 }
 
 fn unlink_waits_for_pending_operations(kind: RigKind) {
-    // Several messages under way into one descriptor: UNLINK comes once and last, however their
-    // bytes arrive.
+    // Several messages in flight into one descriptor: UNLINK is posted once and last, however
+    // their bytes arrive.
     for seed in 1..=20 {
         let rig = kind.rig_seeded(seed);
         let node = rig.target();
@@ -257,8 +257,8 @@ fn unlinking_by_hand_fails_while_operations_are_pending(kind: RigKind) {
     let bytes = pattern(1, len);
     let from = source(&rig, &bytes);
     node.put(from.md, AckReq::Ack, to(&rig), 1).expect("PtlPut");
-    // Until its last byte has left, the source is in use. A network that is done by now lets it
-    // go.
+    // Until its last byte has left, the source is in use. A network that is done by now releases
+    // it.
     let result = node.md_unlink(from.md);
     assert!(matches!(result, Ok(()) | Err(PtlError::MdInUse)), "{result:?}");
     rig.settle();

@@ -1,5 +1,5 @@
 //! `PtlMDUpdate`: "tells the state of a descriptor and replaces it, atomically, if no event has
-//! come that the caller has not read".
+//! arrived that the caller has not read".
 
 use portals3::md_options::{EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT};
 use portals3::{AckReq, EqHandle, MemoryDescriptor, PtlError, PtlEventKind, Size, Unlink};
@@ -216,7 +216,7 @@ fn a_message_under_way_keeps_it_off_or_ends_in_the_old_memory(kind: RigKind) {
         let new = md(other, BOTH | MANAGE_REMOTE | EVENT_START_DISABLE, side.eq);
         let (from, bytes) = source_of(&rig, seed, len);
         rig.initiator().put(from.md, AckReq::NoAck, to(&rig), 1).expect("PtlPut");
-        // Some of it may be in, with no event yet to tell of it.
+        // Some of it may have arrived, without an event yet.
         for _ in 0..seed % 4 {
             rig.initiator().progress();
             node.progress();

@@ -1,9 +1,9 @@
 //! Death and delay: a process is stopped or killed at each named point of a delivery.
 //!
-//! Whoever is left goes on: its own messages arrive, its calls return, and what it cannot have
-//! is blamed on the one who holds it. A stopped process that is let go again finishes as if
-//! nothing had happened. Needs the feature `faults`; a list of the points that the tests know is
-//! compared with the sources, so that none is forgotten.
+//! The survivors go on: their own messages arrive, their calls return, and what they cannot have
+//! is reported to be held by the paused process. A stopped process that is continued finishes as
+//! if nothing had happened. Needs the feature `faults`. The list of points is compared with the
+//! sources, so that none is forgotten.
 
 #![cfg(feature = "faults")]
 
@@ -27,9 +27,10 @@ use rig::watchdog::Watchdog;
 use rig::{Rig, RigKind, RigNode, Running, To, md};
 
 const PT: u32 = 4;
-/// Operations of the one who is paused.
+/// Operations of the process that is paused.
 const COUNT: u64 = 10;
-/// Index of the one who is paused. 0 is the one that the tests look through, 2 a bystander.
+/// Index of the process that is paused. 0 is the process that the tests look through, 2 a
+/// bystander.
 const VICTIM: u32 = 1;
 
 /// What the victim is doing when it is paused.
@@ -49,8 +50,8 @@ enum Work {
 }
 
 impl Work {
-    /// Which passage of a point pauses. What is done at once is done without a walk from the
-    /// second time on.
+    /// The passage of a point that pauses. Operations that are complete at once walk only the
+    /// first time.
     fn passage(self) -> u32 {
         if self == Work::FillAtOnce { 1 } else { 3 }
     }
@@ -144,7 +145,7 @@ impl Scene {
         }
     }
 
-    /// The bystander puts; nobody who is stopped or dead can keep it from that.
+    /// The bystander puts; a stopped or dead process does not keep it from that.
     fn bystander_goes_on(&self) {
         let node = self.bystander();
         let answer = node.begin(self.call(node, self.target(), Work::Put)).finish();
@@ -152,9 +153,9 @@ impl Scene {
         node.progress();
     }
 
-    /// Takes what can be taken: all that the bystander sent, or what stands before that which
-    /// the victim holds. Tells how many operations of the victim ended, and who holds up the
-    /// rest.
+    /// Takes what can be taken: all that the bystander sent, or what precedes the entry that the
+    /// victim holds. Returns how many operations of the victim ended, and the process that holds
+    /// up the rest.
     fn take(&self) -> (u64, Option<u32>) {
         let (mut victim, mut bystander) = (0, 0);
         loop {
@@ -177,7 +178,7 @@ impl Scene {
         }
     }
 
-    /// Waits until the victim is stopped, or has ended and was not collected yet.
+    /// Waits until the victim is stopped, or has exited and was not collected yet.
     fn await_victim(&self, state: Liveness) {
         let pid = self.victim().os_pid().expect("the victim is a process");
         while process::liveness(pid as u32) != state {
@@ -190,7 +191,7 @@ impl Scene {
         process::kill(pid as u32, Signal::CONT);
     }
 
-    /// The victim is done, and all that is left is read.
+    /// Reads all that is left after the victim is done.
     fn drain(&self) -> u64 {
         self.rig.settle();
         let mut ended = 0;
@@ -207,7 +208,7 @@ fn watch(what: &str, point: &str, kind: RigKind) -> Watchdog {
     Watchdog::new(format!("{point} {what} on {kind:?}"), 100)
 }
 
-/// Points at which what comes after cannot be read until the victim goes on.
+/// Points at which later entries cannot be read until the victim goes on.
 fn holds_the_queue(point: &str) -> bool {
     matches!(point, "event.reserved" | "frame.reserved")
 }
@@ -224,8 +225,7 @@ fn stopped(kind: RigKind, point: &str, work: Work) {
     let unlinked = scene.target().md_unlink(scene.md);
     assert!(matches!(unlinked, Ok(()) | Err(PtlError::MdInUse)), "{unlinked:?}");
     scene.let_go();
-    // What comes to the descriptor after it has gone is dropped, and a swap would wait for its
-    // reply.
+    // Messages to the removed descriptor are dropped, and a swap would wait for its reply.
     if unlinked.is_ok() && work == Work::GetPut {
         return;
     }
@@ -260,7 +260,7 @@ fn killed(kind: RigKind, point: &str, work: Work) {
     assert!(victim <= if work == Work::FillAtOnce { 5 } else { 3 });
     assert!(!holds_the_queue(point) || holder == Some(VICTIM));
     if point == "getput.locked" {
-        // The lock went with its holder; who wants it is not kept waiting for ever.
+        // The lock went with its holder; a process that wants it does not wait for ever.
         let node = scene.bystander();
         let (from, into) = (node.memory(8), node.memory(8));
         let bind = |buffer| {
@@ -268,15 +268,15 @@ fn killed(kind: RigKind, point: &str, work: Work) {
         };
         let _ = node.get_put(bind(into), bind(from), scene.to(scene.target()), 0);
     }
-    // What the dead one was using may stay in use for ever; the call returns.
+    // What the dead process was using may stay in use for ever; the call returns.
     let unlinked = scene.target().md_unlink(scene.md);
     assert!(matches!(unlinked, Ok(()) | Err(PtlError::MdInUse)), "{unlinked:?}");
 }
 
-/// The victim is the owner of a list and changes it, while others put to it.
+/// The victim owns a list and changes it while others put to it.
 fn owner(kind: RigKind, point: &str, signal: &str) {
     let _watchdog = watch(signal, point, kind);
-    // Every attaching and unlinking passes once; the list is there before.
+    // Every attach and unlink passes once; the list exists before.
     let scene = Scene::new(kind, &format!("{point}:{signal}:12"), Work::Put);
     let (node, victim) = (scene.target(), scene.victim());
     let ni = scene.interface();
@@ -297,7 +297,7 @@ fn owner(kind: RigKind, point: &str, signal: &str) {
         count: COUNT,
     });
     if signal == "stop" {
-        // The puts wait for the owner, and say so, or found a list that was whole.
+        // The puts wait for the owner and report it, or found a list that was complete.
         while !putting.is_over() && ni.blocked_by() != Some(VICTIM) {
             std::thread::yield_now();
         }
@@ -312,7 +312,8 @@ fn waker_stopped(kind: RigKind, point: &str) {
     let _watchdog = watch("stopped", point, kind);
     let scene = Scene::new(kind, &format!("{point}:stop:1"), Work::Put);
     let sleeping = scene.target().begin(AgentCall::TakeMany { eq: scene.eq, count: COUNT });
-    // Long enough to fall asleep. If it has not, it looks as if: the point is passed in any case.
+    // Long enough to fall asleep. If it has not, it looks asleep: the point is passed in any
+    // case.
     std::thread::sleep(std::time::Duration::from_millis(50));
     let _ = scene.interface().doorbell();
     let running = scene.victim().begin(scene.call(scene.victim(), scene.target(), Work::Put));

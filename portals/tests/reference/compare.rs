@@ -12,8 +12,8 @@ impl Driver<'_> {
     pub(crate) fn compare(&mut self, at: usize, eq: usize, event: &PtlEvent) -> PlayResult {
         let names = &mut self.names[at];
         let dues = &mut self.model.processes[at].eqs[eq];
-        // Events of one operation may come in any order that its parts permit, those of two in
-        // theirs.
+        // Events of one operation may arrive in any order that its parts permit; events of
+        // different operations in order.
         let Some(operation) =
             dues.iter().find(|due| !due.optional || due.kind == event.kind).map(|d| d.operation)
         else {

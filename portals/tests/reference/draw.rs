@@ -13,7 +13,7 @@ use proptest::prelude::*;
 /// Queues of every process.
 pub(crate) const QUEUES: usize = 2;
 
-/// A descriptor to be made; numbers are cut down to what makes sense when it is.
+/// A descriptor to be made; numbers are reduced to valid ones when it is.
 #[derive(Clone, Debug)]
 pub(crate) struct MdDraw {
     pub(crate) len: usize,
@@ -24,7 +24,7 @@ pub(crate) struct MdDraw {
     pub(crate) unlink: bool,
 }
 
-/// A random operation. `at` is the process; indices count what is there at that time, and wrap.
+/// A random operation. `at` is the process; indices count what exists at that time, and wrap.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the fields are the arguments of the specification's calls")]
 pub(crate) enum DrawnOp {
@@ -128,7 +128,7 @@ fn md_draw() -> impl Strategy<Value = MdDraw> {
         |(len, options, ops, threshold, max_size, eq, unlink)| {
             let mut options = options.into_iter().fold(ops, |all, one| all | one);
             if options & MANAGE_REMOTE != 0 {
-                // What a largest size means then is open.
+                // The meaning of a largest size is left open then.
                 options &= !MAX_SIZE;
             }
             MdDraw { len, options, threshold, max_size, eq, unlink }
@@ -228,8 +228,8 @@ pub(crate) fn ops() -> impl Strategy<Value = Vec<DrawnOp>> {
     prop::collection::vec(op, 1..90)
 }
 
-/// Strategy for a list of operations of which most go the same few ways at once, from one
-/// process to the other, whose lists and descriptors change meanwhile.
+/// Strategy for a list of operations, most of which are puts and gets at once with the same few
+/// cached matches, from one process to the other, whose lists and descriptors change meanwhile.
 pub(crate) fn ops_at_once() -> impl Strategy<Value = Vec<DrawnOp>> {
     let md = || {
         (md_draw(), prop::bool::weighted(0.8)).prop_map(|(mut md, quiet)| {

@@ -1,4 +1,7 @@
-//! Draws operations and makes them on the library and on the model.
+//! Makes operations on the library and on the model, and compares after each.
+//!
+//! Called by the properties in `main`. Invariant: an operation whose outcome the specification
+//! leaves open is not made.
 
 use portals3::{
     AckReq, EqHandle, InsPos, MdHandle, MeHandle, PtlError, PtlEventKind, PtlProcessId, Unlink,
@@ -15,7 +18,7 @@ const ROOM: usize = 64;
 /// Most events that one operation posts to one queue.
 const BURST: usize = 12;
 
-/// What the library calls what the model counts.
+/// The library's handles for the model's indices.
 pub(crate) struct Names {
     mes: Vec<MeHandle>,
     pub(crate) mds: Vec<(MdHandle, NodeBuffer)>,
@@ -66,7 +69,7 @@ pub(crate) fn play(rig: &Rig, ops: &[DrawnOp]) -> PlayResult {
     driver.compare_drops()
 }
 
-/// The live one that an index means.
+/// The live element that an index stands for.
 fn pick<T>(all: &[Option<T>], index: usize, fits: impl Fn(&T) -> bool) -> Option<usize> {
     let live: Vec<_> = (0..all.len()).filter(|at| all[*at].as_ref().is_some_and(&fits)).collect();
     (!live.is_empty()).then(|| live[index % live.len()])
@@ -104,7 +107,7 @@ impl Driver<'_> {
         (ours, theirs, buffer)
     }
 
-    /// A free-floating descriptor of a process that can serve as a source or sink.
+    /// A bound descriptor of a process that can serve as a source or sink.
     fn bound(&self, at: usize, index: usize) -> Option<usize> {
         let process = &self.model.processes[at];
         let attached: Vec<_> = process.mes.iter().flatten().filter_map(|me| me.md).collect();
@@ -180,7 +183,7 @@ impl Driver<'_> {
             DrawnOp::MeUnlink { at, me } => {
                 let at = self.at(at);
                 let process = &self.model.processes[at];
-                // What becomes of a retained descriptor of an entry that goes is open.
+                // The fate of a retained descriptor whose entry is unlinked is left open.
                 let goes = |me: &ModelMe| {
                     me.md.is_none_or(|md| {
                         process.mds[md].as_ref().is_some_and(|md| md.unlink == Unlink::Unlink)
@@ -192,7 +195,7 @@ impl Driver<'_> {
             }
             DrawnOp::MdUnlink { at, md } => {
                 let at = self.at(at);
-                // Any that ever was: those that are gone must be refused.
+                // Any that ever existed: handles of removed ones must be refused.
                 let count = self.names[at].mds.len();
                 if count == 0 {
                     return Ok(());
@@ -265,7 +268,7 @@ impl Driver<'_> {
                 let length = |md: usize| {
                     self.model.processes[at].mds[md].as_ref().expect("bound").bytes.len()
                 };
-                // What differing lengths mean is open.
+                // The meaning of differing lengths is left open.
                 if get == put || length(get) != length(put) || length(get) > 64 {
                     return Ok(());
                 }
@@ -314,7 +317,7 @@ impl Driver<'_> {
                     };
                     let ni = self.rig.nodes()[at].interface().expect("all nodes are here");
                     let To { id, pt, ac, bits, offset } = self.to(&message);
-                    // SAFETY: an array of so many bytes.
+                    // SAFETY: an array of that many bytes.
                     let result = unsafe {
                         if get {
                             let into = plain.as_mut_ptr();
@@ -329,7 +332,8 @@ impl Driver<'_> {
                             ni.put_at_once(pieces, id, pt, ac, bits, offset, message.hdr)
                         }
                     };
-                    // What would be dropped is not done, nor what no mapping reaches.
+                    // Messages that would be dropped are not sent, nor messages to memory that
+                    // is not mapped.
                     let mapped = self.rig.kind == crate::rig::RigKind::ShmOneProcess && at != to;
                     prop_assert_eq!(result, Ok(mapped && !self.model.drops(&message)));
                     if result == Ok(true) {

@@ -1,10 +1,10 @@
-//! A property: whatever calls are made one after the other, the library does what a small, slow
-//! and obvious model of the specification does.
+//! A property: for any sequence of calls, the library does what a small, slow and obvious model
+//! of the specification does.
 //!
 //! The model ([`model`]) keeps lists, descriptors and queues in plain vectors and delivers a
-//! message by a plain loop. Operations are drawn at random, made on both, and every result,
-//! event and byte compared. What the specification leaves open is either not drawn or marked in
-//! the model (`Due::optional`, a range of drops).
+//! message by a plain loop. Operations are drawn at random and made on both; every result, event
+//! and byte is compared. What the specification leaves open is either not drawn or marked in the
+//! model (`Due::optional`, a range of drops).
 
 #[path = "../rig/mod.rs"]
 mod rig;
@@ -27,7 +27,7 @@ fn check(kind: RigKind, cases: u32) {
     check_those(kind, cases, ops());
 }
 
-/// The same of these.
+/// Checks the lists that a strategy draws.
 fn check_those(kind: RigKind, cases: u32, ops: impl Strategy<Value = Vec<DrawnOp>>) {
     let cases =
         if std::env::var_os("PROPTEST_CASES").is_some() { Config::default().cases } else { cases };

@@ -1,4 +1,7 @@
 //! The reference model: the processes of a fabric, one operation at a time.
+//!
+//! Used by the driver. Plain vectors and loops; its simplicity is the argument for its
+//! correctness.
 
 use portals3::md_options::{
     ACK_DISABLE, EVENT_END_DISABLE, EVENT_START_DISABLE, MANAGE_REMOTE, MAX_SIZE, OP_GET, OP_PUT,
@@ -25,7 +28,7 @@ impl ModelMd {
         self.options & option == option
     }
 
-    /// Where a message of `length` bytes would go and how much of it, if it fits.
+    /// Offset and length that a message of `length` bytes would get, if it fits.
     fn fit(&self, remote_offset: usize, length: usize) -> Option<(usize, usize)> {
         let offset = if self.has(MANAGE_REMOTE) { remote_offset } else { self.cursor };
         let room = self.bytes.len().checked_sub(offset)?;
@@ -70,10 +73,9 @@ pub(crate) struct Due {
     pub(crate) mlength: usize,
     pub(crate) offset: usize,
     pub(crate) hdr: u64,
-    /// How many of the events of this operation that stand before it in the list must come
-    /// before it.
+    /// How many events of this operation before it in the list must arrive first.
     pub(crate) after: Vec<PtlEventKind>,
-    /// Whether it may also not come.
+    /// Whether it need not arrive.
     pub(crate) optional: bool,
 }
 
@@ -86,11 +88,11 @@ pub(crate) struct ModelProcess {
     pub(crate) mds: Vec<Option<ModelMd>>,
     /// What is due on each queue.
     pub(crate) eqs: Vec<Vec<Due>>,
-    /// Fewest and most messages dropped.
+    /// Least and greatest number of messages dropped.
     pub(crate) drops: (u64, u64),
 }
 
-/// What an operation is.
+/// The kind of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ModelOpKind {
     Put { ack: bool },
@@ -98,7 +100,7 @@ pub(crate) enum ModelOpKind {
     GetPut,
 }
 
-/// An operation as its initiator says it.
+/// An operation as its initiator states it.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelMessage {
     pub(crate) kind: ModelOpKind,
@@ -127,7 +129,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Attaches an entry at one end of a list, or beside `base`.
+    /// Attaches an entry at one end of a list, or next to `base`.
     pub(crate) fn me_attach(
         &mut self,
         at: usize,
@@ -186,7 +188,7 @@ impl Model {
         new
     }
 
-    /// The first entry that takes a message: its descriptor, and where and how much.
+    /// The first entry that accepts a message: its descriptor, offset and length.
     fn choose(&self, message: &ModelMessage) -> Option<(usize, usize, usize)> {
         let process = &self.processes[message.to];
         let sender = self.ids[message.from];
@@ -227,7 +229,8 @@ impl Model {
         let (no_start, no_end) = (md.has(EVENT_START_DISABLE), md.has(EVENT_END_DISABLE));
         let mut events = Vec::new();
         if pair.0 == pair.1 {
-            // Whether an acknowledgement is logged where START and END are disabled is a habit.
+            // Whether an acknowledgement is logged where START and END are disabled is left to
+            // the implementation.
             events.push(Due { kind: pair.0, optional: no_start || no_end, ..due.clone() });
         } else {
             if !no_start {
@@ -260,7 +263,7 @@ impl Model {
         self.choose(message).is_none()
     }
 
-    /// Does one operation from beginning to end. Tells the bytes that were where it went.
+    /// Does one operation completely. Returns the bytes that were at its destination before.
     pub(crate) fn run(&mut self, message: &ModelMessage) -> Vec<u8> {
         self.operations += 1;
         let chosen = self.choose(message);
@@ -327,7 +330,7 @@ impl Model {
                         &[PtlEventKind::SendEnd],
                     );
                 }
-                // Whether it is counted as dropped is a habit.
+                // Whether it is counted as dropped is left to the implementation.
                 _ => self.processes[message.from].drops.1 += 1,
             }
         }

@@ -1,7 +1,8 @@
-//! The agent of a node: carries out calls on one interface, in whichever process that is.
+//! The agent of a node: carries out calls on one interface, in the process of that interface.
 //!
-//! It owns the node's buffers, which live until the agent goes, so that a descriptor never
-//! outlives its memory.
+//! Used by [`super::node`] and [`super::process`]. It owns the node's buffers. Invariant: they
+//! live until the agent is dropped, after its interface, so a descriptor never outlives its
+//! memory.
 
 use std::sync::Mutex;
 
@@ -25,7 +26,7 @@ pub enum AgentMemory {
     Private,
 }
 
-/// What a node is told to do; addresses are those of its process.
+/// A call that a node is to make; addresses are those of its process.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the fields are the arguments of the specification's calls")]
 pub enum AgentCall {
@@ -155,7 +156,7 @@ pub enum AgentCall {
     },
 }
 
-/// What [`AgentCall::SwapMany`] works with.
+/// The arguments of [`AgentCall::SwapMany`].
 #[derive(Clone, Copy, Debug)]
 #[allow(
     missing_docs,
@@ -170,7 +171,7 @@ pub struct Swap {
     pub to: To,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs, reason = "the fields are the results of the specification's calls")]
 pub enum AgentAnswer {
@@ -192,7 +193,7 @@ pub enum AgentAnswer {
 
 /// An interface and the buffers of its node.
 pub struct Agent {
-    // Dropped first: nothing may arrive in a buffer that is gone.
+    // Dropped first: nothing may arrive in a buffer that was freed.
     interface: NetworkInterface,
     private: Mutex<Vec<Box<[u64]>>>,
 }
@@ -391,7 +392,7 @@ fn put_at_once(
 
 fn get_at_once(ni: &NetworkInterface, into: NodeBuffer, to: To) -> Result<bool, PtlError> {
     let (first, length) = (into.start().cast(), into.len as Size);
-    // SAFETY: as above; who reads it waits for the call.
+    // SAFETY: as above; the test reads it after the call.
     unsafe { ni.get_at_once(first, length, to.id, to.pt, to.ac, to.bits, to.offset) }
 }
 
@@ -399,19 +400,19 @@ fn swap_many(ni: &NetworkInterface, swap: Swap, first: u64, count: u64) -> Resul
     let (put, get) = (swap.put_address as *mut u64, swap.get_address as *const u64);
     let mut sum = 0_u64;
     for value in first..first + count {
-        // SAFETY: an 8-byte buffer of this node that only this call uses; nothing is under way
-        // now.
+        // SAFETY: an 8-byte buffer of this node that only this call uses; no operation is in
+        // progress.
         unsafe { put.write_volatile(value) };
         let to = swap.to;
         ni.get_put(swap.get, swap.put, to.id, to.pt, to.ac, to.bits, to.offset, 0)?;
         while ni.eq_wait(swap.eq)?.event.kind != PtlEventKind::ReplyEnd {}
-        // SAFETY: as above; the reply is in.
+        // SAFETY: as above; the reply has arrived.
         sum = sum.wrapping_add(unsafe { get.read_volatile() });
     }
     Ok(sum)
 }
 
-/// Attaches and unlinks a descriptor again and again; it ends attached.
+/// Attaches and unlinks a descriptor repeatedly; it ends attached.
 fn churn(
     ni: &NetworkInterface,
     me: MeHandle,
@@ -457,7 +458,7 @@ fn take_many(ni: &NetworkInterface, eq: EqHandle, count: u64) -> Result<u64, Ptl
     Ok(lost)
 }
 
-/// Not a test of its own: this is where a process that was started as a node serves.
+/// Not a test of its own: a process that was started as a node serves here.
 #[test]
 fn serves_a_node() {
     super::process::serve_if_asked();

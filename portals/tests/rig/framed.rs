@@ -13,11 +13,11 @@ use portals3::nal::{Nal, Route};
 use portals3::{FrameTag, NetworkInterface, NiLimits, PtlError};
 use sys::memory::Mapping;
 
-/// Bytes of arena of each interface.
+/// Arena bytes of each interface.
 const ARENA: usize = 4 << 20;
 /// Longest frame: short, so that most messages take several.
 const FRAME: usize = 512;
-/// Frames that wait for one receiver before the network is full.
+/// Frames in flight to one receiver when the network is full.
 const ROOM: usize = 64;
 
 /// A network of up to `size` interfaces of this process.
@@ -30,7 +30,7 @@ pub struct FramedNetwork {
 struct FramedNetworkShared {
     size: u32,
     state: Mutex<FramedNetworkState>,
-    /// Frames under way, by receiver.
+    /// Frames in flight, by receiver.
     waiting: Box<[AtomicUsize]>,
 }
 
@@ -49,7 +49,7 @@ struct Flight {
 }
 
 impl FramedNetwork {
-    /// A network whose order of delivery is drawn by `seed`.
+    /// A network whose order of delivery follows from `seed`.
     pub fn new(size: u32, seed: u64) -> FramedNetwork {
         let state = FramedNetworkState {
             joined: 0,
@@ -93,7 +93,7 @@ impl FramedNetworkState {
         ((self.lot >> 33) as usize) % below
     }
 
-    /// One of the frames that may come next, if the lot wants one to come now.
+    /// One of the frames that may be delivered next, or none, as the random number says.
     fn next(&mut self, index: usize) -> Option<Flight> {
         let flights = &self.flights[index];
         let ready: Vec<usize> = (0..flights.len())
@@ -111,7 +111,7 @@ impl FramedNetworkState {
     }
 }
 
-/// One interface's place in a network.
+/// One interface of a network.
 #[derive(Debug)]
 struct Port {
     shared: Arc<FramedNetworkShared>,
@@ -119,7 +119,7 @@ struct Port {
     arena: Mapping,
 }
 
-// SAFETY: the arena is zeroed when the port is made, aligned to a page, and goes when the port
+// SAFETY: the arena is zeroed when the port is made, aligned to a page, and freed when the port
 // is dropped.
 unsafe impl Nal for Port {
     fn nid(&self) -> u32 {

@@ -1,14 +1,14 @@
 //! Rigs: a few connected interfaces, over each network that `portals3` has, for tests that are
 //! written once.
 //!
-//! A test is one sequential script that tells *nodes* what to do. A node is an interface of this
-//! process ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`]) or one of
-//! another process, which is this same test program started again and serves calls over a socket
-//! (see `agent`). A served node does nothing at all between two calls, so that what arrives
-//! there meanwhile arrived without its help.
+//! A test is one sequential script that commands *nodes*. A node is an interface of this process
+//! ([`RigKind::Loopback`], [`RigKind::ShmOneProcess`], [`RigKind::Framed`]) or one of another
+//! process, which is this same test program started again and serves calls over a socket (see
+//! `agent`). A served node does nothing between two calls, so what arrives there meanwhile
+//! arrived without its help.
 //!
-//! Invariant: after [`Rig::settle`] nothing is under way, so "no event" is a finding and not a
-//! matter of patience.
+//! Invariant: after [`Rig::settle`] no message is in flight, so "no event" is a finding and not
+//! a matter of patience.
 
 #![allow(
     dead_code,
@@ -35,10 +35,10 @@ use framed::FramedNetwork;
 pub use node::{RigNode, Running};
 use process::NodeProcess;
 
-/// Bytes of arena that each process of a rig over shared memory brings.
+/// Arena bytes of each process of a rig over shared memory.
 pub const ARENA: usize = 4 << 20;
 
-/// Which network, and what kind of memory the buffers of a test are.
+/// The network, and the kind of memory of a test's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RigKind {
     /// One interface that sends to itself.
@@ -78,7 +78,7 @@ impl RigKind {
         matches!(self, RigKind::ShmMapped | RigKind::ShmAttach | RigKind::ShmDenied)
     }
 
-    /// What [`RigNode::memory`] gives.
+    /// The kind of memory that [`RigNode::memory`] returns.
     fn memory(self) -> AgentMemory {
         match self {
             RigKind::ShmOneProcess | RigKind::ShmMapped => AgentMemory::Arena,
@@ -107,13 +107,13 @@ impl RigKind {
         self.build(2, None, seed)
     }
 
-    /// `count` nodes. A loopback has one whatever `count` is.
+    /// `count` nodes. A loopback always has one.
     pub fn build(self, count: usize, limits: Option<NiLimits>, seed: u64) -> Rig {
         self.build_with(count, limits, seed, None)
     }
 
-    /// `count` processes, of which number `victim` stops or dies where `pause` (the value of
-    /// `GASNET_TEST_PAUSE`) says.
+    /// `count` processes, of which number `victim` stops or dies at `pause` (the value of
+    /// `GASNET_TEST_PAUSE`).
     pub fn build_paused(self, count: usize, victim: u32, pause: &str) -> Rig {
         assert!(self.has_processes());
         self.build_with(count, None, 1, Some((victim, pause)))
@@ -182,7 +182,7 @@ impl Rig {
         &self.nodes[0]
     }
 
-    /// The node that operations aim at; on a loopback the initiator itself.
+    /// The node that operations target; on a loopback the initiator itself.
     pub fn target(&self) -> &RigNode {
         self.nodes.get(1).unwrap_or(&self.nodes[0])
     }
@@ -192,7 +192,7 @@ impl Rig {
         &self.nodes
     }
 
-    /// Calls every node that needs calling until nothing is under way.
+    /// Calls every node that needs calls until no message is in flight.
     ///
     /// A network with bypass needs no call, so none is made: what should have happened has
     /// happened.
@@ -213,7 +213,7 @@ impl Rig {
         }
     }
 
-    /// Calls the nodes that have nothing else to do, so that what they have begun goes on.
+    /// Calls the nodes that are idle, so that what they have begun makes progress.
     pub fn nudge(&self, running: &[Running<'_>]) {
         for node in &self.nodes {
             let busy = |call: &Running<'_>| core::ptr::eq(call.node, node) && !call.is_over();
@@ -224,7 +224,7 @@ impl Rig {
         std::thread::yield_now();
     }
 
-    /// Calls the nodes that have nothing else to do until all these calls are over.
+    /// Calls the nodes that are idle until all these calls are over.
     pub fn help(&self, running: &[Running<'_>]) {
         while !running.iter().all(Running::is_over) {
             self.nudge(running);
@@ -237,8 +237,7 @@ impl Rig {
         node.eq_get(eq).expect("PtlEQGet")
     }
 
-    /// Settles, then takes the next event of a queue, which must be there and without loss
-    /// before it.
+    /// Settles, then takes the next event of a queue, which must exist and follow no loss.
     #[track_caller]
     pub fn event(&self, node: &RigNode, eq: EqHandle) -> PtlEvent {
         let fetched = self.poll(node, eq).expect("an event was due");
@@ -269,7 +268,7 @@ pub struct NodeBuffer {
 }
 
 impl NodeBuffer {
-    /// The memory as a descriptor wants it.
+    /// The start of the memory, for a descriptor.
     pub fn start(self) -> *mut c_void {
         self.address as *mut c_void
     }
@@ -294,7 +293,7 @@ pub fn md(buffer: NodeBuffer, options: u32, eq: EqHandle) -> MemoryDescriptor {
     }
 }
 
-/// Where an operation goes: what every `PtlPut`, `PtlGet` and `PtlGetPut` names.
+/// The target of an operation: what every `PtlPut`, `PtlGet` and `PtlGetPut` names.
 #[derive(Clone, Copy, Debug)]
 pub struct To {
     /// Target process.
@@ -305,11 +304,11 @@ pub struct To {
     pub ac: AcIndex,
     /// Match bits.
     pub bits: MatchBits,
-    /// Offset, for descriptors that leave it to the initiator.
+    /// Offset, for descriptors that the initiator manages.
     pub offset: Size,
 }
 
-/// Bytes that differ from place to place and from seed to seed.
+/// Bytes that differ by position and by seed.
 pub fn pattern(seed: u64, len: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let next = || {

@@ -1,8 +1,8 @@
 //! One node of a rig: its methods are the calls of the specification.
 //!
 //! Used by every test through [`super::Rig`]. A node is an interface of this process, called
-//! directly, or one of another process, called over a socket. Invariant: one call at a time is
-//! under way on a node.
+//! directly, or one of another process, called over a socket. Invariant: at most one call at a
+//! time is in progress on a node.
 
 use std::sync::Arc;
 
@@ -21,14 +21,15 @@ enum Link {
     There(NodeProcess),
 }
 
-/// One interface of a rig, wherever it lives. Methods are the calls of the specification.
+/// One interface of a rig, in this process or another. Methods are the calls of the
+/// specification.
 pub struct RigNode {
     link: Link,
     memory: AgentMemory,
     id: PtlProcessId,
 }
 
-/// A call under way on a node; see [`RigNode::begin`].
+/// A call in progress on a node; see [`RigNode::begin`].
 pub struct Running<'a> {
     pub(super) node: &'a RigNode,
     thread: Option<std::thread::JoinHandle<Returned>>,
@@ -40,8 +41,8 @@ pub(super) type NodeReply = Result<(AgentAnswer, Vec<u8>), PtlError>;
 /// A call holds raw addresses of the node's process and is carried out by a thread of that
 /// process.
 struct Carried(AgentCall);
-// SAFETY: the addresses inside are plain numbers to everyone but the interface that is called,
-// which takes calls from any thread.
+// SAFETY: only the interface that is called uses the addresses inside as such, and it takes
+// calls from any thread.
 unsafe impl Send for Carried {}
 
 /// As [`Carried`], for what comes back.
@@ -109,15 +110,15 @@ calls! {
         = AgentCall::Get { md, part: Some((offset, length)), to };
     /// `PtlGetPut`
     get_put(get: MdHandle, put: MdHandle, to: To, hdr: HdrData) -> Unit(()) = AgentCall::GetPut { get, put, to, hdr };
-    /// Many puts of one descriptor in a row, with `hdr` counting up; tells how many succeeded.
+    /// Many puts of one descriptor in a row, with `hdr` counting up; returns how many succeeded.
     put_many(md: MdHandle, ack: AckReq, to: To, hdr: HdrData, count: u64) -> Number(u64)
         = AgentCall::PutMany { md, at_once: None, ack, to, hdr, count };
     /// Many 8-byte swaps in a row: each writes the next value from `first` into the put buffer,
     /// swaps, waits for the reply on `eq` and adds what came back to a sum, which it returns
     /// (wrapping).
     swap_many(swap: Swap, first: u64, count: u64) -> Number(u64) = AgentCall::SwapMany { swap, first, count };
-    /// Takes events until `count` puts are in, checking that each header datum of a sender is
-    /// the next one; returns how many were lost.
+    /// Takes events until `count` puts have arrived, and checks that each header datum of a
+    /// sender is the next one; returns how many were lost.
     take_many(eq: EqHandle, count: u64) -> Number(u64) = AgentCall::TakeMany { eq, count };
 }
 
@@ -150,7 +151,7 @@ impl RigNode {
         }
     }
 
-    /// The operating system's number of the node's process, if it is another one.
+    /// The process id of the node's process, if that is another one.
     pub fn os_pid(&self) -> Option<i32> {
         match &self.link {
             Link::Here(_) => None,
@@ -229,13 +230,13 @@ impl RigNode {
         (sent, taken)
     }
 
-    /// Lets the interface do what it has to do.
+    /// Lets the interface make progress.
     pub fn progress(&self) {
         self.call(AgentCall::Progress).expect("progress");
     }
 
-    /// How many events the handler of [`RigNode::eq_alloc_handled`] saw whose header data are
-    /// `mark` above bit 32.
+    /// How many events with header data `mark` above bit 32 the handler of
+    /// [`RigNode::eq_alloc_handled`] has seen.
     pub fn handled(&self, mark: HdrData) -> u64 {
         let Ok(AgentAnswer::Number(count)) = self.call(AgentCall::Handled(mark)) else {
             panic!("no log")
@@ -243,7 +244,7 @@ impl RigNode {
         count
     }
 
-    /// `PtlMDUpdate`: fills `old` as the library does, also when it fails.
+    /// `PtlMDUpdate`: fills `old` as the library does, even on failure.
     pub fn md_update(
         &self,
         md: MdHandle,
@@ -262,7 +263,7 @@ impl RigNode {
         result
     }
 
-    /// A zeroed buffer of the kind of memory that the rig is about.
+    /// A zeroed buffer in the rig's kind of memory.
     pub fn memory(&self, len: usize) -> NodeBuffer {
         self.memory_of(self.memory, len)
     }

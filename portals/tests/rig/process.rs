@@ -1,9 +1,9 @@
 //! Nodes that are processes: this test program started again, joined through one memory file,
-//! told what to do over a socket.
+//! controlled over a socket.
 //!
-//! Calls and answers travel as the bytes of plain `Copy` values: both ends are the same
-//! executable, so both agree on every layout. The first thing a process does is to join the
-//! fabric and say so.
+//! Used by [`super::node`]. Calls and answers travel as the bytes of plain `Copy` values: both
+//! ends are the same executable, so both agree on every layout. Invariant: the first thing a
+//! process does is to join the fabric and confirm it.
 
 use std::io::{Read, Write};
 use std::mem::MaybeUninit;
@@ -98,13 +98,13 @@ impl NodeProcess {
         send_bytes(&self.socket, payload);
     }
 
-    /// Whether an answer is there to be received.
+    /// Whether an answer can be received.
     pub(super) fn has_answered(&self) -> bool {
         sys::poll::readable(self.socket.as_fd())
     }
 
     pub(super) fn receive(&self) -> NodeReply {
-        let gone = "the process of a node is gone";
+        let gone = "the process of a node has exited";
         let result: Result<AgentAnswer, portals3::PtlError> = receive(&self.socket).expect(gone);
         let payload = receive_bytes(&self.socket).expect(gone);
         result.map(|answer| (answer, payload))
@@ -120,14 +120,14 @@ impl Drop for NodeProcess {
     }
 }
 
-/// Serves as a node if this process was started as one; else returns.
+/// Serves as a node if this process was started as one, else returns.
 pub(super) fn serve_if_asked() {
     let Ok(numbers) = std::env::var(VARIABLE) else { return };
     let mut numbers = numbers.split(',').map(|n| n.parse::<RawFd>().expect("a descriptor"));
     let mut next = || {
         let fd = numbers.next().expect("two descriptors");
-        // SAFETY: the descriptor was passed to this process for this purpose and nobody else
-        // uses it.
+        // SAFETY: the descriptor was passed to this process for this purpose and has no other
+        // owner.
         unsafe { OwnedFd::from_raw_fd(fd) }
     };
     let (file, socket) = (next(), UnixStream::from(next()));
@@ -149,12 +149,11 @@ pub(super) fn serve_if_asked() {
 }
 
 fn send<T: Copy>(mut socket: &UnixStream, value: &T) {
-    // SAFETY: `value` is `size_of::<T>()` bytes; what is padding is carried along and never
-    // looked at.
+    // SAFETY: `value` is `size_of::<T>()` bytes; padding is copied along and never read.
     let bytes = unsafe {
         std::slice::from_raw_parts(std::ptr::from_ref(value).cast::<u8>(), size_of::<T>())
     };
-    socket.write_all(bytes).expect("the other end of a node's socket is gone");
+    socket.write_all(bytes).expect("the other end of a node's socket is closed");
 }
 
 fn receive<T: Copy>(mut socket: &UnixStream) -> Option<T> {
@@ -169,7 +168,7 @@ fn receive<T: Copy>(mut socket: &UnixStream) -> Option<T> {
 
 fn send_bytes(mut socket: &UnixStream, bytes: &[u8]) {
     send(socket, &bytes.len());
-    socket.write_all(bytes).expect("the other end of a node's socket is gone");
+    socket.write_all(bytes).expect("the other end of a node's socket is closed");
 }
 
 fn receive_bytes(mut socket: &UnixStream) -> Option<Vec<u8>> {

@@ -1,9 +1,9 @@
-//! Concurrency: many senders at one queue, and descriptors that are taken away or changed under
-//! fire.
+//! Concurrency: many senders to one queue, and descriptors that are removed or changed while
+//! messages arrive.
 //!
 //! Each test is a bounded number of operations (repeated as `PORTALS3_STRESS` says), and waits
-//! politely: a core that somebody else needs is given away. The verdict is always a count or a
-//! comparison of bytes, never a time.
+//! by yielding its core. Invariant: the verdict is a count or a comparison of bytes, never a
+//! time.
 
 #[path = "../rig/mod.rs"]
 mod rig;
@@ -20,8 +20,8 @@ use rig::{NodeBuffer, Rig, RigKind, RigNode, Running, To, md};
 
 const PT: u32 = 4;
 
-/// Node 0 is the owner of what is fired at; the others fire. On a loopback its own threads do.
-/// Every other sender puts at once what can be put at once.
+/// Senders and the node that they put to, which is node 0. On a loopback the senders are its own
+/// threads. Every other sender puts at once where it can.
 struct Fire<'a> {
     rig: &'a Rig,
     sources: Vec<(&'a RigNode, MdHandle, Option<NodeBuffer>)>,
@@ -50,7 +50,7 @@ impl<'a> Fire<'a> {
         To { id: self.rig.nodes()[0].id(), pt: PT, ac: 0, bits: 0, offset: 0 }
     }
 
-    /// Starts `count` puts of every sender, whose header data count from `first` with the sender
+    /// Starts `count` puts of every sender. Header data count from `first`, with the sender
     /// above bit 32.
     fn open(&self, first: u64, count: u64) -> Vec<Running<'a>> {
         let start = |(number, &(node, md, at_once))| {
@@ -62,8 +62,7 @@ impl<'a> Fire<'a> {
     }
 }
 
-/// Waits until all are over, giving the core away meanwhile, and until all that they sent has
-/// arrived.
+/// Waits until all are over, yielding meanwhile, and until all that they sent has arrived.
 fn join(rig: &Rig, running: Vec<Running<'_>>, mut meanwhile: impl FnMut()) {
     while !running.iter().all(Running::is_over) {
         meanwhile();
@@ -84,7 +83,7 @@ fn watch(name: &str, kind: RigKind) -> Watchdog {
     Watchdog::new(format!("{name} on {kind:?}"), 200)
 }
 
-/// Processes where the kind has them, else threads of one.
+/// Processes where the kind has them, otherwise threads of one.
 fn build(kind: RigKind) -> (Rig, usize) {
     (
         kind.build(if kind.has_processes() { 3 } else { 2 }, None, 7),
@@ -97,7 +96,7 @@ fn many_senders_to_one_queue(kind: RigKind) {
     let (rig, senders) = build(kind);
     let (node, ni) = owner(&rig);
     let (rounds, count) = (40, 100);
-    // Room for one round: the ring is used around and around.
+    // Room for one round: the ring wraps many times.
     let eq = node.eq_alloc(senders as u64 * count).expect("PtlEQAlloc");
     let me = node
         .me_attach(PT, PtlProcessId::ANY, 0, !0, Unlink::Retain, InsPos::After)
@@ -147,7 +146,7 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
         while let Some(FetchedEvent { event, dropped }) = ni.eq_get(eq).expect("PtlEQGet") {
             let (sender, number) = ((event.hdr_data >> 32) as usize, event.hdr_data & 0xffff_ffff);
             assert!(number >= next[sender], "events of one sender come in order");
-            // A gap of one sender may have been told with an event of another.
+            // The gap of one sender may be reported with an event of another.
             gaps += u64::from(number > next[sender]);
             told += u64::from(dropped);
             next[sender] = number + 1;
@@ -156,7 +155,7 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
     };
     join(&rig, fire.open(0, count), &mut take);
     take();
-    // A last one, for which there is room: tells what was lost at the end.
+    // A last put, for which there is room, reports what was lost at the end.
     join(&rig, fire.open(count, 1), || ());
     take();
     let all = senders as u64 * (count + 1);
@@ -168,7 +167,7 @@ fn overflow_under_fire_is_always_told(kind: RigKind) {
     );
 }
 
-/// Fills a buffer that nobody may write any more with a mark, to be looked at in the end.
+/// Fills a buffer that no process may write any more with a mark, which is compared in the end.
 struct Graveyard<'a>(&'a RigNode, Vec<NodeBuffer>);
 
 impl Graveyard<'_> {
@@ -185,7 +184,7 @@ impl Graveyard<'_> {
     }
 }
 
-/// What is in a buffer after puts: nothing, or the value of one sender.
+/// The content of a buffer after puts: nothing, or the value of one sender.
 fn whole(node: &RigNode, buffer: NodeBuffer, senders: usize) {
     let value = u64::from_ne_bytes(node.read(buffer).try_into().expect("8 bytes"));
     assert!(value & 0xffff_ffff == 0 && value >> 32 <= senders as u64, "{value:x}");
@@ -260,7 +259,7 @@ fn full_under_fire(kind: RigKind) {
     });
 }
 
-/// Descriptors of room for seven puts, which `bounded` makes unlink themselves after so many.
+/// Descriptors with room for seven puts, which `bounded` makes unlink themselves after so many.
 fn used_up_under_fire(kind: RigKind, bounded: fn(MemoryDescriptor, i32) -> MemoryDescriptor) {
     let _watchdog = watch("auto-unlink under fire", kind);
     let (rig, senders) = build(kind);
@@ -276,7 +275,7 @@ fn used_up_under_fire(kind: RigKind, bounded: fn(MemoryDescriptor, i32) -> Memor
         let wanted = bounded(md(buffer, OP_PUT | EVENT_START_DISABLE, eq), threshold);
         node.md_attach(me, wanted, Unlink::Unlink).expect("PtlMDAttach")
     };
-    // A few at once, each used up and replaced; the number in use is as its UNLINK events say.
+    // A few at once, each used up and replaced; their number is what the UNLINK events say.
     let mut live: Vec<(MdHandle, i32)> = (0..4).map(|_| (attach(), 0)).collect();
     let (mut ended, mut unlinked) = (0_u64, 0_u64);
     let mut take = || {
@@ -336,8 +335,8 @@ fn update_under_fire(kind: RigKind) {
     join(&rig, fire.open(0, count), || {
         take();
         let Some(new) = next else { return };
-        // Only if nothing is unread and nothing is under way: then nothing may touch the old
-        // memory any more.
+        // Only if nothing is unread and no operation is in progress: then the old memory must
+        // stay untouched.
         match node.md_update(handle, None, Some(md(new, options, eq)), eq) {
             Ok(()) => {
                 whole(node, current, senders);
@@ -355,7 +354,7 @@ fn update_under_fire(kind: RigKind) {
     assert_eq!(node.dropped(), 0);
 }
 
-/// How often every case is repeated: `PORTALS3_STRESS` times, else thrice.
+/// Repeats a case `PORTALS3_STRESS` times, by default three times.
 fn repeatedly(case: fn(RigKind), kind: RigKind) {
     let times =
         std::env::var("PORTALS3_STRESS").ok().and_then(|times| times.parse().ok()).unwrap_or(3);
