@@ -1,9 +1,10 @@
-//! What crosses the C ABI as data: the types of the extended API and the record that the inline paths of the headers
-//! read.
+//! What crosses the C ABI as data: the types of the extended API, and the record that the
+//! inline paths of the headers read.
 //!
-//! The headers mirror these definitions. [`gasneti_abi`] keeps its size for ever (an executable may hold a copy of
-//! it, made by the dynamic linker with the size that it had when the executable was linked): new words take the place
-//! of reserved ones, and 0 in a new word means that nothing is known.
+//! Written by `fast`, read by clients; cbindgen generates include/gasnet_abi.h from this file.
+//! Invariant: [`gasneti_abi`] keeps its size. An executable may hold a copy of it, which the
+//! dynamic linker made with the size at link time: new words take the place of reserved ones,
+//! and 0 in a new word means that nothing is known.
 #![allow(non_camel_case_types, non_upper_case_globals)]
 
 use core::ffi::c_void;
@@ -18,32 +19,36 @@ pub type gasnet_handle_t = *mut c_void;
 /// A get that returns a value.
 pub type gasnet_valget_handle_t = *mut c_void;
 
-/// Ranks that have an inline path; that to others is a call of the library. On one host, which is where segments are mapped, there are
-/// seldom more.
+/// Ranks below this number have an inline path; puts to and gets from others call the library.
+/// Segments are mapped on one host only, which rarely has more ranks.
 pub const GASNETI_NEAR: usize = 256;
 
 /// What the inline paths read.
 ///
-/// Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at once at `addr + distance[rank]`, if
-/// `offset`, which is `addr - base[rank]`, is below `starts[rank]` and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic: 8 bytes if
-/// the first holds alone. `starts` is 0 where the path is closed, as all are before `gasnet_attach` returns: call the function.
+/// Bytes `[addr, addr + n)` of the process `rank < GASNETI_NEAR` may be read and written at
+/// `addr + distance[rank]` if `offset`, which is `addr - base[rank]`, is below `starts[rank]`
+/// and `n - 7 <= starts[rank] - offset`, in unsigned arithmetic. For 8 bytes the first
+/// condition suffices. `starts` is 0 where the path is closed, as all are before
+/// `gasnet_attach` returns: call the function then.
 ///
-/// Arrays of one word each rather than an array of records: an entry is then found by its rank and the scale of an addressing mode.
+/// Arrays of words, not an array of records: an addressing mode finds an entry by its rank.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct gasneti_abi_t {
-    /// If not null, it points to a word that is 0 as long as every implicit operation of this process was complete when the call
-    /// that began it returned, and no access region is open: a sync has nothing to wait for, and is no mistake.
+    /// If not null, points to a word that is 0 while every implicit operation of this process
+    /// was complete when it was initiated and no access region is open: a sync has nothing to
+    /// do then.
     pub implicit: *const usize,
-    /// Not 0 if tracing or statistics are on: the headers then tell where calls come from.
+    /// Not 0 if tracing or statistics are on: the headers then pass where calls come from.
     pub watched: usize,
     /// 0.
     pub reserved: [usize; 6],
     /// First byte of the segment of each process, as an address of that process.
     pub base: [usize; GASNETI_NEAR],
-    /// At so many places from there 8 bytes start that are in the segment; 0 where the inline path is closed.
+    /// Offsets below this number start 8 bytes that lie in the segment; 0 where the inline path
+    /// is closed.
     pub starts: [usize; GASNETI_NEAR],
-    /// How far from there the first byte is mapped here.
+    /// What leads from an address of the owner to the same byte as mapped here.
     pub distance: [usize; GASNETI_NEAR],
 }
 

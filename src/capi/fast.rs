@@ -1,7 +1,8 @@
 //! Fills the record that the inline paths of the headers read.
 //!
-//! Opened by `gasnet_attach`, once; closed in forked children. Invariant: a path is open only to a peer whose segment is
-//! mapped here and may be used directly, and only while nothing wants to see every put and get.
+//! Opened by `gasnet_attach`, once; closed in forked children. Invariant: a path is open only
+//! to a peer whose segment is mapped here and may be used directly, and only while puts and
+//! gets are neither checked nor traced.
 
 use super::abi::{GASNETI_NEAR, gasneti_abi, gasneti_abi_t};
 use crate::runtime::GasnetJob;
@@ -34,7 +35,7 @@ pub(super) fn open(job: &'static GasnetJob) {
     record.implicit = job.ops.syncs().as_ptr();
 }
 
-/// Has the headers tell where calls come from, if anything is watched. Called by `gasnet_init`.
+/// Makes the headers pass where calls come from, if calls are traced. Called by `gasnet_init`.
 pub(super) fn watch() {
     let record = &raw mut gasneti_abi;
     // SAFETY: written inside gasnet_init, which no other call may overlap.

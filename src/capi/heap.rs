@@ -1,5 +1,7 @@
-//! Debug malloc services for clients that were compiled with GASNET_DEBUGMALLOC: the functions behind the macros of
-//! gasnet_debugmalloc.h. `place` is where the client calls from, as `file:line`.
+//! The debugging allocator of clients that were compiled with GASNET_DEBUGMALLOC.
+//!
+//! Called by the macros of gasnet_debugmalloc.h. `place` is where the client calls from, as
+//! `file:line`.
 
 use crate::tools::heap::{self, HeapStats};
 use core::ffi::{CStr, c_char, c_int, c_void};

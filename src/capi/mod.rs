@@ -1,7 +1,9 @@
-//! The C face: `extern "C"` functions that check their arguments, call one function, and translate the error.
+//! The C interface: `extern "C"` functions that check their arguments, call one function, and
+//! translate the error.
 //!
-//! Only this room knows that GASNet-1 has one job for the whole process. No panic crosses the ABI: the crate is built
-//! with `panic = "abort"`, and the panic hook that `gasnet_init` installs ends the job with a message first.
+//! Called by clients. Only this layer knows that GASNet-1 has one job for the whole process.
+//! Invariant: no panic crosses the ABI. The crate is built with `panic = "abort"`, and the
+//! panic hook that `gasnet_init` installs ends the job with a message first.
 
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetJob, ThreadMode, checks};
@@ -29,8 +31,8 @@ pub mod vis;
 static JOB: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// The job, from `gasnet_attach` on.
 static ATTACHED: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
-/// The same instead of [`ATTACHED`], which is null then, if something looks at every call (debug checks, tracing): so each takes
-/// the cold way, [`watched_job`], and none pays while nothing looks.
+/// The same instead of [`ATTACHED`], which is null then, while every call is checked or traced:
+/// each call takes the cold path, [`watched_job`], then, and the fast path has no test for it.
 static WATCHED: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
 /// Thread mode, 0 before `gasnet_init`.
 static THREAD_MODE: AtomicU8 = AtomicU8::new(0);
@@ -41,7 +43,7 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 /// `GASNET_OK`
 const OK: c_int = 0;
 
-/// The thread mode of the client; before `gasnet_init` the one that is right in any case.
+/// The thread mode of the client; PAR, which is right for all, before `gasnet_init`.
 pub fn thread_mode() -> ThreadMode {
     match THREAD_MODE.load(Ordering::Relaxed) {
         m if m == ThreadMode::Seq as u8 => ThreadMode::Seq,
@@ -57,7 +59,7 @@ fn initialized() -> Option<&'static GasnetJob> {
     unsafe { job.as_ref() }
 }
 
-/// The job for a query that is legal from `gasnet_init` on, in any number of threads; ends the program if it comes
+/// The job for a query that is legal from `gasnet_init` on, in any thread; ends the program
 /// before.
 pub fn early_job(function: &str) -> &'static GasnetJob {
     match initialized() {
@@ -72,7 +74,7 @@ pub fn early_job(function: &str) -> &'static GasnetJob {
     }
 }
 
-/// The context of a call that is legal from `gasnet_attach` on; ends the program if it comes before.
+/// The context of a call that is legal from `gasnet_attach` on; ends the program before.
 #[inline]
 pub fn ctx(function: &str) -> Ctx {
     let job = ATTACHED.load(Ordering::Acquire);
@@ -83,8 +85,8 @@ pub fn ctx(function: &str) -> Ctx {
     }
 }
 
-/// The job for a call that found no [`ATTACHED`] one, if it is watched and allowed; ends the program if the call comes
-/// before `gasnet_attach`.
+/// The job for a call that found no [`ATTACHED`] one: checks the call if it is [`WATCHED`];
+/// ends the program before `gasnet_attach`.
 #[cold]
 #[inline(never)]
 fn watched_job(function: &str) -> &'static GasnetJob {
@@ -116,7 +118,7 @@ fn refuse_forked(function: &str) {
     }
 }
 
-/// What a forked child does first: it has no job.
+/// Called first in a forked child, which has no job.
 extern "C" fn forget_job() {
     JOB.store(core::ptr::null_mut(), Ordering::Relaxed);
     ATTACHED.store(core::ptr::null_mut(), Ordering::Relaxed);
@@ -127,7 +129,7 @@ extern "C" fn forget_job() {
     crate::runtime::hsl::close();
 }
 
-/// What a client gets for an explicit operation of the calling thread.
+/// The handle that a client gets for an explicit operation of the calling thread.
 #[inline(always)]
 fn explicit(job: &'static GasnetJob, handle: OpHandle) -> abi::gasnet_handle_t {
     let handle = if checks::on() || trace::on() { job.ctx().real_handle(handle) } else { handle };

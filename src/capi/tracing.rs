@@ -8,7 +8,8 @@ use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::fmt::Write;
 
-/// Tells what the job is, and has the files completed when the process leaves. Called by `gasnet_init`.
+/// Records what the job is, and completes the files when the process exits. Called by
+/// `gasnet_init`.
 pub(super) fn open(job: &GasnetJob) {
     super::fast::watch();
     if !trace::on() {
@@ -54,7 +55,8 @@ pub unsafe extern "C" fn gasneti_trace_from(file: *const c_char, line: c_uint) {
     source::call(unsafe { source::SourceLine::new(file, line) });
 }
 
-/// `GASNET_BLOCKUNTIL`, where anything is watched: with 0 the time now, with such a time the end of the wait that began then.
+/// `GASNET_BLOCKUNTIL`, where anything is watched: with 0 the time now, with such a time the
+/// end of the wait that began then.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_blockuntil(since: u64) -> u64 {
     static PROBE: Probe = Probe::new(Letter::X, "gasnet_blockuntil");
@@ -114,8 +116,8 @@ fn file_kind(stats: c_int) -> TraceFileKind {
     if stats != 0 { TraceFileKind::Stats } else { TraceFileKind::Trace }
 }
 
-/// `GASNETT_TRACE_GETMASK`, or with `stats` `GASNETT_STATS_GETMASK`: the letters, in memory of the calling thread that the next such
-/// call of it writes.
+/// `GASNETT_TRACE_GETMASK`, or with `stats` `GASNETT_STATS_GETMASK`: the letters, in memory of
+/// the calling thread that the next such call of it writes.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
     /// Room for all letters and a final NUL.
@@ -139,7 +141,8 @@ pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
     })
 }
 
-/// `GASNETT_TRACE_SETMASK`, or with `stats` `GASNETT_STATS_SETMASK`. A mask that cannot be is told of and changes nothing.
+/// `GASNETT_TRACE_SETMASK`, or with `stats` `GASNETT_STATS_SETMASK`. A mask that cannot be is
+/// told of and changes nothing.
 ///
 /// # Safety
 /// `mask` must be a string.
@@ -182,7 +185,8 @@ unsafe extern "C" {
 /// What the client gave to GASNETT_STATS_INIT, a [`StatsCallback`]; null for nothing.
 static CALLBACK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// `GASNETT_STATS_INIT`: `callback` is called when the statistics are written. 1 if they will be.
+/// `GASNETT_STATS_INIT`: `callback` is called when the statistics are written. 1 if they will
+/// be.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
     if !trace::on() || !TraceFileKind::Stats.is_on() {

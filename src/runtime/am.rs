@@ -1,8 +1,9 @@
-//! Active messages: the handler table, the token, and the way of a message to its handler.
+//! Active messages: the handler table, the token, and how a message gets to its handler.
 //!
-//! Clients own the indices 128 to 255, the extended room 64 to 127. Called by `capi` to send, by the conduit (through
-//! [`Upcall`]) to run handlers. Invariant: a thread's [`AmToken`] is linked in its slot exactly while its handler runs,
-//! so a reply can be checked against it.
+//! Called by `capi` and the extended layer to send, by the conduit (through [`Upcall`]) to run
+//! handlers. Invariant: a thread's [`AmToken`] is linked in its slot exactly while its handler
+//! runs, so a reply can be checked against it. Clients own the indices 128 to 255, the extended
+//! layer 64 to 127.
 
 use super::threads::Ctx;
 use super::{GasnetError, GasnetResult};
@@ -16,12 +17,12 @@ use sys::hint::cold_path;
 
 /// Lowest index that a client may register.
 pub const CLIENT_BASE: u8 = 128;
-/// Lowest index of the extended room.
+/// Lowest index of the extended layer.
 pub const EXTENDED_BASE: u8 = 64;
 /// Most arguments of a message (`gasnet_AMMaxArgs`).
 pub const MAX_ARGS: usize = 16;
 
-/// A handler of the extended room.
+/// A handler of the extended layer.
 pub type InternalHandler = fn(Ctx, &AmToken, &AmMessage<'_>);
 
 /// What `gasnet_token_t` points to; lives on the stack of the thread that runs the handler.
@@ -44,23 +45,25 @@ impl Default for HandlerTable {
     }
 }
 
-/// One row of the table that a client hands to `gasnet_attach`: index (0: choose one) and function.
+/// One row of the table that a client hands to `gasnet_attach`: index (0: choose one) and
+/// function.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct HandlerEntry {
     /// `gasnet_handler_t`
     pub index: u8,
-    /// The function; its shape depends on the category and the number of arguments of the message.
+    /// The function; its shape depends on the category and the number of arguments of the
+    /// message.
     pub fnptr: Option<unsafe extern "C" fn()>,
 }
 
 impl HandlerTable {
-    /// Registers the handlers of a client: explicit indices first, then each 0 gets the lowest free index, written
-    /// back in table order.
+    /// Registers the handlers of a client: explicit indices first, then each 0 gets the lowest
+    /// free index, written back in table order.
     ///
     /// # Errors
-    /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or below 128, or no free index;
-    /// no handler is registered then.
+    /// [`GasnetError::BadArg`], after a line that says which row, for an index that is taken or
+    /// below 128, or no free index; no handler is registered then.
     pub fn register(&self, table: &mut [HandlerEntry]) -> GasnetResult {
         let result = self.place_all(table);
         if result.is_err() {
@@ -106,7 +109,7 @@ impl HandlerTable {
         }
     }
 
-    /// Registers the handlers of the extended room, from [`EXTENDED_BASE`] upwards.
+    /// Registers the handlers of the extended layer, from [`EXTENDED_BASE`] upwards.
     pub fn register_internal(&self, table: &[InternalHandler]) {
         assert!(table.len() <= (CLIENT_BASE - EXTENDED_BASE) as usize);
         for (i, f) in table.iter().enumerate() {
@@ -128,8 +131,9 @@ fn refuse(row: usize, index: u8, why: &str) -> GasnetResult {
 /// Calls a client's handler with as many arguments as the message has.
 macro_rules! call {
     (@one $f:expr, $args:expr, ($($lead:expr => $t:ty),*), $($i:literal)*) => {
-        // SAFETY: the client registered a function of this shape for messages with this many arguments; that is its
-        // contract with gasnet_attach. Function pointers are all of one size.
+        // SAFETY: the client registered a function of this shape for messages with this many
+        // arguments; that is its contract with gasnet_attach. Function pointers are all of one
+        // size.
         unsafe {
             let f: unsafe extern "C" fn($($t,)* $(call!(@int $i)),*) = core::mem::transmute($f);
             f($($lead,)* $($args[$i]),*)
@@ -151,7 +155,7 @@ macro_rules! call {
     };
 }
 
-/// Ends the job: nobody is there to take a message.
+/// Ends the job: no handler is registered for a message.
 #[cold]
 #[inline(never)]
 fn no_handler(source: u32, handler: u8) -> ! {
@@ -189,7 +193,7 @@ fn foreign_token(function: &str) -> ! {
     )
 }
 
-/// Ends the job: a handler replies that may not, or no more.
+/// Ends the job: a handler replies that may not reply, or has replied.
 #[cold]
 #[inline(never)]
 fn no_reply(function: &str, token: &AmToken) -> ! {
@@ -221,7 +225,7 @@ fn handler_probe(m: &AmMessage<'_>) -> &'static Probe {
     }
 }
 
-/// What is told of a handler that runs.
+/// What a trace records of a handler that runs.
 fn handler_event(m: &AmMessage<'_>) -> EventDetail {
     EventDetail::Message {
         node: m.source,
@@ -234,7 +238,7 @@ fn handler_event(m: &AmMessage<'_>) -> EventDetail {
 }
 
 impl Ctx {
-    /// Runs a handler that is watched; false, and nothing done, if it is not after all.
+    /// Runs a handler as an event of the trace; false, and nothing done, if nothing is traced.
     #[cold]
     #[inline(never)]
     fn run_watched(self, token: &AmToken, m: &AmMessage<'_>) -> bool {
@@ -245,7 +249,7 @@ impl Ctx {
 
     #[inline(always)]
     fn run(self, token: &AmToken, m: &AmMessage<'_>) {
-        // What goes out of line takes a copy of the message: so the message itself is never put together in memory.
+        // Cold functions take a copy of the message: so the message itself stays in registers.
         if trace::on() && self.run_watched(token, &{ *m }) {
             return;
         }
@@ -257,13 +261,14 @@ impl Ctx {
         let outer = slot.token.replace(token);
         if m.handler < CLIENT_BASE {
             cold_path();
-            // SAFETY: entries below CLIENT_BASE are only stored by `register_internal`, from this very type.
+            // SAFETY: entries below CLIENT_BASE are only stored by `register_internal`, from
+            // this very type.
             let f: InternalHandler = unsafe { core::mem::transmute(f) };
             f(self, token, &{ *m });
         } else {
             let t: *const c_void = core::ptr::from_ref(token).cast();
             if m.category == Category::Short && m.args.is_empty() {
-                // Most have none: no jump by the number of arguments.
+                // The most frequent case needs no jump by the number of arguments.
                 call!(@one f, m.args, (t => *const c_void),);
             } else if m.category == Category::Short {
                 call!(f, m.args, (t => *const c_void));
@@ -279,16 +284,16 @@ impl Ctx {
 
     /// Sends a request. `function` names the caller in messages.
     ///
-    /// Ends the job if the calling thread is running a handler: a request handler may only reply, a reply handler may
-    /// send nothing.
+    /// Ends the job if the calling thread is running a handler: a request handler may only
+    /// reply, a reply handler may send nothing.
     #[inline(always)]
     pub fn request(self, function: &str, node: u32, m: &Outgoing<'_>) {
         if self.in_handler() {
             request_in_handler(function);
         }
         self.job.conduit.request(self, node, m);
-        // A handler of our own must not wait for a later call: another thread may make no other calls than puts to
-        // mapped peers, which do not poll, until this handler has run.
+        // A request to this process is served at once: another thread may wait for its handler
+        // with puts to mapped peers only, which do not poll.
         if node == self.job.mynode {
             self.serve_own();
         }
@@ -300,19 +305,22 @@ impl Ctx {
         self.poll();
     }
 
-    /// The token that `token` stands for, if it is that of the handler which this thread is running.
+    /// The token that `token` stands for, if it is that of the handler which this thread is
+    /// running.
     #[inline]
     pub fn token(self, token: *const c_void) -> Option<&'static AmToken> {
         let current = self.slot().token.get();
         if current.is_null() || current.cast() != token {
             return None;
         }
-        // SAFETY: a token linked in this thread's slot is on this thread's stack until its handler returns, and the
-        // client may use it no longer than that; the reference is only used within the present call.
+        // SAFETY: a token linked in this thread's slot is on this thread's stack until its
+        // handler returns, and the client may use it no longer than that; the reference is only
+        // used within the present call.
         Some(unsafe { &*current })
     }
 
-    /// Sends the reply of the handler that this thread is running. `function` names the caller in messages.
+    /// Sends the reply of the handler that this thread is running. `function` names the caller
+    /// in messages.
     ///
     /// Ends the job if no request handler is running, or if it has replied before.
     #[inline(always)]
@@ -321,8 +329,8 @@ impl Ctx {
         if token.reply.get().is_null() || token.replied.replace(true) {
             no_reply(function, token);
         }
-        // SAFETY: set from the `&mut ReplyToken` that `run_request` holds while the handler runs; this thread is
-        // inside that handler, and `replied` makes this the only use.
+        // SAFETY: set from the `&mut ReplyToken` that `run_request` holds while the handler
+        // runs; this thread is inside that handler, and `replied` makes this the only use.
         let reply = unsafe { &mut *token.reply.get() };
         self.job.conduit.reply(self, reply, m);
     }

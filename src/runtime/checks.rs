@@ -1,11 +1,13 @@
-//! Debug checks: what a thread holds (handler-safe locks, a no-interrupt section, a running handler), what it may
-//! therefore call, and whose handle it syncs. Specification 1.8, sections on no-interrupt sections and handler-safe
-//! locks.
+//! Debug checks: what a thread holds (handler-safe locks, a no-interrupt section, a running
+//! handler), what it may therefore call, and whose handle it syncs. Specification 1.8, sections
+//! on no-interrupt sections and handler-safe locks.
 //!
-//! Called by `capi` where a client's call enters, and by `am` when a handler returns. Off unless GASNET_DEBUG_CHECKS=1 or a
-//! client that was compiled with GASNET_DEBUG asks; then no call takes this way at all (see `capi::ctx`). Invariants:
-//! the record of a thread is touched by that thread only; every misuse ends the job with one line that names it and one
-//! that says what to do instead.
+//! Called by `capi` where a client's call enters, and by `am` when a handler returns.
+//! Invariants: only a thread itself touches its record; every misuse ends the job with one line
+//! that names it and one that says what to do instead.
+//!
+//! The checks are off unless GASNET_DEBUG_CHECKS=1 or the client was compiled with
+//! GASNET_DEBUG; they cost nothing then (see `capi::ctx`).
 
 use super::ops::{HandleState, OpHandle};
 use super::threads::Ctx;
@@ -18,13 +20,14 @@ static ON: AtomicBool = AtomicBool::new(false);
 /// The kernel's number of the only thread that may call; 0 if there may be others.
 static ONLY_THREAD: AtomicU32 = AtomicU32::new(0);
 
-/// Whether calls are checked.
+/// Whether the calls of the client are checked.
 #[inline(always)]
 pub fn on() -> bool {
     ON.load(Ordering::Relaxed)
 }
 
-/// Switches the checks on; `single`: no thread but the caller may ever call. Called by `gasnet_init`.
+/// Switches the checks on; with `single`, only the calling thread may call. Called by
+/// `gasnet_init`.
 pub fn switch_on(single: bool) {
     if single {
         ONLY_THREAD.store(sys::thread::tid(), Ordering::Relaxed);
@@ -42,7 +45,7 @@ pub struct HeldLocks {
 }
 
 impl HeldLocks {
-    /// Forgets what the last thread with this index held.
+    /// Clears what the previous thread with this index held.
     pub(super) fn clear(&self) {
         self.locks.borrow_mut().clear();
         self.section.set(false);
@@ -150,13 +153,13 @@ impl Ctx {
         }
     }
 
-    /// The calling thread has locked it.
+    /// Notes that the calling thread has locked this lock.
     pub fn note_lock(self, lock: usize) {
         self.held().locks.borrow_mut().push(lock);
     }
 
-    /// Whether the calling thread holds this lock, which it is about to unlock; then it counts as unlocked. Ends the job if
-    /// it has locked another one since.
+    /// Whether the calling thread holds this lock, which it is about to unlock; it counts as
+    /// unlocked then. Ends the job if the thread has locked another one since.
     pub fn note_unlock(self, function: &str, lock: usize) -> bool {
         self.check_thread(function);
         let held = self.held();
@@ -186,7 +189,7 @@ impl Ctx {
         }
     }
 
-    /// `gasnet_hold_interrupts`, which counts for nothing in handlers and while a lock is held.
+    /// `gasnet_hold_interrupts`, which has no effect in handlers and while a lock is held.
     pub fn hold_interrupts(self) {
         self.check_thread("gasnet_hold_interrupts");
         let held = self.held();
@@ -205,7 +208,7 @@ impl Ctx {
         }
     }
 
-    /// `gasnet_resume_interrupts`, which counts for nothing in handlers and while a lock is held.
+    /// `gasnet_resume_interrupts`, which has no effect in handlers and while a lock is held.
     pub fn resume_interrupts(self) {
         self.check_thread("gasnet_resume_interrupts");
         let held = self.held();
@@ -237,8 +240,9 @@ impl Ctx {
         }
     }
 
-    /// Ends the job unless each of these handles is INVALID or that of an operation of the calling thread that has not
-    /// been synced, and no two are the same. Nothing if checks are off.
+    /// Ends the job unless each of these handles is INVALID or that of an operation of the
+    /// calling thread that has not been synced, and no two are the same. Does nothing if checks
+    /// are off.
     #[inline]
     pub fn check_handles(self, function: &str, handles: &[OpHandle]) {
         if on() {
@@ -279,8 +283,9 @@ impl Ctx {
         }
     }
 
-    /// What a client gets for an explicit operation where calls are looked at: a handle of its own also if the operation is
-    /// complete already, so that what becomes of the handle can be seen on every path.
+    /// The handle that a client gets where calls are checked or traced: a valid one even if the
+    /// operation is complete already, so that a misuse of the handle is found whether or not
+    /// the segment is mapped.
     #[inline]
     pub fn real_handle(self, handle: OpHandle) -> OpHandle {
         if handle == OpHandle::INVALID { self.job.ops.begin(self.thread, 0) } else { handle }
@@ -291,13 +296,13 @@ fn already_synced(function: &str, h: OpHandle) -> ! {
     report::fatal(
         format_args!("{function}(): handle {:#x} is synced twice", h.0),
         format_args!(
-            "A handle is dead once a sync has found its operation complete; drop it then."
+            "A handle is invalid once a sync has found its operation complete; drop it then."
         ),
     )
 }
 
-/// Ends the job unless both addresses of a transfer of `n` bytes are aligned as the forms that are not bulk want it.
-/// Nothing if checks are off.
+/// Ends the job unless both addresses of a transfer of `n` bytes are aligned as forms that are
+/// not bulk require. Does nothing if checks are off.
 #[inline]
 pub fn check_alignment(function: &str, remote: *const u8, local: *const u8, n: usize) {
     if on() {

@@ -1,6 +1,9 @@
-//! One environment for all processes of a job. Where those of the processes differ (variables for one program of several, a script
-//! in front of it), the largest is everybody's for `gasnet_getenv`, `gasnett_getenv` and the library's own variables; `getenv`
-//! tells each process what it has itself. What launchers tell each process apart does not count.
+//! One environment for all processes of a job.
+//!
+//! Called by `job` at start. Invariant: `gasnet_getenv`, `gasnett_getenv` and the library's own
+//! variables give the same values in all processes; `getenv` gives each process its own. If the
+//! environments differ (variables for one program of several, a script in front of it), the
+//! largest one counts. Variables that launchers set differently per process are left out.
 
 use crate::boot::Bootstrap;
 use crate::{env, report};
@@ -10,7 +13,8 @@ use std::io;
 use std::os::fd::AsFd;
 use sys::memory::{self, Mapping};
 
-/// Settles on one environment, before anything is looked up that all must agree on. Collective.
+/// Chooses one environment, before any variable is looked up that all processes must agree on.
+/// Collective.
 pub fn settle(boot: &dyn Bootstrap) {
     if boot.size() == 1 || env::is_shared() {
         return;
@@ -24,7 +28,7 @@ pub fn settle(boot: &dyn Bootstrap) {
         return;
     }
     let length = |b: &[u8]| u64::from_ne_bytes(b[8..16].try_into().unwrap_or_default());
-    // Of several that are as large the first.
+    // Of several that are equally large, the first.
     let Some((giver, bytes)) =
         (0..).zip(all.iter().map(|b| length(b))).reduce(|a, b| if b.1 > a.1 { b } else { a })
     else {
@@ -42,7 +46,8 @@ pub fn settle(boot: &dyn Bootstrap) {
     }
 }
 
-/// Everybody's copy of the block that one process gives. It goes behind what the scratch file is mapped for, and stays there.
+/// A copy, in every process, of the block that one process gives. The block stays behind the
+/// scratch areas in their file.
 fn hand_over(boot: &dyn Bootstrap, given: Option<&[u8]>, bytes: usize) -> io::Result<Vec<u8>> {
     let host = boot.host();
     let begin = (host.local_size as usize * super::job::SCRATCH_BYTES)
@@ -50,11 +55,12 @@ fn hand_over(boot: &dyn Bootstrap, given: Option<&[u8]>, bytes: usize) -> io::Re
     let map = || Mapping::shared(host.scratch.as_fd(), begin as u64, bytes.max(1));
     if let Some(block) = given {
         memory::reserve(host.scratch.as_fd(), begin as u64, bytes.max(1) as u64)?;
-        // SAFETY: the mapping is as long as the block, and nobody else looks at it before the barrier.
+        // SAFETY: the mapping is as long as the block, and no other process reads it before the
+        // barrier.
         unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), map()?.as_ptr(), block.len()) };
     }
     boot.barrier();
     let there = map()?;
-    // SAFETY: bytes of the mapping that nobody writes any more.
+    // SAFETY: bytes of the mapping, which no process writes after the barrier.
     Ok(unsafe { core::slice::from_raw_parts(there.as_ptr(), bytes) }.to_vec())
 }

@@ -1,6 +1,8 @@
-//! The runtime layer: the job (init, attach, exit), segments, active messages, operations, threads, waiting.
+//! The runtime layer: the job (init, attach, exit), segments, active messages, operations,
+//! threads, waiting.
 //!
-//! Called by `extended` and `capi`; calls the conduit. Everything that a call needs is in its [`Ctx`].
+//! Called by `extended` and `capi`; calls the conduit. Invariant: everything that a call needs
+//! is in its [`Ctx`].
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 pub mod activity;

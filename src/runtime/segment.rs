@@ -1,9 +1,12 @@
-//! Segments: how large they may be, where they are, and the mappings of the segments of the
-//! other processes of a host.
+//! Segments: how large they may be, where they are, and the one place that resolves an address
+//! in them.
+//!
+//! Called by `job` at attach, and by `capi` and the extended layer for every address of a
+//! client. Invariants: a [`RemoteRange`] that is made here lies in the segment of its rank, or
+//! in memory of this process; [`Segments`] does not change after attach.
 //!
 //! All segments of a host lie in one memory file, at distances of the largest of them; a
-//! process maps the file when it attaches. Pages are demand-zero: nothing is touched, probed or
-//! reserved here. [`Segments`] is written once, at attach, and read-only from then on.
+//! process maps the file when it attaches. Pages are zeroed on demand: none is touched here.
 
 use super::checks;
 use super::job::GasnetJob;

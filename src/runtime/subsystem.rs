@@ -1,8 +1,8 @@
-//! What the room above keeps for a job, and its share in polling.
+//! The state that the extended layer keeps for a job, and its share in polling.
 //!
-//! Owned by [`super::GasnetJob`]; the extended room puts its state here when a job is attached and asks to be called by every
-//! poll while it has something to send that no handler may send. Invariant: set at most once, before any client
-//! may call.
+//! Owned by [`super::GasnetJob`]. The extended layer stores its state here at attach, and asks
+//! for calls by every poll while it has messages to send that no handler may send. Invariant:
+//! set once, before a client may call.
 
 use super::threads::Ctx;
 use alloc::boxed::Box;
@@ -12,24 +12,25 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use once_cell::race::OnceBox;
 use sys::hint::cold_path;
 
-/// State of the room above.
+/// State of the layer above.
 pub trait Subsystem: Send + Sync + Debug {
-    /// Called by polls outside handlers while anything wants it ([`SubsystemSlot::want`]); may send requests.
+    /// Called by polls outside handlers while it is wanted ([`SubsystemSlot::want`]); may send
+    /// requests.
     fn progress(&self, ctx: Ctx);
     /// Itself, for [`SubsystemSlot::get`].
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Where a job keeps the state of the room above.
+/// Where a job keeps the state of the layer above.
 #[derive(Debug, Default)]
 pub struct SubsystemSlot {
     upper: OnceBox<Box<dyn Subsystem>>,
-    /// How many things are under way that want to be gone on with.
+    /// How many activities of the layer want calls.
     wanted: AtomicU32,
 }
 
 impl SubsystemSlot {
-    /// Puts the state there.
+    /// Stores the state.
     ///
     /// # Panics
     /// The second time.
@@ -37,7 +38,7 @@ impl SubsystemSlot {
         assert!(self.upper.set(Box::new(upper)).is_ok(), "a job is attached once");
     }
 
-    /// The state, which must be there and of this type.
+    /// The state, which must have been stored and be of this type.
     pub fn get<T: 'static>(&self) -> &T {
         self.upper
             .get()
@@ -45,7 +46,8 @@ impl SubsystemSlot {
             .expect("set when the job was attached")
     }
 
-    /// Switches the calls of [`Subsystem::progress`] on, until it has been called as often with false.
+    /// Switches the calls of [`Subsystem::progress`] on, until this function was called with
+    /// false as often as with true.
     pub fn want(&self, wanted: bool) {
         if wanted {
             self.wanted.fetch_add(1, Ordering::Release);

@@ -1,7 +1,9 @@
-//! The client threads of this process: an index for each, and the few words that the library keeps per thread.
+//! The client threads of this process: an index for each, and the words that the library keeps
+//! per thread.
 //!
-//! Owns the [`ThreadSlot`] array of a [`GasnetJob`]; a slot is written only by the thread that has its index. In SEQ there is one
-//! thread, index 0, and nothing is looked up.
+//! Owned by [`GasnetJob`]; every call gets its thread's index from here. Invariant: a slot is
+//! written only by the thread that has its index. In SEQ there is one thread, index 0, and no
+//! look-up.
 
 use super::job::GasnetJob;
 use crate::limits::MAX_THREADS;
@@ -9,7 +11,8 @@ use core::cell::Cell;
 use core::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_utils::CachePadded;
 
-/// The context of a call: which job, which thread. Small and `Copy`; handed down through all rooms.
+/// The context of a call: job and calling thread. Small and `Copy`; handed down through all
+/// layers.
 #[derive(Clone, Copy, Debug)]
 pub struct Ctx {
     /// The job.
@@ -23,11 +26,11 @@ pub struct Ctx {
 pub struct ThreadSlot {
     /// The token of the handler that this thread is running, null outside handlers.
     pub token: Cell<*const super::am::AmToken>,
-    /// The doorbell's count before the last poll of a wait (see `wait`).
+    /// Count of the doorbell before the last poll of a wait (see `wait`).
     pub doorbell: Cell<u32>,
-    /// What it waits for; the only part that others read.
+    /// What it waits for; the only part that other threads read.
     pub activity: super::activity::Activity,
-    /// What the debug checks know of it.
+    /// What the debug checks keep of it.
     pub held: super::checks::HeldLocks,
 }
 
@@ -35,8 +38,9 @@ pub struct ThreadSlot {
 #[derive(Debug)]
 pub struct ThreadSlots(alloc::boxed::Box<[CachePadded<ThreadSlot>]>);
 
-// SAFETY: a slot is only touched by the thread that holds its index (`Ctx::slot`), and an index belongs to one live
-// thread at a time; `ThreadSlot::activity`, which others read, consists of atomics.
+// SAFETY: a slot is only touched by the thread that holds its index (`Ctx::slot`), and an index
+// belongs to one live thread at a time; `ThreadSlot::activity`, which others read, consists of
+// atomics.
 unsafe impl Sync for ThreadSlots {}
 // SAFETY: as above; the slots hold no thread-bound resources.
 unsafe impl Send for ThreadSlots {}
@@ -53,14 +57,15 @@ impl ThreadSlots {
         &self.0[thread as usize]
     }
 
-    /// How many there are.
+    /// Number of slots.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 }
 
-/// The indices that live threads have, one bit each. An index is released by the end of its thread (Release) before
-/// another thread can take it (Acquire), so the new owner sees all that the old one wrote to its slot.
+/// The indices that live threads have, one bit each. An index is released by the end of its
+/// thread (Release) before another thread can take it (Acquire), so the new owner sees all that
+/// the old one wrote to its slot.
 static TAKEN: [AtomicU64; MAX_THREADS / 64] = [const { AtomicU64::new(0) }; MAX_THREADS / 64];
 
 /// Index of the calling thread, if it has one.
@@ -72,7 +77,8 @@ pub(super) fn index() -> Option<u16> {
     }
 }
 
-/// Gives the calling thread, which has no index, the lowest free one below `limit`. `None` if all are taken.
+/// Gives the calling thread, which has no index, the lowest free one below `limit`. `None` if
+/// all are taken.
 #[cold]
 pub(super) fn take(limit: usize) -> Option<u16> {
     for i in 0..limit.min(MAX_THREADS) {
@@ -85,7 +91,8 @@ pub(super) fn take(limit: usize) -> Option<u16> {
     None
 }
 
-/// The indices below `limit` that live threads have; 0 alone where nothing is looked up.
+/// The indices below `limit` that live threads have; always 0, which a thread in SEQ never
+/// takes.
 pub(super) fn live(limit: usize) -> impl Iterator<Item = u16> {
     (0..limit.min(MAX_THREADS))
         .filter(|i| *i == 0 || TAKEN[i / 64].load(Ordering::Relaxed) >> (i % 64) & 1 == 1)

@@ -1,15 +1,23 @@
 //! Waiting: the one place that decides whether to spin, yield or sleep.
 //!
-//! A waiter polls, looks at its condition, and calls [`Ctx::relax`]; how soon that yields and then sleeps depends on
-//! the wait mode (`gasnet_set_waitmode`, `GASNET_WAITMODE`) and on whether the host is crowded: its processes outnumber the
-//! CPUs that they may use, or the threads of this process that wait outnumber its share of them. A sleeper waits on the
-//! doorbell of its interface, or naps where the network has none; because clients also wait on words that a plain put
-//! changes, no sleep is longer than [`LONGEST_SLEEP_NS`].
+//! Called by every layer that waits, the conduit included ([`crate::conduit::Upcall::pause`]).
+//! Invariant: a condition is checked again after at most [`LONGEST_SLEEP_NS`], because clients
+//! also wait for words that a plain put changes.
 //!
-//! To yield is cheap while the others that want the CPU only look and yield in their turn. Where one of them computes, each
-//! yield gives away a time slice, and dozens of waiters that do so starve their job. So after a yield that took
-//! `LONG_YIELD_NS` the host counts as crowded, and the threads of this process sleep rather than yield, for twice as long as it took, and
-//! for longer each time that it is so again.
+//! ```text
+//!   poll, check the condition --not yet--> relax: spin -> yield -> sleep     and again
+//! ```
+//!
+//! How soon `relax` yields and sleeps depends on the wait mode (`gasnet_set_waitmode`,
+//! `GASNET_WAITMODE`) and on whether the host is crowded: its processes outnumber the CPUs that
+//! they may use, or the waiting threads of this process outnumber its share of them. A sleeper
+//! waits on the doorbell of its interface, or naps where the network has none.
+//!
+//! A yield is cheap while the other threads that want the CPU wait too. If one of them
+//! computes, each yield costs a time slice, and dozens of such waiters starve their job. So
+//! after a yield that took `LONG_YIELD_NS` the host counts as crowded, and the threads of this
+//! process sleep instead of yielding: first for twice as long as the yield took, then for
+//! longer each time.
 
 use super::activity::WaitReason;
 use super::job::GasnetJob;
@@ -18,52 +26,54 @@ use crate::env::WaitMode;
 use crate::{fault, report};
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
-/// A condition is looked at again at least this often, even if nothing arrives.
+/// Longest sleep: a condition is checked at least this often, even if nothing arrives.
 pub const LONGEST_SLEEP_NS: u64 = 2_000_000;
 /// Shortest sleep; a sleep is otherwise as long as the wait has been so far.
 const SHORTEST_SLEEP_NS: u64 = 100_000;
-/// Where the network has no doorbell a sleep is this part of what the wait has taken so far: it adds no more to it, and long waits use
-/// next to no CPU.
+/// Without a doorbell a sleep is this part of the time that the wait has taken so far: so
+/// sleeps add no more than it to a wait, and long waits use almost no CPU.
 const DEAF_PART: u64 = 16;
-/// A yield that took so long has given the CPU to somebody who computes: a time slice is some milliseconds.
+/// A yield that takes this long has given the CPU to a thread that computes: a time slice is
+/// some milliseconds.
 const LONG_YIELD_NS: u64 = 500_000;
-/// So many times as long as a long yield took nobody yields: at first, since who computed may be through; twice as long as the last time
-/// where yields take long again soon after; and at most.
+/// For how many times the duration of a long yield no thread yields: the first time, when the
+/// other computation may be over soon, and at most. In between the factor doubles whenever
+/// yields take long again soon after.
 const DEAR_AT_FIRST: u64 = 2;
 const DEAR_AT_MOST: u64 = 20;
-/// A thread that has waited within this time counts as one that waits.
+/// A thread that has waited within this time counts as waiting.
 const RECENTLY_NS: u64 = 20_000_000;
-/// In so many rounds of a wait is looked once who else waits.
+/// The waiting threads are counted once in this many rounds of a wait.
 const LOOK_ROUND: u32 = 256;
-/// So many rounds of a wait only poll, about a microsecond in all: what comes at once is seen at once. On a crowded host whoever
-/// would send it may be waiting for our CPU.
+/// The first rounds of a wait only poll, about a microsecond in all. On a crowded host it is
+/// only one: the sender may be waiting for this CPU.
 const EAGER_ROUNDS: u32 = 64;
 
-/// Looks at shared words before the first poll of a wait for them, about a microsecond.
+/// Reads of shared words before the first poll of a wait for them, about a microsecond.
 const LOOKS: u32 = 64;
 
 /// The wait mode of a process.
 #[derive(Debug)]
 pub struct Waiting {
     mode: AtomicU8,
-    /// The user has asked to spin, and is heeded whatever that does to others.
+    /// The user has asked to spin, which overrides everything else.
     insists: bool,
     /// The processes of this host outnumber its usable CPUs.
     crowded: bool,
     /// CPUs for each process of this host, at least one.
     share: usize,
-    /// More threads of this process waited than that, when one of them looked last.
+    /// More threads of this process waited than that when they were last counted.
     threads_crowd: AtomicBool,
-    /// A yield takes long.
+    /// Yields take long.
     dear: AtomicBool,
-    /// The time until which that counts, and for how long it does.
+    /// Until when that counts, and the length of that period.
     dear_until: AtomicU64,
     dear_for: AtomicU64,
-    /// So many rounds of a wait only poll.
+    /// Rounds of a wait that only poll.
     eager: u32,
 }
 
-/// How many rounds are spent in which way.
+/// How many rounds spin and yield before the first sleep, if any.
 struct RelaxPlan {
     spin: u32,
     then_yield: u32,
@@ -71,7 +81,8 @@ struct RelaxPlan {
 }
 
 impl Waiting {
-    /// Of one of so many processes of this host, which has so many usable CPUs; `mode` is what the user has chosen.
+    /// For one of `processes` processes of this host, which has `cpus` usable CPUs; `mode` is
+    /// the user's choice.
     pub fn new(mode: Option<WaitMode>, processes: usize, cpus: usize) -> Waiting {
         let insists = mode == Some(WaitMode::Spin);
         let crowded = processes > cpus;
@@ -89,8 +100,9 @@ impl Waiting {
         }
     }
 
-    /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` is a hint that is not followed: a spinning process would
-    /// take the CPU from the very one that it waits for.
+    /// Changes the mode. On a crowded host `GASNET_WAIT_SPIN` counts as
+    /// `GASNET_WAIT_SPINBLOCK`: a spinning process would take the CPU from the one that it
+    /// waits for.
     pub fn set(&self, mode: WaitMode) {
         let mode = if self.crowded && mode == WaitMode::Spin && !self.insists {
             WaitMode::SpinBlock
@@ -121,7 +133,7 @@ impl Waiting {
         }
     }
 
-    /// Notes how many threads of this process wait at this time.
+    /// Notes how many threads of this process wait at the time `now`.
     fn look(&self, now: u64, threads: usize) {
         self.threads_crowd.store(threads > self.share, Ordering::Relaxed);
         if now >= self.dear_until.load(Ordering::Relaxed) {
@@ -129,7 +141,7 @@ impl Waiting {
         }
     }
 
-    /// Notes a yield from `now` to `after`.
+    /// Notes a yield that lasted from `now` to `after`.
     fn yielded(&self, now: u64, after: u64) {
         let took = after.saturating_sub(now);
         if took > LONG_YIELD_NS {
@@ -144,7 +156,8 @@ impl Waiting {
     }
 }
 
-/// Says once that a handler polls. It may go on, since nothing is lost by it, but a loop on this would never end.
+/// Warns once that a handler polls. The handler goes on: the poll does nothing, but a loop on
+/// it never ends.
 #[cold]
 #[inline(never)]
 fn polls_in_handler() {
@@ -175,9 +188,9 @@ fn waits_in_handler() -> ! {
 }
 
 impl Ctx {
-    /// Serves the network once, unless this thread is inside a handler, which is told once; ends this process if the job is ending. True
-    /// if anything was there.
-    // One function with the conduit's part in it: between the looks of a wait there is one call.
+    /// Serves the network once; true if anything had arrived. In a handler it does nothing and
+    /// warns once. Ends this process if the job is ending.
+    // The conduit's part is inlined: a round of a wait makes one call.
     #[inline(never)]
     pub fn poll(self) -> bool {
         self.job.leave_if_ending();
@@ -190,8 +203,8 @@ impl Ctx {
         served
     }
 
-    /// Polls until `done`; `what` says what for in a report. Ends the job if this thread is inside a handler, which cannot
-    /// poll.
+    /// Polls until `done`; `what` names the wait in a report. Ends the job if this thread is
+    /// inside a handler, which cannot poll.
     #[inline]
     pub fn wait_until(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
@@ -211,8 +224,10 @@ impl Ctx {
         }
     }
 
-    /// This process has written one of the words that others wait for: wakes those who sleep if that was the last (`complete`). The fence makes
-    /// sure that of two who come at once, at least one sees it (store, fence, load on both sides). True if it was.
+    /// To be called after this process wrote a word that others wait for: if that was the last
+    /// one (`complete`), wakes the processes that sleep. Of two processes that write at the
+    /// same time at least one sees that the words are complete: store, fence, load on both
+    /// sides. Returns `complete`.
     #[inline]
     pub fn wrote_words(self, complete: impl FnOnce() -> bool) -> bool {
         fence(Ordering::SeqCst);
@@ -223,8 +238,9 @@ impl Ctx {
         complete
     }
 
-    /// As [`Ctx::wait_until`], for words that others write and no message brings: looks at them for a while before the first poll. Not
-    /// on a crowded host, where who is missing may be waiting for this CPU.
+    /// As [`Ctx::wait_until`], for words that others write without a message: reads them for a
+    /// while before the first poll. Not on a crowded host, where the process that is missing
+    /// may be waiting for this CPU.
     #[inline]
     pub fn wait_for_words(self, what: WaitReason, mut done: impl FnMut() -> bool) {
         self.check_may_wait();
@@ -238,7 +254,8 @@ impl Ctx {
         self.wait_until(what, done);
     }
 
-    /// Ends the job if this thread is inside a handler: it would wait for ever, since handlers do not poll.
+    /// Ends the job if this thread is inside a handler: it would wait forever, since handlers
+    /// do not poll.
     #[inline]
     pub fn check_may_wait(self) {
         if self.in_handler() {
@@ -246,11 +263,12 @@ impl Ctx {
         }
     }
 
-    /// One round of a wait, between two polls: `round` counts from 0. `what` and `peer` say what for and from whom in a
-    /// report.
+    /// One round of a wait, between two polls; `round` counts from 0. `what` and `peer` name
+    /// the wait and the rank that it depends on in a report.
     #[inline]
     pub fn relax(self, round: u32, what: WaitReason, peer: Option<u32>) {
-        // Most waits end in the first rounds, of which each is as long as a pause of the processor by itself.
+        // Most waits end in the first rounds, each of which takes as long as a pause
+        // instruction.
         if round >= self.job.waiting.eager {
             self.relax_longer(round, what, peer);
         }
@@ -290,7 +308,7 @@ impl Ctx {
         }
         let nap = (now - since).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
         let Some(extension) = extension else {
-            // Nothing wakes us here, so what arrives waits for the end of the nap.
+            // Nothing interrupts this nap: a message that arrives waits for its end.
             let nap = ((now - since) / DEAF_PART).clamp(SHORTEST_SLEEP_NS, LONGEST_SLEEP_NS);
             sys::clock::sleep_ns(nap);
             return;
@@ -298,7 +316,8 @@ impl Ctx {
         if fault::on("awake") {
             return;
         }
-        // The count was taken before the last poll, or long before: what has arrived since has changed it and keeps us awake.
+        // The count was read before the last poll: a message since then has changed it and
+        // prevents the sleep.
         let slot = self.slot();
         if slot.doorbell.get() != 0 {
             extension.sleep(slot.doorbell.get(), nap);
@@ -309,7 +328,8 @@ impl Ctx {
         slot.doorbell.set(extension.doorbell());
     }
 
-    /// Looks whether more threads of this process wait than it has CPUs, and whether yields may be tried again.
+    /// Checks whether more threads of this process wait than it has CPUs, and whether yields
+    /// may be tried again.
     fn look_around(self) {
         let GasnetJob { slots, waiting, .. } = self.job;
         let now = sys::clock::now_ns();
@@ -353,11 +373,12 @@ mod tests {
     }
 
     #[test]
-    fn after_a_long_yield_nobody_yields_for_a_while() {
+    fn after_a_long_yield_no_thread_yields_for_a_while() {
         let w = Waiting::new(Some(WaitMode::SpinBlock), 1, 1);
         w.yielded(1000, 1000 + LONG_YIELD_NS);
         assert!(w.plan().then_yield > 0);
-        // Each of these yields, as soon as one may be tried again, takes as long: 2, 4, 8, 16, 20, 20 times as long nobody yields.
+        // Each of these yields, as soon as one may be tried again, takes as long: the pauses
+        // grow by these factors.
         const TOOK: u64 = 2 * LONG_YIELD_NS;
         let mut now = 1_000_000 * TOOK;
         for times in [2, 4, 8, 16, 20, 20] {
