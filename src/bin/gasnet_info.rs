@@ -1,5 +1,5 @@
-//! Tells what this libgasnet is and how it stands here: version, build, environment variables, networks, system. Reads
-//! only; starts no job.
+//! Prints the version and the build of this libgasnet, its environment variables, its networks,
+//! and what it knows of this system. Starts no job.
 
 use gasnet::conduit::network::networks;
 use gasnet::env;
@@ -12,18 +12,18 @@ use sys::{attach, cpu, memory, stdio};
 const USAGE: &str = "\
 usage: gasnet_info [-v] [-b] [-c] [-n] [-s] [--json]
 
-  -v, --version       version of the library and of the interfaces that it has
-  -b, --build         with what it was built
-  -c, --environment   each environment variable that the library reads: value and where it comes from
-  -n, --networks      networks
-  -s, --system        this machine as the library sees it
-      --json          the same for programs
+  -v, --version       versions of the library and of its interfaces
+  -b, --build         compiler, target and options of the build
+  -c, --environment   each environment variable of the library: its value and where it comes from
+  -n, --networks      networks of the library
+  -s, --system        CPUs, memory and limits of this host
+      --json          print JSON
   -h, --help          show this text
 
-Without a letter: everything. The exit code is 1 if gasnet_init would refuse the value of a variable.
+Without a section, all are printed. The exit code is 1 if gasnet_init would reject a variable.
 ";
 
-/// What is told, for people and for programs.
+/// A value that is printed as text or as JSON.
 enum Item {
     Text(String),
     Number(u64),
@@ -65,7 +65,7 @@ impl Item {
         }
     }
 
-    /// As a person reads it: one line for each field of a record.
+    /// The value as text on one line.
     fn line(&self) -> String {
         match self {
             Item::Text(t) => t.clone(),
@@ -140,7 +140,7 @@ fn build() -> Item {
     ])
 }
 
-/// The variables of the table and unknown ones; whether any would be refused.
+/// The library's variables and unknown ones; whether any would be rejected.
 fn environment() -> (Vec<Item>, bool) {
     let mut bad = false;
     let mut all: Vec<Item> = env::all()
@@ -213,7 +213,7 @@ fn system() -> Item {
     ])
 }
 
-/// What is told of a section.
+/// The text of a section.
 fn section(title: &str, item: &Item) -> String {
     let mut lines = vec![title.to_string()];
     match item {
@@ -287,7 +287,7 @@ fn main() {
         sections = vec!["version", "build", "environment", "networks", "system"];
     }
     let mut bad = false;
-    let told: Vec<(&'static str, Item)> = sections
+    let printed: Vec<(&'static str, Item)> = sections
         .into_iter()
         .map(|s| {
             let item = match s {
@@ -306,10 +306,10 @@ fn main() {
         .collect();
     let mut text = String::new();
     if json {
-        Item::Record(told).json(&mut text);
+        Item::Record(printed).json(&mut text);
         text += "\n";
     } else {
-        text = told.iter().map(|(title, item)| section(title, item)).collect();
+        text = printed.iter().map(|(title, item)| section(title, item)).collect();
     }
     stdio::write("gasnet_info", &text);
     exit(i32::from(bad));

@@ -347,7 +347,7 @@ fn credit_stats() -> Result<(), Failure> {
     };
     let drawn = trace(&["credits", "gasnet_credits.1", "gasnet_credits.0", "-o", "out.svg"])?;
     let drawing = fs::read_to_string(dir.join("out.svg")).unwrap_or_default();
-    let shown = [">process 0 of 4: ", ">process 1 of 4: ", "</svg>"];
+    let shown = [">rank 0 of 4: ", ">rank 1 of 4: ", "</svg>"];
     if !drawn.status.success() || shown.iter().any(|w| !drawing.contains(w)) {
         return Err(format!("gasnet_trace credits drew {drawing:?}: {drawn:?}"));
     }

@@ -1,7 +1,8 @@
 //! `gasnet_trace credits`: draws the files of `GASNET_PORTAL_CREDIT_STATS`, one below the other.
 //!
-//! For each process: what it has lent to each peer and what each peer has lent to it over time, its bank, marks where
-//! a request lacked credits or a peer gave nothing back, and the sums. `conduit/credits/stats.rs` writes the files.
+//! For each rank, over time: the credits that each peer holds of it, those that it holds of
+//! each peer, its bank, marks where a request lacked credits or a peer returned none, and the
+//! sums. `conduit/credits/stats.rs` writes the files.
 
 use crate::svg::{COLOURS, GREY, PlotFrame, Svg};
 use crate::{Failure, Subcommand};
@@ -12,11 +13,11 @@ use std::path::{Path, PathBuf};
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "credits",
-    usage: "FILE... -o OUT.svg\n      draws what GASNET_PORTAL_CREDIT_STATS wrote (gasnet_credits.RANK)",
+    usage: "FILE... -o OUT.svg\n      draws the files of GASNET_PORTAL_CREDIT_STATS (gasnet_credits.RANK)",
     run,
 };
 
-/// MovementKind happened to credits, or would have.
+/// A movement of credits, or a request that lacked some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MovementKind {
     Lent,
@@ -26,7 +27,7 @@ enum MovementKind {
     Stalled,
 }
 
-/// A line of a file.
+/// A line of a file about a movement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Movement {
     seconds: f64,
@@ -38,15 +39,16 @@ struct Movement {
     held: i64,
 }
 
-/// A file.
+/// The file of one rank.
 #[derive(Debug, Default, PartialEq)]
 struct CreditFile {
     rank: u32,
-    processes: u32,
-    /// Credits that each process held at first, and those in the bank.
+    ranks: u32,
+    /// Credits that each rank held at first, and those in the bank.
     each: i64,
     bank: i64,
-    /// Stalls, credits lent, returned, returns of nothing, and most credits that one peer held.
+    /// Stalls, credits lent and returned, returns without a credit, and the most that one peer
+    /// held.
     stalls: u64,
     lent: u64,
     returned: u64,
@@ -56,7 +58,7 @@ struct CreditFile {
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> Result<T, String> {
-    word.parse().map_err(|_| format!("{word:?} is not a number that can stand here"))
+    word.parse().map_err(|_| format!("{word:?} is not a valid number"))
 }
 
 impl CreditFile {
@@ -65,7 +67,7 @@ impl CreditFile {
         for (i, line) in text.lines().enumerate().filter(|(_, l)| !l.starts_with('#')) {
             p.line(line).map_err(|why| format!("line {}: {why}", i + 1))?;
         }
-        if p.processes == 0 {
+        if p.ranks == 0 {
             Err("it has no line that begins with \"process\"".to_string())
         } else {
             Ok(p)
@@ -75,8 +77,8 @@ impl CreditFile {
     fn line(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {
-            ["process", rank, processes, each, bank] => {
-                (self.rank, self.processes) = (number(rank)?, number(processes)?);
+            ["process", rank, ranks, each, bank] => {
+                (self.rank, self.ranks) = (number(rank)?, number(ranks)?);
                 (self.each, self.bank) = (number(each)?, number(bank)?);
             }
             ["peer", _, stalls, lent, returned, empty, _, _, high_loan, _, _] => {
@@ -104,18 +106,18 @@ impl CreditFile {
                     held: number(held)?,
                 });
             }
-            _ => return Err("it is none of the lines that such a file has".to_string()),
+            _ => return Err("it is none of the lines of such a file".to_string()),
         }
         Ok(())
     }
 
-    /// When the last movement was, in seconds.
+    /// Time of the last movement, in seconds.
     fn end(&self) -> f64 {
         self.movements.last().map_or(0.0, |m| m.seconds)
     }
 
-    /// A number of credits over time for each peer for which it changed, by what a movement tells: how many after it
-    /// and how many more than before. Those that changed most come first.
+    /// A number of credits over time for each peer whose number changed, the largest changes
+    /// first. `change` returns the number after a movement, and the difference.
     fn curves(&self, change: impl Fn(&Movement) -> (i64, i64)) -> Vec<(u32, Vec<(f64, f64)>)> {
         let mut all: BTreeMap<u32, (i64, Vec<(f64, f64)>)> = BTreeMap::new();
         for m in &self.movements {
@@ -151,7 +153,7 @@ impl CreditFile {
     }
 }
 
-/// MovementKind a movement did to what its peer holds of us.
+/// The credits that the peer of a movement holds of this rank, and how they changed.
 fn loan(m: &Movement) -> (i64, i64) {
     match m.what {
         MovementKind::Lent => (m.loan, m.credits),
@@ -160,7 +162,7 @@ fn loan(m: &Movement) -> (i64, i64) {
     }
 }
 
-/// MovementKind a movement did to what we hold of its peer.
+/// The credits that this rank holds of the peer of a movement, and how they changed.
 fn held(m: &Movement) -> (i64, i64) {
     match m.what {
         MovementKind::Borrowed => (m.held, m.credits),
@@ -170,14 +172,14 @@ fn held(m: &Movement) -> (i64, i64) {
 }
 
 const WIDTH: f64 = 960.0;
-/// From the upper edge of one process to the next.
+/// From the upper edge of one rank to the next.
 const PITCH: f64 = 270.0;
 
 fn most(curves: &[(u32, Vec<(f64, f64)>)], least: f64) -> f64 {
     curves.iter().flat_map(|(_, points)| points).map(|p| p.1).fold(least.max(1.0), f64::max)
 }
 
-/// Draws the curves of peers, those that changed most in colour, and tells which is which.
+/// Draws the curves of peers, the first ones in colour, and their legend.
 fn peers(svg: &mut Svg, f: &PlotFrame, curves: &[(u32, Vec<(f64, f64)>)], rest: &str) {
     let coloured = curves.len().min(COLOURS.len());
     for (_, points) in curves[coloured..].iter().rev() {
@@ -200,13 +202,13 @@ fn peers(svg: &mut Svg, f: &PlotFrame, curves: &[(u32, Vec<(f64, f64)>)], rest: 
 
 fn draw(all: &[CreditFile]) -> String {
     let mut svg = Svg::new(WIDTH);
-    // The same time everywhere, so that processes can be compared.
+    // The same time axis for all ranks.
     let end = all.iter().map(CreditFile::end).fold(1e-6, f64::max);
     for (i, p) in all.iter().enumerate() {
         let top = 20.0 + i as f64 * PITCH;
         let title = format!(
-            "process {} of {}: {} stalls, {} credits lent, {} returned, {} returns of nothing, one peer held {} at most",
-            p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan
+            "rank {} of {}: {} stalls, {} credits lent, {} returned, {} empty returns, one peer held {} at most",
+            p.rank, p.ranks, p.stalls, p.lent, p.returned, p.empty, p.high_loan
         );
         svg.text(10.0, top, 13, "#000000", &title);
         let frame = |at: f64, width: f64, most_y: f64| PlotFrame {
@@ -220,14 +222,14 @@ fn draw(all: &[CreditFile]) -> String {
         let still = |curves: usize| {
             format!(
                 "{} of {} never changed ({} at first)",
-                p.processes as usize - curves,
-                p.processes,
+                p.ranks as usize - curves,
+                p.ranks,
                 p.each
             )
         };
         let (lent, borrowed, bank) = (p.curves(loan), p.curves(held), p.bank());
         let f = frame(50.0, 330.0, most(&lent, p.each as f64));
-        svg.frame(&f, "lent to each peer; | a peer gave nothing back", "seconds");
+        svg.frame(&f, "lent to each peer; | a peer returned nothing", "seconds");
         svg.marks(&f, &p.times(|m| m.what == MovementKind::Returned && m.credits == 0), "#d55e00");
         peers(&mut svg, &f, &lent, &still(lent.len()));
         let f = frame(430.0, 330.0, most(&borrowed, p.each as f64));
@@ -249,7 +251,7 @@ fn read(path: &Path) -> Result<CreditFile, Failure> {
             let what = format!("{} cannot be read: {why}", path.display());
             Failure::Work(
                 what,
-                "Give files that GASNET_PORTAL_CREDIT_STATS=1 wrote: gasnet_credits.RANK."
+                "Name files that GASNET_PORTAL_CREDIT_STATS=1 wrote: gasnet_credits.RANK."
                     .to_string(),
             )
         })
@@ -266,7 +268,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     }
     let Some(out) = out.filter(|_| !files.is_empty()) else {
         return Err(Failure::Usage(
-            "credits wants files, and -o with the drawing to make".to_string(),
+            "credits needs files, and -o with the drawing to write".to_string(),
         ));
     };
     let mut all = files.iter().map(|f| read(f)).collect::<Result<Vec<_>, _>>()?;
@@ -274,7 +276,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     fs::write(&out, draw(&all)).map_err(|e| {
         Failure::Work(
             format!("{} cannot be written: {e}", out.display()),
-            "Give -o a file in a folder that you may write to.".to_string(),
+            "Name a file in a directory where you may write.".to_string(),
         )
     })
 }
@@ -288,10 +290,10 @@ mod tests {
         0.000300 1 borrowed 2 7 8 15\n0.000400 1 returned 0 3 15 8\n0.000500 1 returned 0 0 15 8\n# 0 movements left out\n";
 
     #[test]
-    fn what_a_file_tells() {
+    fn a_file_is_read_and_drawn() {
         let p = CreditFile::read(FILE).unwrap();
         assert_eq!(
-            (p.rank, p.processes, p.stalls, p.lent, p.returned, p.empty, p.high_loan),
+            (p.rank, p.ranks, p.stalls, p.lent, p.returned, p.empty, p.high_loan),
             (1, 3, 2, 10, 3, 1, 18)
         );
         assert_eq!(
@@ -311,11 +313,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_such_file() {
+    fn other_files_are_rejected() {
         for (text, why) in [
             ("", "no line that begins with"),
             ("process 1 3 8 100\n0.1 0 sold 0 7 15 8\n", "line 2: \"sold\" is not a movement"),
-            ("process one 3 8 100\n", "line 1: \"one\" is not a number"),
+            ("process one 3 8 100\n", "line 1: \"one\" is not a valid number"),
             ("\n", "line 1: it is none"),
         ] {
             let e = CreditFile::read(text).unwrap_err();

@@ -1,4 +1,5 @@
-//! The lines of GASNET_TRACEFILE and GASNET_STATSFILE, read back. docs/guide/tracing.md says what they look like.
+//! Reads the lines of GASNET_TRACEFILE and GASNET_STATSFILE, whose format docs/guide/tracing.md
+//! describes. Called by the subcommands.
 
 use crate::Failure;
 use std::collections::BTreeMap;
@@ -7,50 +8,47 @@ use std::path::PathBuf;
 /// A line of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceEvent {
-    /// Who.
     pub(crate) rank: u32,
-    /// Which of its threads.
+    /// Thread of the rank.
     pub(crate) thread: u32,
-    /// When it began, nanoseconds of the clock of its host.
+    /// Begin, in nanoseconds of the clock of its host.
     pub(crate) start: u64,
-    /// How long it took, nanoseconds; `None` for what takes no time.
+    /// Duration in nanoseconds; `None` for an event without one.
     pub(crate) took: Option<u64>,
     /// File and line of the client's source.
     pub(crate) place: Option<String>,
-    /// The type.
+    /// Letter of its type.
     pub(crate) letter: char,
     /// The operation; empty for a message of the client.
     pub(crate) name: String,
-    /// What is told of it, but for its time.
+    /// The rest of the line, without the duration.
     pub(crate) text: String,
 }
 
 /// A line of statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TraceStatistic {
-    /// Who.
     pub(crate) rank: u32,
-    /// The type.
+    /// Letter of its type.
     pub(crate) letter: char,
     /// The operation, or a line of the client.
     pub(crate) name: String,
-    /// OperationSums: count, bytes and nanoseconds with least and most; `None` for a line of the client.
+    /// Its figures; `None` for a line of the client.
     pub(crate) sums: Option<OperationSums>,
 }
 
-/// What a number of events amounts to.
+/// The figures of a number of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OperationSums {
-    /// How many.
     pub(crate) count: u64,
-    /// Bytes, if they have any: sum, least, most.
+    /// Bytes, if they have any: sum, least, greatest.
     pub(crate) bytes: Option<(u64, u64, u64)>,
-    /// Nanoseconds: sum, least, most.
+    /// Nanoseconds: sum, least, greatest.
     pub(crate) ns: (u64, u64, u64),
 }
 
 impl OperationSums {
-    /// Those of both together.
+    /// The figures of both together.
     pub(crate) fn and(self, other: OperationSums) -> OperationSums {
         let join =
             |a: (u64, u64, u64), b: (u64, u64, u64)| (a.0 + b.0, a.1.min(b.1), a.2.max(b.2));
@@ -62,22 +60,22 @@ impl OperationSums {
     }
 }
 
-/// All that some files say.
+/// The contents of some files.
 #[derive(Debug, Default)]
 pub(crate) struct TraceRecords {
-    /// Of all ranks, in the order of the files.
+    /// Lines of traces of all ranks, in the order of time.
     pub(crate) events: Vec<TraceEvent>,
-    /// Of all ranks.
+    /// Lines of statistics of all ranks.
     pub(crate) statistics: Vec<TraceStatistic>,
 }
 
 impl TraceEvent {
-    /// The number that follows `key=` in what is told of it.
+    /// The number that follows `key=` in its text.
     pub(crate) fn number(&self, key: &str) -> Option<u64> {
         self.field(key)?.parse().ok()
     }
 
-    /// The word that follows `key=` in what is told of it.
+    /// The word that follows `key=` in its text.
     pub(crate) fn field(&self, key: &str) -> Option<&str> {
         self.text.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
     }
@@ -157,7 +155,7 @@ impl TraceStatistic {
 
 /// Reads files of a job.
 pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
-    let mut account = TraceRecords::default();
+    let mut records = TraceRecords::default();
     for file in files {
         let bytes = std::fs::read(file).map_err(|e| {
             Failure::Work(
@@ -167,9 +165,9 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
         })?;
         for (i, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
             if let Some(event) = TraceEvent::parse(line) {
-                account.events.push(event);
+                records.events.push(event);
             } else if let Some(statistic) = TraceStatistic::parse(line) {
-                account.statistics.push(statistic);
+                records.statistics.push(statistic);
             } else {
                 return Err(Failure::Work(
                     format!(
@@ -182,13 +180,13 @@ pub(crate) fn read(files: &[PathBuf]) -> Result<TraceRecords, Failure> {
             }
         }
     }
-    account.align();
-    Ok(account)
+    records.align();
+    Ok(records)
 }
 
 impl TraceRecords {
-    /// Puts the clocks of all hosts, each of which has its own, on that of the first, by the time of day that each rank told at its
-    /// start, and has time begin with the first event.
+    /// Converts the clocks of all hosts to that of the first, by the time of day that the START
+    /// line of each rank contains. The first event begins at 0.
     fn align(&mut self) {
         let mut hosts: BTreeMap<String, i128> = BTreeMap::new();
         let mut shifts: BTreeMap<u32, i128> = BTreeMap::new();

@@ -1,4 +1,5 @@
-//! Shows what a job wrote about itself. Each subcommand is a file beside this one, which only chooses among them.
+//! Summarises or draws the files that the ranks of a job wrote. Each subcommand has its own
+//! file next to this one, which selects one of them.
 
 mod credits;
 mod lines;
@@ -10,23 +11,23 @@ use lexopt::{Arg, Parser};
 use std::process::exit;
 use sys::stdio;
 
-/// What can be done with files that a job wrote.
+/// A subcommand.
 struct Subcommand {
     name: &'static str,
-    /// What follows the name, and what it does.
+    /// Its arguments, and what it does.
     usage: &'static str,
-    /// Takes the rest of the command line.
+    /// Runs it with the rest of the command line.
     run: fn(&mut Parser) -> Result<(), Failure>,
 }
 
 const SUBCOMMANDS: &[Subcommand] =
     &[summary::SUBCOMMAND, perfetto::SUBCOMMAND, credits::SUBCOMMAND];
 
-/// Why a subcommand did not do its work.
+/// Why a subcommand failed.
 enum Failure {
-    /// The command line makes no sense.
+    /// The command line is wrong.
     Usage(String),
-    /// What happened, and what to do.
+    /// Cause and remedy.
     Work(String, String),
 }
 
@@ -56,7 +57,7 @@ fn chosen(args: &mut Parser) -> Result<(), Failure> {
     };
     match SUBCOMMANDS.iter().find(|s| name == s.name) {
         Some(s) => (s.run)(args),
-        None => Err(Failure::Usage(format!("there is no subcommand {}", name.to_string_lossy()))),
+        None => Err(Failure::Usage(format!("{} is not a subcommand", name.to_string_lossy()))),
     }
 }
 

@@ -1,9 +1,10 @@
-//! `gasnet_trace perfetto`: a trace as a file that ui.perfetto.dev and chrome://tracing show ("Trace TraceEvent Format", JSON).
+//! `gasnet_trace perfetto`: a trace as a file for ui.perfetto.dev and chrome://tracing ("Trace
+//! Event Format", JSON).
 //!
-//! A process is a row for each rank, with one for each of its threads; an operation is a slice; an active message is an arrow
-//! from the call that sends it to its handler. Which call belongs to which handler is not in the trace: the n-th message from one rank
-//! to another with one handler is taken for the n-th run of that handler, which is so as long as messages do not
-//! overtake each other.
+//! A rank is a process with a row per thread, an operation is a slice, an active message is an
+//! arrow from the call that sends it to its handler. The trace does not say which call belongs
+//! to which run of a handler: the n-th message from one rank to another with one handler is
+//! assumed to cause the n-th run. This holds unless messages overtake each other.
 
 use crate::lines::{self, TraceEvent};
 use crate::{Failure, Subcommand};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "perfetto",
-    usage: "FILE... -o OUT.json\n      the trace of GASNET_TRACEFILE for ui.perfetto.dev or chrome://tracing",
+    usage: "FILE... -o OUT.json\n      converts a trace of GASNET_TRACEFILE for ui.perfetto.dev or chrome://tracing",
     run,
 };
 
@@ -33,14 +34,14 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     if files.is_empty() {
         return Err(Failure::Usage("no file was given".to_string()));
     }
-    let account = lines::read(&files)?;
-    if account.events.is_empty() {
+    let records = lines::read(&files)?;
+    if records.events.is_empty() {
         return Err(Failure::Work(
             "these files hold no trace".to_string(),
             "Name files that GASNET_TRACEFILE named.".to_string(),
         ));
     }
-    std::fs::write(&out, json(&account.events)).map_err(|e| {
+    std::fs::write(&out, json(&records.events)).map_err(|e| {
         Failure::Work(
             format!("{} cannot be written: {e}", out.display()),
             "Name a file in a directory where you may write.".to_string(),
@@ -63,11 +64,12 @@ fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// What joins a call that sends a message to the handler that it runs: from, to, handler, and the last letters of its category.
-type Way = (u64, u64, u64, &'static str);
+/// What a call that sends a message and the run of its handler have in common: from, to,
+/// handler, category.
+type MessageRoute = (u64, u64, u64, &'static str);
 
-/// The way of the message that an event sends (true) or serves.
-fn way(e: &TraceEvent) -> Option<(bool, Way)> {
+/// The route of the message that an event sends (true) or handles (false).
+fn route(e: &TraceEvent) -> Option<(bool, MessageRoute)> {
     let (node, handler) = (e.number("node")?, e.number("handler")?);
     let (sends, rest) = if let Some(rest) = e.name.strip_prefix("HANDLER") {
         (false, rest)
@@ -97,38 +99,38 @@ fn json(events: &[TraceEvent]) -> String {
         );
     }
     let us = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
-    let mut sent: HashMap<Way, VecDeque<&TraceEvent>> = HashMap::new();
+    let mut sent: HashMap<MessageRoute, VecDeque<&TraceEvent>> = HashMap::new();
     let mut arrows = 0;
     for e in events {
         let at = format!("\"pid\":{},\"tid\":{},\"ts\":{}", e.rank, e.thread, us(e.start));
         let name = if e.name.is_empty() { &e.text } else { &e.name };
-        let mut told = format!("\"type\":\"{}\"", e.letter);
+        let mut details = format!("\"type\":\"{}\"", e.letter);
         if let Some(place) = &e.place {
-            let _ = write!(told, ",\"source\":{}", quoted(place));
+            let _ = write!(details, ",\"source\":{}", quoted(place));
         }
         if !e.name.is_empty() {
             for (key, value) in e.text.split(' ').filter_map(|w| w.split_once('=')) {
-                let _ = write!(told, ",{}:{}", quoted(key), quoted(value));
+                let _ = write!(details, ",{}:{}", quoted(key), quoted(value));
             }
         }
         let (name, category) = (quoted(name), e.letter);
         let _ = match e.took {
             Some(took) => writeln!(
                 text,
-                "{{\"ph\":\"X\",{at},\"dur\":{},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{told}}}}},",
+                "{{\"ph\":\"X\",{at},\"dur\":{},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{details}}}}},",
                 us(took)
             ),
-            // Details would only hide what they belong to.
+            // Details would hide the operation that they belong to.
             None if e.letter == 'D' => Ok(()),
             None => writeln!(
                 text,
-                "{{\"ph\":\"i\",\"s\":\"t\",{at},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{told}}}}},"
+                "{{\"ph\":\"i\",\"s\":\"t\",{at},\"name\":{name},\"cat\":\"{category}\",\"args\":{{{details}}}}},"
             ),
         };
-        match way(e) {
-            Some((true, way)) if e.took.is_some() => sent.entry(way).or_default().push_back(e),
-            Some((false, way)) if e.took.is_some() => {
-                let Some(s) = sent.get_mut(&way).and_then(VecDeque::pop_front) else { continue };
+        match route(e) {
+            Some((true, route)) if e.took.is_some() => sent.entry(route).or_default().push_back(e),
+            Some((false, route)) if e.took.is_some() => {
+                let Some(s) = sent.get_mut(&route).and_then(VecDeque::pop_front) else { continue };
                 arrows += 1;
                 for (phase, e) in [("\"s\"", s), ("\"f\",\"bp\":\"e\"", e)] {
                     let _ = writeln!(

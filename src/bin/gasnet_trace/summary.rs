@@ -1,4 +1,5 @@
-//! `gasnet_trace summary`: what a job did, by line of the client's source and operation.
+//! `gasnet_trace summary`: counts, bytes and times by operation and by line of the client's
+//! source.
 
 use crate::lines::{self, OperationSums, TraceEvent, TraceStatistic};
 use crate::{Failure, Subcommand};
@@ -8,11 +9,11 @@ use std::path::PathBuf;
 
 pub(crate) const SUBCOMMAND: Subcommand = Subcommand {
     name: "summary",
-    usage: "[--by line|operation|rank] FILE...\n      counts, bytes and times of GASNET_TRACEFILE, by line and operation, and of GASNET_STATSFILE",
+    usage: "[--by line|operation|rank] FILE...\n      sums up counts, bytes and times of the files of GASNET_TRACEFILE and GASNET_STATSFILE",
     run,
 };
 
-/// What makes a row of the table, besides the operation.
+/// What a row of the table stands for, together with the operation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum By {
     Line,
@@ -43,8 +44,8 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
     if files.is_empty() {
         return Err(Failure::Usage("no file was given".to_string()));
     }
-    let account = lines::read(&files)?;
-    let text = traced(&account.events, by) + &counted(&account.statistics, by);
+    let records = lines::read(&files)?;
+    let text = traced(&records.events, by) + &counted(&records.statistics, by);
     sys::stdio::write("gasnet_trace", &text);
     Ok(())
 }
@@ -52,7 +53,7 @@ fn run(args: &mut Parser) -> Result<(), Failure> {
 const HEAD: [&str; 9] =
     ["count", "bytes", "least", "average", "most", "time us", "average", "most", "operation"];
 
-/// A table of rows, those with the most time first.
+/// A table of rows, the largest time first.
 fn table(title: &str, rows: BTreeMap<(String, String), OperationSums>) -> String {
     if rows.is_empty() {
         return String::new();
@@ -100,7 +101,7 @@ fn add(
     rows.entry(key).and_modify(|s| *s = s.and(sums)).or_insert(sums);
 }
 
-/// What the events of a trace amount to.
+/// The table of the events of a trace.
 fn traced(events: &[TraceEvent], by: By) -> String {
     let mut rows = BTreeMap::new();
     for e in events {
@@ -119,13 +120,10 @@ fn traced(events: &[TraceEvent], by: By) -> String {
     }
     let ranks: std::collections::BTreeSet<u32> = events.iter().map(|e| e.rank).collect();
     let end = events.iter().map(|e| e.start + e.took.unwrap_or(0)).max().unwrap_or(0);
-    table(
-        &format!("{} events of {} processes in {} us", events.len(), ranks.len(), end / 1000),
-        rows,
-    )
+    table(&format!("{} events of {} ranks in {} us", events.len(), ranks.len(), end / 1000), rows)
 }
 
-/// What statistics amount to.
+/// The table of statistics, and the lines of the client.
 fn counted(statistics: &[TraceStatistic], by: By) -> String {
     let mut rows = BTreeMap::new();
     let mut own = String::new();

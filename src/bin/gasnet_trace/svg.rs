@@ -1,35 +1,35 @@
-//! A drawing: frames with axes, curves that go in steps, marks and text, written as SVG.
+//! A drawing in SVG: frames with axes, step curves, marks and text.
 //!
-//! Used by the subcommands that draw. Lengths are pixels, from the upper left corner of the drawing.
+//! Called by `credits`. Lengths are pixels from the upper left corner of the drawing.
 
 use std::fmt::Write;
 
-/// Colours that are told apart with any eyesight (Okabe and Ito 2008).
+/// Colours that colour-blind readers can distinguish (Okabe and Ito 2008).
 pub(crate) const COLOURS: [&str; 7] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000"];
-/// What is there but need not be told apart.
+/// The colour of curves that need not be distinguished.
 pub(crate) const GREY: &str = "#b0b0b0";
 
-/// A drawing that is being made.
+/// A drawing in progress.
 pub(crate) struct Svg {
     body: String,
     width: f64,
 }
 
-/// A frame in a drawing, and the values at its edges.
+/// A frame in a drawing, with the values at its edges.
 #[derive(Clone, Copy)]
 pub(crate) struct PlotFrame {
     /// Left edge.
     pub(crate) x: f64,
     /// Upper edge.
     pub(crate) y: f64,
-    /// From the left to the right edge.
+    /// Pixels from the left to the right edge.
     pub(crate) width: f64,
-    /// From the upper to the lower edge.
+    /// Pixels from the upper to the lower edge.
     pub(crate) height: f64,
-    /// The horizontal axis goes from 0 to this, at least a little above 0.
+    /// The horizontal axis goes from 0 to this value, which is positive.
     pub(crate) most_x: f64,
-    /// The vertical axis goes from 0 to this, at least a little above 0.
+    /// The vertical axis goes from 0 to this value, which is positive.
     pub(crate) most_y: f64,
 }
 
@@ -42,8 +42,8 @@ impl PlotFrame {
     }
 }
 
-/// Distance of the marks of an axis from 0 to `most`: the least of 1, 2 or 5 times a power of ten that makes so many marks at
-/// most.
+/// Distance of the marks of an axis from 0 to `most`: the smallest of 1, 2 or 5 times a power
+/// of ten that makes at most so many marks.
 fn step(most: f64, marks: f64) -> f64 {
     let power = 10f64.powf((most / marks).log10().floor());
     [1.0, 2.0, 5.0]
@@ -102,7 +102,7 @@ impl Svg {
         self.line(f.at(0.0, 0.0), f.at(0.0, f.most_y), "#000000", 1.0);
     }
 
-    /// A curve that keeps each value until the next; the last one to the right edge.
+    /// A curve that keeps each value until the next one, and the last one to the right edge.
     pub(crate) fn steps(
         &mut self,
         f: &PlotFrame,
@@ -115,7 +115,7 @@ impl Svg {
         let mut d = format!("M{x:.1} {last:.1}");
         for &(x, y) in &points[1..] {
             let (x, y) = f.at(x, y);
-            // What is nearer than a pixel's tenth is not seen.
+            // Steps below a tenth of a pixel are invisible.
             if (y - last).abs() >= 0.1 {
                 let _ = write!(d, "H{x:.1}V{y:.1}");
                 last = y;
@@ -128,7 +128,7 @@ impl Svg {
         );
     }
 
-    /// Short marks along the upper edge, one for each value; those on the same pixel make one.
+    /// Short marks along the upper edge, one per value; marks on the same pixel become one.
     pub(crate) fn marks(&mut self, f: &PlotFrame, values: &[f64], colour: &str) {
         let mut last = f64::MIN;
         for &value in values {
@@ -140,7 +140,7 @@ impl Svg {
         }
     }
 
-    /// The whole file; `height` is that of the drawing.
+    /// The text of the file; `height` is the height of the drawing.
     pub(crate) fn finish(self, height: f64) -> String {
         let width = self.width;
         format!(
@@ -151,7 +151,7 @@ impl Svg {
     }
 }
 
-/// A value on an axis whose marks have this distance.
+/// The text of a value on an axis whose marks have this distance.
 fn shown(value: f64, step: f64) -> String {
     let digits = (-step.log10().floor()).max(0.0) as usize;
     format!("{value:.digits$}")
