@@ -20,6 +20,12 @@ for page in docs/man/*.[137]; do
     install -D -m 644 "$page" "$to/share/man/man${page##*.}/${page##*/}"
 done
 ln -sfn gasnetrun.1 "$to/share/man/man1/gasnetrun_portals.1"
+# Each function's name leads to the page of its family.
+for page in docs/man/*.3; do
+    for name in $(sed -n '/^\.SH NAME/{n;s/ \\-.*//;s/,//g;p;}' "$page"); do
+        ln -sfn "$(basename "$page")" "$to/share/man/man3/$name.3"
+    done
+done
 doc=$to/share/doc/GASNet
 mkdir -p "$doc"
 install -m 644 *.md LICENSE-MIT LICENSE-APACHE "$doc"

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Writes the reference of the C interface, one page per family of functions.
+
+The prototypes come from the headers. The texts are the doc comments of the exported functions in
+src/capi, as rustdoc sees them; a file or folder of src/capi is a family. Without arguments, fails if
+a function has no text, or if a page differs from the committed one. With --write, writes the pages:
+  docs/reference/FAMILY.md   a chapter of the book
+  docs/man/gasnet_FAMILY.3   a manual page
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+BOOK = ROOT / "docs/reference"
+MAN = ROOT / "docs/man"
+
+# Family, the files or folders of src/capi, the header that a client includes, the title of its page.
+FAMILIES = [
+    ("job", ["init", "client"], "gasnet.h", "Start, attach, exit and queries"),
+    ("am", ["am"], "gasnet.h", "Active messages"),
+    ("hsl", ["hsl"], "gasnet.h", "Handler-safe locks and no-interrupt sections"),
+    ("rma", ["rma"], "gasnet.h", "Put, get and memset"),
+    ("value", ["value"], "gasnet.h", "Put and get of register values"),
+    ("sync", ["sync"], "gasnet.h", "Completion of nonblocking operations"),
+    ("barrier", ["barrier"], "gasnet.h", "Barrier"),
+    ("vis", ["vis"], "gasnet_vis.h", "Vector, indexed and strided put and get"),
+    ("coll", ["coll"], "gasnet_coll.h", "Collectives and teams"),
+    ("tools", ["tools", "heap"], "gasnet_tools.h", "Portable tools"),
+]
+
+# What C sees of functions that the headers have as macros, or declare only for some clients.
+MACROS = {
+    "gasnet_init": "int gasnet_init(int *argc, char ***argv)",
+    "gasnett_getheapstats": "int gasnett_getheapstats(gasnett_heapstats_t *stats)",
+}
+
+
+def fail(message):
+    sys.exit(f"ci/api.py: {message}")
+
+
+def prototypes():
+    """The C declaration of each function of the headers, by name."""
+    headers = ("gasnet", "gasnet_vis", "gasnet_coll", "gasnet_tools")
+    text = subprocess.run(
+        [os.environ.get("CC", "cc"), "-E", "-P", "-DGASNET_PAR", f"-I{ROOT}/include", "-xc", "-"],
+        input="".join(f"#include <{h}.h>\n" for h in headers),
+        capture_output=True, text=True, check=True,
+    ).stdout
+    text = re.sub(r"__attribute__\s*\(\((?:[^()]|\([^()]*\))*\)\)|__extension__", "", text)
+    while re.search(r"\{[^{}]*[^{} ][^{}]*\}", text):
+        text = re.sub(r"\{[^{}]*\}", "", text)
+    found = {}
+    declaration = r"([^;{}#()]*?\b(gasnett?_\w+)\s*\(((?:[^();{}]|\([^()]*\))*)\))\s*;"
+    for m in re.finditer(declaration, text):
+        c = re.sub(r"\s+", " ", m.group(1)).strip()
+        if not c.startswith(("return", "typedef")):
+            found.setdefault(m.group(2), c.removeprefix("extern "))
+    return found
+
+
+def functions():
+    """(family, name, parameter names, doc comment) of each exported function, in source order."""
+    # rustdoc's JSON is unstable; of it, only names, texts, parameter names and positions are used.
+    subprocess.run(
+        [os.environ.get("CARGO", "cargo"), "rustdoc", "--quiet", "-p", "gasnet", "--lib", "--",
+         "-Zunstable-options", "--output-format", "json", "--document-private-items", "--cap-lints", "allow"],
+        env={**os.environ, "RUSTC_BOOTSTRAP": "1"}, cwd=ROOT, check=True,
+    )
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    index = json.loads((target / "doc/gasnet.json").read_text())["index"]
+    found = []
+    for item in index.values():
+        name, function = item["name"] or "", item["inner"].get("function")
+        if not function or "no_mangle" not in item["attrs"] or not re.match(r"gasnett?_", name):
+            continue
+        file = Path(item["span"]["filename"])
+        family = file.relative_to("src/capi").parts[0].removesuffix(".rs")
+        names = [parameter for parameter, _ in function["sig"]["inputs"]]
+        order = (len(file.parts), str(file), item["span"]["begin"], name.endswith(("_nb", "_nbi")), name)
+        found.append((order, family, name, names, item["docs"] or ""))
+    return [f[1:] for f in sorted(found)]
+
+
+def numbered(c, names):
+    """gasnet_AMRequestShort0 and its like, as one declaration for all numbers of arguments."""
+    head, types = re.fullmatch(r"(.*?)0\((.*)\)", c).groups()
+    pairs = [f"{t.strip()} {n}".replace("* ", "*") for t, n in zip(types.split(","), names)]
+    return f"{head}M({', '.join(pairs)}, ...)"
+
+
+def sections(doc):
+    """The lines of a doc comment without the section on Rust's safety and without links."""
+    kept, out = True, []
+    indent = 1 if doc.startswith(" ") else 0
+    for line in doc.split("\n"):
+        line = line.removeprefix(" " * indent) if line.startswith(" " * indent) else line
+        if line.startswith("# "):
+            kept = line != "# Safety"
+        if kept:
+            out.append(re.sub(r"\[(`[^`]*`)\](\([^)]*\))?", r"\1", line))
+    while out and not out[-1]:
+        out.pop()
+    return out
+
+
+def markdown(title, header, entries):
+    lines = [f"# {title}", "", f"`#include <{header}>`", ""]
+    for name, declaration, doc in entries:
+        lines += [f"## {name}", "", "```c", declaration + ";", "```", "", *doc, ""]
+    return "\n".join(lines)
+
+
+def roff(text):
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    text = re.sub(r"`([^`]*)`", r"\\fB\1\\fR", text)
+    return "\\&" + text if text.startswith((".", "'")) else text
+
+
+def manual(family, title, header, entries):
+    names = ", ".join(name for name, _, _ in entries)
+    lines = [
+        f'.TH GASNET_{family.upper()} 3 "" libgasnet "GASNet over Portals"',
+        ".SH NAME", f"{names} \\- {title[0].lower() + title[1:]}",
+        ".SH SYNOPSIS", ".nf", f".B #include <{header}>", ".PP",
+    ]
+    lines += [f'.B "{roff(declaration)};"' for _, declaration, _ in entries]
+    lines += [".fi", ".SH DESCRIPTION"]
+    for name, _, doc in entries:
+        lines.append(f".SS {name}")
+        for line in doc:
+            if not line:
+                lines.append(".PP")
+            elif m := re.match(r"[-*] (.*)", line):
+                lines += [".IP \\(bu 2", roff(m.group(1))]
+            else:
+                lines.append(roff(line.strip()))
+    others = [f".BR gasnet_{f} (3)" for f, *_ in FAMILIES if f != family]
+    lines += [".SH SEE ALSO", ",\n".join(others)]
+    return "\n".join(lines) + "\n"
+
+
+def pages():
+    declared, exported, missing = prototypes(), functions(), []
+    unknown = {family for family, *_ in exported} - {f for _, files, *_ in FAMILIES for f in files}
+    if unknown:
+        fail(f"FAMILIES has no place for {', '.join(sorted(unknown))} of src/capi")
+    for family, files, header, title in FAMILIES:
+        entries = []
+        for file, name, names, doc in exported:
+            if file not in files or re.match(r"gasnet_AMRe\w+[1-9]\d*$", name):
+                continue
+            declaration = MACROS.get(name) or declared.get(name)
+            if not declaration:
+                fail(f"the headers do not declare {name}")
+            if name.startswith("gasnet_AMRe"):
+                name, declaration = name[:-1] + "M", numbered(declaration, names)
+            text = sections(doc)
+            if not text or re.fullmatch(r"`?\w+`?\.?", text[0]):
+                missing.append(name)
+            entries.append((name, declaration, text))
+        yield BOOK / f"{family}.md", markdown(title, header, entries)
+        yield MAN / f"gasnet_{family}.3", manual(family, title, header, entries)
+    if missing:
+        fail(f"{len(missing)} functions of src/capi have no text: {', '.join(missing)}")
+
+
+def main():
+    write = sys.argv[1:] == ["--write"]
+    differ = []
+    for path, text in pages():
+        if write:
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text)
+        elif not path.exists() or path.read_text() != text:
+            differ.append(str(path.relative_to(ROOT)))
+    if differ:
+        fail(f"not what src/capi says: {', '.join(differ)}; run ci/api.py --write")
+
+
+main()
