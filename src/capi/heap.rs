@@ -150,7 +150,12 @@ pub unsafe extern "C" fn gasneti_debug_memcheck_all(place: *const c_char) {
     heap::check_all(&unsafe { text(place) });
 }
 
-/// `gasnett_getheapstats`: 0.
+/// Reports the objects of the debug malloc services: live and freed objects, and their bytes.
+///
+/// - `stats`: where the numbers are stored.
+/// - Returns 0.
+/// - Context: anywhere; the library exports it, and the headers declare it for clients compiled with
+///   `GASNET_DEBUGMALLOC` only.
 ///
 /// # Safety
 /// `stats` must be writable.
