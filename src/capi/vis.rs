@@ -132,8 +132,8 @@ unsafe fn indexed(
 type Side = (*mut c_void, *const usize);
 
 /// # Safety
-/// `levels` strides of each side and `levels + 1` counts must be readable; the local elements must be accessible until
-/// the operation is synced.
+/// `levels` strides of each side and `levels + 1` counts must be readable; the local elements
+/// must be accessible until the operation is synced.
 #[allow(clippy::too_many_arguments)]
 unsafe fn strided(
     probe: &'static Probe,
@@ -204,29 +204,54 @@ macro_rules! probe {
 
 /// Exports the three forms of a function; `$call` is given the name and the form.
 macro_rules! forms {
-    ($blocking:ident $nb:ident $nbi:ident ($($arg:ident: $type:ty),*) $call:expr) => {
-        forms!(@one $blocking CompletionForm::Blocking, ($($arg: $type),*) $call);
-        forms!(@one $nb CompletionForm::Explicit, ($($arg: $type),*) -> gasnet_handle_t, $call);
-        forms!(@one $nbi CompletionForm::Implicit, ($($arg: $type),*) $call);
+    ($(#[$doc:meta])* $blocking:ident $nb:ident $nbi:ident
+     ($($arg:ident: $type:ty),*) $call:expr) => {
+        forms!(@one [$(#[$doc])*] $blocking CompletionForm::Blocking, ($($arg: $type),*) $call);
+        forms!(@one [$(#[$doc])*] $nb CompletionForm::Explicit, ($($arg: $type),*) -> gasnet_handle_t, $call);
+        forms!(@one [$(#[$doc])*] $nbi CompletionForm::Implicit, ($($arg: $type),*) $call);
     };
-    (@one $name:ident $form:expr, ($($arg:ident: $type:ty),*) $call:expr) => {
-        #[doc = concat!("`", stringify!($name), "`")]
+    (@one [$(#[$doc:meta])*] $name:ident $form:expr, ($($arg:ident: $type:ty),*) $call:expr) => {
+        $(#[$doc])*
+        ///
+        /// Returns when the operation is complete (no suffix), or when it has been initiated:
+        /// `_nb` returns a handle for `gasnet_wait_syncnb` and its like, `_nbi` belongs to the
+        /// implicit operations of the thread. An address outside the segment, or sides that
+        /// differ in their number of bytes, end the job with a message.
+        ///
+        /// - Lists, strides and counts may be reused when the call returns; the local data must
+        ///   stay until the operation is complete. The pieces of a destination must not
+        ///   overlap.
+        /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and
+        ///   not while a handler-safe lock is held.
         ///
         /// # Safety
-        /// Lists and arrays must be readable as long as they say; the local side must be accessible until the
-        /// operation is complete, and the pieces of the destination must not overlap.
+        /// Lists and arrays must be readable as long as they say; the local side must be
+        /// accessible until the operation is complete, and the pieces of the destination must
+        /// not overlap.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) {
             // SAFETY: the caller's promise.
             unsafe { $call(probe!($name), $form) };
         }
     };
-    (@one $name:ident $form:expr, ($($arg:ident: $type:ty),*) -> $result:ty, $call:expr) => {
-        #[doc = concat!("`", stringify!($name), "`")]
+    (@one [$(#[$doc:meta])*] $name:ident $form:expr, ($($arg:ident: $type:ty),*) -> $result:ty, $call:expr) => {
+        $(#[$doc])*
+        ///
+        /// Returns when the operation is complete (no suffix), or when it has been initiated:
+        /// `_nb` returns a handle for `gasnet_wait_syncnb` and its like, `_nbi` belongs to the
+        /// implicit operations of the thread. An address outside the segment, or sides that
+        /// differ in their number of bytes, end the job with a message.
+        ///
+        /// - Lists, strides and counts may be reused when the call returns; the local data must
+        ///   stay until the operation is complete. The pieces of a destination must not
+        ///   overlap.
+        /// - Context: after `gasnet_attach`; not in a handler or a no-interrupt section, and
+        ///   not while a handler-safe lock is held.
         ///
         /// # Safety
-        /// Lists and arrays must be readable as long as they say; the local side must be accessible until the
-        /// operation is synced, and the pieces of the destination must not overlap.
+        /// Lists and arrays must be readable as long as they say; the local side must be
+        /// accessible until the operation is synced, and the pieces of the destination must not
+        /// overlap.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name($($arg: $type),*) -> $result {
             // SAFETY: the caller's promise.
@@ -236,18 +261,35 @@ macro_rules! forms {
 }
 
 forms! {
+    /// Copies a list of pieces of the caller's memory to a list of pieces of a rank's segment.
+    ///
+    /// - `dstnode`: the target, a rank below `gasnet_nodes()`; this process is one.
+    /// - `dstcount`, `dstlist`: the pieces of the destination; each has its address and its bytes.
+    /// - `srccount`, `srclist`: the pieces of the source, in the same total number of bytes.
     gasnet_putv_bulk gasnet_putv_nb_bulk gasnet_putv_nbi_bulk
     (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const MemVec, srccount: usize, srclist: *const MemVec)
     |probe, form| vector(probe, form, VisDirection::Put, dstnode, (dstcount, dstlist), (srccount, srclist))
 }
 
 forms! {
+    /// Copies a list of pieces of a rank's segment to a list of pieces of the caller's memory.
+    ///
+    /// - `dstcount`, `dstlist`: the pieces of the destination; each has its address and its bytes.
+    /// - `srcnode`: the rank that owns the source, below `gasnet_nodes()`; this process is one.
+    /// - `srccount`, `srclist`: the pieces of the source, in the same total number of bytes.
     gasnet_getv_bulk gasnet_getv_nb_bulk gasnet_getv_nbi_bulk
     (dstcount: usize, dstlist: *const MemVec, srcnode: gasnet_node_t, srccount: usize, srclist: *const MemVec)
     |probe, form| vector(probe, form, VisDirection::Get, srcnode, (srccount, srclist), (dstcount, dstlist))
 }
 
 forms! {
+    /// As `gasnet_putv_bulk`, with pieces of one length on each side.
+    ///
+    /// - `dstnode`: the target, a rank below `gasnet_nodes()`; this process is one.
+    /// - `dstcount`, `dstlist`, `dstlen`: number, addresses and bytes of the pieces of the
+    ///   destination.
+    /// - `srccount`, `srclist`, `srclen`: the same of the source, in the same total number of
+    ///   bytes.
     gasnet_puti_bulk gasnet_puti_nb_bulk gasnet_puti_nbi_bulk
     (dstnode: gasnet_node_t, dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
      srccount: usize, srclist: *const *mut c_void, srclen: usize)
@@ -257,6 +299,13 @@ forms! {
 }
 
 forms! {
+    /// As `gasnet_getv_bulk`, with pieces of one length on each side.
+    ///
+    /// - `dstcount`, `dstlist`, `dstlen`: number, addresses and bytes of the pieces of the
+    ///   destination.
+    /// - `srcnode`: the rank that owns the source, below `gasnet_nodes()`; this process is one.
+    /// - `srccount`, `srclist`, `srclen`: the same of the source, in the same total number of
+    ///   bytes.
     gasnet_geti_bulk gasnet_geti_nb_bulk gasnet_geti_nbi_bulk
     (dstcount: usize, dstlist: *const *mut c_void, dstlen: usize,
      srcnode: gasnet_node_t, srccount: usize, srclist: *const *mut c_void, srclen: usize)
@@ -266,6 +315,16 @@ forms! {
 }
 
 forms! {
+    /// Copies a section of an array of the caller to a section of an array in a rank's segment.
+    ///
+    /// - `dstnode`: the target, a rank below `gasnet_nodes()`; this process is one.
+    /// - `dstaddr`, `dststrides`: first byte of the destination, and the bytes between its
+    ///   elements at each level.
+    /// - `srcaddr`, `srcstrides`: the same of the source.
+    /// - `count`: `count[0]` contiguous bytes, then `count[i + 1]` elements that are
+    ///   `strides[i]` bytes apart, `stridelevels` + 1 numbers in all; a 0 makes the section
+    ///   empty.
+    /// - `stridelevels`: number of strides.
     gasnet_puts_bulk gasnet_puts_nb_bulk gasnet_puts_nbi_bulk
     (dstnode: gasnet_node_t, dstaddr: *mut c_void, dststrides: *const usize,
      srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
@@ -275,6 +334,16 @@ forms! {
 }
 
 forms! {
+    /// Copies a section of an array in a rank's segment to a section of an array of the caller.
+    ///
+    /// - `dstaddr`, `dststrides`: first byte of the destination, and the bytes between its
+    ///   elements at each level.
+    /// - `srcnode`: the rank that owns the source, below `gasnet_nodes()`; this process is one.
+    /// - `srcaddr`, `srcstrides`: the same of the source.
+    /// - `count`: `count[0]` contiguous bytes, then `count[i + 1]` elements that are
+    ///   `strides[i]` bytes apart, `stridelevels` + 1 numbers in all; a 0 makes the section
+    ///   empty.
+    /// - `stridelevels`: number of strides.
     gasnet_gets_bulk gasnet_gets_nb_bulk gasnet_gets_nbi_bulk
     (dstaddr: *mut c_void, dststrides: *const usize, srcnode: gasnet_node_t,
      srcaddr: *mut c_void, srcstrides: *const usize, count: *const usize, stridelevels: usize)
@@ -309,16 +378,25 @@ pub struct AddrStats {
     maxaddr: *mut c_void,
 }
 
-/// `gasnett_format_memveclist_bufsz`: bytes that [`gasnett_format_memveclist`] may write.
+/// Returns the bytes that [`gasnett_format_memveclist`] may write.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_memveclist_bufsz(count: usize) -> usize {
     text::room(count)
 }
 
-/// `gasnett_format_memveclist`
+/// Writes a list of pieces as text.
+///
+/// - `buf`: where the text goes, `gasnett_format_memveclist_bufsz(count)` bytes.
+/// - `count`, `list`: the pieces.
+/// - Returns the shortest and the longest piece, the bytes of all, the lowest address, and the
+///   highest address of a last byte.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `count` elements of `list` must be readable, and [`gasnett_format_memveclist_bufsz`] bytes at `buf` writable.
+/// `count` elements of `list` must be readable, and [`gasnett_format_memveclist_bufsz`] bytes
+/// at `buf` writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_memveclist(
     buf: *mut c_char,
@@ -339,13 +417,20 @@ pub unsafe extern "C" fn gasnett_format_memveclist(
     }
 }
 
-/// `gasnett_format_putvgetv_bufsz`: bytes that [`gasnett_format_putvgetv`] may write.
+/// Returns the bytes that [`gasnett_format_putvgetv`] may write.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_putvgetv_bufsz(dstcount: usize, srccount: usize) -> usize {
     text::room(dstcount) + text::room(srccount)
 }
 
-/// `gasnett_format_putvgetv`; returns the number of bytes that are transferred.
+/// Writes the arguments of a vector operation as text.
+///
+/// - `buf`: where the text goes, `gasnett_format_putvgetv_bufsz(dstcount, srccount)` bytes.
+/// - Other parameters: as those of `gasnet_putv_bulk`.
+/// - Returns the bytes that the operation moves.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// Both lists must be readable, and [`gasnett_format_putvgetv_bufsz`] bytes at `buf` writable.
@@ -366,16 +451,24 @@ pub unsafe extern "C" fn gasnett_format_putvgetv(
     buffer.both(node, vector::pieces(dst), vector::pieces(src))
 }
 
-/// `gasnett_format_addrlist_bufsz`: bytes that [`gasnett_format_addrlist`] may write.
+/// Returns the bytes that [`gasnett_format_addrlist`] may write.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_addrlist_bufsz(count: usize) -> usize {
     text::room(count)
 }
 
-/// `gasnett_format_addrlist`
+/// Writes a list of addresses as text.
+///
+/// - `buf`: where the text goes, `gasnett_format_addrlist_bufsz(count)` bytes.
+/// - `count`, `list`: the addresses; `len`: the bytes at each.
+/// - Returns the lowest address, and the highest address of a last byte.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `count` elements of `list` must be readable, and [`gasnett_format_addrlist_bufsz`] bytes at `buf` writable.
+/// `count` elements of `list` must be readable, and [`gasnett_format_addrlist_bufsz`] bytes at
+/// `buf` writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_addrlist(
     buf: *mut c_char,
@@ -391,13 +484,20 @@ pub unsafe extern "C" fn gasnett_format_addrlist(
     AddrStats { minaddr: s.lowest as *mut c_void, maxaddr: s.highest as *mut c_void }
 }
 
-/// `gasnett_format_putigeti_bufsz`: bytes that [`gasnett_format_putigeti`] may write.
+/// Returns the bytes that [`gasnett_format_putigeti`] may write.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_putigeti_bufsz(dstcount: usize, srccount: usize) -> usize {
     text::room(dstcount) + text::room(srccount)
 }
 
-/// `gasnett_format_putigeti`; returns the number of bytes that are transferred.
+/// Writes the arguments of an indexed operation as text.
+///
+/// - `buf`: where the text goes, `gasnett_format_putigeti_bufsz(dstcount, srccount)` bytes.
+/// - Other parameters: as those of `gasnet_puti_bulk`.
+/// - Returns the bytes that the operation moves.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// Both lists must be readable, and [`gasnett_format_putigeti_bufsz`] bytes at `buf` writable.
@@ -422,16 +522,23 @@ pub unsafe extern "C" fn gasnett_format_putigeti(
     buffer.both(node, dst.pieces(), src.pieces())
 }
 
-/// `gasnett_format_strides_bufsz`: bytes that [`gasnett_format_strides`] may write.
+/// Returns the bytes that [`gasnett_format_strides`] may write.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_strides_bufsz(count: usize) -> usize {
     text::room(count)
 }
 
-/// `gasnett_format_strides`
+/// Writes a list of strides as text.
+///
+/// - `buf`: where the text goes, `gasnett_format_strides_bufsz(count)` bytes.
+/// - `count`, `list`: the strides.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `count` elements of `list` must be readable, and [`gasnett_format_strides_bufsz`] bytes at `buf` writable.
+/// `count` elements of `list` must be readable, and [`gasnett_format_strides_bufsz`] bytes at
+/// `buf` writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_strides(
     buf: *mut c_char,
@@ -442,17 +549,25 @@ pub unsafe extern "C" fn gasnett_format_strides(
     unsafe { text::TextBuffer::new(buf, text::room(count)).numbers(slice(list, count)) };
 }
 
-/// `gasnett_format_putsgets_bufsz`: bytes that [`gasnett_format_putsgets`] may write.
+/// Returns the bytes that [`gasnett_format_putsgets`] may write.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnett_format_putsgets_bufsz(stridelevels: usize) -> usize {
     3 * text::room(stridelevels + 1)
 }
 
-/// `gasnett_format_putsgets`; returns the number of bytes that are transferred. `stats` is not used.
+/// Writes the arguments of a strided operation as text.
+///
+/// - `buf`: where the text goes, `gasnett_format_putsgets_bufsz(stridelevels)` bytes.
+/// - `stats`: not used.
+/// - Other parameters: as those of `gasnet_puts_bulk`.
+/// - Returns the bytes that the operation moves.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `stridelevels` strides of each side and one more count must be readable, and [`gasnett_format_putsgets_bufsz`] bytes
-/// at `buf` writable.
+/// `stridelevels` strides of each side and one more count must be readable, and
+/// [`gasnett_format_putsgets_bufsz`] bytes at `buf` writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_format_putsgets(
     buf: *mut c_char,
