@@ -102,7 +102,7 @@ impl Ctx {
                     "{function}() was called while this thread holds the handler-safe lock {lock:#x}"
                 ),
                 format_args!(
-                    "CallKind gasnet_hsl_unlock first: a handler may need the lock before this call can end."
+                    "Call gasnet_hsl_unlock first: a handler may need the lock before this call can end."
                 ),
             );
         }
@@ -118,7 +118,7 @@ impl Ctx {
         } else if self.held().section.get() {
             report::fatal(
                 format_args!("{function}() was called in a no-interrupt section"),
-                format_args!("CallKind gasnet_resume_interrupts first."),
+                format_args!("Call gasnet_resume_interrupts first."),
             );
         }
     }
@@ -132,7 +132,7 @@ impl Ctx {
                     "{function}() was called by a second thread of a program that was compiled for GASNET_SEQ"
                 ),
                 format_args!(
-                    "CallKind from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."
+                    "Call from one thread only, or compile for GASNET_PARSYNC or GASNET_PAR."
                 ),
             );
         }
@@ -202,7 +202,7 @@ impl Ctx {
                     "gasnet_hold_interrupts(): this thread is in a no-interrupt section already"
                 ),
                 format_args!(
-                    "CallKind gasnet_resume_interrupts first: these sections cannot be nested."
+                    "Call gasnet_resume_interrupts first: these sections cannot be nested."
                 ),
             );
         }
@@ -221,7 +221,7 @@ impl Ctx {
                     "gasnet_resume_interrupts(): this thread is in no no-interrupt section"
                 ),
                 format_args!(
-                    "CallKind gasnet_hold_interrupts once before each gasnet_resume_interrupts."
+                    "Call gasnet_hold_interrupts once before each gasnet_resume_interrupts."
                 ),
             );
         }
