@@ -1,4 +1,4 @@
-/* Access control: who may use which portal table entry under which index. */
+/* Access control: which processes an entry admits to which portal table entry. */
 #include "check.h"
 
 static ptl_handle_md_t from;
@@ -23,10 +23,10 @@ int main(void) {
     from = source(region(data, sizeof data, 0, PTL_EQ_NONE));
     OK(PtlACEntry(ni, 1, prev, uid, jid, PT));
     OK(PtlACEntry(ni, 2, stranger, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY));
-    OK(PtlACEntry(ni, 3, anybody, uid + 1, PTL_JID_ANY, PTL_PT_INDEX_ANY));
-    OK(PtlACEntry(ni, 4, anybody, PTL_UID_ANY, jid + 1, PTL_PT_INDEX_ANY));
-    OK(PtlACEntry(ni, 5, anybody, PTL_UID_ANY, PTL_JID_ANY, PT + 1));
-    OK(PtlACEntry(ni, 6, anybody, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY));
+    OK(PtlACEntry(ni, 3, any_process, uid + 1, PTL_JID_ANY, PTL_PT_INDEX_ANY));
+    OK(PtlACEntry(ni, 4, any_process, PTL_UID_ANY, jid + 1, PTL_PT_INDEX_ANY));
+    OK(PtlACEntry(ni, 5, any_process, PTL_UID_ANY, PTL_JID_ANY, PT + 1));
+    OK(PtlACEntry(ni, 6, any_process, PTL_UID_ANY, PTL_JID_ANY, PTL_PT_INDEX_ANY));
     before = drops();
     barrier();
     sends(0);

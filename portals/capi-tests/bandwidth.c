@@ -1,4 +1,5 @@
-/* Windows of long puts and gets to the next process, acknowledged and checked; process 0 prints what it moved per second. */
+/* Windows of long puts and gets to the next process, acknowledged and checked; process 0 prints
+ * the bandwidth. */
 #include "check.h"
 
 #define CHUNK 65536

@@ -1,8 +1,9 @@
 /* What the programs of this directory share: start, checks, barrier, descriptors, events, verdict.
  *
- * Each program tests one feature of the Portals 3.3 interface through portals3.h, and runs as a job of any number of processes: every
- * process is an initiator towards the next one and a target of the previous one (itself, if it is alone). It prints
- * `<name>: PASS` from process 0 and exits with 0, or says what went wrong and exits with 1.
+ * Each program tests one feature of the Portals 3.3 interface through portals3.h, and runs as a
+ * job of any number of processes: every process is an initiator towards the next one and a target of
+ * the previous one (itself, in a job of one). Process 0 prints `<name>: PASS` and all exit with 0,
+ * or a process prints the failure and exits with 1.
  *
  * By hand: ptlrun -n 4 ./lists */
 #ifndef PORTALS_CAPI_TESTS_CHECK_H
@@ -19,14 +20,15 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The portal table entry of most tests, and one for messages that only mark a place in the order. */
+/* The portal table entry of most tests, and one for messages that only mark a position in the
+ * order. */
 #define PT 4
 #define PT_MARK 5
 
 static ptl_handle_ni_t ni = PTL_INVALID_HANDLE;
 static unsigned rank, size;
 static ptl_process_id_t self, next, prev;
-static ptl_process_id_t anybody;
+static ptl_process_id_t any_process;
 static ptl_ni_limits_t limits;
 static ptl_handle_eq_t idle_eq = PTL_EQ_NONE;
 static int failures;
@@ -54,13 +56,14 @@ static inline void report(const char *file, int line, const char *what, int got,
             fprintf(stderr, "%s:%d: process %u: not so: %s\n", __FILE__, __LINE__, rank, #condition); \
     } while (0)
 
-/* A failure after which nothing can go on. */
+/* A failure after which the test cannot continue. */
 static inline void give_up(const char *why) {
     fprintf(stderr, "process %u: %s\n", rank, why);
     exit(1);
 }
 
-/* Waits for all processes, by the launcher's socket. Makes calls meanwhile, for libraries that deliver in calls only. */
+/* Waits for all processes, by the launcher's socket. Makes calls meanwhile, for libraries that
+ * deliver only in calls. */
 static inline void barrier(void) {
     const char *number = getenv("PTL_BARRIER_FD");
     struct pollfd answer;
@@ -71,7 +74,7 @@ static inline void barrier(void) {
     answer.fd = atoi(number);
     answer.events = POLLIN;
     if (write(answer.fd, &byte, 1) != 1)
-        give_up("barrier: the launcher is gone");
+        give_up("barrier: the launcher has exited");
     while (poll(&answer, 1, 1) == 0)
         if (idle_eq != PTL_EQ_NONE)
             (void)PtlEQGet(idle_eq, &event);
@@ -79,12 +82,12 @@ static inline void barrier(void) {
         give_up("barrier: another process has failed");
 }
 
-/* Opens the interface with these limits (null for what it likes), and waits until all have. */
+/* Opens the interface with these limits (null: the defaults), and waits until all have. */
 static inline void start_limited(ptl_ni_limits_t *desired) {
     int most = 0;
     alarm(120);
-    anybody.nid = PTL_NID_ANY;
-    anybody.pid = PTL_PID_ANY;
+    any_process.nid = PTL_NID_ANY;
+    any_process.pid = PTL_PID_ANY;
     OK(PtlInit(&most));
     CHECK(most >= 1);
     OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, desired, &limits, &ni));
@@ -107,7 +110,7 @@ static inline int finish(const char *name) {
     PtlFini();
     idle_eq = PTL_EQ_NONE;
     if (failures == 0)
-        barrier(); /* of those who passed: process 0 speaks for all */
+        barrier(); /* of those that passed: process 0 prints for all */
     if (rank == 0 && failures == 0)
         printf("%s: PASS\n", name);
     return failures != 0;
@@ -133,7 +136,7 @@ static inline ptl_md_t region(void *start_of, ptl_size_t length, unsigned option
 
 static inline ptl_handle_me_t entry(ptl_pt_index_t pt, ptl_match_bits_t bits, ptl_match_bits_t ignore) {
     ptl_handle_me_t me = PTL_INVALID_HANDLE;
-    OK(PtlMEAttach(ni, pt, anybody, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, &me));
+    OK(PtlMEAttach(ni, pt, any_process, bits, ignore, PTL_RETAIN, PTL_INS_AFTER, &me));
     return me;
 }
 
@@ -154,7 +157,7 @@ static inline ptl_handle_md_t source(ptl_md_t md) {
     return handle;
 }
 
-/* Before waiting for something that after a failure may never come. */
+/* Called before a wait for something that may never arrive after a failure. */
 static inline void still_well(void) {
     if (failures)
         give_up("no use in waiting");
@@ -179,7 +182,8 @@ static inline void expect_empty(ptl_handle_eq_t eq) {
     RETURNS(PTL_EQ_EMPTY, PtlEQGet(eq, &event));
 }
 
-/* Messages of a pair match in the order in which they were sent: when a mark has come, all before it have been seen. */
+/* Messages of a pair match in the order in which they were sent: once a mark has arrived, all
+ * before it have been matched. */
 static char mark_byte;
 static ptl_handle_eq_t mark_eq;
 static ptl_handle_md_t mark_md;

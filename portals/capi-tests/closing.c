@@ -1,4 +1,4 @@
-/* An interface that was closed takes no more messages: what is sent to it leaves its memory alone. */
+/* A closed interface accepts no messages: what is sent to it leaves its memory untouched. */
 #include "check.h"
 
 int main(void) {
@@ -13,7 +13,7 @@ int main(void) {
     target(PT, region(buffer, sizeof buffer, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE));
     from = source(region(data, 4, 0, PTL_EQ_NONE));
     barrier();
-    OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0)); /* so that it knows us, and we it */
+    OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0)); /* both know each other now */
     barrier();
     CHECK(memcmp(buffer, "too ", 4) == 0);
     barrier();
@@ -31,7 +31,7 @@ int main(void) {
     if (rank == last && rank > 0) {
         CHECK(memcmp(buffer, "mmmmmmmm", 8) == 0);
         RETURNS(PTL_NI_INVALID, PtlGetId(ni, &self));
-        RETURNS(PTL_FAIL, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni)); /* the others knew it */
+        RETURNS(PTL_FAIL, PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
     }
     PtlFini();
     idle_eq = PTL_EQ_NONE;

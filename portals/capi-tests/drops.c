@@ -1,4 +1,4 @@
-/* The drop count: every message that finds no home, and nothing else; what the initiator sees of it. */
+/* The drop count: exactly the messages that no descriptor accepts; what the initiator sees. */
 #include "check.h"
 
 int main(void) {
@@ -19,16 +19,18 @@ int main(void) {
     await_mark();
     CHECK(drops() == 0);
     barrier();
-    OK(PtlPut(from, PTL_ACK_REQ, next, PT, 0, 2, 0, 0));                                          /* no match */
-    OK(PtlPut(from, PTL_ACK_REQ, next, PT, 0, 1, 0, 0));                                          /* no room */
-    OK(PtlPut(from, PTL_ACK_REQ, next, PT + 10, 0, 1, 0, 0));                                     /* empty list */
-    OK(PtlPut(from, PTL_ACK_REQ, next, (ptl_pt_index_t)limits.max_pt_index + 1, 0, 1, 0, 0));     /* no such entry */
-    OK(PtlPut(from, PTL_ACK_REQ, next, PT, (ptl_ac_index_t)limits.max_ac_index + 1, 1, 0, 0));    /* no such index */
-    OK(PtlGet(from, next, PT, 0, 1, 0));                                                          /* puts only */
+    OK(PtlPut(from, PTL_ACK_REQ, next, PT, 0, 2, 0, 0)); /* no match */
+    OK(PtlPut(from, PTL_ACK_REQ, next, PT, 0, 1, 0, 0)); /* no room */
+    OK(PtlPut(from, PTL_ACK_REQ, next, PT + 10, 0, 1, 0, 0)); /* empty list */
+    /* no such entry */
+    OK(PtlPut(from, PTL_ACK_REQ, next, (ptl_pt_index_t)limits.max_pt_index + 1, 0, 1, 0, 0));
+    /* no such index */
+    OK(PtlPut(from, PTL_ACK_REQ, next, PT, (ptl_ac_index_t)limits.max_ac_index + 1, 1, 0, 0));
+    OK(PtlGet(from, next, PT, 0, 1, 0)); /* puts only */
     mark();
     await_mark();
     CHECK(drops() == 6);
-    /* A dropped put still has left; no acknowledgement, and nothing of the get. */
+    /* SEND events of a dropped put are posted; no acknowledgement, and no event of the get. */
     expect(own_eq, PTL_EVENT_SEND_END);
     expect(own_eq, PTL_EVENT_SEND_END);
     expect(own_eq, PTL_EVENT_SEND_END);

@@ -1,4 +1,4 @@
-/* Events: pairs of START and END, their links, what they tell, and the options that suppress them. */
+/* Events: pairs of START and END, links, content, and the options that suppress them. */
 #include "check.h"
 
 static void pair(ptl_handle_eq_t eq, ptl_event_kind_t first, ptl_event_kind_t last, ptl_event_t *end) {

@@ -1,4 +1,4 @@
-/* PtlGetPut: swaps up to max_getput_md bytes; its events; what it refuses. */
+/* PtlGetPut: swaps up to max_getput_md bytes; its events; its errors. */
 #include "check.h"
 
 int main(void) {

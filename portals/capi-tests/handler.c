@@ -34,7 +34,7 @@ int main(void) {
     CHECK(runs == 3 && seen == 111 && asked == ni);
     expect_empty(eq);
     CHECK(runs == 3);
-    /* A queue that takes its place has none. */
+    /* A queue that reuses its index has none. */
     barrier();
     OK(PtlEQFree(eq));
     RETURNS(PTL_EQ_INVALID, PtlEQFree(eq));

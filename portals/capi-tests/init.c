@@ -1,4 +1,4 @@
-/* PtlInit, PtlFini, PtlNIInit and PtlNIFini: order, repetition, what they refuse. */
+/* PtlInit, PtlFini, PtlNIInit and PtlNIFini: order, repetition, errors. */
 #include "check.h"
 
 int main(void) {
@@ -47,12 +47,12 @@ int main(void) {
     RETURNS(PTL_NI_INVALID, PtlNIFini(stale));
     RETURNS(PTL_EQ_INVALID, PtlEQGet(eq, &event));
     RETURNS(PTL_NI_INVALID, PtlGetId(stale, &id));
-    if (size == 1) { /* alone it can be opened anew; its handle is another */
+    if (size == 1) { /* a job of one can open it again, with another handle */
         OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &ni));
         CHECK(ni != stale);
         RETURNS(PTL_NI_INVALID, PtlGetId(stale, &id));
         OK(PtlGetId(ni, &id));
-        OK(PtlEQAlloc(ni, 4, PTL_EQ_HANDLER_NONE, &eq)); /* and no event of its earlier life is there */
+        OK(PtlEQAlloc(ni, 4, PTL_EQ_HANDLER_NONE, &eq));
         expect_empty(eq);
     }
     PtlFini(); /* closes what is open */

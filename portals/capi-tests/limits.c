@@ -1,4 +1,4 @@
-/* Every limit: asked for, told, kept; errors of calls that meet one. */
+/* Every limit: requested, returned, enforced; errors of calls that reach one. */
 #include "check.h"
 
 int main(void) {
@@ -46,27 +46,27 @@ int main(void) {
 
     /* Each list holds 6, all together 12. */
     for (count = 0; count < 64; count++) {
-        rc = PtlMEAttach(ni, PT, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &mes[count]);
+        rc = PtlMEAttach(ni, PT, any_process, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &mes[count]);
         if (rc != PTL_OK)
             break;
     }
     CHECK(count == 6 && rc == PTL_ME_LIST_TOO_LONG);
-    RETURNS(PTL_ME_LIST_TOO_LONG, PtlMEInsert(mes[0], anybody, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &me));
+    RETURNS(PTL_ME_LIST_TOO_LONG, PtlMEInsert(mes[0], any_process, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &me));
     for (i = 6; i < 12; i++)
-        OK(PtlMEAttach(ni, PT + 1, anybody, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &mes[i]));
-    RETURNS(PTL_NO_SPACE, PtlMEAttach(ni, PT + 2, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+        OK(PtlMEAttach(ni, PT + 1, any_process, 0, 0, PTL_RETAIN, PTL_INS_BEFORE, &mes[i]));
+    RETURNS(PTL_NO_SPACE, PtlMEAttach(ni, PT + 2, any_process, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
     for (i = 0; i < 12; i++)
         OK(PtlMEUnlink(mes[i]));
-    for (count = 0; PtlMEAttachAny(ni, &pt, anybody, 0, 0, PTL_UNLINK, &me) == PTL_OK; count++) {
+    for (count = 0; PtlMEAttachAny(ni, &pt, any_process, 0, 0, PTL_UNLINK, &me) == PTL_OK; count++) {
         CHECK(pt != PT && pt != PT + 1 && pt <= 9); /* used before */
         OK(PtlMEUnlink(me));
     }
     CHECK(count == 8);
-    RETURNS(PTL_PT_FULL, PtlMEAttachAny(ni, &pt, anybody, 0, 0, PTL_UNLINK, &me));
-    RETURNS(PTL_PT_INDEX_INVALID, PtlMEAttach(ni, 10, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
-    OK(PtlMEAttach(ni, 9, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
-    RETURNS(PTL_AC_INDEX_INVALID, PtlACEntry(ni, 4, anybody, PTL_UID_ANY, PTL_JID_ANY, 1));
-    OK(PtlACEntry(ni, 3, anybody, PTL_UID_ANY, PTL_JID_ANY, 1));
+    RETURNS(PTL_PT_FULL, PtlMEAttachAny(ni, &pt, any_process, 0, 0, PTL_UNLINK, &me));
+    RETURNS(PTL_PT_INDEX_INVALID, PtlMEAttach(ni, 10, any_process, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+    OK(PtlMEAttach(ni, 9, any_process, 0, 0, PTL_RETAIN, PTL_INS_AFTER, &me));
+    RETURNS(PTL_AC_INDEX_INVALID, PtlACEntry(ni, 4, any_process, PTL_UID_ANY, PTL_JID_ANY, 1));
+    OK(PtlACEntry(ni, 3, any_process, PTL_UID_ANY, PTL_JID_ANY, 1));
     {
         ptl_md_iovec_t pieces[5];
         char bytes[17];
@@ -80,13 +80,13 @@ int main(void) {
         RETURNS(PTL_MD_ILLEGAL, PtlGetPut(get, put, next, PT, 0, 0, 0, 0));
     }
 
-    /* Values that no enumeration has, null pointers, processes that are not. */
-    RETURNS(PTL_FAIL, PtlMEAttach(ni, PT, anybody, 0, 0, (ptl_unlink_t)2, PTL_INS_AFTER, &me));
-    RETURNS(PTL_FAIL, PtlMEAttach(ni, PT, anybody, 0, 0, PTL_RETAIN, (ptl_ins_pos_t)2, &me));
+    /* Values outside the enumerations, null pointers, processes that do not exist. */
+    RETURNS(PTL_FAIL, PtlMEAttach(ni, PT, any_process, 0, 0, (ptl_unlink_t)2, PTL_INS_AFTER, &me));
+    RETURNS(PTL_FAIL, PtlMEAttach(ni, PT, any_process, 0, 0, PTL_RETAIN, (ptl_ins_pos_t)2, &me));
     RETURNS(PTL_FAIL, PtlMDBind(ni, md, (ptl_unlink_t)3, &md_handle));
-    RETURNS(PTL_SEGV, PtlMEAttach(ni, PT, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL));
-    RETURNS(PTL_SEGV, PtlMEAttachAny(ni, NULL, anybody, 0, 0, PTL_RETAIN, &me));
-    RETURNS(PTL_SEGV, PtlMEInsert(me, anybody, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL));
+    RETURNS(PTL_SEGV, PtlMEAttach(ni, PT, any_process, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL));
+    RETURNS(PTL_SEGV, PtlMEAttachAny(ni, NULL, any_process, 0, 0, PTL_RETAIN, &me));
+    RETURNS(PTL_SEGV, PtlMEInsert(me, any_process, 0, 0, PTL_RETAIN, PTL_INS_AFTER, NULL));
     RETURNS(PTL_SEGV, PtlMDBind(ni, md, PTL_RETAIN, NULL));
     RETURNS(PTL_SEGV, PtlMDAttach(me, md, PTL_RETAIN, NULL));
     RETURNS(PTL_SEGV, PtlEQAlloc(ni, 4, PTL_EQ_HANDLER_NONE, NULL));
@@ -98,13 +98,13 @@ int main(void) {
     md.eq_handle = PTL_EQ_NONE;
     OK(PtlMDBind(ni, md, PTL_RETAIN, &md_handle));
     {
-        ptl_process_id_t nobody = self;
+        ptl_process_id_t absent = self;
         unsigned long distance = 77;
-        nobody.pid += size;
-        RETURNS(PTL_PROCESS_INVALID, PtlPut(md_handle, PTL_NO_ACK_REQ, nobody, PT, 0, 0, 0, 0));
-        RETURNS(PTL_PROCESS_INVALID, PtlGet(md_handle, nobody, PT, 0, 0, 0));
-        RETURNS(PTL_PROCESS_INVALID, PtlNIDist(ni, nobody, &distance));
-        RETURNS(PTL_PROCESS_INVALID, PtlPut(md_handle, PTL_NO_ACK_REQ, anybody, PT, 0, 0, 0, 0));
+        absent.pid += size;
+        RETURNS(PTL_PROCESS_INVALID, PtlPut(md_handle, PTL_NO_ACK_REQ, absent, PT, 0, 0, 0, 0));
+        RETURNS(PTL_PROCESS_INVALID, PtlGet(md_handle, absent, PT, 0, 0, 0));
+        RETURNS(PTL_PROCESS_INVALID, PtlNIDist(ni, absent, &distance));
+        RETURNS(PTL_PROCESS_INVALID, PtlPut(md_handle, PTL_NO_ACK_REQ, any_process, PT, 0, 0, 0, 0));
         OK(PtlNIDist(ni, self, &distance));
         CHECK(distance == 0);
     }

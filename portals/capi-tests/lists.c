@@ -1,4 +1,4 @@
-/* Match lists: order, match and ignore bits, match ids, entries that cannot take a message. */
+/* Match lists: order, match and ignore bits, match ids, entries that cannot accept a message. */
 #include "check.h"
 
 static char landed[8][8];
@@ -29,11 +29,11 @@ int main(void) {
     eq = queue(64);
     low = entry(PT, 0x10, 0xf);
     attach(low, tagged("low bits ignored", PTL_MD_OP_PUT), PTL_RETAIN);
-    OK(PtlMEAttach(ni, PT, anybody, 0x12, 0, PTL_RETAIN, PTL_INS_BEFORE, &exact)); /* becomes the head */
+    OK(PtlMEAttach(ni, PT, any_process, 0x12, 0, PTL_RETAIN, PTL_INS_BEFORE, &exact));
     exact_md = attach(exact, tagged("exact", PTL_MD_OP_PUT), PTL_RETAIN);
     OK(PtlMEAttach(ni, PT, stranger, 0, ~(ptl_match_bits_t)0, PTL_RETAIN, PTL_INS_AFTER, &between));
     attach(between, tagged("stranger", PTL_MD_OP_PUT), PTL_RETAIN);
-    OK(PtlMEInsert(between, anybody, 0, ~(ptl_match_bits_t)0, PTL_RETAIN, PTL_INS_AFTER, &between)); /* no descriptor */
+    OK(PtlMEInsert(between, any_process, 0, ~(ptl_match_bits_t)0, PTL_RETAIN, PTL_INS_AFTER, &between));
     attach(entry(PT, 0, ~(ptl_match_bits_t)0), tagged("gets", PTL_MD_OP_GET), PTL_RETAIN);
     last = entry(PT, 0, ~(ptl_match_bits_t)0);
     attach(last, tagged("rest", PTL_MD_OP_PUT), PTL_RETAIN);
@@ -53,7 +53,7 @@ int main(void) {
     for (i = 0; i < 5; i++)
         CHECK(strcmp(landed[i], "payload") == 0);
 
-    /* What was unlinked is passed over; its descriptor is gone. */
+    /* An unlinked entry is passed over; its descriptor is unlinked too. */
     OK(PtlMDUnlink(exact_md));
     OK(PtlMEUnlink(exact));
     RETURNS(PTL_ME_INVALID, PtlMEUnlink(exact));

@@ -1,4 +1,5 @@
-/* A lock by PtlGetPut: all processes count up one number at process 0, which only who holds the lock reads and writes. */
+/* A lock by PtlGetPut: all processes count up one number at process 0, which only the holder of
+ * the lock reads and writes. */
 #include "check.h"
 
 #define ROUNDS 40
@@ -29,7 +30,7 @@ int main(void) {
     barrier();
     for (round = 0; round < ROUNDS; round++) {
         while (swap(1) != 0)
-            sched_yield(); /* the others have to run, too */
+            sched_yield(); /* lets the holder run */
         OK(PtlGet(value, root, PT, 0, 0, 8));
         expect(eq, PTL_EVENT_REPLY_END);
         number++;

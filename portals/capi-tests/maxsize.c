@@ -1,4 +1,5 @@
-/* PTL_MD_MAX_SIZE: a descriptor with less room than max_size takes no more, and unlinks if it may. */
+/* PTL_MD_MAX_SIZE: a descriptor with less room than max_size accepts no more messages, and unlinks
+ * itself if it may. */
 #include "check.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-/* A full event queue loses events, says so once with an event that comes after the loss, and works on. Messages arrive all the
- * same. Which events are lost is the library's liberty. */
+/* A full event queue loses events, reports it once with an event after the loss, and works on.
+ * Messages arrive nevertheless. The library chooses which events are lost. */
 #include "check.h"
 
 #define SENT 12

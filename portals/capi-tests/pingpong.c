@@ -1,4 +1,5 @@
-/* Two processes and a message that goes to and fro, checked, in several sizes; process 0 prints half the round trip. */
+/* Round trips of a checked message between two processes, in several sizes; process 0 prints half
+ * the time of one. */
 #include "check.h"
 
 #define LONGEST 65536

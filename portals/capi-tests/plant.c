@@ -1,5 +1,5 @@
-/* Planted faults, for tests of the tests: preloaded before libportals3, it makes the library do wrong what PLANT names. Each program
- * must fail with some of them. */
+/* Planted faults, for tests of the tests: preloaded before libportals3, it makes the library
+ * misbehave as PLANT names. Each program must fail with some of them. */
 #define _GNU_SOURCE 1
 #include <portals3.h>
 
@@ -15,7 +15,7 @@ static int planted(const char *name) {
 /* The library's own function; POSIX lets an object pointer carry it. */
 #define REAL(pointer, name) (*(void **)&(pointer) = dlsym(RTLD_NEXT, name))
 
-/* put_fails: PtlPut and PtlPutRegion do nothing and say so. */
+/* put_fails: PtlPut and PtlPutRegion do nothing and return PTL_OK. */
 int PtlPut(ptl_handle_md_t md, ptl_ack_req_t ack, ptl_process_id_t to, ptl_pt_index_t pt, ptl_ac_index_t ac,
            ptl_match_bits_t bits, ptl_size_t offset, ptl_hdr_data_t data) {
     int (*real)(ptl_handle_md_t, ptl_ack_req_t, ptl_process_id_t, ptl_pt_index_t, ptl_ac_index_t, ptl_match_bits_t, ptl_size_t,
@@ -32,7 +32,7 @@ int PtlPutRegion(ptl_handle_md_t md, ptl_size_t from, ptl_size_t length, ptl_ack
     return planted("put_fails") ? PTL_FAIL : real(md, from, length, ack, to, pt, ac, bits, offset, data);
 }
 
-/* event_lies: lengths, offsets, kinds, thresholds and immediate data are off. */
+/* event_lies: lengths, offsets, kinds, thresholds and immediate data are wrong. */
 int PtlEQWait(ptl_handle_eq_t eq, ptl_event_t *event) {
     int (*real)(ptl_handle_eq_t, ptl_event_t *), rc;
     REAL(real, "PtlEQWait");
@@ -56,7 +56,7 @@ int PtlGetPut(ptl_handle_md_t get, ptl_handle_md_t put, ptl_process_id_t to, ptl
     return planted("half_swap") ? PtlGet(get, to, pt, ac, bits, offset) : real(get, put, to, pt, ac, bits, offset, data);
 }
 
-/* always_ok: calls that fail say that they did not. */
+/* always_ok: calls that fail return PTL_OK. */
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni) {
     int (*real)(ptl_handle_any_t, ptl_handle_ni_t *), rc;
     REAL(real, "PtlNIHandle");

@@ -1,4 +1,4 @@
-/* Ranks: every process has one, maps agree with ids, and nobody is told what is not so. */
+/* Ranks: every process has one, maps agree with ids, and false maps are refused. */
 #include "check.h"
 
 int main(void) {

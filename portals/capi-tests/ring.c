@@ -1,4 +1,4 @@
-/* A token that goes round the processes; each adds one. */
+/* A token travels from process to process; each adds one. */
 #include "check.h"
 
 #define LAPS 20

@@ -1,4 +1,5 @@
-/* Thresholds: each operation takes one, at 0 the descriptor takes no more; an acknowledgement counts, issuing a get does not. */
+/* Thresholds: each operation takes one, at 0 the descriptor accepts no more; an acknowledgement
+ * counts, issuing a get does not. */
 #include "check.h"
 
 int main(void) {
@@ -35,7 +36,7 @@ int main(void) {
     CHECK(memcmp(first, second, 8) == 0 && first[24] == 0);
     OK(PtlMDUnlink(from));
 
-    /* A put that wants an acknowledgement takes two. */
+    /* A put with an acknowledgement takes two. */
     md = region(data, sizeof data, 0, own_eq);
     md.threshold = 2;
     from = source(md);

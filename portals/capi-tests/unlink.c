@@ -1,4 +1,5 @@
-/* PTL_UNLINK: one UNLINK event after the last END; entries and descriptors that go with each other; PtlMDUnlink is silent. */
+/* PTL_UNLINK: one UNLINK event after the last END; entries and descriptors that are unlinked with
+ * each other; PtlMDUnlink posts no event. */
 #include "check.h"
 
 int main(void) {
@@ -14,7 +15,7 @@ int main(void) {
     eq = queue(64);
     md = region(buffer, sizeof buffer, PTL_MD_OP_PUT, eq);
     md.threshold = 2;
-    OK(PtlMEAttach(ni, PT, anybody, 1, 0, PTL_UNLINK, PTL_INS_AFTER, &me));
+    OK(PtlMEAttach(ni, PT, any_process, 1, 0, PTL_UNLINK, PTL_INS_AFTER, &me));
     into = attach(me, md, PTL_UNLINK);
     from = source(region(data, sizeof data, 0, PTL_EQ_NONE));
     OK(PtlNIHandle(me, &found));
@@ -50,7 +51,7 @@ int main(void) {
     OK(PtlMDUnlink(into));
     expect_empty(eq);
 
-    /* A descriptor that may unlink goes with its entry. */
+    /* A descriptor attached with PTL_UNLINK is unlinked with its entry. */
     md.threshold = PTL_MD_THRESH_INF;
     into = attach(kept, md, PTL_UNLINK);
     OK(PtlMEUnlink(kept));

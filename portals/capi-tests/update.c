@@ -1,4 +1,4 @@
-/* PtlMDUpdate: reads, replaces, refuses while the queue is not empty, revives what is inactive. */
+/* PtlMDUpdate: reads, replaces, refuses while the queue is not empty, revives a descriptor. */
 #include "check.h"
 
 int main(void) {
@@ -25,11 +25,11 @@ int main(void) {
     OK(PtlPut(from, PTL_NO_ACK_REQ, next, PT, 0, 0, 0, 0));
     still_well();
     barrier();
-    while (first[0] == 0) { /* the event is about to come, or there already */
+    while (first[0] == 0) { /* the event is posted now, or about to be */
         ptl_event_t none;
         (void)PtlEQGet(idle_eq, &none);
     }
-    /* Refused while the event is unread; the old state is told all the same. */
+    /* Refused while the event is unread; the old state is returned nevertheless. */
     md.start = second;
     md.length = 8;
     md.user_ptr = second;

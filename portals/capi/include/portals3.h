@@ -1,18 +1,18 @@
-/* portals3.h: the Portals 3.3 message passing interface, as libportals3 has it.
+/* portals3.h: the Portals 3.3 message passing interface, as libportals3 implements it.
  *
- * Names, types and the order of arguments are those of the specification. The numeric values are this library's own: no
- * program may depend on them. Written by hand; a test compares every value and every layout with the library's.
+ * Names, types and the order of arguments are those of the specification. The numeric values are
+ * this library's own: no program may depend on them. Written by hand; a test compares every value
+ * and every layout with the library's. Valid C99 and C++98.
  *
- * Valid C99 and C++98.
+ * Every function but PtlFini and the Ptl*Str returns PTL_OK or an error. Errors that any of them
+ * may return are not repeated below: PTL_NO_INIT before PtlInit, PTL_SEGV for a null pointer to a
+ * result, PTL_FAIL for a value outside an enumeration, and PTL_NI_INVALID, PTL_ME_INVALID,
+ * PTL_MD_INVALID and PTL_EQ_INVALID for a handle of no such object.
  *
- * Every function but PtlFini and those of names returns PTL_OK or an error. Errors that any of them may return are not
- * repeated below: PTL_NO_INIT before PtlInit, PTL_SEGV for a null pointer where a result goes, PTL_FAIL for a value outside an
- * enumeration, and PTL_NI_INVALID, PTL_ME_INVALID, PTL_MD_INVALID and PTL_EQ_INVALID for handles of no such object.
+ * Several threads may call functions at once, but no other call may run during PtlFini and the
+ * last PtlNIFini.
  *
- * Functions may be called by several threads at once, except that no other call may be under way during PtlFini and the last
- * PtlNIFini.
- *
- * With PORTALS3_CRAY_SPELLINGS defined, the spellings of Cray's header are there as well; see the end of this file. */
+ * PORTALS3_CRAY_SPELLINGS adds the spellings of Cray's header: see the end of this file. */
 #ifndef PORTALS3_H
 #define PORTALS3_H
 
@@ -143,7 +143,7 @@ typedef struct {
     volatile ptl_seq_t sequence;
 } ptl_event_t;
 
-/* Runs in the call that takes an event from its queue, by the thread that makes it; may make calls itself. */
+/* Called by the call that takes an event from its queue. May make calls itself. */
 typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
 
 /* ---- constants ---- */
@@ -167,7 +167,7 @@ typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
 #define PTL_MD_OP_PUT 0x001U              /* responds to puts */
 #define PTL_MD_OP_GET 0x002U              /* responds to gets */
 #define PTL_MD_MANAGE_REMOTE 0x004U       /* the initiator supplies the offset */
-#define PTL_MD_TRUNCATE 0x008U            /* what is too long is cut */
+#define PTL_MD_TRUNCATE 0x008U            /* truncates messages that are too long */
 #define PTL_MD_ACK_DISABLE 0x010U         /* sends no acknowledgements */
 #define PTL_MD_IOVEC 0x020U               /* is scattered */
 #define PTL_MD_MAX_SIZE 0x040U            /* max_size applies */
@@ -176,30 +176,34 @@ typedef void (*ptl_eq_handler_t)(ptl_event_t *event);
 
 /* ---- the library and the interface ---- */
 
-/* May be called more than once. *max_interfaces becomes 1. */
+/* May be called more than once. Stores 1 in *max_interfaces. */
 int PtlInit(int *max_interfaces);
-/* Closes everything. Called once, when no part of the program makes calls any more. */
+/* Closes everything. Called once, when no part of the program makes further calls. */
 void PtlFini(void);
 
-/* Opens PTL_IFACE_DEFAULT, anything else is PTL_IFACE_INVALID. pid is ours or PTL_PID_ANY, else PTL_PID_INVALID. desired and actual
- * may be null. A repeated call gives the same handle and the limits that were granted first. PTL_NO_SPACE: no memory for these
- * limits. PTL_FAIL: the job is not what this network can be, see PtlSetRank; a line on the standard error stream says why. */
+/* Opens PTL_IFACE_DEFAULT; any other interface is PTL_IFACE_INVALID. pid is the caller's own or
+ * PTL_PID_ANY, else PTL_PID_INVALID. desired and actual may be null. A repeated call returns the
+ * same handle and the limits that were granted first. PTL_NO_SPACE: no memory for these limits.
+ * PTL_FAIL: this network cannot carry the job (see PtlSetRank); a line on the standard error
+ * stream says why. */
 int PtlNIInit(ptl_interface_t interface_number, ptl_pid_t pid, ptl_ni_limits_t *desired, ptl_ni_limits_t *actual,
               ptl_handle_ni_t *ni_handle);
-/* Takes back one PtlNIInit; the last closes the interface. Messages that come later are dropped. */
+/* Undoes one PtlNIInit; the last one closes the interface. Later messages are dropped. */
 int PtlNIFini(ptl_handle_ni_t ni_handle);
-/* PTL_SR_DROP_COUNT: messages to us that found no home. Others are PTL_SR_INDEX_INVALID. */
+/* PTL_SR_DROP_COUNT: messages to this process that no descriptor accepted. Other registers are
+ * PTL_SR_INDEX_INVALID. */
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
-/* 0 to ourselves, 1 to other processes of the job, PTL_PROCESS_INVALID to the rest of the world. */
+/* 0 to the caller, 1 to the other processes of the job. PTL_PROCESS_INVALID: not of the job. */
 int PtlNIDist(ptl_handle_ni_t ni_handle, ptl_process_id_t process, unsigned long *distance);
-/* PTL_HANDLE_INVALID: a handle of nothing. */
+/* The interface of an object. PTL_HANDLE_INVALID: there is no such object. */
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 
 int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid);
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_id_t *id);
 int PtlGetJid(ptl_handle_ni_t ni_handle, ptl_jid_t *jid);
 
-/* PTL_AC_INDEX_INVALID, PTL_PT_INDEX_INVALID. Entry 0 admits the user and the job at first, the others nobody. */
+/* PTL_AC_INDEX_INVALID, PTL_PT_INDEX_INVALID. Initially entry 0 admits the processes of the same
+ * user and job, and the others admit no process. */
 int PtlACEntry(ptl_handle_ni_t ni_handle, ptl_ac_index_t ac_index, ptl_process_id_t match_id, ptl_uid_t uid, ptl_jid_t jid,
                ptl_pt_index_t pt_index);
 
@@ -219,12 +223,13 @@ int PtlMEUnlink(ptl_handle_me_t me_handle);
 
 /* ---- memory descriptors ---- */
 
-/* PTL_ME_IN_USE: the entry has one. PTL_MD_ILLEGAL, PTL_EQ_INVALID, PTL_NO_SPACE. */
+/* PTL_ME_IN_USE: the entry has a descriptor. PTL_MD_ILLEGAL, PTL_EQ_INVALID, PTL_NO_SPACE. */
 int PtlMDAttach(ptl_handle_me_t me_handle, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle);
 int PtlMDBind(ptl_handle_ni_t ni_handle, ptl_md_t md, ptl_unlink_t unlink_op, ptl_handle_md_t *md_handle);
 /* PTL_MD_IN_USE while an operation uses it. Posts no event. */
 int PtlMDUnlink(ptl_handle_md_t md_handle);
-/* old_md and new_md may be null. PTL_MD_NO_UPDATE: test_eq is not empty, or soon will not be. */
+/* old_md and new_md may be null. PTL_MD_NO_UPDATE: test_eq is not empty, or an event is about to
+ * be posted to it. */
 int PtlMDUpdate(ptl_handle_md_t md_handle, ptl_md_t *old_md, ptl_md_t *new_md, ptl_handle_eq_t test_eq);
 
 /* ---- event queues ---- */
@@ -240,10 +245,10 @@ int PtlEQPoll(ptl_handle_eq_t *eq_handles, int size, ptl_time_t timeout, ptl_eve
 
 /* ---- moving data ---- */
 
-/* PTL_PROCESS_INVALID: nobody of the job, or a process that has not called PtlNIInit yet. */
+/* PTL_PROCESS_INVALID: not a process of the job, or one that has not called PtlNIInit yet. */
 int PtlPut(ptl_handle_md_t md_handle, ptl_ack_req_t ack_req, ptl_process_id_t target_id, ptl_pt_index_t pt_index,
            ptl_ac_index_t ac_index, ptl_match_bits_t match_bits, ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
-/* PTL_MD_ILLEGAL: the region does not lie in the descriptor. */
+/* PTL_MD_ILLEGAL: the region exceeds the descriptor. */
 int PtlPutRegion(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length, ptl_ack_req_t ack_req,
                  ptl_process_id_t target_id, ptl_pt_index_t pt_index, ptl_ac_index_t ac_index, ptl_match_bits_t match_bits,
                  ptl_size_t remote_offset, ptl_hdr_data_t hdr_data);
@@ -263,17 +268,19 @@ const char *PtlNIFailStr(ptl_handle_ni_t ni_handle, ptl_ni_fail_t fail);
 
 /* ---- ranks, beyond the specification ----
  *
- * ptlrun, or another launcher, tells the processes of a job about each other in PTL_MY_RID (our rank), PTL_NIDMAP and PTL_PIDMAP
- * (node and process ids in the order of ranks, with colons between) and PTL_FABRIC_FD (the descriptor of an empty memory file that
- * all inherit); PTL_ARENA_BYTES, the same everywhere, is the memory of each process for queues and tables; with PTL_ATTACH=0 messages
- * wait for a call of their target. All processes are on one host, so nids are equal, and pids are ranks. Without any of these the
- * process is a job of one.
+ * ptlrun, or another launcher, passes the job in environment variables: PTL_MY_RID (the rank of
+ * this process), PTL_NIDMAP and PTL_PIDMAP (node and process ids in the order of ranks, separated
+ * by colons) and PTL_FABRIC_FD (the descriptor of an empty memory file that all processes
+ * inherit). PTL_ARENA_BYTES, the same everywhere, is the memory of each process for queues and
+ * tables. With PTL_ATTACH=0 messages wait for a call of their target. All processes are on one
+ * host, so nids are equal, and pids are ranks. Without these variables the process is alone.
  *
- * ni_handle may be PTL_INVALID_HANDLE, before PtlInit too. The setters must be called before PtlNIInit; later they return PTL_FAIL,
- * unless they tell what is so already. Maps: PTL_FAIL if group_size is not the number of processes. */
+ * ni_handle may be PTL_INVALID_HANDLE, even before PtlInit. The setters must be called before
+ * PtlNIInit; later they return PTL_FAIL unless they set what is set already. Maps: PTL_FAIL if
+ * group_size is not the number of processes. */
 
-/* The name of the variable with the memory file, for libraries above this one that start processes themselves: these variables are
- * read when PtlNIInit opens the interface. */
+/* The variable with the memory file, for libraries above this one that start processes
+ * themselves. These variables are read when PtlNIInit opens the interface. */
 #define PORTALS3_FABRIC_FD "PTL_FABRIC_FD"
 
 int PtlSetRank(ptl_handle_ni_t ni_handle, unsigned int rank, unsigned int group_size);
@@ -291,8 +298,8 @@ int PtlGetPIDMap(ptl_handle_ni_t ni_handle, ptl_pid_t *map, unsigned int group_s
 
 #define PTL_NOACK_REQ PTL_NO_ACK_REQ
 
-/* UNLINK events of automatic unlinks need not be asked for here. PtlMDUnlink posts none, so there is no
- * PTL_MD_EVENT_MANUAL_UNLINK_ENABLE. */
+/* UNLINK events of automatic unlinks are always enabled here. PtlMDUnlink posts none, so there is
+ * no PTL_MD_EVENT_MANUAL_UNLINK_ENABLE. */
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE 0U
 #define PTL_MD_FLAG_AUTO_UNLINK 0U
 
