@@ -1,6 +1,6 @@
 //! A process of a job for tests/boot_exit.rs and tests/exchange.rs: joins, meets the other ranks,
 //! prints a line; then one rank ends while the others do something else. It drives `boot` and
-//! `runtime::exit` without the C interface.
+//! `process` without the C interface.
 //!
 //! `exit_probe <rank|all> <end> <others>`
 //!
@@ -26,8 +26,12 @@
 //!
 //! With `PROBE_QUIT=1` a SIGQUIT handler prints a line and calls gasnet_exit(4).
 
-use gasnet::boot::{self, Bootstrap};
-use gasnet::runtime::{exit, signals};
+use gasnet::boot;
+use gasnet::boot::bootstrap::Bootstrap;
+use gasnet::boot::options::BootOptions;
+use gasnet::env;
+use gasnet::process::{exit, signals};
+use gasnet::rank::JobRank;
 use std::ffi::c_void;
 use std::os::fd::{FromRawFd, OwnedFd};
 use sys::signal::Signal;
@@ -54,11 +58,15 @@ extern "C" fn on_alarm(_: Signal, _: &sys::signal::SignalInfo, _: *mut c_void) {
     exit::exit(ALARM_CODE.load(std::sync::atomic::Ordering::Relaxed))
 }
 
-fn spin(boot: &dyn Bootstrap, polling: bool) -> ! {
+fn rank(boot: &Bootstrap) -> u32 {
+    boot.placement.rank().0
+}
+
+fn spin(boot: &Bootstrap, polling: bool) -> ! {
     let mut rounds = 0u64;
     loop {
         rounds += 1;
-        if polling && boot.control().poll_exit().is_some() {
+        if polling && boot.exit.poll_exit().is_some() {
             exit::follow();
         }
         // Two ranks that never yield would make a small machine wait for its time slices.
@@ -69,10 +77,10 @@ fn spin(boot: &dyn Bootstrap, polling: bool) -> ! {
     }
 }
 
-fn others(boot: &dyn Bootstrap, what: &str) -> i32 {
+fn others(boot: &Bootstrap, what: &str) -> i32 {
     match what {
         "barrier" => loop {
-            boot.barrier();
+            boot.barrier.barrier();
         },
         "poll" => spin(boot, true),
         "spin" => spin(boot, false),
@@ -89,31 +97,31 @@ fn others(boot: &dyn Bootstrap, what: &str) -> i32 {
             0
         }
         "finish" => {
-            while boot.control().decision().is_none() {
+            while boot.exit.decision().is_none() {
                 clock::sleep_ns(1_000_000);
             }
             clock::sleep_ns(50_000_000);
-            print(boot.rank(), c"finishes");
+            print(rank(boot), c"finishes");
             0
         }
         _ => panic!("{what}?"),
     }
 }
 
-fn check_exchange(boot: &dyn Bootstrap) {
+fn check_exchange(boot: &Bootstrap) {
     for length in [0usize, 1, 8, 40_000] {
-        let mine: Vec<u8> = (0..length).map(|i| (i as u32 * 7 + boot.rank()) as u8).collect();
-        let all = boot.exchange(&mine);
-        assert_eq!(all.len(), boot.size() as usize);
-        for (rank, theirs) in all.iter().enumerate() {
+        let mine: Vec<u8> = (0..length).map(|i| (i as u32 * 7 + rank(boot)) as u8).collect();
+        let all = boot.exchange.exchange(&mine);
+        assert_eq!(all.as_slice().len(), boot.placement.size() as usize);
+        for (JobRank(rank), theirs) in all.ranked() {
             assert_eq!(theirs.len(), length);
-            assert!(theirs.iter().enumerate().all(|(i, &b)| b == (i * 7 + rank) as u8));
+            assert!(theirs.iter().enumerate().all(|(i, &b)| b == (i as u32 * 7 + rank) as u8));
         }
-        boot.barrier();
+        boot.barrier.barrier();
     }
 }
 
-fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
+fn end(boot: &'static Bootstrap, way: &str) -> i32 {
     let (way, code) = way.split_once(':').unwrap_or((way, "0"));
     let code = || code.parse::<i32>().unwrap();
     match way {
@@ -141,7 +149,7 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
             signal::alarm_us(1000 + clock::now_ns() % 3000);
             loop {
                 drop(Box::new([0u8; 4000]));
-                print(boot.rank(), c"prints");
+                print(rank(boot), c"prints");
             }
         }
         "exchange" => {
@@ -165,20 +173,20 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
             let command = std::ffi::CString::new(std::env::var("PROBE_COMMAND").unwrap()).unwrap();
             // SAFETY: a NUL-terminated text.
             assert_eq!(unsafe { system(command.as_ptr()) }, 0, "{command:?}");
-            assert!(boot.control().decision().is_none(), "the command has ended the job");
+            assert!(boot.exit.decision().is_none(), "the command has ended the job");
             exit::exit(code())
         }
         // A client's sleep after a barrier lasts as long as it says.
         "nap" => {
             for _ in 0..10 {
-                boot.barrier();
+                boot.barrier.barrier();
                 let began = clock::now_ns();
                 clock::sleep_ns(3_000_000);
                 if clock::now_ns() - began < 3_000_000 {
                     return 1;
                 }
             }
-            boot.barrier();
+            boot.barrier.barrier();
             0
         }
         "childexit" => {
@@ -190,7 +198,7 @@ fn end(boot: &'static dyn Bootstrap, way: &str) -> i32 {
                         clock::sleep_ns(1_000_000);
                     }
                     clock::sleep_ns(100_000_000);
-                    assert!(boot.control().decision().is_none(), "a child has ended the job");
+                    assert!(boot.exit.decision().is_none(), "a child has ended the job");
                     0
                 }
             }
@@ -211,24 +219,26 @@ fn main() {
     }
     // SAFETY: the format has no arguments.
     unsafe { printf(c"before\n".as_ptr()) };
-    let boot: &'static dyn Bootstrap = match boot::start() {
-        Ok(b) => Box::leak(b),
+    let mut boot = match boot::start(&BootOptions::from_env()) {
+        Ok(b) => b,
         Err(e) => {
             eprintln!("{}: {}", e.cause, e.remedy);
             std::process::exit(9)
         }
     };
-    gasnet::report::set_rank(boot.rank());
-    exit::install(boot.control());
-    signals::install(boot.control());
+    gasnet::report::set_rank(rank(&boot));
+    exit::install(&mut boot, env::EXITTIMEOUT.get());
+    let spared = env::NO_CATCH_SIGNAL.get().unwrap_or_default();
+    signals::install(|s| spared.has(s));
+    let boot: &'static Bootstrap = Box::leak(Box::new(boot));
     if std::env::var_os("PROBE_QUIT").is_some() {
         signal::handle(Signal::QUIT, on_quit, false);
     }
-    print(boot.rank(), c"runs");
-    boot.barrier();
+    print(rank(boot), c"runs");
+    boot.barrier.barrier();
     let code = match who.as_str() {
         "all" => end(boot, way),
-        r if r.parse() == Ok(boot.rank()) => end(boot, way),
+        r if r.parse() == Ok(rank(boot)) => end(boot, way),
         _ => others(boot, rest),
     };
     std::process::exit(code)

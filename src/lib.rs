@@ -29,6 +29,7 @@ pub mod env;
 pub mod extended;
 pub mod fault;
 pub mod limits;
+pub mod process;
 pub mod rank;
 pub mod report;
 pub mod runtime;

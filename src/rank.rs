@@ -3,6 +3,7 @@
 //! Used by every layer. Invariant: a number of one kind becomes one of another only by a table
 //! (a team's members, the placement of the job), never by a cast.
 
+use alloc::boxed::Box;
 use core::fmt;
 
 /// Rank of a process in the job, from 0; GASNet-1 calls it node.
@@ -42,6 +43,53 @@ macro_rules! rank {
 rank!(JobRank);
 rank!(TeamRank);
 rank!(LocalRank);
+
+macro_rules! table {
+    ($name:ident, $rank:ident, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Clone, Debug, Default, PartialEq, Eq)]
+        pub struct $name<T>(Box<[T]>);
+
+        impl<T> $name<T> {
+            /// The entries in the order of their ranks.
+            pub fn as_slice(&self) -> &[T] {
+                &self.0
+            }
+
+            /// The entries in the order of their ranks.
+            pub fn iter(&self) -> core::slice::Iter<'_, T> {
+                self.0.iter()
+            }
+
+            /// The entries, each with its rank.
+            pub fn ranked(&self) -> impl Iterator<Item = ($rank, &T)> {
+                (0..).map($rank).zip(&self.0)
+            }
+        }
+
+        impl<T> core::ops::Index<$rank> for $name<T> {
+            type Output = T;
+            fn index(&self, rank: $rank) -> &T {
+                &self.0[rank.index()]
+            }
+        }
+
+        impl<T> core::ops::IndexMut<$rank> for $name<T> {
+            fn index_mut(&mut self, rank: $rank) -> &mut T {
+                &mut self.0[rank.index()]
+            }
+        }
+
+        impl<T> FromIterator<T> for $name<T> {
+            fn from_iter<I: IntoIterator<Item = T>>(entries: I) -> Self {
+                $name(entries.into_iter().collect())
+            }
+        }
+    };
+}
+
+table!(ByJobRank, JobRank, "One entry for each rank of the job.");
+table!(ByLocalRank, LocalRank, "One entry for each rank of this host.");
 
 #[cfg(test)]
 mod tests {

@@ -50,7 +50,7 @@ fn one_leaves_and_the_others_follow() {
                 let way = if n == 2 { "gasnet_exit:5" } else { "return:5" };
                 let o = run(launcher, n, &[&last(n), way, rest]);
                 o.gives(5).never_says("killed by signal");
-                assert_eq!(o.err.contains("did not leave"), rest == "masked", "{o:#?}");
+                assert_eq!(o.err.contains("did not exit"), rest == "masked", "{o:#?}");
                 if rest != "masked" {
                     o.says("rank 0 runs");
                 }
@@ -155,14 +155,14 @@ fn a_killed_supervisor_takes_the_ranks_along() {
     let job = spawn(c, mark, "wrapped ranks".into());
     job.wait_for_ranks(4);
     sys::process::kill(job.pid(), Signal::KILL);
-    job.finish().gives(137).says("the launcher is gone, so the job ends");
+    job.finish().gives(137).says("the launcher has exited, so the job ends");
 }
 
 #[test]
 fn a_stopped_rank_is_told_of_and_killed() {
     for launcher in BOTH {
         let job = start(launcher, 3, &["2", "alarm:5", "stop"], &[]);
-        job.finish().gives(5).says("is stopped and cannot leave the job; it is killed");
+        job.finish().gives(5).says("is stopped and cannot exit; it is killed");
     }
 }
 
@@ -294,7 +294,7 @@ fn bad_usage_is_told() {
     let plain = std::env::temp_dir().join(format!("boot_exit-{}", std::process::id()));
     std::fs::write(&plain, "not a program").unwrap();
     let cases: &[(&[&str], &str)] = &[
-        (&["true"], "the number of processes is missing"),
+        (&["true"], "the number of ranks is missing"),
         (&["-n", "0", "true"], "-n 0 is not a number from 1"),
         (&["-n", "lots", "true"], "-n lots is not a number from 1"),
         (&["-n", "2"], "the program is missing"),
@@ -305,7 +305,7 @@ fn bad_usage_is_told() {
         (&["-n", "2", "/etc"], "is a directory"),
         (&["-n", "2", "--bind", "socket", "true"], "--bind socket is not known"),
         (&["-n", "2", "-spawner=rsh", "true"], "-spawner=rsh is not known"),
-        (&["-n", "2", "-spawner", "ssh", "true"], "does not reach other machines"),
+        (&["-n", "2", "-spawner", "ssh", "true"], "on this host only"),
         (&["-n", "2", "-spawner"], "missing argument for option '-spawner'"),
         (&["-n", "4097", "true"], "-n 4097 is not a number from 1 to 4096"),
         (&["-n", "2", "-N", "0", "true"], "-N 0 is not a number"),
@@ -332,12 +332,12 @@ fn bad_usage_is_told() {
         (
             "GASNET_SSH_SERVERS",
             "localhost,no-such-machine.invalid",
-            "no-such-machine.invalid, which is not known",
+            "no-such-machine.invalid, which is unknown",
         ),
         (
             "GASNET_SSH_NODEFILE",
             plain_name,
-            "192.0.2.1, but this library does not reach other machines",
+            "192.0.2.1, but gasnetrun starts processes on this host only",
         ),
         ("GASNET_NODEFILE", "/no/such/file", "GASNET_NODEFILE=/no/such/file cannot be read"),
     ] {
@@ -399,9 +399,9 @@ fn options_of_gasnetrun() {
         assert!(o.status.success(), "{o:?}");
         String::from_utf8_lossy(&o.stderr).trim().to_string()
     };
-    assert_eq!(dry(&["-n", "2"]), "gasnetrun: 2 processes on this machine: prog 'a b'");
+    assert_eq!(dry(&["-n", "2"]), "gasnetrun: 2 ranks on this host: prog 'a b'");
     for options in [&["-np", "3"][..], &["-np=3"], &["-n3"], &["-n=3", "-spawner", "fork", "-k"]] {
-        assert!(dry(options).contains("3 processes on this machine"), "{options:?}");
+        assert!(dry(options).contains("3 ranks on this host"), "{options:?}");
     }
     assert_eq!(dry(&["-n", "2", "-spawner=mpi"]), "gasnetrun: mpirun -np 2 prog 'a b'");
     assert!(
@@ -475,5 +475,5 @@ fn late_ranks_are_named_and_not_waited_for_for_ever() {
         .finish()
         .gives(1)
         .says("1 s after the first, gasnet_init has not been called by 1 of 3 processes: rank 1 (pid ")
-        .says("GASNET_SPAWN_TIMEOUT says how many seconds");
+        .says("raise GASNET_SPAWN_TIMEOUT");
 }

@@ -4,7 +4,7 @@
 
 mod jobs;
 
-use gasnet::boot::message::{HEAD_BYTES, MessageHead, MessageKind};
+use gasnet::boot::message::{ControlHead, ControlKind, HEAD_BYTES};
 use jobs::{marked, new_mark, probe};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -281,11 +281,7 @@ fn rank_0_killed_before_the_supervisor() {
     p.kill(0);
     let (codes, text) = p.finish();
     assert_eq!(codes, [137, 9, 9], "{text}");
-    assert_eq!(
-        text.matches("cannot reach the process that keeps the job together").count(),
-        2,
-        "{text}"
-    );
+    assert_eq!(text.matches("cannot reach the supervisor of the job").count(), 2, "{text}");
 }
 
 /// What ends before the supervisor looks for the first time has ended all the same. Rank 0 is kept waiting, which tells the
@@ -306,7 +302,7 @@ fn gone_before_the_first_look() {
         p.go_on(Keep::Answer);
         let (codes, text) = p.finish();
         assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
-        assert_eq!(text.matches("is gone, so the job ends").count(), 1, "{text}");
+        assert_eq!(text.matches("has exited, so the job ends").count(), 1, "{text}");
     }
 }
 
@@ -340,7 +336,7 @@ fn strangers() {
     let (name, cookie) = p.word();
     let join = |rank: u32, cookie: u64| {
         let mut words =
-            MessageHead { kind: MessageKind::JoinRequest, a: rank, b: 0 }.bytes().to_vec();
+            ControlHead { kind: ControlKind::JoinRequest, a: rank, b: 0 }.bytes().to_vec();
         words.extend_from_slice(&cookie.to_ne_bytes());
         words
     };

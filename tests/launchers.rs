@@ -105,7 +105,7 @@ fn singletons(launcher: ProbeLauncher) {
     let says = |told: &str, words: [&str; 2]| {
         assert!(words.iter().all(|w| told.contains(w)), "{words:?} in {told}");
     };
-    let none = "offers this one no way to find the others";
+    let none = "offers no PMI or PMIx by which they could find each other";
     let told = refused(launcher, &[], &format!("unset PMI_FD PMIX_NAMESPACE; {run}"));
     says(&told, [none, "GASNET_SPAWN_CONTROL=ALONE"]);
     if launcher == Hydra {

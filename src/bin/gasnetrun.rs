@@ -1,10 +1,13 @@
-//! The launcher: `gasnetrun -n N [options] [--] program [arguments]` starts N processes of a program on this machine
-//! as one job, and ends with its exit code. `gasnetrun_portals` is the same program.
+//! The launcher: `gasnetrun -n N [options] [--] program [arguments]` starts a program as a job of N
+//! ranks on this host, and exits with the job's exit code. `gasnetrun_portals` is the same program.
 //!
-//! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the others read nothing.
-//! With `-spawner=mpi` or `-spawner=pmi` it becomes another launcher, which starts the processes in its place.
+//! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the
+//! others read an empty one. With `-spawner=mpi` or `-spawner=pmi` another launcher replaces this
+//! process and starts the ranks.
 
 use gasnet::boot::gasnetrun::{CpuBinding, LaunchPlan, run};
+use gasnet::boot::options::BootOptions;
+use gasnet::env;
 use gasnet::limits::MAX_RANKS;
 use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::{OsStr, OsString};
@@ -16,27 +19,31 @@ use sys::signal::Signal;
 const USAGE: &str = "\
 usage: gasnetrun -n N [options] [--] program [arguments]
 
-  -n N, -np N   number of processes
-  -N N          number of machines to use (this launcher uses one)
-  -c N          CPUs per process: cores of each with --bind core
-  -E A,B,...    variables of the environment to pass on besides GASNET_* (all are, on one machine)
-  -v            show what is run, the processes, and the end of the job
-  -t            show what would be run, and run nothing
-  -k            keep temporary files (this launcher makes none)
-  -spawner=S    who starts the processes: fork (this launcher itself, the default), mpi, pmi
-  --bind B      bind each process to CPUs: none (the default), core, numa
-  --prefix      put [rank] in front of each line that a process prints
-  --no-aslr     load the processes at the same addresses
-  -h, --help    show this text
-  --version     show the version
+Starts the program as a job of N ranks on this host.
 
-A signal USR1 to gasnetrun prints what each process is waiting for.
-Variables: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT, and for -spawner=mpi and pmi the templates MPIRUN_CMD (by default
-mpirun -np %N %C) and PMIRUN_CMD (srun --mpi=pmi2 -n %N %C): %N processes, %M machines, %P program, %A arguments,
-%C both, %D this directory.
+  -n N, -np N   number of ranks
+  -N N          number of hosts (all ranks run on this host)
+  -c N          CPUs per rank: cores of each rank with --bind core
+  -E A,B,...    variables to pass on besides GASNET_* (ranks inherit all variables)
+  -v            print what is run, the process of each rank, and how the job ended
+  -t            print what would be run, and run nothing
+  -k            keep temporary files (there are none)
+  -spawner=S    what starts the ranks: fork (gasnetrun itself, the default), mpi, pmi
+  --bind B      bind each rank to CPUs: none (the default), core, numa
+  --prefix      print [rank] in front of each line of output
+  --no-aslr     load all ranks at the same addresses
+  -h, --help    print this text
+  --version     print the version
+
+SIGUSR1 to gasnetrun prints what each rank is waiting for.
+
+Environment: GASNET_SPAWN_TIMEOUT, GASNET_EXITTIMEOUT; for -spawner=mpi and pmi the command
+templates MPIRUN_CMD (default: mpirun -np %N %C) and PMIRUN_CMD (default: srun --mpi=pmi2 -n %N %C),
+where %N is the number of ranks, %M of hosts, %P the program, %A its arguments, %C both, %D the
+current directory.
 ";
 
-/// Who starts the processes.
+/// What starts the ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StartMethod {
     Fork,
@@ -46,8 +53,8 @@ enum StartMethod {
 
 #[derive(Debug)]
 struct Options {
-    processes: Option<u32>,
-    machines: Option<u32>,
+    ranks: Option<u32>,
+    hosts: Option<u32>,
     cores: u32,
     verbose: bool,
     dry: bool,
@@ -59,14 +66,14 @@ struct Options {
     args: Vec<OsString>,
 }
 
-/// Tells what was asked for, and ends; quietly if nobody reads it.
-fn tell(text: &str) -> ! {
+/// Prints a text and exits; silently if the reader has closed the pipe.
+fn print_and_exit(text: &str) -> ! {
     signal::set_default(Signal::PIPE);
     sys::stdio::write("gasnetrun", text);
     exit(0)
 }
 
-/// Tells what is wrong and what to do, and ends with the code for wrong usage.
+/// Prints what is wrong and what to do, and exits with the code for wrong usage.
 fn refuse(cause: &str, remedy: &str) -> ! {
     signal::set_default(Signal::PIPE);
     eprintln!("*** gasnetrun: {cause}\n***   {remedy}");
@@ -79,9 +86,9 @@ fn number(what: &str, value: &OsString, most: u32) -> u32 {
         _ => refuse(
             &format!("{what} {} is not a number from 1 to {most}", value.to_string_lossy()),
             match what {
-                "-N" => "Say how many machines, or leave it out: this launcher uses one.",
-                "-c" => "Say how many cores each process is to have with --bind core.",
-                _ => "Say how many processes the job is to have; GASNET_MAXNODES is the most.",
+                "-N" => "Give the number of hosts, or omit it: all ranks run on this host.",
+                "-c" => "Give the number of cores of each rank with --bind core.",
+                _ => "Give the number of ranks, at most GASNET_MAXNODES.",
             },
         ),
     }
@@ -92,10 +99,7 @@ fn spawner(value: &OsStr) -> StartMethod {
         "fork" | "local" => StartMethod::Fork,
         "mpi" => StartMethod::Mpi,
         "pmi" => StartMethod::Pmi,
-        "ssh" => refuse(
-            "-spawner=ssh: this library does not reach other machines yet",
-            "Leave it out: all processes are started on this machine.",
-        ),
+        "ssh" => refuse("-spawner=ssh: gasnetrun starts processes on this host only", "Omit it."),
         other => refuse(&format!("-spawner={other} is not known"), "Give fork, mpi or pmi."),
     }
 }
@@ -109,7 +113,7 @@ fn bind(value: &OsStr) -> CpuBinding {
     }
 }
 
-/// The value of a long option with a single dash, which is next if `name` is: after `=`, or in the next word.
+/// The value of the long option `-name`, if it is the next word: after `=`, or in the word after.
 fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexopt::Error> {
     let Some(mut raw) = parser.try_raw_args() else { return Ok(None) };
     let Some(word) = raw.peek().and_then(OsStr::to_str).and_then(|w| w.strip_prefix(name)) else {
@@ -129,8 +133,8 @@ fn single_dash(parser: &mut Parser, name: &str) -> Result<Option<OsString>, lexo
 
 fn parse() -> Result<Options, lexopt::Error> {
     let mut o = Options {
-        processes: None,
-        machines: None,
+        ranks: None,
+        hosts: None,
         cores: 1,
         verbose: false,
         dry: false,
@@ -149,10 +153,10 @@ fn parse() -> Result<Options, lexopt::Error> {
             continue;
         }
         if let Some(value) = single_dash(&mut parser, "-np")? {
-            o.processes = Some(number("-np", &value, MAX_RANKS));
+            o.ranks = Some(number("-np", &value, MAX_RANKS));
             continue;
         }
-        // Of several letters in one word, the first finds it.
+        // The word of the next option; a word of several letters is read in several steps.
         if let Some(next) =
             parser.try_raw_args().and_then(|words| words.peek().map(OsStr::to_os_string))
         {
@@ -160,8 +164,8 @@ fn parse() -> Result<Options, lexopt::Error> {
         }
         let Some(arg) = parser.next()? else { break };
         match arg {
-            Arg::Short('n') => o.processes = Some(number("-n", &parser.value()?, MAX_RANKS)),
-            Arg::Short('N') => o.machines = Some(number("-N", &parser.value()?, MAX_RANKS)),
+            Arg::Short('n') => o.ranks = Some(number("-n", &parser.value()?, MAX_RANKS)),
+            Arg::Short('N') => o.hosts = Some(number("-N", &parser.value()?, MAX_RANKS)),
             Arg::Short('c') => o.cores = number("-c", &parser.value()?, MAX_RANKS),
             Arg::Short('E') => look_for(&parser.value()?.string()?),
             Arg::Short('v') => o.verbose = true,
@@ -171,8 +175,10 @@ fn parse() -> Result<Options, lexopt::Error> {
             Arg::Long("prefix") => o.prefix = true,
             Arg::Long("no-aslr") => o.fixed_addresses = true,
             Arg::Short('h') if word != "-h" => unknown(&word),
-            Arg::Short('h') | Arg::Long("help") => tell(USAGE),
-            Arg::Long("version") => tell(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n")),
+            Arg::Short('h') | Arg::Long("help") => print_and_exit(USAGE),
+            Arg::Long("version") => {
+                print_and_exit(concat!("gasnetrun ", env!("CARGO_PKG_VERSION"), "\n"))
+            }
             Arg::Value(program) => {
                 o.program = Some(program);
                 o.args = parser.raw_args()?.collect();
@@ -183,14 +189,14 @@ fn parse() -> Result<Options, lexopt::Error> {
     Ok(o)
 }
 
-/// Refuses an option.
+/// Rejects an option.
 fn unknown(word: &OsStr) -> ! {
     let word = word.to_string_lossy();
     let name = word.trim_start_matches('-');
     let long = ["bind", "prefix", "no-aslr", "version", "help"];
     let remedy = match name.split('=').next().unwrap_or_default() {
         "H" | "f" | "host" | "hosts" | "hostfile" | "machinefile" | "nodefile" => {
-            "Leave it out: all processes are started on this machine.".to_string()
+            "Omit it: gasnetrun starts all processes on this host.".to_string()
         }
         name if long.contains(&name) => format!("Write two dashes: --{name}"),
         _ => "Try gasnetrun --help.".to_string(),
@@ -198,14 +204,14 @@ fn unknown(word: &OsStr) -> ! {
     refuse(&format!("the option {word} is not known"), &remedy)
 }
 
-/// Tells of variables that are to be passed on, but are not there.
+/// Warns of variables that should be passed on but are not set.
 fn look_for(names: &str) {
     for name in names.split(',').filter(|n| !n.is_empty() && std::env::var_os(n).is_none()) {
-        eprintln!("*** gasnetrun: -E {name}: this variable is not set, so no process will see it");
+        eprintln!("*** gasnetrun: -E {name}: the variable is not set");
     }
 }
 
-/// A word as a shell would have to read it.
+/// A word quoted for a shell.
 fn quoted(word: &OsString) -> String {
     let text = word.to_string_lossy();
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
@@ -220,7 +226,7 @@ fn shown(words: &[OsString]) -> String {
 }
 
 /// The words of another launcher's command, from the template in a variable.
-fn command(variable: &str, default: &str, plan: &LaunchPlan, machines: u32) -> Vec<OsString> {
+fn command(variable: &str, default: &str, plan: &LaunchPlan, hosts: u32) -> Vec<OsString> {
     let template = std::env::var(variable).ok().filter(|t| !t.trim().is_empty());
     let template = template.unwrap_or_else(|| default.to_string());
     let mut words: Vec<OsString> = Vec::new();
@@ -232,9 +238,8 @@ fn command(variable: &str, default: &str, plan: &LaunchPlan, machines: u32) -> V
             "%P" => words.extend(program.cloned()),
             "%D" => words.extend(std::env::current_dir().map(OsString::from)),
             _ => {
-                let word = word
-                    .replace("%N", &plan.size.to_string())
-                    .replace("%M", &machines.to_string());
+                let word =
+                    word.replace("%N", &plan.size.to_string()).replace("%M", &hosts.to_string());
                 if let Some(at) = word.find('%').filter(|_| !word.contains("%%")) {
                     refuse(
                         &format!(
@@ -251,22 +256,22 @@ fn command(variable: &str, default: &str, plan: &LaunchPlan, machines: u32) -> V
     words
 }
 
-/// Becomes another launcher.
+/// Replaces this process by another launcher.
 fn become_launcher(words: &[OsString]) -> ! {
     let e = Command::new(&words[0]).args(&words[1..]).exec();
     refuse(
         &format!("{} cannot be run: {e}", words[0].to_string_lossy()),
-        "Install that launcher, name another in MPIRUN_CMD or PMIRUN_CMD, or leave -spawner out.",
+        "Install that launcher, name another in MPIRUN_CMD or PMIRUN_CMD, or omit -spawner.",
     )
 }
 
 fn main() {
     let o = parse().unwrap_or_else(|e| refuse(&e.to_string(), "Try gasnetrun --help."));
-    let Some(size) = o.processes else {
-        refuse("the number of processes is missing", "Say how many: gasnetrun -n N program")
+    let Some(size) = o.ranks else {
+        refuse("the number of ranks is missing", "Give it: gasnetrun -n N program")
     };
     let Some(program) = o.program else {
-        refuse("the program is missing", "Say what to run: gasnetrun -n N program [arguments]")
+        refuse("the program is missing", "Give it: gasnetrun -n N program [arguments]")
     };
     let plan = LaunchPlan {
         size,
@@ -278,16 +283,14 @@ fn main() {
         fixed_addresses: o.fixed_addresses,
         verbose: o.verbose,
     };
-    let machines = o.machines.unwrap_or(1);
+    let hosts = o.hosts.unwrap_or(1);
     let foreign = match o.spawner {
         StartMethod::Fork => None,
-        StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, machines)),
-        StartMethod::Pmi => {
-            Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, machines))
-        }
+        StartMethod::Mpi => Some(command("MPIRUN_CMD", "mpirun -np %N %C", &plan, hosts)),
+        StartMethod::Pmi => Some(command("PMIRUN_CMD", "srun --mpi=pmi2 -n %N %C", &plan, hosts)),
     };
-    if machines > 1 && foreign.is_none() {
-        eprintln!("*** gasnetrun: -N {machines}: all processes run on this one machine");
+    if hosts > 1 && foreign.is_none() {
+        eprintln!("*** gasnetrun: -N {hosts}: all ranks run on this host");
     }
     if o.verbose || o.dry {
         match &foreign {
@@ -295,7 +298,7 @@ fn main() {
             None => {
                 let words: Vec<OsString> =
                     std::iter::once(&plan.program).chain(&plan.args).cloned().collect();
-                eprintln!("gasnetrun: {size} processes on this machine: {}", shown(&words));
+                eprintln!("gasnetrun: {size} ranks on this host: {}", shown(&words));
             }
         }
     }
@@ -305,7 +308,8 @@ fn main() {
     if let Some(words) = foreign {
         become_launcher(&words);
     }
-    match run(&plan) {
+    env::check_all();
+    match run(&plan, &BootOptions::from_env()) {
         Ok(code) => exit(code),
         Err(e) => {
             eprintln!("*** gasnetrun: {}\n***   {}", e.cause, e.remedy);

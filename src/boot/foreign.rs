@@ -1,163 +1,103 @@
-//! Jobs that a foreign launcher starts (mpiexec, mpirun, srun): the processes find each other through the launcher's
-//! own means, and from then on have a supervisor of ours like any other job. Called by [`super::start`].
+//! Jobs that another launcher starts (mpiexec, mpirun, srun): the ranks find each other through the
+//! launcher's key-value space, and then have a supervisor of ours like any other job.
 //!
-//! Rank 0 listens under a name that nobody can guess, publishes it together with the cookie of the job, and forks the
-//! supervisor, which takes over the listening socket; all ranks connect to it and get the memory files. The launcher's
-//! means are given back before that, so that nothing of theirs is in the way later: the end of the job needs none of
-//! them, since each rank leaves with the agreed code and any launcher returns that.
+//! Called by [`super::start`]. Invariant: the supervisor is not a child of any rank, since clients
+//! may wait for any child; it holds no descriptor of the client but standard error, and ends when
+//! all ranks have exited.
 //!
-//! Who notices that a process ends before the job has come together:
+//! Rank 0 listens under a random name, publishes the name with the cookie of the job, and forks the
+//! supervisor, which takes over the listening socket. All ranks connect to it and receive the
+//! memory files. The launcher's service is released before that: the end of the job needs nothing
+//! of the launcher, since every rank exits with the agreed code and any launcher returns that.
 //!
-//! | it ends | noticed by |
+//! Which process detects an exit before the job has formed:
+//!
+//! | what exits | detected by |
 //! |---|---|
-//! | before it has joined the exchange, or in it | everybody who waits there ([`super::siblings`]) |
-//! | after the exchange | the supervisor, which rank 0 tells all processes that have taken part |
-//! | rank 0, before the supervisor is there | everybody who connects, since nobody listens, or the connection is cut |
-//! | the supervisor | everybody, by the end of the connection |
-//!
-//! Invariant: the supervisor is nobody's child (clients may wait for any child), holds no descriptor of the client
-//! but standard error, and ends when all ranks are gone.
+//! | a rank before or in the exchange | every rank that waits there ([`super::siblings`]) |
+//! | a rank after the exchange | the supervisor, to which rank 0 hands all processes of the exchange |
+//! | rank 0 before the supervisor runs | every rank that connects: the connection fails or ends |
+//! | the supervisor | every rank, by the end of the connection |
 
-use super::message::{MessageHead, MessageKind};
-use super::supervised::{RankId, SupervisedRank};
+use super::bootstrap::Bootstrap;
+use super::error::BootError;
+use super::key_value::KeyValueSpace;
+use super::member::{Member, namespace};
+use super::message::{self, ControlHead, ControlKind};
+use super::options::BootOptions;
+use super::rank_id::{HostMemory, RankId};
 use super::supervisor::Supervisor;
-use super::{BootError, detect, pmi, pmix};
+use super::{detect, single, supervisor_link};
 use crate::limits::MAX_RANKS;
+use crate::rank::JobRank;
 use crate::report;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use sys::child::{Ended, Forked};
-use sys::process::ProcessIdentity;
-use sys::{process, socket};
+use sys::process;
+use sys::socket;
 
-/// What a launcher offers to the processes that it has started: a place where each can leave words for all.
-pub(super) trait KeyValueSpace {
-    /// Rank of this process.
-    fn rank(&self) -> u32;
-    /// Processes that the launcher has started.
-    fn size(&self) -> u32;
-    /// Leaves a word, without blanks, for all.
-    fn put(&mut self, key: &str, value: &str) -> Result<(), BootError>;
-    /// Waits until all processes are here; what they have left before can be read after.
-    fn fence(&mut self) -> Result<(), BootError>;
-    /// A word that this rank has left.
-    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError>;
-    /// Gives the offer back.
-    fn finish(self: Box<Self>);
-}
-
-/// Key of the word that rank 0 leaves.
+/// Key of the word of rank 0: where to connect.
 const KEY: &str = "gasnet-job";
-/// Key of the word that each rank leaves of itself.
+/// Key of the word of each rank: its process.
 const PROCESS: &str = "gasnet-process";
 
-/// Joins the job by PMI.
-pub(super) fn by_pmi() -> Result<Option<SupervisedRank>, BootError> {
-    join(Box::new(pmi::Pmi::open()?))
-}
-
-/// Joins the job by PMIx.
-pub(super) fn by_pmix() -> Result<Option<SupervisedRank>, BootError> {
-    join(Box::new(pmix::Pmix::open()?))
-}
-
-/// Joins the job; `None` if it has one process.
-fn join(mut offer: Box<dyn KeyValueSpace>) -> Result<Option<SupervisedRank>, BootError> {
-    let (rank, size) = (offer.rank(), offer.size());
-    if size == 0 || rank >= size || size > MAX_RANKS {
-        offer.finish();
-        return Err(if size > MAX_RANKS {
-            BootError::new(
-                format!(
-                    "the launcher has started {size} processes, more than a job can have (GASNET_MAXNODES is {MAX_RANKS})"
-                ),
-                format!("Start at most {MAX_RANKS} processes."),
-            )
-        } else {
-            BootError::new(
-                format!("the launcher says that this is process {rank} of {size}"),
-                "Start the job with gasnetrun -n N, or tell the launcher another kind of PMI.",
-            )
-        });
+/// Joins the job of the key-value space.
+///
+/// # Errors
+/// The ranks cannot find each other.
+pub(super) fn join(
+    mut space: Box<dyn KeyValueSpace>,
+    options: &BootOptions,
+) -> Result<Bootstrap, BootError> {
+    let (rank, size) = (space.rank(), space.size());
+    if size > MAX_RANKS {
+        space.finish();
+        return Err(BootError::new(
+            format!(
+                "the launcher has started {size} processes, more than a job can have \
+                 (GASNET_MAXNODES is {MAX_RANKS})"
+            ),
+            format!("Start at most {MAX_RANKS} processes."),
+        ));
+    }
+    if rank >= size {
+        space.finish();
+        return Err(BootError::new(
+            format!("the launcher says that this is process {rank} of {size}"),
+            "Start the job with gasnetrun -n N, or select another kind of PMI.",
+        ));
     }
     if size == 1 {
-        offer.finish();
-        detect::not_alone()?;
-        return Ok(None);
+        let release = space.finish();
+        detect::reject_single()?;
+        return Ok(Bootstrap { release, ..single::start()? });
     }
     let mut listener = None;
     if rank == 0 {
         let l = Listener::new(size)
             .map_err(|e| BootError::system("cannot listen for the other processes", &e))?;
-        offer.put(KEY, &l.word())?;
+        space.put(KEY, &l.word())?;
         listener = Some(l);
     }
-    offer.put(PROCESS, &Member::here().map_or("-".to_string(), Member::word))?;
-    offer.fence()?;
-    let word = offer.get(0, KEY)?;
+    space.put(PROCESS, &Member::this_process().map_or("-".to_string(), Member::word))?;
+    space.fence()?;
+    let word = space.get(0, KEY)?;
     let mut members = Vec::new();
     if listener.is_some() {
         for rank in 0..size {
-            members.push(Member::read(&offer.get(rank, PROCESS)?));
+            members.push(Member::read(&space.get(rank, PROCESS)?));
         }
     }
-    offer.finish();
+    let release = space.finish();
     if let Some(l) = listener {
-        l.supervise(members)?;
+        l.start_supervisor(&members, options)?;
     }
-    let id = connect(rank, size, &word)?;
-    Ok(Some(SupervisedRank::join(id)?))
+    let id = connect(JobRank(rank), size, &word)?;
+    Ok(Bootstrap { release, ..supervisor_link::join(id)? })
 }
 
-/// A process that takes part in the exchange, and the one that has started it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) process: ProcessIdentity,
-    /// `None` if it is process 1, which takes over whose parent has ended.
-    pub(super) launcher: Option<ProcessIdentity>,
-}
-
-impl Member {
-    /// This process; `None` if the system does not tell.
-    fn here() -> Option<Member> {
-        let launcher = ProcessIdentity::of(process::parent()).filter(|l| l.pid > 1);
-        Some(Member { process: ProcessIdentity::of(process::pid())?, launcher })
-    }
-
-    /// What tells it to those who share its numbers of processes.
-    fn word(self) -> String {
-        let p = self.process;
-        let l = self.launcher.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
-        format!("{}.{}.{}.{}.{}", numbering(), p.pid, p.start, l.pid, l.start)
-    }
-
-    /// Whom this word tells of, if this process can find it by that.
-    fn read(word: &str) -> Option<Member> {
-        let mut parts = word.split('.');
-        (parts.next()? == numbering()).then_some(())?;
-        let mut identity = || {
-            Some(ProcessIdentity {
-                pid: parts.next()?.parse().ok()?,
-                start: parts.next()?.parse().ok()?,
-            })
-        };
-        let (process, launcher) = (identity()?, identity()?);
-        Some(Member { process, launcher: (launcher.pid > 0).then_some(launcher) })
-    }
-}
-
-/// Tells processes that number processes in the same way from others.
-fn numbering() -> String {
-    digits("/proc/self/ns/pid")
-}
-
-/// The digits of what this link leads to.
-fn digits(link: &str) -> String {
-    let to = std::fs::read_link(link).unwrap_or_default();
-    to.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
-}
-
-/// Where the ranks will connect.
+/// The socket to which the ranks connect.
 struct Listener {
     socket: OwnedFd,
     name: String,
@@ -172,38 +112,40 @@ impl Listener {
         Ok(Listener { socket: socket::listen(&name, size)?, name, cookie })
     }
 
-    /// What the others need to know: the machine, the name, the cookie.
+    /// What the other ranks must know: the host, the name, the cookie.
     fn word(&self) -> String {
-        format!("{}:{}:{:016x}", machine(), self.name, self.cookie)
+        format!("{}:{}:{:016x}", host(), self.name, self.cookie)
     }
 
     /// Starts the supervisor, which takes over the socket.
-    fn supervise(self, members: Vec<Option<Member>>) -> Result<(), BootError> {
-        // SAFETY: the child is to become the supervisor, which needs nothing that other threads of this process may
-        // hold but the allocator, which the C library keeps usable in a forked child.
+    fn start_supervisor(
+        self,
+        members: &[Option<Member>],
+        options: &BootOptions,
+    ) -> Result<(), BootError> {
+        // SAFETY: the child becomes the supervisor, which needs nothing that other threads of this
+        // process may hold except the allocator, which the C library keeps usable after a fork.
         match unsafe { sys::child::fork() } {
-            Err(e) => {
-                Err(BootError::system("cannot start the process that keeps the job together", &e))
-            }
+            Err(e) => Err(BootError::system("cannot start the supervisor of the job", &e)),
             Ok(Forked::Parent(child)) => match sys::child::await_child(child) {
                 Ended::Exited(0) => Ok(()),
                 _ => Err(BootError::new(
-                    "cannot start the process that keeps the job together",
-                    "See ulimit -u, or start fewer processes.",
+                    "cannot start the supervisor of the job",
+                    "Raise the limit of processes (ulimit -u), or start fewer processes.",
                 )),
             },
             Ok(Forked::Child) => {
                 // SAFETY: this process has one thread and is about to become the supervisor.
                 unsafe { sys::child::detach() };
-                self.become_supervisor(&members)
+                self.become_supervisor(members, options)
             }
         }
     }
 
-    fn become_supervisor(self, members: &[Option<Member>]) -> ! {
+    fn become_supervisor(self, members: &[Option<Member>], options: &BootOptions) -> ! {
         sys::descriptor::close_all_but(self.socket.as_raw_fd());
         process::set_name(c"gasnet-job");
-        match Supervisor::adopt(self.cookie, self.socket, members) {
+        match Supervisor::adopt(self.cookie, self.socket, members, options) {
             Ok(s) => sys::exit_now(s.watch()),
             Err(e) => {
                 report::line(format_args!("{}", e.cause));
@@ -214,77 +156,57 @@ impl Listener {
     }
 }
 
-/// Tells this machine, and its network, from others.
-fn machine() -> String {
+/// This host and its network namespace.
+fn host() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("{}/{}", boot.trim(), digits("/proc/self/ns/net"))
+    format!("{}/{}", boot.trim(), namespace("net"))
 }
 
-/// Takes the seat of `rank` with the supervisor that rank 0 has left word of.
-fn connect(rank: u32, size: u32, word: &str) -> Result<RankId, BootError> {
+/// Becomes `rank` of the supervisor that the word of rank 0 names.
+fn connect(rank: JobRank, size: u32, word: &str) -> Result<RankId, BootError> {
     let parts: Vec<&str> = word.split(':').collect();
-    let [host, name, cookie] = parts[..] else {
-        return Err(unreachable_supervisor("what process 0 has left is not a word of ours"));
+    let [host_of_0, name, cookie] = parts[..] else {
+        return Err(unreachable_supervisor("the word of rank 0 is invalid"));
     };
-    if host != machine() {
+    if host_of_0 != host() {
         return Err(BootError::new(
-            format!(
-                "process {rank} runs on another machine than process 0, or in another container"
-            ),
-            "Start all processes of the job on one machine: this library does not reach further yet.",
+            format!("rank {rank} runs on another host than rank 0, or in another container"),
+            "Start all processes on one host: jobs of several hosts are not supported.",
         ));
     }
+    let failed = |e: io::Error| unreachable_supervisor(&e.to_string());
     let cookie =
         u64::from_str_radix(cookie, 16).map_err(|e| unreachable_supervisor(&e.to_string()))?;
-    let socket = socket::connect(name).map_err(|e| unreachable_supervisor(&e.to_string()))?;
-    let peer =
-        socket::credentials(socket.as_fd()).map_err(|e| unreachable_supervisor(&e.to_string()))?;
+    let socket = socket::connect(name).map_err(failed)?;
+    let peer = socket::credentials(socket.as_fd()).map_err(failed)?;
     if peer.uid != process::user() {
         return Err(unreachable_supervisor(&format!("it belongs to user {}", peer.uid)));
     }
-    let mut hello = MessageHead { kind: MessageKind::JoinRequest, a: rank, b: 0 }.bytes().to_vec();
-    hello.extend_from_slice(&cookie.to_ne_bytes());
-    socket::send(socket.as_raw_fd(), &hello, true)
-        .map_err(|e| unreachable_supervisor(&e.to_string()))?;
-    let mut answer = [0; super::message::HEAD_BYTES];
+    let head = ControlHead { kind: ControlKind::JoinRequest, a: rank.0, b: 0 };
+    let request = [&head.bytes()[..], &cookie.to_ne_bytes()].concat();
+    socket::send(socket.as_raw_fd(), &request, true).map_err(failed)?;
+    let mut answer = [0; message::HEAD_BYTES];
     let (n, files) = loop {
         match socket::receive_fds(socket.as_fd(), &mut answer) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-            r => break r.map_err(|e| unreachable_supervisor(&e.to_string()))?,
+            r => break r.map_err(failed)?,
         }
     };
-    let seated = MessageHead::parse(&answer[..n])
-        .is_some_and(|(h, _)| h.kind == MessageKind::JoinReply && h.a == size);
+    let joined = ControlHead::parse(&answer[..n])
+        .is_some_and(|(h, _)| h.kind == ControlKind::JoinReply && h.a == size);
     let Ok([control, arena, segments, scratch]) = <[OwnedFd; 4]>::try_from(files) else {
         return Err(unreachable_supervisor("it hung up"));
     };
-    if !seated {
-        return Err(unreachable_supervisor("it did not answer as expected"));
+    if !joined {
+        return Err(unreachable_supervisor("its answer is invalid"));
     }
-    Ok(RankId { rank, size, cookie, control, arena, segments, scratch, socket })
+    let memory = HostMemory { arena, segments, scratch };
+    Ok(RankId { rank, size, cookie, control, memory, socket })
 }
 
 fn unreachable_supervisor(why: &str) -> BootError {
     BootError::new(
-        format!("cannot reach the process that keeps the job together: {why}"),
-        "See whether another process of the job has ended or told of trouble.",
+        format!("cannot reach the supervisor of the job: {why}"),
+        "See whether another process of the job has exited or printed an error.",
     )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_members() {
-        let here = Member::here().unwrap();
-        assert_eq!(here.process.pid, process::pid());
-        assert_eq!(Member::read(&here.word()), Some(here));
-        let alone = Member { launcher: None, ..here };
-        assert_eq!(Member::read(&alone.word()), Some(alone));
-        let elsewhere = here.word().replacen('.', "0.", 1);
-        for bad in ["", "-", elsewhere.as_str(), &here.word()[..here.word().rfind('.').unwrap()]] {
-            assert_eq!(Member::read(bad), None, "{bad}");
-        }
-    }
 }

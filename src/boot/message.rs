@@ -1,52 +1,56 @@
-//! The messages between a rank and its supervisor: a head of 16 bytes, for [`MessageKind::ExchangePart`] followed by data. One
-//! message is one packet of the control socket, so neither side ever sees a part of one.
+//! The messages between a rank and its supervisor: a head of 16 bytes, followed by data for
+//! [`ControlKind::ExchangePart`] and [`ControlKind::JoinRequest`].
+//!
+//! Used by both sides. Invariant: one message is one packet of the control socket, so neither side
+//! receives a part of one.
 
 /// Largest number of data bytes in one message.
 pub const DATA_BYTES: usize = 32 << 10;
 
-/// What a message says.
+/// What a control message says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum MessageKind {
-    /// Rank to supervisor: process `a` has become the rank.
+pub enum ControlKind {
+    /// Rank to supervisor: process `a` called `gasnet_init` as this rank.
     Joined = 1,
-    /// Rank to supervisor: waiting in a barrier.
+    /// Rank to supervisor: it waits in a barrier.
     Barrier,
-    /// Supervisor to rank: everybody is in the barrier.
+    /// Supervisor to rank: all ranks are in the barrier.
     BarrierDone,
-    /// `a` bytes altogether, of which those from `b` on follow. To the supervisor: what the rank gives to an exchange;
-    /// to the rank: what all gave, by rank.
+    /// A part of `a` bytes, beginning at byte `b`. To the supervisor: the rank's contribution to an
+    /// exchange. To the rank: all contributions, by rank.
     ExchangePart,
-    /// Rank to supervisor: look at the exit word.
+    /// Rank to supervisor: a decision to end the job was made.
     ExitDecided,
-    /// Supervisor to rank: look at the leave word.
+    /// Supervisor to rank: the order to exit was given.
     ExitNow,
-    /// Started process to supervisor: the program cannot be executed, error number `a`.
+    /// New process to supervisor: the program cannot be executed, error number `a`.
     ExecFailed,
-    /// Process that has connected to supervisor: wants to be rank `a`; the cookie follows.
+    /// Process that connected, to supervisor: it asks to be rank `a`; the cookie follows.
     JoinRequest,
-    /// Supervisor to process that has connected: it is in, in a job of `a` ranks; the memory files come along.
+    /// Supervisor to a process that connected: it is a rank of a job of `a`. The descriptors of
+    /// the memory files are attached.
     JoinReply,
 }
 
-/// The head of a message.
+/// The head of a control message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MessageHead {
+pub struct ControlHead {
     /// What it says.
-    pub kind: MessageKind,
-    /// See [`MessageKind`].
+    pub kind: ControlKind,
+    /// See [`ControlKind`].
     pub a: u32,
-    /// See [`MessageKind`].
+    /// See [`ControlKind`].
     pub b: u32,
 }
 
 /// Bytes of a head.
 pub const HEAD_BYTES: usize = 16;
 
-impl MessageHead {
+impl ControlHead {
     /// A message without numbers.
-    pub fn new(kind: MessageKind) -> MessageHead {
-        MessageHead { kind, a: 0, b: 0 }
+    pub fn new(kind: ControlKind) -> ControlHead {
+        ControlHead { kind, a: 0, b: 0 }
     }
 
     /// As sent.
@@ -59,33 +63,33 @@ impl MessageHead {
     }
 
     /// The head and the data of a message; `None` if it is not one.
-    pub fn parse(message: &[u8]) -> Option<(MessageHead, &[u8])> {
+    pub fn parse(message: &[u8]) -> Option<(ControlHead, &[u8])> {
         let (head, data) = message.split_at_checked(HEAD_BYTES)?;
         let word = |i: usize| u32::from_ne_bytes([head[i], head[i + 1], head[i + 2], head[i + 3]]);
-        const KINDS: [MessageKind; 9] = [
-            MessageKind::Joined,
-            MessageKind::Barrier,
-            MessageKind::BarrierDone,
-            MessageKind::ExchangePart,
-            MessageKind::ExitDecided,
-            MessageKind::ExitNow,
-            MessageKind::ExecFailed,
-            MessageKind::JoinRequest,
-            MessageKind::JoinReply,
+        const KINDS: [ControlKind; 9] = [
+            ControlKind::Joined,
+            ControlKind::Barrier,
+            ControlKind::BarrierDone,
+            ControlKind::ExchangePart,
+            ControlKind::ExitDecided,
+            ControlKind::ExitNow,
+            ControlKind::ExecFailed,
+            ControlKind::JoinRequest,
+            ControlKind::JoinReply,
         ];
         let kind = KINDS.into_iter().find(|&k| k as u32 == word(0))?;
-        Some((MessageHead { kind, a: word(4), b: word(8) }, data))
+        Some((ControlHead { kind, a: word(4), b: word(8) }, data))
     }
 }
 
-/// `data` as the messages that carry it; at least one.
+/// The messages that carry `data`; at least one.
 pub fn parts(data: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let count = data.len().div_ceil(DATA_BYTES).max(1);
     (0..count).map(move |i| {
         let at = i * DATA_BYTES;
         let piece = &data[at..data.len().min(at + DATA_BYTES)];
         let mut m =
-            MessageHead { kind: MessageKind::ExchangePart, a: data.len() as u32, b: at as u32 }
+            ControlHead { kind: ControlKind::ExchangePart, a: data.len() as u32, b: at as u32 }
                 .bytes()
                 .to_vec();
         m.extend_from_slice(piece);
@@ -93,7 +97,7 @@ pub fn parts(data: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     })
 }
 
-/// Data put together from its parts.
+/// Data assembled from its parts.
 #[derive(Debug, Default)]
 pub struct Assembly {
     data: Vec<u8>,
@@ -102,8 +106,8 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Adds a part; true when the data is complete; `None` if the part does not fit.
-    pub fn add(&mut self, head: MessageHead, piece: &[u8]) -> Option<bool> {
+    /// Adds a part; true when the data is complete; `None` if the part is not the next one.
+    pub fn add(&mut self, head: ControlHead, piece: &[u8]) -> Option<bool> {
         let (total, at) = (head.a as usize, head.b as usize);
         if !self.begun {
             self.begun = true;
@@ -117,7 +121,7 @@ impl Assembly {
         Some(self.have == total)
     }
 
-    /// The data, which starts anew afterwards.
+    /// Takes the data; the next part begins new data.
     pub fn take(&mut self) -> Vec<u8> {
         core::mem::take(self).data
     }
@@ -129,10 +133,10 @@ mod tests {
 
     #[test]
     fn heads() {
-        let h = MessageHead { kind: MessageKind::Joined, a: 7, b: 9 };
-        assert_eq!(MessageHead::parse(&h.bytes()), Some((h, &[][..])));
-        assert_eq!(MessageHead::parse(&[0; HEAD_BYTES]), None);
-        assert_eq!(MessageHead::parse(&[1, 0, 0]), None);
+        let h = ControlHead { kind: ControlKind::Joined, a: 7, b: 9 };
+        assert_eq!(ControlHead::parse(&h.bytes()), Some((h, &[][..])));
+        assert_eq!(ControlHead::parse(&[0; HEAD_BYTES]), None);
+        assert_eq!(ControlHead::parse(&[1, 0, 0]), None);
     }
 
     #[test]
@@ -142,7 +146,7 @@ mod tests {
             let mut a = Assembly::default();
             let messages: Vec<_> = parts(&data).collect();
             for (i, m) in messages.iter().enumerate() {
-                let (h, d) = MessageHead::parse(m).unwrap();
+                let (h, d) = ControlHead::parse(m).unwrap();
                 assert_eq!(a.add(h, d), Some(i + 1 == messages.len()));
             }
             assert_eq!(a.take(), data);
@@ -153,12 +157,12 @@ mod tests {
     fn parts_that_do_not_fit_are_refused() {
         let mut a = Assembly::default();
         assert_eq!(
-            a.add(MessageHead { kind: MessageKind::ExchangePart, a: 4, b: 0 }, &[1, 2]),
+            a.add(ControlHead { kind: ControlKind::ExchangePart, a: 4, b: 0 }, &[1, 2]),
             Some(false)
         );
-        assert_eq!(a.add(MessageHead { kind: MessageKind::ExchangePart, a: 5, b: 2 }, &[1]), None);
+        assert_eq!(a.add(ControlHead { kind: ControlKind::ExchangePart, a: 5, b: 2 }, &[1]), None);
         assert_eq!(
-            a.add(MessageHead { kind: MessageKind::ExchangePart, a: 4, b: 2 }, &[1, 2, 3]),
+            a.add(ControlHead { kind: ControlKind::ExchangePart, a: 4, b: 2 }, &[1, 2, 3]),
             None
         );
     }

@@ -1,15 +1,16 @@
-//! PMI-1, spoken to the launcher over the descriptor that it left in PMI_FD: MPICH's mpiexec (hydra) and its kin, and
-//! Slurm's `srun --mpi=pmi2`. Called by `boot::foreign`.
+//! PMI-1, spoken to the launcher over the descriptor in PMI_FD: MPICH's mpiexec (hydra), and Slurm's
+//! `srun --mpi=pmi2`.
 //!
-//! The protocol is lines of `name=value` pairs, one question and one answer at a time, so no library is needed. MPI
-//! in the same process speaks over the same descriptor. If it has done so already, the conversation is joined rather than
-//! begun; if the program has MPI at all, it is not ended. Slurm lets nobody begin it a second time.
+//! Called by `boot::foreign`. The protocol is lines of `name=value` pairs, one question and one
+//! answer at a time, so it needs no library. Invariant: MPI in the same process uses the same
+//! descriptor. If MPI is initialised, the conversation is continued, not begun; if the program has
+//! MPI at all, it is not ended. Slurm accepts only one beginning.
 
-use super::BootError;
-use super::foreign::KeyValueSpace;
+use super::error::BootError;
+use super::key_value::{KeyValueSpace, LauncherRelease};
+use super::options::BootOptions;
 use super::siblings::Siblings;
-use crate::env;
-use core::ffi::{CStr, c_void};
+use super::{launcher, mpi};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -21,63 +22,45 @@ pub(super) struct Pmi {
     size: u32,
     space: String,
     read: Vec<u8>,
-    /// It was ours to begin, and is ours to end.
+    /// This library began it, and must end it.
     ours: bool,
-    /// Who else is to take part.
+    /// The other processes.
     siblings: Siblings,
 }
 
-fn trouble(what: &str) -> BootError {
+fn failure(what: &str) -> BootError {
     BootError::new(
         format!("the launcher's PMI does not work: {what}"),
-        "Let each process that the launcher starts run one GASNet program, with the descriptor of PMI_FD open; or start the job with gasnetrun -n N.",
+        "Let each process that the launcher starts run one GASNet program, with the descriptor of \
+         PMI_FD open; or start the job with gasnetrun -n N.",
     )
 }
 
-/// Tells what a launcher offers to this process from all other offers; `None` if no launcher offers PMI.
-pub(super) fn offer() -> Option<String> {
-    let fd = env::lookup("PMI_FD")?.trim().parse().unwrap_or(-1);
+/// Identifies the PMI-1 service of this process among all services; `None` without one.
+pub(super) fn service() -> Option<String> {
+    let fd = launcher::variable("PMI_FD")?.trim().parse().unwrap_or(-1);
     Some(format!("pmi:{}", sys::descriptor::inode(fd).unwrap_or(0)))
 }
 
 fn number(name: &str) -> Result<u32, BootError> {
-    let value = env::lookup(name).ok_or_else(|| trouble(&format!("{name} is not set")))?;
-    value.trim().parse().map_err(|_| trouble(&format!("{name}={value} is not a number")))
-}
-
-/// Whether MPI is initialised, if this program has it.
-pub(super) fn mpi() -> Option<bool> {
-    mpi_says(c"MPI_Initialized")
-}
-
-/// Whether this program may call MPI.
-pub(super) fn mpi_in_use() -> bool {
-    mpi() == Some(true) && mpi_says(c"MPI_Finalized") == Some(false)
-}
-
-/// What MPI_Initialized or MPI_Finalized says, if this program has MPI.
-fn mpi_says(name: &CStr) -> Option<bool> {
-    let f = sys::library::symbol(name)?;
-    // SAFETY: this is the type of both functions in every MPI; they may be called at any time.
-    let says =
-        unsafe { core::mem::transmute::<*mut c_void, extern "C" fn(*mut i32) -> i32>(f.as_ptr()) };
-    let mut flag = 0;
-    Some(says(&mut flag) == 0 && flag != 0)
+    let value = launcher::variable(name).ok_or_else(|| failure(&format!("{name} is not set")))?;
+    value.trim().parse().map_err(|_| failure(&format!("{name}={value} is not a number")))
 }
 
 impl Pmi {
-    pub(super) fn open() -> Result<Pmi, BootError> {
+    pub(super) fn open(options: &BootOptions) -> Result<Pmi, BootError> {
         let fd = number("PMI_FD")? as RawFd;
         if !sys::descriptor::is_open(fd) {
-            return Err(trouble(&format!("descriptor {fd} of PMI_FD is closed")));
+            return Err(failure(&format!("descriptor {fd} of PMI_FD is closed")));
         }
-        let mpi = mpi();
-        let slurm =
-            env::lookup("SLURM_STEP_ID").is_some() && env::lookup("MPI_LOCALNRANKS").is_none();
-        if mpi == Some(false) && slurm && env::SPAWN_CONTROL.get().is_none() {
+        let mpi = mpi::is_initialised();
+        let slurm = launcher::variable("SLURM_STEP_ID").is_some()
+            && launcher::variable("MPI_LOCALNRANKS").is_none();
+        if mpi == Some(false) && slurm && options.spawn_control.is_none() {
             return Err(BootError::new(
-                "the program has MPI, which could not be initialised any more: Slurm's PMI can be used once",
-                "Call MPI_Init before gasnet_init; or, if the program does not call it, set GASNET_SPAWN_CONTROL=PMI.",
+                "the program has MPI, but Slurm's PMI can be initialised only once per process",
+                "Call MPI_Init before gasnet_init; if the program never calls it, set \
+                 GASNET_SPAWN_CONTROL=PMI.",
             ));
         }
         let mut p = Pmi {
@@ -87,27 +70,28 @@ impl Pmi {
             space: String::new(),
             read: Vec::new(),
             ours: mpi.is_none(),
-            siblings: Siblings::here(),
+            siblings: Siblings::find(options.spawn_timeout),
         };
         if mpi != Some(true) {
             p.ask("cmd=init pmi_version=1 pmi_subversion=1\n", "response_to_init")?;
         }
         let answer = p.ask("cmd=get_my_kvsname\n", "my_kvsname")?;
-        p.space =
-            value(&answer, "kvsname").ok_or_else(|| trouble("it tells no name"))?.to_string();
+        p.space = value(&answer, "kvsname")
+            .ok_or_else(|| failure("it has no name for the key-value space"))?
+            .to_string();
         Ok(p)
     }
 
-    /// Sends a question and returns the answer, which must be of this kind and tell of no error.
+    /// Sends a question and returns the answer, which must be of this kind and report success.
     fn ask(&mut self, question: &str, kind: &str) -> Result<String, BootError> {
-        self.send(question.as_bytes()).map_err(|e| trouble(&e.to_string()))?;
+        self.send(question.as_bytes()).map_err(|e| failure(&e.to_string()))?;
         let answer = self.line()?;
         let good =
             value(&answer, "cmd") == Some(kind) && value(&answer, "rc").is_none_or(|rc| rc == "0");
         if good {
             Ok(answer)
         } else {
-            Err(trouble(&format!("it answers {:?} to {:?}", answer, question.trim())))
+            Err(failure(&format!("it answers {:?} to {:?}", answer, question.trim())))
         }
     }
 
@@ -122,8 +106,7 @@ impl Pmi {
         Ok(())
     }
 
-    /// The next line. Which answer needs the others to have asked as well is the launcher's business, so every wait is
-    /// one that may be in vain.
+    /// The next line. Any answer may need the other processes, so every wait checks that they live.
     fn line(&mut self) -> Result<String, BootError> {
         loop {
             if let Some(end) = self.read.iter().position(|&c| c == b'\n') {
@@ -133,15 +116,15 @@ impl Pmi {
             let mut wanted = [sys::poll::PollEntry::reading_number(self.fd)];
             sys::poll::wait(&mut wanted, Some(self.siblings.pause()));
             if !wanted[0].happened() {
-                self.siblings.look(self.rank)?;
+                self.siblings.check(self.rank)?;
                 continue;
             }
             let mut buffer = [0; 4096];
             match sys::descriptor::read(self.fd, &mut buffer) {
-                Ok(0) => return Err(trouble("the launcher has hung up")),
+                Ok(0) => return Err(failure("the launcher has hung up")),
                 Ok(n) => self.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(trouble(&e.to_string())),
+                Err(e) => return Err(failure(&e.to_string())),
             }
         }
     }
@@ -177,11 +160,12 @@ impl KeyValueSpace for Pmi {
         Ok(value(&answer, "value").unwrap_or_default().to_string())
     }
 
-    fn finish(mut self: Box<Self>) {
+    fn finish(mut self: Box<Self>) -> Option<LauncherRelease> {
         if self.ours {
-            // What it answers no longer matters.
+            // The answer has no consequence.
             let _ = self.ask("cmd=finalize\n", "finalize_ack");
         }
+        None
     }
 }
 
@@ -209,7 +193,7 @@ mod tests {
             space: "kvs".into(),
             read: Vec::new(),
             ours: true,
-            siblings: Siblings::here(),
+            siblings: Siblings::find(None),
         };
         let mut heard = [0; 256];
         for answer in [&b"cmd=put_result rc=0 msg=success\n"[..], b"cmd=barrier", b"_out\n"] {

@@ -1,40 +1,27 @@
-//! PMIx, through the launcher's own libpmix: Open MPI's mpirun, and Slurm's `srun --mpi=pmix`. The library is loaded
-//! when such a launcher is there, so ours depends on none. Called by `boot::foreign`.
+//! PMIx, through the launcher's own libpmix: Open MPI's mpirun, and Slurm's `srun --mpi=pmix`.
 //!
-//! The shapes are those of the PMIx standard's binary interface, versions 3 to 5. PMIx counts how often a process has
-//! initialised it, so MPI that is initialised in the same process is not disturbed. But nobody can initialise it after the
-//! last has finalised it, so where MPI is still to come we do so at the very end: mpirun wants it from who has begun.
+//! Called by `boot::foreign`. The library is loaded only under such a launcher, so ours does not
+//! depend on it. Types and constants are those of the PMIx standard's binary interface, versions 3
+//! to 5. Invariant: PMIx counts how often a process initialised it and cannot be initialised again
+//! after the last PMIx_Finalize. So where MPI may still be initialised later, PMIx_Finalize is
+//! called at the exit of the process; mpirun requires the call.
 //!
-//! What needs the other processes is asked for in the form that answers by a call back, on a thread of PMIx's own, so that the
-//! wait for it can end when one of them has.
+//! Calls that need other processes use the non-blocking form, which calls back on a thread of PMIx,
+//! so that the wait can end when one of the processes has exited.
 
-use super::foreign::KeyValueSpace;
+use super::error::BootError;
+use super::key_value::{KeyValueSpace, LauncherRelease};
+use super::options::BootOptions;
 use super::siblings::Siblings;
-use super::{BootError, pmi};
-use crate::env;
+use super::{launcher, mpi};
 use core::ffi::{CStr, c_char, c_int, c_void};
-use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
 use std::ffi::CString;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use sys::library::Library;
 
-/// PMIx_Finalize, if that is still to be called; else null.
-static HELD: AtomicPtr<c_void> = AtomicPtr::new(core::ptr::null_mut());
-
-/// Gives back the offer that [`KeyValueSpace::finish`] has held for MPI, if it has.
-pub(super) fn finish_held() {
-    let held = HELD.swap(core::ptr::null_mut(), Ordering::AcqRel);
-    if !held.is_null() {
-        // SAFETY: HELD only ever holds null or a function of this type.
-        let finalize = unsafe { core::mem::transmute::<*mut c_void, Finalize>(held) };
-        // SAFETY: no further information; balances PMIx_Init.
-        let _ = unsafe { finalize(core::ptr::null(), 0) };
-    }
-}
-
 const SUCCESS: c_int = 0;
-/// It was done at once, and nothing is called back.
+/// It completed at once, without a call back.
 const DONE: c_int = -157;
 const STRING: u16 = 3;
 const UINT32: u16 = 14;
@@ -51,7 +38,7 @@ struct Process {
     rank: u32,
 }
 
-/// `pmix_value_t`, whose union is given as words; larger than any version's.
+/// `pmix_value_t` with its union as words; larger than that of any version.
 #[repr(C)]
 struct Value {
     kind: u16,
@@ -75,7 +62,7 @@ type Get = unsafe extern "C" fn(
     *mut c_void,
 ) -> c_int;
 
-/// The functions of libpmix that we need.
+/// The functions of libpmix that are used.
 struct Functions {
     init: Init,
     finalize: Finalize,
@@ -90,21 +77,21 @@ pub(super) struct Pmix {
     f: Functions,
     me: Process,
     size: u32,
-    /// Who else is to take part.
+    /// The other processes.
     siblings: Siblings,
 }
 
-/// What a value holds of which we know what to do with it.
+/// A value of a type that is used here.
 #[derive(Debug)]
 enum Content {
     Number(u32),
     Text(String),
 }
 
-/// What a call back brings: a code, and a value if one was asked for.
+/// What a call back delivers: a code, and a value if one was requested.
 type Brought = (c_int, Option<Content>);
 
-/// Where a call back puts what it brings.
+/// Where a call back stores what it delivers.
 #[derive(Debug, Default)]
 struct Answer {
     brought: Mutex<Option<Brought>>,
@@ -112,9 +99,9 @@ struct Answer {
 }
 
 impl Answer {
-    /// Takes over one of the two that own the answer.
+    /// Stores what a call back delivered, and drops its reference.
     fn bring(of: *mut c_void, brought: Brought) {
-        // SAFETY: PMIx hands back what `Pmix::answer` gave it, once.
+        // SAFETY: PMIx passes the pointer of `Pmix::answer` to one call back.
         let answer = unsafe { Arc::from_raw(of.cast::<Answer>().cast_const()) };
         *answer.brought.lock().unwrap_or_else(PoisonError::into_inner) = Some(brought);
         answer.bell.notify_one();
@@ -128,7 +115,8 @@ extern "C" fn on_end(code: c_int, of: *mut c_void) {
 extern "C" fn on_value(code: c_int, value: *const Value, of: *mut c_void) {
     let mut content = None;
     if code == SUCCESS && !value.is_null() {
-        // SAFETY: not null, so a pmix_value_t, which lives until we return; it may be shorter than ours, but has these two.
+        // SAFETY: a pmix_value_t that lives until this returns; it can be shorter than `Value`, but
+        // has these two fields.
         let (kind, word) = unsafe { ((*value).kind, (*value).data[0]) };
         content = match kind {
             UINT32 => Some(Content::Number(word as u32)),
@@ -142,26 +130,27 @@ extern "C" fn on_value(code: c_int, value: *const Value, of: *mut c_void) {
     Answer::bring(of, (code, content));
 }
 
-/// Tells what a launcher offers to this process from all other offers; `None` if no launcher offers PMIx.
-pub(super) fn offer() -> Option<String> {
-    let (job, rank) = (env::lookup("PMIX_NAMESPACE")?, env::lookup("PMIX_RANK")?);
+/// Identifies the PMIx service of this process among all services; `None` without one.
+pub(super) fn service() -> Option<String> {
+    let (job, rank) = (launcher::variable("PMIX_NAMESPACE")?, launcher::variable("PMIX_RANK")?);
     Some(format!("pmix:{job}.{rank}"))
 }
 
-fn trouble(what: &str) -> BootError {
+fn failure(what: &str) -> BootError {
     BootError::new(
         format!("the launcher's PMIx cannot be used: {what}"),
-        "Install the launcher's libpmix.so.2 (Debian: libpmix2) where the system finds it, or start the job with gasnetrun -n N.",
+        "Install the launcher's libpmix.so.2 (Debian: libpmix2) where the system finds it, or start \
+         the job with gasnetrun -n N.",
     )
 }
 
 impl Functions {
     fn load() -> Result<Functions, BootError> {
-        let library = Library::load(c"libpmix.so.2").map_err(|e| trouble(&e))?;
+        let library = Library::load(c"libpmix.so.2").map_err(|e| failure(&e))?;
         let find = |name: &CStr| {
             library
                 .function(name)
-                .ok_or_else(|| trouble(&format!("it has no {}", name.to_string_lossy())))
+                .ok_or_else(|| failure(&format!("it has no {}", name.to_string_lossy())))
         };
         let [init, finalize, put, commit, fence, get] = [
             find(c"PMIx_Init")?,
@@ -187,12 +176,12 @@ impl Functions {
 }
 
 impl Pmix {
-    pub(super) fn open() -> Result<Pmix, BootError> {
+    pub(super) fn open(options: &BootOptions) -> Result<Pmix, BootError> {
         let f = Functions::load()?;
         let mut me = Process { job: [0; NAME], rank: 0 };
         // SAFETY: a live structure to fill; no further information.
         good("PMIx_Init", unsafe { (f.init)(&mut me, core::ptr::null_mut(), 0) })?;
-        let mut p = Pmix { f, me, size: 0, siblings: Siblings::here() };
+        let mut p = Pmix { f, me, size: 0, siblings: Siblings::find(options.spawn_timeout) };
         match p.value(WILDCARD, JOB_SIZE)? {
             Content::Number(size) => p.size = size,
             Content::Text(_) => return Err(unexpected()),
@@ -200,7 +189,7 @@ impl Pmix {
         Ok(p)
     }
 
-    /// Asks PMIx for something, and waits until it calls back, or until the watch over the other processes says that it will not.
+    /// Starts a call of PMIx, and waits until it calls back or another process is missing.
     fn answer(
         &mut self,
         what: &str,
@@ -211,7 +200,7 @@ impl Pmix {
         match ask(&self.f, theirs) {
             SUCCESS => {}
             code => {
-                // SAFETY: made above; PMIx does not call back when it returns something else.
+                // SAFETY: made above; PMIx does not call back after an error.
                 drop(unsafe { Arc::from_raw(theirs.cast::<Answer>().cast_const()) });
                 return good(what, if code == DONE { SUCCESS } else { code }).map(|()| None);
             }
@@ -226,12 +215,12 @@ impl Pmix {
                 answer.bell.wait_timeout(brought, pause).unwrap_or_else(PoisonError::into_inner);
             brought = again;
             if timed_out.timed_out() && brought.is_none() {
-                self.siblings.look(self.me.rank)?;
+                self.siblings.check(self.me.rank)?;
             }
         }
     }
 
-    /// The value that this rank has under this key.
+    /// The value of a rank under this key.
     fn value(&mut self, rank: u32, key: &CStr) -> Result<Content, BootError> {
         let who = Process { rank, ..self.me.clone() };
         let value = self.answer("PMIx_Get_nb", |f, answer| {
@@ -243,15 +232,15 @@ impl Pmix {
 }
 
 fn unexpected() -> BootError {
-    trouble("a value has an unexpected type")
+    failure("a value has an unexpected type")
 }
 
 fn good(what: &str, code: c_int) -> Result<(), BootError> {
-    if code == SUCCESS { Ok(()) } else { Err(trouble(&format!("{what} returns {code}"))) }
+    if code == SUCCESS { Ok(()) } else { Err(failure(&format!("{what} returns {code}"))) }
 }
 
 fn text(s: &str) -> Result<CString, BootError> {
-    CString::new(s).map_err(|_| trouble("a word contains a zero byte"))
+    CString::new(s).map_err(|_| failure("a word contains a zero byte"))
 }
 
 impl KeyValueSpace for Pmix {
@@ -288,12 +277,17 @@ impl KeyValueSpace for Pmix {
         }
     }
 
-    fn finish(self: Box<Self>) {
-        if pmi::mpi() == Some(false) {
-            return HELD.store(self.f.finalize as *mut c_void, Ordering::Release);
+    fn finish(self: Box<Self>) -> Option<LauncherRelease> {
+        let finalize = self.f.finalize;
+        let release = move || {
+            // The code has no consequence.
+            // SAFETY: no further information; balances PMIx_Init.
+            let _ = unsafe { finalize(core::ptr::null(), 0) };
+        };
+        if mpi::is_initialised() == Some(false) {
+            return Some(Box::new(release));
         }
-        // What it says no longer matters.
-        // SAFETY: no further information; balances PMIx_Init.
-        let _ = unsafe { (self.f.finalize)(core::ptr::null(), 0) };
+        release();
+        None
     }
 }

@@ -1,55 +1,44 @@
-//! A job of one process: nobody to meet, nobody to watch.
+//! A job of one rank, without a supervisor.
+//!
+//! Made by [`super::start`] where no launcher started this process.
 
-use super::control::JobControl;
-use super::{BootError, Bootstrap, HostMemory};
-use sys::memory::MemFd;
+use super::bootstrap::{Bootstrap, Exchange, JobBarrier};
+use super::control_memory::ControlMemory;
+use super::error::BootError;
+use super::exit_notice::ExitNotice;
+use super::placement::Placement;
+use super::rank_id::HostMemory;
+use crate::rank::{ByJobRank, JobRank};
 
-/// A job of one process.
+/// Exchange and barrier of one rank.
 #[derive(Debug)]
-pub struct SingleProcess {
-    host: HostMemory,
-    control: &'static JobControl,
-}
+struct SingleRank;
 
-impl SingleProcess {
-    /// Makes this process a job of its own.
-    pub fn new() -> Result<SingleProcess, BootError> {
-        let file = |name| {
-            MemFd::create(name).map_err(|e| BootError::system("cannot create a memory file", &e))
-        };
-        Ok(SingleProcess {
-            host: HostMemory {
-                local_rank: 0,
-                local_size: 1,
-                arena: file(c"gasnet-arena")?.into(),
-                segments: file(c"gasnet-segments")?.into(),
-                scratch: file(c"gasnet-scratch")?.into(),
-            },
-            control: JobControl::alone()?,
-        })
+impl Exchange for SingleRank {
+    fn exchange(&self, mine: &[u8]) -> ByJobRank<Vec<u8>> {
+        [mine.to_vec()].into_iter().collect()
     }
 }
 
-impl Bootstrap for SingleProcess {
-    fn rank(&self) -> u32 {
-        0
-    }
-
-    fn size(&self) -> u32 {
-        1
-    }
-
+impl JobBarrier for SingleRank {
     fn barrier(&self) {}
+}
 
-    fn exchange(&self, mine: &[u8]) -> Vec<Vec<u8>> {
-        vec![mine.to_vec()]
-    }
-
-    fn host(&self) -> &HostMemory {
-        &self.host
-    }
-
-    fn control(&self) -> &'static JobControl {
-        self.control
-    }
+/// Makes this process a job of one rank.
+///
+/// # Errors
+/// There is no memory for it.
+pub fn start() -> Result<Bootstrap, BootError> {
+    let placement = Placement::one_host(JobRank(0), 1);
+    let memory = ControlMemory::private()?;
+    let exit = ExitNotice::join(memory, JobRank(0), placement.local_rank(), 1, None)?;
+    Ok(Bootstrap {
+        placement,
+        exchange: &SingleRank,
+        barrier: &SingleRank,
+        exit,
+        host_memory: Some(HostMemory::create()?),
+        one_environment: true,
+        release: None,
+    })
 }

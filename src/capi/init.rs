@@ -7,9 +7,11 @@ use super::{
     refuse_forked,
 };
 use crate::env::{self, WaitMode};
+use crate::process::exit;
+use crate::rank::JobRank;
 use crate::runtime::am::HandlerEntry;
 use crate::runtime::job::ClientChoice;
-use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, exit, hsl};
+use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, hsl};
 use crate::trace::{Letter, span};
 use crate::{extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -334,7 +336,10 @@ pub unsafe extern "C" fn gasnet_getNodeInfo(table: *mut NodeInfo, numentries: c_
         return GasnetError::BadArg as c_int;
     }
     for rank in 0..n.min(job.nodes) {
-        let mut info = NodeInfo { host: 0, supernode: job.supernodes.of(rank), offset: 0 };
+        let placement = job.placement();
+        let local = placement.local_rank_of(JobRank(rank));
+        let supernode = local.map_or(0, |local| placement.supernode(local));
+        let mut info = NodeInfo { host: 0, supernode, offset: 0 };
         if attached {
             let s = job.segments()[rank];
             info.offset = s.distance().unwrap_or(0);

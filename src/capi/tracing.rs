@@ -1,8 +1,9 @@
 //! `GASNETT_TRACE_*` and `GASNETT_STATS_*`: what the macros of gasnet_trace.h call.
 
 use super::tools::system::gasnett_gettimeofday_us;
+use crate::process::exit;
 use crate::report;
-use crate::runtime::{GasnetJob, exit};
+use crate::runtime::GasnetJob;
 use crate::trace::{self, Letter, LetterMask, Probe, TraceFileKind, source};
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};

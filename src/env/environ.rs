@@ -6,16 +6,12 @@
 //! process's own.
 
 use core::ffi::c_char;
-use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::CStr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::OnceLock;
 
 /// The environment of all ranks, in the form of [`snapshot`], if those of the processes differ.
 static ADOPTED: OnceLock<Vec<u8>> = OnceLock::new();
-/// Whether one process has forked all ranks of the job.
-static SHARED: AtomicBool = AtomicBool::new(false);
-
 /// Prefixes of the variables by which launchers, and those of a libportals, tell processes apart.
 const LAUNCHER_PREFIXES: &[&str] = &[
     "GASNETI_",
@@ -64,16 +60,6 @@ pub fn raw(name: &CStr) -> *mut c_char {
         }
         None => sys::environment::get(name),
     }
-}
-
-/// Records that all ranks have the same environment, because one process has forked them.
-pub fn mark_shared() {
-    SHARED.store(true, Ordering::Relaxed);
-}
-
-/// Whether all ranks are known to have the same environment.
-pub fn is_shared() -> bool {
-    SHARED.load(Ordering::Relaxed)
 }
 
 /// The environment of this process without the variables of launchers: `name=value` entries,

@@ -24,7 +24,7 @@ mod table;
 mod unknown;
 mod variable;
 
-pub use environ::{adopt, is_shared, lookup, mark_shared, raw, snapshot};
+pub use environ::{adopt, lookup, raw, snapshot};
 pub use kinds::{
     Bytes, FillPattern, FreeText, Integer, Letters, OneOf, RankSet, Ranks, Seconds, SignalList,
     Signals, ValueKind, YesNo,

@@ -1,8 +1,8 @@
-//! WaitReason the threads of this process wait for, told in one line when the launcher asks (SIGUSR1 to it). Written by the cold
-//! rounds of waits, read by a signal handler.
+//! What the threads of this rank wait for, printed when the launcher receives SIGUSR1.
 //!
-//! Invariant: a note is current while its thread goes on to renew it; one that is older than half a second is of a wait that
-//! has ended. So the end of a wait costs nothing.
+//! Written by the cold rounds of waits, read by a signal handler through [`crate::process`].
+//! Invariant: a note counts while its thread renews it; a note older than half a second is of a wait
+//! that has ended, so the end of a wait costs nothing.
 
 use super::job::GasnetJob;
 use crate::report::MessageLine;
@@ -10,16 +10,17 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use sys::clock;
 
-/// WaitReason is waited for, in the words of a report; thin, so that it fits into a word.
+/// The operation that a thread waits in, as reports name it. A thin reference, so that it fits into
+/// a word.
 pub type WaitReason = &'static &'static str;
 
 /// Nanoseconds for which a note counts.
 const FRESH: u64 = 500_000_000;
-const NOBODY: u32 = u32::MAX;
-/// Threads, and peers, that are told of.
+const NO_PEER: u32 = u32::MAX;
+/// Threads, and peers, that a report names.
 const SHOWN: usize = 4;
 
-/// The note of one thread. Only its thread writes it; relaxed, since a report may be a little off.
+/// The note of one thread, which alone writes it. Relaxed, since a report may mix two notes.
 #[derive(Debug)]
 pub struct Activity {
     /// A [`WaitReason`]; null if nothing is waited for.
@@ -33,7 +34,7 @@ impl Default for Activity {
     fn default() -> Activity {
         Activity {
             what: AtomicPtr::new(core::ptr::null_mut()),
-            peer: AtomicU32::new(NOBODY),
+            peer: AtomicU32::new(NO_PEER),
             since: AtomicU64::new(0),
             seen: AtomicU64::new(0),
         }
@@ -41,8 +42,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// One more round, maybe the `first`, of a wait for this, from this peer if it is one that is waited for. The time, and when
-    /// the wait began.
+    /// Notes one more round, perhaps the `first`, of a wait in `what`, for `peer` if the wait is for
+    /// one. Returns the time, and when the wait began, in nanoseconds.
     pub(super) fn note_wait(
         &self,
         first: bool,
@@ -55,44 +56,30 @@ impl Activity {
             self.since.store(now, Ordering::Relaxed);
         }
         self.seen.store(now, Ordering::Relaxed);
-        self.peer.store(peer.unwrap_or(NOBODY), Ordering::Relaxed);
+        self.peer.store(peer.unwrap_or(NO_PEER), Ordering::Relaxed);
         self.what.store(what, Ordering::Relaxed);
         (now, self.since.load(Ordering::Relaxed))
     }
 
-    /// Whether it has waited for anything in the last so many nanoseconds.
+    /// Whether it has waited in the last `ns` nanoseconds before `now`.
     pub(super) fn has_waited(&self, now: u64, ns: u64) -> bool {
         now.saturating_sub(self.seen.load(Ordering::Relaxed)) < ns
     }
 
-    /// WaitReason is waited for now, from whom, and for how long, in nanoseconds.
+    /// What the thread waits in now, for which peer, and for how many nanoseconds.
     fn now(&self) -> Option<(&'static str, Option<u32>, u64)> {
         let (now, what) = (clock::now_ns(), self.what.load(Ordering::Relaxed));
         if what.is_null() || now.saturating_sub(self.seen.load(Ordering::Relaxed)) > FRESH {
             return None;
         }
-        let peer = Some(self.peer.load(Ordering::Relaxed)).filter(|&p| p != NOBODY);
-        // SAFETY: not null, so a `WaitReason`, which lives for ever and is never written.
+        let peer = Some(self.peer.load(Ordering::Relaxed)).filter(|&p| p != NO_PEER);
+        // SAFETY: not null, so stored by `note_wait` from a `'static` reference.
         Some((unsafe { *what }, peer, now.saturating_sub(self.since.load(Ordering::Relaxed))))
     }
 }
 
-static JOB: AtomicPtr<GasnetJob> = AtomicPtr::new(core::ptr::null_mut());
-
-/// Has this process answer from now on.
-pub(super) fn open(job: &'static GasnetJob) {
-    JOB.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
-}
-
-/// Writes what this process does. Async-signal-safe: nothing is allocated, and no lock is waited for.
-pub(super) fn write(line: &mut MessageLine) {
-    let job = JOB.load(Ordering::Acquire);
-    if job.is_null() {
-        let _ = write!(line, "in gasnet_init");
-        return;
-    }
-    // SAFETY: not null, so what `open` was given, which lives as long as the process.
-    let job = unsafe { &*job };
+/// Writes what this rank does. Async-signal-safe.
+pub(super) fn write(job: &GasnetJob, line: &mut MessageLine) {
     let mut told = 0;
     for thread in 0..job.slots.count() as u16 {
         let Some((what, peer, ns)) = job.slots.of(thread).activity.now() else { continue };
@@ -116,7 +103,7 @@ pub(super) fn write(line: &mut MessageLine) {
         _ => Ok(()),
     };
     let _ = write!(line, "; operations outstanding: {}", job.ops.outstanding());
-    // Who has least matters.
+    // The peers with the fewest credits.
     let mut least: [(u32, u32); SHOWN] = [(u32::MAX, 0); SHOWN];
     for rank in (0..job.nodes).filter(|&r| r != job.mynode) {
         let Some(credits) = job.conduit.credits(rank) else { continue };

@@ -1,75 +1,78 @@
-//! What this process writes to files when it leaves: what its Portals interface carried, for tests that claim that
-//! traffic went one way or another (`GASNET_TEST_COUNTERS`) and for the trace, and how its credits moved
-//! (`GASNET_PORTAL_CREDIT_STATS`). Set up by `job`; nothing is written if nobody asks.
+//! The statistics files that a rank writes when it exits.
 //!
-//! Of `GASNET_TEST_COUNTERS`, one line: rank; of the interface puts, gets, bytes of both, messages framed, messages to us that
-//! found no match entry; of the conduit requests that lacked credits, requests that waited for a receive buffer, receive buffers
-//! that were attached again, requests that reached the catch basin.
+//! Made by `runtime::job`, written through [`process::JobReport`] by a hook of the exit. Invariant:
+//! writing is async-signal-safe. Nothing is written unless the user asks for it:
+//!
+//! | asked for by | what is written |
+//! |---|---|
+//! | `GASNET_TEST_COUNTERS` | one line, for tests that claim a path of traffic |
+//! | `GASNET_PORTAL_CREDIT_STATS` | how the credits of this rank moved |
+//! | the trace | the counters of the network |
+//!
+//! The line of `GASNET_TEST_COUNTERS` holds the rank; puts, gets, bytes of both, framed messages and
+//! messages without a match entry of the interface; requests that lacked credits, requests that
+//! waited for a receive buffer, receive buffers attached again, and requests in the catch basin.
 
 use super::GasnetJob;
-use super::exit;
-use crate::env;
 use crate::trace::{self, Letter};
-use alloc::boxed::Box;
+use crate::{env, process};
 use alloc::ffi::CString;
 use core::fmt::Write;
-use core::sync::atomic::{AtomicPtr, Ordering};
 
-struct StatsFiles {
-    job: &'static GasnetJob,
+/// The files of one rank.
+#[derive(Debug)]
+pub(super) struct StatsFiles {
     counters: Option<CString>,
     credits: Option<CString>,
 }
 
-/// Null if nothing is to be written.
-static FILES: AtomicPtr<StatsFiles> = AtomicPtr::new(core::ptr::null_mut());
+impl StatsFiles {
+    /// The files that the user asks for; `None` for none. They are written when this process exits.
+    pub(super) fn open(rank: u32, credit_stats: bool) -> Option<StatsFiles> {
+        let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{rank}")).ok();
+        let counters = env::TEST_COUNTERS.get().and_then(|prefix| path(&prefix));
+        let credits = credit_stats.then(|| path("gasnet_credits")).flatten();
+        if counters.is_none() && credits.is_none() && !trace::on() {
+            return None;
+        }
+        process::exit::on_exit(process::write_stats);
+        Some(StatsFiles { counters, credits })
+    }
 
-/// Has the counters written when this process leaves, if the user wants that.
-pub fn open(job: &'static GasnetJob) {
-    let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{}", job.mynode)).ok();
-    let counters = env::TEST_COUNTERS.get().and_then(|prefix| path(&prefix));
-    let credits = job.conduit.config().credit_stats.then(|| path("gasnet_credits")).flatten();
-    if counters.is_some() || credits.is_some() || trace::on() {
-        FILES.store(
-            Box::into_raw(Box::new(StatsFiles { job, counters, credits })),
-            Ordering::Release,
+    /// Writes them. Async-signal-safe.
+    pub(super) fn write(&self, job: &GasnetJob) {
+        let StatsFiles { counters, credits } = self;
+        if let Some(path) = credits {
+            let _ = job.conduit.write_credit_stats(&mut sys::file::TextFile::create(path));
+        }
+        let (c, s) = (job.conduit.counters(), job.conduit.stats());
+        trace::note(
+            Letter::C,
+            format_args!(
+                "PORTALS: puts={} gets={} bytes={} framed={} dropped={} credit_stalls={} requests_waited={} refreshes={} caught={}",
+                c.puts,
+                c.gets,
+                c.bytes,
+                c.framed,
+                c.dropped,
+                s.credit_stalls,
+                s.requests_waited,
+                s.refreshes,
+                s.caught
+            ),
         );
-        exit::on_exit(write);
+        let Some(path) = counters else { return };
+        let mut line = crate::report::MessageLine::new();
+        let _ = write!(
+            line,
+            "{} {} {} {} {} {}",
+            job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped
+        );
+        let _ = writeln!(
+            line,
+            " {} {} {} {}",
+            s.credit_stalls, s.requests_waited, s.refreshes, s.caught
+        );
+        sys::file::write(path, line.bytes());
     }
-}
-
-/// Async-signal-safe: nothing is allocated or locked.
-fn write() {
-    let wanted = FILES.load(Ordering::Acquire);
-    // SAFETY: null, or the leaked box of `open`.
-    let Some(StatsFiles { job, counters, credits }) = (unsafe { wanted.as_ref() }) else { return };
-    if let Some(path) = credits {
-        let _ = job.conduit.write_credit_stats(&mut sys::file::TextFile::create(path));
-    }
-    let (c, s) = (job.conduit.counters(), job.conduit.stats());
-    trace::note(
-        Letter::C,
-        format_args!(
-            "PORTALS: puts={} gets={} bytes={} framed={} dropped={} credit_stalls={} requests_waited={} refreshes={} caught={}",
-            c.puts,
-            c.gets,
-            c.bytes,
-            c.framed,
-            c.dropped,
-            s.credit_stalls,
-            s.requests_waited,
-            s.refreshes,
-            s.caught
-        ),
-    );
-    let Some(path) = counters else { return };
-    let mut line = crate::report::MessageLine::new();
-    let _ = write!(
-        line,
-        "{} {} {} {} {} {}",
-        job.mynode, c.puts, c.gets, c.bytes, c.framed, c.dropped
-    );
-    let _ =
-        writeln!(line, " {} {} {} {}", s.credit_stalls, s.requests_waited, s.refreshes, s.caught);
-    sys::file::write(path, line.bytes());
 }

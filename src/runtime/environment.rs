@@ -1,11 +1,12 @@
-//! One environment for all processes of a job.
+//! One environment for all ranks of a job.
 //!
-//! Called by `job` at start. Invariant: `gasnet_getenv`, `gasnett_getenv` and the library's own
-//! variables give the same values in all processes; `getenv` gives each process its own. If the
-//! environments differ (variables for one program of several, a script in front of it), the
-//! largest one counts. Variables that launchers set differently per process are left out.
+//! Called by `runtime::job` before anything is read that all ranks must agree on. Invariant: where
+//! the environments differ (variables for one program of several, a script in front of it), the
+//! largest counts for `gasnet_getenv`, `gasnett_getenv` and the library's own variables; `getenv`
+//! returns what each process has. Variables by which launchers tell ranks apart are not compared.
 
-use crate::boot::Bootstrap;
+use crate::boot::bootstrap::Bootstrap;
+use crate::boot::rank_id::HostMemory;
 use crate::{env, report};
 use core::hash::{Hash, Hasher};
 use std::hash::DefaultHasher;
@@ -13,29 +14,35 @@ use std::io;
 use std::os::fd::AsFd;
 use sys::memory::{self, Mapping};
 
-/// Chooses one environment, before any variable is looked up that all processes must agree on.
-/// Collective.
-pub fn settle(boot: &dyn Bootstrap) {
-    if boot.size() == 1 || env::is_shared() {
+/// Agrees on one environment. Collective.
+pub fn agree(boot: &Bootstrap) {
+    if boot.placement.size() == 1 || boot.one_environment {
         return;
     }
     let mine = env::snapshot();
     let mut hasher = DefaultHasher::new();
     mine.hash(&mut hasher);
-    let told = [hasher.finish(), mine.len() as u64].map(u64::to_ne_bytes).concat();
-    let all = boot.exchange(&told);
-    if all.iter().all(|other| *other == told) {
+    let summary = [hasher.finish(), mine.len() as u64].map(u64::to_ne_bytes).concat();
+    let all = boot.exchange.exchange(&summary);
+    if all.iter().all(|other| *other == summary) {
         return;
     }
     let length = |b: &[u8]| u64::from_ne_bytes(b[8..16].try_into().unwrap_or_default());
-    // Of several that are equally large, the first.
-    let Some((giver, bytes)) =
-        (0..).zip(all.iter().map(|b| length(b))).reduce(|a, b| if b.1 > a.1 { b } else { a })
-    else {
+    // The first of several of the same length.
+    let lengths = all.ranked().map(|(rank, b)| (rank, length(b)));
+    let Some((giver, bytes)) = lengths.reduce(|a, b| if b.1 > a.1 { b } else { a }) else {
         return;
     };
-    let result = hand_over(boot, (boot.rank() == giver).then_some(&*mine), bytes as usize);
-    match result {
+    let given = (boot.placement.rank() == giver).then_some(&*mine);
+    let block = match &boot.host_memory {
+        Some(memory) => through_memory(boot, memory, given, bytes as usize),
+        None => {
+            let mut block = given.unwrap_or_default().to_vec();
+            block.resize(bytes as usize, 0);
+            Ok(boot.exchange.exchange(&block)[giver].clone())
+        }
+    };
+    match block {
         Ok(block) => env::adopt(block),
         Err(e) => report::fatal(
             format_args!(
@@ -46,21 +53,25 @@ pub fn settle(boot: &dyn Bootstrap) {
     }
 }
 
-/// A copy, in every process, of the block that one process gives. The block stays behind the
-/// scratch areas in their file.
-fn hand_over(boot: &dyn Bootstrap, given: Option<&[u8]>, bytes: usize) -> io::Result<Vec<u8>> {
-    let host = boot.host();
-    let begin = (host.local_size as usize * super::job::SCRATCH_BYTES)
+/// A copy of the block that one rank gives, through the scratch file of the host, behind the part
+/// that the job maps.
+fn through_memory(
+    boot: &Bootstrap,
+    memory: &HostMemory,
+    given: Option<&[u8]>,
+    bytes: usize,
+) -> io::Result<Vec<u8>> {
+    let begin = (boot.placement.local_size() as usize * super::job::SCRATCH_BYTES)
         .next_multiple_of(memory::page_size());
-    let map = || Mapping::shared(host.scratch.as_fd(), begin as u64, bytes.max(1));
+    let map = || Mapping::shared(memory.scratch.as_fd(), begin as u64, bytes.max(1));
     if let Some(block) = given {
-        memory::reserve(host.scratch.as_fd(), begin as u64, bytes.max(1) as u64)?;
-        // SAFETY: the mapping is as long as the block, and no other process reads it before the
-        // barrier.
-        unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), map()?.as_ptr(), block.len()) };
+        memory::reserve(memory.scratch.as_fd(), begin as u64, bytes.max(1) as u64)?;
+        let to = map()?;
+        // SAFETY: the mapping is as long as the block, and no other rank reads it before the barrier.
+        unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), to.as_ptr(), block.len()) };
     }
-    boot.barrier();
+    boot.barrier.barrier();
     let there = map()?;
-    // SAFETY: bytes of the mapping, which no process writes after the barrier.
+    // SAFETY: bytes of the mapping, which no rank writes after the barrier.
     Ok(unsafe { core::slice::from_raw_parts(there.as_ptr(), bytes) }.to_vec())
 }

@@ -1,5 +1,5 @@
-//! The runtime layer: the job (init, attach, exit), segments, active messages, operations,
-//! threads, waiting.
+//! The runtime layer: the job (init, attach), segments, active messages, operations, threads,
+//! waiting.
 //!
 //! Called by `extended` and `capi`; calls the conduit. Invariant: everything that a call needs
 //! is in its [`Ctx`].
@@ -10,12 +10,10 @@ pub mod am;
 pub mod checks;
 pub mod counters;
 pub mod environment;
-pub mod exit;
 pub mod hsl;
 pub mod job;
 pub mod ops;
 pub mod segment;
-pub mod signals;
 pub mod subsystem;
 pub mod threads;
 pub mod wait;

@@ -10,9 +10,10 @@
 
 use super::checks;
 use super::job::GasnetJob;
-use crate::boot::Bootstrap;
+use crate::boot::bootstrap::{Bootstrap, Exchange};
+use crate::boot::placement::Placement;
 use crate::client_memory::{Dst, RemoteRange};
-use crate::rank::JobRank;
+use crate::rank::{ByLocalRank, JobRank, LocalRank};
 use crate::report;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -132,15 +133,18 @@ pub struct SegmentLimits {
 impl SegmentLimits {
     /// From what this machine has, the processes that share it, what this process may map, and
     /// the bound that the user or the client sets (bytes). Collective.
-    pub fn find(boot: &dyn Bootstrap, bound: Option<u64>) -> SegmentLimits {
-        let host = boot.host();
+    pub fn find(
+        placement: &Placement,
+        exchange: &dyn Exchange,
+        bound: Option<u64>,
+    ) -> SegmentLimits {
         // An eighth stays for everything that is not a segment.
         let most = [Some(memory::total()), memory::address_space_left(), limits::file_size()];
         let most = most.into_iter().flatten().min().unwrap_or(0);
-        let share = most / 8 * 7 / u64::from(host.local_size.max(1));
+        let share = most / 8 * 7 / u64::from(placement.local_size().max(1));
         let page = PAGE as u64;
         let local = bound.unwrap_or(share).min(share).max(page) / page * page;
-        let all: Vec<u64> = boot
+        let all: Vec<u64> = exchange
             .exchange(&local.to_ne_bytes())
             .iter()
             .map(|b| u64::from_ne_bytes(b[..8].try_into().unwrap_or_default()))
@@ -150,84 +154,75 @@ impl SegmentLimits {
     }
 }
 
-/// Which processes map each other's segments: groups of consecutive ranks of a host, of at most
-/// `GASNET_SUPERNODE_MAXSIZE` members (0: no limit).
-#[derive(Clone, Copy, Debug)]
-pub struct Supernodes {
-    /// Largest group; at least 1.
-    pub size: u32,
-}
-
-impl Supernodes {
-    /// Number of the group of the process with this rank on its host.
-    pub fn of(self, local_rank: u32) -> u32 {
-        local_rank / self.size
-    }
-}
-
 /// What [`attach`] made.
 #[derive(Debug)]
 pub struct AttachedSegments {
     /// All segments.
     pub segments: Segments,
-    /// By rank on this host: where the segment of that process is mapped here.
-    pub bases: Vec<*mut u8>,
-    /// By rank on this host: its length.
-    pub lens: Vec<usize>,
+    /// Where the segment of each rank of this host is mapped here; null if it is not.
+    pub bases: ByLocalRank<*mut u8>,
+    /// The lengths of those.
+    pub lens: ByLocalRank<usize>,
 }
 
 /// Maps the segments of this host, our own one of `len` bytes (a multiple of the page size)
 /// among them. With `huge`, in huge pages where the kernel allows it, of which none holds parts
-/// of two segments. Collective.
+/// of two segments. Without host memory the own segment alone is mapped, in private memory.
+/// Collective.
 ///
 /// # Errors
 /// What the operating system said, if it refused the mapping.
-pub fn attach(
-    boot: &dyn Bootstrap,
-    supernodes: Supernodes,
-    len: usize,
-    huge: bool,
-) -> std::io::Result<AttachedSegments> {
-    let host = boot.host();
+pub fn attach(boot: &Bootstrap, len: usize, huge: bool) -> std::io::Result<AttachedSegments> {
+    let Bootstrap { placement, exchange, .. } = boot;
     let word = |b: &[u8], i: usize| {
         u64::from_ne_bytes(b[i * 8..i * 8 + 8].try_into().unwrap_or_default())
     };
-    let longest = boot.exchange(&len.to_ne_bytes()).iter().map(|b| word(b, 0)).max().unwrap_or(0);
+    let lens = exchange.exchange(&len.to_ne_bytes());
+    let longest = lens.iter().map(|b| word(b, 0)).max().unwrap_or(0);
     let huge = huge && longest >= memory::HUGE_PAGE as u64;
     let stride =
         (longest as usize).max(1).next_multiple_of(if huge { memory::HUGE_PAGE } else { PAGE });
-    let bytes = host.local_size as usize * stride;
-    memory::set_len(host.segments.as_fd(), bytes as u64)?;
-    let file = host.segments.as_fd();
-    let map = |align| Mapping::shared_aligned(file, 0, bytes, align);
+    let file = boot.host_memory.as_ref().map(|m| m.segments.as_fd());
+    let (own, slots) = match file {
+        Some(_) => (placement.local_rank().index(), placement.local_size() as usize),
+        None => (0, 1),
+    };
+    if let Some(file) = file {
+        memory::set_len(file, (slots * stride) as u64)?;
+    }
+    let map = |align| match file {
+        Some(file) => Mapping::shared_aligned(file, 0, slots * stride, align),
+        None => Mapping::anonymous_aligned(stride, align),
+    };
     let mapping = if huge { map(memory::HUGE_PAGE).or_else(|_| map(PAGE))? } else { map(PAGE)? };
     if huge {
         mapping.prefer_huge_pages();
     }
-    // SAFETY: the mapping has a stride for every process of the host.
-    let here = |local_rank: u32| unsafe { mapping.as_ptr().add(local_rank as usize * stride) };
-    let record = [here(host.local_rank) as u64, len as u64, u64::from(host.local_rank)];
-    let record: Vec<u8> = record.iter().flat_map(|w| w.to_ne_bytes()).collect();
-    let mut table = Vec::new();
-    let mut bases = alloc::vec![core::ptr::null_mut(); host.local_size as usize];
-    let mut lens = alloc::vec![0; host.local_size as usize];
-    for b in boot.exchange(&record) {
-        let (base, len, local_rank) =
-            (word(&b, 0) as *mut u8, word(&b, 1) as usize, word(&b, 2) as u32);
-        bases[local_rank as usize] = here(local_rank);
-        lens[local_rank as usize] = len;
-        let direct =
-            supernodes.size > 1 && supernodes.of(local_rank) == supernodes.of(host.local_rank);
-        table.push(Segment {
-            base,
-            len,
-            local: if direct { here(local_rank) } else { core::ptr::null_mut() },
-        });
-    }
+    let first = mapping.as_ptr();
+    let slot = |i: usize| first.wrapping_add(i * stride);
+    // Where a rank of this host is mapped.
+    let here = |rank: LocalRank| match file {
+        Some(_) => slot(rank.index()),
+        None if rank == placement.local_rank() => slot(own),
+        None => core::ptr::null_mut(),
+    };
+    let record = [slot(own) as u64, len as u64].map(u64::to_ne_bytes).concat();
+    let records = exchange.exchange(&record);
+    let table = records.ranked().map(|(rank, b)| {
+        let local = placement.local_rank_of(rank).filter(|_| placement.shares_memory(rank));
+        Segment {
+            base: word(b, 0) as *mut u8,
+            len: word(b, 1) as usize,
+            local: local.map_or(core::ptr::null_mut(), here),
+        }
+    });
+    let table = table.collect();
+    let locals = || (0..placement.local_size()).map(LocalRank);
+    let len_of = |rank| placement.job_rank(rank).map_or(0, |r| word(&records[r], 1) as usize);
     Ok(AttachedSegments {
-        segments: Segments { table: table.into_boxed_slice(), mapping },
-        bases,
-        lens,
+        segments: Segments { table, mapping },
+        bases: locals().map(here).collect(),
+        lens: locals().map(len_of).collect(),
     })
 }
 

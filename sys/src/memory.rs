@@ -6,6 +6,7 @@
 
 use super::cpu::cgroup_files;
 use core::ptr::NonNull;
+use core::sync::atomic::AtomicU64;
 use std::ffi::CStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -339,6 +340,15 @@ impl Mapping {
     /// Always false: a mapping has at least one byte.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The mapping as 64-bit words, mapped until the process ends. Every value that another process
+    /// stores there is a valid word.
+    pub fn leak_words(self) -> &'static [AtomicU64] {
+        let words = self.len / 8;
+        let base = self.leak().cast::<AtomicU64>().as_ptr();
+        // SAFETY: the mapping is page-aligned, holds so many words and is never unmapped.
+        unsafe { core::slice::from_raw_parts(base, words) }
     }
 
     /// Keeps it mapped until the process ends.

@@ -34,7 +34,7 @@ const MPIS: [Mpi; 2] = [
 
 /// The message about MPI in ranks that our launcher started.
 const LONE: &str =
-    "MPI was initialised before gasnet_init, and knows nothing of the other processes";
+    "MPI was initialised before gasnet_init, and does not connect the other processes";
 
 /// MPI x launcher x order of initialisation x mode; those of Slurm where it is usable.
 pub fn cases() -> Vec<TestCase> {

@@ -5,8 +5,8 @@
 
 use super::text;
 use crate::env::{self, OptionalVariable, Signals};
+use crate::process::{exit, signals};
 use crate::report;
-use crate::runtime::{exit, signals};
 use crate::tools::{environment, heap, process, stack};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicI32, Ordering};

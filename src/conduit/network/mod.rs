@@ -20,10 +20,10 @@ use super::portals::binding::Binding;
 use super::portals::emulation::Emulation;
 use super::portals::{OpenError, Portals, PortalsError, PortalsId, SharedHost, TrafficCounters};
 use super::{Conduit, ConduitStats, Config, OpId, Outgoing, ReplyToken, Upcall};
-use crate::boot;
 use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::rank::{JobRank, LocalRank};
 use alloc::vec::Vec;
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 
 #[cfg(not(any(feature = "emulation", feature = "libportals")))]
 compile_error!(
@@ -38,6 +38,21 @@ mod libportals;
 pub use crate::env::NetworkKind;
 pub use info::{NetworkInfo, networks};
 pub use kind::chosen;
+
+/// What an interface must know of the job to be opened.
+#[derive(Debug)]
+pub struct InterfaceRanks {
+    /// Rank of this process.
+    pub rank: JobRank,
+    /// Ranks of the job.
+    pub size: u32,
+    /// Rank of this process on its host.
+    pub local_rank: LocalRank,
+    /// Ranks of the host.
+    pub local_size: u32,
+    /// An empty memory file that all ranks of the host have, if they can share memory.
+    pub arena: Option<OwnedFd>,
+}
 
 /// An open network interface.
 #[derive(Debug)]
@@ -57,21 +72,27 @@ impl OpenInterface {
     ///
     /// # Errors
     /// What is missing or wrong with the network.
-    pub fn open(boot: &dyn boot::Bootstrap, config: &Config) -> Result<OpenInterface, OpenError> {
-        let cannot =
-            |e: std::io::Error| OpenError(alloc::format!("no memory file for Portals: {e}"));
-        let arena = boot.host().arena.as_raw_fd();
-        let arena = ::sys::descriptor::duplicate(arena).map_err(cannot)?;
+    pub fn open(ranks: InterfaceRanks, config: &Config) -> Result<OpenInterface, OpenError> {
         match chosen() {
             #[cfg(feature = "emulation")]
-            NetworkKind::Emulation => {
-                let host = boot.host();
-                Emulation::open(arena, host.local_rank, host.local_size, config)
-                    .map(OpenInterface::Emulation)
+            NetworkKind::Emulation => match ranks.arena {
+                Some(arena) => {
+                    Emulation::open(arena, ranks.local_rank.0, ranks.local_size, config)
+                }
+                None if ranks.size == 1 => Emulation::loopback(config),
+                None => Err(OpenError("the ranks of this host share no memory".into())),
             }
+            .map(OpenInterface::Emulation),
             #[cfg(feature = "libportals")]
-            NetworkKind::Libportals => Binding::open(arena, boot.rank(), boot.size(), config)
-                .map(OpenInterface::Libportals),
+            NetworkKind::Libportals => {
+                let arena = ranks.arena.map_or_else(
+                    || sys::memory::MemFd::create(c"gasnet-arena").map(OwnedFd::from),
+                    Ok,
+                );
+                let arena = arena.map_err(|e| OpenError(alloc::format!("no memory file: {e}")))?;
+                Binding::open(arena, ranks.rank.0, ranks.size, config)
+                    .map(OpenInterface::Libportals)
+            }
             #[allow(unreachable_patterns)]
             kind => unreachable!("{} is not part of the build", kind.name()),
         }

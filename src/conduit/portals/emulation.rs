@@ -61,6 +61,15 @@ impl Emulation {
             .map_err(|e| OpenError(e.to_string()))
     }
 
+    /// The interface of the only process of a job, whose arena no other process can map.
+    ///
+    /// # Errors
+    /// There is no memory for the arena.
+    pub fn loopback(config: &Config) -> Result<Emulation, OpenError> {
+        Self::over(NetworkInterface::loopback(Some(limits(config))), config)
+            .map_err(|e| OpenError(e.to_string()))
+    }
+
     /// An interface of the limits that `config` needs, made ready for its threads.
     fn over(
         interface: Result<NetworkInterface, portals3::PtlError>,

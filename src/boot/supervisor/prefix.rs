@@ -4,6 +4,7 @@
 //! Invariant: nothing that the rank has written is lost or reordered within its stream; a line that does not end is
 //! passed on when it is very long and at the end of the job.
 
+use crate::rank::JobRank;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
@@ -22,7 +23,7 @@ pub(super) struct PrefixedStream {
 
 impl PrefixedStream {
     /// A stream of this rank that comes out of our descriptor `standard`, and the end that the rank writes to.
-    pub(super) fn new(rank: u32, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
+    pub(super) fn new(rank: JobRank, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
         let (from, to) = sys::descriptor::pipe()?;
         let prefix = format!("[{rank}] ");
         Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))

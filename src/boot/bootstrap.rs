@@ -1,0 +1,57 @@
+//! What a process has when it has become a rank: the parts that the runtime starts from.
+//!
+//! Made by the launcher's side of `boot`, used by `runtime::job`. Invariant: only
+//! [`Bootstrap::host_memory`] can be missing; then no rank maps memory of another, and everything
+//! goes through Portals.
+//!
+//! | part | what it is for |
+//! |---|---|
+//! | [`Placement`] | which ranks there are, and which of them share this host |
+//! | [`Exchange`] | each rank gives bytes and gets those of all |
+//! | [`JobBarrier`] | waiting for all ranks before messages can be sent |
+//! | [`ExitNotice`] | the decision to end the job |
+//! | [`HostMemory`] | memory files that the ranks of this host share |
+
+use super::exit_notice::ExitNotice;
+use super::key_value::LauncherRelease;
+use super::placement::Placement;
+use super::rank_id::HostMemory;
+use crate::rank::ByJobRank;
+
+/// The exchange of bytes between all ranks.
+pub trait Exchange: Send + Sync + core::fmt::Debug {
+    /// What each rank gave; all give the same number of bytes. Waits for every rank, and does not
+    /// return if the job ends meanwhile.
+    fn exchange(&self, mine: &[u8]) -> ByJobRank<Vec<u8>>;
+}
+
+/// The barrier of all ranks that needs no network.
+pub trait JobBarrier: Send + Sync + core::fmt::Debug {
+    /// Waits until every rank has called it. Serves no messages, and does not return if the job
+    /// ends meanwhile.
+    fn barrier(&self);
+}
+
+/// What a process has when it has become a rank.
+pub struct Bootstrap {
+    /// Where the ranks run.
+    pub placement: Placement,
+    /// Exchange of bytes.
+    pub exchange: &'static dyn Exchange,
+    /// Barrier.
+    pub barrier: &'static dyn JobBarrier,
+    /// The exit of the job.
+    pub exit: &'static ExitNotice,
+    /// The memory files of this host, if its ranks can share memory.
+    pub host_memory: Option<HostMemory>,
+    /// All ranks have been forked from one process, so they have one environment.
+    pub one_environment: bool,
+    /// Must be called once when this process exits, if the launcher wants it.
+    pub release: Option<LauncherRelease>,
+}
+
+impl core::fmt::Debug for Bootstrap {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Bootstrap").field("placement", &self.placement).finish_non_exhaustive()
+    }
+}

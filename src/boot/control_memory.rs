@@ -1,0 +1,288 @@
+//! The control memory of a host: the exit decision and one record per rank, shared by the ranks
+//! and their supervisor.
+//!
+//! Written by [`super::exit_notice`] in a rank and by the supervisor. Invariants: the decision
+//! word goes from 0 to a decision once and never changes again, so the first exit wins. The order
+//! word is 0 until the supervisor copies the decision there after a grace period. Ranks exit on
+//! the order only, so that a rank about to finish (to print results after the last barrier, say)
+//! is not interrupted by a peer that finished first.
+//!
+//! ```text
+//! line 0   magic, cookie, ranks
+//! line 1   decision          set once by compare-and-swap
+//! line 2   order to exit     polled by every rank
+//! line 3   status request, requests made so far
+//! line 4+  per rank: pid, messages sent, armed, answered request, answer's length, answer
+//! ```
+//!
+//! All words are 64-bit atomics, so that no process can leave a value that is invalid here; the
+//! text of an answer is checked when it is read.
+
+use super::decision::{ExitCause, ExitDecision};
+use super::error::BootError;
+use crate::rank::LocalRank;
+use core::sync::atomic::{AtomicU64, Ordering};
+use std::os::fd::BorrowedFd;
+use sys::memory::{self, Mapping, MemFd};
+
+const MAGIC: u64 = 0x6761_736e_6574_0003;
+
+/// Words of a cache line.
+const LINE: usize = 8;
+const HEADER: usize = 4 * LINE;
+/// Bytes of an answer.
+const ANSWER_BYTES: usize = 320;
+/// Words of a record: one line, then the answer.
+const RECORD: usize = LINE + ANSWER_BYTES / 8;
+
+/// Indices of the header's words.
+const MAGIC_WORD: usize = 0;
+const COOKIE_WORD: usize = 1;
+const SIZE_WORD: usize = 2;
+const DECISION_WORD: usize = LINE;
+const ORDER_WORD: usize = 2 * LINE;
+const REQUEST_WORD: usize = 3 * LINE;
+const REQUESTS_WORD: usize = 3 * LINE + 1;
+
+/// Bytes of the control memory of a host with this many ranks.
+fn bytes(size: u32) -> usize {
+    (HEADER + size as usize * RECORD) * 8
+}
+
+/// The record of one rank.
+#[derive(Clone, Copy, Debug)]
+struct RankRecord {
+    /// Process that called `gasnet_init` as this rank; 0 before.
+    pid: &'static AtomicU64,
+    /// Messages that the supervisor sent to this rank; raised when the call that sent one returned.
+    sent: &'static AtomicU64,
+    /// 1 once the rank has its handler for [`sys::signal::notice`].
+    armed: &'static AtomicU64,
+    /// The last status request that the rank answered.
+    answered: &'static AtomicU64,
+    /// Bytes of the answer.
+    length: &'static AtomicU64,
+    answer: &'static [AtomicU64],
+}
+
+/// The control memory as one process maps it, until the process ends.
+#[derive(Clone, Copy, Debug)]
+pub struct ControlMemory {
+    words: &'static [AtomicU64],
+    size: u32,
+}
+
+impl ControlMemory {
+    fn over(mapping: Mapping, size: u32) -> ControlMemory {
+        ControlMemory { words: mapping.leak_words(), size }
+    }
+
+    /// New control memory, for a supervisor; `cookie` tells jobs apart.
+    pub fn create(size: u32, cookie: u64) -> Result<(MemFd, ControlMemory), BootError> {
+        let file = MemFd::create(c"gasnet-control");
+        let made = file.and_then(|f| {
+            f.reserve(0, bytes(size) as u64).and_then(|()| Ok((f.map(0, bytes(size))?, f)))
+        });
+        let (mapping, file) =
+            made.map_err(|e| BootError::system("cannot create the control memory", &e))?;
+        let c = ControlMemory::over(mapping, size);
+        c.words[SIZE_WORD].store(size.into(), Ordering::Relaxed);
+        c.words[COOKIE_WORD].store(cookie, Ordering::Relaxed);
+        // Release pairs with the Acquire in `open`.
+        c.words[MAGIC_WORD].store(MAGIC, Ordering::Release);
+        Ok((file, c))
+    }
+
+    /// The control memory of the job with this cookie, for a rank.
+    pub fn open(file: BorrowedFd<'_>, size: u32, cookie: u64) -> Result<ControlMemory, BootError> {
+        let stale = || {
+            BootError::new(
+                "the environment says that a launcher started this process, but the inherited \
+                 descriptors are missing or of another version of the library",
+                "Start ranks by the gasnetrun of the library that the program is linked with, and \
+                 close no inherited descriptor before gasnet_init; otherwise unset \
+                 GASNET_SPAWN_FDS.",
+            )
+        };
+        if memory::len(file).ok() != Some(bytes(size) as u64) {
+            return Err(stale());
+        }
+        let mapping = Mapping::shared(file, 0, bytes(size))
+            .map_err(|e| BootError::system("cannot map the control memory", &e))?;
+        let c = ControlMemory::over(mapping, size);
+        if c.words[MAGIC_WORD].load(Ordering::Acquire) != MAGIC
+            || c.words[SIZE_WORD].load(Ordering::Relaxed) != u64::from(size)
+            || c.words[COOKIE_WORD].load(Ordering::Relaxed) != cookie
+        {
+            return Err(stale());
+        }
+        Ok(c)
+    }
+
+    /// Memory of the same form for a job of one rank without a supervisor.
+    pub fn private() -> Result<ControlMemory, BootError> {
+        let mapping = Mapping::anonymous(bytes(1))
+            .map_err(|e| BootError::system("cannot map memory", &e))?;
+        Ok(ControlMemory::over(mapping, 1))
+    }
+
+    /// Ranks on this host.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    fn record(&self, rank: LocalRank) -> Option<RankRecord> {
+        let begin = HEADER + rank.index().checked_mul(RECORD)?;
+        let [pid, sent, armed, answered, length, _, _, _, answer @ ..] =
+            self.words.get(begin..begin + RECORD)?
+        else {
+            return None;
+        };
+        Some(RankRecord { pid, sent, armed, answered, length, answer })
+    }
+
+    /// The order to exit: 0, or a decision whose low half is the exit code.
+    pub(super) fn order(&self) -> &'static AtomicU64 {
+        &self.words[ORDER_WORD]
+    }
+
+    /// Makes this process the rank; fails with the process that was faster.
+    pub(super) fn claim(&self, rank: LocalRank, pid: u32) -> Result<(), Option<u32>> {
+        let record = self.record(rank).ok_or(None)?;
+        let old = record.pid.compare_exchange(0, pid.into(), Ordering::AcqRel, Ordering::Acquire);
+        old.map(drop).map_err(|other| Some(other as u32))
+    }
+
+    /// The process that called `gasnet_init` as this rank; `None` before. Async-signal-safe.
+    pub fn pid_of(&self, rank: LocalRank) -> Option<u32> {
+        let pid = self.record(rank)?.pid.load(Ordering::Acquire);
+        (pid != 0).then_some(pid as u32)
+    }
+
+    /// The decision to end the job, if it was made; ranks may have exited or still be working.
+    pub fn decision(&self) -> Option<ExitDecision> {
+        ExitDecision::unpack(self.words[DECISION_WORD].load(Ordering::Acquire))
+    }
+
+    /// Decides that the job ends, unless that was decided before; returns the decision that holds.
+    /// Async-signal-safe.
+    pub fn decide(&self, new: ExitDecision) -> ExitDecision {
+        // AcqRel: a process that sees the decision also sees what was written before it.
+        let old = self.words[DECISION_WORD].compare_exchange(
+            0,
+            new.pack(),
+            Ordering::AcqRel,
+            Ordering::Acquire,
+        );
+        old.err().and_then(ExitDecision::unpack).unwrap_or(new)
+    }
+
+    /// Decides on behalf of the supervisor.
+    pub(super) fn decide_failure(&self, code: i32) {
+        self.decide(ExitDecision { code, cause: ExitCause::Supervisor, rank: None });
+    }
+
+    /// Orders the ranks to exit, if it was decided that the job ends. Called by the supervisor;
+    /// without a supervisor, by the rank.
+    pub fn order_exit(&self) {
+        let decision = self.words[DECISION_WORD].load(Ordering::Acquire);
+        self.order().store(decision, Ordering::Release);
+    }
+
+    /// Counts a message to this rank, after the supervisor's call that sent it has returned.
+    pub fn count_sent(&self, rank: LocalRank) {
+        if let Some(record) = self.record(rank) {
+            // Release pairs with the Acquire in `sent_to`.
+            record.sent.fetch_add(1, Ordering::Release);
+        }
+    }
+
+    /// Messages that the supervisor has counted for this rank.
+    pub(super) fn sent_to(&self, rank: LocalRank) -> u64 {
+        self.record(rank).map_or(0, |r| r.sent.load(Ordering::Acquire))
+    }
+
+    /// Records that the rank handles [`sys::signal::notice`], which would kill it before.
+    pub(super) fn set_armed(&self, rank: LocalRank) {
+        if let Some(record) = self.record(rank) {
+            record.armed.store(1, Ordering::Release);
+        }
+    }
+
+    /// Whether a rank handles [`sys::signal::notice`], by which it is asked for its status.
+    pub fn is_armed(&self, rank: LocalRank) -> bool {
+        self.record(rank).is_some_and(|r| r.armed.load(Ordering::Acquire) != 0)
+    }
+
+    /// Opens a request for the status of all ranks; returns its number. Called by the supervisor.
+    pub fn open_status_request(&self) -> u64 {
+        let n = self.words[REQUESTS_WORD].fetch_add(1, Ordering::Relaxed) + 1;
+        self.words[REQUEST_WORD].store(n, Ordering::Release);
+        n
+    }
+
+    /// Closes the request: a rank that has not answered yet does not answer any more.
+    pub fn close_status_request(&self) {
+        self.words[REQUEST_WORD].store(0, Ordering::Release);
+    }
+
+    /// The number of the open request that this rank has not answered, if there is one.
+    pub(super) fn unanswered_request(&self, rank: LocalRank) -> Option<u64> {
+        let request = self.words[REQUEST_WORD].load(Ordering::Acquire);
+        let answered = self.record(rank)?.answered.load(Ordering::Relaxed);
+        (request != 0 && answered != request).then_some(request)
+    }
+
+    /// Stores a rank's answer to a request. Async-signal-safe; one thread of the rank at a time.
+    pub(super) fn answer(&self, rank: LocalRank, request: u64, text: &[u8]) {
+        let Some(record) = self.record(rank) else { return };
+        let length = text.len().min(ANSWER_BYTES);
+        for (word, piece) in record.answer.iter().zip(text[..length].chunks(8)) {
+            let mut eight = [0; 8];
+            eight[..piece.len()].copy_from_slice(piece);
+            word.store(u64::from_ne_bytes(eight), Ordering::Relaxed);
+        }
+        record.length.store(length as u64, Ordering::Relaxed);
+        // Release pairs with the Acquire in `answer_of`.
+        record.answered.store(request, Ordering::Release);
+    }
+
+    /// A rank's answer to this request, if it has answered.
+    pub fn answer_of(&self, rank: LocalRank, request: u64) -> Option<String> {
+        // Acquire pairs with the Release in `answer`: the answer is complete, and stays until the
+        // next request.
+        let record =
+            self.record(rank).filter(|r| r.answered.load(Ordering::Acquire) == request)?;
+        let bytes: Vec<u8> =
+            record.answer.iter().flat_map(|w| w.load(Ordering::Relaxed).to_ne_bytes()).collect();
+        let length = (record.length.load(Ordering::Relaxed) as usize).min(ANSWER_BYTES);
+        let text = String::from_utf8_lossy(&bytes[..length]);
+        Some(text.chars().filter(|c| !c.is_control()).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rank::JobRank;
+    use std::os::fd::AsFd;
+
+    #[test]
+    fn first_exit_wins() {
+        let (_file, c) = ControlMemory::create(2, 5).unwrap();
+        let first = ExitDecision { code: 3, cause: ExitCause::Exit, rank: Some(JobRank(1)) };
+        assert_eq!(c.decide(first), first);
+        assert_eq!(c.decide(ExitDecision { code: 4, ..first }), first);
+        assert_eq!(c.order().load(Ordering::Relaxed), 0);
+        c.order_exit();
+        assert_eq!(c.order().load(Ordering::Relaxed) as u32, 3);
+    }
+
+    #[test]
+    fn memory_of_another_job_is_refused() {
+        let (file, _) = ControlMemory::create(2, 5).unwrap();
+        assert!(ControlMemory::open(file.as_fd(), 2, 6).is_err());
+        assert!(ControlMemory::open(file.as_fd(), 3, 5).is_err());
+        assert!(ControlMemory::open(file.as_fd(), 2, 5).is_ok());
+    }
+}

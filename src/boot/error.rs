@@ -1,0 +1,35 @@
+//! Why a process cannot become part of a job: one line what happened, one line what to do.
+//!
+//! Returned by every file of `boot`; its callers print both lines.
+
+/// Why a process cannot become part of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BootError {
+    /// What happened.
+    pub cause: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl BootError {
+    pub(super) fn new(cause: impl Into<String>, remedy: impl Into<String>) -> BootError {
+        BootError { cause: cause.into(), remedy: remedy.into() }
+    }
+
+    /// An error of the operating system.
+    pub(super) fn system(what: &str, e: &std::io::Error) -> BootError {
+        BootError::new(
+            format!("{what}: {e}"),
+            "Free the resource that the system names (memory, processes, descriptors: see \
+             ulimit -a), or start fewer processes.",
+        )
+    }
+}
+
+impl core::fmt::Display for BootError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&self.cause)
+    }
+}
+
+impl core::error::Error for BootError {}

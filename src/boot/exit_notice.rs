@@ -1,0 +1,262 @@
+//! How the decision to end the job travels between this rank and its supervisor: through the
+//! control memory and the control socket.
+//!
+//! Called by `process::exit`, by every poll (one load) and by the calls of `boot` that wait.
+//! Everything that can run in a signal handler says so. Invariant: only the process that joined
+//! acts; its forked children are not part of the job.
+
+use super::control_memory::ControlMemory;
+use super::decision::{ExitCause, ExitDecision};
+use super::error::BootError;
+use super::message::{ControlHead, ControlKind};
+use crate::rank::{JobRank, LocalRank};
+use crate::report::MessageLine;
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+use sys::{process, signal, socket};
+
+/// A rank's view of the exit of its job. Lives as long as the process.
+#[derive(Debug)]
+pub struct ExitNotice {
+    memory: ControlMemory,
+    /// The word of `memory` that [`ExitNotice::poll_exit`] reads.
+    order: &'static AtomicU64,
+    rank: JobRank,
+    local_rank: LocalRank,
+    /// Ranks of the job.
+    size: u32,
+    /// The process that joined.
+    pid: u32,
+    /// The control socket; `None` without a supervisor.
+    socket: Option<OwnedFd>,
+    /// How this process exits when it finds the job ending; set by [`ExitNotice::arm`].
+    on_exit: OnceLock<fn() -> !>,
+    /// A thread is writing an answer.
+    answering: AtomicBool,
+}
+
+impl ExitNotice {
+    /// Makes this process the rank of a job with a supervisor.
+    pub(super) fn join(
+        memory: ControlMemory,
+        rank: JobRank,
+        local_rank: LocalRank,
+        size: u32,
+        socket: Option<OwnedFd>,
+    ) -> Result<&'static ExitNotice, BootError> {
+        let pid = process::pid();
+        memory.claim(local_rank, pid).map_err(|other| {
+            BootError::new(
+                match other {
+                    Some(other) => format!("rank {rank} of this job is process {other} already"),
+                    None => format!("this job has no rank {rank}"),
+                },
+                "Let each process that the launcher starts run one GASNet program, once.",
+            )
+        })?;
+        Ok(Box::leak(Box::new(ExitNotice {
+            memory,
+            order: memory.order(),
+            rank,
+            local_rank,
+            size,
+            pid,
+            socket,
+            on_exit: OnceLock::new(),
+            answering: AtomicBool::new(false),
+        })))
+    }
+
+    /// The exit code, if this process must exit because the job ends; the caller then calls
+    /// `process::exit::follow`. One relaxed load, for hot loops.
+    #[inline(always)]
+    pub fn poll_exit(&self) -> Option<i32> {
+        match self.order.load(Ordering::Relaxed) {
+            0 => None,
+            word => Some(word as u32 as i32),
+        }
+    }
+
+    /// See [`ControlMemory::decision`].
+    pub fn decision(&self) -> Option<ExitDecision> {
+        self.memory.decision()
+    }
+
+    /// Decides that the job ends for this reason, unless that was decided before; returns the
+    /// decision that holds. Async-signal-safe.
+    pub fn decide(&self, code: i32, cause: ExitCause) -> ExitDecision {
+        let held = self.memory.decide(ExitDecision { code, cause, rank: Some(self.rank) });
+        if self.socket.is_none() {
+            self.memory.order_exit();
+        }
+        held
+    }
+
+    /// Has the supervisor look for a decision: one message, without waiting. Async-signal-safe.
+    pub fn notify(&self) {
+        if let Some(fd) = &self.socket {
+            // If it cannot be sent, the supervisor notices the end of this process.
+            let message = ControlHead::new(ControlKind::ExitDecided).bytes();
+            let _ = socket::send(fd.as_raw_fd(), &message, false);
+        }
+    }
+
+    /// Has the kernel interrupt this process by [`signal::notice`] when the supervisor sends
+    /// something or hangs up. The handler of that signal must be installed. `on_exit` ends the
+    /// process when a call of `boot` finds the job ending; before, that is `_exit`.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn arm(&self, on_exit: fn() -> !) -> Result<(), BootError> {
+        self.set_notices(true)
+            .map_err(|e| BootError::system("cannot watch the control socket", &e))?;
+        let _ = self.on_exit.set(on_exit);
+        self.memory.set_armed(self.local_rank);
+        Ok(())
+    }
+
+    fn set_notices(&self, on: bool) -> std::io::Result<()> {
+        match &self.socket {
+            Some(fd) => socket::signal_on_event(fd.as_fd(), on.then(signal::notice)),
+            None => Ok(()),
+        }
+    }
+
+    /// Answers the open status request, if there is one, with what `write` writes. Of several
+    /// threads one answers, and looks again afterwards for a newer request. Async-signal-safe.
+    pub fn answer_status(&self, write: impl Fn(&mut MessageLine)) {
+        while let Some(request) = self.memory.unanswered_request(self.local_rank) {
+            if self.answering.swap(true, Ordering::Acquire) {
+                return;
+            }
+            let mut text = MessageLine::new();
+            write(&mut text);
+            self.memory.answer(self.local_rank, request, text.bytes());
+            self.answering.store(false, Ordering::Release);
+        }
+    }
+
+    /// Waits until the supervisor's calls that sent the first `received` messages to this rank have
+    /// returned: the kernel delivers a message before it decides on the signal, so the signal can
+    /// come later than the message.
+    pub(super) fn await_sent(&self, received: u64) {
+        let mut rounds = 0u32;
+        while self.memory.sent_to(self.local_rank) < received {
+            rounds += 1;
+            if rounds.is_multiple_of(1024)
+                && (self.poll_exit().is_some() || self.is_supervisor_lost())
+            {
+                return;
+            }
+            sys::thread::yield_now();
+        }
+    }
+
+    /// Runs a conversation with the supervisor during which its messages raise no signal: a late
+    /// signal would interrupt a sleep of the client. Exits if the job has ended meanwhile.
+    pub(super) fn without_notices<T>(&self, conversation: impl FnOnce() -> T) -> T {
+        if self.on_exit.get().is_none() {
+            return conversation();
+        }
+        let off = self.set_notices(false);
+        let result = conversation();
+        if off.and_then(|()| self.set_notices(true)).is_err()
+            || self.poll_exit().is_some()
+            || self.is_supervisor_lost()
+        {
+            self.exit_now();
+        }
+        result
+    }
+
+    /// Whether this rank had a supervisor that has exited. The job then ends.
+    /// Async-signal-safe.
+    pub fn is_supervisor_lost(&self) -> bool {
+        let Some(fd) = &self.socket else { return false };
+        if !sys::poll::hung_up(fd.as_raw_fd()) {
+            return false;
+        }
+        self.decide(1, ExitCause::Supervisor);
+        self.memory.order_exit();
+        true
+    }
+
+    /// Ends this process, because the job ends.
+    pub(super) fn exit_now(&self) -> ! {
+        match self.on_exit.get() {
+            Some(on_exit) => on_exit(),
+            None => sys::exit_now(self.decision().map_or(1, |d| d.code)),
+        }
+    }
+
+    /// Rank of this process.
+    pub fn rank(&self) -> JobRank {
+        self.rank
+    }
+
+    /// Ranks of the job.
+    pub fn size(&self) -> u32 {
+        self.size
+    }
+
+    /// Whether the calling process is the one that joined, and not a child that it forked.
+    /// Async-signal-safe.
+    pub fn is_member(&self) -> bool {
+        process::pid() == self.pid
+    }
+
+    /// See [`ControlMemory::pid_of`].
+    pub fn pid_of(&self, rank: LocalRank) -> Option<u32> {
+        self.memory.pid_of(rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::fmt::Write;
+
+    fn join(memory: ControlMemory, rank: u32) -> Result<&'static ExitNotice, BootError> {
+        ExitNotice::join(memory, JobRank(rank), LocalRank(rank), memory.size(), None)
+    }
+
+    #[test]
+    fn a_rank_is_taken_once() {
+        let (_file, memory) = ControlMemory::create(2, 5).unwrap();
+        assert!(join(memory, 2).unwrap_err().cause.contains("no rank 2"));
+        join(memory, 1).unwrap();
+        assert_eq!(memory.pid_of(LocalRank(1)), Some(process::pid()));
+        assert_eq!(memory.pid_of(LocalRank(0)), None);
+        assert!(join(memory, 1).unwrap_err().cause.contains("rank 1"));
+    }
+
+    #[test]
+    fn a_decision_without_a_supervisor_is_an_order() {
+        let rank = join(ControlMemory::private().unwrap(), 0).unwrap();
+        assert_eq!(rank.poll_exit(), None);
+        rank.decide(3, ExitCause::Exit);
+        assert_eq!(rank.poll_exit(), Some(3));
+    }
+
+    #[test]
+    fn answers_belong_to_their_request() {
+        let (_file, supervisor) = ControlMemory::create(2, 7).unwrap();
+        let rank = join(supervisor, 1).unwrap();
+        let write = |line: &mut MessageLine| line.write_str("busy\n").unwrap();
+        assert!(!supervisor.is_armed(LocalRank(1)));
+        rank.arm(|| sys::exit_now(1)).unwrap();
+        assert!(supervisor.is_armed(LocalRank(1)) && !supervisor.is_armed(LocalRank(0)));
+        rank.answer_status(write);
+        let first = supervisor.open_status_request();
+        assert_eq!(supervisor.answer_of(LocalRank(1), first), None);
+        rank.answer_status(write);
+        assert_eq!(supervisor.answer_of(LocalRank(1), first).as_deref(), Some("busy"));
+        supervisor.close_status_request();
+        let second = supervisor.open_status_request();
+        assert_eq!(supervisor.answer_of(LocalRank(1), second), None);
+        supervisor.close_status_request();
+        rank.answer_status(write);
+        assert_eq!(supervisor.answer_of(LocalRank(1), second), None);
+    }
+}

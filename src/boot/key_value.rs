@@ -1,0 +1,25 @@
+//! The key-value space that a launcher offers to the processes it started: PMI-1 or PMIx.
+//!
+//! Implemented by `boot::pmi` and `boot::pmix`, used by `boot::foreign` until the ranks have
+//! connected to their supervisor.
+
+use super::error::BootError;
+
+/// Ends the use of a launcher's service at the very end of the process.
+pub type LauncherRelease = Box<dyn Fn() + Send + Sync>;
+
+/// Where each process of a launcher can store words that all can read.
+pub(super) trait KeyValueSpace {
+    /// Rank of this process.
+    fn rank(&self) -> u32;
+    /// Processes that the launcher started.
+    fn size(&self) -> u32;
+    /// Stores a word without blanks under a key of this rank.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), BootError>;
+    /// Waits until all processes call it; words stored before can then be read.
+    fn fence(&mut self) -> Result<(), BootError>;
+    /// The word that a rank stored under this key.
+    fn get(&mut self, rank: u32, key: &str) -> Result<String, BootError>;
+    /// Ends the use of the service, or returns what ends it when the process exits.
+    fn finish(self: Box<Self>) -> Option<LauncherRelease>;
+}

@@ -1,0 +1,72 @@
+//! A process that takes part in the exchange of a launcher's key-value space, as a word that its
+//! peers can read.
+//!
+//! Written by each rank, read by rank 0 for the supervisor. Invariant: a word is read only by
+//! processes of the same process-id namespace, for others the numbers mean other processes.
+
+use sys::process::{self, ProcessIdentity};
+
+/// A process that takes part in the exchange, and the process that started it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) process: ProcessIdentity,
+    /// `None` if it is process 1, the parent of processes whose own has exited.
+    pub(super) launcher: Option<ProcessIdentity>,
+}
+
+impl Member {
+    /// This process; `None` if the system does not tell.
+    pub(super) fn this_process() -> Option<Member> {
+        let launcher = ProcessIdentity::of(process::parent()).filter(|l| l.pid > 1);
+        Some(Member { process: ProcessIdentity::of(process::pid())?, launcher })
+    }
+
+    /// The word for the other processes.
+    pub(super) fn word(self) -> String {
+        let p = self.process;
+        let l = self.launcher.unwrap_or(ProcessIdentity { pid: 0, start: 0 });
+        format!("{}.{}.{}.{}.{}", pid_namespace(), p.pid, p.start, l.pid, l.start)
+    }
+
+    /// The process of a word; `None` if it is of another namespace.
+    pub(super) fn read(word: &str) -> Option<Member> {
+        let mut parts = word.split('.');
+        (parts.next()? == pid_namespace()).then_some(())?;
+        let mut identity = || {
+            Some(ProcessIdentity {
+                pid: parts.next()?.parse().ok()?,
+                start: parts.next()?.parse().ok()?,
+            })
+        };
+        let (process, launcher) = (identity()?, identity()?);
+        Some(Member { process, launcher: (launcher.pid > 0).then_some(launcher) })
+    }
+}
+
+fn pid_namespace() -> String {
+    namespace("pid")
+}
+
+/// The number of a namespace of this process.
+pub(super) fn namespace(kind: &str) -> String {
+    let link = std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap_or_default();
+    link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_members() {
+        let here = Member::this_process().unwrap();
+        assert_eq!(here.process.pid, process::pid());
+        assert_eq!(Member::read(&here.word()), Some(here));
+        let alone = Member { launcher: None, ..here };
+        assert_eq!(Member::read(&alone.word()), Some(alone));
+        let elsewhere = here.word().replacen('.', "0.", 1);
+        for bad in ["", "-", elsewhere.as_str(), &here.word()[..here.word().rfind('.').unwrap()]] {
+            assert_eq!(Member::read(bad), None, "{bad}");
+        }
+    }
+}

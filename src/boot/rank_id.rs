@@ -1,0 +1,136 @@
+//! What a supervisor hands to a process that is to become a rank, and the variable through which
+//! gasnetrun passes it to a program.
+//!
+//! Used by both sides of `boot`. Invariant: the variable is removed when it is read, so that a
+//! GASNet program which a rank starts is not a rank of the same job.
+
+use super::error::BootError;
+use super::launcher;
+use crate::rank::JobRank;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, OwnedFd};
+use sys::memory::MemFd;
+
+/// Rank, size, cookie, then the descriptors of the control memory, arena, segments, scratch and
+/// control socket.
+const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
+
+/// The memory files of a host, without a name in any file system; they vanish with the last process
+/// that holds them. All are empty at start.
+#[derive(Debug)]
+pub struct HostMemory {
+    /// Library memory and Portals objects of all ranks of the host.
+    pub arena: OwnedFd,
+    /// Segments of all ranks of the host.
+    pub segments: OwnedFd,
+    /// Barriers and other words of the layer `extended`.
+    pub scratch: OwnedFd,
+}
+
+impl HostMemory {
+    /// New, empty files.
+    pub fn create() -> Result<HostMemory, BootError> {
+        let file = |name| {
+            MemFd::create(name)
+                .map(OwnedFd::from)
+                .map_err(|e| BootError::system("cannot create a memory file", &e))
+        };
+        Ok(HostMemory {
+            arena: file(c"gasnet-arena")?,
+            segments: file(c"gasnet-segments")?,
+            scratch: file(c"gasnet-scratch")?,
+        })
+    }
+
+    fn files(&self) -> [&OwnedFd; 3] {
+        [&self.arena, &self.segments, &self.scratch]
+    }
+}
+
+/// What makes a process a rank of a job.
+#[derive(Debug)]
+pub struct RankId {
+    /// Its rank.
+    pub rank: JobRank,
+    /// Ranks of the job.
+    pub size: u32,
+    /// Tells the job from others.
+    pub cookie: u64,
+    /// The control memory.
+    pub control: OwnedFd,
+    /// The memory files of its host.
+    pub memory: HostMemory,
+    /// Its end of the control socket.
+    pub socket: OwnedFd,
+}
+
+impl RankId {
+    fn descriptors(&self) -> [&OwnedFd; 5] {
+        let [arena, segments, scratch] = self.memory.files();
+        [&self.control, arena, segments, scratch, &self.socket]
+    }
+
+    /// Lets programs that this process executes inherit the descriptors, or not.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub(super) fn close_on_exec(&self, close: bool) -> Result<(), BootError> {
+        for fd in self.descriptors() {
+            sys::descriptor::close_on_exec(fd.as_raw_fd(), close)
+                .map_err(|e| BootError::system("cannot use an inherited descriptor", &e))?;
+        }
+        Ok(())
+    }
+
+    /// Leaves this in the environment, for the program that the calling process executes next. The
+    /// process was just forked from one that has a single thread.
+    pub(super) fn leave_to_program(&self) {
+        let mut value = format!("{},{},{}", self.rank, self.size, self.cookie);
+        for fd in self.descriptors() {
+            value += &format!(",{}", fd.as_raw_fd());
+        }
+        let _ = self.close_on_exec(false);
+        let value = CString::new(value).unwrap_or_default();
+        // SAFETY: this process has one thread.
+        unsafe { sys::environment::set(SPAWN_FDS, &value) };
+    }
+
+    /// What gasnetrun left for this process; `None` if it did not start this process.
+    pub(super) fn inherited() -> Result<Option<RankId>, BootError> {
+        let name = SPAWN_FDS.to_string_lossy();
+        let Some(text) = launcher::variable(&name) else { return Ok(None) };
+        let bad = || {
+            BootError::new(
+                format!("{name}={text} is invalid, or its descriptors are closed"),
+                format!(
+                    "Unset {name}; start ranks only by gasnetrun, and close no inherited \
+                     descriptor before gasnet_init."
+                ),
+            )
+        };
+        let numbers: Option<Vec<u64>> = text.split(',').map(|n| n.parse().ok()).collect();
+        let Some([rank, size, cookie, fds @ ..]) = numbers.as_deref() else { return Err(bad()) };
+        let (Ok(rank), Ok(size)) = (u32::try_from(*rank), u32::try_from(*size)) else {
+            return Err(bad());
+        };
+        let mut fds = fds.iter().map(|&n| {
+            // SAFETY: gasnetrun opened these descriptors for this process, which has not used them.
+            i32::try_from(n)
+                .ok()
+                .and_then(|n| unsafe { sys::descriptor::inherited(n) })
+                .ok_or_else(bad)
+        });
+        let mut next = || fds.next().unwrap_or_else(|| Err(bad()));
+        let id = RankId {
+            rank: JobRank(rank),
+            size,
+            cookie: *cookie,
+            control: next()?,
+            memory: HostMemory { arena: next()?, segments: next()?, scratch: next()? },
+            socket: next()?,
+        };
+        // SAFETY: gasnet_init is called before the program has other threads.
+        unsafe { sys::environment::unset(SPAWN_FDS) };
+        Ok(Some(id))
+    }
+}

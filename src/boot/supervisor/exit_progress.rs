@@ -1,0 +1,173 @@
+//! How far the end of a job has progressed, and the deadlines of each step.
+//!
+//! Owned by [`super::Supervisor`]. Invariant: once a decision exists, no rank is waited for without
+//! a deadline.
+//!
+//! ```text
+//! Running --decision--> Grace --order to exit--> Exiting --deadline--> Killed --> given up
+//!                                                   |        ^
+//!                                     a rank lacks  v        | until the limit
+//!                                     a CPU:      Starved ---'
+//! ```
+//!
+//! The grace period lets ranks finish that are about to. Then the order to exit is given in the
+//! control memory, where a rank that polls sees it; a message on the control socket interrupts one
+//! that does not. Ranks that still run after the timeout are killed, unless a rank waits longer for
+//! a CPU than it has one: that extends the timeout in small steps up to a limit.
+
+use super::rank_process::RankProcess;
+use crate::boot::control_memory::ControlMemory;
+use crate::boot::decision::{ExitCause, ExitDecision};
+use crate::boot::message::{ControlHead, ControlKind};
+use crate::report;
+use std::rc::Rc;
+use sys::process::{self, Liveness};
+use sys::signal::Signal;
+
+const MS: u64 = 1_000_000;
+/// Grace after an exit with code 0: the other ranks are usually about to finish as well.
+const GRACE_AFTER_SUCCESS: u64 = 1000 * MS;
+/// Grace after an exit with another code.
+const GRACE_AFTER_FAILURE: u64 = 250 * MS;
+/// Extension of the timeout while a rank lacks a CPU, and the limit of all extensions.
+const EXTENSION: u64 = 100 * MS;
+const EXTENSIONS: u64 = 1000 * MS;
+/// How long a killed process may take to disappear.
+const KILLED: u64 = 5000 * MS;
+
+/// A step of the end; times are those of [`sys::clock::now_ns`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ExitStage {
+    /// No decision was made.
+    Running,
+    /// A decision was made; the order to exit is due at this time.
+    Grace(u64),
+    /// The order was given; ranks that run at this time are killed, unless one lacks a CPU.
+    Exiting(u64),
+    /// The same, extended; there is no extension beyond the second time.
+    Starved(u64, u64),
+    /// All ranks were killed; they are given up at this time.
+    Killed(u64),
+}
+
+/// The end of a job.
+#[derive(Debug)]
+pub(super) struct ExitProgress {
+    stage: ExitStage,
+    /// Nanoseconds that ranks may take to exit after the order.
+    timeout: u64,
+}
+
+impl ExitProgress {
+    /// A job that runs.
+    pub(super) fn new(timeout: u64) -> ExitProgress {
+        ExitProgress { stage: ExitStage::Running, timeout }
+    }
+
+    /// Whether no decision has been noticed yet.
+    pub(super) fn is_running(&self) -> bool {
+        self.stage == ExitStage::Running
+    }
+
+    /// When the next step is due.
+    pub(super) fn deadline(&self) -> Option<u64> {
+        match self.stage {
+            ExitStage::Running => None,
+            ExitStage::Grace(t)
+            | ExitStage::Exiting(t)
+            | ExitStage::Starved(t, _)
+            | ExitStage::Killed(t) => Some(t),
+        }
+    }
+
+    /// Whether killed ranks have had their time to disappear.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        matches!(self.stage, ExitStage::Killed(until) if now >= until)
+    }
+
+    /// Begins the end with the grace period that suits the decision.
+    pub(super) fn begin(&mut self, decision: ExitDecision, now: u64) {
+        let grace = match decision {
+            ExitDecision { cause: ExitCause::Killed | ExitCause::Supervisor, .. } => 0,
+            ExitDecision { code: 0, .. } => GRACE_AFTER_SUCCESS,
+            _ => GRACE_AFTER_FAILURE,
+        };
+        self.stage = ExitStage::Grace(now.saturating_add(grace));
+    }
+
+    /// Goes on to the next step if it is due; returns whether it was the order to exit.
+    pub(super) fn advance(
+        &mut self,
+        now: u64,
+        control: ControlMemory,
+        ranks: &mut [RankProcess],
+    ) -> bool {
+        let limit = match self.stage {
+            ExitStage::Grace(t) if now >= t => {
+                control.order_exit();
+                order_exit(ranks);
+                self.stage = ExitStage::Exiting(now.saturating_add(self.timeout));
+                return true;
+            }
+            ExitStage::Exiting(t) if now >= t => now + EXTENSIONS,
+            ExitStage::Starved(t, limit) if now >= t => limit,
+            _ => return false,
+        };
+        if now < limit && is_any_starved(ranks) {
+            self.stage = ExitStage::Starved(now + EXTENSION, limit);
+        } else {
+            self.kill_rest(ranks);
+            self.stage = ExitStage::Killed(now + KILLED);
+        }
+        false
+    }
+
+    fn kill_rest(&self, ranks: &mut [RankProcess]) {
+        let ms = self.timeout / MS;
+        for r in ranks.iter_mut().filter(|r| !r.is_gone()) {
+            let pid = r.pid();
+            let what = match process::liveness(pid) {
+                Liveness::Stopped => "is stopped and cannot exit".to_string(),
+                _ => format!("did not exit within {ms} ms"),
+            };
+            report::line(format_args!("rank {} (pid {pid}) {what}; it is killed", r.rank));
+            r.killed_by_us = true;
+            process::kill(r.process, Signal::KILL);
+            if pid != r.process {
+                process::kill(pid, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Sends all ranks the order to exit.
+fn order_exit(ranks: &mut [RankProcess]) {
+    let order = Rc::new(ControlHead::new(ControlKind::ExitNow).bytes().to_vec());
+    for r in ranks.iter_mut().filter(|r| !r.is_gone()) {
+        // No other message matters any more.
+        r.outgoing.clear();
+        r.send(order.clone());
+        // A child that has not called gasnet_init does not receive messages.
+        if r.is_child && r.joined.is_none() && r.ended.is_none() {
+            r.killed_by_us = true;
+            process::kill(r.process, Signal::TERM);
+        }
+    }
+}
+
+/// Whether a rank that still runs gets too little CPU time to exit. Looks at all, so that the next
+/// look compares.
+fn is_any_starved(ranks: &mut [RankProcess]) -> bool {
+    ranks.iter_mut().filter(|r| !r.is_gone()).fold(false, |any, r| r.is_starved() | any)
+}
+
+/// Reports ranks that were killed but do not disappear.
+pub(super) fn report_unkillable(ranks: &[RankProcess]) {
+    for r in ranks.iter().filter(|r| !r.is_gone()) {
+        report::line(format_args!(
+            "rank {} (pid {}) was killed but does not disappear; it is left behind",
+            r.rank,
+            r.pid()
+        ));
+    }
+}

@@ -1,0 +1,476 @@
+//! The supervisor: the process that starts or accepts the ranks of a host, carries their barriers
+//! and exchanges, watches them, and ends the job.
+//!
+//! Used by `boot::gasnetrun` and `boot::fork` for ranks that it starts, by `boot::foreign` for ranks
+//! that connect. Invariants: [`Supervisor::watch`] returns only when every rank has exited or cannot
+//! be killed; it waits for processes, never for descriptors, which children of ranks may keep open.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `rank_process` | one rank: its processes, its control socket |
+//! | `rank_ends` | how ranks ended, and what that decides |
+//! | `exit_progress` | the steps of the end, and their deadlines |
+//! | `meeting` | barriers and exchanges |
+//! | `connections` | ranks that connect |
+//! | `launchers` | the processes that started those |
+//! | `late_ranks` | ranks that have not called `gasnet_init` |
+//! | `status_request` | what the ranks are doing, for SIGUSR1 |
+//! | `job_signals` | the signals of the supervisor |
+//! | `prefix` | output of the ranks, with the rank in front of each line |
+
+mod connections;
+mod exit_progress;
+mod job_signals;
+mod late_ranks;
+mod launchers;
+mod meeting;
+mod prefix;
+mod rank_ends;
+mod rank_process;
+mod status_request;
+
+use super::control_memory::ControlMemory;
+use super::error::BootError;
+use super::member::Member;
+use super::message::{self, ControlHead, ControlKind};
+use super::options::BootOptions;
+use super::rank_id::{HostMemory, RankId};
+use crate::rank::JobRank;
+use crate::report;
+use connections::{Connections, JoinRequest};
+use exit_progress::ExitProgress;
+use job_signals::JobSignals;
+use late_ranks::LateRanks;
+use launchers::Launchers;
+use meeting::InvalidMessage;
+use prefix::PrefixedStream;
+use rank_ends::RankEnds;
+use rank_process::RankProcess;
+use status_request::StatusRequest;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use sys::child::Forked;
+use sys::poll::PollEntry;
+use sys::signal::{ReceivedSignal, Signal};
+use sys::{clock, process, socket};
+
+/// The process that returns from [`Supervisor::start`].
+#[derive(Debug)]
+pub enum ProcessRole {
+    /// A new process, to become this rank.
+    Rank(RankId),
+    /// The calling process; it goes on with [`Supervisor::watch`].
+    Supervisor(Box<Supervisor>),
+}
+
+/// The supervisor of a job.
+#[derive(Debug)]
+pub struct Supervisor {
+    control: ControlMemory,
+    /// The file of `control`.
+    control_file: OwnedFd,
+    cookie: u64,
+    memory: HostMemory,
+    ranks: Vec<RankProcess>,
+    size: u32,
+    signals: JobSignals,
+    exit: ExitProgress,
+    ends: RankEnds,
+    connections: Connections,
+    launchers: Launchers,
+    late: LateRanks,
+    status: StatusRequest,
+    /// A request to end the job has been passed on.
+    is_end_requested: bool,
+    /// The output of the ranks, if it passes through this process.
+    streams: Option<Vec<PrefixedStream>>,
+}
+
+impl Supervisor {
+    /// Prepares a job of `size` ranks, and takes over the signals of this process.
+    ///
+    /// # Errors
+    /// The system lacks a resource.
+    pub fn new(size: u32, options: &BootOptions) -> Result<Supervisor, BootError> {
+        let cookie = sys::random::number()
+            .map_err(|e| BootError::system("cannot get a random number", &e))?;
+        Supervisor::with(size, cookie, true, options)
+    }
+
+    /// `pass_on`: signals that ask the job to end are passed on to the ranks.
+    fn with(
+        size: u32,
+        cookie: u64,
+        pass_on: bool,
+        options: &BootOptions,
+    ) -> Result<Supervisor, BootError> {
+        sys::limits::maximize_descriptors();
+        let (file, control) = ControlMemory::create(size, cookie)?;
+        Ok(Supervisor {
+            control,
+            control_file: file.into(),
+            cookie,
+            memory: HostMemory::create()?,
+            ranks: Vec::new(),
+            size,
+            signals: JobSignals::take_over(pass_on)?,
+            exit: ExitProgress::new(options.exit_timeout(size)),
+            ends: RankEnds::new(control),
+            connections: Connections::default(),
+            launchers: Launchers::default(),
+            late: LateRanks::new(options.spawn_timeout),
+            status: StatusRequest::default(),
+            is_end_requested: false,
+            streams: None,
+        })
+    }
+
+    /// Passes the output of the ranks through this process, which puts the rank in front of each
+    /// line.
+    pub fn prefix(mut self) -> Supervisor {
+        self.streams = Some(Vec::new());
+        self
+    }
+
+    /// The supervisor of ranks that connect to `listener` and know the cookie, one for each member.
+    /// A member is `None` if its process is unknown.
+    pub(super) fn adopt(
+        cookie: u64,
+        listener: OwnedFd,
+        members: &[Option<Member>],
+        options: &BootOptions,
+    ) -> Result<Supervisor, BootError> {
+        let mut s = Supervisor::with(members.len() as u32, cookie, false, options)?;
+        s.ranks = (0..s.size).map(|r| RankProcess::expected(JobRank(r), s.control)).collect();
+        for (i, member) in members.iter().enumerate() {
+            let Some(Member { process, launcher }) = member else { continue };
+            s.ranks[i].watch(process.pid, process.watch().ok());
+            let Some(launcher) = launcher else { continue };
+            s.ranks[i].launcher = Some(launcher.pid);
+            if s.launchers.has(launcher.pid) {
+                continue;
+            }
+            match launcher.watch() {
+                Ok(watch) => s.launchers.add(launcher.pid, watch),
+                Err(_) => s.end_without_launcher(launcher.pid),
+            }
+        }
+        s.connections.listen(listener);
+        Ok(s)
+    }
+
+    /// Starts all ranks.
+    ///
+    /// # Errors
+    /// Not all can be started; those that were are killed.
+    pub fn start(mut self) -> Result<ProcessRole, BootError> {
+        let own = process::pid();
+        for rank in (0..self.size).map(JobRank) {
+            let (here, there) = match socket::pair() {
+                Ok(pair) => pair,
+                Err(e) => return Err(self.give_up(rank, &e)),
+            };
+            let mut pipes = match self.pipes(rank) {
+                Ok(pipes) => pipes,
+                Err(e) => return Err(self.give_up(rank, &e)),
+            };
+            // SAFETY: the child needs no lock of another thread; `boot::fork` warns of programs
+            // that have other threads.
+            match unsafe { sys::child::fork() } {
+                Err(e) => return Err(self.give_up(rank, &e)),
+                Ok(Forked::Parent(child)) => {
+                    self.ranks.push(RankProcess::of_child(rank, self.control, child, here));
+                    pipes.clear();
+                }
+                Ok(Forked::Child) => {
+                    if !sys::child::die_with_parent(own) {
+                        sys::exit_now(1);
+                    }
+                    drop(here);
+                    for (standard, pipe) in [1, 2].into_iter().zip(&pipes) {
+                        let _ = sys::descriptor::redirect(standard, pipe.as_fd());
+                    }
+                    return Ok(ProcessRole::Rank(self.into_rank_id(rank, there)));
+                }
+            }
+        }
+        Ok(ProcessRole::Supervisor(Box::new(self)))
+    }
+
+    /// Where this rank is to print, if that passes through this process.
+    fn pipes(&mut self, rank: JobRank) -> std::io::Result<Vec<OwnedFd>> {
+        let mut ends = Vec::new();
+        if let Some(streams) = &mut self.streams {
+            for standard in [1, 2] {
+                let (stream, end) = PrefixedStream::new(rank, standard)?;
+                streams.push(stream);
+                ends.push(end);
+            }
+        }
+        Ok(ends)
+    }
+
+    /// The processes that were started, by rank.
+    pub fn pids(&self) -> Vec<u32> {
+        self.ranks.iter().map(|r| r.process).collect()
+    }
+
+    /// In a new process: gives the signals back, and keeps only what a rank needs.
+    fn into_rank_id(self, rank: JobRank, socket: OwnedFd) -> RankId {
+        self.signals.restore();
+        if rank.0 != 0 {
+            sys::stdio::null_stdin();
+        }
+        RankId {
+            rank,
+            size: self.size,
+            cookie: self.cookie,
+            control: self.control_file,
+            memory: self.memory,
+            socket,
+        }
+    }
+
+    fn give_up(&mut self, rank: JobRank, e: &std::io::Error) -> BootError {
+        for r in &self.ranks {
+            process::kill(r.process, Signal::KILL);
+        }
+        self.signals.restore_mask();
+        BootError::system(&format!("cannot start process {rank} of {}", self.size), e)
+    }
+
+    /// Watches the job until all ranks have exited; returns its exit code.
+    pub fn watch(mut self) -> i32 {
+        let mut polled = Vec::new();
+        self.ends.begin();
+        loop {
+            let now = clock::now_ns();
+            self.advance(now);
+            if self.ranks.iter().all(RankProcess::is_gone)
+                && (!self.connections.is_open() || !self.exit.is_running())
+            {
+                break;
+            }
+            if self.exit.is_over(now) {
+                exit_progress::report_unkillable(&self.ranks);
+                break;
+            }
+            self.wait(&mut polled, now);
+            while let Some(received) = self.signals.next() {
+                self.on_signal(received);
+            }
+            for request in self.connections.accept(now, self.cookie) {
+                self.on_join_request(request);
+            }
+            if self.ranks.iter().all(|r| r.socket.is_some()) {
+                self.connections.close();
+            }
+            for i in 0..self.ranks.len() {
+                self.receive(i);
+                self.ranks[i].flush();
+                self.ranks[i].check_watch();
+            }
+            self.streams.iter_mut().flatten().for_each(PrefixedStream::pass_on);
+            self.status.check(self.control, &self.ranks);
+        }
+        self.streams.iter_mut().flatten().for_each(PrefixedStream::finish);
+        let code = self.control.decision().map_or(0, |d| d.code);
+        match self.ends.late_crash {
+            Some(crash) if code == 0 => crash,
+            _ => code,
+        }
+    }
+
+    /// Sleeps until a signal, a message, the exit of a watched process, or the next deadline.
+    fn wait(&self, polled: &mut Vec<PollEntry>, now: u64) {
+        let entry = |fd: Option<&OwnedFd>| PollEntry::reading(fd.map(AsFd::as_fd));
+        polled.clear();
+        polled.push(PollEntry::reading(Some(self.signals.fd())));
+        for r in &self.ranks {
+            polled.push(entry(r.socket.as_ref()).or_writing(!r.outgoing.is_empty()));
+            polled.push(entry(r.watched()));
+        }
+        polled.extend(self.connections.descriptors().map(|fd| entry(Some(fd))));
+        polled.extend(self.streams.iter().flatten().map(|s| entry(s.fd())));
+        let mut deadlines =
+            vec![self.exit.deadline(), self.status.deadline(now), self.connections.deadline()];
+        if self.exit.is_running() {
+            polled.extend(self.launchers.descriptors().map(|fd| entry(Some(fd))));
+            deadlines.push(self.late.deadline());
+            let exited = self.ranks.iter().filter_map(|r| Some(r.query_at(r.exited_at?, now)));
+            deadlines.push(exited.min());
+        }
+        let until = deadlines.into_iter().flatten().min();
+        let ms = until.map(|t| t.saturating_sub(now).div_ceil(1_000_000).min(60_000) as u32);
+        sys::poll::wait(polled, ms);
+    }
+
+    /// Looks for reasons to end the job, and goes on with its end.
+    fn advance(&mut self, now: u64) {
+        if self.exit.is_running() {
+            self.ends.check_watched(&self.ranks, now);
+            if self.late.check(now, &self.ranks) {
+                self.control.decide_failure(1);
+            }
+            if let Some(pid) = self.launchers.exited_early(&mut self.ranks) {
+                self.end_without_launcher(pid);
+            }
+            let Some(decision) = self.control.decision() else { return };
+            self.exit.begin(decision, now);
+        }
+        if self.exit.advance(now, self.control, &mut self.ranks) {
+            // A rank that connects now is too late.
+            self.connections.close();
+        }
+    }
+
+    fn end_without_launcher(&self, pid: u32) {
+        if self.control.decision().is_none() {
+            report::line(format_args!("the launcher (process {pid}) has exited, so the job ends"));
+            self.control.decide_failure(1);
+        }
+    }
+
+    /// Makes a rank of a process that has connected; others are disconnected.
+    fn on_join_request(&mut self, request: JoinRequest) {
+        let JoinRequest { rank, pid, socket: new } = request;
+        let Some(r) = self.ranks.get_mut(rank.index()).filter(|r| r.socket.is_none()) else {
+            return report::line(format_args!(
+                "process {pid} tried to join this job as rank {rank}, which is taken"
+            ));
+        };
+        // The process has exited and left its connection behind.
+        if r.exited_at.is_some() {
+            return;
+        }
+        if r.process != pid || r.watch.is_none() {
+            r.watch(pid, sys::child::pidfd(pid).ok());
+            if r.exited_at.is_some() {
+                return;
+            }
+        }
+        let HostMemory { arena, segments, scratch } = &self.memory;
+        let files = [&self.control_file, arena, segments, scratch].map(AsFd::as_fd);
+        let answer = ControlHead { kind: ControlKind::JoinReply, a: self.size, b: 0 }.bytes();
+        if socket::send_fds(new.as_fd(), &answer, &files).is_err() {
+            return;
+        }
+        (r.joined, r.socket) = (Some(pid), Some(new));
+        if r.launcher.is_none() {
+            // Process 1 is the parent of processes whose own has exited.
+            r.launcher = process::parent_of(pid).filter(|&p| p > 1);
+            if let Some(pid) = r.launcher.filter(|&pid| !self.launchers.has(pid))
+                && let Ok(watch) = sys::child::pidfd(pid)
+            {
+                self.launchers.add(pid, watch);
+            }
+        }
+        self.late.joined(clock::now_ns());
+    }
+
+    fn on_signal(&mut self, ReceivedSignal { signal, sent }: ReceivedSignal) {
+        if signal == Signal::CHLD {
+            for i in 0..self.ranks.len() {
+                self.reap(i);
+            }
+            return;
+        }
+        if signal == job_signals::STATUS_REQUEST {
+            return self.status.open(self.control, &self.ranks);
+        }
+        if job_signals::END_REQUESTS.contains(&signal) {
+            if self.is_end_requested {
+                report::line(format_args!(
+                    "second request to end ({}): the job ends",
+                    signal.name()
+                ));
+                return self.control.decide_failure(128 + signal.number());
+            }
+            self.is_end_requested = true;
+        }
+        // A terminal raises signals for the ranks as well, except its hang-up.
+        if sent || signal == Signal::HUP {
+            for r in self.ranks.iter().filter(|r| !r.is_gone()) {
+                process::kill(r.pid(), signal);
+            }
+        }
+    }
+
+    fn reap(&mut self, i: usize) {
+        if !self.ranks[i].is_child || self.ranks[i].ended.is_some() {
+            return;
+        }
+        let Some(ended) = sys::child::reap(self.ranks[i].process) else { return };
+        // Its last messages come before its end.
+        self.receive(i);
+        self.ends.child_ended(&mut self.ranks, i, ended);
+    }
+
+    /// Receives all messages that rank `i` has sent.
+    fn receive(&mut self, i: usize) {
+        let mut buffer = [0; message::HEAD_BYTES + message::DATA_BYTES];
+        loop {
+            let Some(fd) = self.ranks[i].socket.as_ref().map(AsRawFd::as_raw_fd) else { return };
+            match socket::receive(fd, &mut buffer, false) {
+                Ok(0) => self.ranks[i].socket = None,
+                Ok(n) => {
+                    let message = ControlHead::parse(&buffer[..n]).ok_or(InvalidMessage(i));
+                    let done = message.and_then(|(head, data)| self.on_message(i, head, data));
+                    if let Err(InvalidMessage(i)) = done {
+                        report::line(format_args!(
+                            "rank {} (pid {}) sent an invalid message; the job ends",
+                            self.ranks[i].rank,
+                            self.ranks[i].pid()
+                        ));
+                        self.control.decide_failure(1);
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => self.ranks[i].socket = None,
+            }
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        i: usize,
+        head: ControlHead,
+        data: &[u8],
+    ) -> Result<(), InvalidMessage> {
+        let r = &mut self.ranks[i];
+        match head.kind {
+            // A rank that connected was recorded then.
+            ControlKind::Joined if !r.is_child => {}
+            ControlKind::Joined => {
+                r.joined = Some(head.a);
+                if head.a != r.process {
+                    r.watch = sys::child::pidfd(head.a).ok();
+                }
+                self.late.joined(clock::now_ns());
+                self.ends.check_missing(&self.ranks);
+            }
+            ControlKind::Barrier => meeting::enter_barrier(&mut self.ranks, i),
+            ControlKind::ExchangePart => meeting::contribute(&mut self.ranks, i, head, data)?,
+            // The decision is looked for in every round.
+            ControlKind::ExitDecided => {}
+            ControlKind::ExecFailed => {
+                let e = std::io::Error::from_raw_os_error(head.a as i32);
+                if self.control.decision().is_none() {
+                    report::line(format_args!("rank {i} cannot be started: {e}"));
+                    report::line(format_args!(
+                        "  See that the program is one for this machine, and that its interpreter \
+                         or loader exists."
+                    ));
+                }
+                let is_missing = e.kind() == ErrorKind::NotFound;
+                self.control.decide_failure(if is_missing { 127 } else { 126 });
+            }
+            ControlKind::BarrierDone
+            | ControlKind::ExitNow
+            | ControlKind::JoinRequest
+            | ControlKind::JoinReply => return Err(InvalidMessage(i)),
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! How ranks ended, and what that decides about the job.
+//!
+//! Owned by [`super::Supervisor`]. Invariant: a rank that ends without having decided the end of
+//! the job causes that decision, and a message that names the rank.
+
+use super::rank_process::{END_KNOWN, RankProcess};
+use crate::boot::control_memory::ControlMemory;
+use crate::boot::decision::{ExitCause, ExitDecision};
+use crate::report;
+use sys::child::Ended;
+use sys::memory;
+use sys::signal::Signal;
+
+/// Detects the ends of ranks.
+#[derive(Debug)]
+pub(super) struct RankEnds {
+    control: ControlMemory,
+    /// [`memory::lack_kills`] when the ranks started.
+    lack_kills: u64,
+    /// Exit code for a crash that came after an exit with code 0.
+    pub(super) late_crash: Option<i32>,
+}
+
+impl RankEnds {
+    pub(super) fn new(control: ControlMemory) -> RankEnds {
+        RankEnds { control, lack_kills: 0, late_crash: None }
+    }
+
+    /// Called when all ranks have been started, which do not wait for it.
+    pub(super) fn begin(&mut self) {
+        self.lack_kills = memory::lack_kills();
+    }
+
+    fn decide(&self, r: &RankProcess, code: i32, cause: ExitCause) {
+        self.control.decide(ExitDecision { code, cause, rank: Some(r.rank) });
+    }
+
+    /// The child of rank `i` has ended.
+    pub(super) fn child_ended(&mut self, ranks: &mut [RankProcess], i: usize, ended: Ended) {
+        ranks[i].ended = Some(ended);
+        let r = &ranks[i];
+        let is_decided = self.control.decision().is_some();
+        match ended {
+            Ended::Killed(_) if r.killed_by_us => {}
+            Ended::Killed(signal) if is_decided => {
+                self.late_crash.get_or_insert(128 + signal.number());
+            }
+            Ended::Killed(signal) => self.killed(r, signal),
+            Ended::Exited(_) if is_decided => {}
+            // The rank is another process, which still runs.
+            Ended::Exited(0) if r.watch.is_some() => {}
+            Ended::Exited(code) if r.joined.is_some() => {
+                self.decide(r, code, ExitCause::Vanished);
+            }
+            Ended::Exited(0) => self.check_missing(ranks),
+            Ended::Exited(code) => {
+                report::line(format_args!(
+                    "rank {} (pid {}) ended with exit code {code} before gasnet_init",
+                    r.rank, r.process
+                ));
+                self.decide(r, code, ExitCause::Vanished);
+            }
+        }
+    }
+
+    /// Decides about watched processes that have exited without a decision.
+    pub(super) fn check_watched(&self, ranks: &[RankProcess], now: u64) {
+        for r in ranks {
+            let Some(t) = r.exited_at.filter(|_| self.control.decision().is_none()) else {
+                continue;
+            };
+            match r.watched_end().filter(|_| !r.is_child) {
+                Some(Ended::Exited(code)) if r.joined.is_none() => self.ended_in_init(r, code),
+                Some(Ended::Exited(code)) => self.decide(r, code, ExitCause::Vanished),
+                Some(Ended::Killed(signal)) => self.killed(r, signal),
+                None if now >= t + END_KNOWN => {
+                    report::line(format_args!(
+                        "rank {} (pid {}) ended without leaving the job",
+                        r.rank,
+                        r.pid()
+                    ));
+                    self.decide(r, 1, ExitCause::Vanished);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Ends a job because a process exited that had not joined it.
+    fn ended_in_init(&self, r: &RankProcess, code: i32) {
+        report::line(format_args!(
+            "rank {} (pid {}) ended with exit code {code} within gasnet_init, and other ranks wait \
+             for it",
+            r.rank,
+            r.pid()
+        ));
+        report::line(format_args!("  See what it prints about its end, and start the job again."));
+        self.decide(r, if code == 0 { 1 } else { code }, ExitCause::Vanished);
+    }
+
+    fn killed(&self, r: &RankProcess, signal: Signal) {
+        let code = 128 + signal.number();
+        report::line(format_args!(
+            "rank {} (pid {}) was killed by signal {} ({}); the job ends with exit code {code}",
+            r.rank,
+            r.process,
+            signal.number(),
+            signal.name()
+        ));
+        if !r.is_child && r.joined.is_none() {
+            report::line(format_args!(
+                "  It had not joined the job yet: see what the launcher prints about its end, and \
+                 start the job again."
+            ));
+        }
+        if signal == Signal::KILL && memory::lack_kills() > self.lack_kills {
+            let group = memory::limits()
+                .cgroup
+                .map_or(String::new(), |c| format!(" (its control group allows {c} bytes)"));
+            report::line(format_args!(
+                "  The kernel found no memory for it{group}: raise the limit, or start fewer \
+                 processes with smaller segments (GASNET_MAX_SEGSIZE)."
+            ));
+        }
+        self.decide(r, code, ExitCause::Killed);
+    }
+
+    /// Ends a job in which some ranks wait for one that ended before it called `gasnet_init`.
+    pub(super) fn check_missing(&self, ranks: &[RankProcess]) {
+        let Some(missing) = ranks.iter().find(|r| r.ended.is_some() && r.joined.is_none()) else {
+            return;
+        };
+        if ranks.iter().any(|r| r.joined.is_some()) && self.control.decision().is_none() {
+            report::line(format_args!(
+                "rank {} (pid {}) ended with exit code 0 before gasnet_init, which other ranks have \
+                 called",
+                missing.rank, missing.process
+            ));
+            self.control.decide_failure(1);
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! One rank as its supervisor sees it: its processes, its control socket, how it ended.
+//!
+//! Used by every file of `boot::supervisor`. Invariant: a message that the socket has no space for
+//! waits here, so the supervisor never waits for a rank.
+
+use crate::boot::control_memory::ControlMemory;
+use crate::boot::message::Assembly;
+use crate::rank::{JobRank, LocalRank};
+use std::collections::VecDeque;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::rc::Rc;
+use sys::child::Ended;
+use sys::process::{self, CpuTime};
+use sys::{clock, socket};
+
+/// Nanoseconds in which the system must tell how a rank ended that is not a child.
+pub(super) const END_KNOWN: u64 = 200_000_000;
+/// Nanoseconds between two queries meanwhile.
+const QUERY: u64 = 5_000_000;
+
+/// One rank.
+#[derive(Debug)]
+pub(super) struct RankProcess {
+    pub(super) rank: JobRank,
+    pub(super) local_rank: LocalRank,
+    control: ControlMemory,
+    /// The process that was started, or that joined a job of another launcher; 0 before.
+    pub(super) process: u32,
+    /// `process` is a child of the supervisor.
+    pub(super) is_child: bool,
+    /// The process that started it, if that is not the supervisor.
+    pub(super) launcher: Option<u32>,
+    /// How the child ended, if it has.
+    pub(super) ended: Option<Ended>,
+    /// The process that called `gasnet_init`: usually `process`, sometimes one that it started.
+    pub(super) joined: Option<u32>,
+    /// Watches `joined` or `process` if that is not a child.
+    pub(super) watch: Option<OwnedFd>,
+    /// When the watched process was found to have exited.
+    pub(super) exited_at: Option<u64>,
+    pub(super) socket: Option<OwnedFd>,
+    /// Messages that the socket had no space for.
+    pub(super) outgoing: VecDeque<Rc<Vec<u8>>>,
+    pub(super) in_barrier: bool,
+    /// What has arrived of its contribution to an exchange.
+    pub(super) arriving: Assembly,
+    /// Its complete contribution.
+    pub(super) contribution: Option<Vec<u8>>,
+    pub(super) killed_by_us: bool,
+    /// CPU time of its threads at the last look.
+    cpu_time: Option<CpuTime>,
+}
+
+impl RankProcess {
+    /// A rank whose process is a child of the supervisor.
+    pub(super) fn of_child(
+        rank: JobRank,
+        control: ControlMemory,
+        child: u32,
+        socket: OwnedFd,
+    ) -> RankProcess {
+        let expected = RankProcess::expected(rank, control);
+        RankProcess { process: child, is_child: true, socket: Some(socket), ..expected }
+    }
+
+    /// A rank that is to connect.
+    pub(super) fn expected(rank: JobRank, control: ControlMemory) -> RankProcess {
+        RankProcess {
+            rank,
+            // One supervisor has all ranks of the job.
+            local_rank: LocalRank(rank.0),
+            control,
+            process: 0,
+            is_child: false,
+            launcher: None,
+            ended: None,
+            joined: None,
+            watch: None,
+            exited_at: None,
+            socket: None,
+            outgoing: VecDeque::new(),
+            in_barrier: false,
+            arriving: Assembly::default(),
+            contribution: None,
+            killed_by_us: false,
+            cpu_time: None,
+        }
+    }
+
+    /// Whether every process of it has exited, or none has connected.
+    pub(super) fn is_gone(&self) -> bool {
+        match self.is_child {
+            true => self.ended.is_some() && (self.watch.is_none() || self.exited_at.is_some()),
+            false => self.process == 0 || self.exited_at.is_some(),
+        }
+    }
+
+    /// Watches a process that is not a child; records its exit if it has exited already.
+    pub(super) fn watch(&mut self, pid: u32, watch: Option<OwnedFd>) {
+        (self.process, self.watch) = (pid, watch);
+        if self.watch.is_none() {
+            self.exited_at = Some(clock::now_ns());
+        }
+    }
+
+    /// Sends a message, now or when the socket has space.
+    pub(super) fn send(&mut self, message: Rc<Vec<u8>>) {
+        self.outgoing.push_back(message);
+        self.flush();
+    }
+
+    /// Sends the waiting messages that the socket has space for.
+    pub(super) fn flush(&mut self) {
+        let Some(fd) = &self.socket else { return self.outgoing.clear() };
+        while let Some(message) = self.outgoing.front() {
+            match socket::send(fd.as_raw_fd(), message, false) {
+                Ok(()) => {
+                    self.control.count_sent(self.local_rank);
+                    self.outgoing.pop_front();
+                }
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(_) => return self.outgoing.clear(),
+            }
+        }
+    }
+
+    /// The process that messages to the user name.
+    pub(super) fn pid(&self) -> u32 {
+        self.joined.unwrap_or(self.process)
+    }
+
+    /// The descriptor to poll for the exit of a process that is not a child.
+    pub(super) fn watched(&self) -> Option<&OwnedFd> {
+        self.watch.as_ref().filter(|_| self.exited_at.is_none())
+    }
+
+    /// Whether its threads waited longer for a CPU than they had one, since the last call.
+    pub(super) fn is_starved(&mut self) -> bool {
+        let now = process::cpu_time(self.pid());
+        let before = self.cpu_time.replace(now).unwrap_or_default();
+        now.waited.saturating_sub(before.waited) > now.ran.saturating_sub(before.ran)
+    }
+
+    /// Records the exit of the watched process.
+    pub(super) fn check_watch(&mut self) {
+        if self.watched().is_some_and(|w| sys::poll::readable(w.as_fd())) {
+            self.exited_at = Some(clock::now_ns());
+        }
+    }
+
+    /// When to query the end of a rank that was found exited at `exited_at`.
+    pub(super) fn query_at(&self, exited_at: u64, now: u64) -> u64 {
+        let last = exited_at + END_KNOWN;
+        if self.is_child { last } else { (now + QUERY).min(last) }
+    }
+
+    /// How a process that is not a child ended, if the system tells.
+    pub(super) fn watched_end(&self) -> Option<Ended> {
+        self.watch
+            .as_ref()
+            .filter(|_| self.exited_at.is_some())
+            .and_then(|w| sys::child::ended(w, self.pid()))
+    }
+}

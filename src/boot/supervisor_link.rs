@@ -1,0 +1,150 @@
+//! A rank's conversation with its supervisor over the control socket: exchange and barrier.
+//!
+//! Made by every launcher but that of single ranks, used through [`Exchange`] and [`JobBarrier`].
+//! Invariants: a hang-up of the supervisor ends every wait; one thread converses at a time.
+
+use super::bootstrap::{Bootstrap, Exchange, JobBarrier};
+use super::control_memory::ControlMemory;
+use super::error::BootError;
+use super::exit_notice::ExitNotice;
+use super::message::{self, Assembly, ControlHead, ControlKind};
+use super::placement::Placement;
+use super::rank_id::RankId;
+use crate::rank::ByJobRank;
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::sync::{Mutex, PoisonError};
+use sys::{process, socket};
+
+/// A rank's end of the control socket.
+#[derive(Debug)]
+struct SupervisorLink {
+    exit: &'static ExitNotice,
+    size: u32,
+    /// The control socket, which `exit` owns.
+    socket: RawFd,
+    /// Held during a conversation.
+    turn: Mutex<Conversation>,
+}
+
+#[derive(Debug)]
+struct Conversation {
+    /// Receives messages.
+    buffer: Vec<u8>,
+    /// Messages received so far.
+    received: u64,
+}
+
+/// Makes this process the rank, and tells the supervisor.
+pub(super) fn join(id: RankId) -> Result<Bootstrap, BootError> {
+    id.close_on_exec(true)?;
+    let RankId { rank, size, cookie, control, memory: host_memory, socket } = id;
+    let memory = ControlMemory::open(control.as_fd(), size, cookie)?;
+    let placement = Placement::one_host(rank, size);
+    let fd = socket.as_raw_fd();
+    let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, Some(socket))?;
+    let conversation =
+        Conversation { buffer: vec![0; message::HEAD_BYTES + message::DATA_BYTES], received: 0 };
+    let link: &'static SupervisorLink = Box::leak(Box::new(SupervisorLink {
+        exit,
+        size,
+        socket: fd,
+        turn: Mutex::new(conversation),
+    }));
+    link.send(&ControlHead { kind: ControlKind::Joined, a: process::pid(), b: 0 }.bytes());
+    Ok(Bootstrap {
+        placement,
+        exchange: link,
+        barrier: link,
+        exit,
+        host_memory: Some(host_memory),
+        one_environment: false,
+        release: None,
+    })
+}
+
+impl SupervisorLink {
+    fn send(&self, message: &[u8]) {
+        loop {
+            match socket::send(self.socket, message, true) {
+                Ok(()) => return,
+                Err(e) if e.kind() == ErrorKind::Interrupted => self.exit_if_ending(),
+                Err(_) => self.supervisor_lost(),
+            }
+        }
+    }
+
+    /// The next message other than the order to exit, which is obeyed.
+    fn receive<'a>(&self, turn: &'a mut Conversation) -> (ControlHead, &'a [u8]) {
+        let n = loop {
+            let received = socket::receive(self.socket, &mut turn.buffer, true);
+            if matches!(received, Ok(1..)) {
+                turn.received += 1;
+            }
+            match received {
+                Ok(0) => self.supervisor_lost(),
+                Ok(n) => match ControlHead::parse(&turn.buffer[..n]) {
+                    Some((ControlHead { kind: ControlKind::ExitNow, .. }, _)) => {
+                        self.exit_if_ending();
+                    }
+                    Some(_) => break n,
+                    None => self.supervisor_lost(),
+                },
+                Err(e) if e.kind() == ErrorKind::Interrupted => self.exit_if_ending(),
+                Err(_) => self.supervisor_lost(),
+            }
+        };
+        // Parsed above.
+        ControlHead::parse(&turn.buffer[..n])
+            .unwrap_or((ControlHead::new(ControlKind::ExitNow), &[]))
+    }
+
+    fn exit_if_ending(&self) {
+        if self.exit.poll_exit().is_some() {
+            self.exit.exit_now();
+        }
+    }
+
+    fn supervisor_lost(&self) -> ! {
+        self.exit.is_supervisor_lost();
+        self.exit.exit_now()
+    }
+}
+
+impl JobBarrier for SupervisorLink {
+    fn barrier(&self) {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        self.exit.without_notices(|| {
+            self.send(&ControlHead::new(ControlKind::Barrier).bytes());
+            while self.receive(&mut turn).0.kind != ControlKind::BarrierDone {}
+            self.exit.await_sent(turn.received);
+        });
+    }
+}
+
+impl Exchange for SupervisorLink {
+    fn exchange(&self, mine: &[u8]) -> ByJobRank<Vec<u8>> {
+        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.exit.without_notices(|| {
+            for part in message::parts(mine) {
+                self.send(&part);
+            }
+            let mut all = Assembly::default();
+            loop {
+                let (head, data) = self.receive(&mut turn);
+                match all.add(head, data) {
+                    Some(true) => {
+                        self.exit.await_sent(turn.received);
+                        return all.take();
+                    }
+                    Some(false) => {}
+                    None => self.supervisor_lost(),
+                }
+            }
+        });
+        match mine.len() {
+            0 => (0..self.size).map(|_| Vec::new()).collect(),
+            n => all.chunks(n).map(<[u8]>::to_vec).collect(),
+        }
+    }
+}

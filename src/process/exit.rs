@@ -1,0 +1,270 @@
+//! The exit of this process and of its job: `gasnet_exit`, the end of `main`, a peer's exit, a lost
+//! supervisor.
+//!
+//! Called by `capi`, by every wait that finds the job ending, by signal handlers, and by the C
+//! library at exit. Invariants: nothing here allocates, waits for a lock of the library, or calls
+//! Portals, since it may run in a signal handler that interrupted anything. One thread of a process
+//! exits; the others stay where they are until `_exit`. Only the process that called `gasnet_init`
+//! acts; its forked children are not part of the job.
+//!
+//! [`exit`] decides the end of the job (the first exit wins), sends one message to the supervisor,
+//! flushes the C streams under an alarm, and ends the process with the agreed code. `boot::supervisor`
+//! tells the other ranks.
+
+use crate::boot::bootstrap::Bootstrap;
+use crate::boot::decision::ExitCause;
+use crate::boot::exit_notice::ExitNotice;
+use crate::boot::key_value::LauncherRelease;
+use crate::{fault, report};
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use sys::signal::{self, Disposition, Signal, SignalHandler, SignalInfo, SignalSet};
+use sys::{process, thread};
+
+/// The exit of the job of this process; not set before [`install`].
+static NOTICE: OnceLock<&'static ExitNotice> = OnceLock::new();
+/// Ends the use of the launcher's service; called once.
+static RELEASE: OnceLock<LauncherRelease> = OnceLock::new();
+static RELEASED: AtomicBool = AtomicBool::new(false);
+/// The library's own handler of SIGQUIT; 0 for none.
+static QUIT_HANDLER: AtomicUsize = AtomicUsize::new(0);
+/// The thread that exits; 0 for none.
+static EXITING_THREAD: AtomicU32 = AtomicU32::new(0);
+/// The code with which this process ends when the flush is interrupted.
+static CODE: AtomicI32 = AtomicI32::new(0);
+/// The thread that exits has begun to flush.
+static FLUSHING: AtomicBool = AtomicBool::new(false);
+/// Called once before this process flushes its streams.
+static HOOKS: [OnceLock<fn()>; 4] = [const { OnceLock::new() }; 4];
+static HOOKS_CALLED: AtomicBool = AtomicBool::new(false);
+/// Microseconds that the flush may take when this process decided to exit.
+static FLUSH_US: AtomicU64 = AtomicU64::new(1_500_000);
+/// Microseconds that the flush may take when it follows a peer: the supervisor is waiting.
+const FOLLOW_FLUSH_US: u64 = 500_000;
+
+/// The exit of the job of this process, if it has one. Async-signal-safe.
+pub(super) fn notice() -> Option<&'static ExitNotice> {
+    NOTICE.get().copied()
+}
+
+/// Connects the exit of this process with that of the job: from now on the end of one, however it
+/// comes about, is the end of the other. `exit_timeout` is GASNET_EXITTIMEOUT in seconds. Called
+/// once, by `gasnet_init`.
+pub fn install(job: &mut Bootstrap, exit_timeout: Option<f64>) {
+    if let Some(s) = exit_timeout {
+        FLUSH_US.store(((s * 1e6) as u64).max(1000), Ordering::Relaxed);
+    }
+    let notice = job.exit;
+    let _ = NOTICE.set(notice);
+    if let Some(release) = job.release.take() {
+        let _ = RELEASE.set(release);
+    }
+    report::set_exit(exit);
+    report::set_await_end(wait_for_exit);
+    let signal = signal::notice();
+    signal::handle(signal, on_notice, false);
+    signal::unblock(&SignalSet::of(&[signal]));
+    if let Err(e) = notice.arm(follow) {
+        report::fatal(format_args!("{}", e.cause), format_args!("{}", e.remedy));
+    }
+    process::on_exit(at_exit);
+    // Messages that came before the socket was armed have raised no signal.
+    if notice.poll_exit().is_some() || notice.is_supervisor_lost() {
+        follow();
+    }
+}
+
+/// Ends the job with this code, unless it is ending already with another. Callable from any thread
+/// and any signal handler at any time.
+pub fn exit(code: i32) -> ! {
+    let Some(notice) = notice() else {
+        sys::stdio::flush();
+        sys::exit_now(code)
+    };
+    if !notice.is_member() {
+        report::line(format_args!(
+            "process {} called gasnet_exit, but only its parent is part of the job; it ends alone \
+             with exit code {code}",
+            process::pid()
+        ));
+        sys::exit_now(code);
+    }
+    claim_exit();
+    flush_and_exit(decide_exit_code(notice, code), FLUSH_US.load(Ordering::Relaxed))
+}
+
+/// Decides for this rank that the job ends with this code, and notifies the supervisor; returns the
+/// code that holds.
+fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
+    let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
+    let decision = notice.decide(code, ExitCause::Exit);
+    notice.notify();
+    decision.code
+}
+
+/// Exits because [`ExitNotice::poll_exit`] returned a code. A SIGQUIT handler that the client
+/// installed runs first; a code that it passes to `gasnet_exit` comes too late.
+pub fn follow() -> ! {
+    let Some(notice) = notice() else { sys::exit_now(1) };
+    if !notice.is_member() {
+        sys::exit_now(1);
+    }
+    let first = claim_exit();
+    let code = notice.decide(1, ExitCause::Supervisor).code;
+    if first && is_client_handler(signal::disposition(Signal::QUIT)) {
+        signal::unblock(&SignalSet::of(&[Signal::QUIT]));
+        signal::raise(Signal::QUIT);
+    }
+    flush_and_exit(code, FOLLOW_FLUSH_US)
+}
+
+/// Exits because a peer has died. Its supervisor reports the death and decides the exit code.
+pub fn peer_died() -> ! {
+    wait_for_exit();
+    exit(1)
+}
+
+/// Waits a second for the end of the job, and exits if it comes.
+fn wait_for_exit() {
+    const TRIES: u32 = 1000;
+    for _ in 0..TRIES {
+        if notice().is_none_or(|n| n.poll_exit().is_some()) {
+            follow();
+        }
+        sys::clock::sleep_ns(1_000_000);
+    }
+}
+
+/// Whether the end of the job was decided, though this process may still run. A peer that is found
+/// dead then is no error.
+pub fn is_ending() -> bool {
+    notice().is_some_and(|n| n.decision().is_some())
+}
+
+/// Tells a SIGQUIT handler of the client from that of the library.
+pub(super) fn set_quit_handler(handler: SignalHandler) {
+    QUIT_HANDLER.store(handler as usize, Ordering::Relaxed);
+}
+
+fn is_client_handler(d: Disposition) -> bool {
+    matches!(d, Disposition::Handler(h) if h != QUIT_HANDLER.load(Ordering::Relaxed))
+}
+
+/// Makes this thread the one that exits; false if it was that already, further down its stack. Does
+/// not return if another thread exits. Precedes the decision, so that a thread which sees the
+/// decision of its own process stays where it is.
+fn claim_exit() -> bool {
+    let me = thread::tid();
+    match EXITING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => true,
+        Err(other) if other == me => false,
+        Err(_) => loop {
+            signal::pause();
+        },
+    }
+}
+
+/// Flushes, unless a flush was interrupted, and ends this process.
+fn flush_and_exit(code: i32, flush_us: u64) -> ! {
+    if !FLUSHING.swap(true, Ordering::AcqRel) {
+        signal::ignore(Signal::QUIT);
+        flush_stats();
+        flush_streams(code, flush_us);
+    }
+    sys::exit_now(code)
+}
+
+/// Adds a hook that is called once when this process exits; it must be async-signal-safe.
+///
+/// # Panics
+/// There are four already.
+pub fn on_exit(hook: fn()) {
+    assert!(HOOKS.iter().any(|slot| slot.set(hook).is_ok()), "more than four exit hooks");
+}
+
+/// Calls the hooks of [`on_exit`], once, in their order.
+pub(super) fn flush_stats() {
+    if !HOOKS_CALLED.swap(true, Ordering::AcqRel) {
+        HOOKS.iter().filter_map(OnceLock::get).for_each(|hook| hook());
+    }
+}
+
+/// Ends the use of the launcher's service, once. It may wait and needs locks of others.
+fn release_launcher() {
+    if let Some(release) = RELEASE.get()
+        && !RELEASED.swap(true, Ordering::AcqRel)
+    {
+        release();
+    }
+}
+
+/// Flushes the C streams and releases the launcher. If this interrupted `printf`, a stream may be
+/// inconsistent or locked by a thread that never unlocks it: then a fault or the alarm ends the
+/// process, still with `code`.
+fn flush_streams(code: i32, us: u64) {
+    const FAULTS: [Signal; 10] = [
+        Signal::ALRM,
+        Signal::SEGV,
+        Signal::BUS,
+        Signal::FPE,
+        Signal::ILL,
+        Signal::ABRT,
+        Signal::TERM,
+        Signal::INT,
+        Signal::HUP,
+        Signal::PIPE,
+    ];
+    CODE.store(code, Ordering::Release);
+    for s in FAULTS {
+        signal::handle(s, on_flush_fault, true);
+    }
+    signal::unblock(&SignalSet::of(&FAULTS));
+    signal::alarm_us(us);
+    sys::stdio::flush();
+    release_launcher();
+}
+
+extern "C" fn on_flush_fault(_: Signal, _: &SignalInfo, _: *mut c_void) {
+    sys::exit_now(CODE.load(Ordering::Acquire))
+}
+
+/// The kernel reports an event on the control socket.
+extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
+    let Some(notice) = notice() else { return };
+    if !notice.is_member() || EXITING_THREAD.load(Ordering::Acquire) != 0 {
+        return;
+    }
+    let errno = sys::errno();
+    notice.answer_status(super::write_activity);
+    if notice.poll_exit().is_some() {
+        follow();
+    }
+    if notice.is_supervisor_lost() {
+        report::line(format_args!(
+            "rank {}: the launcher has exited, so the job ends",
+            notice.rank()
+        ));
+        follow();
+    }
+    sys::set_errno(errno);
+}
+
+/// The program called `exit` or returned from `main`; the exit handlers that it registered after
+/// `gasnet_init` have run.
+extern "C" fn at_exit(code: i32, _: *mut c_void) {
+    let Some(notice) = notice() else { return };
+    if !notice.is_member() {
+        return;
+    }
+    let first = claim_exit();
+    let agreed = decide_exit_code(notice, code);
+    if agreed == code && first {
+        // The C library continues: earlier exit handlers, destructors, streams.
+        signal::ignore(Signal::QUIT);
+        flush_stats();
+        release_launcher();
+        return;
+    }
+    flush_and_exit(agreed, FLUSH_US.load(Ordering::Relaxed))
+}

@@ -1,0 +1,62 @@
+//! What this process has once: the exit of its job, its signal handlers, and the job that answers
+//! for it. Called by `runtime::job`, `capi` and the C library; calls `boot::exit_notice`.
+//!
+//! # Process-wide state
+//!
+//! A process has one set of signal handlers, one exit, and in GASNet-1 one job. A handler gets no
+//! argument of ours, so it finds its state in statics. They are all here, except those named below.
+//!
+//! | what | where |
+//! |---|---|
+//! | the exit notice of the job, which thread exits, the code, the hooks before the exit | [`exit`] |
+//! | which thread reports a fatal signal, the hook after it, where shared memory is mapped | [`signals`] |
+//! | what the threads of this rank wait for, and its statistics | [`JobReport`], a reference to the job |
+//!
+//! Invariants: each static is set once, by `gasnet_init` or `gasnet_attach`, and read without locks,
+//! since a signal handler may have interrupted any instruction. Code outside `capi` gets its job as
+//! an argument; these references serve handlers and the C library's exit only.
+//!
+//! State of the process that lives elsewhere: the job as the C functions see it (`capi`), because its
+//! load is part of their fast path; where messages go and which rank they name (`report`), below
+//! every other module; the environment that the ranks agreed on (`env`); switches and files of
+//! `trace` and `runtime::checks`, read on every call; the heap of `tools`, which works without a
+//! job; thread numbers (`sys::thread`), whose threads may use the library before `gasnet_init`.
+
+pub mod exit;
+pub mod signals;
+
+use crate::report::MessageLine;
+use core::fmt::Write;
+use std::sync::OnceLock;
+
+/// What a job says about this rank. Everything is async-signal-safe.
+pub trait JobReport: Sync {
+    /// Writes what the threads of this rank wait for.
+    fn write_activity(&self, line: &mut MessageLine);
+    /// Writes the statistics that the user asked for to their files.
+    fn write_stats(&self);
+}
+
+static JOB: OnceLock<&'static dyn JobReport> = OnceLock::new();
+
+/// Lets this job answer for this process from now on.
+pub fn set_job(job: &'static dyn JobReport) {
+    let _ = JOB.set(job);
+}
+
+/// Writes what this process does.
+fn write_activity(line: &mut MessageLine) {
+    match JOB.get() {
+        Some(job) => job.write_activity(line),
+        None => {
+            let _ = write!(line, "in gasnet_init");
+        }
+    }
+}
+
+/// Writes the statistics of the job, if there are any. An [`exit::on_exit`] hook.
+pub fn write_stats() {
+    if let Some(job) = JOB.get() {
+        job.write_stats();
+    }
+}

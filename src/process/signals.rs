@@ -1,0 +1,197 @@
+//! The signal handlers of the process that called `gasnet_init`: fatal signals and requests to end.
+//!
+//! Installed by `runtime::job`. Invariants: handlers neither allocate nor wait for a lock; a signal
+//! gets a handler only if it has its default action at `gasnet_init` and GASNET_NO_CATCH_SIGNAL does
+//! not name it; in children that the process forks later the default action is taken.
+//!
+//! | signals | what happens |
+//! |---|---|
+//! | SEGV, BUS, FPE, ILL, ABRT | one line, then the default action, so that the exit status names the signal |
+//! | INT, TERM, HUP, PIPE | one line, then QUIT, for which a client may have a handler; where QUIT is ignored, the job ends with code 1 |
+//! | QUIT | the job ends with code 1 |
+
+use crate::report;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+use sys::signal::{self, Disposition, Signal, SignalInfo, SignalSet};
+use sys::{memory, thread};
+
+const ERRORS: [Signal; 5] = [Signal::ABRT, Signal::FPE, Signal::ILL, Signal::SEGV, Signal::BUS];
+const REQUESTS: [Signal; 4] = [Signal::INT, Signal::TERM, Signal::HUP, Signal::PIPE];
+
+/// The thread that reports its fatal signal; 0 for none.
+static REPORTING_THREAD: AtomicU32 = AtomicU32::new(0);
+/// Called with the signal after its report.
+static AFTER_FATAL: OnceLock<fn(Signal)> = OnceLock::new();
+/// Where the segments are mapped.
+static SEGMENTS: MappedRange = MappedRange::new();
+/// Where the memory is mapped that the network shares.
+static NETWORK: MappedRange = MappedRange::new();
+/// Bytes of memory that this host has at most, for the report of a page that it cannot provide.
+static MEMORY_LIMIT: AtomicU64 = AtomicU64::new(0);
+
+/// A range of addresses that a handler can read.
+struct MappedRange {
+    /// 0 before it is known.
+    base: AtomicUsize,
+    bytes: AtomicUsize,
+}
+
+impl MappedRange {
+    const fn new() -> MappedRange {
+        MappedRange { base: AtomicUsize::new(0), bytes: AtomicUsize::new(0) }
+    }
+
+    fn set(&self, base: *const u8, bytes: usize) {
+        MEMORY_LIMIT.store(memory::total(), Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+        // Release pairs with the Acquire in `has`.
+        self.base.store(base.addr(), Ordering::Release);
+    }
+
+    fn has(&self, address: usize) -> bool {
+        let base = self.base.load(Ordering::Acquire);
+        base != 0 && address.wrapping_sub(base) < self.bytes.load(Ordering::Relaxed)
+    }
+}
+
+/// Installs the handlers for this process, except for signals that are `spared`. Called once, by
+/// `gasnet_init`.
+pub fn install(spared: impl Fn(Signal) -> bool) {
+    signal::ensure_alternate_stack();
+    let wanted = |s: &Signal| !spared(*s) && signal::disposition(*s) == Disposition::Default;
+    for s in ERRORS.into_iter().filter(wanted) {
+        signal::handle(s, on_error, true);
+    }
+    for s in REQUESTS.into_iter().filter(wanted) {
+        signal::handle(s, on_request, false);
+    }
+    if wanted(&Signal::QUIT) {
+        signal::handle(Signal::QUIT, on_quit, false);
+        super::exit::set_quit_handler(on_quit);
+    }
+}
+
+/// Records where the memory is mapped that the network shares: a page of it that the system cannot
+/// provide is then reported as such.
+pub fn set_network(base: *const u8, bytes: usize) {
+    NETWORK.set(base, bytes);
+}
+
+/// The same for the segments.
+pub fn set_segments(base: *const u8, bytes: usize) {
+    SEGMENTS.set(base, bytes);
+}
+
+/// Sets what happens between the report of a fatal signal and its default action: a backtrace, a
+/// pause for a debugger. It runs in the signal handler.
+pub fn set_after_fatal(hook: fn(Signal)) {
+    let _ = AFTER_FATAL.set(hook);
+}
+
+/// Rank and size, for messages; `None` in a process that is not part of the job.
+fn rank_and_size() -> Option<(u32, u32)> {
+    let notice = super::exit::notice().filter(|n| n.is_member())?;
+    Some((notice.rank().0, notice.size()))
+}
+
+/// Lets the default action happen when the handler returns.
+fn take_default(s: Signal) {
+    signal::set_default(s);
+    signal::raise(s);
+}
+
+/// Reports a page of shared memory that the system could not provide, if that is what happened.
+fn report_lack(rank: u32, address: usize) {
+    let (what, remedy) = if SEGMENTS.has(address) {
+        (
+            "a segment",
+            "Use less of the segments (GASNET_MAX_SEGSIZE bounds them), fewer processes, or raise \
+             the memory limit.",
+        )
+    } else if NETWORK.has(address) {
+        (
+            "the network's buffers",
+            "Use fewer processes, lower GASNET_PORTAL_SB_CHUNKS and GASNET_PORTAL_AMRECV_SPACE, or \
+             raise the memory limit.",
+        )
+    } else {
+        return;
+    };
+    report::line(format_args!(
+        "rank {rank}: no memory for a page of {what}, at {address:#x}; all processes of this host \
+         have at most {} bytes",
+        MEMORY_LIMIT.load(Ordering::Relaxed)
+    ));
+    report::line(format_args!("  {remedy}"));
+}
+
+extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
+    let Some((rank, size)) = rank_and_size() else { return take_default(s) };
+    let me = thread::tid();
+    match REPORTING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {}
+        // The report itself failed.
+        Err(reporting) if reporting == me => return take_default(s),
+        // One report is enough.
+        Err(_) => loop {
+            signal::pause();
+        },
+    }
+    if let (Signal::BUS, Some(address)) = (s, info.fault()) {
+        report_lack(rank, address);
+    }
+    report::line(format_args!(
+        "Caught a fatal signal: {}({}) on node {rank}/{size}",
+        s.name(),
+        s.number()
+    ));
+    if let Some(explanation) = report::crash_hint() {
+        report::line(format_args!("  {explanation}"));
+    }
+    if let Some(after) = AFTER_FATAL.get() {
+        after(s);
+    }
+    super::exit::flush_stats();
+    take_default(s);
+}
+
+extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
+    let Some((rank, size)) = rank_and_size() else { return take_default(s) };
+    let errno = sys::errno();
+    report::line(format_args!(
+        "Caught a signal: {}({}) on node {rank}/{size}",
+        s.name(),
+        s.number()
+    ));
+    // Shells let background jobs ignore QUIT, which must not make them unstoppable.
+    if signal::disposition(Signal::QUIT) == Disposition::Ignore {
+        super::exit::exit(1);
+    }
+    signal::unblock(&SignalSet::of(&[Signal::QUIT]));
+    signal::raise(Signal::QUIT);
+    sys::set_errno(errno);
+}
+
+extern "C" fn on_quit(s: Signal, _: &SignalInfo, _: *mut c_void) {
+    match rank_and_size() {
+        Some(_) => super::exit::exit(1),
+        None => take_default(s),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_range_has_its_addresses() {
+        let range = MappedRange::new();
+        assert!(!range.has(0));
+        range.set(core::ptr::without_provenance(0x4000), 16);
+        assert!(
+            range.has(0x4000) && range.has(0x400f) && !range.has(0x4010) && !range.has(0x3fff)
+        );
+    }
+}
