@@ -19,7 +19,12 @@ unsafe fn text<'a>(place: *const c_char) -> Cow<'a, str> {
     unsafe { CStr::from_ptr(place) }.to_string_lossy()
 }
 
-/// `gasnett_debug_malloc`
+/// Allocates memory that is checked: `gasnett_debug_malloc`. A failure ends the job.
+///
+/// - `size`: bytes.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Returns the memory; the client frees it with `gasnett_debug_free`.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `place` must be null or NUL-terminated.
@@ -30,7 +35,12 @@ pub unsafe extern "C" fn gasneti_debug_malloc(size: usize, place: *const c_char)
     heap::malloc(size, "gasnett_debug_malloc", &unsafe { text(place) })
 }
 
-/// `gasnett_debug_calloc`
+/// Allocates zeroed memory that is checked: `gasnett_debug_calloc`. A failure ends the job.
+///
+/// - `n`, `size`: objects, and bytes of each.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Returns the memory; the client frees it with `gasnett_debug_free`.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `place` must be null or NUL-terminated.
@@ -45,10 +55,17 @@ pub unsafe extern "C" fn gasneti_debug_calloc(
     heap::calloc(n, size, "gasnett_debug_calloc", &unsafe { text(place) })
 }
 
-/// `gasnett_debug_realloc`
+/// Changes the size of memory that is checked: `gasnett_debug_realloc`. A failure, or damage
+/// around the memory, ends the job.
+///
+/// - `p`: what a function of this family returned, or null.
+/// - `size`: new size, in bytes.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Returns the memory, which may have moved.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `place` must be null or NUL-terminated; nobody may use the object at `p` meanwhile.
+/// `place` must be null or NUL-terminated; no other thread may use the object at `p` meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_realloc(
     p: *mut c_void,
@@ -60,10 +77,14 @@ pub unsafe extern "C" fn gasneti_debug_realloc(
     heap::realloc(p, size, "gasnett_debug_realloc", &unsafe { text(place) })
 }
 
-/// `gasnett_debug_free`
+/// Frees memory that is checked: `gasnett_debug_free`. Damage around it ends the job.
+///
+/// - `p`: what a function of this family returned, or null.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `place` must be null or NUL-terminated; nobody may use the object at `p` any more.
+/// `place` must be null or NUL-terminated; the object at `p` may not be used any more.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasneti_debug_free(p: *mut c_void, place: *const c_char) {
     // SAFETY: the caller's promise.
@@ -93,7 +114,12 @@ unsafe fn copy(
     new
 }
 
-/// `gasnett_debug_strdup`
+/// Copies a string to memory that is checked: `gasnett_debug_strdup`.
+///
+/// - `string`: NUL-terminated.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Returns the copy; the client frees it with `gasnett_debug_free`.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `string` must be NUL-terminated, `place` null or NUL-terminated.
@@ -106,7 +132,13 @@ pub unsafe extern "C" fn gasneti_debug_strdup(
     unsafe { copy(string, usize::MAX, "gasnett_debug_strdup", place) }
 }
 
-/// `gasnett_debug_strndup`
+/// Copies the first bytes of a string to memory that is checked: `gasnett_debug_strndup`.
+///
+/// - `string`: NUL-terminated, or of at least `n` bytes.
+/// - `n`: most bytes that are copied; a NUL follows.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Returns the copy; the client frees it with `gasnett_debug_free`.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `string` must be NUL-terminated or have `n` bytes, `place` be null or NUL-terminated.
@@ -120,7 +152,11 @@ pub unsafe extern "C" fn gasneti_debug_strndup(
     unsafe { copy(string, n, "gasnett_debug_strndup", place) }
 }
 
-/// `gasnett_debug_memcheck`
+/// Checks memory for damage around it, which ends the job: `gasnett_debug_memcheck`.
+///
+/// - `p`: what a function of this family returned.
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `place` must be null or NUL-terminated.
@@ -130,7 +166,11 @@ pub unsafe extern "C" fn gasneti_debug_memcheck(p: *mut c_void, place: *const c_
     heap::check(p, &unsafe { text(place) });
 }
 
-/// `gasnett_debug_memcheck_one`
+/// Checks one of the objects that are allocated, another one in each call:
+/// `gasnett_debug_memcheck_one`. Damage ends the job.
+///
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `place` must be null or NUL-terminated.
@@ -140,7 +180,10 @@ pub unsafe extern "C" fn gasneti_debug_memcheck_one(place: *const c_char) {
     heap::check_one(&unsafe { text(place) });
 }
 
-/// `gasnett_debug_memcheck_all`
+/// Checks all objects that are allocated: `gasnett_debug_memcheck_all`. Damage ends the job.
+///
+/// - `place`: where the client calls from, as `file:line`, NUL-terminated; null if unknown.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `place` must be null or NUL-terminated.

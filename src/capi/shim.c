@@ -1,6 +1,7 @@
-/* What stable Rust cannot define: functions with a variable number of arguments, and data that a client may define
-   itself (weak here, and reached through the symbol table, so that the client's definition wins in a shared library as
-   well as in an archive). Compiled by build.rs; everything else is in the .rs files of this folder. */
+/* What stable Rust cannot define: functions with a variable number of arguments, and data that a
+   client may define itself. Such data are weak here and reached through the symbol table, so that
+   the client's definition wins in a shared library as well as in an archive. Compiled by build.rs;
+   everything else is in the .rs files of this folder. */
 #define GASNET_PAR 1
 #define GASNETI_INSIDE_LIBRARY 1
 #include "gasnet.h"
@@ -11,12 +12,12 @@
 #define EXPORTED __attribute__((__visibility__("default")))
 #define WEAK __attribute__((__visibility__("default"), __weak__))
 
-/* In tools.rs: the message of a fatal error, and what follows it. */
+/* In tools/debug.rs: prints the message of a fatal error and ends the job. */
 void gasneti_fatal_text(const char *text) __attribute__((__noreturn__));
-/* In tools.rs: what gasnett_print_backtrace_ifenabled is unless the client assigns it. */
+/* In tools/debug.rs: what gasnett_print_backtrace_ifenabled is unless the client assigns it. */
 int gasneti_backtrace_if_enabled(int fd);
 
-/* The layouts that client.rs, hsl.rs and tools.rs repeat. */
+/* The layouts that the Rust files repeat. */
 #define MUST_HOLD(name, condition) typedef char name[(condition) ? 1 : -1]
 MUST_HOLD(size_of_client, sizeof(gasneti_client_t) == 24);
 MUST_HOLD(size_of_abi, sizeof(void *) != 8 || sizeof(gasneti_abi_t) == 64 + 6144);
@@ -26,8 +27,8 @@ MUST_HOLD(size_of_nodeinfo, sizeof(gasnet_nodeinfo_t) == 8 + sizeof(void *));
 MUST_HOLD(lock_is_first, offsetof(gasnet_hsl_t, lock) == 0);
 MUST_HOLD(rwlock_fits, sizeof(gasnett_rwlock_t) >= sizeof(pthread_rwlock_t));
 
-/* For people and launchers that look for strings in the library: what it is. What a client was compiled for stands in
-   the client (gasnet_client.h). Exported, so that no linker drops it. */
+/* What the library is, for people and launchers that look for strings in it. What a client was
+   compiled for is in the client (gasnet_client.h). Exported, so that no linker drops it. */
 #define IDENT(name, text) "$GASNet" name ": " text " $"
 EXPORTED extern const char gasneti_idents[];
 const char gasneti_idents[] =
@@ -54,7 +55,7 @@ EXPORTED void gasneti_call_attach_hook(void *base, uintptr_t size) {
   if (gasnet_client_attach_hook) gasnet_client_attach_hook(base, size);
 }
 
-/* A text of the client's; what does not fit is cut. */
+/* Formats a text of the client; what does not fit is cut. */
 #define FORMAT(text, fmt)                                                                                             \
   char text[1024];                                                                                                    \
   va_list list;                                                                                                       \
@@ -87,7 +88,7 @@ EXPORTED void gasneti_stats_printf(const char *fmt, ...) {
   gasneti_stats_text(text);
 }
 
-/* In am.rs: the calls that take their arguments as an array. */
+/* In am/variadic.rs: the functions that take their arguments as an array. */
 int gasneti_AMRequestShortV(gasnet_node_t, gasnet_handler_t, int, const gasnet_handlerarg_t *);
 int gasneti_AMRequestMediumV(gasnet_node_t, gasnet_handler_t, const void *, size_t, int, const gasnet_handlerarg_t *);
 int gasneti_AMRequestLongV(gasnet_node_t, gasnet_handler_t, const void *, size_t, void *, int,
@@ -100,7 +101,8 @@ int gasneti_AMReplyLongV(gasnet_token_t, gasnet_handler_t, const void *, size_t,
                          const gasnet_handlerarg_t *);
 
 #define MAX_ARGS 16
-/* The arguments of a variadic call as an array; a number out of range is refused by the call that gets it. */
+/* The arguments of a variadic call as an array. The function that gets them rejects a number out of
+   range. */
 #define PACK(args, numargs)                                                                                           \
   gasnet_handlerarg_t args[MAX_ARGS];                                                                                 \
   int i;                                                                                                              \

@@ -18,8 +18,8 @@ fn ready(done: bool) -> c_int {
 /// The handles of an array.
 ///
 /// # Safety
-/// `handles` must point to `n` handles that nobody else uses meanwhile; it may be anything if
-/// `n` is 0.
+/// `handles` must point to `n` handles that no other thread uses meanwhile; it may be anything
+/// if `n` is 0.
 unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandle] {
     if n == 0 {
         return &mut [];

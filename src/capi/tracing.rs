@@ -36,7 +36,13 @@ pub(super) fn open(job: &GasnetJob) {
     }
 }
 
-/// `GASNETT_TRACE_SETSOURCELINE`, where anything is watched.
+/// Sets the place in the client's program that events of the calling thread are recorded with:
+/// `GASNETT_TRACE_SETSOURCELINE`, if calls are traced. Has no effect while the place is frozen.
+///
+/// - `file`: name of the source file, NUL-terminated, which must not change later; null for
+///   none.
+/// - `line`: line there.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `file` must be null or a string that lives as long as the process.
@@ -46,7 +52,12 @@ pub unsafe extern "C" fn gasneti_trace_setsourceline(file: *const c_char, line: 
     source::set(unsafe { source::SourceLine::new(file, line) });
 }
 
-/// The macros of the headers tell where the next call comes from.
+/// Sets the place of the next call of the calling thread: the macros of the headers call it, if
+/// calls are traced.
+///
+/// - `file`: name of the source file, a literal.
+/// - `line`: line there.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `file` must be a literal.
@@ -56,8 +67,12 @@ pub unsafe extern "C" fn gasneti_trace_from(file: *const c_char, line: c_uint) {
     source::call(unsafe { source::SourceLine::new(file, line) });
 }
 
-/// `GASNET_BLOCKUNTIL`, where anything is watched: with 0 the time now, with such a time the
-/// end of the wait that began then.
+/// Records the wait of a `GASNET_BLOCKUNTIL`: the macro calls it before and after, if calls are
+/// traced.
+///
+/// - `since`: 0 before the wait; afterwards what the first call returned.
+/// - Returns the time now, in nanoseconds.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_blockuntil(since: u64) -> u64 {
     static PROBE: Probe = Probe::new(Letter::X, "gasnet_blockuntil");
@@ -67,7 +82,11 @@ pub extern "C" fn gasneti_trace_blockuntil(since: u64) -> u64 {
     sys::clock::now_ns()
 }
 
-/// `GASNETT_TRACE_GETSOURCELINE`; a null file if there is none.
+/// Reports the place that events of the calling thread are recorded with:
+/// `GASNETT_TRACE_GETSOURCELINE`.
+///
+/// - `file`, `line`: where it is stored; the file is null if there is none.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// Both must be writable.
@@ -81,25 +100,38 @@ pub unsafe extern "C" fn gasneti_trace_getsourceline(file: *mut *const c_char, l
     }
 }
 
-/// `GASNETT_TRACE_FREEZESOURCELINE`
+/// Keeps the place of the calling thread until it is unfrozen:
+/// `GASNETT_TRACE_FREEZESOURCELINE`.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_freezesourceline() {
     source::freeze();
 }
 
-/// `GASNETT_TRACE_UNFREEZESOURCELINE`
+/// Ends the effect of one `GASNETT_TRACE_FREEZESOURCELINE`:
+/// `GASNETT_TRACE_UNFREEZESOURCELINE`.
+///
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_unfreezesourceline() {
     source::unfreeze();
 }
 
-/// `GASNETT_TRACE_ENABLED`: whether a message of the client would be traced now.
+/// Reports whether a message of the client would be traced now: `GASNETT_TRACE_ENABLED`.
+///
+/// - Returns 1 if so, else 0.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_enabled() -> c_int {
     c_int::from(trace::on() && TraceFileKind::Trace.mask().has(Letter::H))
 }
 
-/// A message of the client, put together by shim.c.
+/// Records a message of the client, which shim.c has formatted.
+///
+/// - `text`: the message, NUL-terminated; each line becomes a record.
+/// - `force`: not 0 to record it as type U, otherwise as type H.
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `text` must be a string.
@@ -117,8 +149,11 @@ fn file_kind(stats: c_int) -> TraceFileKind {
     if stats != 0 { TraceFileKind::Stats } else { TraceFileKind::Trace }
 }
 
-/// `GASNETT_TRACE_GETMASK`, or with `stats` `GASNETT_STATS_GETMASK`: the letters, in memory of
-/// the calling thread that the next such call of it writes.
+/// Returns the types of events that are recorded, as letters: `GASNETT_TRACE_GETMASK`.
+///
+/// - `stats`: not 0 for those of the statistics (`GASNETT_STATS_GETMASK`).
+/// - Returns a string that the calling thread's next call overwrites.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
     /// Room for all letters and a final NUL.
@@ -142,8 +177,12 @@ pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
     })
 }
 
-/// `GASNETT_TRACE_SETMASK`, or with `stats` `GASNETT_STATS_SETMASK`. A mask that cannot be is
-/// told of and changes nothing.
+/// Chooses the types of events that are recorded: `GASNETT_TRACE_SETMASK`. An invalid mask is
+/// reported and changes nothing.
+///
+/// - `mask`: their letters, or ^ and those to leave out; NUL-terminated.
+/// - `stats`: not 0 for those of the statistics (`GASNETT_STATS_SETMASK`).
+/// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
 /// `mask` must be a string.
@@ -163,13 +202,21 @@ pub unsafe extern "C" fn gasneti_trace_setmask(mask: *const c_char, stats: c_int
     }
 }
 
-/// `GASNETT_TRACE_GET_TRACELOCAL`
+/// Reports whether puts to and gets from this process itself are recorded:
+/// `GASNETT_TRACE_GET_TRACELOCAL`.
+///
+/// - Returns 1 if so, else 0.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_get_tracelocal() -> c_int {
     c_int::from(trace::local())
 }
 
-/// `GASNETT_TRACE_SET_TRACELOCAL`
+/// Chooses whether puts to and gets from this process itself are recorded:
+/// `GASNETT_TRACE_SET_TRACELOCAL`.
+///
+/// - `local`: not 0 if so.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_trace_set_tracelocal(local: c_int) {
     trace::set_local(local != 0);
@@ -186,8 +233,12 @@ unsafe extern "C" {
 /// What the client gave to GASNETT_STATS_INIT, a [`StatsCallback`]; null for nothing.
 static CALLBACK: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// `GASNETT_STATS_INIT`: `callback` is called when the statistics are written. 1 if they will
-/// be.
+/// Registers a function that adds lines to the statistics: `GASNETT_STATS_INIT`. It is called
+/// when they are written.
+///
+/// - `callback`: the function; it gets one that prints a line. Null for none.
+/// - Returns 1 if statistics will be written, else 0.
+/// - Context: anywhere, before `gasnet_init` too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
     if !trace::on() || !TraceFileKind::Stats.is_on() {
@@ -206,7 +257,10 @@ pub extern "C" fn gasneti_stats_init(callback: Option<StatsCallback>) -> c_int {
     1
 }
 
-/// A line of statistics of the client, put together by shim.c.
+/// Adds lines to the statistics, which shim.c has formatted.
+///
+/// - `text`: the lines, NUL-terminated.
+/// - Context: in the function that `GASNETT_STATS_INIT` was given.
 ///
 /// # Safety
 /// `text` must be a string.

@@ -53,7 +53,7 @@ fn check_handler(function: &str, handler: Handler) {
     }
 }
 
-/// What is told of a message.
+/// What a trace records of a message.
 fn message(
     node: Node,
     handler: Handler,
@@ -71,7 +71,7 @@ fn message(
     }
 }
 
-/// The rank that a reply goes to; none for a token that cannot be.
+/// The rank that a reply goes to; the largest number for an invalid token.
 fn asker(function: &str, token: *const c_void) -> Node {
     ctx(function).token(token).map_or(Node::MAX, |t| t.source)
 }

@@ -259,7 +259,7 @@ pub extern "C" fn gasnett_malloc_aligned(align: usize, size: usize) -> *mut c_vo
 /// - Context: anywhere, before `gasnet_init` too.
 ///
 /// # Safety
-/// `p` must be null or have come from [`gasnett_malloc_aligned`].
+/// `p` must be null or what [`gasnett_malloc_aligned`] returned.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnett_free_aligned(p: *mut c_void) {
     // SAFETY: the caller's promise.
