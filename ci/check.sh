@@ -107,6 +107,7 @@ step names ci/names.sh
 step name-table ci/name-table.sh
 step layers ci/layers.sh libc
 step examples ci/examples.sh
+step imports ci/imports.sh
 step links ci/links.sh
 step workflows ci/workflows.sh
 step abi ci/abi.sh

@@ -8,7 +8,8 @@ method that is visible in the crate, whose name has two words or more, and that 
 re-export is followed to the file that defines the name and is no arrow. Tests are left out.
 
 Without --write, fails if files of a folder import each other in a circle, or if a picture in
-ARCHITECTURE.md (between `<!-- imports FOLDER -->` and `<!-- end -->`) is not what the code says.
+ARCHITECTURE.md (between `<!-- imports FOLDER -->` and `<!-- end -->`) is not what the code says or
+has a circle.
 --write draws the pictures anew. --arrows prints every arrow between files, with the names behind it.
 """
 
@@ -187,11 +188,16 @@ class Folder:
     def short(self, path):
         return os.path.relpath(path, self.folder)
 
-    def circles(self):
-        """Groups of files that reach each other (Tarjan, 1972)."""
+    def part(self, path):
+        """The folder or file of a picture that a file belongs to."""
+        return self.short(path).split(os.sep)[0].removesuffix(".rs")
+
+    def circles(self, name=lambda path: path):
+        """Groups of files, or of what `name` makes of them, that reach each other (Tarjan, 1972)."""
         edges = {}
         for source, target in self.arrows:
-            edges.setdefault(source, set()).add(target)
+            if name(source) != name(target):
+                edges.setdefault(name(source), set()).add(name(target))
         number, low, stack, groups = {}, {}, [], []
 
         def visit(node):
@@ -216,11 +222,10 @@ class Folder:
 
     def picture(self):
         """A Mermaid graph by folder; an arrow that other arrows imply is not drawn."""
-        part = lambda path: self.short(path).split(os.sep)[0].removesuffix(".rs")
         edges = {}
         for source, target in self.arrows:
-            if part(source) != part(target):
-                edges.setdefault(part(source), set()).add(part(target))
+            if self.part(source) != self.part(target):
+                edges.setdefault(self.part(source), set()).add(self.part(target))
 
         def reaches(node, goal, skip):
             todo, seen = [n for n in edges.get(node, ()) if (node, n) != skip], set()
@@ -260,6 +265,9 @@ def main():
             for (source, target), names in sorted(folder.arrows.items()):
                 if source in group and target in group:
                     print(f"    {folder.short(source)} -> {folder.short(target)}: {', '.join(sorted(names))}")
+        for group in folder.circles(folder.part) if name in pictures else []:
+            failed = True
+            print(f"{name}: in the picture, these import each other: {' '.join(group)}")
     drawn = PICTURE.sub(
         lambda m: f"<!-- imports {m[1]} -->\n{folders[m[1]].picture()}\n<!-- end -->" if m[1] in folders else m[0], page
     )

@@ -7,11 +7,9 @@
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+pub(crate) use crate::base::LINE;
 use crate::types::*;
 use sys::peer::Peer;
-
-/// Bytes of a cache line: the unit of every shared structure here.
-pub(crate) const LINE: usize = 64;
 
 /// Hazard slots per process.
 pub(crate) const HAZARDS: usize = 64;

@@ -4,3 +4,6 @@ pub(crate) mod fault;
 pub(crate) mod lock;
 pub(crate) mod prefetch;
 pub(crate) mod zeroed;
+
+/// Bytes of a cache line: the unit of every shared structure.
+pub(crate) const LINE: usize = 64;

@@ -3,7 +3,7 @@
 //! Called before a payload or an event is stored. Hints only; without effect on processors that
 //! lack them.
 
-use crate::arena::LINE;
+use super::LINE;
 
 /// Prefetches the lines of `bytes` bytes from `at` on; `at` may be any address.
 #[inline(always)]
