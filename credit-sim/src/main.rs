@@ -1,8 +1,8 @@
-//! Simulates the credits of a job of many processes: `credit-sim --ranks N --pattern P`.
+//! Simulates the credits of a job with many ranks: `credit-sim --ranks N --pattern P`.
 //!
-//! The scheme is the library's own (`gasnet::conduit::credits::policy`), and so are the sizes; only the network is
-//! simulated. Prints what the pattern needed and checks the goals of the portals-conduit README; the last line is a
-//! summary. Exit code 1 if a goal is missed.
+//! The policy (`gasnet::conduit::credits::policy`) and the sizes are the library's own; only
+//! the network is simulated. Prints the figures of the pattern and checks the goals of the
+//! portals-conduit README. The last line is a summary; the exit code is 1 if a goal is missed.
 
 mod pattern;
 mod world;
@@ -17,14 +17,15 @@ use world::{SimulatedJob, SimulationResult};
 const USAGE: &str = "\
 usage: credit-sim [--ranks N] [--pattern P] [--requests R] [--chunk BYTES] [--bank B] [--each C] [--seed S]
                   [--table] [--stats PREFIX --watch RANK]...
-  P is one of all-to-one, neighbours, tree, shifting, uniform; --table runs each at N nodes and prints rows of a table.
-  --stats writes what the watched processes noted to PREFIX.RANK, for `gasnet_trace credits`; a tick is a microsecond.";
+  P is one of all-to-one, neighbours, tree, shifting, uniform; --table runs each at N ranks and prints rows of a table.
+  --stats writes the movements of the watched ranks to PREFIX.RANK, for `gasnet_trace credits`; a tick
+  counts as a microsecond.";
 
-/// What to simulate.
+/// The parameters of a simulation.
 #[derive(Clone, Copy)]
 struct Run {
-    nodes: u32,
-    /// Requests of each process.
+    ranks: u32,
+    /// Requests of each rank.
     requests: u32,
     /// Bytes of a chunk.
     chunk: usize,
@@ -33,16 +34,17 @@ struct Run {
     seed: u64,
 }
 
-/// Bytes of credit space and of the state of peers that the README promises a job of 10,000: for its own figures and for those
-/// of the table.
+/// Largest credit space of a rank of 10,000, in bytes, by chunk, first credits and bank: of the
+/// README's figures and of the library's table.
 const MEMORY: [(usize, Option<u64>, Option<u64>, u64); 2] =
     [(1024, Some(6), Some(0), 22_000_000), (2048, None, None, 44 << 20)];
+/// Largest state of peers of a rank of 10,000, in bytes.
 const STATE_OF_10_000: u64 = 400_000;
 
 impl Run {
     fn wish(&self) -> CreditDemand {
         CreditDemand {
-            nodes: self.nodes.into(),
+            nodes: self.ranks.into(),
             chunk: self.chunk,
             buffer_chunks: 1024,
             spares: 1,
@@ -60,18 +62,18 @@ impl Run {
             .unwrap_or_else(|e| fail(&format!("these figures do not go together: {e:?}")))
     }
 
-    /// Which of the README's promises about memory are not kept.
+    /// The README's goals for memory that are missed.
     fn memory_missed(&self) -> Vec<String> {
-        let space = credit_space(self.share().total(self.nodes.into()));
-        let state = STATE_BYTES as u64 * u64::from(self.nodes);
-        let figures = (self.nodes, self.chunk, self.each, self.bank);
+        let space = credit_space(self.share().total(self.ranks.into()));
+        let state = STATE_BYTES as u64 * u64::from(self.ranks);
+        let figures = (self.ranks, self.chunk, self.each, self.bank);
         let mut all = Vec::new();
         for (chunk, each, bank, most) in MEMORY {
             if figures == (10_000, chunk, each, bank) && space > most {
                 all.push(format!("{space} bytes of credit space, more than {most}"));
             }
         }
-        if state > STATE_OF_10_000 * u64::from(self.nodes) / 10_000 {
+        if state > STATE_OF_10_000 * u64::from(self.ranks) / 10_000 {
             all.push(format!("{state} bytes of state of peers"));
         }
         all
@@ -81,7 +83,7 @@ impl Run {
         let (wish, share) = (self.wish(), self.share());
         let limits = CreditLimits::new(wish.least_each() as u16, wish.most_each as u16, 1024);
         let world =
-            SimulatedJob::new(self.nodes, share.each as u16, share.bank as u32, limits, watched);
+            SimulatedJob::new(self.ranks, share.each as u16, share.bank as u32, limits, watched);
         world.run(pattern, self.requests, self.seed)
     }
 }
@@ -92,7 +94,7 @@ fn text(args: &mut lexopt::Parser) -> String {
 
 fn number(args: &mut lexopt::Parser) -> u64 {
     let value = args.value().unwrap_or_else(|e| fail(&e.to_string()));
-    value.to_str().and_then(|s| s.parse().ok()).unwrap_or_else(|| fail("a whole number is wanted"))
+    value.to_str().and_then(|s| s.parse().ok()).unwrap_or_else(|| fail("give a whole number"))
 }
 
 fn fail(why: &str) -> ! {
@@ -100,7 +102,7 @@ fn fail(why: &str) -> ! {
     std::process::exit(2)
 }
 
-/// Which of the README's goals the outcome misses.
+/// The README's goals that the result misses.
 fn missed(pattern: Pattern, o: &SimulationResult) -> Vec<String> {
     let mut all = Vec::new();
     if o.most_used > u64::from(o.total) {
@@ -110,7 +112,10 @@ fn missed(pattern: Pattern, o: &SimulationResult) -> Vec<String> {
         all.push(format!("{} credits moved without demand", o.moved()));
     }
     if o.vain > o.vain_allowed {
-        all.push(format!("{} CREDIT_REVOKEs brought nothing, {} may", o.vain, o.vain_allowed));
+        all.push(format!(
+            "{} CREDIT_REVOKEs returned nothing, {} are allowed",
+            o.vain, o.vain_allowed
+        ));
     }
     if !o.conserved {
         all.push("credits were lost".to_string());
@@ -130,7 +135,7 @@ fn missed(pattern: Pattern, o: &SimulationResult) -> Vec<String> {
     all
 }
 
-/// Writes what the watched processes noted.
+/// Writes the records of the watched ranks.
 fn write_stats(prefix: &str, watched: &mut [u32], noted: &[CreditStats]) {
     watched.sort_unstable();
     for (rank, stats) in watched.iter().zip(noted) {
@@ -143,14 +148,14 @@ fn write_stats(prefix: &str, watched: &mut [u32], noted: &[CreditStats]) {
 
 fn main() {
     stdio::end_on_closed_pipe();
-    let mut run = Run { nodes: 64, requests: 0, chunk: 2048, each: None, bank: None, seed: 1 };
+    let mut run = Run { ranks: 64, requests: 0, chunk: 2048, each: None, bank: None, seed: 1 };
     let (mut name, mut table) = ("neighbours".to_string(), false);
     let (mut stats, mut watched): (Option<String>, Vec<u32>) = (None, Vec::new());
     let mut args = lexopt::Parser::from_env();
     loop {
         match args.next().unwrap_or_else(|e| fail(&e.to_string())) {
             None => break,
-            Some(lexopt::Arg::Long("ranks")) => run.nodes = number(&mut args) as u32,
+            Some(lexopt::Arg::Long("ranks")) => run.ranks = number(&mut args) as u32,
             Some(lexopt::Arg::Long("requests")) => run.requests = number(&mut args) as u32,
             Some(lexopt::Arg::Long("each")) => run.each = Some(number(&mut args)),
             Some(lexopt::Arg::Long("bank")) => run.bank = Some(number(&mut args)),
@@ -160,16 +165,16 @@ fn main() {
             Some(lexopt::Arg::Long("watch")) => watched.push(number(&mut args) as u32),
             Some(lexopt::Arg::Long("pattern")) => name = text(&mut args),
             Some(lexopt::Arg::Long("stats")) => stats = Some(text(&mut args)),
-            Some(_) => fail("an option that is not known"),
+            Some(_) => fail("unknown option"),
         }
     }
-    if !(2..=65535 + 1).contains(&run.nodes) {
-        fail("2 to 65536 nodes");
+    if !(2..=65535 + 1).contains(&run.ranks) {
+        fail("give 2 to 65536 ranks");
     }
     let chosen: Vec<Pattern> =
         PATTERNS.iter().copied().filter(|p| table || p.name() == name).collect();
     if chosen.is_empty() {
-        fail("a pattern that is not known");
+        fail("unknown pattern");
     }
     if stats.is_some() == watched.is_empty() || (table && stats.is_some()) {
         fail("--stats and --watch go together, and with one pattern");
@@ -178,23 +183,23 @@ fn main() {
         fail("chunks have 1024 or 2048 bytes");
     }
     let (wish, share) = (run.wish(), run.share());
-    let total = share.total(run.nodes.into());
+    let total = share.total(run.ranks.into());
     let buffers = share.buffers * wish.buffer_bytes();
     if table {
         println!(
-            "| nodes | pattern | requests | stalled | lent | returned | CREDIT_REVOKEs | in vain | steady after | most turns of a pair |"
+            "| ranks | pattern | requests | stalled | lent | returned | CREDIT_REVOKEs | in vain | steady after | most turns of a pair |"
         );
         println!("|---|---|---|---|---|---|---|---|---|---|");
     } else {
         println!(
-            "nodes {}, credits of each {}, banked {}, all {total}",
-            run.nodes, share.each, share.bank
+            "ranks {}, credits of each {}, banked {}, all {total}",
+            run.ranks, share.each, share.bank
         );
         println!(
-            "memory of a node: credit space {} bytes; receive buffers {buffers}, events {}, state of peers {}",
+            "memory of a rank: credit space {} bytes; receive buffers {buffers}, events {}, state of peers {}",
             credit_space(total),
             total * EVENT_BYTES as u64,
-            STATE_BYTES as u64 * u64::from(run.nodes)
+            STATE_BYTES as u64 * u64::from(run.ranks)
         );
     }
     let memory = run.memory_missed();
@@ -204,7 +209,7 @@ fn main() {
     let mut bad = memory.len();
     let mut summary = String::new();
     for pattern in chosen {
-        let requests = if run.requests == 0 { pattern.requests(run.nodes) } else { run.requests };
+        let requests = if run.requests == 0 { pattern.requests(run.ranks) } else { run.requests };
         let (o, noted) = Run { requests, ..run }.simulate(pattern, &watched);
         if let Some(prefix) = &stats {
             write_stats(prefix, &mut watched, &noted);
@@ -219,7 +224,7 @@ fn main() {
         if table {
             println!(
                 "| {} | {} | {} | {:.2} % | {} | {} | {} | {} | {steady} | {} |",
-                run.nodes,
+                run.ranks,
                 pattern.name(),
                 o.requests,
                 share_of(o.stalls),
@@ -243,7 +248,7 @@ fn main() {
                 o.lent, o.returned, o.messages, o.vain
             );
             println!(
-                "records of peers kept: {} in all, {} at the busiest node",
+                "records of peers kept: {} in all, {} at the busiest rank",
                 o.records, o.most_records
             );
         }
@@ -264,7 +269,7 @@ fn main() {
     }
     let verdict =
         if bad == 0 { "all goals met".to_string() } else { format!("{bad} GOALS MISSED") };
-    println!("summary: {} nodes, {summary}; {verdict}", run.nodes);
+    println!("summary: {} ranks, {summary}; {verdict}", run.ranks);
     std::process::exit(i32::from(bad != 0));
 }
 
@@ -273,33 +278,33 @@ mod tests {
     use super::*;
 
     const TABLE_1024: Run =
-        Run { nodes: 1024, requests: 200, chunk: 2048, each: None, bank: None, seed: 1 };
+        Run { ranks: 1024, requests: 200, chunk: 2048, each: None, bank: None, seed: 1 };
 
-    fn check(nodes: u32, each: Option<u64>, bank: Option<u64>) {
+    fn check(ranks: u32, each: Option<u64>, bank: Option<u64>) {
         for &pattern in PATTERNS {
             for seed in 1..3 {
-                let requests = pattern.requests(nodes);
-                let o = Run { nodes, requests, chunk: 2048, each, bank, seed }
+                let requests = pattern.requests(ranks);
+                let o = Run { ranks, requests, chunk: 2048, each, bank, seed }
                     .simulate(pattern, &[])
                     .0;
                 assert_eq!(
                     missed(pattern, &o),
                     Vec::<String>::new(),
-                    "{} {nodes} {o:?}",
+                    "{} {ranks} {o:?}",
                     pattern.name()
                 );
-                assert_eq!(o.requests, u64::from(pattern.senders(nodes)) * u64::from(requests));
+                assert_eq!(o.requests, u64::from(pattern.senders(ranks)) * u64::from(requests));
             }
         }
     }
 
     #[test]
-    fn few_nodes_with_the_figures_of_the_table() {
+    fn few_ranks_with_the_figures_of_the_table() {
         check(64, None, None);
     }
 
     #[test]
-    fn few_nodes_with_few_credits() {
+    fn few_ranks_with_few_credits() {
         check(64, Some(8), Some(400));
         check(27, Some(12), Some(0));
     }
@@ -313,7 +318,7 @@ mod tests {
     #[test]
     fn neighbours_get_what_they_need() {
         let run =
-            Run { nodes: 64, requests: 3000, each: Some(8), bank: Some(25600), ..TABLE_1024 };
+            Run { ranks: 64, requests: 3000, each: Some(8), bank: Some(25600), ..TABLE_1024 };
         let o = run.simulate(Pattern::Neighbours, &[]).0;
         assert!(o.lent > 1000 && o.returned == 0, "{o:?}");
     }
@@ -326,15 +331,15 @@ mod tests {
 
     #[test]
     fn memory_of_10_000() {
-        let table = Run { nodes: 10_000, ..TABLE_1024 };
+        let table = Run { ranks: 10_000, ..TABLE_1024 };
         let readme = Run { chunk: 1024, each: Some(6), bank: Some(0), ..table };
         assert_eq!((table.memory_missed(), readme.memory_missed()), (Vec::new(), Vec::new()));
     }
 
-    /// What the watched process noted is what happened to it.
+    /// The records of a watched rank agree with the result.
     #[test]
     fn one_is_watched() {
-        let run = Run { nodes: 64, requests: 500, each: Some(8), bank: Some(300), ..TABLE_1024 };
+        let run = Run { ranks: 64, requests: 500, each: Some(8), bank: Some(300), ..TABLE_1024 };
         let (o, noted) = run.simulate(Pattern::AllToOne, &[0]);
         let mut text = String::new();
         noted[0].write(&mut text).expect("a string takes all");

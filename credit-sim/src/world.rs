@@ -1,8 +1,9 @@
-//! The processes and the network of the simulation.
+//! The ranks and the network of the simulation.
 //!
-//! Time goes in ticks. In each, a process handles what has arrived (some requests, all else), then its client sends as
-//! far as its credits go, one request after the other, as a client that blocks does. What is sent arrives in the next
-//! tick. A process keeps a record only of peers that it has had to do with.
+//! Time passes in ticks. In each, a rank handles the messages that have arrived (some requests,
+//! all others); then its client sends requests, one after the other, until it lacks credits. A
+//! message arrives in the next tick. A rank keeps records only of the peers that it has
+//! exchanged messages with.
 
 use crate::pattern::Pattern;
 use gasnet::conduit::credits::policy::{
@@ -14,9 +15,9 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Requests that a process handles and sends in a tick.
+/// Number of requests that a rank handles and sends in a tick.
 const PACE: usize = 8;
-/// What a tick is taken for where somebody wants nanoseconds.
+/// Nanoseconds of a tick in the statistics.
 const TICK_NS: u64 = 1000;
 
 #[derive(Default)]
@@ -34,27 +35,29 @@ impl Hasher for Mix {
     }
 }
 
-/// What a process knows of its peers.
+/// The credits of a rank and its peers.
 struct SparseCredits {
-    nodes: u32,
+    ranks: u32,
     each: u16,
     min: u16,
     peers: RefCell<HashMap<u32, PeerEntry, BuildHasherDefault<Mix>>>,
-    /// Peers that hold more than the least, or, if all do at first, those that do not.
+    /// Peers that hold more than the least; or, if all do at first, those that do not.
     odd: RefCell<BTreeSet<u32>>,
     bank: Cell<CreditBank>,
     epoch: Cell<u32>,
     received: Cell<u32>,
     sums: Cell<Sums>,
-    /// The movements of a process that is watched, and the present tick.
+    /// The movements of a watched rank.
     stats: Option<CreditStats>,
+    /// The current tick.
     tick: Cell<u64>,
 }
 
 struct PeerEntry {
     peer: PeerCredits,
-    /// How often what we lend to it turned from growing to shrinking or back, and which way it went last.
+    /// How often its loan turned from growing to shrinking or back.
     turns: u16,
+    /// Whether its loan shrank last.
     shrank: bool,
 }
 
@@ -69,13 +72,13 @@ struct Sums {
 }
 
 impl CreditStore for SparseCredits {
-    fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
+    fn peer<R>(&self, rank: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R {
         // `changed` needs the map too, so the record is put back before and after.
         let mut peer =
-            self.peers.borrow().get(&node).map_or(PeerCredits::initial(self.each), |e| e.peer);
+            self.peers.borrow().get(&rank).map_or(PeerCredits::initial(self.each), |e| e.peer);
         let result = f(&mut peer);
         let new = || PeerEntry { peer, turns: 0, shrank: false };
-        self.peers.borrow_mut().entry(node).or_insert_with(new).peer = peer;
+        self.peers.borrow_mut().entry(rank).or_insert_with(new).peer = peer;
         result
     }
 
@@ -86,12 +89,12 @@ impl CreditStore for SparseCredits {
         result
     }
 
-    fn note_spare(&self, node: u32, spare: bool) {
+    fn note_spare(&self, rank: u32, spare: bool) {
         let odd = spare == (self.each <= self.min);
         if odd {
-            self.odd.borrow_mut().insert(node);
+            self.odd.borrow_mut().insert(rank);
         } else {
-            self.odd.borrow_mut().remove(&node);
+            self.odd.borrow_mut().remove(&rank);
         }
     }
 
@@ -100,7 +103,7 @@ impl CreditStore for SparseCredits {
         if self.each <= self.min {
             return odd.range(after + 1..).next().or_else(|| odd.iter().next()).copied();
         }
-        (after + 1..self.nodes).chain(0..=after).find(|n| !odd.contains(n))
+        (after + 1..self.ranks).chain(0..=after).find(|n| !odd.contains(n))
     }
 
     fn epoch(&self) -> u32 {
@@ -115,9 +118,9 @@ impl CreditStore for SparseCredits {
         }
     }
 
-    fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
+    fn changed(&self, rank: u32, peer: &PeerCredits, change: CreditChange) {
         if let Some(stats) = &self.stats {
-            stats.note(self.tick.get() * TICK_NS, node, self.epoch(), peer, change);
+            stats.note(self.tick.get() * TICK_NS, rank, self.epoch(), peer, change);
         }
         let mut s = self.sums.get();
         let shrank = match change {
@@ -143,7 +146,7 @@ impl CreditStore for SparseCredits {
             s.moved_now = true;
             let mut peers = self.peers.borrow_mut();
             let new = || PeerEntry { peer: PeerCredits::initial(self.each), turns: 0, shrank };
-            let e = peers.entry(node).or_insert_with(new);
+            let e = peers.entry(rank).or_insert_with(new);
             e.turns += u16::from(e.shrank != shrank);
             e.shrank = shrank;
         }
@@ -161,9 +164,9 @@ struct SimulatedRank {
     policy: CreditPolicy<SparseCredits>,
     requests: VecDeque<(u32, CreditByte)>,
     others: VecDeque<(u32, Message)>,
-    /// Credits of the requests that are not yet handled, and of those on their way.
+    /// Credits of the requests that are on their way or not yet handled.
     used: u64,
-    /// Requests sent, and those of them that are not answered.
+    /// Number of requests sent, and of those without a reply.
     sent: u32,
     open: u32,
     /// The request that could not be sent: target, credits, how many it lacked.
@@ -171,7 +174,7 @@ struct SimulatedRank {
     active: bool,
 }
 
-/// What happened.
+/// The result of a simulation.
 #[derive(Debug, Default)]
 pub(crate) struct SimulationResult {
     pub(crate) requests: u64,
@@ -179,20 +182,21 @@ pub(crate) struct SimulationResult {
     pub(crate) ticks: u64,
     pub(crate) lent: u64,
     pub(crate) returned: u64,
-    /// CREDIT_REVOKE messages; those of them that brought nothing, and how many may.
+    /// CREDIT_REVOKE messages; those that returned no credit, and how many of these are allowed.
     pub(crate) messages: u64,
     pub(crate) vain: u64,
     pub(crate) vain_allowed: u64,
-    /// Requests that had been handled when the first sender had sent all of its own; what is idle from then on gives
-    /// back, as it should.
+    /// Requests handled when the first sender had sent all of its own. Ranks that are idle from
+    /// then on return credits, as they should.
     pub(crate) all_sent_until: Option<u64>,
-    /// Requests that had been handled when credits moved last before that.
+    /// Requests handled when credits moved last before that.
     pub(crate) last_movement: u64,
-    /// Most credits that were in use at one process at once, and how many it has.
+    /// Largest number of credits in use at one rank at a time, and the number that it has.
     pub(crate) most_used: u64,
     pub(crate) total: u32,
     pub(crate) conserved: bool,
-    /// How often what one process lends to another changed its direction before that, at worst, and how often it may.
+    /// How often the loan of a pair changed its direction before that, at worst, and how often
+    /// it may.
     pub(crate) worst_turns: u16,
     pub(crate) turns_allowed: u16,
     pub(crate) records: u64,
@@ -200,29 +204,29 @@ pub(crate) struct SimulationResult {
 }
 
 impl SimulationResult {
-    /// Credits that moved.
+    /// Number of credits that moved.
     pub(crate) fn moved(&self) -> u64 {
         self.lent + self.returned
     }
 }
 
 pub(crate) struct SimulatedJob {
-    nodes: Vec<SimulatedRank>,
+    ranks: Vec<SimulatedRank>,
     outcome: SimulationResult,
 }
 
 impl SimulatedJob {
-    /// Processes that hold `each` credits of each other; those in `watched` note their movements.
+    /// Ranks that hold `each` credits of each other; those in `watched` record their movements.
     pub(crate) fn new(
-        nodes: u32,
+        ranks: u32,
         each: u16,
         bank: u32,
         limits: CreditLimits,
         watched: &[u32],
     ) -> SimulatedJob {
-        let node = |me| {
+        let rank = |me| {
             let store = SparseCredits {
-                nodes,
+                ranks,
                 each,
                 min: limits.min,
                 peers: RefCell::default(),
@@ -233,7 +237,7 @@ impl SimulatedJob {
                 sums: Cell::default(),
                 stats: watched
                     .contains(&me)
-                    .then(|| CreditStats::new(false, me, nodes, each, bank)),
+                    .then(|| CreditStats::new(false, me, ranks, each, bank)),
                 tick: Cell::new(0),
             };
             SimulatedRank {
@@ -247,22 +251,22 @@ impl SimulatedJob {
                 active: true,
             }
         };
-        let total = u32::from(each) * nodes + bank;
+        let total = u32::from(each) * ranks + bank;
         SimulatedJob {
-            nodes: (0..nodes).map(node).collect(),
+            ranks: (0..ranks).map(rank).collect(),
             outcome: SimulationResult { total, ..SimulationResult::default() },
         }
     }
 
-    /// Lets every process send its requests, and everything be answered.
-    /// Also what the watched processes noted, in the order of ranks.
+    /// Runs until every rank has sent its requests and received all replies. Returns the
+    /// result, and the records of the watched ranks in the order of ranks.
     pub(crate) fn run(
         mut self,
         pattern: Pattern,
         requests: u32,
         seed: u64,
     ) -> (SimulationResult, Vec<CreditStats>) {
-        let count = self.nodes.len() as u32;
+        let count = self.ranks.len() as u32;
         let mut dice = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut roll = move |n: u32| {
             dice ^= dice << 13;
@@ -277,15 +281,15 @@ impl SimulatedJob {
             self.outcome.ticks += 1;
             let mut again = Vec::new();
             for &me in &active {
-                let node = &mut self.nodes[me as usize];
-                node.active = false;
-                let policy = &node.policy;
+                let rank = &mut self.ranks[me as usize];
+                rank.active = false;
+                let policy = &rank.policy;
                 policy.store.tick.set(self.outcome.ticks);
-                while let Some((from, message)) = node.others.pop_front() {
+                while let Some((from, message)) = rank.others.pop_front() {
                     match message {
                         Message::Reply(byte) => {
                             policy.reply_arrived(from, byte);
-                            node.open -= 1;
+                            rank.open -= 1;
                         }
                         Message::Revoke(epoch) => {
                             let back = policy.revoke_arrived(from, epoch);
@@ -295,8 +299,8 @@ impl SimulatedJob {
                     }
                 }
                 for _ in 0..PACE {
-                    let Some((from, byte)) = node.requests.pop_front() else { break };
-                    node.used -= u64::from(byte.used());
+                    let Some((from, byte)) = rank.requests.pop_front() else { break };
+                    rank.used -= u64::from(byte.used());
                     self.outcome.requests += 1;
                     policy.request_arrived(from, byte);
                     let (back, low) = policy.reply_byte(from, byte);
@@ -308,31 +312,31 @@ impl SimulatedJob {
                         });
                     }
                 }
-                let mut blocked = me < first || node.sent == requests;
+                let mut blocked = me < first || rank.sent == requests;
                 for _ in 0..PACE {
                     if me < first
-                        || node.sent == requests
-                        || (pattern.rests(node.sent) && node.open != 0)
+                        || rank.sent == requests
+                        || (pattern.rests(rank.sent) && rank.open != 0)
                     {
                         blocked = true;
                         break;
                     }
-                    let (to, n, short) = node.waiting.take().unwrap_or_else(|| {
-                        let (to, n) = pattern.step(me, count, node.sent, requests, &mut roll);
+                    let (to, n, short) = rank.waiting.take().unwrap_or_else(|| {
+                        let (to, n) = pattern.step(me, count, rank.sent, requests, &mut roll);
                         (to, n, 0)
                     });
                     let Some((epoch, _)) = policy.take(to, n) else {
                         let short = if short == 0 { policy.stall(to, n) } else { short };
-                        node.waiting = Some((to, n, short));
+                        rank.waiting = Some((to, n, short));
                         blocked = true;
                         break;
                     };
-                    node.sent += 1;
-                    node.open += 1;
+                    rank.sent += 1;
+                    rank.open += 1;
                     flying.push((me, to, Ok(CreditByte::new(epoch, short, n))));
                 }
-                if !blocked || !node.requests.is_empty() {
-                    node.active = true;
+                if !blocked || !rank.requests.is_empty() {
+                    rank.active = true;
                     again.push(me);
                 }
                 let mut sums = policy.store.sums.get();
@@ -344,23 +348,23 @@ impl SimulatedJob {
                 }
             }
             if self.outcome.all_sent_until.is_none()
-                && active.iter().any(|&n| n >= first && self.nodes[n as usize].sent == requests)
+                && active.iter().any(|&n| n >= first && self.ranks[n as usize].sent == requests)
             {
                 self.outcome.all_sent_until = Some(self.outcome.requests);
                 self.count_turns();
             }
             active = again;
             for (from, to, message) in flying.drain(..) {
-                let node = &mut self.nodes[to as usize];
+                let rank = &mut self.ranks[to as usize];
                 match message {
                     Ok(byte) => {
-                        node.used += u64::from(byte.used());
-                        self.outcome.most_used = self.outcome.most_used.max(node.used);
-                        node.requests.push_back((from, byte));
+                        rank.used += u64::from(byte.used());
+                        self.outcome.most_used = self.outcome.most_used.max(rank.used);
+                        rank.requests.push_back((from, byte));
                     }
-                    Err(message) => node.others.push_back((from, message)),
+                    Err(message) => rank.others.push_back((from, message)),
                 }
-                if !std::mem::replace(&mut node.active, true) {
+                if !std::mem::replace(&mut rank.active, true) {
                     active.push(to);
                 }
             }
@@ -372,38 +376,38 @@ impl SimulatedJob {
         let worst = |n: &SimulatedRank| {
             n.policy.store.peers.borrow().values().map(|e| e.turns).max().unwrap_or(0)
         };
-        self.outcome.worst_turns = self.nodes.iter().map(worst).max().unwrap_or(0);
+        self.outcome.worst_turns = self.ranks.iter().map(worst).max().unwrap_or(0);
     }
 
     fn close(mut self, pattern: Pattern) -> (SimulationResult, Vec<CreditStats>) {
         let o = &mut self.outcome;
         o.conserved = true;
-        // Each shift may take back what was lent before, and lend again.
+        // Each shift may revoke loans and lend again.
         o.turns_allowed = if pattern.is_static() { 2 } else { 16 };
-        for (x, node) in self.nodes.iter().enumerate() {
-            let store = &node.policy.store;
+        for (x, rank) in self.ranks.iter().enumerate() {
+            let store = &rank.policy.store;
             let peers = store.peers.borrow();
             let sums = store.sums.get();
             (o.lent, o.returned, o.stalls) =
                 (o.lent + sums.lent, o.returned + sums.returned, o.stalls + sums.stalls);
             o.vain += sums.vain;
-            // Those that are under way when the last answer counts come on top.
-            let limits = node.policy.limits;
+            // Revocations in flight when the last answer counts are added.
+            let limits = rank.policy.limits;
             let of_an_epoch = u64::from(limits.vain) + u64::from(limits.targets) - 1;
             o.vain_allowed +=
                 if sums.vain == 0 { 0 } else { of_an_epoch * u64::from(store.epoch.get() + 1) };
             o.records += peers.len() as u64;
             o.most_records = o.most_records.max(peers.len() as u64);
-            let mut lent = i64::from(store.each) * i64::from(store.nodes);
+            let mut lent = i64::from(store.each) * i64::from(store.ranks);
             for (&y, e) in peers.iter() {
                 lent += i64::from(e.peer.loan_credits) - i64::from(store.each);
-                let other = self.nodes[y as usize].policy.store.peers.borrow();
+                let other = self.ranks[y as usize].policy.store.peers.borrow();
                 let held = other.get(&(x as u32)).map_or(store.each, |e| e.peer.send_credits);
                 o.conserved &= e.peer.loan_credits == held && e.peer.send_inuse == 0;
             }
             o.conserved &= lent + i64::from(store.bank.get().credits) == i64::from(o.total);
         }
-        let watched = self.nodes.into_iter().filter_map(|n| n.policy.store.stats).collect();
+        let watched = self.ranks.into_iter().filter_map(|n| n.policy.store.stats).collect();
         (self.outcome, watched)
     }
 }
