@@ -10,7 +10,8 @@
 //! | `state` | the library's state in this process: initialised or not, the interface |
 //! | `convert` | handles, descriptors, events, error codes, from one side to the other |
 //! | `ni`, `me`, `md`, `eq`, `ops` | the calls of the specification, by object |
-//! | `rank` | the processes of the job, and the calls about ranks |
+//! | `job` | the processes of the job, as the launcher passes them |
+//! | `rank` | the calls about ranks |
 //! | `text` | names of errors, events and failures |
 //! | `bin/ptlrun` | starts the processes of a job |
 //!
@@ -26,6 +27,7 @@
 pub mod abi;
 mod convert;
 pub mod eq;
+mod job;
 pub mod md;
 pub mod me;
 pub mod ni;

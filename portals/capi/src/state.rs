@@ -17,7 +17,7 @@ use portals3::{NetworkInterface, NiLimits};
 
 use crate::abi::*;
 use crate::convert::{Class, Code};
-use crate::rank::{self, RankMap};
+use crate::job::{self, RankMap};
 
 /// The open interface.
 pub(crate) struct Ni {
@@ -105,15 +105,15 @@ fn check_pid(job: &RankMap, pid: u32) -> Result<(), Code> {
 }
 
 fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'static Ni, Code> {
-    let job = rank::job()?;
+    let job = job::job()?;
     check_pid(&job, pid)?;
-    let interface = match rank::fabric_file()? {
+    let interface = match job::fabric_file()? {
         None if job.size() > 1 => {
-            return Err(rank::complain("PTL_FABRIC_FD: must be set for more than one process"));
+            return Err(job::complain("PTL_FABRIC_FD: must be set for more than one process"));
         }
         None => NetworkInterface::loopback(limits)?,
         Some(_) if life.left => {
-            return Err(rank::complain(
+            return Err(job::complain(
                 "an interface that the other processes know cannot be opened again",
             ));
         }
@@ -123,14 +123,14 @@ fn first_open(life: &mut Life, pid: u32, limits: Option<NiLimits>) -> Result<&'s
                 arena: file,
                 index: job.rank,
                 size: job.size(),
-                bytes: rank::arena_bytes()?,
+                bytes: job::arena_bytes()?,
                 nid: job.nid(),
                 // The memory file identifies the job.
                 jid: inode as u32 & (PTL_JID_ANY >> 1),
-                attach: rank::attach_policy()?,
+                attach: job::attach_policy()?,
             };
             let fabric = Fabric::join(spec)
-                .map_err(|error| rank::complain(&format!("PTL_FABRIC_FD: {error}")))?;
+                .map_err(|error| job::complain(&format!("PTL_FABRIC_FD: {error}")))?;
             NetworkInterface::shm(fabric, limits)?
         }
     };

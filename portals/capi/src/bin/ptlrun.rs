@@ -1,6 +1,6 @@
 //! Starts the processes of a job over libportals3 on this host, and waits for them.
 //!
-//! `ptlrun -n N program [arguments]`. Each process gets the variables that `rank` lists, and in
+//! `ptlrun -n N program [arguments]`. Each process gets the variables that `job` lists, and in
 //! `PTL_BARRIER_FD` one end of a socket for barriers before the network exists: it writes a
 //! byte, and reads one after all have written. When a process fails, the others are killed; the
 //! exit code is that of the first that failed, or 128 and the number of its signal.
