@@ -1,8 +1,8 @@
-//! Starts and ends jobs of examples/exit_probe.rs in every way, under both launchers, and looks at the exit code, at
-//! what was printed, at the time, and at what is left behind.
+//! Jobs of examples/exit_probe.rs that end in every manner, under both launchers of this
+//! library. Each test checks the exit code, the output, the time, and that nothing is left.
 //!
-//! A time is a verdict only where the interface promises one (2 seconds from the first exit to the end, with allowance for
-//! a busy machine).
+//! A time fails a test only where the interface promises one: 2 seconds from the first exit to
+//! the end, with an allowance for a busy machine.
 
 mod jobs;
 
@@ -33,7 +33,7 @@ fn all_leave_with_one_code() {
                         o.says(&format!("rank {rank} runs"));
                     }
                 }
-                // What was printed before the fork must not come out of every process.
+                // Output from before the fork must come out once.
                 if launcher == Fork && !(n == 1 && way.starts_with('_')) {
                     assert_eq!(o.out.matches("before").count(), 1, "{o:#?}");
                 }
@@ -146,7 +146,7 @@ fn a_killed_supervisor_takes_the_ranks_along() {
             job.finish().gives(137);
         }
     }
-    // Ranks that are not children of the launcher find that it hung up.
+    // Ranks that are not children of the launcher detect the hang-up.
     let mark = new_mark();
     let mut c = Command::new(gasnetrun());
     c.args(["-n", "2", "sh", "-c", "\"$0\" none - spin; true"])
@@ -176,7 +176,7 @@ fn signals_to_the_supervisor_reach_the_ranks() {
             sys::process::kill(job.pid(), s);
             job.finish().gives(1).says(&format!("Caught a signal: {}", s.name()));
         }
-        // Ranks that hear nothing: the second request is the last.
+        // Ranks with all signals blocked: the second request ends the job.
         let job = start(launcher, 2, &["none", "-", "masked"], &[]);
         job.wait_for_ranks(2);
         sys::process::kill(job.pid(), Signal::TERM);
@@ -186,7 +186,7 @@ fn signals_to_the_supervisor_reach_the_ranks() {
     }
 }
 
-/// As a shell without job control starts what is to run in the background.
+/// As a shell without job control starts background jobs.
 #[test]
 fn a_job_that_ignores_quit_ends_on_request() {
     let mark = new_mark();
@@ -206,7 +206,7 @@ fn a_job_that_ignores_quit_ends_on_request() {
 fn children_of_ranks_do_not_count() {
     for launcher in BOTH {
         run(launcher, 2, &["0", "childexit:3", "spin"]).gives(0).never_says("***");
-        // The child that lives on keeps the control socket and the memory files open.
+        // The child that still runs keeps the control socket and the memory files open.
         let began = Instant::now();
         let o = run(launcher, 2, &["1", "orphan:8", "spin"]);
         assert!(began.elapsed() < Duration::from_secs(10), "{o:#?}");
@@ -265,7 +265,7 @@ fn programs_that_never_join() {
         .gives(1)
         .says("rank 1 (pid ")
         .says("before gasnet_init, which other ranks have called");
-    // A wrapper that stays: the rank is not the process that was started.
+    // A wrapper that waits: the rank is not the process that was started.
     let wrapped = r#""$0" 0 kill:9 spin; while :; do :; done"#;
     job(2, &["sh", "-c", wrapped, probe().to_str().unwrap()])
         .gives(1)
@@ -325,7 +325,7 @@ fn bad_usage_is_told() {
         assert!(err.contains(text), "{args:?}: {err}");
         assert_eq!(err.lines().count(), 2, "one line of cause, one of remedy: {err}");
     }
-    // Other machines.
+    // Other hosts.
     std::fs::write(&plain, "# two\nlocalhost\n192.0.2.1 slots=4\n").unwrap();
     let plain_name = plain.to_str().unwrap();
     for (name, value, text) in [
@@ -357,7 +357,7 @@ fn bad_usage_is_told() {
         .env("GASNET_SSH_SERVERS", "localhost")
         .status();
     assert!(o.unwrap().success());
-    // A program that looks like one and is none.
+    // An executable file that is no program.
     std::fs::write(&plain, "#!/no/such/interpreter\n").unwrap();
     std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let mark = new_mark();
@@ -368,7 +368,7 @@ fn bad_usage_is_told() {
         .gives(127)
         .says("cannot be started: No such file");
     std::fs::remove_file(&plain).unwrap();
-    // A job environment without the job.
+    // The variable of a job without the job.
     let o = Command::new(probe())
         .args(["all", "return:0", "-"])
         .env("GASNET_SPAWN_FDS", "0,2,5,50,51,52,53,54")
@@ -426,7 +426,7 @@ fn options_of_gasnetrun() {
         );
         o.says(&format!("[{rank}] three\n"));
     }
-    // More than a pipe holds comes through whole.
+    // More output than a pipe holds is complete.
     let script = "i=0; while [ $i -lt 20000 ]; do echo $i; i=$((i+1)); done";
     let o = with(&["-n", "2", "--prefix"], &["sh", "-c", script]);
     o.gives(0);

@@ -1,6 +1,6 @@
-//! Jobs whose launcher this test plays itself: it speaks PMI-1 with processes of examples/exit_probe.rs, and keeps one of
-//! them waiting for an answer, so that it is between the exchange and the job for as long as the test wants. Then that
-//! process ends, or strangers connect to the supervisor.
+//! Jobs whose launcher is this test: it speaks PMI-1 with processes of examples/exit_probe.rs,
+//! and delays an answer to one of them, so that it stays between the exchange and the job. Then
+//! that process ends, or other processes connect to the supervisor.
 
 mod jobs;
 
@@ -19,30 +19,31 @@ use sys::signal::Signal;
 use sys::{process, socket};
 
 const WATCHDOG: Duration = Duration::from_secs(60);
-/// Where the processes find the launcher.
+/// The descriptor on which the processes reach the launcher.
 const PMI_FD: i32 = 40;
 
-/// How the process that is kept waiting goes on.
+/// What happens to the process whose answer is delayed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keep {
     /// It waits.
     Waiting,
     /// It gets its answer.
     Answer,
-    /// It is told that there is none.
+    /// It gets an error.
     Error,
 }
 
-/// What the processes have told the launcher.
+/// What the processes sent to the launcher.
 #[derive(Debug)]
 struct Told {
     words: HashMap<String, String>,
     here: u32,
-    /// The process whose first question after the exchange is not answered, whether it has asked, and how it goes on.
+    /// The process whose first question after the exchange is not answered, whether it has
+    /// asked, and what happens to it.
     kept: u32,
     asked: bool,
     keep: Keep,
-    /// Of this rank all others hear that it is what has ended: its process, or who has started it.
+    /// The other ranks are told that this one, or the process that started it, has exited.
     ended: Option<(u32, Ended)>,
 }
 
@@ -52,7 +53,7 @@ enum Ended {
     Launcher,
 }
 
-/// The word of a process, or of one that has ended instead.
+/// The word of a process, or of one that has exited instead.
 fn changed(word: &str, ended: Ended) -> String {
     let mut child = Command::new("true").spawn().unwrap();
     let gone = sys::process::ProcessIdentity::of(child.id()).unwrap();
@@ -130,7 +131,7 @@ fn serve(rank: u32, size: u32, line: UnixStream, (told, bell): &(Mutex<Told>, Co
 }
 
 impl Played {
-    /// Starts a job of which this rank is kept waiting after the exchange, and waits until it is.
+    /// Starts a job in which the answer to this rank is delayed, and waits until it has asked.
     fn start(size: u32, kept: u32, args: [&str; 3]) -> Played {
         let told = Told {
             words: HashMap::new(),
@@ -182,7 +183,7 @@ impl Played {
         }
     }
 
-    /// Has it look as if this had ended before the supervisor could look.
+    /// Makes it appear that this exited before the supervisor's first check.
     fn end(&self, rank: u32, what: Ended) {
         self.told.0.lock().unwrap().ended = Some((rank, what));
     }
@@ -214,7 +215,7 @@ impl Played {
         }
     }
 
-    /// Waits until nothing is left of the job; the exit codes by rank, and what was printed.
+    /// Waits until no process of the job is left; the exit codes by rank, and the output.
     fn finish(mut self) -> (Vec<i32>, String) {
         while !marked(&self.mark).is_empty() {
             if self.begun.elapsed() > WATCHDOG {
@@ -232,7 +233,7 @@ impl Played {
         (codes.collect(), self.output.drain(..).map(|o| o.join().unwrap()).collect())
     }
 
-    /// Where the ranks connect, and the cookie.
+    /// The name of the supervisor's socket, and the cookie.
     fn word(&self) -> (String, u64) {
         let told = self.told.0.lock().unwrap();
         let word: Vec<&str> = told.words["gasnet-job-0"].split(':').collect();
@@ -249,7 +250,7 @@ fn a_job() {
     assert!(text.contains("rank 2 runs"), "{text}");
 }
 
-/// The supervisor knows the processes that are still to join, and how they end.
+/// The supervisor knows the processes that have not joined yet, and detects how they end.
 #[test]
 fn killed_between_the_exchange_and_the_job() {
     let p = Played::start(4, 2, ["all", "return:0", "-"]);
@@ -273,7 +274,7 @@ fn trouble_between_the_exchange_and_the_job() {
     assert!(text.contains("ended with exit code 9 within gasnet_init"), "{text}");
 }
 
-/// Rank 0 is killed before there is a supervisor. The others wait for one, or find that there will be none.
+/// Rank 0 is killed before the supervisor runs. The other ranks detect that.
 #[test]
 fn rank_0_killed_before_the_supervisor() {
     let p = Played::start(3, 0, ["all", "return:0", "-"]);
@@ -284,12 +285,12 @@ fn rank_0_killed_before_the_supervisor() {
     assert_eq!(text.matches("cannot reach the supervisor of the job").count(), 2, "{text}");
 }
 
-/// What ends before the supervisor looks for the first time has ended all the same. Rank 0 is kept waiting, which tells the
-/// supervisor of the others.
+/// A process that exits before the supervisor's first check is detected. The answer to rank 0,
+/// which hands the processes to the supervisor, is delayed.
 #[test]
 fn gone_before_the_first_look() {
     for rank in [0, 1] {
-        let p = Played::start(3, 0, ["nobody", "-", "barrier"]);
+        let p = Played::start(3, 0, ["none", "-", "barrier"]);
         p.end(rank, Ended::Process);
         p.go_on(Keep::Answer);
         let (codes, text) = p.finish();
@@ -297,7 +298,7 @@ fn gone_before_the_first_look() {
         assert!(text.contains(&format!("rank {rank} (pid ")), "{text}");
         assert!(text.contains("ended without leaving the job"), "{text}");
 
-        let p = Played::start(3, 0, ["nobody", "-", "barrier"]);
+        let p = Played::start(3, 0, ["none", "-", "barrier"]);
         p.end(rank, Ended::Launcher);
         p.go_on(Keep::Answer);
         let (codes, text) = p.finish();
@@ -306,7 +307,7 @@ fn gone_before_the_first_look() {
     }
 }
 
-/// The supervisor is killed while it waits for the last to join.
+/// The supervisor is killed while it waits for the last rank.
 #[test]
 fn supervisor_killed_before_all_have_joined() {
     let p = Played::start(3, 2, ["all", "return:0", "-"]);
@@ -316,7 +317,7 @@ fn supervisor_killed_before_all_have_joined() {
     assert!(codes.iter().all(|&c| c != 0), "{codes:?} {text}");
 }
 
-/// What a stranger gets who says this: nothing but the end of the connection.
+/// A process outside the job that sends these bytes is disconnected.
 fn turned_away(name: &str, words: &[u8]) {
     let stranger = socket::connect(name).unwrap();
     socket::send(stranger.as_raw_fd(), words, true).unwrap();
@@ -328,7 +329,8 @@ fn turned_away(name: &str, words: &[u8]) {
     }
 }
 
-/// Strangers of the same user who have found the name of the socket are turned away; the job goes on.
+/// Other processes of the same user that know the name of the socket are rejected; the job
+/// goes on.
 #[test]
 fn strangers() {
     let p = Played::start(3, 2, ["all", "return:0", "-"]);
@@ -354,7 +356,7 @@ fn strangers() {
     assert_eq!(text.matches(&format!("{own} as rank 3")).count(), 1, "{text}");
 }
 
-/// Those who connect and say nothing hold nobody up, however many there are.
+/// Connections that send nothing delay no rank, however many there are.
 #[test]
 fn silent_strangers() {
     let p = Played::start(3, 2, ["all", "return:0", "-"]);

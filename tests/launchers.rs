@@ -1,7 +1,9 @@
-//! Jobs under the launchers of others: mpiexec, mpirun, srun. Every way of ending, looked at as in boot_exit.rs.
+//! Jobs under other launchers (mpiexec, mpirun, srun) that end in every manner, checked as in
+//! boot_exit.rs.
 //!
-//! `ci/launchers.sh NAME cargo test --test launchers -- --ignored NAME::` runs those of one launcher, if it can be had.
-//! How long a launcher itself takes to start and end is measured with /bin/true and allowed for.
+//! `ci/launchers.sh NAME cargo test --test launchers -- --ignored NAME::` runs the tests of one
+//! launcher, if it is available. The time that a launcher itself takes is measured with
+//! /bin/true and subtracted.
 
 mod jobs;
 
@@ -10,10 +12,10 @@ use jobs::{foreign, gasnetrun, last, new_mark, probe, run, spawn};
 use std::time::{Duration, Instant};
 use sys::process;
 
-/// Processes of ours are gone that soon after the first exit; the rest of a job's time is the launcher's.
+/// Within this time after the first exit no rank is left; the launcher may take longer.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Whether all cases are wanted, as `make soak` does, or a sample.
+/// Whether to run all cases, as `make soak` does, or a sample.
 fn all() -> bool {
     std::env::var_os("LAUNCHERS_ALL").is_some()
 }
@@ -43,7 +45,7 @@ fn one_leaves(launcher: ProbeLauncher) {
         for (n, who) in [(2, "0"), (3, "2")] {
             let o = run(launcher, n, &[who, "gasnet_exit:5", rest]);
             o.gives(5);
-            // Longer on a busy machine, where the launcher takes its time as well.
+            // Longer on a busy machine, where the launcher is slower too.
             let own = o.took.saturating_sub(bare.took);
             assert!(own < SOON * 3, "{launcher:?} {n} {rest}: {own:?} more than {:?}", bare.took);
         }
@@ -71,11 +73,12 @@ fn exchanges(launcher: ProbeLauncher) {
     }
 }
 
-/// MPICH's mpiexec loses what processes print, and itself to SIGPIPE, where they end within a few milliseconds.
+/// MPICH's mpiexec loses output, or dies of SIGPIPE, when processes end within a few
+/// milliseconds.
 const LINGER: &str = "sleep 0.3;";
 
-/// What two processes tell before they fail that run this script, in which $0 is the probe. They tell it to a file, since
-/// a launcher of which a process fails while another still speaks PMI may fail before it has passed everything on.
+/// The messages of two processes that run this script, in which $0 is the probe, and fail. They
+/// go to a file: a launcher can lose output when one process fails while another speaks PMI.
 fn refused(launcher: ProbeLauncher, options: &[&str], script: &str) -> String {
     let file = std::env::temp_dir().join(format!("launchers-{}", new_mark()));
     let o = scripted(launcher, options, &format!("exec 2>>{}; {script}", file.display()));
@@ -85,7 +88,7 @@ fn refused(launcher: ProbeLauncher, options: &[&str], script: &str) -> String {
     told
 }
 
-/// Two processes run this script, in which $0 is the probe.
+/// A job of two processes that run this script, in which $0 is the probe.
 fn scripted(launcher: ProbeLauncher, options: &[&str], script: &str) -> jobs::ProbeOutcome {
     let mark = new_mark();
     let mut c = foreign(launcher, 2);
@@ -112,7 +115,7 @@ fn singletons(launcher: ProbeLauncher) {
         says(&refused(launcher, &["-pmi-port"], run), [none, "without -pmi-port"]);
     }
     if launcher != OpenMpi {
-        // The second program in each process finds that the launcher has hung up.
+        // For the second program in each process the launcher has hung up.
         let told = refused(launcher, &[], &format!("{run} && {run}"));
         says(&told, ["the launcher's PMI does not work", "run one GASNet program"]);
         let told = refused(launcher, &[], &format!("PMI_SIZE=4097 {run}"));
@@ -120,7 +123,7 @@ fn singletons(launcher: ProbeLauncher) {
     }
 }
 
-/// gasnetrun -spawner=mpi and pmi hand over to the launcher that a template names.
+/// gasnetrun -spawner=mpi and pmi execute the launcher that a template names.
 fn handed_over(launcher: ProbeLauncher) {
     let mark = new_mark();
     let words = foreign(launcher, 3);
@@ -135,19 +138,20 @@ fn handed_over(launcher: ProbeLauncher) {
     spawn(c, mark, "handed over".into()).finish().gives(4);
 }
 
-/// Of three processes one ends before they have found each other: the others do not wait for it. What the launcher does
-/// by itself differs; where it does nothing they say why the job ends.
+/// One of three processes exits before they have found each other; the others do not wait for
+/// it. Some launchers end such a job; under the rest the processes print why the job ends.
 fn ends_early(launcher: ProbeLauncher) {
     let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
     for launcher in launchers {
         let by_itself = |way: &str| match launcher {
             Slurm | SlurmPmix => false,
             Hydra => way.contains("kill"),
-            // mpirun may be the first to notice, or we.
+            // mpirun or the library detects it first.
             _ => true,
         };
         let run = "exec \"$0\" all return:0 -";
-        // Before it calls gasnet_init, soon or when the others wait already; and while all but one wait.
+        // It exits before it calls gasnet_init, early or while the others wait already; or in
+        // gasnet_init, while all but one wait.
         for (one, other) in [
             ("kill -9 $$", ";;"),
             ("exit 0", ";;"),
@@ -174,14 +178,14 @@ fn ends_early(launcher: ProbeLauncher) {
     }
 }
 
-/// As soon as the job has a supervisor, some of its processes may have joined it and others not: one of them is killed.
+/// A process is killed when the job has a supervisor, which some ranks may have joined.
 fn ends_while_joining(launcher: ProbeLauncher) {
     let launchers = if launcher == Slurm { vec![Slurm, SlurmPmix] } else { vec![launcher] };
     for launcher in launchers {
         for victim in ["0", "1", "5"] {
             let mark = new_mark();
             let mut c = foreign(launcher, 6);
-            c.arg(probe()).args(["nobody", "-", "barrier"]).env("PROBE_MARK", &mark);
+            c.arg(probe()).args(["none", "-", "barrier"]).env("PROBE_MARK", &mark);
             let mut job = spawn(c, mark.clone(), format!("{launcher:?} joining {victim}"));
             job.hasty = true;
             let deadline = Instant::now() + SOON * 30;

@@ -1,5 +1,5 @@
-//! The runtime starts from a bootstrap without host memory: no rank maps memory of another, so puts
-//! and gets go through Portals.
+//! The runtime starts from a bootstrap without host memory: no rank maps memory of another, so
+//! puts and gets go through Portals.
 //!
 //! One test, since a process has one job.
 

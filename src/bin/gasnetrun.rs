@@ -1,5 +1,6 @@
-//! The launcher: `gasnetrun -n N [options] [--] program [arguments]` starts a program as a job of N
-//! ranks on this host, and exits with the job's exit code. `gasnetrun_portals` is the same program.
+//! The launcher: `gasnetrun -n N [options] [--] program [arguments]` starts a program as a job
+//! of N ranks on this host, and exits with the job's exit code. `gasnetrun_portals` is the same
+//! program.
 //!
 //! The ranks inherit the environment and the output streams; rank 0 inherits standard input, the
 //! others read an empty one. With `-spawner=mpi` or `-spawner=pmi` another launcher replaces this

@@ -54,7 +54,8 @@ fn bytes(size: u32) -> usize {
 struct RankRecord {
     /// Process that called `gasnet_init` as this rank; 0 before.
     pid: &'static AtomicU64,
-    /// Messages that the supervisor sent to this rank; raised when the call that sent one returned.
+    /// Messages that the supervisor sent to this rank; raised when the call that sent one
+    /// returned.
     sent: &'static AtomicU64,
     /// 1 once the rank has its handler for [`sys::signal::notice`].
     armed: &'static AtomicU64,

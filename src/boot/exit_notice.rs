@@ -137,9 +137,9 @@ impl ExitNotice {
         }
     }
 
-    /// Waits until the supervisor's calls that sent the first `received` messages to this rank have
-    /// returned: the kernel delivers a message before it decides on the signal, so the signal can
-    /// come later than the message.
+    /// Waits until the supervisor's calls that sent the first `received` messages to this rank
+    /// have returned: the kernel delivers a message before it decides on the signal, so the
+    /// signal can come later than the message.
     pub(super) fn await_sent(&self, received: u64) {
         let mut rounds = 0u32;
         while self.memory.sent_to(self.local_rank) < received {

@@ -1,14 +1,15 @@
-//! Jobs that another launcher starts (mpiexec, mpirun, srun): the ranks find each other through the
-//! launcher's key-value space, and then have a supervisor of ours like any other job.
+//! Jobs that another launcher starts (mpiexec, mpirun, srun): the ranks find each other through
+//! the launcher's key-value space, and then have a supervisor of ours like any other job.
 //!
 //! Called by [`super::start`]. Invariant: the supervisor is not a child of any rank, since clients
 //! may wait for any child; it holds no descriptor of the client but standard error, and ends when
 //! all ranks have exited.
 //!
-//! Rank 0 listens under a random name, publishes the name with the cookie of the job, and forks the
-//! supervisor, which takes over the listening socket. All ranks connect to it and receive the
-//! memory files. The launcher's service is released before that: the end of the job needs nothing
-//! of the launcher, since every rank exits with the agreed code and any launcher returns that.
+//! Rank 0 listens under a random name, publishes the name with the cookie of the job, and forks
+//! the supervisor, which takes over the listening socket. All ranks connect to it and receive
+//! the memory files. The launcher's service is released before that: the end of the job needs
+//! nothing of the launcher, since every rank exits with the agreed code and any launcher
+//! returns that.
 //!
 //! Which process detects an exit before the job has formed:
 //!

@@ -17,8 +17,8 @@ pub enum ControlKind {
     Barrier,
     /// Supervisor to rank: all ranks are in the barrier.
     BarrierDone,
-    /// A part of `a` bytes, beginning at byte `b`. To the supervisor: the rank's contribution to an
-    /// exchange. To the rank: all contributions, by rank.
+    /// A part of `a` bytes, beginning at byte `b`. To the supervisor: the rank's contribution
+    /// to an exchange. To the rank: all contributions, by rank.
     ExchangePart,
     /// Rank to supervisor: a decision to end the job was made.
     ExitDecided,

@@ -1,5 +1,5 @@
-//! PMI-1, spoken to the launcher over the descriptor in PMI_FD: MPICH's mpiexec (hydra), and Slurm's
-//! `srun --mpi=pmi2`.
+//! PMI-1, spoken to the launcher over the descriptor in PMI_FD: MPICH's mpiexec (hydra), and
+//! Slurm's `srun --mpi=pmi2`.
 //!
 //! Called by `boot::foreign`. The protocol is lines of `name=value` pairs, one question and one
 //! answer at a time, so it needs no library. Invariant: MPI in the same process uses the same
@@ -106,7 +106,8 @@ impl Pmi {
         Ok(())
     }
 
-    /// The next line. Any answer may need the other processes, so every wait checks that they live.
+    /// The next line. Any answer may need the other processes, so every wait checks that they
+    /// live.
     fn line(&mut self) -> Result<String, BootError> {
         loop {
             if let Some(end) = self.read.iter().position(|&c| c == b'\n') {

@@ -6,8 +6,8 @@
 //! after the last PMIx_Finalize. So where MPI may still be initialised later, PMIx_Finalize is
 //! called at the exit of the process; mpirun requires the call.
 //!
-//! Calls that need other processes use the non-blocking form, which calls back on a thread of PMIx,
-//! so that the wait can end when one of the processes has exited.
+//! Calls that need other processes use the non-blocking form, which calls back on a thread of
+//! PMIx, so that the wait can end when one of the processes has exited.
 
 use super::error::BootError;
 use super::key_value::{KeyValueSpace, LauncherRelease};
@@ -115,8 +115,8 @@ extern "C" fn on_end(code: c_int, of: *mut c_void) {
 extern "C" fn on_value(code: c_int, value: *const Value, of: *mut c_void) {
     let mut content = None;
     if code == SUCCESS && !value.is_null() {
-        // SAFETY: a pmix_value_t that lives until this returns; it can be shorter than `Value`, but
-        // has these two fields.
+        // SAFETY: a pmix_value_t that lives until this returns; it can be shorter than `Value`,
+        // but has these two fields.
         let (kind, word) = unsafe { ((*value).kind, (*value).data[0]) };
         content = match kind {
             UINT32 => Some(Content::Number(word as u32)),
@@ -224,7 +224,8 @@ impl Pmix {
     fn value(&mut self, rank: u32, key: &CStr) -> Result<Content, BootError> {
         let who = Process { rank, ..self.me.clone() };
         let value = self.answer("PMIx_Get_nb", |f, answer| {
-            // SAFETY: a live structure and a NUL-terminated key, both of which PMIx copies; the call back gets what it expects.
+            // SAFETY: a live structure and a NUL-terminated key, both of which PMIx copies; the
+            // call back gets what it expects.
             unsafe { (f.get)(&who, key.as_ptr(), core::ptr::null(), 0, on_value, answer) }
         })?;
         value.ok_or_else(unexpected)

@@ -15,8 +15,8 @@ use sys::memory::MemFd;
 /// control socket.
 const SPAWN_FDS: &CStr = c"GASNET_SPAWN_FDS";
 
-/// The memory files of a host, without a name in any file system; they vanish with the last process
-/// that holds them. All are empty at start.
+/// The memory files of a host, without a name in any file system; they vanish with the last
+/// process that holds them. All are empty at start.
 #[derive(Debug)]
 pub struct HostMemory {
     /// Library memory and Portals objects of all ranks of the host.
@@ -114,7 +114,8 @@ impl RankId {
             return Err(bad());
         };
         let mut fds = fds.iter().map(|&n| {
-            // SAFETY: gasnetrun opened these descriptors for this process, which has not used them.
+            // SAFETY: gasnetrun opened these descriptors for this process, which has not used
+            // them.
             i32::try_from(n)
                 .ok()
                 .and_then(|n| unsafe { sys::descriptor::inherited(n) })

@@ -1,19 +1,20 @@
 //! The processes that a launcher's daemon started on this host, watched by each of them while it
 //! waits for the others.
 //!
-//! Used by `boot::pmi` and `boot::pmix` while they wait. Invariant: a surviving process detects the
-//! exit of any other; no particular process has to survive for that.
+//! Used by `boot::pmi` and `boot::pmix` while they wait. Invariant: a surviving process detects
+//! the exit of any other; no particular process has to survive for that.
 //!
-//! Not every launcher ends a job when a process exits that has not used its service yet: srun does
-//! not if the process is killed, mpiexec does not if it exits. The others would wait forever, at a
-//! time when there is no supervisor. So each process that waits checks periodically that the daemon
-//! still has as many children as it was to start.
+//! Not every launcher ends a job when a process exits that has not used its service yet: srun
+//! does not if the process is killed, mpiexec does not if it exits. The others would wait
+//! forever, at a time when there is no supervisor. So each process that waits checks
+//! periodically that the daemon still has as many children as it was to start.
 //!
 //! When the daemon has all its children:
 //! - slurmstepd forks all before the first one runs;
 //! - hydra's proxy forks all before it answers the first question;
-//! - Open MPI's mpirun starts them one by one. It ends the job itself, except when a process exits
-//!   with 0 before others use PMIx. So it gets a number of checks in which its children do not grow.
+//! - Open MPI's mpirun starts them one by one. It ends the job itself, except when a process
+//!   exits with 0 before others use PMIx. So it gets a number of checks in which its children
+//!   do not grow.
 
 use super::error::BootError;
 use super::launcher::{self, FIRST_LATE_REPORT};
@@ -91,8 +92,8 @@ pub(super) struct Siblings {
     missing: Option<BootError>,
 }
 
-/// The state after a check that found `left` processes: how many, and how many checks in a row found
-/// no more than that; `None` if none is missing.
+/// The state after a check that found `left` processes: how many, and how many checks in a row
+/// found no more than that; `None` if none is missing.
 fn too_few(before: Option<(usize, u32)>, left: usize, expected: usize) -> Option<(usize, u32)> {
     let checks = before.filter(|&(there, _)| left <= there).map_or(0, |(_, checks)| checks);
     (left < expected).then_some((left, checks + 1))

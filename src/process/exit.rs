@@ -1,15 +1,15 @@
-//! The exit of this process and of its job: `gasnet_exit`, the end of `main`, a peer's exit, a lost
-//! supervisor.
+//! The exit of this process and of its job: `gasnet_exit`, the end of `main`, a peer's exit, a
+//! lost supervisor.
 //!
 //! Called by `capi`, by every wait that finds the job ending, by signal handlers, and by the C
-//! library at exit. Invariants: nothing here allocates, waits for a lock of the library, or calls
-//! Portals, since it may run in a signal handler that interrupted anything. One thread of a process
-//! exits; the others stay where they are until `_exit`. Only the process that called `gasnet_init`
-//! acts; its forked children are not part of the job.
+//! library at exit. Invariants: nothing here allocates, waits for a lock of the library, or
+//! calls Portals, since it may run in a signal handler that interrupted anything. One thread of
+//! a process exits; the others stay where they are until `_exit`. Only the process that called
+//! `gasnet_init` acts; its forked children are not part of the job.
 //!
-//! [`exit`] decides the end of the job (the first exit wins), sends one message to the supervisor,
-//! flushes the C streams under an alarm, and ends the process with the agreed code. `boot::supervisor`
-//! tells the other ranks.
+//! [`exit`] decides the end of the job (the first exit wins), sends one message to the
+//! supervisor, flushes the C streams under an alarm, and ends the process with the agreed code.
+//! `boot::supervisor` tells the other ranks.
 
 use crate::boot::bootstrap::Bootstrap;
 use crate::boot::decision::ExitCause;
@@ -94,8 +94,8 @@ pub fn exit(code: i32) -> ! {
     flush_and_exit(decide_exit_code(notice, code), FLUSH_US.load(Ordering::Relaxed))
 }
 
-/// Decides for this rank that the job ends with this code, and notifies the supervisor; returns the
-/// code that holds.
+/// Decides for this rank that the job ends with this code, and notifies the supervisor; returns
+/// the code that holds.
 fn decide_exit_code(notice: &ExitNotice, code: i32) -> i32 {
     let code = if fault::on("wrong_code") { code.wrapping_add(1) } else { code };
     let decision = notice.decide(code, ExitCause::Exit);
@@ -151,9 +151,9 @@ fn is_client_handler(d: Disposition) -> bool {
     matches!(d, Disposition::Handler(h) if h != QUIT_HANDLER.load(Ordering::Relaxed))
 }
 
-/// Makes this thread the one that exits; false if it was that already, further down its stack. Does
-/// not return if another thread exits. Precedes the decision, so that a thread which sees the
-/// decision of its own process stays where it is.
+/// Makes this thread the one that exits; false if it was that already, further down its stack.
+/// Does not return if another thread exits. Precedes the decision, so that a thread which sees
+/// the decision of its own process stays where it is.
 fn claim_exit() -> bool {
     let me = thread::tid();
     match EXITING_THREAD.compare_exchange(0, me, Ordering::AcqRel, Ordering::Acquire) {

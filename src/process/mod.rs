@@ -3,8 +3,9 @@
 //!
 //! # Process-wide state
 //!
-//! A process has one set of signal handlers, one exit, and in GASNet-1 one job. A handler gets no
-//! argument of ours, so it finds its state in statics. They are all here, except those named below.
+//! A process has one set of signal handlers, one exit, and in GASNet-1 one job. A handler gets
+//! no argument of ours, so it finds its state in statics. They are all here, except those named
+//! below.
 //!
 //! | what | where |
 //! |---|---|
@@ -12,15 +13,16 @@
 //! | which thread reports a fatal signal, the hook after it, where shared memory is mapped | [`signals`] |
 //! | what the threads of this rank wait for, and its statistics | [`JobReport`], a reference to the job |
 //!
-//! Invariants: each static is set once, by `gasnet_init` or `gasnet_attach`, and read without locks,
-//! since a signal handler may have interrupted any instruction. Code outside `capi` gets its job as
-//! an argument; these references serve handlers and the C library's exit only.
+//! Invariants: each static is set once, by `gasnet_init` or `gasnet_attach`, and read without
+//! locks, since a signal handler may have interrupted any instruction. Code outside `capi` gets
+//! its job as an argument; these references serve handlers and the C library's exit only.
 //!
-//! State of the process that lives elsewhere: the job as the C functions see it (`capi`), because its
-//! load is part of their fast path; where messages go and which rank they name (`report`), below
-//! every other module; the environment that the ranks agreed on (`env`); switches and files of
-//! `trace` and `runtime::checks`, read on every call; the heap of `tools`, which works without a
-//! job; thread numbers (`sys::thread`), whose threads may use the library before `gasnet_init`.
+//! State of the process that lives elsewhere: the job as the C functions see it (`capi`),
+//! because its load is part of their fast path; where messages go and which rank they name
+//! (`report`), below every other module; the environment that the ranks agreed on (`env`);
+//! switches and files of `trace` and `runtime::checks`, read on every call; the heap of
+//! `tools`, which works without a job; thread numbers (`sys::thread`), whose threads may use
+//! the library before `gasnet_init`.
 
 pub mod exit;
 pub mod signals;

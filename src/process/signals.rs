@@ -1,8 +1,10 @@
-//! The signal handlers of the process that called `gasnet_init`: fatal signals and requests to end.
+//! The signal handlers of the process that called `gasnet_init`: fatal signals and requests to
+//! end.
 //!
-//! Installed by `runtime::job`. Invariants: handlers neither allocate nor wait for a lock; a signal
-//! gets a handler only if it has its default action at `gasnet_init` and GASNET_NO_CATCH_SIGNAL does
-//! not name it; in children that the process forks later the default action is taken.
+//! Installed by `runtime::job`. Invariants: handlers neither allocate nor wait for a lock; a
+//! signal gets a handler only if it has its default action at `gasnet_init` and
+//! GASNET_NO_CATCH_SIGNAL does not name it; in children that the process forks later the
+//! default action is taken.
 //!
 //! | signals | what happens |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! What the threads of this rank wait for, printed when the launcher receives SIGUSR1.
 //!
 //! Written by the cold rounds of waits, read by a signal handler through [`crate::process`].
-//! Invariant: a note counts while its thread renews it; a note older than half a second is of a wait
-//! that has ended, so the end of a wait costs nothing.
+//! Invariant: a note counts while its thread renews it; a note older than half a second is of a
+//! wait that has ended, so the end of a wait costs nothing.
 
 use super::job::GasnetJob;
 use crate::report::MessageLine;
@@ -10,8 +10,8 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use sys::clock;
 
-/// The operation that a thread waits in, as reports name it. A thin reference, so that it fits into
-/// a word.
+/// The operation that a thread waits in, as reports name it. A thin reference, so that it fits
+/// into a word.
 pub type WaitReason = &'static &'static str;
 
 /// Nanoseconds for which a note counts.
@@ -42,8 +42,8 @@ impl Default for Activity {
 }
 
 impl Activity {
-    /// Notes one more round, perhaps the `first`, of a wait in `what`, for `peer` if the wait is for
-    /// one. Returns the time, and when the wait began, in nanoseconds.
+    /// Notes one more round, perhaps the `first`, of a wait in `what`, for `peer` if the wait
+    /// is for one. Returns the time, and when the wait began, in nanoseconds.
     pub(super) fn note_wait(
         &self,
         first: bool,

@@ -1,7 +1,7 @@
 //! The statistics files that a rank writes when it exits.
 //!
-//! Made by `runtime::job`, written through [`process::JobReport`] by a hook of the exit. Invariant:
-//! writing is async-signal-safe. Nothing is written unless the user asks for it:
+//! Made by `runtime::job`, written through [`process::JobReport`] by a hook of the exit.
+//! Invariant: writing is async-signal-safe. Nothing is written unless the user asks for it:
 //!
 //! | asked for by | what is written |
 //! |---|---|
@@ -9,9 +9,10 @@
 //! | `GASNET_PORTAL_CREDIT_STATS` | how the credits of this rank moved |
 //! | the trace | the counters of the network |
 //!
-//! The line of `GASNET_TEST_COUNTERS` holds the rank; puts, gets, bytes of both, framed messages and
-//! messages without a match entry of the interface; requests that lacked credits, requests that
-//! waited for a receive buffer, receive buffers attached again, and requests in the catch basin.
+//! The line of `GASNET_TEST_COUNTERS` holds the rank; puts, gets, bytes of both, framed
+//! messages and messages without a match entry of the interface; requests that lacked credits,
+//! requests that waited for a receive buffer, receive buffers attached again, and requests in
+//! the catch basin.
 
 use super::GasnetJob;
 use crate::trace::{self, Letter};
@@ -27,7 +28,8 @@ pub(super) struct StatsFiles {
 }
 
 impl StatsFiles {
-    /// The files that the user asks for; `None` for none. They are written when this process exits.
+    /// The files that the user asks for; `None` for none. They are written when this process
+    /// exits.
     pub(super) fn open(rank: u32, credit_stats: bool) -> Option<StatsFiles> {
         let path = |prefix: &str| CString::new(alloc::format!("{prefix}.{rank}")).ok();
         let counters = env::TEST_COUNTERS.get().and_then(|prefix| path(&prefix));

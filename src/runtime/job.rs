@@ -1,8 +1,9 @@
 //! The job as one rank knows it: made by `gasnet_init`, completed by `gasnet_attach`.
 //!
-//! Called by `capi`, then passed to every call in its [`Ctx`]. Invariant: a [`GasnetJob`] is made
-//! once and lives until the process ends. What `attach` adds is written once
-//! ([`GasnetJob::segments`]); all else is read-only or guards itself (conduit, operations, handlers).
+//! Called by `capi`, then passed to every call in its [`Ctx`]. Invariant: a [`GasnetJob`] is
+//! made once and lives until the process ends. What `attach` adds is written once
+//! ([`GasnetJob::segments`]); all else is read-only or guards itself (conduit, operations,
+//! handlers).
 
 use super::counters::StatsFiles;
 use super::environment;
@@ -89,8 +90,8 @@ pub struct GasnetJob {
 pub const SCRATCH_BYTES: usize = 4096;
 
 impl GasnetJob {
-    /// Makes this process a rank of the job. Collective; ends the process with a message if that is
-    /// impossible.
+    /// Makes this process a rank of the job. Collective; ends the process with a message if
+    /// that is impossible.
     pub fn start(choice: ClientChoice) -> &'static GasnetJob {
         let boot = boot::start(&BootOptions::from_env()).unwrap_or_else(|e| {
             report::fatal(format_args!("gasnet_init(): {}", e.cause), format_args!("{}", e.remedy))
@@ -164,8 +165,8 @@ impl GasnetJob {
     /// `gasnet_attach`: registers the handlers and maps the segments. Collective, a full barrier.
     ///
     /// # Errors
-    /// [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`], with a message, for a bad
-    /// table or a segment that is not a multiple of the page size or larger than the limit.
+    /// [`GasnetError::NotInit`] the second time; [`GasnetError::BadArg`], with a message, for a
+    /// bad table or a segment that is not a multiple of the page size or larger than the limit.
     pub fn attach(
         &self,
         table: &mut [am::HandlerEntry],
@@ -220,7 +221,8 @@ impl GasnetJob {
         signals::set_segments(base, bytes);
         if let Some(x) = self.conduit.shared_host() {
             let (bases, lens) = (attached.bases.as_slice(), attached.lens.as_slice());
-            // SAFETY: the mappings of the segments of this host, which stay until the process ends.
+            // SAFETY: the mappings of the segments of this host, which stay until the process
+            // ends.
             unsafe { x.expose_segments(mine.base, mine.len, bases, lens) };
         }
         // SAFETY: the mapping of our segment, which stays for the life of the process.
@@ -306,8 +308,8 @@ impl GasnetJob {
         }
     }
 
-    /// Checks the process that holds what this thread waits for, if there is one: ends the job if it
-    /// is dead, reports once if it is stopped.
+    /// Checks the process that holds what this thread waits for, if there is one: ends the job
+    /// if it is dead, reports once if it is stopped.
     #[cold]
     pub(super) fn look_at_holder(&self, host: &dyn SharedHost) {
         let Some(rank) = host.blocked_by().map(LocalRank) else { return };

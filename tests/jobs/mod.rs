@@ -1,8 +1,8 @@
-//! Jobs of examples/exit_probe.rs, started in one way or another, and what became of them. Shared by the test programs
-//! of this directory.
+//! Jobs of examples/exit_probe.rs under every launcher, and their outcomes. Shared by the test
+//! programs of this directory.
 //!
-//! Each job runs under a watchdog, and its processes carry a mark in their environment, by which those are found that were
-//! left behind.
+//! Each job runs under a watchdog. Its processes carry a mark in their environment, by which
+//! processes that are left behind are found.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part")]
 
@@ -30,7 +30,7 @@ pub enum ProbeLauncher {
 }
 use ProbeLauncher::{Fork, Hydra, OpenMpi, Run, Slurm, SlurmPmix};
 
-/// The command with which a foreign launcher starts a job of `n` processes.
+/// The command with which another launcher starts a job of `n` processes.
 pub fn foreign(launcher: ProbeLauncher, n: u32) -> Command {
     let (name, options): (_, &[&str]) = match launcher {
         Hydra => ("mpiexec.hydra", &[]),
@@ -60,7 +60,8 @@ pub struct ProbeJob {
     pub mark: String,
     began: Instant,
     what: String,
-    /// Whether its launcher may end a little before its last processes, as srun does where it ends a step by force.
+    /// Its launcher may exit shortly before its last processes, as srun does when it kills a
+    /// step.
     pub hasty: bool,
 }
 
@@ -72,12 +73,12 @@ pub struct ProbeOutcome {
     pub out: String,
     pub err: String,
     pub took: Duration,
-    /// Processes of the job that are still there.
+    /// Processes of the job that still exist.
     pub left: Vec<u32>,
     what: String,
 }
 
-/// What tells the processes of one job from all others.
+/// A mark that distinguishes the processes of one job from all others.
 pub fn new_mark() -> String {
     static SERIAL: AtomicU32 = AtomicU32::new(0);
     format!("{}-{}", std::process::id(), SERIAL.fetch_add(1, Ordering::Relaxed))
@@ -155,7 +156,7 @@ impl ProbeJob {
             let ranks: Vec<u32> =
                 marked(&self.mark).into_iter().filter(|&p| p != self.pid()).collect();
             if ranks.len() == n {
-                // Past their start, too: all wait in their ways of spending time.
+                // Past their start: all are in the activity of their arguments.
                 std::thread::sleep(Duration::from_millis(300));
                 return ranks;
             }
@@ -187,7 +188,7 @@ impl ProbeJob {
             std::thread::sleep(Duration::from_millis(2));
         };
         let took = self.began.elapsed();
-        // The kernel needs a moment to take away what was killed together with its supervisor.
+        // The kernel needs a moment to remove processes killed together with their supervisor.
         let mut left = marked(&self.mark);
         for _ in 0..100 {
             if left.is_empty() || (status.signal().is_none() && !self.hasty) {
@@ -196,7 +197,7 @@ impl ProbeJob {
             std::thread::sleep(Duration::from_millis(20));
             left = marked(&self.mark);
         }
-        // Before the streams are read to their end, which somebody left behind would keep open.
+        // Checked before the streams are read, which a process left behind would keep open.
         let what = self.what;
         let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
         if !left.is_empty() {
@@ -245,7 +246,8 @@ pub fn run(launcher: ProbeLauncher, n: u32, args: &[&str]) -> ProbeOutcome {
     start(launcher, n, args, &[]).finish()
 }
 
-/// A rank runs programs that are jobs of their own and inherit all that it has: none of them disturbs its job.
+/// A rank runs programs that are jobs of their own and inherit its environment and descriptors;
+/// none of them disturbs its job.
 pub fn programs_of_ranks(launcher: ProbeLauncher) {
     let inner = |command: &str, control: &str| {
         let command = command.replace('@', probe().to_str().unwrap());
@@ -267,7 +269,7 @@ pub fn programs_of_ranks(launcher: ProbeLauncher) {
     let run = gasnetrun();
     let three = inner(&format!("{} -n 3 @ all return:0 -", run.display()), "");
     assert_eq!(three.matches("rank 2 runs").count(), 1, "{three}");
-    // With what the launcher gives to it, a rank of the inner job starts one more.
+    // A rank of the inner job starts one more with what its launcher gave to it.
     let nested = inner(
         &format!("PROBE_COMMAND='@ all return:0 -' {} -n 1 @ 0 command:0 -", run.display()),
         "",

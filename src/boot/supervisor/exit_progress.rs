@@ -1,7 +1,7 @@
 //! How far the end of a job has progressed, and the deadlines of each step.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: once a decision exists, no rank is waited for without
-//! a deadline.
+//! Owned by [`super::Supervisor`]. Invariant: once a decision exists, no rank is waited for
+//! without a deadline.
 //!
 //! ```text
 //! Running --decision--> Grace --order to exit--> Exiting --deadline--> Killed --> given up
@@ -11,9 +11,9 @@
 //! ```
 //!
 //! The grace period lets ranks finish that are about to. Then the order to exit is given in the
-//! control memory, where a rank that polls sees it; a message on the control socket interrupts one
-//! that does not. Ranks that still run after the timeout are killed, unless a rank waits longer for
-//! a CPU than it has one: that extends the timeout in small steps up to a limit.
+//! control memory, where a rank that polls sees it; a message on the control socket interrupts
+//! one that does not. Ranks that still run after the timeout are killed, unless a rank waits
+//! longer for a CPU than it has one: that extends the timeout in small steps up to a limit.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;

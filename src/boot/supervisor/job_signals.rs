@@ -1,7 +1,7 @@
 //! The signals that a supervisor receives instead of the program whose process it is.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: the ranks start with the signal mask and actions that
-//! the process had before.
+//! Owned by [`super::Supervisor`]. Invariant: the ranks start with the signal mask and actions
+//! that the process had before.
 
 use crate::boot::error::BootError;
 use std::os::fd::AsFd;

@@ -24,7 +24,8 @@ pub(super) fn enter_barrier(ranks: &mut [RankProcess], i: usize) {
     }
 }
 
-/// Rank `i` sent a part of its contribution; answers all ranks once all contributions are complete.
+/// Rank `i` sent a part of its contribution; answers all ranks once all contributions are
+/// complete.
 pub(super) fn contribute(
     ranks: &mut [RankProcess],
     i: usize,

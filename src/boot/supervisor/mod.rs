@@ -1,9 +1,10 @@
 //! The supervisor: the process that starts or accepts the ranks of a host, carries their barriers
 //! and exchanges, watches them, and ends the job.
 //!
-//! Used by `boot::gasnetrun` and `boot::fork` for ranks that it starts, by `boot::foreign` for ranks
-//! that connect. Invariants: [`Supervisor::watch`] returns only when every rank has exited or cannot
-//! be killed; it waits for processes, never for descriptors, which children of ranks may keep open.
+//! Used by `boot::gasnetrun` and `boot::fork` for ranks that it starts, by `boot::foreign` for
+//! ranks that connect. Invariants: [`Supervisor::watch`] returns only when every rank has
+//! exited or cannot be killed; it waits for processes, never for descriptors, which children of
+//! ranks may keep open.
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -132,8 +133,8 @@ impl Supervisor {
         self
     }
 
-    /// The supervisor of ranks that connect to `listener` and know the cookie, one for each member.
-    /// A member is `None` if its process is unknown.
+    /// The supervisor of ranks that connect to `listener` and know the cookie, one for each
+    /// member. A member is `None` if its process is unknown.
     pub(super) fn adopt(
         cookie: u64,
         listener: OwnedFd,

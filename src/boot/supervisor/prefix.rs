@@ -1,14 +1,14 @@
-//! What a rank prints, passed on line by line with the rank in front (`gasnetrun --prefix`). Used by
-//! `boot::supervisor`.
+//! The output of a rank, passed on line by line with the rank in front (`gasnetrun --prefix`).
 //!
-//! Invariant: nothing that the rank has written is lost or reordered within its stream; a line that does not end is
-//! passed on when it is very long and at the end of the job.
+//! Owned by [`super::Supervisor`]. Invariant: nothing that the rank wrote is lost or reordered
+//! within its stream. A line without an end is passed on when it is very long, and at the end
+//! of the job.
 
 use crate::rank::JobRank;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
-/// A line is broken when it gets longer than this many bytes.
+/// A longer line is broken, in bytes.
 const LONGEST: usize = 64 << 10;
 
 /// One output stream of one rank.
@@ -22,19 +22,20 @@ pub(super) struct PrefixedStream {
 }
 
 impl PrefixedStream {
-    /// A stream of this rank that comes out of our descriptor `standard`, and the end that the rank writes to.
+    /// A stream that passes output of this rank on to the descriptor `standard`, and the end that
+    /// the rank writes to.
     pub(super) fn new(rank: JobRank, standard: RawFd) -> io::Result<(PrefixedStream, OwnedFd)> {
         let (from, to) = sys::descriptor::pipe()?;
         let prefix = format!("[{rank}] ");
         Ok((PrefixedStream { prefix, standard, from: Some(from), begun: Vec::new() }, to))
     }
 
-    /// What to poll; `None` after the end.
+    /// The descriptor to poll; `None` after the end of the stream.
     pub(super) fn fd(&self) -> Option<&OwnedFd> {
         self.from.as_ref()
     }
 
-    /// Passes on the lines that are there, without waiting for more.
+    /// Passes on the lines that have arrived, without waiting for more.
     pub(super) fn pass_on(&mut self) {
         let mut buffer = [0; 16 << 10];
         while let Some(from) = self.from.as_ref().filter(|f| sys::poll::readable(f.as_fd())) {
@@ -46,7 +47,7 @@ impl PrefixedStream {
         }
     }
 
-    /// Passes on what is left, when the rank is gone.
+    /// Passes on the rest, when the rank has exited.
     pub(super) fn finish(&mut self) {
         self.pass_on();
         if !self.begun.is_empty() {

@@ -1,8 +1,8 @@
 //! SIGUSR1: what each rank is doing, printed by the supervisor.
 //!
-//! Owned by [`super::Supervisor`]. The number of the request stands in the control memory; a signal
-//! has each rank answer there. Invariant: a report is complete after a second; a rank without an
-//! answer is described by the state of its process.
+//! Owned by [`super::Supervisor`]. The number of the request stands in the control memory; a
+//! signal has each rank answer there. Invariant: a report is complete after a second; a rank
+//! without an answer is described by the state of its process.
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
