@@ -1,23 +1,26 @@
 //! GASNet-1 over Portals 3.3.
 //!
-//! # The house
+//! # Layers
 //!
-//! A room is a folder; arrows run downwards only.
+//! A layer is a folder. Imports point downwards only.
 //!
-//! | room | what it owns | may call |
+//! | layer | owns | may call |
 //! |---|---|---|
 //! | `capi` | the exported C functions: check the arguments, call one function, translate the error | all below |
 //! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | runtime and below |
-//! | [`runtime`] | the job: init, attach, exit, segments, active messages, operations, threads, waiting | conduit and below |
+//! | [`runtime`] | the job: init, attach, segments, active messages, operations, threads, waiting | process, conduit and below |
+//! | [`process`] | what a process has once: the exit of its job, signal handlers | boot |
 //! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
-//! | [`boot`] | how the processes of a job find each other, start and end | sys |
-//! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | sys, env |
-//! | [`tools`] | `gasnett_*`: usable without a job | sys |
+//! | [`boot`] | how the ranks of a job find each other, start and end | env, sys |
+//! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | env, sys |
+//! | [`tools`] | `gasnett_*`: usable without a job | env, sys |
+//! | [`env`] | the typed table of variables | sys |
 //! | `sys` (a crate) | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
-//! What comes up from the network (a request to run a handler, the completion of an operation) comes up through a
-//! trait that the upper room hands down ([`conduit::Upcall`]), never through an import. Only `capi` knows that
-//! GASNet-1 has one global job; every other room is handed its context.
+//! What comes up from the network (a request to run a handler, the completion of an operation)
+//! comes up through a trait that the upper layer hands down ([`conduit::Upcall`]), never through
+//! an import. Only `capi` knows that GASNet-1 has one global job; every other layer is handed its
+//! context. State that a process has once is in [`process`].
 
 extern crate alloc;
 

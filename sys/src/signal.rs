@@ -1,5 +1,5 @@
 //! Signals: their numbers and names, handlers, masks, a descriptor to read them from, and the
-//! alarm. Called by `runtime::signals`, `runtime::exit`, `boot::supervisor` and the tools. All
+//! alarm. Called by `process::signals`, `process::exit`, `boot::supervisor` and the tools. All
 //! but [`SignalQueue`] is async-signal-safe.
 
 use core::ffi::c_void;
