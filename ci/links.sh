@@ -1,6 +1,7 @@
 #!/bin/sh
 # Every relative link in a Markdown file of this repository names a file or folder that exists,
-# and every anchor a heading of its page. Each broken link is one line. Needs Python 3.
+# and every anchor a heading of its page; so does every path of a source in `code`. Each broken
+# link is one line. Needs Python 3.
 set -eu
 cd "$(dirname "$0")/.."
 command -v python3 >/dev/null 2>&1 || {
@@ -38,6 +39,9 @@ def anchors(path):
             names.add(f"{name}-{count}" if count else name)
     return names
 
+# Paths of sources: the folders that hold them, and nothing that stands for several files.
+SOURCE = re.compile(r"`((?:src|portals/(?:src|capi|tests)|sys|ci|capi-tests|tests|models|buildscript)/[\w./-]+)`")
+
 links = broken = 0
 for page in sys.stdin.read().split("\n"):
     if not page or not os.path.exists(page):
@@ -57,6 +61,12 @@ for page in sys.stdin.read().split("\n"):
             if why:
                 broken += 1
                 print(f"{page}:{number}: {target}: {why}")
+    for number, line in enumerate(open(page, encoding="utf-8"), 1):
+        for path in [] if line.startswith("    ") else SOURCE.findall(line):
+            links += 1
+            if not os.path.exists(path):
+                broken += 1
+                print(f"{page}:{number}: {path}: no such file")
 print(f"{links} links, {broken} broken")
 sys.exit(broken != 0)
 '
