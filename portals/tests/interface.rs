@@ -313,9 +313,8 @@ fn inline() {
     attach(1, &arena, Unlink::Retain);
     assert!(put(b.id(), 4, 1));
     // SAFETY: the watch is of this interface.
-    assert!(
-        matches!(unsafe { b.eq_next_arrival(watch, &mut came) }, EqNext::Arrival(e) if e.inline)
-    );
+    let arrival = unsafe { b.eq_next_arrival(watch, &mut came) };
+    assert!(matches!(arrival, EqNext::Arrival(e) if e.inline));
     assert_eq!(came, words(10));
     // SAFETY: 64 bytes of the arena, which nothing writes now.
     assert_eq!(unsafe { std::slice::from_raw_parts(start, 64) }, [0; 64]);

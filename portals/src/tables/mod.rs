@@ -37,11 +37,6 @@ struct SlotCounts {
     pub(crate) bytes: AtomicU64,
 }
 
-impl SlotCounts {
-    const ZERO: SlotCounts =
-        SlotCounts { puts: AtomicU64::new(0), gets: AtomicU64::new(0), bytes: AtomicU64::new(0) };
-}
-
 /// An open interface, apart from its wire.
 pub(crate) struct NiState {
     pub(crate) peers: Peers,
@@ -66,7 +61,7 @@ impl NiState {
             limits,
             mds: Zeroed::new(limits.max_mds as usize),
             eqs: (0..limits.max_eqs).map(|_| EqRecord::default()).collect(),
-            counts: Box::new([const { SlotCounts::ZERO }; HAZARDS]),
+            counts: Box::new(core::array::from_fn(|_| SlotCounts::default())),
             found_busy: AtomicU32::new(0),
             owner: SpinLock::new(owner),
             peers,

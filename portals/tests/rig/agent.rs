@@ -280,14 +280,16 @@ impl Agent {
                 AgentAnswer::Me(ni.me_insert(base, id, bits, ignore, unlink, pos)?)
             }
             AgentCall::MeUnlink(me) => AgentAnswer::Unit(ni.me_unlink(me)?),
-            // SAFETY: the buffers of a node live as long as its agent, and the interface goes
-            // first.
             AgentCall::MdAttach { me, md, unlink } => {
-                AgentAnswer::Md(unsafe { ni.md_attach(me, &md, unlink) }?)
+                // SAFETY: the buffers of a node live as long as its agent, whose interface is
+                // dropped first.
+                let made = unsafe { ni.md_attach(me, &md, unlink) };
+                AgentAnswer::Md(made?)
             }
-            // SAFETY: as above.
             AgentCall::MdBind { md, unlink } => {
-                AgentAnswer::Md(unsafe { ni.md_bind(&md, unlink) }?)
+                // SAFETY: as above.
+                let made = unsafe { ni.md_bind(&md, unlink) };
+                AgentAnswer::Md(made?)
             }
             AgentCall::MdUnlink(md) => AgentAnswer::Unit(ni.md_unlink(md)?),
             AgentCall::MdUpdate { md, read, new, test } => {
