@@ -197,8 +197,8 @@ pub unsafe extern "C" fn gasneti_debug_memcheck_all(place: *const c_char) {
 ///
 /// - `stats`: where the numbers are stored.
 /// - Returns 0.
-/// - Context: anywhere; the library exports it, and the headers declare it for clients compiled with
-///   `GASNET_DEBUGMALLOC` only.
+/// - Context: anywhere; the library exports it, and the headers declare it for clients compiled
+///   with `GASNET_DEBUGMALLOC` only.
 ///
 /// # Safety
 /// `stats` must be writable.

@@ -11,8 +11,9 @@ use crate::process::exit;
 use crate::rank::JobRank;
 use crate::runtime::am::HandlerEntry;
 use crate::runtime::job::ClientChoice;
+use crate::runtime::records::record_exit;
 use crate::runtime::{GasnetError, GasnetJob, ThreadMode, checks, hsl};
-use crate::trace::{Letter, span};
+use crate::trace::span;
 use crate::{extended, fault, report, trace};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::sync::atomic::Ordering;
@@ -187,14 +188,11 @@ pub unsafe extern "C" fn gasnet_attach(
         super::fast::open(job);
         let way = if checks::on() || trace::on() { &WATCHED } else { &ATTACHED };
         way.store(core::ptr::from_ref(job).cast_mut(), Ordering::Release);
-        let mine = job.segments()[job.mynode];
-        trace::note(
-            Letter::I,
-            format_args!("SEGMENT: at={:p} bytes={} handlers={}", mine.base, mine.len, rows.len()),
-        );
+        job.record_segment(rows.len());
+        let own = job.own_segment();
         // SAFETY: the hook of shim.c is called with the segment of this process, as
         // gasnet_client_attach_hook wants.
-        unsafe { gasneti_call_attach_hook(mine.base.cast(), mine.len) };
+        unsafe { gasneti_call_attach_hook(own.as_ptr().cast(), own.len()) };
     }
     span.result(code(result))
 }
@@ -211,7 +209,7 @@ unsafe extern "C" {
 /// - Context: from `gasnet_init` on, in any thread, in handlers and signal handlers too.
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_exit(exitcode: c_int) -> ! {
-    trace::note(Letter::I, format_args!("EXIT: code={exitcode}"));
+    record_exit(exitcode);
     exit::exit(exitcode)
 }
 

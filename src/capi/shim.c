@@ -101,8 +101,8 @@ int gasneti_AMReplyLongV(gasnet_token_t, gasnet_handler_t, const void *, size_t,
                          const gasnet_handlerarg_t *);
 
 #define MAX_ARGS 16
-/* The arguments of a variadic call as an array. The function that gets them rejects a number out of
-   range. */
+/* The arguments of a variadic call as an array. The function that gets them rejects a number out
+   of range. */
 #define PACK(args, numargs)                                                                                           \
   gasnet_handlerarg_t args[MAX_ARGS];                                                                                 \
   int i;                                                                                                              \

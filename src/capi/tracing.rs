@@ -1,39 +1,18 @@
 //! `GASNETT_TRACE_*` and `GASNETT_STATS_*`: what the macros of gasnet_trace.h call.
 
 use super::tools::system::gasnett_gettimeofday_us;
-use crate::process::exit;
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::trace::{self, Letter, LetterMask, Probe, TraceFileKind, source};
+use core::cell::Cell;
 use core::ffi::{CStr, c_char, c_int, c_uint};
 use core::sync::atomic::{AtomicPtr, Ordering};
 use std::fmt::Write;
 
-/// Records what the job is, and completes the files when the process exits. Called by
-/// `gasnet_init`.
+/// Begins the trace of a job. Called by `gasnet_init`.
 pub(super) fn open(job: &GasnetJob) {
     super::fast::watch();
-    if !trace::on() {
-        return;
-    }
-    exit::on_exit(trace::close);
-    let realtime = gasnett_gettimeofday_us();
-    trace::note(
-        Letter::I,
-        format_args!(
-            "START: nodes={} mode={:?} pid={} us={realtime} host={} program={}",
-            job.nodes,
-            job.threads,
-            sys::process::pid(),
-            crate::tools::process::hostname(),
-            std::env::args().next().unwrap_or_default()
-        ),
-    );
-    for v in crate::env::all() {
-        if let Some(value) = crate::env::lookup(v.name()) {
-            trace::note(Letter::I, format_args!("ENV: {}={value}", v.name()));
-        }
-    }
+    job.record_start(gasnett_gettimeofday_us());
 }
 
 /// Sets the place in the client's program that events of the calling thread are recorded with:
@@ -166,14 +145,13 @@ pub extern "C" fn gasneti_trace_getmask(stats: c_int) -> *const c_char {
         }
     }
     thread_local! {
-        static TEXT: core::cell::UnsafeCell<[u8; 16]> = const { core::cell::UnsafeCell::new([0; 16]) };
+        static TEXT: Cell<[u8; 16]> = const { Cell::new([0; 16]) };
     }
     let mut text = Text([0; 16], 0);
     let _ = write!(text, "{}", file_kind(stats).mask());
     TEXT.with(|t| {
-        // SAFETY: the memory is this thread's, and no reference to it is kept.
-        unsafe { *t.get() = text.0 };
-        t.get().cast_const().cast()
+        t.set(text.0);
+        t.as_ptr().cast_const().cast()
     })
 }
 

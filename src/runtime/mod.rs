@@ -13,6 +13,7 @@ pub mod environment;
 pub mod hsl;
 pub mod job;
 pub mod ops;
+pub mod records;
 pub mod segment;
 pub mod subsystem;
 pub mod threads;

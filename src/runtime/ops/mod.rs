@@ -19,17 +19,17 @@ use crate::conduit::OpId;
 use crate::limits::MAX_THREADS;
 use crate::report;
 use alloc::boxed::Box;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use handle::{OpIdKind, index_of, is_explicit, kind_of, op_id, thread_of};
 use lane::{NONE, OpLane, OpSlot, slab_len};
+use once_cell::race::OnceBox;
 
 /// The operations of all threads of this process.
 #[derive(Debug)]
 pub struct Ops {
     /// Made when a thread first has an operation. Release when made, pairs with the Acquire in
     /// [`Ops::lane_of`].
-    lanes: Box<[AtomicPtr<OpLane>]>,
+    lanes: Box<[OnceBox<OpLane>]>,
     /// Several threads may complete fragments at once.
     concurrent: bool,
     /// Bit 0: an implicit operation was begun here, which those that complete at once are not.
@@ -42,7 +42,7 @@ impl Ops {
     pub fn new(threads: usize) -> Ops {
         assert!(threads <= MAX_THREADS);
         Ops {
-            lanes: (0..threads).map(|_| AtomicPtr::new(ptr::null_mut())).collect(),
+            lanes: (0..threads).map(|_| OnceBox::new()).collect(),
             concurrent: threads > 1,
             syncs: AtomicUsize::new(0),
         }
@@ -81,10 +81,7 @@ impl Ops {
     }
 
     fn lane_of(&self, thread: usize) -> Option<&OpLane> {
-        let lane = self.lanes.get(thread)?.load(Ordering::Acquire);
-        // SAFETY: null or made by `mine` from a box, and freed only when the registry is
-        // dropped.
-        unsafe { lane.as_ref() }
+        self.lanes.get(thread)?.get()
     }
 
     /// The lane of the calling thread, which its first operation makes.
@@ -97,11 +94,7 @@ impl Ops {
 
     #[cold]
     fn new_lane(&self, thread: u16) -> &OpLane {
-        let lane = Box::into_raw(Box::new(OpLane::new()));
-        self.lanes[usize::from(thread)].store(lane, Ordering::Release);
-        // SAFETY: just made; only the thread with this index makes its lane, and it lives as
-        // long as the registry.
-        unsafe { &*lane }
+        self.lanes[usize::from(thread)].get_or_init(|| Box::new(OpLane::new()))
     }
 
     fn slot_of(&self, op: OpId) -> Option<(&OpLane, u32, &OpSlot)> {
@@ -281,17 +274,5 @@ impl Ops {
         let generation = lane.my_slot(index).generation.load(Ordering::Relaxed);
         let handle = OpHandle::new(generation, op_id(OpIdKind::Explicit, thread, index));
         Some(if self.sync(thread, handle) { OpHandle::INVALID } else { handle })
-    }
-}
-
-impl Drop for Ops {
-    fn drop(&mut self) {
-        for lane in &self.lanes {
-            let lane = lane.load(Ordering::Relaxed);
-            if !lane.is_null() {
-                // SAFETY: made by `new_lane` from a box; nothing else refers to the registry.
-                drop(unsafe { Box::from_raw(lane) });
-            }
-        }
     }
 }

@@ -1,0 +1,49 @@
+//! Records of the trace that describe the job: its start, its segment, its exit.
+//!
+//! Called by `capi` in `gasnet_init`, `gasnet_attach` and `gasnet_exit`. Nothing is kept here;
+//! without a trace nothing happens.
+
+use super::job::GasnetJob;
+use crate::process::exit;
+use crate::trace::{self, Letter};
+use crate::{env, tools};
+
+impl GasnetJob {
+    /// Records what the job is and the variables that are set, and completes the files when the
+    /// process exits. `realtime` is the time since 1970, in microseconds.
+    pub fn record_start(&self, realtime: u64) {
+        if !trace::on() {
+            return;
+        }
+        exit::on_exit(trace::close);
+        trace::note(
+            Letter::I,
+            format_args!(
+                "START: nodes={} mode={:?} pid={} us={realtime} host={} program={}",
+                self.nodes,
+                self.threads,
+                sys::process::pid(),
+                tools::process::hostname(),
+                std::env::args().next().unwrap_or_default()
+            ),
+        );
+        for v in env::all() {
+            if let Some(value) = env::lookup(v.name()) {
+                trace::note(Letter::I, format_args!("ENV: {}={value}", v.name()));
+            }
+        }
+    }
+
+    /// Records the segment of this process and how many handlers the client registered.
+    pub fn record_segment(&self, handlers: usize) {
+        let own = self.own_segment();
+        let (at, bytes) = (own.as_ptr(), own.len());
+        let text = format_args!("SEGMENT: at={at:p} bytes={bytes} handlers={handlers}");
+        trace::note(Letter::I, text);
+    }
+}
+
+/// Records that the client calls `gasnet_exit`.
+pub fn record_exit(code: i32) {
+    trace::note(Letter::I, format_args!("EXIT: code={code}"));
+}
