@@ -27,8 +27,8 @@ use once_cell::race::OnceBox;
 /// The operations of all threads of this process.
 #[derive(Debug)]
 pub struct Ops {
-    /// Made when a thread first has an operation. Release when made, pairs with the Acquire in
-    /// [`Ops::lane_of`].
+    /// Made when a thread first has an operation. The box is published with Release and read
+    /// with Acquire.
     lanes: Box<[OnceBox<OpLane>]>,
     /// Several threads may complete fragments at once.
     concurrent: bool,
