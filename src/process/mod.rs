@@ -13,16 +13,23 @@
 //! | which thread reports a fatal signal, the hook after it, where shared memory is mapped | [`signals`] |
 //! | what the threads of this rank wait for, and its statistics | [`JobReport`], a reference to the job |
 //!
-//! Invariants: each static is set once, by `gasnet_init` or `gasnet_attach`, and read without
-//! locks, since a signal handler may have interrupted any instruction. Code outside `capi` gets
-//! its job as an argument; these references serve handlers and the C library's exit only.
+//! Invariants: a static is an atomic, or set once by `gasnet_init` or `gasnet_attach`; it is
+//! read without locks, since a signal handler may have interrupted any instruction. Code outside
+//! `capi` gets its job as an argument; these references serve handlers and the C library's exit.
 //!
-//! State of the process that lives elsewhere: the job as the C functions see it (`capi`),
-//! because its load is part of their fast path; where messages go and which rank they name
-//! (`report`), below every other module; the environment that the ranks agreed on (`env`);
-//! switches and files of `trace` and `runtime::checks`, read on every call; the heap of
-//! `tools`, which works without a job; thread numbers (`sys::thread`), whose threads may use
-//! the library before `gasnet_init`.
+//! State of the process that stands elsewhere, and why:
+//!
+//! | what | where | why |
+//! |---|---|---|
+//! | the job as C functions see it, the record of the inline functions | `capi`, `capi::fast` | one load on the fast path of every call |
+//! | what the objects of the program registered, hooks of the client | `capi::client`, `capi::tracing`, `capi::tools` | set before `gasnet_init`, or without it |
+//! | the rank that messages name, hooks of fatal messages | `report` | below every other module |
+//! | the environment that the ranks agreed on | `env` | below this module |
+//! | switches of the trace, of debug checks and of locks | `trace`, `runtime::checks`, `runtime::hsl` | read on every call |
+//! | the debug heap, variables already printed | `tools` | works without a job |
+//! | numbers of threads | `runtime::threads`, `sys::thread` | threads may exist before the job |
+//! | facts about the host, read once | `sys` | constants of the process |
+//! | warnings that were printed | where they are printed | one warning per process |
 
 pub mod exit;
 pub mod signals;
