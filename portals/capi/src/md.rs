@@ -1,6 +1,6 @@
 //! Memory descriptors: attach, bind, unlink, update.
 //!
-//! Invariant: the memory of a descriptor belongs to the caller, who keeps it valid until the
+//! Invariant: the memory of a descriptor belongs to the caller, which keeps it valid until the
 //! descriptor is unlinked.
 
 use core::ptr;

@@ -3,7 +3,7 @@
 //!
 //! [`NiState`] is what transfers and calls work on. Its methods lie with the table they are
 //! about: [`queues`] (event queues), [`lists`] (portal table and match lists), [`descriptors`]
-//! (look-up, checks, contents), [`removal`] (who uses a descriptor, taking it away). Invariant:
+//! (look-up, checks, contents), [`removal`] (users of a descriptor, its removal). Invariant:
 //! a file uses the tables of the files named before it, never of those after.
 
 mod descriptors;

@@ -1,4 +1,4 @@
-//! Making and removing descriptors: who still uses one, taking it away, and when its record may
+//! Making and removing descriptors: which process uses one, its removal, and when its record may
 //! be used again.
 //!
 //! Used by the calls on match entries and descriptors. The owner marks the descriptor (its

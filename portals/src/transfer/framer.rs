@@ -2,7 +2,7 @@
 //!
 //! The calls submit a message for a peer with [`crate::nal::Route::Wire`], and for a message to
 //! a mapped peer whose descriptor lies in private memory that cross-memory attach cannot reach.
-//! While such a message is under way ([`Framer::busy`]), every later message of the pair is
+//! While such a message is in flight ([`Framer::busy`]), every later message of the pair is
 //! submitted too, so that messages match in the order in which they were sent.
 //! [`Framer::progress`] runs inside the calls that look at event queues.
 //!
