@@ -8,7 +8,7 @@ use gasnet::boot::message::{ControlHead, ControlKind, HEAD_BYTES};
 use jobs::{marked, new_mark, probe};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
@@ -320,7 +320,7 @@ fn supervisor_killed_before_all_have_joined() {
 /// A process outside the job that sends these bytes is disconnected.
 fn turned_away(name: &str, words: &[u8]) {
     let stranger = socket::connect(name).unwrap();
-    socket::send(stranger.as_raw_fd(), words, true).unwrap();
+    socket::send(stranger.as_fd(), words, true).unwrap();
     let mut answer = [0; HEAD_BYTES];
     let heard = socket::receive_fds(stranger.as_fd(), &mut answer);
     match heard {

@@ -12,7 +12,7 @@ use super::message::{ControlHead, ControlKind};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::MessageLine;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::OnceLock;
 use sys::{process, signal, socket};
 
@@ -98,7 +98,7 @@ impl ExitNotice {
         if let Some(fd) = &self.socket {
             // If it cannot be sent, the supervisor notices the end of this process.
             let message = ControlHead::new(ControlKind::ExitDecided).bytes();
-            let _ = socket::send(fd.as_raw_fd(), &message, false);
+            let _ = socket::send(fd.as_fd(), &message, false);
         }
     }
 
@@ -114,6 +114,11 @@ impl ExitNotice {
         let _ = self.on_exit.set(on_exit);
         self.memory.set_armed(self.local_rank);
         Ok(())
+    }
+
+    /// The control socket; `None` without a supervisor.
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        self.socket.as_ref().map(AsFd::as_fd)
     }
 
     fn set_notices(&self, on: bool) -> std::io::Result<()> {
@@ -174,7 +179,7 @@ impl ExitNotice {
     /// Async-signal-safe.
     pub fn is_supervisor_lost(&self) -> bool {
         let Some(fd) = &self.socket else { return false };
-        if !sys::poll::hung_up(fd.as_raw_fd()) {
+        if !sys::poll::hung_up(fd.as_fd()) {
             return false;
         }
         self.decide(1, ExitCause::Supervisor);

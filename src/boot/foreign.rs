@@ -185,7 +185,7 @@ fn connect(rank: JobRank, size: u32, word: &str) -> Result<RankId, BootError> {
     }
     let head = ControlHead { kind: ControlKind::JoinRequest, a: rank.0, b: 0 };
     let request = [&head.bytes()[..], &cookie.to_ne_bytes()].concat();
-    socket::send(socket.as_raw_fd(), &request, true).map_err(failed)?;
+    socket::send(socket.as_fd(), &request, true).map_err(failed)?;
     let mut answer = [0; message::HEAD_BYTES];
     let (n, files) = loop {
         match socket::receive_fds(socket.as_fd(), &mut answer) {

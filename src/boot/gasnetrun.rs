@@ -11,7 +11,7 @@ use super::rank_id::RankId;
 use super::supervisor::{ProcessRole, Supervisor};
 use crate::report;
 use std::ffi::{CString, OsString};
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use sys::cpu::{self, CpuMask};
 use sys::signal::Signal;
@@ -148,7 +148,7 @@ fn become_program(id: &RankId, name: &CString, argv: &[CString]) -> ! {
         a: e.raw_os_error().unwrap_or(0) as u32,
         b: 0,
     };
-    let _ = socket::send(id.socket.as_raw_fd(), &failed.bytes(), true);
+    let _ = socket::send(id.socket.as_fd(), &failed.bytes(), true);
     sys::exit_now(127)
 }
 

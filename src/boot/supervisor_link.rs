@@ -12,7 +12,7 @@ use super::placement::Placement;
 use super::rank_id::RankId;
 use crate::rank::ByJobRank;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Mutex, PoisonError};
 use sys::{process, socket};
 
@@ -22,7 +22,7 @@ struct SupervisorLink {
     exit: &'static ExitNotice,
     size: u32,
     /// The control socket, which `exit` owns.
-    socket: RawFd,
+    socket: BorrowedFd<'static>,
     /// Held during a conversation.
     turn: Mutex<Conversation>,
 }
@@ -41,16 +41,12 @@ pub(super) fn join(id: RankId) -> Result<Bootstrap, BootError> {
     let RankId { rank, size, cookie, control, memory: host_memory, socket } = id;
     let memory = ControlMemory::open(control.as_fd(), size, cookie)?;
     let placement = Placement::one_host(rank, size);
-    let fd = socket.as_raw_fd();
     let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, Some(socket))?;
+    let socket = exit.socket().expect("a rank with a supervisor has a socket");
     let conversation =
         Conversation { buffer: vec![0; message::HEAD_BYTES + message::DATA_BYTES], received: 0 };
-    let link: &'static SupervisorLink = Box::leak(Box::new(SupervisorLink {
-        exit,
-        size,
-        socket: fd,
-        turn: Mutex::new(conversation),
-    }));
+    let link: &'static SupervisorLink =
+        Box::leak(Box::new(SupervisorLink { exit, size, socket, turn: Mutex::new(conversation) }));
     link.send(&ControlHead { kind: ControlKind::Joined, a: process::pid(), b: 0 }.bytes());
     Ok(Bootstrap {
         placement,

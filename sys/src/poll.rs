@@ -60,8 +60,8 @@ pub fn readable(fd: BorrowedFd<'_>) -> bool {
 }
 
 /// Whether the other side of a socket has hung up. Async-signal-safe.
-pub fn hung_up(fd: RawFd) -> bool {
-    let mut entry = [PollEntry::of(fd, libc::POLLRDHUP)];
+pub fn hung_up(fd: BorrowedFd<'_>) -> bool {
+    let mut entry = [PollEntry::of(fd.as_raw_fd(), libc::POLLRDHUP)];
     wait(&mut entry, Some(0));
     entry[0].0.revents & (libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR) != 0
 }

@@ -232,10 +232,10 @@ pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
 /// # Errors
 /// That of the system, `WouldBlock` if the buffer is full. A peer that has closed its end is an
 /// error, never SIGPIPE.
-pub fn send(fd: RawFd, message: &[u8], wait: bool) -> io::Result<()> {
+pub fn send(fd: BorrowedFd<'_>, message: &[u8], wait: bool) -> io::Result<()> {
     let flags = libc::MSG_NOSIGNAL | if wait { 0 } else { libc::MSG_DONTWAIT };
     // SAFETY: the pointer and length are those of a live slice.
-    match unsafe { libc::send(fd, message.as_ptr().cast(), message.len(), flags) } {
+    match unsafe { libc::send(fd.as_raw_fd(), message.as_ptr().cast(), message.len(), flags) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
@@ -246,10 +246,10 @@ pub fn send(fd: RawFd, message: &[u8], wait: bool) -> io::Result<()> {
 ///
 /// # Errors
 /// That of the system; `WouldBlock` if there is no message.
-pub fn receive(fd: RawFd, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
+pub fn receive(fd: BorrowedFd<'_>, buffer: &mut [u8], wait: bool) -> io::Result<usize> {
     let flags = if wait { 0 } else { libc::MSG_DONTWAIT };
     // SAFETY: the pointer and length are those of a live slice.
-    match unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), flags) } {
+    match unsafe { libc::recv(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), flags) } {
         -1 => Err(io::Error::last_os_error()),
         n => Ok(n as usize),
     }
@@ -287,6 +287,7 @@ const F_SETSIG: i32 = 10;
 mod tests {
     use super::*;
     use crate::{descriptor, poll};
+    use std::os::fd::AsFd;
 
     #[test]
     fn descriptors_begin_where_c_says() {
@@ -297,25 +298,24 @@ mod tests {
     #[test]
     fn messages_and_hang_up() {
         let (a, b) = pair().unwrap();
-        send(a.as_raw_fd(), b"one", true).unwrap();
-        send(a.as_raw_fd(), b"three", false).unwrap();
+        send(a.as_fd(), b"one", true).unwrap();
+        send(a.as_fd(), b"three", false).unwrap();
         let mut buffer = [0; 16];
-        assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 3);
-        assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 5);
+        assert_eq!(receive(b.as_fd(), &mut buffer, true).unwrap(), 3);
+        assert_eq!(receive(b.as_fd(), &mut buffer, true).unwrap(), 5);
         assert_eq!(
-            receive(b.as_raw_fd(), &mut buffer, false).unwrap_err().kind(),
+            receive(b.as_fd(), &mut buffer, false).unwrap_err().kind(),
             io::ErrorKind::WouldBlock
         );
-        assert!(!poll::hung_up(b.as_raw_fd()));
+        assert!(!poll::hung_up(b.as_fd()));
         drop(a);
-        assert!(poll::hung_up(b.as_raw_fd()));
-        assert_eq!(receive(b.as_raw_fd(), &mut buffer, true).unwrap(), 0);
-        assert!(send(b.as_raw_fd(), b"x", true).is_err());
+        assert!(poll::hung_up(b.as_fd()));
+        assert_eq!(receive(b.as_fd(), &mut buffer, true).unwrap(), 0);
+        assert!(send(b.as_fd(), b"x", true).is_err());
     }
 
     #[test]
     fn descriptors_travel_and_peers_are_known() {
-        use std::os::fd::AsFd;
         let name = format!("gasnet-test-{}", crate::process::pid());
         let listener = listen(&name, 1).unwrap();
         assert_eq!(accept(listener.as_fd()).unwrap_err().kind(), io::ErrorKind::WouldBlock);

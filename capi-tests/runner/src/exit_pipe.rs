@@ -6,7 +6,7 @@ use crate::Failure;
 use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::AsRawFd;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
@@ -49,7 +49,7 @@ impl ExitPipe {
             self.text += &String::from_utf8_lossy(&buffer[..n]);
             self.come = true;
         }
-        if sys::poll::hung_up(self.file.as_raw_fd()) {
+        if sys::poll::hung_up(self.file.as_fd()) {
             self.come = true;
             self.hung_up.get_or_insert_with(now);
         } else {

@@ -6,7 +6,7 @@
 use crate::boot::message::{self, ControlHead, ControlKind};
 use crate::rank::JobRank;
 use crate::report;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use sys::{process, socket};
 
 /// Nanoseconds in which a connection must say which rank it is.
@@ -87,7 +87,7 @@ impl Connections {
 fn request(fd: OwnedFd, cookie: u64) -> Option<JoinRequest> {
     let peer = socket::credentials(fd.as_fd()).ok()?;
     let mut buffer = [0; message::HEAD_BYTES + 8];
-    let received = socket::receive(fd.as_raw_fd(), &mut buffer, false);
+    let received = socket::receive(fd.as_fd(), &mut buffer, false);
     match received.ok().and_then(|n| ControlHead::parse(&buffer[..n])) {
         Some((ControlHead { kind: ControlKind::JoinRequest, a, .. }, data))
             if data == cookie.to_ne_bytes() =>

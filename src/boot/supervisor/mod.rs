@@ -49,7 +49,7 @@ use rank_ends::RankEnds;
 use rank_process::RankProcess;
 use status_request::StatusRequest;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use sys::child::Forked;
 use sys::poll::PollEntry;
 use sys::signal::{ReceivedSignal, Signal};
@@ -411,7 +411,7 @@ impl Supervisor {
     fn receive(&mut self, i: usize) {
         let mut buffer = [0; message::HEAD_BYTES + message::DATA_BYTES];
         loop {
-            let Some(fd) = self.ranks[i].socket.as_ref().map(AsRawFd::as_raw_fd) else { return };
+            let Some(fd) = self.ranks[i].socket.as_ref().map(AsFd::as_fd) else { return };
             match socket::receive(fd, &mut buffer, false) {
                 Ok(0) => self.ranks[i].socket = None,
                 Ok(n) => {

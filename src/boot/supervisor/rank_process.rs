@@ -8,7 +8,7 @@ use crate::boot::message::Assembly;
 use crate::rank::{JobRank, LocalRank};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 use sys::child::Ended;
 use sys::process::{self, CpuTime};
@@ -114,7 +114,7 @@ impl RankProcess {
     pub(super) fn flush(&mut self) {
         let Some(fd) = &self.socket else { return self.outgoing.clear() };
         while let Some(message) = self.outgoing.front() {
-            match socket::send(fd.as_raw_fd(), message, false) {
+            match socket::send(fd.as_fd(), message, false) {
                 Ok(()) => {
                     self.control.count_sent(self.local_rank);
                     self.outgoing.pop_front();
