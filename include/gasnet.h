@@ -1,8 +1,9 @@
 /* The GASNet-1 interface: core and extended API.
 
-   Define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before including this, and include it before
-   gasnet_tools.h. The thread mode and the segment mode are told to the library by gasnet_init; objects of one program
-   that disagree about them do not link, or end at gasnet_init with a line that names both. */
+   Define exactly one of GASNET_SEQ, GASNET_PARSYNC and GASNET_PAR before including this header,
+   and include it before gasnet_tools.h. gasnet_init passes the thread mode and the segment mode
+   to the library. Objects of one program that differ in them do not link, or gasnet_init ends
+   the program with a line that names both. */
 #ifndef _GASNET_H
 #define _GASNET_H
 #define _INCLUDED_GASNET_H 1
@@ -132,7 +133,8 @@ typedef void *gasnet_threadinfo_t;
 #define GASNET_INVALID_HANDLE ((gasnet_handle_t)0)
 #define SIZEOF_GASNET_REGISTER_VALUE_T SIZEOF_VOID_P
 
-/* A handler to be registered: its index, or 0 to be given one, and the function, of whatever prototype. */
+/* A row of the handler table: the index, or 0 for one that gasnet_attach chooses, and the
+   function, of any handler prototype. */
 typedef struct gasneti_handlerentry_s {
   gasnet_handler_t index;
 #if defined(GASNET_USE_STRICT_PROTOTYPES) || (defined(__STDC_VERSION__) && __STDC_VERSION__ > 201710L)
@@ -147,14 +149,15 @@ typedef struct gasneti_handlerentry_s {
 #endif
 } gasnet_handlerentry_t;
 
-/* A segment, as its owner addresses it; size in bytes. */
+/* A segment: its address in its own process, and its size in bytes. */
 typedef struct gasneti_seginfo_s {
   void *addr;
   uintptr_t size;
 } gasnet_seginfo_t;
 
-/* Where a process is: its compute node and the group whose segments are mapped into each other, both counted from 0.
-   An address in the segment of a process of our own group, plus offset, is the same byte here. */
+/* The location of a rank: its compute node (host) and its supernode, the group of ranks that map
+   each other's segments; both are numbered from 0. For a rank of the caller's supernode, an
+   address in its segment plus offset is the address of the same byte in this process. */
 typedef struct gasneti_nodeinfo_s {
   gasnet_node_t host;
   gasnet_node_t supernode;
@@ -167,20 +170,24 @@ typedef struct {
   size_t len;
 } gasnet_memvec_t;
 
-/* A handler-safe lock: a mutex in PARSYNC and PAR, nothing in SEQ. */
+/* A handler-safe lock: a mutex in PARSYNC and PAR, empty in SEQ. */
 typedef struct {
   gasnett_mutex_t lock;
   uintptr_t gasneti_reserved[2];
 } gasnet_hsl_t;
-#define GASNETI_HSL_STATIC 0x48534C31 /* what debug checks know a lock by that was initialised so */
+/* Marks a static initialiser, for debug checks. */
+#define GASNETI_HSL_STATIC 0x48534C31
 #define GASNET_HSL_INITIALIZER { GASNETT_MUTEX_INITIALIZER, { GASNETI_HSL_STATIC, 0 } }
 
-/* Data that a client may define or set */
-extern uint64_t gasnet_max_segsize;                            /* bound of the segment, bytes; 0: none */
-extern void (*gasnet_client_attach_hook)(void *, uintptr_t);   /* called by gasnet_attach with the segment */
-extern volatile int gasnet_frozen;                             /* set to 0 in a debugger to go on */
+/* Data that a client may define or assign */
+/* Bound of the segment in bytes; 0 for none. */
+extern uint64_t gasnet_max_segsize;
+/* gasnet_attach calls it with the segment. */
+extern void (*gasnet_client_attach_hook)(void *, uintptr_t);
+/* A debugger sets it to 0 to continue a frozen process. */
+extern volatile int gasnet_frozen;
 
-/* What a client was compiled for. */
+/* The modes that an object was compiled for. */
 typedef struct {
   uint32_t abi;
   uint32_t thread_mode;  /* 1 SEQ, 2 PARSYNC, 3 PAR */
@@ -189,7 +196,7 @@ typedef struct {
   uint64_t max_segsize;
 } gasneti_client_t;
 
-/* Life of a job */
+/* Start and end of a job */
 int gasneti_init(int *argc, char ***argv, const gasneti_client_t *client);
 int gasnet_attach(gasnet_handlerentry_t *table, int numentries, uintptr_t segsize, uintptr_t minheapoffset);
 void gasnet_exit(int exitcode) GASNETI_ATTRIBUTE((__noreturn__));
@@ -204,7 +211,7 @@ const char *gasnet_ErrorName(int errval);
 const char *gasnet_ErrorDesc(int errval);
 int gasnet_set_waitmode(int wait_mode);
 
-/* Active messages; the calls that send are in gasnet_am.h */
+/* Active messages; gasnet_am.h has the functions that send */
 size_t gasnet_AMMaxArgs(void);
 size_t gasnet_AMMaxMedium(void);
 size_t gasnet_AMMaxLongRequest(void);
@@ -213,8 +220,8 @@ int gasnet_AMPoll(void);
 int gasnet_AMGetMsgSource(gasnet_token_t token, gasnet_node_t *source);
 uint32_t gasneti_blockuntil_round(uint32_t round);
 
-/* Waits until cond is true. cond is evaluated again and again, with polls in between, at bounded intervals even if
-   nothing arrives. */
+/* Waits until cond is true. Polls and evaluates cond in turn, at bounded intervals even if no
+   message arrives. */
 #define GASNET_BLOCKUNTIL(cond)                                                                                       \
   do {                                                                                                                \
     uint32_t gasneti_round = 0;                                                                                       \
@@ -235,13 +242,14 @@ void gasnet_hsl_lock(gasnet_hsl_t *hsl);
 int gasnet_hsl_trylock(gasnet_hsl_t *hsl);
 void gasnet_hsl_unlock(gasnet_hsl_t *hsl);
 
-/* Thread information: there is none to hand on, so that GET is null and POST declares something that is not used. */
+/* Thread information. The library needs none: GET is null, and POST declares an object that is
+   not used. */
 #define GASNET_GET_THREADINFO() ((gasnet_threadinfo_t)0)
 #define GASNET_POST_THREADINFO(info) static GASNETI_ATTRIBUTE((__unused__)) int gasneti_posted = (int)sizeof(info)
 #define GASNET_BEGIN_FUNCTION() GASNET_POST_THREADINFO(GASNET_GET_THREADINFO())
 
-/* Puts and gets. nbytes counts bytes; the remote side lies in the segment of the node; if that
-   is the caller itself, it may be other memory of its own instead (not with debug checks). */
+/* Puts and gets. nbytes counts bytes. The remote side lies in the segment of the node. If the
+   node is the caller itself, it may be other memory of the caller, except with debug checks. */
 void gasnet_put(gasnet_node_t node, void *dest, const void *src, size_t nbytes);
 void gasnet_put_bulk(gasnet_node_t node, void *dest, const void *src, size_t nbytes);
 void gasnet_get(void *dest, gasnet_node_t node, const void *src, size_t nbytes);
@@ -297,7 +305,7 @@ int gasnet_barrier_try(int id, int flags);
 int gasnet_barrier(int id, int flags);
 int gasnet_barrier_result(int *id);
 
-/* Of the tools interface; programs know it by this name without the header of the tools. */
+/* Part of the tools interface; clients use it without including gasnet_tools.h. */
 #define gasneti_gethostname gasnett_gethostname
 
 GASNETI_END_EXTERNC
@@ -305,7 +313,7 @@ GASNETI_END_EXTERNC
 #include "gasnet_am.h"
 #include "gasnet_coll.h"
 #include "gasnet_trace.h"
-/* What clients carry, and the paths in front of the library's functions. */
+/* Mode symbols of the client's objects; inline paths in front of the library's functions. */
 #ifndef GASNETI_INSIDE_LIBRARY
 #include "gasnet_client.h"
 #include "gasnet_inline.h"

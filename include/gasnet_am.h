@@ -1,10 +1,9 @@
-/* The 119 numbered active message calls: functions of the library, each with a macro of the same name in front that
-   converts the arguments to gasnet_handlerarg_t, so that longs and pointers may be passed, and says where the client calls
-   (gasnet_trace.h). The macros do not hide the
-   functions: without parentheses a name is the function. The seven unnumbered forms take the number of arguments and
-   then the arguments, each an int.
+/* The 119 numbered active message functions, included by gasnet.h.
 
-   Included by gasnet.h. */
+   Each is a function of the library, and a macro of the same name in front of it. The macro
+   converts the arguments to gasnet_handlerarg_t, so that clients may pass longs and pointers,
+   and records the line of the call (gasnet_trace.h). A name without parentheses is the function.
+   The seven unnumbered forms take the number of arguments, then the arguments, each an int. */
 #ifndef GASNET_AM_H
 #define GASNET_AM_H
 

@@ -1,14 +1,16 @@
-/* Memory barriers and atomic operations of the tools interface, inline over the compiler's __atomic builtins.
+/* Memory barriers and atomic operations of the tools interface, inline, on the compiler's __atomic
+   builtins.
 
-   Six families with the same ten operations: {atomic, atomic32, atomic64} and their strong forms. The last argument of
-   an operation is a set of GASNETT_ATOMIC_* fences. Addition and subtraction return the new value, swap the old one.
-   The objects have the size of the number that they hold and may be laid over a float, double or int. */
+   Six families have the same ten operations: {atomic, atomic32, atomic64} and their strong forms.
+   The last argument of an operation is a set of GASNETT_ATOMIC_* fences. Addition and subtraction
+   return the new value, swap the old one. An object has the size of its number and may be laid
+   over a float, double or int. */
 #ifndef GASNET_ATOMICS_H
 #define GASNET_ATOMICS_H
 
 #include "gasnet_basic.h"
 
-/* Fences: what must be ordered before and after the operation. */
+/* Fences: what is ordered before and after the operation. */
 #define GASNETT_ATOMIC_NONE 0
 #define GASNETT_ATOMIC_RMB_PRE 1
 #define GASNETT_ATOMIC_WMB_PRE 2
@@ -23,7 +25,8 @@
 #define GASNETT_ATOMIC_ACQ_IF_TRUE GASNETT_ATOMIC_RMB_POST_IF_TRUE
 #define GASNETT_ATOMIC_ACQ_IF_FALSE GASNETT_ATOMIC_RMB_POST_IF_FALSE
 
-/* Barriers between this thread's own loads and stores; the weak forms do nothing in a program without threads. */
+/* Barriers between this thread's own loads and stores. The weak forms do nothing in a program
+   without threads. */
 #define gasnett_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 #define gasnett_local_wmb() __atomic_thread_fence(__ATOMIC_RELEASE)
 #define gasnett_local_rmb() __atomic_thread_fence(__ATOMIC_ACQUIRE)
@@ -51,8 +54,8 @@
 #define GASNETT_HAVE_STRONGATOMIC_CAS 1
 #define GASNETT_HAVE_STRONGATOMIC_ADD_SUB 1
 
-/* The fence before an operation. A read barrier alone orders earlier loads with what follows, a write barrier alone
-   earlier stores with what follows; both together order everything. */
+/* The fence before an operation. A read barrier alone orders earlier loads before what follows, a
+   write barrier alone earlier stores; both together order all accesses. */
 GASNETI_ALWAYS_INLINE void gasneti_fence_pre(int flags) {
   if ((flags & GASNETT_ATOMIC_MB_PRE) == GASNETT_ATOMIC_MB_PRE) {
     gasnett_local_mb();
@@ -74,7 +77,7 @@ GASNETI_ALWAYS_INLINE void gasneti_fence_post(int flags) {
   }
 }
 
-/* The fence after an operation with a verdict. */
+/* The fence after an operation that returns whether it succeeded. */
 GASNETI_ALWAYS_INLINE void gasneti_fence_post_bool(int flags, int verdict) {
   gasneti_fence_post(flags);
   if (flags & (verdict ? GASNETT_ATOMIC_RMB_POST_IF_TRUE : GASNETT_ATOMIC_RMB_POST_IF_FALSE)) {
@@ -82,7 +85,7 @@ GASNETI_ALWAYS_INLINE void gasneti_fence_post_bool(int flags, int verdict) {
   }
 }
 
-/* A read-modify-write instruction of x86 is a full fence itself, so that only the compiler needs telling. */
+/* A read-modify-write instruction of x86 is a full fence; a compiler barrier is enough. */
 #if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
 #define GASNETI_RMW_PRE(flags) ((void)(flags))
 #define GASNETI_RMW_POST(flags) ((void)(flags))
@@ -155,8 +158,8 @@ GASNETI_ALWAYS_INLINE void gasneti_fence_post_bool(int flags, int verdict) {
 GASNETI_ATOMIC_FAMILY(atomic32, uint32_t)
 GASNETI_ATOMIC_FAMILY(atomic64, uint64_t)
 
-/* A native atomic operation is atomic for all writers, so that the strong families are the plain ones, and the general
-   one is that of 32 bits. */
+/* A native atomic operation is atomic for all writers, so the strong families are the plain ones.
+   The general family is that of 32 bits. */
 typedef uint32_t gasnett_atomic_val_t;
 typedef int32_t gasnett_atomic_sval_t;
 #define gasnett_atomic_signed(value) ((gasnett_atomic_sval_t)(value))

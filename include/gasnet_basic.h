@@ -1,10 +1,12 @@
-/* What every other header stands on: the system headers that clients obtain through gasnet.h, annotations for the
-   compiler, and a few small macros. Usable alone; includes nothing that needs a thread or segment mode. */
+/* Basis of all other headers: the system headers that clients obtain through gasnet.h,
+   annotations for the compiler, and a few small macros. Usable alone; needs no thread or segment
+   mode. */
 #ifndef GASNET_BASIC_H
 #define GASNET_BASIC_H
 
-/* Whether the client has threads. One that uses the tools alone says so with GASNETT_THREAD_SAFE, or by its compiler
-   options, or by having included <pthread.h>; so this comes before our own inclusion of it. */
+/* Whether the client has threads. A client of the tools alone has, if it defines
+   GASNETT_THREAD_SAFE, if its compiler options say so, or if it has included <pthread.h>. So
+   this comes before this header's own inclusion of <pthread.h>. */
 #if defined(GASNET_SEQ)
 #define GASNETI_THREADED 0
 #elif defined(GASNET_PAR) || defined(GASNET_PARSYNC) || defined(GASNETT_THREAD_SAFE) || defined(_REENTRANT) ||        \
@@ -16,7 +18,8 @@
 
 #include "gasnet_config.h"
 
-/* Debug malloc services: with GASNET_DEBUG, unless the client says 0, or where it says 1. */
+/* Debug malloc: on with GASNET_DEBUG unless the client defines it as 0; off otherwise unless the
+   client defines it as 1. */
 #if defined(GASNET_DEBUGMALLOC) ? GASNET_DEBUGMALLOC + 0 : GASNET_DEBUG + 0
 #undef GASNET_DEBUGMALLOC
 #define GASNET_DEBUGMALLOC 1
@@ -95,12 +98,12 @@
 
 GASNETI_EXTERNC const char *gasnett_gethostname(void);
 
-/* A word of 64 bits and its halves, as programs pass pointers in two arguments of a message. */
+/* A 64-bit word and its halves: clients pass a pointer in two arguments of a message. */
 #define GASNETI_MAKEWORD(hi, lo) (((uint64_t)(uint32_t)(hi) << 32) | (uint32_t)(lo))
 #define GASNETI_HIWORD(word) ((uint32_t)((uint64_t)(word) >> 32))
 #define GASNETI_LOWORD(word) ((uint32_t)(uint64_t)(word))
 
-/* A string that can be found in the object file. */
+/* A string that tools find in the object file. */
 #define GASNETI_IDENT_LOCAL(name, text) static char const name[] GASNETI_ATTRIBUTE((__used__)) = text
 
 #endif

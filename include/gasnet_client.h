@@ -1,15 +1,16 @@
-/* What every object that includes gasnet.h carries: what it was compiled for. Objects of one program that disagree do
-   not link; shared objects that disagree are found at gasnet_init. Included by gasnet.h. */
+/* The mode symbols of every object that includes gasnet.h, which includes this header. Objects of
+   one program with different modes do not link; gasnet_init finds shared objects with different
+   modes. */
 #ifndef GASNET_CLIENT_H
 #define GASNET_CLIENT_H
 
 #include "gasnet.h"
 
-/* The interface between headers and library; the library refuses another one. */
+/* Version of the interface between headers and library; the library rejects another one. */
 #define GASNETI_ABI 1
 
-/* Absolute symbols: a linker accepts the same one many times if its value is the same, and else says that it is
-   defined more than once. */
+/* Absolute symbols. A linker accepts several definitions with the same value; different values
+   are a multiple definition, whose name says which mode differs. */
 #if defined(__ELF__)
 __asm__(".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_differs\n\t"
         ".set gasneti_thread_mode_differs, " _STRINGIFY(GASNETI_THREAD_MODE) "\n\t"
@@ -19,7 +20,7 @@ __asm__(".globl gasneti_thread_mode_differs\n\t.hidden gasneti_thread_mode_diffe
         ".set gasneti_header_abi_differs, " _STRINGIFY(GASNETI_ABI));
 #endif
 
-/* For launchers and people that look for strings in a program. */
+/* For launchers and for people who search a program for strings. */
 GASNETI_IDENT_LOCAL(gasneti_ident_config, "$GASNetConfig: (client) " GASNET_CONFIG_STRING " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_conduit, "$GASNetConduitName: " GASNET_CONDUIT_NAME_STR " $");
 GASNETI_IDENT_LOCAL(gasneti_ident_threads, "$GASNetThreadModel: GASNET_" _STRINGIFY(GASNETI_THREAD_MODE_NAME) " $");
@@ -38,7 +39,7 @@ static const gasneti_client_t gasneti_client = {
 
 GASNETI_BEGIN_EXTERNC
 #if defined(__ELF__)
-/* Weak, so that an object which calls nothing of GASNet does not need the library. */
+/* Weak, so that an object that calls no function of GASNet needs no library. */
 void gasneti_register_client(const gasneti_client_t *) GASNETI_ATTRIBUTE((__weak__));
 #endif
 GASNETI_END_EXTERNC
@@ -50,8 +51,8 @@ static void gasneti_register_this_object(void) {
 }
 #endif
 
-/* gasnet_init of this object: tells the library what the object was compiled for. The exported function gasnet_init,
-   found with dlsym or from another language, means PAR and FAST. */
+/* gasnet_init of this object: passes the modes of the object to the library. The exported function
+   gasnet_init, called by dlsym or from another language, means PAR and FAST. */
 GASNETI_INLINE int gasneti_init_client(int *argc, char ***argv) {
   gasneti_client_t client = gasneti_client;
   client.max_segsize = gasnet_max_segsize;

@@ -1,10 +1,12 @@
-/* Collectives, included by gasnet.h. Every call is made by all images of a team in the same order.
+/* Collectives, included by gasnet.h. All images of a team make the same calls in the same order.
 
-   An image is a block of memory that takes part: each process has one, or, in GASNET_PAR, one per thread that called
-   gasnet_coll_init. flags must hold one of GASNET_COLL_IN_*, one of GASNET_COLL_OUT_*, and GASNET_COLL_SINGLE (all callers
-   pass the addresses of all images, and the same) or GASNET_COLL_LOCAL (each passes its own). The forms whose names end in
-   M take one address per image: under SINGLE for all images of the team, under LOCAL for those of this process. Forms
-   that end in _nb return a handle, which the same thread syncs once; memory and address lists are lent until then. */
+   An image is a participant with its own memory: each process has one or, in GASNET_PAR, one for
+   each thread that called gasnet_coll_init. flags must hold one of GASNET_COLL_IN_*, one of
+   GASNET_COLL_OUT_*, and GASNET_COLL_SINGLE (all callers pass the same addresses, those of all
+   images) or GASNET_COLL_LOCAL (each caller passes its own). Functions whose names end in M take
+   one address for each image: with SINGLE for all images of the team, with LOCAL for those of
+   this process. Functions whose names end in _nb return a handle, which the same thread syncs
+   once; the library uses memory and address lists until then. */
 #ifndef _GASNET_COLL_H
 #define _GASNET_COLL_H
 
@@ -19,11 +21,11 @@ typedef struct gasneti_coll_op_s *gasnet_coll_handle_t;
 #define GASNET_TEAM_ALL ((gasnet_team_handle_t)1)
 #define GASNET_COLL_INVALID_HANDLE ((gasnet_coll_handle_t)0)
 
-/* When data may move, at the earliest */
+/* The earliest time at which data may move */
 #define GASNET_COLL_IN_NOSYNC (1 << 0)
 #define GASNET_COLL_IN_MYSYNC (1 << 1)
 #define GASNET_COLL_IN_ALLSYNC (1 << 2)
-/* What a successful sync says */
+/* What a completed sync guarantees */
 #define GASNET_COLL_OUT_NOSYNC (1 << 3)
 #define GASNET_COLL_OUT_MYSYNC (1 << 4)
 #define GASNET_COLL_OUT_ALLSYNC (1 << 5)
@@ -31,7 +33,7 @@ typedef struct gasneti_coll_op_s *gasnet_coll_handle_t;
 
 #define GASNET_COLL_SINGLE (1 << 6)
 #define GASNET_COLL_LOCAL (1 << 7)
-/* No handle of its own: the handle of the next call without this flag stands for both. */
+/* Returns no handle: the handle of the next call without this flag stands for both. */
 #define GASNET_COLL_AGGREGATE (1 << 8)
 #define GASNET_COLL_FIXED_THREADS_PER_NODE (1 << 9)
 #define GASNET_COLL_DST_IN_SEGMENT (1 << 10)
@@ -43,13 +45,14 @@ typedef struct gasneti_coll_op_s *gasnet_coll_handle_t;
 #define GASNET_COLL_INCLUSIVE_SCAN (1 << 16)
 #define GASNET_COLL_EXCLUSIVE_SCAN (1 << 17)
 #define GASNET_COLL_DISABLE_AUTOTUNE (1 << 18)
-/* One call per process, whatever gasnet_coll_init said. */
+/* One call for each process, for any number of images in gasnet_coll_init. */
 #define GASNET_COLL_NO_IMAGES (1 << 19)
 
 /* ---- Start ---- */
 
-/* A function for reductions: results[i] = left_operands[i] op right_operands[i] for i < result_count == left_count; no two of
-   the three areas overlap. arg is the func_arg of the call. */
+/* A function for reductions: results[i] = left_operands[i] op right_operands[i] for i <
+   result_count == left_count; no two of the three areas overlap. arg is the func_arg of the
+   call. */
 typedef void (*gasnet_coll_reduce_fn_t)(void *results, size_t result_count, const void *left_operands,
                                         size_t left_count, const void *right_operands, size_t elem_size, int flags,
                                         int arg);
@@ -61,25 +64,29 @@ typedef struct gasneti_coll_fn_entry_s {
   unsigned int flags;
 } gasnet_coll_fn_entry_t;
 
-/* Flags of a function. Without NONCOMM operands may change places; the order of evaluation is the same for the same job. */
+/* Flags of a function. Without NONCOMM operands may be exchanged. The order of evaluation is the
+   same in every run of the same job. */
 #define GASNET_COLL_AMSAFE (1 << 0)
 #define GASNET_COLL_NONCOMM (1 << 1)
 
-/* Collective, once per image. images: how many each process has; null for one each. The table is copied. */
+/* Collective: every image calls it once. images: the number of images of each process; null for
+   one each. The library copies the table. */
 void gasnet_coll_init(const gasnet_image_t images[], gasnet_image_t my_image, gasnet_coll_fn_entry_t fn_tbl[],
                       size_t fn_count, int init_flags);
 
 /* ---- Teams ---- */
 
-/* Collective over parent_team: a team of the processes that pass this color, ordered by relrank. */
+/* Collective over parent_team: a team of the processes that pass this color, ordered by
+   relrank. */
 gasnet_team_handle_t gasnet_coll_team_split(gasnet_team_handle_t parent_team, gasnet_node_t color,
                                             gasnet_node_t relrank, void *clientdata);
 gasnet_node_t gasnet_coll_team_rank2node(gasnet_team_handle_t team, int rank);
 gasnet_node_t gasnet_coll_team_node2rank(gasnet_team_handle_t team, gasnet_node_t node);
-/* Processes of the team */
+/* The number of processes of the team */
 gasnet_node_t gasnet_coll_team_size(gasnet_team_handle_t team);
 
-/* As gasnet_barrier_*, among the processes of a team, or among its images with GASNET_BARRIERFLAG_IMAGES. */
+/* As gasnet_barrier_*, among the processes of a team or, with GASNET_BARRIERFLAG_IMAGES, among its
+   images. */
 void gasnet_coll_barrier_notify(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_try(gasnet_team_handle_t team, int id, int flags);
 int gasnet_coll_barrier_wait(gasnet_team_handle_t team, int id, int flags);
@@ -145,9 +152,12 @@ void gasnet_coll_exchangeM(gasnet_team_handle_t team, void *const dstlist[], voi
 gasnet_coll_handle_t gasnet_coll_exchangeM_nb(gasnet_team_handle_t team, void *const dstlist[], void *const srclist[],
                                               size_t nbytes, int flags);
 
-/* ---- Computation, element by element over elem_count elements at src of each image; block sizes and offsets are 0 ---- */
+/* ---- Computation ---- */
+/* Element by element over the elem_count elements at src of each image. Block sizes and offsets
+   must be 0. */
 
-/* The combination of all images' elements, in the order of the images, to dst of the image dstimage */
+/* The combination of the elements of all images, in the order of the images, to dst of the image
+   dstimage */
 void gasnet_coll_reduce(gasnet_team_handle_t team, gasnet_image_t dstimage, void *dst, void *src, size_t src_blksz,
                         size_t src_offset, size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
                         int func_arg, int flags);
@@ -162,8 +172,8 @@ gasnet_coll_handle_t gasnet_coll_reduceM_nb(gasnet_team_handle_t team, gasnet_im
                                             size_t elem_size, size_t elem_count, gasnet_coll_fn_handle_t func,
                                             int func_arg, int flags);
 
-/* The combination of the elements of the images 0 to i (GASNET_COLL_INCLUSIVE_SCAN) or 0 to i - 1 (EXCLUSIVE, which leaves
-   dst of image 0 alone) to dst of image i */
+/* The combination of the elements of the images 0 to i (GASNET_COLL_INCLUSIVE_SCAN) or 0 to i - 1
+   (GASNET_COLL_EXCLUSIVE_SCAN, which does not write dst of image 0) to dst of image i */
 void gasnet_coll_scan(gasnet_team_handle_t team, void *dst, size_t dst_blksz, size_t dst_offset, void *src,
                       size_t src_blksz, size_t src_offset, size_t elem_size, size_t elem_count,
                       gasnet_coll_fn_handle_t func, int func_arg, int flags);
@@ -205,7 +215,8 @@ typedef enum {
 
 typedef void (*gasnet_coll_overlap_sample_work_t)(void *arg);
 
-/* The arguments of a collective: dst and src are address lists as the M forms take them, or point to one address. */
+/* The arguments of a collective: dst and src are address lists, as the M forms take them, or point
+   to one address. */
 typedef struct gasneti_coll_args_s {
   uint8_t **dst;
   uint8_t **src;
@@ -221,27 +232,29 @@ typedef struct gasneti_coll_args_s {
 #define GASNET_COLL_ARGS_INITIALIZER                                                                                  \
   { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Reads and writes which algorithm the team uses for which operation, as lines of text. A null name stands for
-   GASNET_COLL_TUNING_FILE; without that nothing is done. Rank 0 of the team writes. */
+/* Read and write which algorithm the team uses for which operation, as lines of text. A null name
+   stands for GASNET_COLL_TUNING_FILE; without that they do nothing. The first image of the team
+   writes. */
 void gasnet_coll_loadTuningState(char *filename, gasnet_team_handle_t team);
 void gasnet_coll_dumpTuningState(char *filename, gasnet_team_handle_t team);
-/* Writes how often each operation was called with which sizes. A null name stands for the standard output. Nothing is
-   counted or written without GASNET_COLL_ENABLE_PROFILE. */
+/* Writes how often each operation was called with which sizes. A null name stands for the standard
+   output. Without GASNET_COLL_ENABLE_PROFILE nothing is counted or written. */
 void gasnet_coll_dumpProfile(char *filename, gasnet_team_handle_t team);
-/* Collective: runs the operation with each kind of tree and keeps the fastest for the team. What is returned through the
-   last four, each of which may be null, is the number of the kind, its fan-out as the only parameter, and its name; the
-   caller frees the last two. */
+/* Collective: runs the operation with each kind of tree and keeps the fastest for the team. The
+   last four arguments, each of which may be null, receive the number of the kind, the number of
+   its parameters (1), the fan-out, and the name. The caller frees the last two. */
 void gasnet_coll_tune_generic_op(gasnet_team_handle_t team, gasnet_coll_optype_t op, gasnet_coll_args_t coll_args,
                                  int flags, gasnet_coll_overlap_sample_work_t fnptr, void *sample_work_arg,
                                  uint32_t *best_algidx, uint32_t *num_params, uint32_t **best_param,
                                  char **best_tree);
-/* How many kinds of tree there are for an operation: numbers below that go into gasnet_coll_set_tree_kind. */
+/* The number of kinds of trees of an operation; gasnet_coll_set_tree_kind takes a number below
+   it. */
 int gasnet_coll_get_num_tree_classes(gasnet_team_handle_t team, gasnet_coll_optype_t optype);
 void gasnet_coll_set_tree_kind(gasnet_team_handle_t team, int tree_type, int fanout, gasnet_coll_optype_t optype);
 /* Largest block, in bytes, that gather_all and exchange move by dissemination. */
 void gasnet_coll_set_dissem_limit(gasnet_team_handle_t team, size_t dissemlimit, gasnet_coll_optype_t optype);
 
-/* Where the client calls (gasnet_trace.h) */
+/* Records the line of the call (gasnet_trace.h) */
 #ifndef GASNETI_INSIDE_LIBRARY
 #define gasnet_coll_broadcast(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_broadcast(a, b, c, d, e, f))
 #define gasnet_coll_broadcast_nb(a, b, c, d, e, f) GASNETI_HERE(gasnet_coll_broadcast_nb(a, b, c, d, e, f))

@@ -1,8 +1,8 @@
-/* Numbers and features of this library that client build systems read, some of them with awk or grep: each name of the
-   release version stands on exactly one line of this file.
+/* Numbers and features of this library. Build systems of clients read them, some with awk or grep:
+   each name of the release version is on exactly one line of this file.
 
-   The release is the GASNet release whose public interface the headers reproduce, so that clients which ask for a
-   minimum release get the right answer; the library's own version is GASNETI_LIBRARY_VERSION. */
+   The release is the GASNet release whose public interface the headers reproduce, for clients
+   that require a minimum release. The version of this library is GASNETI_LIBRARY_VERSION. */
 #ifndef _GASNET_CONFIG_H
 #define _GASNET_CONFIG_H
 
@@ -14,7 +14,7 @@
 
 #define GASNETI_LIBRARY_VERSION "0.1.0"
 
-/* Debug checks are a matter of the client's own build; the library is the same. */
+/* Debug checks depend on how the client is compiled; the library is the same. */
 #if defined(GASNET_DEBUG) && GASNET_DEBUG + 0
 #undef GASNET_DEBUG
 #define GASNET_DEBUG 1
@@ -25,7 +25,8 @@
 #define GASNET_NDEBUG 1
 #endif
 
-/* Tracing and statistics are there, with lines of the client's source, and off until a job asks for them. */
+/* Tracing and statistics, with lines of the client's source, are available and off until a job
+   turns them on. */
 #undef GASNET_TRACE
 #undef GASNET_STATS
 #undef GASNET_SRCLINES
@@ -33,7 +34,7 @@
 #define GASNET_STATS 1
 #define GASNET_SRCLINES 1
 
-/* Bytes: the granularity of segment sizes and offsets. */
+/* Bytes: sizes and offsets of segments are multiples of it. */
 #if PLATFORM_ARCH_X86_64 || PLATFORM_ARCH_X86
 #define GASNET_PAGESIZE 4096
 #define GASNETI_PAGESHIFT 12
@@ -43,7 +44,8 @@
 #endif
 #define GASNETI_CACHE_LINE_BYTES 64
 
-/* Client threads of one process that may use the library at the same time, unless it is GASNET_SEQ. */
+/* Most client threads of one process that use the library at the same time; 1 with
+   GASNET_SEQ. */
 #define GASNETI_MAX_THREADS 256
 
 #ifndef HAVE_PTHREAD_H

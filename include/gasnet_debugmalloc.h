@@ -1,6 +1,6 @@
-/* Debug malloc services: an allocator that notices writes past the ends of objects, wrong and repeated frees, and, with
-   GASNET_MALLOC_* in the environment, writes after a free and leaks. Where GASNET_DEBUGMALLOC is 1: with GASNET_DEBUG, or
-   if the client defines it. Included by gasnet_tools.h. */
+/* Debug malloc, included by gasnet_tools.h where GASNET_DEBUGMALLOC is 1: with GASNET_DEBUG, or if
+   the client defines it. The allocator detects writes past the ends of objects, wrong and
+   repeated frees and, with GASNET_MALLOC_* in the environment, writes after a free and leaks. */
 #ifndef GASNET_DEBUGMALLOC_H
 #define GASNET_DEBUGMALLOC_H
 
@@ -10,7 +10,8 @@
 
 GASNETI_BEGIN_EXTERNC
 
-/* Bytes are those that were asked for, except of the overhead: fences, and what is kept after its free. */
+/* Bytes are those that were requested, except for the overhead: fences, and objects that are kept
+   after their free. */
 typedef struct {
   uint64_t allocated_bytes;
   uint64_t freed_bytes;

@@ -1,17 +1,21 @@
-/* Inline paths in front of puts, gets, values and memset: where the segment of the peer is mapped here, the operation
-   is done on the spot. The record gasneti_abi says for each peer whether it may be; otherwise the function of the
-   library is called. The macros do not hide the functions: without parentheses a name is the function.
+/* Inline paths in front of puts, gets, value forms and memset, included by gasnet.h.
 
-   A put is ordered after what this thread has stored before and before what it stores next, a get before what it loads
-   next: on x86 only the compiler must be told. Who loads after a put what others put wants a gasnett_local_mb() in
-   between, and who gets after a load of a flag, a gasnett_local_rmb(). Included by gasnet.h. */
+   Where the segment of the peer is mapped here, the operation is done inline. The record
+   gasneti_abi says for each peer whether that is allowed; if not, the macro calls the function
+   of the library. A name without parentheses is the function.
+
+   A put is ordered after the earlier stores and before the later stores of this thread, a get
+   before its later loads. On x86 a compiler barrier is enough for that. To load what other ranks
+   put after a put of its own, a thread needs gasnett_local_mb() in between; to get after it has
+   loaded a flag, gasnett_local_rmb(). */
 #ifndef GASNET_INLINE_H
 #define GASNET_INLINE_H
 
 #include "gasnet.h"
 
-/* Integers at any address, over objects of any type: in memory of this process that others may change, where each is one
-   load or store; and in memory that only this thread uses meanwhile. */
+/* Integers at any address, laid over objects of any type. The first set is for memory that other
+   threads and processes access at the same time: each access is one load or store. The second
+   is for memory that only this thread uses meanwhile. */
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint8_t v; } gasneti_any8_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint16_t v; } gasneti_any16_t;
 typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint32_t v; } gasneti_any32_t;
@@ -20,7 +24,8 @@ typedef struct GASNETI_ATTRIBUTE((__packed__, __may_alias__)) { uint64_t v; } ga
 #define GASNETI_OWN(bits, p) (((gasneti_any##bits##_t *)(p))->v)
 #define GASNETI_OWN_CONST(bits, p) (((const gasneti_any##bits##_t *)(p))->v)
 
-/* Finds out where the n bytes at addr of that node are here; zero if the library must be called. */
+/* Finds the address, in this process, of the n bytes at addr of a node; zero if the library must
+   be called. */
 GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, size_t n, void **here) {
   const size_t rank = node;
   uintptr_t offset, starts;
@@ -32,8 +37,9 @@ GASNETI_ALWAYS_INLINE int gasneti_direct(gasnet_node_t node, const void *addr, s
   return (gasnett_constant_p(n) && n <= 8) || GASNETT_PREDICT_TRUE(n <= starts - offset + 7);
 }
 
-/* Does a put at once; zero if the library must be called. One load and one store if n is a constant 1, 2, 4 or 8: the
-   load comes first, since what this thread has just stored may be in a register. */
+/* Does a put inline; zero if the library must be called. For a constant n of 1, 2, 4 or 8 it is
+   one load and one store. The load comes before the barrier: a value that this thread has just
+   stored may still be in a register. */
 #define GASNETI_PUT_WORD(bits) do { \
     const uint##bits##_t word = GASNETI_OWN_CONST(bits, src); \
     gasnett_local_wmb(); \
@@ -53,7 +59,7 @@ GASNETI_ALWAYS_INLINE int gasneti_put_sized(gasnet_node_t node, void *dest, cons
   return 1;
 }
 
-/* Does a get at once; zero if the library must be called. */
+/* Does a get inline; zero if the library must be called. */
 #define GASNETI_GET_WORD(bits) do { \
     const uint##bits##_t word = GASNETI_SHARED(bits, here); \
     gasnett_local_rmb(); \
@@ -72,11 +78,13 @@ GASNETI_ALWAYS_INLINE int gasneti_get_sized(void *dest, gasnet_node_t node, cons
   return 1;
 }
 
-/* The same. Words of 4 and 8 bytes are most of what programs put and get: one compare makes a load and a store of them
-   where the size is known at run time only. Other words are the library's then, which moves each at once: memcpy may do it
-   in pieces, or twice. So is everything where the compiler does not optimise: it knows no size. */
+/* The same for an n that is known at run time only. 4 and 8 bytes, the most common sizes, are one
+   load and one store after one compare. The library moves the other words, each in one access;
+   memcpy may split or repeat accesses. Without optimisation the compiler knows no size, so the
+   library does all. */
 #ifdef __OPTIMIZE__
-/* Of which object the pointer is: a compiler that knows would take each case for a copy of that size, and warn. */
+/* Hides the object from the compiler, which would take each case as a copy of that size and
+   warn. */
 #define GASNETI_FORGET_OBJECT(p) __asm__("" : "+r"(p))
 GASNETI_ALWAYS_INLINE int gasneti_put_here(gasnet_node_t node, void *dest, const void *src, size_t n) {
   if (gasnett_constant_p(n)) return gasneti_put_sized(node, dest, src, n);
@@ -97,7 +105,7 @@ GASNETI_ALWAYS_INLINE int gasneti_get_here(void *dest, gasnet_node_t node, const
 #define gasneti_get_here(dest, node, src, n) 0
 #endif
 
-/* Does a memset at once; zero if the library must be called. */
+/* Does a memset inline; zero if the library must be called. */
 GASNETI_ALWAYS_INLINE int gasneti_memset_here(gasnet_node_t node, void *dest, int val, size_t n) {
   void *here;
   if (!gasneti_direct(node, dest, n, &here)) return 0;
@@ -107,7 +115,8 @@ GASNETI_ALWAYS_INLINE int gasneti_memset_here(gasnet_node_t node, void *dest, in
   return 1;
 }
 
-/* Puts the low-order n bytes of a value at once; zero if the library must be called, also to refuse a wrong n. */
+/* Puts the low-order n bytes of a value inline; zero if the library must be called, which also
+   rejects an invalid n. */
 GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, gasnet_register_value_t value, size_t n) {
   void *here;
   if (!gasneti_direct(node, dest, n, &here)) return 0;
@@ -125,8 +134,8 @@ GASNETI_ALWAYS_INLINE int gasneti_put_val_here(gasnet_node_t node, void *dest, g
   return 1;
 }
 
-/* Where the client calls; the functions of the library with that in front, for when it is wanted: out of line, so that
-   the way to the library has nothing to keep for after a call. */
+/* The functions of the library, after a call that records the line. They are not inlined, so the
+   path that does not trace keeps no registers across a call. */
 #define GASNETI_CALLER , const char *file, int line
 #define GASNETI_OUTLINE GASNETI_ATTRIBUTE((__noinline__, __unused__)) static
 GASNETI_OUTLINE void gasneti_put_from(gasnet_node_t node, void *dest, const void *src, size_t n GASNETI_CALLER) {
@@ -358,7 +367,8 @@ GASNETI_ALWAYS_INLINE gasnet_register_value_t gasneti_get_val_inline(gasnet_node
   return (GASNETI_WATCHED ? gasneti_get_val_from(node, src, n, file, line) : gasnet_get_val(node, src, n));
 }
 
-/* What was complete when the call that began it returned needs no sync. While anything is watched there is no such thing. */
+/* A handle of an operation that was complete when it was initiated needs no sync. While calls are
+   watched, every sync goes to the library. */
 GASNETI_ALWAYS_INLINE void gasneti_wait_syncnb_inline(gasnet_handle_t handle GASNETI_CALLER) {
   if (handle != GASNET_INVALID_HANDLE)
     (GASNETI_WATCHED ? gasneti_wait_syncnb_from(handle, file, line) : gasnet_wait_syncnb(handle));

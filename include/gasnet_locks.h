@@ -1,8 +1,9 @@
 /* Locks and thread keys of the tools interface.
 
-   gasnett_mutex_t and gasnett_cond_t are one matched pair, those of POSIX threads; gasnet_hsl_t.lock is such a mutex.
-   In a program without threads the operations do nothing, unless GASNETT_USE_TRUE_MUTEXES asks for them; the types are
-   the same in every mode, so that a structure which holds one is, too. */
+   gasnett_mutex_t and gasnett_cond_t are one matched pair, those of POSIX threads;
+   gasnet_hsl_t.lock is such a mutex. In a program without threads the operations do nothing,
+   unless GASNETT_USE_TRUE_MUTEXES is defined. The types are the same in every mode, and so are
+   structures that contain one. */
 #ifndef GASNET_LOCKS_H
 #define GASNET_LOCKS_H
 
@@ -18,12 +19,12 @@ GASNETI_BEGIN_EXTERNC
 
 typedef pthread_mutex_t gasnett_mutex_t;
 typedef pthread_cond_t gasnett_cond_t;
-/* Memory of a pthread_rwlock_t, which strict C99 hides. */
+/* Memory for a pthread_rwlock_t, which strict C99 does not declare. */
 typedef struct {
   uintptr_t gasneti_words[8];
 } gasnett_rwlock_t;
 
-/* With GASNET_DEBUG a mutex knows its holder, so that wrong uses of it fail rather than hang. */
+/* With GASNET_DEBUG a mutex records its holder: wrong uses fail and do not hang. */
 #if GASNET_DEBUG && defined(PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP)
 #define GASNETT_MUTEX_INITIALIZER PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP
 #else
@@ -34,12 +35,13 @@ typedef struct {
 
 /* Ends the program: the named call failed with this error number. */
 void gasneti_lock_failed(const char *call, int error) GASNETI_ATTRIBUTE((__noreturn__));
-/* Ends the program: what the named macro asserts of a lock is not so. */
+/* Ends the program: an assertion of the named macro about a lock failed. */
 void gasneti_lock_assertion(const char *macro, const char *place) GASNETI_ATTRIBUTE((__noreturn__));
 int gasneti_mutex_init_debug(gasnett_mutex_t *);
-/* 0 open, 1 held by this thread, 2 held by another one, or by this one if it is no mutex that knows its holder */
+/* 0: open. 1: held by this thread. 2: held by another thread, or by any thread if the mutex does
+   not record its holder. */
 int gasneti_mutex_state(gasnett_mutex_t *);
-/* 0 open, 1 shared, 2 taken by another thread, 3 taken by this thread */
+/* 0: open. 1: shared. 2: held for writing by another thread. 3: held so by this thread. */
 int gasneti_rwlock_state(gasnett_rwlock_t *);
 int gasneti_rwlock_init(gasnett_rwlock_t *);
 int gasneti_rwlock_destroy(gasnett_rwlock_t *);
@@ -49,7 +51,7 @@ int gasneti_rwlock_tryrdlock(gasnett_rwlock_t *);
 int gasneti_rwlock_trywrlock(gasnett_rwlock_t *);
 int gasneti_rwlock_unlock(gasnett_rwlock_t *);
 
-/* A lock function without result, in terms of one that returns an error number. */
+/* A lock function without result, made of one that returns an error number. */
 #if GASNETI_LOCKS_WORK
 #define GASNETI_LOCK_FUNCTION(name, type, call)                                                                       \
   GASNETI_INLINE void name(type *p) {                                                                                 \
@@ -83,7 +85,8 @@ GASNETI_LOCK_FUNCTION(gasnett_mutex_unlock, gasnett_mutex_t, pthread_mutex_unloc
 GASNETI_TRYLOCK_FUNCTION(gasnett_mutex_trylock, gasnett_mutex_t, pthread_mutex_trylock(p))
 #define gasnett_mutex_destroy_ignoreerr(p) ((void)pthread_mutex_destroy(p))
 
-/* Assertions: checked with GASNET_DEBUG where locks do anything, as far as the system tells. */
+/* Assertions: checked with GASNET_DEBUG where locks have an effect, as far as the system reports
+   their state. */
 #if GASNET_DEBUG && GASNETI_LOCKS_WORK
 #define GASNETI_ASSERT_LOCK(condition, macro)                                                                         \
   ((condition) ? (void)0 : gasneti_lock_assertion(macro, __FILE__ ":" _STRINGIFY(__LINE__)))
@@ -110,7 +113,7 @@ GASNETI_LOCK_FUNCTION(gasnett_cond_init, gasnett_cond_t, pthread_cond_init(p, NU
 GASNETI_LOCK_FUNCTION(gasnett_cond_destroy, gasnett_cond_t, pthread_cond_destroy(p))
 GASNETI_LOCK_FUNCTION(gasnett_cond_signal, gasnett_cond_t, pthread_cond_signal(p))
 GASNETI_LOCK_FUNCTION(gasnett_cond_broadcast, gasnett_cond_t, pthread_cond_broadcast(p))
-/* Without threads nobody could end this wait: a fatal error. */
+/* Without threads no signal can end this wait: a fatal error. */
 GASNETI_INLINE void gasnett_cond_wait(gasnett_cond_t *p, gasnett_mutex_t *mutex) {
 #if GASNETI_LOCKS_WORK
   int error = pthread_cond_wait(p, mutex);
@@ -132,8 +135,9 @@ GASNETI_TRYLOCK_FUNCTION(gasnett_rwlock_trywrlock, gasnett_rwlock_t, gasneti_rwl
 
 GASNETI_END_EXTERNC
 
-/* Thread keys: one pointer per thread, null at first. A key is named, not passed: the macros paste its name. They work in
-   every mode: a program may have threads although only one of them uses GASNet. */
+/* Thread keys: one pointer for each thread, null at first. Callers name a key, they do not pass
+   it: the macros paste its name. They work in every mode: a program may have threads of which
+   only one uses GASNet. */
 #define GASNETT_THREADKEY_DECLARE(key) extern __thread void *gasneti_threadkey_##key
 #define GASNETT_THREADKEY_DEFINE(key) __thread void *gasneti_threadkey_##key = NULL
 #define gasnett_threadkey_init(key) ((void)0)
@@ -141,7 +145,7 @@ GASNETI_END_EXTERNC
 #define gasnett_threadkey_set(key, value) ((void)(gasneti_threadkey_##key = (void *)(value)))
 #define gasnett_threadkey_get_noinit(key) gasnett_threadkey_get(key)
 #define gasnett_threadkey_set_noinit(key, value) gasnett_threadkey_set(key, value)
-/* There is nothing to do for a key. Programs name this all the same: elsewhere their compiler would call it unused. */
+/* A key needs no initialisation. With other implementations it does, so clients write this. */
 GASNETI_INLINE void _gasneti_threadkey_init(void) {}
 
 #endif

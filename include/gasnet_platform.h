@@ -1,10 +1,11 @@
-/* Which compiler, operating system and processor this is compiled for: the PLATFORM_* macros of GASNet's tools
-   interface, found out from the compiler's predefined macros alone. A macro that does not apply is undefined and so
-   counts as 0 in #if. Included by all other headers; usable alone. */
+/* The compiler, operating system and processor: the PLATFORM_* macros of GASNet's tools interface,
+   derived from predefined macros of the compiler alone. A macro that does not apply is undefined
+   and counts as 0 in #if. Included by all other headers; usable alone. */
 #ifndef GASNET_PLATFORM_H
 #define GASNET_PLATFORM_H
 
-/* Other libraries have a header like this one, with other values, and know fewer compilers: Open MPI in its mpi.h. */
+/* Other libraries define the same names with other values for fewer compilers: Open MPI in
+   mpi.h. */
 #undef PLATFORM_HEADER_VERSION
 #undef PLATFORM_COMPILER_UNKNOWN
 #undef PLATFORM_COMPILER_GNU
@@ -45,7 +46,7 @@
 #define GASNETI_STR_(x) #x
 #define GASNETI_STR(x) GASNETI_STR_(x)
 
-/* Compiler. Several of them call themselves GNU C too, so that one is asked last. */
+/* Compiler. Several compilers define __GNUC__ too, so GNU C is the last to be tested. */
 #if defined(__INTEL_LLVM_COMPILER)
 #define PLATFORM_COMPILER_INTEL 1
 #define PLATFORM_COMPILER_FAMILYNAME INTEL
@@ -115,7 +116,7 @@
 #define PLATFORM_COMPILER_VERSION_LT(maj, min, pat)                                                                   \
   (PLATFORM_COMPILER_VERSION < PLATFORM_COMPILER_VERSION_INT(maj, min, pat))
 
-/* The language that the compiler is at now. */
+/* The language of this compilation. */
 #ifdef __cplusplus
 #define PLATFORM_COMPILER_ID (PLATFORM_COMPILER_FAMILYID + 10000)
 #if PLATFORM_COMPILER_GNU

@@ -1,7 +1,8 @@
-/* The tools interface: timers, memory barriers, atomics, annotations, locks, thread keys, environment, numbers,
-   debugging, signals, system queries. Usable after gasnet.h, or alone and without a job; alone it is for a program with
-   threads if GASNETT_THREAD_SAFE is defined (or the compiler or <pthread.h> says so), and with GASNETT_LITE_MODE it
-   supplies timers and memory barriers only. */
+/* The tools interface: timers, memory barriers, atomics, annotations, locks, thread keys,
+   environment, numbers, debugging, signals, system queries. Usable after gasnet.h, or alone and
+   without a job. Alone, it serves a program with threads if GASNETT_THREAD_SAFE is defined, if
+   the compiler options say so, or if <pthread.h> was included before. With GASNETT_LITE_MODE it
+   has timers and memory barriers only. */
 #ifndef _GASNET_TOOLS_H
 #define _GASNET_TOOLS_H
 #define _INCLUDED_GASNET_TOOLS_H 1
@@ -44,7 +45,7 @@ GASNETI_END_EXTERNC
 #include "gasnet_locks.h"
 #include "gasnet_trace.h"
 
-/* Annotations; a client may turn one off by defining its GASNETT_USE_GCC_ATTRIBUTE_* as 0. */
+/* Annotations; a client turns one off by defining its GASNETT_USE_GCC_ATTRIBUTE_* as 0. */
 #ifndef GASNETT_USE_GCC_ATTRIBUTE_FORMAT
 #define GASNETT_USE_GCC_ATTRIBUTE_FORMAT 1
 #endif
@@ -174,7 +175,7 @@ GASNETI_END_EXTERNC
 #define GASNETT_PLEASE_INLINE(fn) GASNETT_ALWAYS_INLINE(fn)
 #endif
 #define GASNETT_NEVER_INLINE(fn, decl) GASNETI_NOINLINE_ATTR decl
-/* Forms for compilers that are told by a pragma after the declaration. */
+/* Forms for compilers that take a pragma after the declaration. */
 #define GASNETT_NORETURNP(fn)
 #define GASNETT_MALLOCP(fn)
 #define GASNETT_PUREP(fn)
@@ -188,19 +189,19 @@ GASNETI_END_EXTERNC
 #define GASNETT_BEGIN_EXTERNC GASNETI_BEGIN_EXTERNC
 #define GASNETT_END_EXTERNC GASNETI_END_EXTERNC
 #define GASNETT_EXTERNC GASNETI_EXTERNC
-/* In front of a variable that several objects declare and at most one initialises. */
+/* Declares a variable that several objects declare and at most one initialises. */
 #ifdef __cplusplus
 #define GASNETT_TENTATIVE_EXTERN extern
 #else
 #define GASNETT_TENTATIVE_EXTERN GASNETI_ATTRIBUTE((__common__))
 #endif
-/* A string in the object file under an external name; the user ends it with a semicolon. */
+/* Puts a string into the object file under an external name. The caller adds the semicolon. */
 #define GASNETT_IDENT(name, text)                                                                                     \
   GASNETI_EXTERNC const char name[];                                                                                  \
   const char name[] GASNETT_USED = text;                                                                              \
   GASNETI_EXTERNC const char name[]
 
-/* What this is */
+/* Configuration */
 #ifdef _GASNET_H
 #define GASNETT_THREAD_MODEL GASNETI_THREAD_MODE_NAME
 #if GASNET_SEQ
@@ -247,8 +248,8 @@ GASNETI_END_EXTERNC
 
 GASNETI_BEGIN_EXTERNC
 
-/* Numbers: with is_mem a size in bytes, with a suffix B, KB, MB, GB or TB. parse_int multiplies a number without a
-   suffix by mult; mult 0 means that suffixes are not allowed. */
+/* Numbers. With is_mem a number is a size in bytes, with a suffix B, KB, MB, GB or TB. parse_int
+   multiplies a number without suffix by mult; mult 0 forbids suffixes. */
 char *gasnett_format_number(int64_t value, char *buf, size_t bufsz, int is_mem);
 int64_t gasnett_parse_int(const char *text, uint64_t mult);
 
@@ -271,8 +272,10 @@ typedef struct {
   int (*fnp)(int);
   int threadsupport;
 } gasnett_backtrace_type_t;
-extern gasnett_backtrace_type_t gasnett_backtrace_user;      /* a client may define it: its own way to print a stack */
-extern int (*gasnett_print_backtrace_ifenabled)(int fd);     /* a client may assign it */
+/* A client may define it: prints a stack. */
+extern gasnett_backtrace_type_t gasnett_backtrace_user;
+/* A client may assign it. */
+extern int (*gasnett_print_backtrace_ifenabled)(int fd);
 void gasnett_backtrace_init(const char *exename);
 int gasnett_print_backtrace(int fd);
 void gasnett_freezeForDebuggerNow(volatile int *flag, const char *flagname);
@@ -299,7 +302,7 @@ size_t gasnett_count0s(const void *src, size_t nbytes);
 size_t gasnett_count0s_copy(void *dst, const void *src, size_t nbytes);
 const char *gasnett_performance_warning_str(void);
 
-/* How many of the bytes of a word are zero. */
+/* The number of zero bytes of a word. */
 #define GASNETI_COUNT0S(type)                                                                                         \
   GASNETI_INLINE int gasnett_count0s_##type(type x) {                                                                 \
     int zeros = 0;                                                                                                    \
@@ -324,7 +327,7 @@ GASNETI_COUNT0S(uintptr_t)
 #define gasnett_spinloop_hint() gasnett_compiler_fence()
 #endif
 
-/* Characters: the functions of <ctype.h> with any char as their argument. */
+/* Characters: the functions of <ctype.h>, for an argument of any char. */
 #define GASNETI_CTYPE(fn)                                                                                             \
   GASNETI_INLINE int gasnett_##fn(int c) { return fn((int)(unsigned char)c); }
 GASNETI_CTYPE(isalnum)
@@ -345,12 +348,12 @@ GASNETI_INLINE int gasnett_isascii(int c) { return (c & ~0x7F) == 0; }
 GASNETI_INLINE int gasnett_toascii(int c) { return c & 0x7F; }
 
 #ifdef _GASNET_H
-/* With a job's library only. Memory of mmap and malloc_aligned is as aligned as asked; null never comes back. */
+/* With the library of a job only. Memory is aligned as requested; failure is fatal, never null. */
 void *gasnett_mmap(uintptr_t size);
 void *gasnett_malloc_aligned(size_t align, size_t size);
 void gasnett_free_aligned(void *p);
-/* Tests of the inside of the library for programs that ask for some: there are none here, which the first call of
-   process 0 says. No handlers, and 0 failures. */
+/* Tests of the library's internals, for clients that call them: the library has none. The first
+   call of process 0 prints that; there are no handlers, and 0 failures. */
 void gasnett_diagnostic_gethandlers(gasnet_handlerentry_t **table, int *numentries);
 int gasnett_run_diagnostics(int iters, int threads, const char *sections, gasnet_seginfo_t const *seginfo);
 #define GASNETT_FAST_ALIGNED_MEMCPY(dst, src, n) ((void)memcpy(dst, src, n))
@@ -364,7 +367,7 @@ GASNETI_INLINE void gasneti_value_assign(void *dst, gasnet_register_value_t valu
   memcpy(dst, (char *)&value + sizeof(value) - n, n);
 #endif
 }
-/* The value of n bytes, with zeros in front. */
+/* The value of n bytes, extended by zeros. */
 GASNETI_INLINE gasnet_register_value_t gasneti_value_of(const void *src, size_t n) {
   gasnet_register_value_t value = 0;
 #if PLATFORM_ARCH_LITTLE_ENDIAN

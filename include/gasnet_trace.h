@@ -1,8 +1,10 @@
-/* Tracing and statistics: what a client tells of itself, and where its calls come from.
+/* Tracing and statistics: what clients add to them, and the source lines of their calls. Included
+   by gasnet.h and gasnet_tools.h.
 
-   Both are off unless GASNET_TRACEFILE or GASNET_STATSFILE is set when the job starts. Then the library sets
-   gasneti_abi.watched; until then each macro is one test of it, and the arguments of the printing macros are not
-   evaluated. Without a job, after gasnet_tools.h alone, all of it is nothing. Included by gasnet.h and gasnet_tools.h. */
+   Both are off unless GASNET_TRACEFILE or GASNET_STATSFILE is set when the job starts. Then the
+   library sets gasneti_abi.watched; until then each macro tests it once, and the printing macros
+   do not evaluate their arguments. After gasnet_tools.h alone, without a job, all macros are
+   empty. */
 #ifndef GASNET_TRACE_H
 #define GASNET_TRACE_H
 
@@ -10,12 +12,13 @@
 
 GASNETI_BEGIN_EXTERNC
 
-/* Called when the statistics are written, with a function that adds a line to them. */
+/* The library calls it when it writes the statistics, with a function that adds a line. */
 typedef void (*gasnett_stats_callback_t)(void (*format)(const char *fmt, ...));
 
 void gasneti_trace_printf(const char *fmt, ...);
 void gasneti_trace_printf_force(const char *fmt, ...);
-/* Nothing. Programs name it, so that their compiler does not call it unused where it is what the macros of tracing come to. */
+/* Empty. Clients name it, so their compiler does not call it unused where it is the expansion of
+   the tracing macros. */
 GASNETI_INLINE void _gasnett_trace_printf_noop(const char *fmt, ...) { (void)fmt; }
 
 #ifdef _GASNET_H
@@ -36,7 +39,8 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #define GASNETI_IF_WATCHED(call) (GASNETI_WATCHED ? (call) : (void)0)
 
 #define GASNETT_TRACE_ENABLED (GASNETI_WATCHED && gasneti_trace_enabled())
-/* The line of source that the calling thread is at, until it says otherwise; the file name must live on. */
+/* The source line of the calling thread, until it sets another one; the file name must stay
+   valid. */
 #define GASNETT_TRACE_SETSOURCELINE(file, line) GASNETI_IF_WATCHED(gasneti_trace_setsourceline((file), (line)))
 #define GASNETT_TRACE_GETSOURCELINE(pfile, pline) gasneti_trace_getsourceline((pfile), (pline))
 #define GASNETT_TRACE_FREEZESOURCELINE() GASNETI_IF_WATCHED(gasneti_trace_freezesourceline())
@@ -51,12 +55,13 @@ int gasneti_stats_init(gasnett_stats_callback_t callback);
 #define GASNETT_STATS_GETMASK() gasneti_trace_getmask(1)
 #define GASNETT_STATS_SETMASK(mask) gasneti_trace_setmask((mask), 1)
 
-/* The calls of the library, where they stand; those that have inline paths tell it there. A client that sets its own
-   source lines is not overruled. */
+/* Calls of the library with their source lines; calls with inline paths record it there. A source
+   line that the client set takes precedence. */
 #ifndef GASNETI_INSIDE_LIBRARY
 #define GASNETI_FROM(file, line) GASNETI_IF_WATCHED(gasneti_trace_from((file), (unsigned int)(line)))
 #define GASNETI_HERE(call) (GASNETI_FROM(__FILE__, __LINE__), call)
-/* The same for a call without arguments, which may stand twice: there is nothing to keep over the first. */
+/* The same for a call without arguments, which the expansion contains twice: the path that does
+   not trace keeps nothing across a call of the library. */
 #define GASNETI_HERE_TOO(call) (GASNETI_WATCHED ? (gasneti_trace_from(__FILE__, __LINE__), call) : call)
 #define gasnet_attach(t, n, s, m) GASNETI_HERE(gasnet_attach(t, n, s, m))
 #define gasnet_AMPoll() GASNETI_HERE_TOO(gasnet_AMPoll())

@@ -1,10 +1,11 @@
 /* Vector, indexed and strided puts and gets of GASNet-1: many pieces of memory in one operation.
 
-   The remote side lies in the segment of the node, as that of any put or get; a piece of no bytes may be anywhere.
-   Lists, strides and counts may be reused when a call returns; the local data must stay until the operation is synced.
-   The pieces of a destination must not overlap. Lists: both sides have the same number of bytes in all, or the job ends.
-   Sections: count[0] contiguous bytes, then count[i + 1] elements that are strides[i] bytes apart, for each of
-   stridelevels strides; any count of 0 makes an empty section. */
+   The remote side lies in the segment of the node, as for any put or get; a piece of no bytes may
+   be anywhere. Lists, strides and counts may be reused when a call returns; the local data must
+   stay until the operation is synced. The pieces of a destination must not overlap. Lists: both
+   sides have the same total number of bytes, or the job ends. Sections: count[0] contiguous
+   bytes, then count[i + 1] elements that are strides[i] bytes apart, for each of stridelevels
+   strides; any count of 0 makes an empty section. */
 #ifndef _GASNET_VIS_H
 #define _GASNET_VIS_H
 
@@ -54,8 +55,9 @@ void gasnet_gets_bulk GASNETI_GETS;
 gasnet_handle_t gasnet_gets_nb_bulk GASNETI_GETS GASNETI_MUST_SYNC;
 void gasnet_gets_nbi_bulk GASNETI_GETS;
 
-/* Arguments as text. *_bufsz is the size that buf must have; those that return size_t return the bytes of the transfer,
-   the others what a list amounts to. The last address is that of a last byte. */
+/* Arguments as text. *_bufsz returns the size that buf must have. The functions that return size_t
+   return the bytes of the transfer, the others a summary of the list. The highest address is
+   that of the last byte. */
 typedef struct {
   size_t minsz;
   size_t maxsz;
@@ -84,7 +86,7 @@ size_t gasnett_format_putsgets_bufsz(size_t stridelevels);
 size_t gasnett_format_putsgets(char *buf, void *stats, gasnet_node_t node, void *dstaddr, const size_t dststrides[],
                                void *srcaddr, const size_t srcstrides[], const size_t count[], size_t stridelevels);
 
-/* Where the client calls (gasnet_trace.h) */
+/* Records the line of the call (gasnet_trace.h) */
 #ifndef GASNETI_INSIDE_LIBRARY
 #define gasnet_putv_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_putv_bulk(a, b, c, d, e))
 #define gasnet_putv_nb_bulk(a, b, c, d, e) GASNETI_HERE(gasnet_putv_nb_bulk(a, b, c, d, e))

@@ -6,7 +6,7 @@
 use gasnet::boot::bootstrap::Bootstrap;
 use gasnet::boot::single;
 use gasnet::client_memory::{Dst, Src};
-use gasnet::extended::{self, barrier, rma};
+use gasnet::extended::{self, rma};
 use gasnet::rank::JobRank;
 use gasnet::runtime::job::ClientChoice;
 use gasnet::runtime::{GasnetJob, ThreadMode, segment};
@@ -35,5 +35,5 @@ fn a_job_without_host_memory_goes_through_portals() {
     assert!(after.puts > before.puts && after.gets > before.gets, "{before:?} {after:?}");
     assert!(after.bytes - before.bytes >= 2 * sent.len() as u64, "{before:?} {after:?}");
 
-    barrier::both(job.ctx(), 0, 0).expect("a barrier of one rank");
+    extended::barrier(job.ctx()).both(job.ctx(), 0, 0).expect("a barrier of one rank");
 }

@@ -1,5 +1,5 @@
-/* Build systems of clients look for this file to find out that there is a portals-conduit. The core API is declared in
-   gasnet.h. */
+/* Build systems of clients look for this file to detect the portals-conduit. gasnet.h declares the
+   core API. */
 #ifndef GASNET_PORTALS_CONDUIT_CORE_H
 #define GASNET_PORTALS_CONDUIT_CORE_H
 

@@ -20,7 +20,8 @@ pub extern "C" fn gasnet_barrier_notify(id: c_int, flags: c_int) {
         EventDetail::Barrier { id, flags },
         gasnet_barrier_notify(id, flags)
     );
-    barrier::notify(ctx("gasnet_barrier_notify"), id, flags);
+    let c = ctx("gasnet_barrier_notify");
+    barrier(c).notify(c, id, flags);
 }
 
 /// Waits until all ranks have notified the barrier that this rank notified.
@@ -40,7 +41,8 @@ pub extern "C" fn gasnet_barrier_wait(id: c_int, flags: c_int) -> c_int {
         EventDetail::Barrier { id, flags },
         gasnet_barrier_wait(id, flags)
     );
-    code(barrier::wait(ctx("gasnet_barrier_wait"), id, flags))
+    let c = ctx("gasnet_barrier_wait");
+    code(barrier(c).wait(c, id, flags))
 }
 
 /// Polls once and reports whether the barrier that this rank notified is over.
@@ -61,7 +63,8 @@ pub extern "C" fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int {
         EventDetail::Barrier { id, flags },
         gasnet_barrier_try(id, flags)
     );
-    code(barrier::try_wait(ctx("gasnet_barrier_try"), id, flags))
+    let c = ctx("gasnet_barrier_try");
+    code(barrier(c).try_wait(c, id, flags))
 }
 
 /// Notifies and waits: the same as `gasnet_barrier_notify` and `gasnet_barrier_wait` in one
@@ -78,7 +81,8 @@ pub extern "C" fn gasnet_barrier_try(id: c_int, flags: c_int) -> c_int {
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_barrier(id: c_int, flags: c_int) -> c_int {
     watch!(B "gasnet_barrier", EventDetail::Barrier { id, flags }, gasnet_barrier(id, flags));
-    code(barrier::both(ctx("gasnet_barrier"), id, flags))
+    let c = ctx("gasnet_barrier");
+    code(barrier(c).both(c, id, flags))
 }
 
 /// Reports the name of the last barrier that this rank completed.
@@ -91,7 +95,7 @@ pub extern "C" fn gasnet_barrier(id: c_int, flags: c_int) -> c_int {
 /// `id` must be null or writable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_barrier_result(id: *mut c_int) -> c_int {
-    match barrier::result(ctx("gasnet_barrier_result")) {
+    match barrier(ctx("gasnet_barrier_result")).result() {
         None => 1,
         Some(name) => {
             if !id.is_null() {

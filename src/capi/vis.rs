@@ -3,11 +3,13 @@
 //! The lists and arrays of a client are read before a call returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
+use crate::extended::transfers;
 use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
 use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
-use crate::extended::vis::{self, CompletionForm, VisDirection};
+use crate::extended::vis::{CompletionForm, VisDirection};
+use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetJob;
 use crate::tools::pieces as text;
@@ -58,19 +60,16 @@ fn unequal(function: &str, dst: usize, src: usize) -> ! {
     )
 }
 
-/// # Safety
-/// As [`vis::transfer`].
-unsafe fn start(
+fn start(
     function: &'static str,
     form: CompletionForm,
     direction: VisDirection,
     job: &'static GasnetJob,
     node: gasnet_node_t,
-    delta: Option<usize>,
     shape: &impl VisShape,
 ) -> gasnet_handle_t {
-    // SAFETY: the caller's promise.
-    let handle = unsafe { vis::transfer(function, job, direction, form, node, delta, shape) };
+    let rank = JobRank(node);
+    let handle = transfers(job).transfer(function, job, direction, form, rank, shape);
     if form == CompletionForm::Explicit {
         super::explicit(job, handle)
     } else {
@@ -79,7 +78,8 @@ unsafe fn start(
 }
 
 /// # Safety
-/// Both lists must be readable; the local pieces must be accessible until the operation is synced.
+/// Both lists must be readable; the local pieces must be accessible until the operation is
+/// synced.
 unsafe fn vector(
     probe: &'static Probe,
     form: CompletionForm,
@@ -90,23 +90,22 @@ unsafe fn vector(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
-    // SAFETY: the caller's promise.
-    let shape = unsafe {
-        VectorTransfer { remote: slice(remote, remote_count), local: slice(local, local_count) }
-    };
-    check_totals(function, direction, vector::total(shape.remote), vector::total(shape.local));
-    let delta = job.distance(function, node, vector::pieces(shape.remote));
-    let bytes = || vector::total(shape.remote);
+    // SAFETY: the lists are readable, as the client promises.
+    let (remote, local) = unsafe { (slice(remote, remote_count), slice(local, local_count)) };
+    check_totals(function, direction, vector::total(remote), vector::total(local));
+    let bytes = || vector::total(remote);
     let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
-    // SAFETY: checked; the rest is the caller's promise.
-    unsafe { start(function, form, direction, job, node, delta, &shape) }
+    // SAFETY: the local pieces are accessible until the sync, as the client promises.
+    let shape = unsafe { VectorTransfer::new(remote, local) };
+    start(function, form, direction, job, node, &shape)
 }
 
 /// Number of pieces, their addresses, bytes of each.
 type List = (usize, *const *mut c_void, usize);
 
 /// # Safety
-/// Both lists must be readable; the local pieces must be accessible until the operation is synced.
+/// Both lists must be readable; the local pieces must be accessible until the operation is
+/// synced.
 unsafe fn indexed(
     probe: &'static Probe,
     form: CompletionForm,
@@ -117,15 +116,15 @@ unsafe fn indexed(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
-    // SAFETY: the caller's promise.
+    // SAFETY: the list is readable, as the client promises.
     let index = |(n, list, len): List| AddressList { list: unsafe { slice(list.cast(), n) }, len };
-    let shape = IndexedTransfer { remote: index(remote), local: index(local) };
-    check_totals(function, direction, shape.remote.total(), shape.local.total());
-    let delta = job.distance(function, node, shape.remote.pieces());
-    let bytes = || shape.remote.total();
+    let (remote, local) = (index(remote), index(local));
+    check_totals(function, direction, remote.total(), local.total());
+    let bytes = || remote.total();
     let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
-    // SAFETY: checked; the rest is the caller's promise.
-    unsafe { start(function, form, direction, job, node, delta, &shape) }
+    // SAFETY: the local pieces are accessible until the sync, as the client promises.
+    let shape = unsafe { IndexedTransfer::new(remote, local) };
+    start(function, form, direction, job, node, &shape)
 }
 
 /// First byte and strides.
@@ -147,33 +146,17 @@ unsafe fn strided(
 ) -> gasnet_handle_t {
     let function = probe.function;
     let job = target(function, node);
-    // SAFETY: the caller's promise.
+    // SAFETY: the arrays are readable, as the client promises.
+    let (count, strides, local_strides) =
+        unsafe { (slice(count, levels + 1), slice(remote.1, levels), slice(local.1, levels)) };
+    // SAFETY: the local elements are accessible until the sync, as the client promises.
     let shape = unsafe {
-        let (strides, local_strides) = (slice(remote.1, levels), slice(local.1, levels));
-        StridedTransfer::new(
-            remote.0.cast(),
-            strides,
-            local.0.cast(),
-            local_strides,
-            slice(count, levels + 1),
-        )
+        StridedTransfer::new(remote.0.cast(), strides, local.0.cast(), local_strides, count)
     };
     let Some(shape) = shape else { too_large(function, levels) };
-    let delta = job.distance(function, node, core::iter::once(shape.remote_extent()));
-    // SAFETY: the counts are readable, as the caller promises.
-    let bytes = || unsafe { section(count, levels) };
+    let bytes = || count.iter().fold(1, |all: usize, n| all.wrapping_mul(*n));
     let _span = Span::new(probe, || EventDetail::Pieces { node, bytes: bytes() }.unread());
-    // SAFETY: checked; the rest is the caller's promise.
-    unsafe { start(function, form, direction, job, node, delta, &shape) }
-}
-
-/// Bytes of the elements of a section.
-///
-/// # Safety
-/// `levels + 1` counts must be readable.
-unsafe fn section(count: *const usize, levels: usize) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe { slice(count, levels + 1) }.iter().fold(1, |all, n| all.wrapping_mul(*n))
+    start(function, form, direction, job, node, &shape)
 }
 
 #[cold]

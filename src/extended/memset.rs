@@ -5,7 +5,7 @@
 //! pieces, each a request whose reply completes one fragment of the operation, so that a target
 //! serves others in between.
 
-use super::{MEMSET_REPLY, MEMSET_REQUEST};
+use super::handler_ids::{MEMSET_REPLY, MEMSET_REQUEST};
 use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::{AmMessage, OpId, Outgoing};
 use crate::runtime::am::AmToken;

@@ -1,57 +1,57 @@
-//! The extended API: puts and gets, explicit and implicit operations, access regions, value forms, memset, barrier;
-//! vector, indexed and strided puts and gets; collectives.
+//! The extended API: puts and gets, explicit and implicit operations, access regions, value
+//! forms, memset, barrier; vector, indexed and strided puts and gets; collectives.
 //!
-//! Called by `capi`, which has checked the arguments; calls core, and the conduit for peers whose segment is not mapped
-//! here. Among cross-mapped processes everything is a plain memory operation and complete at once.
+//! Called by `capi`, which has checked the arguments; calls `runtime`, and the conduit for ranks
+//! whose segment is not mapped here. Invariant: among cross-mapped processes a put, get, memset
+//! or vector transfer is plain copies and complete when the call returns.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
-pub mod barrier;
+mod barrier;
 pub mod coll;
+mod handler_ids;
+mod members;
 pub mod memset;
+mod messages;
 #[cfg(test)]
 mod random;
 pub mod rma;
+mod scratch;
 pub mod sync;
 pub mod value;
 pub mod vis;
 
-use crate::runtime::am::{EXTENDED_BASE, InternalHandler};
+use crate::conduit::AmMessage;
+use crate::report;
+use crate::runtime::am::{AmToken, InternalHandler};
 use crate::runtime::subsystem::Subsystem;
 use crate::runtime::{Ctx, GasnetJob};
 use alloc::boxed::Box;
+use barrier::Barrier;
+use coll::Coll;
 use core::any::Any;
+use scratch::ScratchPages;
+use vis::Vis;
 
-/// Handlers of this room, at indices from [`EXTENDED_BASE`] upwards in this order.
+/// The handlers of this module, in the order of `handler_ids`.
 pub const HANDLERS: &[InternalHandler] = &[
     memset::on_request,
     memset::on_reply,
-    barrier::on_arrival,
-    coll::on_small,
-    coll::on_ready,
-    coll::on_piece,
+    on_barrier_arrival,
+    |ctx, _, m| collectives(ctx).on_small(m),
+    |ctx, _, m| collectives(ctx).on_ready(m),
+    |ctx, _, m| collectives(ctx).on_piece(m),
     vis::packing::on_put,
     vis::packing::on_put_reply,
     vis::packing::on_get,
-    vis::packing::on_get_reply,
+    |ctx, token, m| transfers(ctx.job).on_get_reply(ctx, token, m),
 ];
 
-const MEMSET_REQUEST: u8 = EXTENDED_BASE;
-const MEMSET_REPLY: u8 = EXTENDED_BASE + 1;
-const BARRIER_ARRIVAL: u8 = EXTENDED_BASE + 2;
-const COLL_SMALL: u8 = EXTENDED_BASE + 3;
-const COLL_READY: u8 = EXTENDED_BASE + 4;
-const COLL_PIECE: u8 = EXTENDED_BASE + 5;
-const VIS_PUT_REQUEST: u8 = EXTENDED_BASE + 6;
-const VIS_PUT_REPLY: u8 = EXTENDED_BASE + 7;
-const VIS_GET_REQUEST: u8 = EXTENDED_BASE + 8;
-const VIS_GET_REPLY: u8 = EXTENDED_BASE + 9;
-
-/// What this room keeps for a job.
+/// The state of this module for a job.
 #[derive(Debug)]
 struct Extended {
-    barrier: barrier::Barrier,
-    coll: coll::Coll,
-    vis: vis::Vis,
+    barrier: &'static Barrier,
+    coll: Coll,
+    vis: Vis,
 }
 
 impl Subsystem for Extended {
@@ -65,12 +65,50 @@ impl Subsystem for Extended {
     }
 }
 
-/// Makes the extended API ready for a job whose segments are attached. Nothing of this room may be called, and no active
-/// message served, before.
+/// Makes the extended API ready for a job whose segments are attached. Before, nothing of this
+/// module may be called and no active message served.
 pub fn open(job: &'static GasnetJob) {
-    job.subsystem.set(Box::new(Extended {
-        barrier: barrier::Barrier::new(job),
-        coll: coll::Coll::new(job),
-        vis: vis::Vis::new(job),
-    }));
+    let pages = ScratchPages::of(job);
+    let barrier: &'static Barrier = Box::leak(Box::new(Barrier::of_job(job, pages.as_ref())));
+    let coll = Coll::new(barrier, pages.as_ref());
+    job.subsystem.set(Box::new(Extended { barrier, coll, vis: Vis::new(job) }));
+}
+
+fn state(job: &'static GasnetJob) -> &'static Extended {
+    job.subsystem.get()
+}
+
+/// The barrier of the job.
+#[inline]
+pub fn barrier(ctx: Ctx) -> &'static Barrier {
+    state(ctx.job).barrier
+}
+
+/// The collectives of this process.
+pub fn collectives(ctx: Ctx) -> &'static Coll {
+    &state(ctx.job).coll
+}
+
+/// The vector transfers of this process.
+pub fn transfers(job: &'static GasnetJob) -> &'static Vis {
+    &state(job).vis
+}
+
+/// The handler of a barrier's message: an arrival, then the number of the team.
+fn on_barrier_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
+    let noted = m.args.split_last().and_then(|(&id, arrival)| {
+        let barrier = match id {
+            0 => barrier(ctx),
+            id => collectives(ctx).team(id as u32)?.barrier(),
+        };
+        barrier.note(arrival)
+    });
+    if noted.is_none() {
+        report::fatal(
+            format_args!("a barrier message of process {} is malformed: {:?}", m.source, m.args),
+            format_args!(
+                "All processes of a job must use the same version of the library and GASNET_SUPERNODE_MAXSIZE."
+            ),
+        )
+    }
 }

@@ -8,7 +8,9 @@ pub mod sync;
 pub mod tuning;
 
 use super::{code, ctx};
-use crate::extended::coll::{Coll, ReduceFn, Team};
+use crate::extended::coll::{ReduceFn, Team};
+use crate::extended::collectives;
+use crate::rank::{JobRank, TeamRank};
 use crate::report;
 use crate::runtime::Ctx;
 use crate::trace::{EventDetail, span};
@@ -36,7 +38,7 @@ pub struct FnEntry {
 
 fn team(c: Ctx, function: &str, handle: TeamHandle) -> &'static Team {
     let number = (handle as usize).wrapping_sub(1);
-    match u32::try_from(number).ok().and_then(|id| Coll::of(c).team(id)) {
+    match u32::try_from(number).ok().and_then(|id| collectives(c).team(id)) {
         Some(team) => team,
         None if number == 0 => report::fatal(
             format_args!("{function}() was called before gasnet_coll_init()"),
@@ -106,7 +108,7 @@ pub unsafe extern "C" fn gasnet_coll_init(
         })
         .collect();
     let mine = if images.is_null() { c.job.mynode } else { my_image };
-    let coll = Coll::of(c);
+    let coll = collectives(c);
     let first = coll.team(0).is_none();
     coll.init(c, &counts, mine, &functions);
     if let (true, Some(all)) = (first, coll.team(0)) {
@@ -134,8 +136,9 @@ pub extern "C" fn gasnet_coll_team_split(
     let _span = span!(W "gasnet_coll_team_split");
     let function = "gasnet_coll_team_split";
     let c = ctx(function);
-    (team(c, function, parent_team).split(c, function, color, relrank).id() as usize + 1)
-        as TeamHandle
+    (collectives(c).split(c, function, team(c, function, parent_team), color, relrank).id()
+        as usize
+        + 1) as TeamHandle
 }
 
 /// Returns the number of processes of a team.
@@ -157,7 +160,7 @@ pub extern "C" fn gasnet_coll_team_size(handle: TeamHandle) -> u32 {
 pub extern "C" fn gasnet_coll_team_rank2node(handle: TeamHandle, rank: c_int) -> u32 {
     let function = "gasnet_coll_team_rank2node";
     let team = team(ctx(function), function, handle);
-    team.node(rank as u32).unwrap_or_else(|| {
+    team.job_rank(TeamRank(rank as u32)).map(|r| r.0).unwrap_or_else(|| {
         report::fatal(
             format_args!(
                 "{function}(): rank {rank} is out of range; this team has {}, from 0",
@@ -176,12 +179,14 @@ pub extern "C" fn gasnet_coll_team_rank2node(handle: TeamHandle, rank: c_int) ->
 #[unsafe(no_mangle)]
 pub extern "C" fn gasnet_coll_team_node2rank(handle: TeamHandle, node: u32) -> u32 {
     let function = "gasnet_coll_team_node2rank";
-    team(ctx(function), function, handle).rank(node).unwrap_or_else(|| {
-        report::fatal(
-            format_args!("{function}(): node {node} is not in this team"),
-            format_args!("Ask only for members of the team."),
-        )
-    })
+    team(ctx(function), function, handle).team_rank(JobRank(node)).map(|r| r.0).unwrap_or_else(
+        || {
+            report::fatal(
+                format_args!("{function}(): node {node} is not in this team"),
+                format_args!("Ask only for members of the team."),
+            )
+        },
+    )
 }
 
 /// Notifies the barrier of a team.
@@ -196,7 +201,8 @@ pub extern "C" fn gasnet_coll_barrier_notify(handle: TeamHandle, id: c_int, flag
     let _span = span!(B "gasnet_coll_barrier_notify", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_notify";
     let c = ctx(function);
-    team(c, function, handle).notify(c, function, id, flags, flags & BARRIER_IMAGES != 0);
+    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    collectives(c).barrier_notify(c, function, team, (id, flags), images);
 }
 
 /// Waits until all members have notified the barrier that the caller notified.
@@ -213,13 +219,9 @@ pub extern "C" fn gasnet_coll_barrier_wait(handle: TeamHandle, id: c_int, flags:
     let mut span = span!(B "gasnet_coll_barrier_wait", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_wait";
     let c = ctx(function);
-    span.result(code(team(c, function, handle).wait(
-        c,
-        function,
-        id,
-        flags,
-        flags & BARRIER_IMAGES != 0,
-    )))
+    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    let result = collectives(c).barrier_wait(c, function, team, (id, flags), images);
+    span.result(code(result))
 }
 
 /// Polls once and reports whether the barrier that the caller notified is over.
@@ -236,13 +238,9 @@ pub extern "C" fn gasnet_coll_barrier_try(handle: TeamHandle, id: c_int, flags: 
     let mut span = span!(B "gasnet_coll_barrier_try", EventDetail::Barrier { id, flags });
     let function = "gasnet_coll_barrier_try";
     let c = ctx(function);
-    span.result(code(team(c, function, handle).try_wait(
-        c,
-        function,
-        id,
-        flags,
-        flags & BARRIER_IMAGES != 0,
-    )))
+    let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
+    let result = collectives(c).barrier_try(c, function, team, (id, flags), images);
+    span.result(code(result))
 }
 
 /// Notifies the barrier of a team and waits for it.
@@ -260,8 +258,9 @@ pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_in
     let function = "gasnet_coll_barrier";
     let c = ctx(function);
     let (team, images) = (team(c, function, handle), flags & BARRIER_IMAGES != 0);
-    team.notify(c, function, id, flags, images);
-    span.result(code(team.wait(c, function, id, flags, images)))
+    let coll = collectives(c);
+    coll.barrier_notify(c, function, team, (id, flags), images);
+    span.result(code(coll.barrier_wait(c, function, team, (id, flags), images)))
 }
 
 /// Reports the name of the last barrier of a team that the caller completed.
@@ -278,7 +277,7 @@ pub extern "C" fn gasnet_coll_barrier(handle: TeamHandle, id: c_int, flags: c_in
 pub unsafe extern "C" fn gasnet_coll_barrier_result(handle: TeamHandle, id: *mut c_int) -> c_int {
     let function = "gasnet_coll_barrier_result";
     let c = ctx(function);
-    match team(c, function, handle).result(c) {
+    match team(c, function, handle).result() {
         None => 1,
         Some(name) => {
             if !id.is_null() {

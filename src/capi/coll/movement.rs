@@ -6,8 +6,10 @@
 
 use super::{BlockList, CollHandle, TeamHandle, team};
 use crate::capi::ctx;
+use crate::client_memory::{Dst, Src};
 use crate::extended::coll::flags::CollFlags;
-use crate::extended::coll::{Coll, CollCall, CollOperation, CollRequest, ImageBuffers, Reduction};
+use crate::extended::coll::{CollBuffers, CollCall, CollOperation, CollRequest, Reduction};
+use crate::extended::collectives;
 use crate::report;
 use crate::runtime::Ctx;
 use crate::trace::{EventDetail, span};
@@ -60,7 +62,7 @@ impl Elements {
         })
     }
 
-    fn fold(self, function: &str, c: Ctx) -> Reduction {
+    fn reduction(self, function: &str, c: Ctx) -> Reduction {
         if self.layout != 0 {
             report::fatal(
                 format_args!(
@@ -69,7 +71,7 @@ impl Elements {
                 format_args!("Pass 0: every image has elem_count elements from its address on."),
             );
         }
-        let Some((f, flags)) = Coll::of(c).function(self.func) else {
+        let Some((f, flags)) = collectives(c).function(self.func) else {
             report::fatal(
                 format_args!("{function}(): there is no function {}", self.func),
                 format_args!("Pass an index into the table that gasnet_coll_init was given."),
@@ -86,6 +88,10 @@ impl Elements {
 }
 
 /// Checks the flags and puts a call together.
+///
+/// # Safety
+/// Lists must be readable; the caller's blocks must be accessible, for as many bytes as the
+/// operation reads or writes there, until it is complete.
 #[allow(clippy::too_many_arguments)]
 pub(super) unsafe fn call(
     function: &'static str,
@@ -111,19 +117,24 @@ pub(super) unsafe fn call(
             format_args!("Pass an image below the number of images of the team."),
         );
     }
-    let caller = team.caller(c, function, by_process);
+    let caller = collectives(c).caller(c, function, team, by_process);
     let request = CollRequest {
         root,
         in_allsync: flags.in_allsync(),
         out_allsync: flags.out_allsync(),
-        fold: elements.map(|e| e.fold(function, c)),
+        reduction: elements.map(|e| e.reduction(function, c)),
         inclusive: flags.inclusive(),
         ..CollRequest::new(operation, elements.map_or(nbytes, |e| e.bytes(function)))
     };
-    // SAFETY: the caller's promise.
-    let places =
-        unsafe { ImageBuffers { dst: dst.of(caller, flags), src: src.of(caller, flags) } };
-    (c, CollCall { function, team, by_process, request, places }, flags)
+    let (dst_bytes, src_bytes) = request.extents(caller.1, images);
+    // SAFETY: the list of an M form is readable, as the client promises.
+    let (dst, src) = unsafe { (dst.of(caller, flags), src.of(caller, flags)) };
+    // SAFETY: the client lends as many bytes as the operation writes until it is complete.
+    let dst = unsafe { Dst::new(dst, dst_bytes) };
+    // SAFETY: the same for the bytes that the operation reads.
+    let src = unsafe { Src::new(src, src_bytes) };
+    let buffers = CollBuffers { dst, src };
+    (c, CollCall { function, team, by_process, request, buffers }, flags)
 }
 
 /// What a trace records of a collective.
@@ -163,12 +174,11 @@ macro_rules! collective {
         pub unsafe extern "C" fn $name(team: TeamHandle, $($arg: $ty,)* flags: c_int) {
             let (op, function) = (CollOperation::$operation, stringify!($name));
             let _span = span!(W stringify!($name), detail(team, $root, $nbytes, $elements));
-            // SAFETY: lists are readable, as the client promises.
+            // SAFETY: lists are readable and blocks accessible, as the client promises.
             let (c, call, _) = unsafe {
                 call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
             };
-            // SAFETY: blocks are accessible, as the client promises.
-            unsafe { Coll::of(c).wait_for(c, call) };
+            collectives(c).wait_for(c, call);
         }
 
         $(#[$doc])*
@@ -188,12 +198,12 @@ macro_rules! collective {
         pub unsafe extern "C" fn $nb(team: TeamHandle, $($arg: $ty,)* flags: c_int) -> CollHandle {
             let (op, function) = (CollOperation::$operation, stringify!($nb));
             let _span = span!(W stringify!($nb), detail(team, $root, $nbytes, $elements));
-            // SAFETY: lists are readable, as the client promises.
+            // SAFETY: lists are readable and blocks accessible until the sync, as the client
+            // promises.
             let (c, call, flags) = unsafe {
                 call(function, team, op, $root, $dst, $src, $nbytes, $elements, flags)
             };
-            // SAFETY: blocks are accessible until the sync, as the client promises.
-            unsafe { Coll::of(c).initiate(c, call, flags.aggregate()) }
+            collectives(c).initiate(c, call, flags.aggregate())
         }
     };
 }

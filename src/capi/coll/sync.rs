@@ -4,7 +4,7 @@
 
 use super::CollHandle;
 use crate::capi::{OK, ctx};
-use crate::extended::coll::Coll;
+use crate::extended::collectives;
 use crate::runtime::Ctx;
 use crate::trace::{EventDetail, span};
 use core::ffi::c_int;
@@ -27,7 +27,7 @@ pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
         return span.result(OK);
     }
     c.poll();
-    span.result(if Coll::of(c).sync(handle) { OK } else { NOT_READY })
+    span.result(if collectives(c).sync(handle) { OK } else { NOT_READY })
 }
 
 /// Waits for a collective.
@@ -40,7 +40,7 @@ pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
 pub extern "C" fn gasnet_coll_wait_sync(handle: CollHandle) {
     let _span = span!(W "gasnet_coll_wait_sync", EventDetail::Sync(1));
     let c = ctx("gasnet_coll_wait_sync");
-    let coll = Coll::of(c);
+    let coll = collectives(c);
     if !coll.sync(handle) {
         c.wait_until(&"gasnet_coll_wait_sync", || coll.sync(handle));
     }
@@ -61,7 +61,7 @@ unsafe fn sync_list(c: Ctx, list: *mut CollHandle, n: usize, some: bool) -> bool
         unsafe { core::slice::from_raw_parts_mut(list, n) }.iter_mut().filter(|h| **h != 0)
     {
         before += 1;
-        if Coll::of(c).sync(*handle) {
+        if collectives(c).sync(*handle) {
             *handle = 0;
             done += 1;
         }

@@ -9,6 +9,7 @@ use super::{TeamHandle, team};
 use crate::capi::ctx;
 use crate::extended::coll::tree::Tree;
 use crate::extended::coll::{CollOperation, search};
+use crate::extended::collectives;
 use crate::trace::span;
 use crate::{env, report};
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -92,7 +93,8 @@ pub unsafe extern "C" fn gasnet_coll_dumpTuningState(filename: *const c_char, ha
     let c = ctx(function);
     let team = team(c, function, handle);
     // SAFETY: null or a string, as the client promises.
-    team.dump_tuning(c, function, unsafe { file_name(filename) });
+    let name = unsafe { file_name(filename) };
+    collectives(c).dump_tuning(c, function, team, name);
 }
 
 /// Writes how often a team moved which blocks, if GASNET_COLL_ENABLE_PROFILE asks for that.
@@ -111,7 +113,8 @@ pub unsafe extern "C" fn gasnet_coll_dumpProfile(filename: *const c_char, handle
     let c = ctx(function);
     let team = team(c, function, handle);
     // SAFETY: null or a string, as the client promises.
-    team.dump_profile(c, function, unsafe { file_name(filename) });
+    let name = unsafe { file_name(filename) };
+    collectives(c).dump_profile(c, function, team, name);
 }
 
 /// Returns the number of kinds of trees.
@@ -241,18 +244,18 @@ pub unsafe extern "C" fn gasnet_coll_tune_generic_op(
     } else {
         coll_args.rootimg
     };
-    // SAFETY: the caller's promise, here and below.
-    let best = unsafe {
-        let (c, call, _) =
-            call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags);
-        let warm = env::COLL_AUTOTUNE_WARM_ITERS.get().into();
-        let times = env::COLL_AUTOTUNE_PERF_ITERS.get().into();
-        search::search(c, call, warm, times, || {
-            if let Some(work) = fnptr {
-                work(sample_work_arg);
-            }
-        })
+    // SAFETY: lists are readable and blocks accessible, as the client promises.
+    let (c, call, _) = unsafe {
+        call(function, handle, operation, root, dst, src, coll_args.nbytes, elements, flags)
     };
+    let warm = env::COLL_AUTOTUNE_WARM_ITERS.get().into();
+    let times = env::COLL_AUTOTUNE_PERF_ITERS.get().into();
+    let best = search::search(collectives(c), c, call, warm, times, || {
+        if let Some(work) = fnptr {
+            // SAFETY: the client's function, with the argument that the client passed for it.
+            unsafe { work(sample_work_arg) };
+        }
+    });
     // SAFETY: null or writable, as the caller promises; what is returned is the caller's to
     // free.
     unsafe {

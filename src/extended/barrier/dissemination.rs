@@ -1,25 +1,35 @@
-//! The barrier of processes that share no memory: dissemination (Hensgen, Finkel, Manber 1988) over active messages.
+//! The barrier of ranks that share no memory: dissemination (Hensgen, Finkel, Manber 1988) over
+//! active messages.
 //!
-//! Used by [`super::Barrier`]. In round r a process tells rank + 2^r what it has heard of; after ceil(log2 N) rounds it
-//! has heard of everybody. A handler may not send, so it only notes the arrival; polls send the next round.
+//! Used by [`super::Barrier`]. Invariant: an arrival carries the number of its barrier, so none
+//! is ever reset; arrivals of successive barriers are kept apart by parity, because a peer may
+//! be one barrier ahead, but never two.
 //!
-//! Arrivals of two successive barriers are apart (by parity), because a peer may be one barrier ahead, but never
-//! two. An arrival carries the number of its barrier, so none is ever reset.
+//! In round r, rank i sends the merged value of the ranks that it knows to have arrived to rank
+//! i + 2^r. After ceil(log2 N) rounds it knows of all ranks.
+//!
+//! ```text
+//!   N = 5    round 0: i -> i+1    round 1: i -> i+2    round 2: i -> i+4
+//!   rank 0   knows 4, 0           2 .. 4, 0            all
+//! ```
+//!
+//! A handler may send no request, so it only records the arrival; polls send the next round.
 
 use super::value::BarrierValue;
+use crate::rank::TeamRank;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-/// Most rounds: a job of 2^32 processes.
+/// Most rounds: a team of 2^32 ranks.
 const MAX_ROUNDS: usize = 32;
 
-/// What one process tells another in one round.
+/// What one rank sends to another in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BarrierArrival {
     /// Number of the barrier.
     pub(super) epoch: u32,
     /// Round, from 0.
     pub(super) round: u32,
-    /// What the sender has heard of.
+    /// The merged value of the ranks that the sender knows to have arrived.
     pub(super) value: BarrierValue,
 }
 
@@ -42,31 +52,32 @@ impl BarrierArrival {
     }
 }
 
-/// What the barrier needs from outside.
+/// How a barrier sends its messages.
 pub(super) trait BarrierNet {
     /// Sends a message; may run handlers meanwhile.
-    fn send(&self, to: u32, arrival: BarrierArrival);
+    fn send(&self, to: TeamRank, arrival: BarrierArrival);
     /// Whether polls are to call [`Dissemination::progress`] from now on.
     fn want_progress(&self, wanted: bool);
 }
 
-/// The state of one process.
+/// The state of one rank.
 #[derive(Debug)]
 pub(super) struct Dissemination {
-    nodes: u32,
-    me: u32,
+    ranks: u32,
+    me: TeamRank,
     rounds: u32,
-    /// By parity and round: 30 bits of the number of the barrier above 34 of value.
+    /// By parity and round: 30 bits of the number of the barrier, then 34 of value.
     inbox: [[AtomicU64; MAX_ROUNDS]; 2],
-    /// Whether a thread is sending; it alone touches the next three.
+    /// Whether a thread is sending; only that thread accesses the next three fields.
     busy: AtomicBool,
-    /// Rounds heard of in the barrier of the last notify.
-    heard: AtomicU32,
-    /// What was heard of.
+    /// Rounds whose arrival was received, in the barrier of the last notify.
+    received: AtomicU32,
+    /// The merged value so far.
     value: AtomicU64,
     /// Number of the barrier of the last notify.
     epoch: AtomicU32,
-    /// Number of the last barrier that everybody has arrived at. Release, pairs with the Acquire in `arrived`.
+    /// Number of the last barrier that all ranks have arrived at. Release, pairs with the Acquire
+    /// in `arrived`.
     complete: AtomicU32,
 }
 
@@ -75,15 +86,15 @@ fn tag(epoch: u32) -> u64 {
 }
 
 impl Dissemination {
-    /// For the process `me` of `nodes`.
-    pub(super) fn new(nodes: u32, me: u32) -> Dissemination {
+    /// For the rank `me` of `ranks`.
+    pub(super) fn new(ranks: u32, me: TeamRank) -> Dissemination {
         Dissemination {
-            nodes,
+            ranks,
             me,
-            rounds: nodes.next_power_of_two().trailing_zeros(),
+            rounds: ranks.next_power_of_two().trailing_zeros(),
             inbox: [const { [const { AtomicU64::new(0) }; MAX_ROUNDS] }; 2],
             busy: AtomicBool::new(false),
-            heard: AtomicU32::new(0),
+            received: AtomicU32::new(0),
             value: AtomicU64::new(0),
             epoch: AtomicU32::new(0),
             complete: AtomicU32::new(0),
@@ -92,19 +103,19 @@ impl Dissemination {
 
     /// Starts barrier `epoch` (from 1, the next is one more).
     pub(super) fn notify(&self, epoch: u32, value: BarrierValue, net: impl BarrierNet) {
-        // A straggler of the barrier before may still be looking.
+        // Another thread's poll may still look at the barrier before.
         while self.busy.swap(true, Ordering::Acquire) {
             core::hint::spin_loop();
         }
         net.want_progress(true);
-        self.heard.store(0, Ordering::Relaxed);
+        self.received.store(0, Ordering::Relaxed);
         self.value.store(value.pack(), Ordering::Relaxed);
         self.epoch.store(epoch, Ordering::Relaxed);
         self.advance(true, net);
         self.busy.store(false, Ordering::Release);
     }
 
-    /// Notes an arrival; called by the handler.
+    /// Records an arrival; called by the handler.
     pub(super) fn note(&self, a: BarrierArrival) {
         self.inbox[a.epoch as usize & 1][a.round as usize]
             .store(tag(a.epoch) << 34 | a.value.pack(), Ordering::Release);
@@ -118,38 +129,39 @@ impl Dissemination {
         }
     }
 
-    /// Takes in what was heard and sends what follows from it; the caller holds `busy`.
+    /// Merges the arrivals that were received and sends the rounds that follow; the caller holds
+    /// `busy`.
     fn advance(&self, start: bool, net: impl BarrierNet) {
         let epoch = self.epoch.load(Ordering::Relaxed);
         if self.complete.load(Ordering::Relaxed) == epoch {
             return;
         }
-        let mut heard = self.heard.load(Ordering::Relaxed);
+        let mut received = self.received.load(Ordering::Relaxed);
         let mut value = BarrierValue::unpack(self.value.load(Ordering::Relaxed));
         let mut due = start;
         loop {
-            if heard == self.rounds {
+            if received == self.rounds {
                 net.want_progress(false);
                 self.complete.store(epoch, Ordering::Release);
                 return;
             }
             if due {
-                let to = (u64::from(self.me) + (1u64 << heard)) % u64::from(self.nodes);
-                net.send(to as u32, BarrierArrival { epoch, round: heard, value });
+                let to = (u64::from(self.me.0) + (1u64 << received)) % u64::from(self.ranks);
+                net.send(TeamRank(to as u32), BarrierArrival { epoch, round: received, value });
             }
-            let word = self.inbox[epoch as usize & 1][heard as usize].load(Ordering::Acquire);
+            let word = self.inbox[epoch as usize & 1][received as usize].load(Ordering::Acquire);
             if word >> 34 != tag(epoch) {
                 return;
             }
             value = value.merge(BarrierValue::unpack(word));
-            heard += 1;
+            received += 1;
             due = true;
             self.value.store(value.pack(), Ordering::Relaxed);
-            self.heard.store(heard, Ordering::Relaxed);
+            self.received.store(received, Ordering::Relaxed);
         }
     }
 
-    /// What all processes together contributed to the barrier of the last notify, once all have arrived.
+    /// The merged contributions to the barrier of the last notify, once all ranks have arrived.
     pub(super) fn arrived(&self, epoch: u32) -> Option<BarrierValue> {
         (self.complete.load(Ordering::Acquire) == epoch)
             .then(|| BarrierValue::unpack(self.value.load(Ordering::Relaxed)))
@@ -180,22 +192,23 @@ mod tests {
         assert_eq!(BarrierArrival::from_args(&[1, 2, 3]), None);
     }
 
-    /// Messages on their way.
+    /// Messages in flight.
     #[derive(Default)]
-    struct ArrivalsInFlight(RefCell<Vec<(u32, BarrierArrival)>>);
+    struct ArrivalsInFlight(RefCell<Vec<(TeamRank, BarrierArrival)>>);
 
     impl BarrierNet for &ArrivalsInFlight {
-        fn send(&self, to: u32, arrival: BarrierArrival) {
+        fn send(&self, to: TeamRank, arrival: BarrierArrival) {
             self.0.borrow_mut().push((to, arrival));
         }
         fn want_progress(&self, _: bool) {}
     }
 
-    /// Messages travel in any order; a process takes in what has arrived whenever it is asked.
+    /// Messages arrive in any order; a rank makes progress whenever it is called.
     #[test]
     fn every_size_every_order() {
         for n in [1, 2, 3, 4, 5, 8, 13, 64, 100] {
-            let procs: Vec<Dissemination> = (0..n).map(|me| Dissemination::new(n, me)).collect();
+            let procs: Vec<Dissemination> =
+                (0..n).map(|me| Dissemination::new(n, TeamRank(me))).collect();
             let wire = &ArrivalsInFlight::default();
             let random = RefCell::new(SeededRandom::new(u64::from(n)));
             let deliver = || {
@@ -204,7 +217,7 @@ mod tests {
                     if !wire.is_empty() {
                         let at = random.borrow_mut().below(wire.len());
                         let (to, a) = wire.swap_remove(at);
-                        procs[to as usize].note(a);
+                        procs[to.index()].note(a);
                     }
                 }
             };

@@ -1,23 +1,28 @@
-//! The split-phase barrier of the job, and those of teams: notify, wait, try, and the value that all contributed together.
+//! The split-phase barrier of the job and those of teams: notify, wait, try, and the merged
+//! value.
 //!
-//! Called by `capi` and, for teams, by `coll`. Any thread of a process may notify and any, possibly another, may wait. Where all processes map each
-//! other's memory, the barrier is one of shared words; otherwise it is one of active messages. Invariant: a process is
-//! either outside a barrier or between its notify and the wait (or successful try) that ends it; calls out of that order
-//! end the job.
+//! Called by `capi` and, for teams, by `coll`. Any thread of a process may notify and any thread
+//! may wait. Invariant: a process is either outside a barrier or between its notify and the wait
+//! (or successful try) that ends it; a call out of that order ends the job.
+//!
+//! Where all ranks of the job map each other's memory, the barrier of the job uses shared words
+//! (`shared`); otherwise, and for teams, it uses active messages (`dissemination`).
 
 mod dissemination;
 mod shared;
 mod value;
 
-use super::{BARRIER_ARRIVAL, Extended, coll};
-use crate::conduit::{AmMessage, Outgoing};
-use crate::runtime::am::AmToken;
+use super::handler_ids::BARRIER_ARRIVAL;
+use super::members::{self, TeamMembers};
+use super::messages;
+use super::scratch::ScratchPages;
+use crate::client_memory::Src;
+use crate::rank::{JobRank, TeamRank};
 use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use dissemination::{BarrierArrival, BarrierNet, Dissemination};
-pub(super) use shared::BYTES as SHARED_BYTES;
 use shared::SharedBarrier;
 pub(super) use value::BarrierValue;
 
@@ -28,26 +33,21 @@ const ENTERING: u8 = 1;
 /// Notified, not yet waited for.
 const NOTIFIED: u8 = 2;
 
-/// The barrier of a job, as one process sees it.
+/// A barrier, as one process sees it.
 #[derive(Debug)]
 pub struct Barrier {
     algorithm: BarrierAlgorithm,
-    /// Whose it is; `None` for all processes.
-    team: Option<BarrierTeam>,
-    /// One of the three constants above. Release when a thread leaves notify or wait, pairs with the Acquire of the
-    /// next call, which may come from another thread.
+    /// Number of the team; 0 is the job.
+    team: u32,
+    /// The members of the team; `None` for the job.
+    members: Option<TeamMembers>,
+    /// One of the three constants above. Release when a thread returns from notify or wait,
+    /// pairs with the Acquire of the next call, which may come from another thread.
     state: AtomicU8,
     /// Number of the last barrier that was notified, from 1.
     epoch: AtomicU32,
     /// The value of the last barrier that was waited for.
     last: AtomicU64,
-}
-
-#[derive(Debug)]
-struct BarrierTeam {
-    id: u32,
-    /// Process numbers by rank.
-    members: Box<[u32]>,
 }
 
 #[derive(Debug)]
@@ -57,47 +57,35 @@ enum BarrierAlgorithm {
 }
 
 impl Barrier {
-    /// The barrier of a job that is being attached.
-    pub(super) fn new(job: &GasnetJob) -> Barrier {
-        let algorithm = match job.common_scratch() {
-            Some(pages) => BarrierAlgorithm::Shared(SharedBarrier::new(pages, job.mynode)),
-            None => {
-                BarrierAlgorithm::Messages(Box::new(Dissemination::new(job.nodes, job.mynode)))
-            }
+    /// The barrier of a job; `pages` if its ranks share memory.
+    pub(super) fn of_job(job: &GasnetJob, pages: Option<&ScratchPages>) -> Barrier {
+        let algorithm = match pages {
+            Some(pages) => BarrierAlgorithm::Shared(SharedBarrier::new(pages.clone())),
+            None => by_messages(job.nodes, members::team_rank_of_all(JobRank(job.mynode))),
         };
-        Barrier::new_by(algorithm, None)
+        Barrier::new(algorithm, 0, None)
     }
 
-    /// The barrier of the team `id`, in which this process is `me`.
-    pub(super) fn of_team(id: u32, members: Box<[u32]>, me: u32) -> Barrier {
-        let algorithm =
-            BarrierAlgorithm::Messages(Box::new(Dissemination::new(members.len() as u32, me)));
-        Barrier::new_by(algorithm, Some(BarrierTeam { id, members }))
+    /// The barrier of the team with this number, from 1.
+    pub(super) fn of_team(number: u32, members: TeamMembers) -> Barrier {
+        Barrier::new(by_messages(members.size(), members.me()), number, Some(members))
     }
 
-    fn new_by(algorithm: BarrierAlgorithm, team: Option<BarrierTeam>) -> Barrier {
+    fn new(algorithm: BarrierAlgorithm, team: u32, members: Option<TeamMembers>) -> Barrier {
         Barrier {
             algorithm,
             team,
+            members,
             state: AtomicU8::new(OUTSIDE),
             epoch: AtomicU32::new(0),
             last: AtomicU64::new(BarrierValue::Anonymous.pack()),
         }
     }
 
-    /// That of the job.
-    pub(super) fn of(job: &GasnetJob) -> &Barrier {
-        &job.subsystem.get::<Extended>().barrier
-    }
-
-    fn messenger<'a>(&'a self, ctx: Ctx, function: &'a str) -> ArrivalSender<'a> {
-        ArrivalSender { ctx, function, team: self.team.as_ref() }
-    }
-
-    /// Sends what is due; called by polls while a barrier of messages is under way.
+    /// Sends the messages that are due; called by polls while a barrier of messages is under way.
     pub(super) fn progress(&self, ctx: Ctx) {
         let BarrierAlgorithm::Messages(d) = &self.algorithm else { return };
-        d.progress(self.messenger(ctx, "gasnet_AMPoll"));
+        d.progress(ArrivalSender { ctx, function: "gasnet_AMPoll", barrier: self });
     }
 
     /// Notifies; `function` is the caller.
@@ -120,26 +108,26 @@ impl Barrier {
             self.last.store(value.pack(), Ordering::Relaxed);
         } else {
             match &self.algorithm {
-                BarrierAlgorithm::Shared(board) => {
-                    board.notify(epoch, value);
-                    ctx.wrote_words(|| board.arrived(epoch).is_some());
+                BarrierAlgorithm::Shared(shared) => {
+                    shared.notify(epoch, value);
+                    ctx.wrote_words(|| shared.arrived(epoch).is_some());
                 }
                 BarrierAlgorithm::Messages(d) => {
-                    d.notify(epoch, value, self.messenger(ctx, function))
+                    d.notify(epoch, value, ArrivalSender { ctx, function, barrier: self });
                 }
             }
         }
         self.state.store(NOTIFIED, Ordering::Release);
     }
 
-    /// What all contributed, once all have arrived. Does not poll.
+    /// The merged contributions, once all ranks have arrived. Does not poll.
     pub(super) fn arrived(&self) -> Option<BarrierValue> {
         if fault::on("skip_barrier") {
             return Some(BarrierValue::unpack(self.last.load(Ordering::Relaxed)));
         }
         let epoch = self.epoch.load(Ordering::Relaxed);
         match &self.algorithm {
-            BarrierAlgorithm::Shared(board) => board.arrived(epoch),
+            BarrierAlgorithm::Shared(shared) => shared.arrived(epoch),
             BarrierAlgorithm::Messages(d) => d.arrived(epoch),
         }
     }
@@ -167,9 +155,72 @@ impl Barrier {
         self.state.store(OUTSIDE, Ordering::Release);
     }
 
-    /// The name of the last barrier that was waited for, `None` if it was anonymous for everybody; after a mismatch
-    /// there is no name to give and it is 0.
-    pub(super) fn result(&self) -> Option<i32> {
+    /// Records an arrival, which came as these arguments of a message; `None` if they are
+    /// malformed.
+    pub(super) fn note(&self, args: &[i32]) -> Option<()> {
+        let BarrierAlgorithm::Messages(d) = &self.algorithm else { return None };
+        BarrierArrival::from_args(args).map(|arrival| d.note(arrival))
+    }
+
+    /// `gasnet_barrier_notify`
+    #[inline]
+    pub fn notify(&self, ctx: Ctx, id: i32, flags: i32) {
+        self.enter(ctx, "gasnet_barrier_notify", BarrierValue::of(id, flags));
+    }
+
+    /// `gasnet_barrier_wait`
+    ///
+    /// # Errors
+    /// [`GasnetError::BarrierMismatch`]
+    #[inline]
+    pub fn wait(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
+        self.check_notified("gasnet_barrier_wait");
+        self.finish(ctx, id, flags)
+    }
+
+    /// `gasnet_barrier_try`
+    ///
+    /// # Errors
+    /// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
+    pub fn try_wait(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
+        self.check_notified("gasnet_barrier_try");
+        ctx.poll();
+        self.arrived().map_or(Err(GasnetError::NotReady), |all| {
+            self.end(all);
+            all.accept(id, flags)
+        })
+    }
+
+    /// `gasnet_barrier`: notify and wait in one.
+    ///
+    /// # Errors
+    /// [`GasnetError::BarrierMismatch`]
+    #[inline]
+    pub fn both(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
+        self.enter(ctx, "gasnet_barrier", BarrierValue::of(id, flags));
+        self.finish(ctx, id, flags)
+    }
+
+    fn finish(&self, ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
+        let mut all = self.arrived();
+        if all.is_none() {
+            let done = || {
+                all = self.arrived();
+                all.is_some()
+            };
+            match self.algorithm {
+                BarrierAlgorithm::Shared(_) => ctx.wait_for_words(&"gasnet_barrier_wait", done),
+                BarrierAlgorithm::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
+            }
+        }
+        let all = all.unwrap_or(BarrierValue::Anonymous);
+        self.end(all);
+        all.accept(id, flags)
+    }
+
+    /// `gasnet_barrier_result`: the name of the last barrier that was waited for; `None` if all
+    /// ranks were anonymous, 0 after a mismatch.
+    pub fn result(&self) -> Option<i32> {
         match BarrierValue::unpack(self.last.load(Ordering::Relaxed)) {
             BarrierValue::Anonymous => None,
             BarrierValue::Named(id) => Some(id),
@@ -178,20 +229,27 @@ impl Barrier {
     }
 }
 
-/// The way of a barrier's messages, for a caller whose name is `function`.
+fn by_messages(ranks: u32, me: TeamRank) -> BarrierAlgorithm {
+    BarrierAlgorithm::Messages(Box::new(Dissemination::new(ranks, me)))
+}
+
+/// Sends the messages of a barrier for a caller whose name is `function`.
 #[derive(Clone, Copy)]
 struct ArrivalSender<'a> {
     ctx: Ctx,
     function: &'a str,
-    team: Option<&'a BarrierTeam>,
+    barrier: &'a Barrier,
 }
 
 impl BarrierNet for ArrivalSender<'_> {
-    fn send(&self, to: u32, arrival: BarrierArrival) {
+    fn send(&self, to: TeamRank, arrival: BarrierArrival) {
         let [epoch, round, kind, name] = arrival.to_args();
-        let (to, id) = self.team.map_or((to, 0), |t| (t.members[to as usize], t.id));
-        let args = [epoch, round, kind, name, id as i32];
-        self.ctx.request(self.function, to, &Outgoing::short(BARRIER_ARRIVAL, &args));
+        let to = match &self.barrier.members {
+            Some(members) => members.job_rank(to),
+            None => members::job_rank_of_all(to),
+        };
+        let args = [epoch, round, kind, name, self.barrier.team as i32];
+        messages::request(self.ctx, self.function, to, BARRIER_ARRIVAL, &args, Src::from(&[][..]));
     }
 
     fn want_progress(&self, wanted: bool) {
@@ -199,98 +257,16 @@ impl BarrierNet for ArrivalSender<'_> {
     }
 }
 
-/// The handler of an arrival.
-pub(super) fn on_arrival(ctx: Ctx, _token: &AmToken, m: &AmMessage<'_>) {
-    let noted = m.args.split_last().and_then(|(&id, rest)| {
-        let barrier = match id {
-            0 => Barrier::of(ctx.job),
-            id => coll::Coll::of(ctx).team(id as u32)?.barrier(ctx.job),
-        };
-        let BarrierAlgorithm::Messages(d) = &barrier.algorithm else { return None };
-        BarrierArrival::from_args(rest).map(|arrival| d.note(arrival))
-    });
-    match noted {
-        Some(()) => {}
-        None => report::fatal(
-            format_args!("a barrier message of process {} is malformed: {:?}", m.source, m.args),
-            format_args!(
-                "All processes of a job must use the same version of the library and GASNET_SUPERNODE_MAXSIZE."
-            ),
-        ),
-    }
-}
-
-/// `gasnet_barrier_notify`
-pub fn notify(ctx: Ctx, id: i32, flags: i32) {
-    Barrier::of(ctx.job).enter(ctx, "gasnet_barrier_notify", BarrierValue::of(id, flags));
-}
-
-/// `gasnet_barrier_wait`
-///
-/// # Errors
-/// [`GasnetError::BarrierMismatch`]
-pub fn wait(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
-    let barrier = Barrier::of(ctx.job);
-    barrier.check_notified("gasnet_barrier_wait");
-    finish(ctx, barrier, id, flags)
-}
-
-/// `gasnet_barrier_try`
-///
-/// # Errors
-/// [`GasnetError::NotReady`], [`GasnetError::BarrierMismatch`]
-pub fn try_wait(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
-    let barrier = Barrier::of(ctx.job);
-    barrier.check_notified("gasnet_barrier_try");
-    ctx.poll();
-    barrier.arrived().map_or(Err(GasnetError::NotReady), |all| {
-        barrier.end(all);
-        all.accept(id, flags)
-    })
-}
-
-/// `gasnet_barrier`: notify and wait in one.
-///
-/// # Errors
-/// [`GasnetError::BarrierMismatch`]
-pub fn both(ctx: Ctx, id: i32, flags: i32) -> GasnetResult {
-    let barrier = Barrier::of(ctx.job);
-    barrier.enter(ctx, "gasnet_barrier", BarrierValue::of(id, flags));
-    finish(ctx, barrier, id, flags)
-}
-
-fn finish(ctx: Ctx, barrier: &Barrier, id: i32, flags: i32) -> GasnetResult {
-    let mut all = barrier.arrived();
-    if all.is_none() {
-        let done = || {
-            all = barrier.arrived();
-            all.is_some()
-        };
-        match barrier.algorithm {
-            BarrierAlgorithm::Shared(_) => ctx.wait_for_words(&"gasnet_barrier_wait", done),
-            BarrierAlgorithm::Messages(_) => ctx.wait_until(&"gasnet_barrier_wait", done),
-        }
-    }
-    let all = all.unwrap_or(BarrierValue::Anonymous);
-    barrier.end(all);
-    all.accept(id, flags)
-}
-
-/// `gasnet_barrier_result`: the name of the last barrier that was waited for, `None` if it was anonymous for everybody;
-/// after a mismatch there is no name to give and it is 0.
-pub fn result(ctx: Ctx) -> Option<i32> {
-    Barrier::of(ctx.job).result()
-}
-
-/// What the tests of both ways share.
+/// What the tests of both algorithms share.
 #[cfg(test)]
 mod harness {
     use super::BarrierValue;
     use crate::extended::random::SeededRandom;
     use alloc::vec;
 
-    /// Runs `n` processes through barriers, each step by a process chosen at random: nobody gets through before all
-    /// have arrived, all get through in the end, all see the same value, and some are a barrier ahead of others.
+    /// Runs `n` ranks through barriers, each step by a rank chosen at random: no rank gets through
+    /// before all have arrived, all get through in the end and see the same value, and some are
+    /// a barrier ahead of others.
     pub(super) fn split_phase(
         n: u32,
         notify: impl Fn(u32, u32, BarrierValue),
@@ -315,7 +291,7 @@ mod harness {
         let mut steps = 0u64;
         while at.iter().any(|&p| p != (BARRIERS, false)) {
             steps += 1;
-            assert!(steps < 20_000_000, "somebody is stuck");
+            assert!(steps < 20_000_000, "a rank is stuck");
             let rank = random.below(n as usize) as u32;
             let (epoch, waiting) = at[rank as usize];
             if waiting {

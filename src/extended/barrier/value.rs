@@ -1,7 +1,9 @@
-//! The names of a barrier: what each process contributes, how contributions merge, what each process is told.
+//! The value of a barrier: what each rank contributes, how contributions merge, what a wait
+//! returns.
 //!
-//! Pure functions, used by both ways of a barrier. The rules are those that testbarrierconf checks, which are newer than
-//! the text of specification 1.8: flags may differ between notify and wait.
+//! Pure functions, used by both forms of the barrier. Invariant: the rules are those that the
+//! test program testbarrierconf checks. They are newer than the text of specification 1.8: flags
+//! may differ between notify and wait.
 
 use crate::fault;
 use crate::runtime::{GasnetError, GasnetResult};
@@ -11,14 +13,14 @@ pub(super) const ANONYMOUS: i32 = 1;
 /// `GASNET_BARRIERFLAG_MISMATCH`
 pub(super) const MISMATCH: i32 = 2;
 
-/// What one process contributes, or all together.
+/// What one rank contributes, or all of them merged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::extended) enum BarrierValue {
     /// No name.
     Anonymous,
     /// This name.
     Named(i32),
-    /// A process asked for a mismatch, or two names differ.
+    /// A rank passed the mismatch flag, or two names differ.
     Mismatch,
 }
 
@@ -34,7 +36,8 @@ impl BarrierValue {
         }
     }
 
-    /// Two contributions together. Associative, commutative and idempotent, so any order and any overlap will do.
+    /// Merges two contributions. Associative, commutative and idempotent, so any order and any
+    /// overlap give the same.
     #[must_use]
     pub(in crate::extended) fn merge(self, other: BarrierValue) -> BarrierValue {
         match (self, other) {
@@ -44,7 +47,8 @@ impl BarrierValue {
         }
     }
 
-    /// Whether a `gasnet_barrier_wait(id, flags)` succeeds when this is what all processes together contributed.
+    /// Whether `gasnet_barrier_wait(id, flags)` succeeds when this is the merged value of all
+    /// ranks.
     pub(super) fn accepts(self, id: i32, flags: i32) -> bool {
         self.merge(BarrierValue::of(id, flags)) != BarrierValue::Mismatch
     }
@@ -58,7 +62,7 @@ impl BarrierValue {
         }
     }
 
-    /// As 34 bits: a kind above 32 bits of name.
+    /// As 34 bits: 2 of kind, then 32 of name.
     pub(super) fn pack(self) -> u64 {
         match self {
             BarrierValue::Anonymous => 0,
@@ -83,7 +87,7 @@ mod tests {
 
     const UNNAMED: i32 = ANONYMOUS | 8;
 
-    /// Notifies of some processes, a wait of one of them, and whether it succeeds.
+    /// Notifies of some ranks, a wait of one of them, and whether it succeeds.
     type RuleRow = (&'static [(i32, i32)], (i32, i32), bool);
 
     const TABLE: &[RuleRow] = &[
@@ -104,17 +108,17 @@ mod tests {
         (&[(5, 0), (0, ANONYMOUS)], (0, ANONYMOUS), true),
         // Named notify, another name in the wait.
         (&[(5, 0), (5, 0)], (6, 0), false),
-        // Two names, with and without anonymous others; seen by all, whatever they pass to wait.
+        // Two names, with and without anonymous ranks; all ranks see it, whatever they pass.
         (&[(5, 0), (6, 0)], (5, 0), false),
         (&[(5, 0), (6, 0)], (6, 0), false),
         (&[(5, 0), (0, ANONYMOUS), (6, 0)], (0, ANONYMOUS), false),
         (&[(0, ANONYMOUS), (5, 0), (6, 0)], (5, 0), false),
-        // Somebody asks for a mismatch; seen by all.
+        // A rank passes the mismatch flag to notify; all ranks see it.
         (&[(5, MISMATCH), (5, 0)], (5, 0), false),
         (&[(5, 0), (5, MISMATCH), (5, 0)], (5, 0), false),
         (&[(0, ANONYMOUS), (0, MISMATCH)], (0, ANONYMOUS), false),
         (&[(0, ANONYMOUS | MISMATCH), (0, ANONYMOUS)], (0, ANONYMOUS), false),
-        // A process asks for a mismatch in its wait.
+        // A rank passes the mismatch flag to wait.
         (&[(5, 0), (5, 0)], (5, MISMATCH), false),
         // A job of one.
         (&[(5, 0)], (5, 0), true),

@@ -1,35 +1,48 @@
 //! The plans of the collectives that compute: reduce and scan.
 //!
-//! Called by `engine`. Operands are combined in the order of the images, so that the function need not be commutative;
-//! only for one that is, a reduction starts counting at the root. Combining never writes over its operands.
+//! Called by `choice`. Invariants: operands are combined in the order of the images, so the
+//! function need not be commutative; combining never overwrites an operand.
+//!
+//! A reduction runs over a tree whose ranks are counted from rank 0, or from the root's process
+//! if the function is commutative. A scan doubles its distance in each round (Hillis, Steele
+//! 1986):
+//!
+//! ```text
+//!   ranks with the operands of        0    1     2      3      4
+//!   at the start                      0    1     2      3      4
+//!   after distance 1                  0    0-1   1-2    2-3    3-4
+//!   after distance 2                  0    0-1   0-2    0-3    1-4
+//!   after distance 4                  0    0-1   0-2    0-3    0-4
+//! ```
 
-use super::movement::{LocalBlocks, TeamLayout};
+use super::layout::{LocalBlocks, TeamLayout};
 use super::plan::{CollPlan, LocalStep, PlanRound};
 use super::tree::Tree;
+use crate::client_memory::Src;
 
-/// Combines `*acc` with `right` into fresh memory, which `*acc` is then.
+/// Combines `left` with `right` into new memory.
 fn combine(
     plan: &mut CollPlan,
     round: &mut PlanRound,
-    acc: &mut *mut u8,
-    right: *const u8,
-    size: usize,
-) {
-    let to = plan.scratch(size);
-    round.locals.push(LocalStep::Combine { to, left: *acc, right });
-    *acc = to;
+    left: Src<'static>,
+    right: Src<'static>,
+) -> Src<'static> {
+    let to = plan.scratch(left.len());
+    round.steps.push(LocalStep::Combine { to, left, right });
+    to.into()
 }
 
-/// The operands of our images together.
-fn total(plan: &mut CollPlan, round: &mut PlanRound, p: LocalBlocks<'_>) -> *mut u8 {
+/// The combination of the operands of this process's images.
+fn total(plan: &mut CollPlan, round: &mut PlanRound, p: LocalBlocks<'_>) -> Src<'static> {
     let mut acc = p.src[0];
     for &src in &p.src[1..] {
-        combine(plan, round, &mut acc, src, p.nbytes);
+        acc = combine(plan, round, acc, src);
     }
     acc
 }
 
-/// All images' operands together to `dst` of image `root`. `nbytes` of the places is all elements of an image.
+/// The combination of all operands to `dst` of image `root`; a block is all elements of an
+/// image.
 pub(super) fn reduce(
     plan: &mut CollPlan,
     l: TeamLayout<'_>,
@@ -41,65 +54,66 @@ pub(super) fn reduce(
     let (n, target) = (l.n(), l.process_of(root));
     let top = if ordered { 0 } else { target };
     let absolute = |relative: usize| (relative + top) % n;
-    let links = tree.links(n, (l.me + n - top) % n);
+    let links = tree.links(n, l.behind(top));
     let mut round = PlanRound::default();
     let mut acc = total(plan, &mut round, p);
     if !links.children.is_empty() {
-        let parts = plan.scratch(links.children.len() * p.nbytes.next_multiple_of(16));
-        let part = |i: usize| parts.wrapping_add(i * p.nbytes.next_multiple_of(16));
+        let stride = p.nbytes.next_multiple_of(16);
+        let parts = plan.scratch(links.children.len() * stride);
+        let part = |i: usize| parts.part(i * stride, p.nbytes);
         for (i, &(child, _)) in links.children.iter().enumerate() {
-            round.receive(absolute(child), 0, part(i), p.nbytes);
+            round.receive(absolute(child), 0, part(i));
         }
         plan.push(core::mem::take(&mut round));
         for i in 0..links.children.len() {
-            combine(plan, &mut round, &mut acc, part(i), p.nbytes);
+            acc = combine(plan, &mut round, acc, part(i).into());
         }
     }
-    // The result may have another way to go, from where the order begins to where the root is.
+    // From rank 0, where the order begins, the result goes on to the root's process.
     let to = match links.parent {
         Some(parent) => Some((absolute(parent), 0)),
         None => (l.me != target).then_some((target, 1)),
     };
     if let Some((to, tag)) = to {
-        round.send(to, tag, acc, p.nbytes);
+        round.send(to, tag, acc);
     }
     plan.push(round);
     if l.me == target {
         let dst = p.dst[root - l.first(target)];
         let mut last = PlanRound::default();
         if top == target {
-            last.copy(dst, acc, p.nbytes);
+            last.copy(dst, acc);
         } else {
-            last.receive(top, 1, dst, p.nbytes);
+            last.receive(top, 1, dst);
         }
         plan.push(last);
     }
 }
 
-/// The operands of the images up to i, with or without i, to `dst` of image i: doubling distances (Hillis, Steele 1986).
+/// The combination of the operands of the images up to i, with or without i, to `dst` of image
+/// i.
 pub(super) fn scan(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, inclusive: bool) {
     let (n, me) = (l.n(), l.me);
     let mut round = PlanRound::default();
-    // Operands of as many processes up to ours, and up to the one before ours, as we have heard of.
+    // The operands of `distance` processes up to this one, and up to the one before it; fewer at
+    // the first ranks.
     let mut with = total(plan, &mut round, p);
-    let mut before: Option<*mut u8> = None;
+    let mut before: Option<Src<'static>> = None;
     let mut distance = 1;
     while distance < n {
         if me + distance < n {
-            round.send(me + distance, distance as u32, with, p.nbytes);
+            round.send(me + distance, distance as u32, with);
         }
         if me >= distance {
-            let mut left = plan.scratch(p.nbytes);
-            round.receive(me - distance, distance as u32, left, p.nbytes);
+            let received = plan.scratch(p.nbytes);
+            round.receive(me - distance, distance as u32, received);
             plan.push(core::mem::take(&mut round));
-            let heard = left;
-            if let Some(old) = before {
-                combine(plan, &mut round, &mut left, old, p.nbytes);
-            }
-            before = Some(left);
-            let mut all = heard;
-            combine(plan, &mut round, &mut all, with, p.nbytes);
-            with = all;
+            let left = received.into();
+            before = Some(match before {
+                Some(old) => combine(plan, &mut round, left, old),
+                None => left,
+            });
+            with = combine(plan, &mut round, left, with);
         } else {
             plan.push(core::mem::take(&mut round));
         }
@@ -107,17 +121,13 @@ pub(super) fn scan(plan: &mut CollPlan, l: TeamLayout<'_>, p: LocalBlocks<'_>, i
     }
     for (&src, &dst) in p.src.iter().zip(p.dst) {
         let upto = match before {
-            Some(left) => {
-                let mut acc = left;
-                combine(plan, &mut round, &mut acc, src, p.nbytes);
-                acc
-            }
+            Some(left) => combine(plan, &mut round, left, src),
             None => src,
         };
         if inclusive {
-            round.copy(dst, upto, p.nbytes);
+            round.copy(dst, upto);
         } else if let Some(left) = before {
-            round.copy(dst, left, p.nbytes);
+            round.copy(dst, left);
         }
         before = Some(upto);
     }

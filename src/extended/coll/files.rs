@@ -4,7 +4,8 @@
 //! Called by `capi`. Invariant: only the first image of a team writes; a file that cannot be
 //! used ends the job.
 
-use super::{Coll, Team};
+use super::Coll;
+use super::team::Team;
 use crate::runtime::Ctx;
 use crate::{env, report};
 use alloc::string::String;
@@ -41,24 +42,26 @@ impl Team {
             self.load_tuning(function, Some(name));
         }
     }
+}
 
-    /// Writes the choices to this file, or to that which GASNET_COLL_TUNING_FILE names, from
-    /// the first image.
-    pub fn dump_tuning(&'static self, ctx: Ctx, function: &str, name: Option<String>) {
+impl Coll {
+    /// Writes the choices of a team to this file, or to that which GASNET_COLL_TUNING_FILE
+    /// names, from the first image.
+    pub fn dump_tuning(&self, ctx: Ctx, function: &str, team: &Team, name: Option<String>) {
         let name = name.or_else(|| env::COLL_TUNING_FILE.get());
-        if let Some(name) = name.filter(|_| self.caller(ctx, function, false).1 == 0) {
-            let text = self.tuning().lock().to_text();
+        if let Some(name) = name.filter(|_| self.caller(ctx, function, team, false).1 == 0) {
+            let text = team.tuning().lock().to_text();
             write(function, &name, &text);
         }
     }
 
     /// Writes how often which blocks were moved to this file, or to stdout, from the first
     /// image, if it was counted.
-    pub fn dump_profile(&'static self, ctx: Ctx, function: &str, name: Option<String>) {
-        if self.caller(ctx, function, false).1 != 0 {
+    pub fn dump_profile(&self, ctx: Ctx, function: &str, team: &Team, name: Option<String>) {
+        if self.caller(ctx, function, team, false).1 != 0 {
             return;
         }
-        match (Coll::of(ctx).profile(self), name) {
+        match (self.profile(team), name) {
             (None, _) => {}
             (Some(text), Some(name)) => write(function, &name, &text),
             (Some(text), None) => std::print!("{text}"),

@@ -3,7 +3,7 @@
 //! Called by `capi` with what the client passed. Invariant: a [`CollFlags`] has exactly one
 //! flag of each kind that its operation needs.
 
-use super::CollOperation;
+use super::request::CollOperation;
 use crate::report;
 use core::ffi::c_int;
 

@@ -1,11 +1,18 @@
-//! What has arrived for the collectives, and what they expect: written by handlers, read by `engine`.
+//! The messages of collectives that have arrived, and those that are expected.
 //!
-//! A small message carries its data at once and is kept here if it comes before the process wants it. A large one waits
-//! until the receiver says where it goes (READY); then the sender writes there directly, or sends it in pieces. Invariant:
-//! nothing that a peer sent is used as an address or an index before it was compared with what is kept here.
+//! Handlers write it, `engine` reads it. Invariant: nothing that a peer sent is used as an
+//! address or an index before it was compared with what is kept here.
+//!
+//! ```text
+//!   small   sender: data  ------------------------------------>  kept here if it is early
+//!   large   receiver: READY (slot, address, bytes)  ---------->  sender
+//!           sender: data to the address, or in pieces  ------->  receiver
+//! ```
 
-use super::engine::CollId;
+use super::request::CollId;
+use crate::client_memory::{Dst, Src};
 use crate::conduit::{AmMessage, Category};
+use crate::rank::JobRank;
 use crate::{fault, report};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -16,28 +23,49 @@ use parking_lot::Mutex;
 /// Names a message: its collective, the process at the other side, the tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct MessageId {
-    pub(super) key: CollId,
-    pub(super) node: u32,
+    pub(super) coll: CollId,
+    pub(super) peer: JobRank,
     pub(super) tag: u32,
 }
 
-/// A message that we wait for.
+/// A message that arrived as an active message or through a ring.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CollMessage<'a> {
+    pub(super) source: JobRank,
+    pub(super) category: Category,
+    pub(super) args: &'a [i32],
+    pub(super) payload: Src<'a>,
+}
+
+impl<'a> CollMessage<'a> {
+    /// An active message whose handler is running.
+    pub(super) fn of(m: &AmMessage<'a>) -> CollMessage<'a> {
+        CollMessage {
+            source: JobRank(m.source),
+            category: m.category,
+            args: m.args,
+            payload: m.payload.into(),
+        }
+    }
+}
+
+/// A message that is expected.
 #[derive(Debug)]
 struct ReceiveSlot {
-    name: MessageId,
-    at: *mut u8,
-    n: usize,
+    id: MessageId,
+    to: Dst<'static>,
+    /// Bytes that have arrived.
     arrived: usize,
     done: bool,
 }
 
-/// Where a peer wants a large message.
+/// Where a peer expects a large message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadyNotice {
     /// Number of the peer's slot.
     pub(super) slot: u32,
-    /// As the peer addresses it; not checked.
-    pub(super) at: *mut u8,
+    /// The address at the peer; not checked.
+    pub(super) at: usize,
     pub(super) n: usize,
 }
 
@@ -45,28 +73,25 @@ pub(super) struct ReadyNotice {
 struct InboxTables {
     slots: Vec<Option<ReceiveSlot>>,
     free: Vec<u32>,
-    /// Small messages that are wanted and not here.
+    /// Small messages that are expected and have not arrived.
     wanted: BTreeMap<MessageId, u32>,
-    /// Small messages that are here and not wanted yet.
+    /// Small messages that have arrived and are not expected yet.
     early: BTreeMap<MessageId, Box<[u8]>>,
     ready: BTreeMap<MessageId, ReadyNotice>,
-    /// Collectives that something has arrived for.
+    /// Collectives for which something has arrived.
     news: Vec<CollId>,
 }
-
-// SAFETY: the addresses are of memory that a client lends to a collective, or of a plan's scratch memory, or of a peer.
-unsafe impl Send for InboxTables {}
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(super) struct CollInbox {
-    shelf: Mutex<InboxTables>,
-    /// Whether `news` may hold anything; a hint that saves the lock.
+    tables: Mutex<InboxTables>,
+    /// Whether `news` may hold anything; a hint that avoids the lock.
     any: AtomicBool,
 }
 
 #[cold]
-fn malformed(m: &AmMessage<'_>) -> ! {
+fn malformed(m: &CollMessage<'_>) -> ! {
     report::fatal(
         format_args!(
             "a message of a collective, of process {}, does not fit: {:?}, {} bytes",
@@ -89,6 +114,12 @@ pub(super) fn halves(word: usize) -> [i32; 2] {
     [(word >> 32) as i32, word as i32]
 }
 
+/// The name of a message that begins with context, number and tag.
+fn id_of(m: &CollMessage<'_>, [context, number, tag]: [i32; 3]) -> MessageId {
+    let coll = CollId { context: context as u32, number: number as u32 };
+    MessageId { coll, peer: m.source, tag: tag as u32 }
+}
+
 impl InboxTables {
     fn keep(&mut self, slot: ReceiveSlot) -> u32 {
         match self.free.pop() {
@@ -106,177 +137,153 @@ impl InboxTables {
     fn finish(&mut self, i: u32) {
         if let Some(slot) = &mut self.slots[i as usize] {
             slot.done = true;
-            self.news.push(slot.name.key);
-            spoil(slot.at, slot.n);
+            self.news.push(slot.id.coll);
+            spoil(slot.to);
         }
     }
 }
 
-fn spoil(at: *mut u8, n: usize) {
-    if fault::on("flip_coll") && n != 0 {
-        // SAFETY: the first of at least one byte that was just written.
-        unsafe { *at ^= 1 };
+/// The planted fault that changes a byte of what has arrived.
+fn spoil(to: Dst<'_>) {
+    if fault::on("flip_coll") {
+        to.flip(0);
     }
 }
 
 impl CollInbox {
-    /// Wants a small message; `None` if it was here and has been copied to `at`, else the number to ask for.
-    ///
-    /// # Safety
-    /// `at` must be writable until the slot is done.
-    pub(super) unsafe fn want_small(&self, name: MessageId, at: *mut u8, n: usize) -> Option<u32> {
-        let mut shelf = self.shelf.lock();
-        if let Some(data) = shelf.early.remove(&name) {
-            if data.len() != n {
-                sizes_differ(name, data.len(), n);
+    /// Expects a small message. `None` if it was early and has been copied to `to`; else the
+    /// number of its slot.
+    pub(super) fn want_small(&self, id: MessageId, to: Dst<'static>) -> Option<u32> {
+        let mut tables = self.tables.lock();
+        if let Some(data) = tables.early.remove(&id) {
+            if data.len() != to.len() {
+                sizes_differ(id, data.len(), to.len());
             }
-            // SAFETY: the caller's promise; the sizes agree.
-            unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
-            spoil(at, n);
+            to.copy_from(Src::from(&*data));
+            spoil(to);
             return None;
         }
-        let slot = shelf.keep(ReceiveSlot { name, at, n, arrived: 0, done: false });
-        shelf.wanted.insert(name, slot);
+        let slot = tables.keep(ReceiveSlot { id, to, arrived: 0, done: false });
+        tables.wanted.insert(id, slot);
         Some(slot)
     }
 
-    /// Wants a large message; the number to ask for, and to tell the sender.
-    pub(super) fn want_large(&self, name: MessageId, at: *mut u8, n: usize) -> u32 {
-        self.shelf.lock().keep(ReceiveSlot { name, at, n, arrived: 0, done: false })
+    /// Expects a large message; the number of its slot, which the sender gets to know.
+    pub(super) fn want_large(&self, id: MessageId, to: Dst<'static>) -> u32 {
+        self.tables.lock().keep(ReceiveSlot { id, to, arrived: 0, done: false })
     }
 
-    /// Whether what was wanted under this number is here; the number is free then.
+    /// Whether the message of this slot has arrived; frees the slot if it has.
     pub(super) fn take_done(&self, slot: u32) -> bool {
-        let mut shelf = self.shelf.lock();
-        let done = shelf.slots[slot as usize].take_if(|s| s.done).is_some();
+        let mut tables = self.tables.lock();
+        let done = tables.slots[slot as usize].take_if(|s| s.done).is_some();
         if done {
-            shelf.free.push(slot);
+            tables.free.push(slot);
         }
         done
     }
 
-    /// Where the peer wants a large message of ours, once it has said so.
-    pub(super) fn take_ready(&self, name: MessageId) -> Option<ReadyNotice> {
-        self.shelf.lock().ready.remove(&name)
+    /// Where the peer expects a large message of this process, once its notice has arrived.
+    pub(super) fn take_ready(&self, id: MessageId) -> Option<ReadyNotice> {
+        self.tables.lock().ready.remove(&id)
     }
 
-    /// The collectives that something has arrived for since the last call.
+    /// The collectives for which something has arrived since the last call.
     pub(super) fn take_news(&self) -> Vec<CollId> {
         if !self.any.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
-        core::mem::take(&mut self.shelf.lock().news)
+        core::mem::take(&mut self.tables.lock().news)
     }
 
-    /// Whether [`CollInbox::take_news`] has anything to give.
+    /// Whether [`CollInbox::take_news`] may return anything.
     pub(super) fn has_news(&self) -> bool {
         self.any.load(Ordering::Acquire)
     }
 
-    fn tell(&self) {
+    fn announce(&self) {
         // Release pairs with the Acquire in `take_news`.
         self.any.store(true, Ordering::Release);
     }
 
     /// A small message: context, number, tag; the payload is the data.
-    pub(super) fn on_small(&self, m: &AmMessage<'_>) {
+    pub(super) fn on_small(&self, m: &CollMessage<'_>) {
         let &[context, number, tag] = m.args else { malformed(m) };
-        let key = CollId { context: context as u32, number: number as u32 };
-        let name = MessageId { key, node: m.source, tag: tag as u32 };
-        let mut shelf = self.shelf.lock();
-        match shelf.wanted.remove(&name) {
+        let id = id_of(m, [context, number, tag]);
+        let mut tables = self.tables.lock();
+        match tables.wanted.remove(&id) {
             Some(i) => {
-                let Some(slot) = &shelf.slots[i as usize] else { malformed(m) };
-                if slot.n != m.payload.len() {
-                    sizes_differ(name, m.payload.len(), slot.n);
+                let Some(slot) = &tables.slots[i as usize] else { malformed(m) };
+                if slot.to.len() != m.payload.len() {
+                    sizes_differ(id, m.payload.len(), slot.to.len());
                 }
-                if m.payload.len() != 0 {
-                    // SAFETY: the engine lends `n` bytes at `at` until the slot is done.
-                    unsafe {
-                        core::ptr::copy_nonoverlapping(
-                            m.payload.as_ptr(),
-                            slot.at,
-                            m.payload.len(),
-                        )
-                    };
-                }
-                shelf.finish(i);
+                slot.to.copy_from(m.payload);
+                tables.finish(i);
             }
             None => {
-                let data = if m.payload.len() == 0 {
-                    Box::default()
-                } else {
-                    // SAFETY: the payload of a message.
-                    unsafe { core::slice::from_raw_parts(m.payload.as_ptr(), m.payload.len()) }
-                        .into()
-                };
-                if shelf.early.insert(name, data).is_some() {
+                let mut data = alloc::vec![0; m.payload.len()].into_boxed_slice();
+                Dst::from(&mut *data).copy_from(m.payload);
+                if tables.early.insert(id, data).is_some() {
                     malformed(m);
                 }
             }
         }
-        drop(shelf);
-        self.tell();
+        drop(tables);
+        self.announce();
     }
 
-    /// A receiver's word that it wants a large message: context, number, tag, slot, address, size.
-    pub(super) fn on_ready(&self, m: &AmMessage<'_>) {
+    /// The notice that a receiver expects a large message: context, number, tag, slot, address,
+    /// size.
+    pub(super) fn on_ready(&self, m: &CollMessage<'_>) {
         let &[context, number, tag, slot, at_high, at_low, n_high, n_low] = m.args else {
             malformed(m)
         };
-        let key = CollId { context: context as u32, number: number as u32 };
-        let name = MessageId { key, node: m.source, tag: tag as u32 };
-        let at = core::ptr::with_exposed_provenance_mut(word(at_high, at_low));
-        let ready = ReadyNotice { slot: slot as u32, at, n: word(n_high, n_low) };
-        let mut shelf = self.shelf.lock();
-        if shelf.ready.insert(name, ready).is_some() {
+        let id = id_of(m, [context, number, tag]);
+        let (at, n) = (word(at_high, at_low), word(n_high, n_low));
+        let mut tables = self.tables.lock();
+        if tables.ready.insert(id, ReadyNotice { slot: slot as u32, at, n }).is_some() {
             malformed(m);
         }
-        shelf.news.push(key);
-        drop(shelf);
-        self.tell();
+        tables.news.push(id.coll);
+        drop(tables);
+        self.announce();
     }
 
-    /// A piece of a large message: slot, offset; or, as a Short, slot and size of what was written directly.
-    pub(super) fn on_piece(&self, m: &AmMessage<'_>) {
+    /// A piece of a large message: slot, offset. As a Short: slot, and the size of what the
+    /// sender copied to its destination.
+    pub(super) fn on_piece(&self, m: &CollMessage<'_>) {
         let &[number, high, low] = m.args else { malformed(m) };
         let (number, word) = (number as u32, word(high, low));
-        let mut shelf = self.shelf.lock();
-        let Some(Some(slot)) = shelf.slots.get_mut(number as usize) else { malformed(m) };
+        let mut tables = self.tables.lock();
+        let Some(Some(slot)) = tables.slots.get_mut(number as usize) else { malformed(m) };
         let (offset, bytes) =
             if m.category == Category::Short { (0, word) } else { (word, m.payload.len()) };
-        if slot.name.node != m.source
-            || slot.done
-            || bytes > slot.n - slot.arrived
-            || offset > slot.n - bytes
-        {
+        if slot.id.peer != m.source || slot.done || bytes > slot.to.len() - slot.arrived {
             malformed(m);
         }
+        let Some(to) = slot.to.try_part(offset, bytes) else { malformed(m) };
         match m.category {
             Category::Short => core::sync::atomic::fence(Ordering::Acquire),
-            // SAFETY: within the `n` bytes that the engine lends until the slot is done.
-            Category::Medium => unsafe {
-                core::ptr::copy_nonoverlapping(m.payload.as_ptr(), slot.at.add(offset), bytes);
-            },
-            Category::Long if core::ptr::eq(m.payload.as_ptr(), slot.at.wrapping_add(offset)) => {}
+            Category::Medium => to.copy_from(m.payload),
+            Category::Long if core::ptr::eq(m.payload.as_ptr(), to.as_ptr()) => {}
             Category::Long => malformed(m),
         }
         slot.arrived += bytes;
-        if slot.arrived == slot.n {
-            shelf.finish(number);
-            drop(shelf);
-            self.tell();
+        if slot.arrived == slot.to.len() {
+            tables.finish(number);
+            drop(tables);
+            self.announce();
         }
     }
 }
 
 /// Ends the job: sender and receiver disagree about a size.
 #[cold]
-pub(super) fn sizes_differ(name: MessageId, theirs: usize, ours: usize) -> ! {
+pub(super) fn sizes_differ(id: MessageId, theirs: usize, ours: usize) -> ! {
     report::fatal(
         format_args!(
             "process {} has {theirs} bytes where this process has {ours} in the same collective of a team",
-            name.node
+            id.peer
         ),
         format_args!(
             "All images must call the collectives of a team in the same order with the same root, size and flags."

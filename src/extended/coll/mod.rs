@@ -1,135 +1,73 @@
 //! The collectives: teams, data movement, reductions and scans, blocking and not.
 //!
-//! Called by `capi` with checked arguments.
+//! Called by `capi` with checked arguments. Invariant: a collective is named by the context of
+//! its team and by how many collectives each image has called there before.
 //!
-//! - A collective is named by its team's context and by how many collectives each image has called there before.
-//! - Each image's call leaves its addresses in the operation of its process (`engine`); the last image's call makes the
-//!   plan: rounds of local copies or combinations, and of messages to other processes (`plan`, `movement`, `compute`, `tree`).
-//! - A process carries a plan out in its own time: sends of a round start when the round does, and the next round
-//!   begins when all messages of this one are done. No plan waits for a whole team unless `IN_ALLSYNC` or `OUT_ALLSYNC` asks
-//!   for it: then rounds of dissemination go before or after. So `IN_NOSYNC` is served as `IN_MYSYNC`, `OUT_NOSYNC` as
+//! ```text
+//!   call of an image   records its buffers                                        engine
+//!   last image's call  makes the plan        choice, movement, all_to_all, compute, tree
+//!   polls              carry the plan out when messages arrive             engine, inbox
+//!   handlers           record arrivals                                             inbox
+//! ```
+//!
+//! - A plan is a list of rounds of local steps and messages; a round starts when all messages of
+//!   the round before are done. Scratch memory belongs to the plan and is freed with it.
+//! - A plan waits for the whole team only with `IN_ALLSYNC` or `OUT_ALLSYNC`: then rounds of
+//!   dissemination come before or after. `IN_NOSYNC` is treated as `IN_MYSYNC`, `OUT_NOSYNC` as
 //!   `OUT_MYSYNC`.
-//! - A message of up to a Medium's payload is sent at once and kept in the receiver's inbox until it is wanted. For a larger
-//!   one the receiver says where it goes; the sender copies it there if that is mapped, else sends Longs if it
-//!   lies in the receiver's segment, else Mediums. So no process stores more than small messages for others.
-//! - Between processes that map each other's memory what fits travels in lines of shared memory (`lines`), the rest in active
-//!   messages.
-//! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few processes that map each other's segments is two meetings in
-//!   shared memory with copies in between (`direct`), unless sources are elsewhere or a tree is asked for.
-//! - Handlers only note arrivals. Polls go on with the plans that something has arrived for, while any is under way.
-//! - Scratch memory belongs to the plan and ends with it.
+//! - A process stores no large message for others: its receiver first says where it goes.
+//! - Ranks that map each other's memory exchange short messages through `rings`.
+//! - A blocking movement with `IN_ALLSYNC` and `OUT_ALLSYNC` among few ranks that map each
+//!   other's segments copies from segment to segment (`direct`), if all sources lie in segments
+//!   and the tuning has its defaults.
 
-pub mod choice;
+mod all_to_all;
+mod choice;
 mod compute;
 mod direct;
 mod engine;
-mod files;
+pub mod files;
 pub mod flags;
+mod handles;
 mod inbox;
-mod lines;
+mod layout;
 mod movement;
 mod plan;
+mod request;
+mod rings;
 pub mod search;
-pub mod team;
+mod team;
 #[cfg(test)]
 mod tests;
 pub mod tree;
+pub mod tuning;
+mod view;
 
+use super::barrier::Barrier;
+use super::members::{self, TeamMembers};
+use super::scratch::ScratchPages;
 use crate::conduit::AmMessage;
-use crate::extended::Extended;
 use crate::limits::MAX_THREADS;
-use crate::runtime::am::AmToken;
-use crate::runtime::{Ctx, GasnetJob};
+use crate::rank::{JobRank, TeamRank};
+use crate::runtime::{Ctx, GasnetResult};
 use crate::{env, fault, report};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
-pub use engine::{CollStatus, ImageBuffers};
+use direct::DirectMovement;
+use engine::CollEngine;
+use handles::CollHandles;
+use inbox::CollMessage;
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
-pub use plan::Reduction;
+pub use request::{CollBuffers, CollOperation, CollRequest, ReduceFn, Reduction};
+use rings::ShortRings;
 pub use team::Team;
-use team::TeamView;
-
-/// `gasnet_coll_reduce_fn_t`: results, their count, left operands, their count, right operands, bytes of an element, flags,
-/// argument.
-pub type ReduceFn = unsafe extern "C" fn(
-    *mut c_void,
-    usize,
-    *const c_void,
-    usize,
-    *const c_void,
-    usize,
-    c_int,
-    c_int,
-);
-
-/// What a collective does; the numbers index the tables of `choice`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum CollOperation {
-    /// One block to all.
-    Broadcast = 0,
-    /// A block to each.
-    Scatter = 1,
-    /// A block from each.
-    Gather = 2,
-    /// The blocks of all to all.
-    GatherAll = 3,
-    /// A block from each to each.
-    Exchange = 4,
-    /// The combination of all to one.
-    Reduce = 5,
-    /// The combination of those before to each.
-    Scan = 6,
-    /// No data; for waiting until all have called.
-    Barrier = 7,
-}
-
-/// What all images ask for alike.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CollRequest {
-    /// What to do.
-    pub operation: CollOperation,
-    /// Bytes of a block; of all elements of an image where these are combined.
-    pub nbytes: usize,
-    /// Image number of the root; 0 where there is none.
-    pub root: u32,
-    /// No data may move before all have called.
-    pub in_allsync: bool,
-    /// Nobody is done before all are.
-    pub out_allsync: bool,
-    /// For operations that combine.
-    pub fold: Option<Reduction>,
-    /// For scans: with the operand of the image itself.
-    pub inclusive: bool,
-}
-
-impl CollRequest {
-    /// With no root, no function, and no more waiting than necessary.
-    pub fn new(operation: CollOperation, nbytes: usize) -> CollRequest {
-        CollRequest {
-            operation,
-            nbytes,
-            root: 0,
-            in_allsync: false,
-            out_allsync: false,
-            fold: None,
-            inclusive: false,
-        }
-    }
-}
-
-/// Handles that clients hold: a generation above an index. A handle that was synced before counts as done.
-#[derive(Debug, Default)]
-struct CollHandles {
-    slots: Vec<(u32, Vec<Arc<CollStatus>>)>,
-    free: Vec<u32>,
-}
+use view::TeamView;
 
 /// No image has this number.
 const NO_IMAGE: u32 = u32::MAX;
@@ -140,25 +78,51 @@ type BlockProfile = BTreeMap<(u32, CollOperation, usize), u64>;
 /// The collectives of a process.
 #[derive(Debug)]
 pub struct Coll {
-    engine: engine::CollEngine,
-    direct: Option<direct::DirectMovement>,
-    /// All processes; there from `gasnet_coll_init` on.
+    engine: CollEngine,
+    direct: Option<DirectMovement>,
+    /// The barrier of the job.
+    barrier: &'static Barrier,
+    /// The team of all processes; set by `gasnet_coll_init`.
     world: OnceBox<&'static Team>,
     /// The other teams that this process is in, by number.
     teams: RwLock<BTreeMap<u32, &'static Team>>,
     next_team: AtomicU32,
     functions: RwLock<Vec<(ReduceFn, c_int)>>,
-    /// By thread: the number, among those of this process, of the image that it called `gasnet_coll_init` for.
+    /// By thread: the number, among those of this process, of the image that it called
+    /// `gasnet_coll_init` for.
     image_of: Box<[AtomicU32]>,
     handles: Mutex<CollHandles>,
     profile: Option<Mutex<BlockProfile>>,
 }
 
+/// A call of one image.
+#[derive(Clone, Copy, Debug)]
+pub struct CollCall {
+    /// The caller, as the client knows it.
+    pub function: &'static str,
+    /// The team that takes part.
+    pub team: &'static Team,
+    /// Whether one call stands for all images of a process (`GASNET_COLL_NO_IMAGES`).
+    pub by_process: bool,
+    /// What to do.
+    pub request: CollRequest,
+    /// The memory of the image.
+    pub buffers: CollBuffers<'static>,
+}
+
+impl CollCall {
+    fn view(&self) -> &'static TeamView {
+        self.team.view(self.by_process)
+    }
+}
+
 impl Coll {
-    pub(super) fn new(job: &GasnetJob) -> Coll {
+    /// For a job with this barrier, and these pages if its ranks share memory.
+    pub(super) fn new(barrier: &'static Barrier, pages: Option<&ScratchPages>) -> Coll {
         Coll {
-            engine: engine::CollEngine::new(job),
-            direct: direct::DirectMovement::of(job),
+            engine: CollEngine::new(pages.and_then(ShortRings::new)),
+            direct: pages.and_then(DirectMovement::new),
+            barrier,
             world: OnceBox::new(),
             teams: RwLock::default(),
             next_team: AtomicU32::new(1),
@@ -169,42 +133,54 @@ impl Coll {
         }
     }
 
-    /// The collectives of this process.
-    pub fn of(ctx: Ctx) -> &'static Coll {
-        &ctx.job.subsystem.get::<Extended>().coll
-    }
-
-    /// Goes on with what has arrived; called by polls while a collective or a team's barrier is under way.
+    /// Advances collectives and the barriers of teams; called by polls while any is in progress.
     pub(super) fn progress(&self, ctx: Ctx) {
         self.engine.progress(ctx);
         if self.next_team.load(Ordering::Relaxed) != 1 {
-            // A thread that is making a team has nothing to send for it.
+            // While another thread adds a team, the next poll will do.
             if let Some(teams) = self.teams.try_read_recursive() {
-                teams.values().for_each(|team| team.progress(ctx));
+                teams.values().for_each(|team| team.barrier().progress(ctx));
             }
         }
     }
 
-    /// `gasnet_coll_init`, for the thread that calls: `counts` has the images of each process, `mine` is the caller's image.
+    /// The handler of a small message.
+    pub(super) fn on_small(&self, m: &AmMessage<'_>) {
+        self.engine.inbox.on_small(&CollMessage::of(m));
+    }
+
+    /// The handler of a receiver's notice.
+    pub(super) fn on_ready(&self, m: &AmMessage<'_>) {
+        self.engine.inbox.on_ready(&CollMessage::of(m));
+    }
+
+    /// The handler of a piece of a large message.
+    pub(super) fn on_piece(&self, m: &AmMessage<'_>) {
+        self.engine.inbox.on_piece(&CollMessage::of(m));
+    }
+
+    /// `gasnet_coll_init`, for the calling thread: `counts` has the images of each process,
+    /// `mine` is the caller's image.
     ///
     /// Ends the job if the numbers do not fit, or if they differ from those of an earlier call.
     pub fn init(&self, ctx: Ctx, counts: &[u32], mine: u32, functions: &[(ReduceFn, c_int)]) {
+        let own = JobRank(ctx.job.mynode);
+        let me = members::team_rank_of_all(own);
         let world = self.world.get_or_init(|| {
-            let members = (0..ctx.job.nodes).collect();
-            let team: &'static Team =
-                Box::leak(Box::new(Team::new(ctx.job, 0, members, counts.to_vec())));
-            Box::new(team)
+            let ranks = (0..ctx.job.nodes).map(JobRank).collect();
+            let members = TeamMembers::new(ranks, own);
+            let team = Team::new(0, members, counts.to_vec(), Some(self.barrier));
+            Box::new(Box::leak(Box::new(team)))
         });
-        let view = &world.by_image;
-        let first = view.first[view.me];
+        let view = world.view(false);
+        let first = view.first[me.index()];
         let same = view.first.windows(2).zip(counts).all(|(f, &count)| f[1] - f[0] == count);
         let images = view.images.len() as u32;
         let local = if images == 1 { 0 } else { mine.wrapping_sub(first) };
         if !same || local >= images {
             report::fatal(
                 format_args!(
-                    "gasnet_coll_init(): image {mine} is none of the {images} images of process {}, which begin at {first}",
-                    ctx.job.mynode
+                    "gasnet_coll_init(): image {mine} is none of the {images} images of process {own}, which begin at {first}"
                 ),
                 format_args!(
                     "Every thread passes the same numbers of images, and as my_image a number of its own among those of its process."
@@ -217,30 +193,14 @@ impl Coll {
         }
     }
 
-    /// The team with this number; `None` for a team that this process is not in, or before `gasnet_coll_init`.
+    /// The team with this number; `None` for a team that this process is not in, or before
+    /// `gasnet_coll_init`.
     pub fn team(&self, id: u32) -> Option<&'static Team> {
         if id == 0 {
             self.world.get().copied()
         } else {
             self.teams.read_recursive().get(&id).copied()
         }
-    }
-
-    fn next_team(&self) -> u32 {
-        self.next_team.load(Ordering::Relaxed)
-    }
-
-    /// The new team `id`, made by the first image of this process that comes.
-    fn add_team(
-        &self,
-        job: &GasnetJob,
-        id: u32,
-        members: Vec<u32>,
-        counts: Vec<u32>,
-    ) -> &'static Team {
-        let mut teams = self.teams.write();
-        self.next_team.fetch_max(id + 1, Ordering::Relaxed);
-        teams.entry(id).or_insert_with(|| Box::leak(Box::new(Team::new(job, id, members, counts))))
     }
 
     /// The function with this index in the table of `gasnet_coll_init`, and its flags.
@@ -266,6 +226,13 @@ impl Coll {
         }
     }
 
+    /// The calling image: its index among those of this process, and its number in the team.
+    pub fn caller(&self, ctx: Ctx, function: &str, team: &Team, by_process: bool) -> (usize, u32) {
+        let view = team.view(by_process);
+        let image = self.image(ctx, function, view);
+        (image, view.number(image))
+    }
+
     /// What every call of an image begins with.
     fn enter(&self, ctx: Ctx, function: &str, view: &TeamView, request: &CollRequest) {
         if ctx.in_handler() {
@@ -283,48 +250,47 @@ impl Coll {
         }
     }
 
-    /// Carries out a collective without the engine, if that can be; `request` is what is left to do otherwise.
-    ///
-    /// # Safety
-    /// As [`Coll::wait_for`].
-    unsafe fn at_once(
+    /// Carries out a collective without the engine, if possible; changes `request` to what is
+    /// left to do otherwise.
+    fn at_once(
         &self,
         ctx: Ctx,
         view: &TeamView,
         request: &mut CollRequest,
-        places: ImageBuffers,
+        buffers: CollBuffers<'_>,
     ) -> bool {
         let Some(direct) = self.direct.as_ref().filter(|_| !fault::any()) else { return false };
-        // One image a process: they come in the order of the team.
-        let alone = view.context == 0 && view.all() as usize == view.members.len();
-        if !(alone
+        // With one image on each process, processes call in the order of the team.
+        let one_image = view.context == 0 && view.all() == view.members.size();
+        if !(one_image
             && request.in_allsync
             && request.out_allsync
             && view.tuning.lock().leaves_open(request.operation))
         {
             return false;
         }
-        // SAFETY: the caller's promise.
-        let done = unsafe { direct.carry_out(ctx, request, places) };
+        let done = direct.carry_out(ctx, request, buffers);
         request.in_allsync = false;
         done
     }
 
-    unsafe fn blocking(
+    fn blocking(
         &self,
         ctx: Ctx,
         function: &'static str,
         view: &'static TeamView,
         mut request: CollRequest,
-        places: ImageBuffers,
+        buffers: CollBuffers<'_>,
     ) {
         let image = self.image(ctx, function, view);
         self.enter(ctx, function, view, &request);
-        // SAFETY: the caller's promise; done before this returns.
-        let status = unsafe {
-            let done = self.at_once(ctx, view, &mut request, places);
-            (!done).then(|| self.engine.call(ctx, function, view, image, request, places))
-        };
+        let status = (!self.at_once(ctx, view, &mut request, buffers)).then(|| {
+            // SAFETY: the collective is done when this function returns.
+            let dst = unsafe { buffers.dst.until_complete() };
+            // SAFETY: as above.
+            let src = unsafe { buffers.src.until_complete() };
+            self.engine.call(ctx, function, view, image, request, CollBuffers { dst, src })
+        });
         let before = core::mem::take(&mut *view.images[image].aggregate.lock());
         if fault::on("skip_sync") {
             return;
@@ -335,28 +301,18 @@ impl Coll {
         }
     }
 
-    /// Carries out a collective; `local` is how the caller sees its team.
-    ///
-    /// # Safety
-    /// The memory at `call`'s places must be accessible.
-    pub unsafe fn wait_for(&self, ctx: Ctx, call: CollCall) {
-        // SAFETY: the caller's promise.
-        unsafe { self.blocking(ctx, call.function, call.view(), call.request, call.places) };
+    /// Carries out a collective.
+    pub fn wait_for(&self, ctx: Ctx, call: CollCall) {
+        self.blocking(ctx, call.function, call.view(), call.request, call.buffers);
     }
 
-    /// Starts a collective; its handle, 0 if it is done. With `aggregate` the handle of the next call without it, in the
-    /// same team by the same image, stands for this one too.
-    ///
-    /// # Safety
-    /// The memory at `call`'s places must be accessible until the handle is synced.
-    pub unsafe fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> usize {
+    /// Starts a collective and returns its handle, 0 if it is done. With `aggregate` the handle
+    /// of the next call without it, in the same team by the same image, stands for this one too.
+    pub fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> usize {
         let view = call.view();
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
-        // SAFETY: the caller's promise.
-        let status = unsafe {
-            self.engine.call(ctx, call.function, view, image, call.request, call.places)
-        };
+        let status = self.engine.call(ctx, call.function, view, image, call.request, call.buffers);
         let mut all = view.images[image].aggregate.lock();
         all.push(status);
         if aggregate {
@@ -366,97 +322,129 @@ impl Coll {
         if all.iter().all(|s| s.done()) {
             return 0;
         }
-        let mut handles = self.handles.lock();
-        let i = handles.free.pop().unwrap_or_else(|| {
-            handles.slots.push((0, Vec::new()));
-            handles.slots.len() as u32 - 1
-        });
-        let slot = &mut handles.slots[i as usize];
-        slot.1 = all;
-        (slot.0 as usize) << 32 | (i as usize + 1)
+        self.handles.lock().add(all)
     }
 
-    /// Whether what the handle stands for is done; the handle is dead then. Does not poll.
+    /// Whether the collectives of a handle are done; the handle is invalid then. Does not poll.
     pub fn sync(&self, handle: usize) -> bool {
         if handle == 0 || fault::on("skip_sync") {
             return true;
         }
-        let (generation, i) = ((handle >> 32) as u32, (handle as u32).wrapping_sub(1));
-        let mut handles = self.handles.lock();
-        match handles.slots.get_mut(i as usize) {
-            Some(slot) if slot.0 == generation => {
-                if !slot.1.iter().all(|s| s.done()) {
-                    return false;
-                }
-                slot.0 = slot.0.wrapping_add(1);
-                slot.1.clear();
-                handles.free.push(i);
-                true
-            }
-            _ => true,
-        }
+        self.handles.lock().sync(handle)
     }
 
-    /// How often which blocks were moved, as lines: operation, bytes, calls. `None` if nothing is counted.
+    /// `gasnet_coll_team_split`: the team of the images that pass the same color, in the order
+    /// of `relrank`. Collective.
+    pub fn split(
+        &self,
+        ctx: Ctx,
+        function: &'static str,
+        parent: &'static Team,
+        color: u32,
+        relrank: u32,
+    ) -> &'static Team {
+        let view = parent.view(false);
+        // Color, rank and the number that this process has for a new team, from each image.
+        let mine = [color, relrank, self.next_team.load(Ordering::Relaxed)];
+        let src = mine.map(u32::to_ne_bytes).concat();
+        let mut dst = alloc::vec![0; src.len() * view.all() as usize];
+        let request = CollRequest::new(CollOperation::GatherAll, src.len());
+        let buffers = CollBuffers { dst: dst[..].as_mut().into(), src: src[..].into() };
+        self.blocking(ctx, function, view, request, buffers);
+        let record = |image: u32| {
+            let bytes = dst[image as usize * src.len()..].as_chunks::<4>().0;
+            [0, 1, 2].map(|i: usize| u32::from_ne_bytes(bytes[i]))
+        };
+        let id = (0..view.all()).map(|image| record(image)[2]).max().unwrap_or(1);
+        // By rank in the parent: the record of the first image of that process.
+        let mut chosen: Vec<(u32, TeamRank)> = (0..view.members.size())
+            .map(|rank| (record(view.first[rank as usize]), TeamRank(rank)))
+            .filter(|(record, _)| record[0] == color)
+            .map(|(record, rank)| (record[1], rank))
+            .collect();
+        chosen.sort_unstable();
+        let ranks = chosen.iter().map(|&(_, rank)| view.members.job_rank(rank)).collect();
+        let counts = chosen.iter().map(|&(_, rank)| parent.images_of(rank)).collect();
+        let members = TeamMembers::new(ranks, JobRank(ctx.job.mynode));
+        let team = self.add_team(id, members, counts);
+        // A message for the new team may arrive as soon as one member has returned, so all of
+        // them have made it before.
+        let request =
+            CollRequest { in_allsync: true, ..CollRequest::new(CollOperation::Barrier, 0) };
+        self.blocking(ctx, function, view, request, CollBuffers::none());
+        team
+    }
+
+    /// The new team `id`, made by the first image of this process that calls.
+    fn add_team(&self, id: u32, members: TeamMembers, counts: Vec<u32>) -> &'static Team {
+        let mut teams = self.teams.write();
+        self.next_team.fetch_max(id + 1, Ordering::Relaxed);
+        teams
+            .entry(id)
+            .or_insert_with(|| Box::leak(Box::new(Team::new(id, members, counts, None))))
+    }
+
+    /// The calling image, for a barrier of images.
+    fn barrier_image(&self, ctx: Ctx, function: &str, team: &Team, images: bool) -> Option<usize> {
+        images.then(|| self.image(ctx, function, team.view(false)))
+    }
+
+    /// `gasnet_coll_barrier_notify`; `images` for a barrier of images instead of processes.
+    pub fn barrier_notify(
+        &self,
+        ctx: Ctx,
+        function: &str,
+        team: &Team,
+        (id, flags): (i32, i32),
+        images: bool,
+    ) {
+        let image = self.barrier_image(ctx, function, team, images);
+        team.notify(ctx, function, id, flags, image);
+    }
+
+    /// `gasnet_coll_barrier_wait`; `images` as in [`Coll::barrier_notify`].
+    ///
+    /// # Errors
+    /// [`BarrierMismatch`](crate::runtime::GasnetError::BarrierMismatch)
+    pub fn barrier_wait(
+        &self,
+        ctx: Ctx,
+        function: &str,
+        team: &Team,
+        (id, flags): (i32, i32),
+        images: bool,
+    ) -> GasnetResult {
+        let image = self.barrier_image(ctx, function, team, images);
+        team.wait(ctx, function, id, flags, image)
+    }
+
+    /// `gasnet_coll_barrier_try`; `images` as in [`Coll::barrier_notify`].
+    ///
+    /// # Errors
+    /// [`NotReady`](crate::runtime::GasnetError::NotReady),
+    /// [`BarrierMismatch`](crate::runtime::GasnetError::BarrierMismatch)
+    pub fn barrier_try(
+        &self,
+        ctx: Ctx,
+        function: &str,
+        team: &Team,
+        (id, flags): (i32, i32),
+        images: bool,
+    ) -> GasnetResult {
+        let image = self.barrier_image(ctx, function, team, images);
+        team.try_wait(ctx, function, id, flags, image)
+    }
+
+    /// How often which blocks of a team were moved, as lines: operation, bytes, calls. `None` if
+    /// `GASNET_COLL_ENABLE_PROFILE` is off.
     pub fn profile(&self, team: &Team) -> Option<String> {
         let mut text = String::new();
         for (&(id, operation, bytes), calls) in self.profile.as_ref()?.lock().iter() {
-            if id == team.id {
+            if id == team.id() {
                 // Writing into a String cannot fail.
                 let _ = writeln!(text, "{} {bytes} {calls}", operation.name());
             }
         }
         Some(text)
     }
-}
-
-/// A call of one image.
-#[derive(Clone, Copy, Debug)]
-pub struct CollCall {
-    /// The caller, as the client knows it.
-    pub function: &'static str,
-    /// Who takes part.
-    pub team: &'static Team,
-    /// Whether one call stands for all images of a process (`GASNET_COLL_NO_IMAGES`).
-    pub by_process: bool,
-    /// What to do.
-    pub request: CollRequest,
-    /// Where.
-    pub places: ImageBuffers,
-}
-
-impl CollCall {
-    fn view(&self) -> &'static TeamView {
-        self.team.view(self.by_process)
-    }
-}
-
-impl Team {
-    fn view(&'static self, by_process: bool) -> &'static TeamView {
-        if by_process { &self.by_process } else { &self.by_image }
-    }
-
-    /// Its images, or its processes.
-    pub fn images(&'static self, by_process: bool) -> u32 {
-        self.view(by_process).all()
-    }
-
-    /// Of the image that calls: its place among those of this process, and its number in the team.
-    pub fn caller(&'static self, ctx: Ctx, function: &str, by_process: bool) -> (usize, u32) {
-        let view = self.view(by_process);
-        let image = Coll::of(ctx).image(ctx, function, view);
-        (image, view.first[view.me] + image as u32)
-    }
-}
-
-pub(super) fn on_small(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
-    Coll::of(ctx).engine.inbox.on_small(m);
-}
-
-pub(super) fn on_ready(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
-    Coll::of(ctx).engine.inbox.on_ready(m);
-}
-
-pub(super) fn on_piece(ctx: Ctx, _: &AmToken, m: &AmMessage<'_>) {
-    Coll::of(ctx).engine.inbox.on_piece(m);
 }

@@ -1,15 +1,16 @@
-//! The search for the fastest tree: runs a collective with each candidate and keeps the one whose slowest image was
-//! fastest.
+//! The search for the fastest tree of a collective.
 //!
-//! Called by `capi` for `gasnet_coll_tune_generic_op`, by all images of a team together, which all come to the same result.
+//! Called by `capi` for `gasnet_coll_tune_generic_op`, by all images of a team together.
+//! Invariant: all images come to the same result, because they compare the times of the slowest
+//! image.
 
 use super::tree::Tree;
-use super::{Coll, CollCall, CollOperation, CollRequest, ImageBuffers};
+use super::{Coll, CollBuffers, CollCall, CollOperation, CollRequest};
+use crate::client_memory::{Dst, Src};
 use crate::runtime::Ctx;
-use alloc::vec::Vec;
 use sys::clock;
 
-/// What is tried, as [`Tree::parse`] takes it.
+/// The trees that are tried, in the form of [`Tree::parse`].
 const CANDIDATES: [&str; 6] = [
     "FLAT_TREE",
     "KNOMIAL_TREE,2",
@@ -19,12 +20,16 @@ const CANDIDATES: [&str; 6] = [
     "NARY_TREE,1",
 ];
 
-/// Runs `call` some times with each tree, with `work` between start and sync, and lets the team use the best from then on.
-///
-/// # Safety
-/// As [`Coll::wait_for`].
-pub unsafe fn search(ctx: Ctx, call: CollCall, warm: u64, times: u64, work: impl Fn()) -> Tree {
-    let coll = Coll::of(ctx);
+/// Runs `call` `warm + times` times with each tree, with `work` between start and sync, sets the
+/// tree whose slowest image was fastest over the last `times`, and returns it.
+pub fn search(
+    coll: &Coll,
+    ctx: Ctx,
+    call: CollCall,
+    warm: u64,
+    times: u64,
+    work: impl Fn(),
+) -> Tree {
     let mut best = (u64::MAX, Tree::FLAT);
     for tree in CANDIDATES.iter().filter_map(|text| Tree::parse(text)) {
         // Every image sets it before its own next call, and the last call makes the plan.
@@ -34,13 +39,11 @@ pub unsafe fn search(ctx: Ctx, call: CollCall, warm: u64, times: u64, work: impl
             if i == warm {
                 start = clock::now_ns();
             }
-            // SAFETY: the caller's promise; synced below.
-            let handle = unsafe { coll.initiate(ctx, call, false) };
+            let handle = coll.initiate(ctx, call, false);
             work();
             ctx.wait_until(&"a collective", || coll.sync(handle));
         }
-        // SAFETY: as above.
-        let slowest = unsafe { slowest(ctx, call, clock::now_ns() - start) };
+        let slowest = slowest(coll, ctx, call, clock::now_ns() - start);
         if slowest < best.0 {
             best = (slowest, tree);
         }
@@ -50,12 +53,11 @@ pub unsafe fn search(ctx: Ctx, call: CollCall, warm: u64, times: u64, work: impl
 }
 
 /// The largest of the times of all images.
-unsafe fn slowest(ctx: Ctx, call: CollCall, mine: u64) -> u64 {
-    let mut all: Vec<u64> = alloc::vec![0; call.team.images(call.by_process) as usize];
-    let places =
-        ImageBuffers { dst: all.as_mut_ptr().cast(), src: (&raw const mine).cast_mut().cast() };
-    let request = CollRequest::new(CollOperation::GatherAll, size_of::<u64>());
-    // SAFETY: both are ours until this returns; the one has room for the time of every image.
-    unsafe { Coll::of(ctx).wait_for(ctx, CollCall { request, places, ..call }) };
-    all.into_iter().max().unwrap_or(mine)
+fn slowest(coll: &Coll, ctx: Ctx, call: CollCall, mine: u64) -> u64 {
+    let src = mine.to_ne_bytes();
+    let mut all = alloc::vec![0; src.len() * call.team.images(call.by_process) as usize];
+    let request = CollRequest::new(CollOperation::GatherAll, src.len());
+    let buffers = CollBuffers { dst: Dst::from(&mut all[..]), src: Src::from(&src[..]) };
+    coll.blocking(ctx, call.function, call.view(), request, buffers);
+    all.as_chunks().0.iter().map(|&time| u64::from_ne_bytes(time)).max().unwrap_or(mine)
 }

@@ -1,10 +1,12 @@
-//! Plans of all processes of a team, carried out in one process with messages in any order: every operation, algorithm
-//! and root gives what it should, and nothing else is written.
+//! Plans of all processes of a team, carried out in one process with messages in any order:
+//! every operation, algorithm and root gives the right result, and nothing else is written.
 
-use super::movement::{self, AllToAll, LocalBlocks, TeamLayout};
-use super::plan::{CollPlan, Reduction, TransferDirection};
+use super::all_to_all::{self, AllToAll};
+use super::layout::{LocalBlocks, TeamLayout};
+use super::plan::{CollPlan, TransferMemory};
 use super::tree::Tree;
-use super::{ReduceFn, compute};
+use super::{ReduceFn, Reduction, compute, movement};
+use crate::client_memory::{Dst, Src};
 use crate::extended::random::SeededRandom;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -19,46 +21,37 @@ type TestMessage = (usize, usize, u32);
 fn carry_out(plans: &[CollPlan], random: &mut SeededRandom) {
     let n = plans.len();
     let (mut round, mut begun) = (vec![0; n], vec![false; n]);
-    // Data on their way, and receives that wait, by sender, receiver and tag.
+    // Data in flight, and receives that wait, by sender, receiver and tag.
     let mut sent: BTreeMap<TestMessage, Vec<u8>> = BTreeMap::new();
-    let mut wanted: Vec<Vec<(TestMessage, *mut u8, usize)>> = vec![Vec::new(); n];
+    let mut wanted: Vec<Vec<(TestMessage, Dst<'static>)>> = vec![Vec::new(); n];
     let mut idle = 0;
     while (0..n).any(|p| round[p] < plans[p].rounds.len()) {
         let me = random.below(n);
         idle += 1;
-        assert!(idle < 100_000, "everybody waits");
+        assert!(idle < 100_000, "all processes wait");
         if round[me] == plans[me].rounds.len() {
             continue;
         }
         if !begun[me] {
             begun[me] = true;
-            // SAFETY: the memory of the tests lives until all is done.
-            unsafe { plans[me].work(round[me]) };
+            plans[me].work(round[me]);
             for t in &plans[me].rounds[round[me]].transfers {
-                assert_ne!(t.peer, me);
-                match t.way {
-                    TransferDirection::Send => {
-                        let data = match t.n {
-                            0 => Vec::new(),
-                            // SAFETY: as above.
-                            _ => unsafe { core::slice::from_raw_parts(t.at, t.n) }.to_vec(),
-                        };
-                        assert!(
-                            sent.insert((me, t.peer, t.tag), data).is_none(),
-                            "two messages of one name"
-                        );
+                let peer = t.peer.index();
+                assert_ne!(peer, me);
+                match t.memory {
+                    TransferMemory::Send(from) => {
+                        let mut data = vec![0; from.len()];
+                        Dst::from(&mut data[..]).copy_from(from);
+                        let before = sent.insert((me, peer, t.tag), data);
+                        assert!(before.is_none(), "two messages of one name");
                     }
-                    TransferDirection::Receive => {
-                        wanted[me].push(((t.peer, me, t.tag), t.at, t.n))
-                    }
+                    TransferMemory::Receive(to) => wanted[me].push(((peer, me, t.tag), to)),
                 }
             }
         }
-        wanted[me].retain(|&(name, at, n)| {
+        wanted[me].retain(|&(name, to)| {
             let Some(data) = sent.remove(&name) else { return true };
-            assert_eq!(data.len(), n);
-            // SAFETY: as above.
-            unsafe { core::ptr::copy_nonoverlapping(data.as_ptr(), at, n) };
+            to.copy_from(Src::from(&data[..]));
             idle = 0;
             false
         });
@@ -68,7 +61,7 @@ fn carry_out(plans: &[CollPlan], random: &mut SeededRandom) {
             idle = 0;
         }
     }
-    assert!(sent.is_empty(), "messages that nobody wants");
+    assert!(sent.is_empty(), "messages that no process expects");
 }
 
 /// Memory of an image, with a margin around it that must stay as it is.
@@ -88,8 +81,12 @@ impl GuardedMemory {
         GuardedMemory::new(&vec![BLANK; n])
     }
 
-    fn at(&mut self) -> *mut u8 {
-        self.0[MARGIN..].as_mut_ptr()
+    /// The bytes between the margins.
+    fn bytes(&mut self) -> Dst<'static> {
+        let end = self.0.len() - MARGIN;
+        let bytes = Dst::from(&mut self.0[MARGIN..end]);
+        // SAFETY: `run` carries all plans out before it returns, and the memory outlives it.
+        unsafe { bytes.until_complete() }
     }
 
     fn check(&self, data: &[u8], what: &str) {
@@ -138,18 +135,18 @@ fn blocks(i: usize, all: usize, n: usize) -> Vec<u8> {
 fn run(
     counts: &[u32],
     nbytes: usize,
-    fold: Option<Reduction>,
+    reduction: Option<Reduction>,
     dst: &mut [GuardedMemory],
     src: &mut [GuardedMemory],
     make: impl Fn(&mut CollPlan, TeamLayout<'_>, LocalBlocks<'_>),
 ) {
     let first = first(counts);
-    let dst: Vec<*mut u8> = dst.iter_mut().map(GuardedMemory::at).collect();
-    let src: Vec<*mut u8> = src.iter_mut().map(GuardedMemory::at).collect();
+    let dst: Vec<Dst<'static>> = dst.iter_mut().map(GuardedMemory::bytes).collect();
+    let src: Vec<Src<'static>> = src.iter_mut().map(|m| m.bytes().into()).collect();
     let mut random = SeededRandom::new(nbytes as u64 * 31 + counts.len() as u64 + 1);
     let plans: Vec<CollPlan> = (0..counts.len())
         .map(|me| {
-            let mut plan = CollPlan::with(fold);
+            let mut plan = CollPlan::with(reduction);
             let images = first[me] as usize..first[me + 1] as usize;
             let places = LocalBlocks { dst: &dst[images.clone()], src: &src[images], nbytes };
             plan.barrier(counts.len(), me, false);
@@ -236,7 +233,7 @@ fn all_to_all() {
             let mut src: Vec<GuardedMemory> =
                 (0..all).map(|i| GuardedMemory::new(&block(9, i, n))).collect();
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
-                movement::gather_all(plan, l, p, how)
+                all_to_all::gather_all(plan, l, p, how)
             });
             for d in &dst {
                 d.check(&blocks(9, all, n), "gather_all");
@@ -246,7 +243,7 @@ fn all_to_all() {
             let mut src: Vec<GuardedMemory> =
                 (0..all).map(|i| GuardedMemory::new(&blocks(i, all, n))).collect();
             run(&counts, n, None, &mut dst, &mut src, |plan, l, p| {
-                movement::exchange(plan, l, p, how)
+                all_to_all::exchange(plan, l, p, how)
             });
             for (j, d) in dst.iter().enumerate() {
                 let want: Vec<u8> = (0..all).flat_map(|i| block(i, j, n)).collect();
@@ -285,7 +282,7 @@ fn operands(image: usize) -> Vec<u8> {
     (0..2 * ELEMENTS).map(|k| (image * 29 + k * 5 + 3) as u8).collect()
 }
 
-/// Those of the images of a range together.
+/// The combination of those of the images of a range.
 fn combined(range: core::ops::Range<usize>) -> Vec<u8> {
     (0..ELEMENTS)
         .flat_map(|k| {

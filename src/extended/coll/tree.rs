@@ -1,21 +1,27 @@
-//! Trees over the ranks 0 to n - 1, with the root at 0: who hands what to whom in a rooted collective.
+//! Trees over the ranks 0 to n - 1, with the root at 0, for rooted collectives.
 //!
-//! Pure functions, used by the plans. Invariant: every subtree is a range of consecutive ranks that begins with its root,
-//! whatever the kind, so that the blocks of a subtree are one piece of memory and combining children in order keeps the
-//! order of the operands.
+//! Pure functions, used by the plans. Invariant: in every kind of tree a subtree is a range of
+//! consecutive ranks that begins with its root, so its blocks are one piece of memory, and
+//! combining children in order keeps the order of the operands.
+//!
+//! ```text
+//!   flat           0: 1 2 3 4 5 6 7
+//!   n-ary, 2       0: 1-3 4-7        1: 2 3    4: 5 6-7    6: 7
+//!   k-nomial, 2    0: 1 2-3 4-7      2: 3      4: 5 6-7    6: 7
+//! ```
 
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// How the ranks below a node are shared among its children.
+/// How the ranks below a node are divided among its children.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeKind {
-    /// Each is a child.
+    /// Each rank is a child.
     Flat,
-    /// So many parts of the same size; 1 is a chain.
+    /// As many parts of equal size as the fan-out; 1 is a chain.
     Nary,
-    /// Subtrees of 1, k, k^2, ... ranks, k - 1 of each; 2 is a binomial tree.
+    /// Subtrees of 1, k, k^2, ... ranks, k - 1 of each, for the fan-out k; 2 is a binomial tree.
     Knomial,
 }
 
@@ -38,14 +44,14 @@ pub struct Tree {
 pub(super) struct TreeLinks {
     /// None at the root.
     pub(super) parent: Option<usize>,
-    /// The subtree of this rank is itself up to this, exclusively.
+    /// The subtree of this rank ends before this rank.
     pub(super) end: usize,
     /// The ranges of the children, ascending; the first of each is the child.
     pub(super) children: Vec<(usize, usize)>,
 }
 
 impl Tree {
-    /// Everybody but the root is a child of the root.
+    /// All ranks but the root are children of the root.
     pub const FLAT: Tree = Tree { kind: TreeKind::Flat, fanout: 0 };
     /// The tree of the fewest rounds.
     pub const BINOMIAL: Tree = Tree { kind: TreeKind::Knomial, fanout: 2 };
@@ -53,7 +59,7 @@ impl Tree {
     /// How many kinds there are.
     pub const KINDS: u32 = KINDS.len() as u32;
 
-    /// The tree of this kind; `None` if there is no such number, or the kind cannot have this fan-out.
+    /// The tree of this kind; `None` if there is no such kind, or it cannot have this fan-out.
     pub fn new(kind: u32, fanout: usize) -> Option<Tree> {
         match KINDS.get(kind as usize)?.1 {
             TreeKind::Flat => Some(Tree::FLAT),
@@ -72,7 +78,7 @@ impl Tree {
         Tree::new(kind as u32, fanout)
     }
 
-    /// As [`Tree::parse`] takes it.
+    /// Its name, in the form of [`Tree::parse`].
     pub fn name(self) -> String {
         let name = KINDS[self.number() as usize].0;
         if self.kind == TreeKind::Flat {
@@ -92,7 +98,7 @@ impl Tree {
         self.fanout
     }
 
-    /// Whether there are no inner nodes but the root.
+    /// Whether only the root has children.
     pub(super) fn is_flat(self) -> bool {
         self.kind == TreeKind::Flat
     }
@@ -143,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_is_in_once_and_ranges_nest() {
+    fn every_rank_is_in_once_and_ranges_nest() {
         let trees = [
             "FLAT_TREE",
             "NARY_TREE,1",

@@ -1,8 +1,9 @@
 //! Indexed shapes: lists of addresses, where all pieces of a side have one length.
 //!
-//! Made by `capi` from the lists of a client, which are read before the call returns and not kept.
+//! Made by `capi` from the lists of a client. Invariant: the lists are read before the call
+//! returns and not kept.
 
-use super::pieces::{VisPiece, VisRun, VisShape, zip};
+use super::pieces::{VisPiece, VisRun, VisShape, each_run};
 
 /// The pieces of one side.
 #[derive(Clone, Copy, Debug)]
@@ -28,15 +29,27 @@ impl AddressList<'_> {
 /// A transfer between two lists of addresses.
 #[derive(Clone, Copy, Debug)]
 pub struct IndexedTransfer<'a> {
-    /// The pieces there.
-    pub remote: AddressList<'a>,
-    /// The pieces here.
-    pub local: AddressList<'a>,
+    remote: AddressList<'a>,
+    local: AddressList<'a>,
+}
+
+impl<'a> IndexedTransfer<'a> {
+    /// Between lists of the same total.
+    ///
+    /// # Safety
+    /// The pieces of `local` must be accessible until the operation is synced.
+    pub unsafe fn new(remote: AddressList<'a>, local: AddressList<'a>) -> IndexedTransfer<'a> {
+        IndexedTransfer { remote, local }
+    }
 }
 
 impl VisShape for IndexedTransfer<'_> {
     #[inline]
     fn each(&self, f: impl FnMut(VisRun)) {
-        zip(self.remote.pieces(), self.local.pieces(), f);
+        each_run(self.remote.pieces(), self.local.pieces(), f);
+    }
+
+    fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
+        self.remote.pieces()
     }
 }

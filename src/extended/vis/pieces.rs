@@ -1,33 +1,53 @@
-//! Pieces: what the three kinds of shapes have in common. A [`VisShape`] is walked as [`VisRun`]s, ranges of bytes that are
-//! contiguous on both sides; [`PieceRows`] are pieces of one side in few words.
+//! The parts of a vector transfer: runs, pieces and rows of pieces.
 //!
-//! Invariant: a run is never empty, and the runs of a shape cover each of its bytes once.
+//! A shape (vector, indexed, strided) is walked as [`VisRun`]s, ranges that are contiguous on
+//! both sides. Invariants: a run is never empty; the runs of a shape cover each of its bytes
+//! once; only shapes make runs.
 
+use crate::client_memory::{Dst, Src};
 use alloc::vec::Vec;
 
-/// `n` bytes of the remote side and of the local side that belong together.
+/// Bytes of the remote side and as many of the local side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VisRun {
-    /// First byte there, as the owner addresses it.
-    pub remote: *mut u8,
-    /// First byte here.
-    pub local: *mut u8,
+    /// First byte of the remote side, an address of its rank.
+    pub(super) remote: *mut u8,
+    local: *mut u8,
     /// Bytes, never 0.
-    pub n: usize,
+    pub(super) n: usize,
+}
+
+impl VisRun {
+    /// Part of a shape.
+    #[inline(always)]
+    pub(super) fn new(remote: *mut u8, local: *mut u8, n: usize) -> VisRun {
+        VisRun { remote, local, n }
+    }
+
+    /// The local side.
+    #[inline(always)]
+    pub(super) fn local(&self) -> Dst<'static> {
+        // SAFETY: part of the local side of a shape, whose constructor demands that it stays
+        // accessible until the operation is synced.
+        unsafe { Dst::new(self.local, self.n) }
+    }
 }
 
 /// The remote and the local side of a transfer.
 pub trait VisShape {
     /// Calls `f` with each run.
     fn each(&self, f: impl FnMut(VisRun));
+
+    /// Pieces that hold all bytes of the remote side.
+    fn remote_pieces(&self) -> impl Iterator<Item = VisPiece>;
 }
 
 /// One piece of one side: first byte and length.
 pub type VisPiece = (*mut u8, usize);
 
-/// Calls `f` with the runs of two lists of pieces of the same total; neighbours are put together.
+/// Calls `f` with the runs of two lists of pieces of the same total; neighbours are one run.
 #[inline]
-pub fn zip(
+pub(super) fn each_run(
     remote: impl Iterator<Item = VisPiece>,
     local: impl Iterator<Item = VisPiece>,
     mut f: impl FnMut(VisRun),
@@ -35,14 +55,14 @@ pub fn zip(
     let mut remotes = remote.filter(|p| p.1 != 0);
     let mut locals = local.filter(|p| p.1 != 0);
     let (Some(mut r), Some(mut l)) = (remotes.next(), locals.next()) else { return };
-    let mut run = VisRun { remote: r.0, local: l.0, n: 0 };
+    let mut run = VisRun::new(r.0, l.0, 0);
     loop {
         let n = r.1.min(l.1);
         if run.remote.wrapping_add(run.n) == r.0 && run.local.wrapping_add(run.n) == l.0 {
             run.n += n;
         } else {
             f(run);
-            run = VisRun { remote: r.0, local: l.0, n };
+            run = VisRun::new(r.0, l.0, n);
         }
         r = (r.0.wrapping_add(n), r.1 - n);
         l = (l.0.wrapping_add(n), l.1 - n);
@@ -58,23 +78,45 @@ pub fn zip(
     f(run);
 }
 
-/// `count` pieces of `n` bytes each, `stride` bytes from one to the next (modulo 2^64).
+/// `count` pieces of `n` bytes each, `stride` bytes from one to the next (modulo 2^64). As it is
+/// in memory, so it travels.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PieceRow {
+pub(super) struct PieceRow {
     /// Address of the first.
-    pub at: u64,
+    at: u64,
     /// Distance.
-    pub stride: u64,
+    stride: u64,
     /// Bytes of a piece.
-    pub n: u32,
+    n: u32,
     /// Pieces.
-    pub count: u32,
+    count: u32,
 }
 
+/// Bytes of a row in a message.
+pub(super) const ROW: usize = size_of::<PieceRow>();
+
 impl PieceRow {
+    /// From the [`ROW`] bytes of a message.
+    pub(super) fn read(row: Src<'_>) -> PieceRow {
+        let mut bytes = [0; ROW];
+        Dst::from(&mut bytes[..]).copy_from(row);
+        let [a, b, c] = [0, 8, 16].map(|i: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&bytes[i..i + 8]);
+            eight
+        });
+        let ([c0, c1, c2, c3, d0, d1, d2, d3], word) = (c, u64::from_ne_bytes);
+        PieceRow {
+            at: word(a),
+            stride: word(b),
+            n: u32::from_ne_bytes([c0, c1, c2, c3]),
+            count: u32::from_ne_bytes([d0, d1, d2, d3]),
+        }
+    }
+
     /// Its pieces.
-    pub fn pieces(self) -> impl Iterator<Item = VisPiece> {
+    pub(super) fn pieces(self) -> impl Iterator<Item = VisPiece> {
         (0..u64::from(self.count)).map(move |i| {
             let at = self.at.wrapping_add(self.stride.wrapping_mul(i));
             (core::ptr::with_exposed_provenance_mut(at as usize), self.n as usize)
@@ -82,20 +124,36 @@ impl PieceRow {
     }
 }
 
-/// Pieces of one side, in order; those of one length that are at equal distances, and any two of one length, share a
-/// row.
+/// Pieces of one side, in order, in few words. Pieces of one length at equal distances share a
+/// row, and so do any two of one length.
 #[derive(Debug, Default)]
-pub struct PieceRows(pub Vec<PieceRow>);
+pub(super) struct PieceRows(Vec<PieceRow>);
 
 impl PieceRows {
     /// Bytes of the rows.
-    pub fn bytes(&self) -> usize {
-        self.0.len() * size_of::<PieceRow>()
+    pub(super) fn bytes(&self) -> usize {
+        self.0.len() * ROW
+    }
+
+    /// The rows as they travel.
+    pub(super) fn as_src(&self) -> Src<'_> {
+        // SAFETY: as many bytes as the rows have; a row has no padding.
+        unsafe { Src::new(self.0.as_ptr().cast(), self.bytes()) }
+    }
+
+    /// No more rows.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// The pieces, in order.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = VisPiece> {
+        self.0.iter().flat_map(|row| row.pieces())
     }
 
     /// Adds a piece of less than 4 GiB.
     #[inline]
-    pub fn push(&mut self, at: *mut u8, n: usize) {
+    pub(super) fn push(&mut self, at: *mut u8, n: usize) {
         let (at, n) = (at.expose_provenance() as u64, n as u32);
         if let Some(last) = self.0.last_mut().filter(|last| last.n == n) {
             if last.count == 1 {
@@ -109,6 +167,17 @@ impl PieceRows {
             }
         }
         self.0.push(PieceRow { at, stride: 0, n, count: 1 });
+    }
+
+    /// Adds a piece as [`PieceRows::push`]; makes it part of the last row's only piece if it
+    /// follows that.
+    #[inline]
+    pub(super) fn extend(&mut self, at: *mut u8, n: usize) {
+        let next = at.expose_provenance() as u64;
+        match self.0.last_mut() {
+            Some(r) if r.count == 1 && r.at + u64::from(r.n) == next => r.n += n as u32,
+            _ => self.push(at, n),
+        }
     }
 }
 
@@ -126,7 +195,9 @@ mod tests {
         let side = |s: &[(usize, usize)]| {
             s.iter().map(|p| (at(p.0), p.1)).collect::<Vec<_>>().into_iter()
         };
-        zip(side(remote), side(local), |r| all.push((r.remote as usize, r.local as usize, r.n)));
+        each_run(side(remote), side(local), |r| {
+            all.push((r.remote as usize, r.local as usize, r.n));
+        });
         all
     }
 
@@ -169,9 +240,11 @@ mod tests {
         for list in lists {
             let mut rows = PieceRows::default();
             list.iter().for_each(|p| rows.push(at(p.0), p.1));
-            let back: Vec<_> =
-                rows.0.iter().flat_map(|r| r.pieces()).map(|p| (p.0 as usize, p.1)).collect();
+            let back: Vec<_> = rows.pieces().map(|p| (p.0 as usize, p.1)).collect();
             assert_eq!(back, list);
+            let src = rows.as_src();
+            let read = (0..rows.0.len()).map(|i| PieceRow::read(src.part(i * ROW, ROW)));
+            assert!(read.eq(rows.0.iter().copied()));
         }
         let mut rows = PieceRows::default();
         (0..1000).for_each(|i| rows.push(at(8 * i), 4));

@@ -1,10 +1,11 @@
 //! Strided shapes: sections of arrays of any number of dimensions.
 //!
-//! Made by `capi` from the arrays of a client, which are read once and not kept. Invariant: levels of one element are
-//! dropped, and levels that are contiguous on both sides are folded into one; so each level that is left doubles the
-//! number of bytes at least, and there are fewer than 64.
+//! Made by `capi` from the arrays of a client, which are read once and not kept. Invariant:
+//! levels of one element are dropped and levels that are contiguous on both sides are folded
+//! into one, so each level that is left at least doubles the number of bytes, and there are
+//! fewer than 64.
 
-use super::pieces::{VisRun, VisShape};
+use super::pieces::{VisPiece, VisRun, VisShape};
 
 /// Most levels that can be left: the total is below 2^64 and has at least one byte.
 const LEVELS: usize = 63;
@@ -13,13 +14,13 @@ const LEVELS: usize = 63;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct StrideLevel {
     count: usize,
-    /// Bytes from one element to the next, there.
+    /// Bytes from one element to the next on the remote side.
     remote: usize,
-    /// The same, here.
+    /// The same on the local side.
     local: usize,
 }
 
-/// A transfer between two sections of the same form.
+/// A transfer between two sections with the same counts.
 #[derive(Clone, Copy, Debug)]
 pub struct StridedTransfer {
     remote: *mut u8,
@@ -28,15 +29,19 @@ pub struct StridedTransfer {
     n: usize,
     levels: [StrideLevel; LEVELS],
     used: usize,
-    /// Bytes from the first to behind the last, there.
+    /// Bytes from the first to the end of the last on the remote side.
     span: usize,
 }
 
 impl StridedTransfer {
-    /// A section with `count[0]` contiguous bytes and `count[i + 1]` elements in the dimension whose strides in bytes
-    /// are `remote_strides[i]` and `local_strides[i]`. Any count of 0 makes it empty. `None` if its bytes, or the
-    /// distance from the first to the last there, cannot be counted in 64 bits.
-    pub fn new(
+    /// A section with `count[0]` contiguous bytes and `count[i + 1]` elements in the dimension
+    /// whose strides in bytes are `remote_strides[i]` and `local_strides[i]`. Any count of 0
+    /// makes it empty. `None` if its bytes, or the distance from the first to the last of the
+    /// remote side, do not fit in 64 bits.
+    ///
+    /// # Safety
+    /// The elements of the local side must be accessible until the operation is synced.
+    pub unsafe fn new(
         remote: *mut u8,
         remote_strides: &[usize],
         local: *mut u8,
@@ -86,11 +91,6 @@ impl StridedTransfer {
         }
         Some(s)
     }
-
-    /// Where the remote side is: its first byte, and the bytes from there to behind its last, 0 for none.
-    pub fn remote_extent(&self) -> (*mut u8, usize) {
-        (self.remote, self.span)
-    }
 }
 
 impl VisShape for StridedTransfer {
@@ -101,19 +101,19 @@ impl VisShape for StridedTransfer {
             return;
         }
         let Some((inner, outer)) = self.levels[..self.used].split_first() else {
-            return f(VisRun { remote: self.remote, local: self.local, n });
+            return f(VisRun::new(self.remote, self.local, n));
         };
         let (mut remote, mut local) = (self.remote, self.local);
         let mut index = [0; LEVELS];
         loop {
             for i in 0..inner.count {
-                f(VisRun {
-                    remote: remote.wrapping_add(i * inner.remote),
-                    local: local.wrapping_add(i * inner.local),
+                f(VisRun::new(
+                    remote.wrapping_add(i * inner.remote),
+                    local.wrapping_add(i * inner.local),
                     n,
-                });
+                ));
             }
-            // The next index of the outer levels, as an odometer counts.
+            // The next index of the outer levels: the innermost of them counts fastest.
             let mut at = 0;
             loop {
                 let Some(level) = outer.get(at) else { return };
@@ -130,6 +130,10 @@ impl VisShape for StridedTransfer {
             }
         }
     }
+
+    fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
+        core::iter::once((self.remote, self.span))
+    }
 }
 
 #[cfg(test)]
@@ -140,16 +144,17 @@ mod tests {
 
     fn section(remote: &[usize], local: &[usize], count: &[usize]) -> Option<StridedTransfer> {
         let at = core::ptr::without_provenance_mut;
-        StridedTransfer::new(at(1000), remote, at(5000), local, count)
+        // SAFETY: no memory is accessed.
+        unsafe { StridedTransfer::new(at(1000), remote, at(5000), local, count) }
     }
 
     fn runs(s: &StridedTransfer) -> Vec<(usize, usize, usize)> {
         let mut all = Vec::new();
-        s.each(|r| all.push((r.remote as usize, r.local as usize, r.n)));
+        s.each(|r| all.push((r.remote as usize, r.local().as_ptr() as usize, r.n)));
         all
     }
 
-    /// Byte by byte, by the definition.
+    /// Byte by byte, as the specification defines it.
     fn bytes(remote: &[usize], local: &[usize], count: &[usize]) -> Vec<(usize, usize)> {
         let mut all = vec![(1000, 5000)];
         for level in (0..count.len()).rev() {
@@ -187,8 +192,8 @@ mod tests {
             assert_eq!(walked, want, "{count:?}");
             let end = want.iter().map(|b| b.0 + 1).max().unwrap_or(1000);
             assert_eq!(
-                s.remote_extent(),
-                (core::ptr::without_provenance_mut(1000), end - 1000),
+                s.remote_pieces().collect::<Vec<_>>(),
+                [(core::ptr::without_provenance_mut(1000), end - 1000)],
                 "{count:?}"
             );
         }

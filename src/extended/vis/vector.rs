@@ -1,8 +1,9 @@
 //! Vectors: lists of pieces, each with its own length.
 //!
-//! Made by `capi` from the lists of a client, which are read before the call returns and not kept.
+//! Made by `capi` from the lists of a client. Invariant: the lists are read before the call
+//! returns and not kept.
 
-use super::pieces::{VisPiece, VisRun, VisShape, zip};
+use super::pieces::{VisPiece, VisRun, VisShape, each_run};
 
 /// `gasnet_memvec_t`: a piece of memory.
 #[repr(C)]
@@ -17,10 +18,18 @@ pub struct MemVec {
 /// A transfer between two lists of pieces.
 #[derive(Clone, Copy, Debug)]
 pub struct VectorTransfer<'a> {
-    /// The pieces there.
-    pub remote: &'a [MemVec],
-    /// The pieces here.
-    pub local: &'a [MemVec],
+    remote: &'a [MemVec],
+    local: &'a [MemVec],
+}
+
+impl<'a> VectorTransfer<'a> {
+    /// Between lists of the same total.
+    ///
+    /// # Safety
+    /// The pieces of `local` must be accessible until the operation is synced.
+    pub unsafe fn new(remote: &'a [MemVec], local: &'a [MemVec]) -> VectorTransfer<'a> {
+        VectorTransfer { remote, local }
+    }
 }
 
 /// The pieces of a list.
@@ -36,6 +45,10 @@ pub fn total(list: &[MemVec]) -> usize {
 impl VisShape for VectorTransfer<'_> {
     #[inline]
     fn each(&self, f: impl FnMut(VisRun)) {
-        zip(pieces(self.remote), pieces(self.local), f);
+        each_run(pieces(self.remote), pieces(self.local), f);
+    }
+
+    fn remote_pieces(&self) -> impl Iterator<Item = VisPiece> {
+        pieces(self.remote)
     }
 }

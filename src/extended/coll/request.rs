@@ -1,0 +1,160 @@
+//! What a client asks of a collective: the operation, its sizes, the buffers of an image.
+//!
+//! Built by `capi` and by this module's own collectives; read by all of `coll`. Invariant: a
+//! [`CollBuffers`] holds as many bytes as [`CollRequest::extents`] says.
+
+use crate::client_memory::{Dst, Src};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// `gasnet_coll_reduce_fn_t`: results, their count, left operands, their count, right operands,
+/// bytes of an element, flags, argument.
+pub type ReduceFn = unsafe extern "C" fn(
+    *mut c_void,
+    usize,
+    *const c_void,
+    usize,
+    *const c_void,
+    usize,
+    c_int,
+    c_int,
+);
+
+/// What a collective does; the numbers index the tables of `tuning`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum CollOperation {
+    /// One block to all images.
+    Broadcast = 0,
+    /// A block to each image.
+    Scatter = 1,
+    /// A block from each image.
+    Gather = 2,
+    /// The blocks of all images to all images.
+    GatherAll = 3,
+    /// A block from each image to each image.
+    Exchange = 4,
+    /// The combination of all operands to one image.
+    Reduce = 5,
+    /// To each image the combination of the operands of the images before it.
+    Scan = 6,
+    /// No data: complete when all images have called.
+    Barrier = 7,
+}
+
+/// A function of the client and what it is called with.
+#[derive(Clone, Copy, Debug)]
+pub struct Reduction {
+    /// The function.
+    pub function: ReduceFn,
+    /// `GASNET_COLL_NONCOMM` if it was registered with that.
+    pub flags: c_int,
+    /// The caller's argument.
+    pub arg: c_int,
+    /// Bytes of an element.
+    pub elem_size: usize,
+    /// Elements.
+    pub elem_count: usize,
+}
+
+impl PartialEq for Reduction {
+    fn eq(&self, other: &Reduction) -> bool {
+        core::ptr::fn_addr_eq(self.function, other.function)
+            && (self.flags, self.arg) == (other.flags, other.arg)
+            && (self.elem_size, self.elem_count) == (other.elem_size, other.elem_count)
+    }
+}
+
+/// What all images pass alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CollRequest {
+    /// What to do.
+    pub operation: CollOperation,
+    /// Bytes of a block; of all elements of an image where these are combined.
+    pub nbytes: usize,
+    /// Image number of the root; 0 where there is none.
+    pub root: u32,
+    /// No data may move before all images have called.
+    pub in_allsync: bool,
+    /// Complete at no image before all data are in place.
+    pub out_allsync: bool,
+    /// For operations that combine.
+    pub reduction: Option<Reduction>,
+    /// For scans: with the operand of the image itself.
+    pub inclusive: bool,
+}
+
+impl CollRequest {
+    /// With no root, no function, and the least synchronisation.
+    pub fn new(operation: CollOperation, nbytes: usize) -> CollRequest {
+        CollRequest {
+            operation,
+            nbytes,
+            root: 0,
+            in_allsync: false,
+            out_allsync: false,
+            reduction: None,
+            inclusive: false,
+        }
+    }
+
+    /// How many bytes this operation writes at the destination and reads at the source of
+    /// `image`, in a team of `images`.
+    pub fn extents(&self, image: u32, images: u32) -> (usize, usize) {
+        let one = self.nbytes;
+        let all = one.saturating_mul(images as usize);
+        let at_root = |n: usize| if image == self.root { n } else { 0 };
+        match self.operation {
+            CollOperation::Broadcast => (one, at_root(one)),
+            CollOperation::Scatter => (one, at_root(all)),
+            CollOperation::Gather => (at_root(all), one),
+            CollOperation::GatherAll => (all, one),
+            CollOperation::Exchange => (all, all),
+            CollOperation::Reduce => (at_root(one), one),
+            CollOperation::Scan => (one, one),
+            CollOperation::Barrier => (0, 0),
+        }
+    }
+}
+
+/// The memory of one image that a collective uses.
+#[derive(Clone, Copy, Debug)]
+pub struct CollBuffers<'a> {
+    /// Where its result goes.
+    pub dst: Dst<'a>,
+    /// Its operand.
+    pub src: Src<'a>,
+}
+
+impl CollBuffers<'_> {
+    /// No memory.
+    pub(super) fn none() -> CollBuffers<'static> {
+        let nothing: &'static mut [u8] = &mut [];
+        let dst = Dst::from(nothing);
+        CollBuffers { dst, src: dst.into() }
+    }
+}
+
+/// Names a collective: the context of its team, and how many came before it there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CollId {
+    pub(super) context: u32,
+    pub(super) number: u32,
+}
+
+/// Whether a collective is done.
+#[derive(Debug, Default)]
+pub(super) struct CollStatus(AtomicBool);
+
+impl CollStatus {
+    /// Whether it is; what it wrote is visible afterwards. Acquire, pairs with the Release of
+    /// `finish`.
+    #[inline]
+    pub(super) fn done(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Marks it as done.
+    pub(super) fn finish(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+}

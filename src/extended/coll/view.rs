@@ -1,0 +1,72 @@
+//! What takes part in a team's collectives: its images or, for calls with
+//! `GASNET_COLL_NO_IMAGES`, its processes.
+//!
+//! Two views belong to each team; `engine` and `choice` read them. Invariant: a view is the same
+//! as long as the team exists, but for the counters of its images and its tuning.
+
+use super::request::CollStatus;
+use super::tuning::CollTuning;
+use crate::extended::members::TeamMembers;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+use parking_lot::Mutex;
+
+/// An image of this process, in a team.
+#[derive(Debug, Default)]
+pub(super) struct TeamImage {
+    calls: AtomicU32,
+    /// The collectives whose handle will be that of a later call.
+    pub(super) aggregate: Mutex<Vec<Arc<CollStatus>>>,
+    /// Number of the barrier of images that it has notified last.
+    pub(super) notified: AtomicU32,
+}
+
+impl TeamImage {
+    /// The number of its next collective.
+    pub(super) fn next(&self) -> u32 {
+        self.calls.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct TeamView {
+    /// Names it in messages.
+    pub(super) context: u32,
+    pub(super) members: TeamMembers,
+    /// Image number of the first image of each process, and the number of all.
+    pub(super) first: Box<[u32]>,
+    /// The images of this process.
+    pub(super) images: Box<[TeamImage]>,
+    pub(super) tuning: Arc<Mutex<CollTuning>>,
+}
+
+impl TeamView {
+    /// With `counts[rank]` images on each process.
+    pub(super) fn new(
+        context: u32,
+        members: TeamMembers,
+        counts: &[u32],
+        tuning: Arc<Mutex<CollTuning>>,
+    ) -> TeamView {
+        let mut first = alloc::vec![0];
+        for count in counts {
+            first.push(first[first.len() - 1] + count);
+        }
+        let mine = counts[members.me().index()];
+        let images = (0..mine).map(|_| TeamImage::default()).collect();
+        TeamView { context, members, first: first.into(), images, tuning }
+    }
+
+    /// Images of all processes.
+    pub(super) fn all(&self) -> u32 {
+        self.first[self.first.len() - 1]
+    }
+
+    /// Image number, in the team, of an image of this process.
+    pub(super) fn number(&self, image: usize) -> u32 {
+        self.first[self.members.me().index()] + image as u32
+    }
+}

@@ -1,0 +1,103 @@
+//! A vector transfer whose messages are being initiated, and the puts and gets of its runs.
+//!
+//! Used by `super` and by `packing`. Invariant: every message is counted in the operation before
+//! it is sent.
+
+use super::pieces::VisRun;
+use crate::client_memory::{Dst, RemoteRange, Src};
+use crate::conduit::{CHUNK, OpId};
+use crate::rank::JobRank;
+use crate::runtime::Ctx;
+use crate::runtime::ops::{ImplicitKind, OpHandle};
+use core::ptr;
+
+/// Where the data go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VisDirection {
+    /// From the local to the remote side.
+    Put,
+    /// From the remote to the local side.
+    Get,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct VisOperation {
+    pub(super) ctx: Ctx,
+    /// The rank of the remote side.
+    pub(super) rank: JobRank,
+    pub(super) direction: VisDirection,
+    /// `None` for the implicit form.
+    pub(super) handle: Option<OpHandle>,
+    pub(super) function: &'static str,
+}
+
+impl VisOperation {
+    /// Counts fragments that are about to be initiated, and names their operation.
+    pub(super) fn count(&self, fragments: u32) -> OpId {
+        let ops = &self.ctx.job.ops;
+        let kind = match (self.handle, self.direction) {
+            (Some(handle), _) => {
+                ops.extend(handle, fragments);
+                return handle.op();
+            }
+            (None, VisDirection::Put) => ImplicitKind::Puts,
+            (None, VisDirection::Get) => ImplicitKind::Gets,
+        };
+        ops.begin_implicit(self.ctx.thread, kind, fragments)
+    }
+
+    /// A put or get for one run.
+    pub(super) fn each(&self, run: VisRun) {
+        let conduit = &self.ctx.job.conduit;
+        let op = self.count(conduit.fragments(run.n));
+        let remote = self.remote(run.remote, run.n);
+        match self.direction {
+            VisDirection::Put => conduit.put_bulk(self.ctx, remote, run.local().into(), op),
+            VisDirection::Get => conduit.get(self.ctx, run.local(), remote, op),
+        }
+    }
+
+    /// `n` bytes of the remote side.
+    fn remote(&self, at: *mut u8, n: usize) -> RemoteRange {
+        self.ctx.job.remote_range(self.function, self.rank.0, at, n)
+    }
+}
+
+/// Gathers runs that are neighbours on the remote side, and puts them together.
+pub(super) struct GatheredPut<'a> {
+    operation: &'a VisOperation,
+    data: [u8; CHUNK],
+    /// First byte of the remote side.
+    remote: *mut u8,
+    used: usize,
+}
+
+impl<'a> GatheredPut<'a> {
+    /// With no runs.
+    pub(super) fn new(operation: &'a VisOperation) -> GatheredPut<'a> {
+        GatheredPut { operation, data: [0; CHUNK], remote: ptr::null_mut(), used: 0 }
+    }
+
+    /// Adds a run that is no longer than a chunk; puts the runs before if it does not follow.
+    pub(super) fn push(&mut self, run: VisRun) {
+        if self.remote.wrapping_add(self.used) != run.remote || self.used + run.n > CHUNK {
+            self.put();
+            self.remote = run.remote;
+        }
+        Dst::from(&mut self.data[self.used..][..run.n]).copy_from(run.local().into());
+        self.used += run.n;
+    }
+
+    /// Puts what was gathered.
+    pub(super) fn put(&mut self) {
+        let (operation, n) = (self.operation, self.used);
+        if n != 0 {
+            let conduit = &operation.ctx.job.conduit;
+            let op = operation.count(conduit.fragments(n));
+            let remote = operation.remote(self.remote, n);
+            conduit.put(operation.ctx, remote, Src::from(&self.data[..n]), op);
+        }
+        self.used = 0;
+    }
+}
