@@ -24,7 +24,7 @@ unsafe fn array<'a>(handles: *mut gasnet_handle_t, n: usize) -> &'a mut [OpHandl
     if n == 0 {
         return &mut [];
     }
-    // SAFETY: the caller's promise; a OpHandle is a word of the size of a pointer.
+    // SAFETY: the client's promise; an OpHandle is a word of the size of a pointer.
     unsafe { core::slice::from_raw_parts_mut(handles.cast(), n) }
 }
 
