@@ -1,4 +1,4 @@
-//! The environment variables of the library: one typed declaration each, in [`table`].
+//! The environment variables of the library: one typed declaration each, in `table`.
 //!
 //! A declaration drives parsing, the `ENV parameter:` lines, `gasnet_info`, docs/ENVIRONMENT.md
 //! and its manual page. Every module reads its variables here: `env::MAX_THREADS.get()` is a
@@ -14,7 +14,7 @@
 //! is accepted.
 //!
 //! Imports run downwards: `unknown` -> `table` -> `variable` -> `kinds`, `environ`; then the
-//! leaves `letters` and `number`.
+//! leaves `letters`, `number` and `words`.
 
 mod environ;
 mod kinds;
@@ -23,6 +23,7 @@ pub mod number;
 mod table;
 mod unknown;
 mod variable;
+mod words;
 
 pub use environ::{adopt, lookup, raw, snapshot};
 pub use kinds::{
@@ -35,6 +36,7 @@ pub use table::debugging::*;
 pub use table::launch::*;
 pub use table::portals::*;
 pub use table::tracing::*;
-pub use table::{NetworkKind, SUBJECTS, SpawnControl, Subject, WaitMode, all, check_all};
+pub use table::{SUBJECTS, Subject, all, check_all};
 pub use unknown::unknown;
 pub use variable::{AnyVariable, InvalidValue, OptionalVariable, Variable, VariableState};
+pub use words::{NetworkKind, SpawnControl, WaitMode};

@@ -225,3 +225,33 @@ impl<K: ValueKind> AnyVariable for OptionalVariable<K> {
         self.0.get();
     }
 }
+
+/// Declares variables, and `ALL`, which lists them.
+macro_rules! variables {
+    (@one [$($help:literal)+] $name:ident [$kind:ty] [$new:expr]) => {
+        #[doc = concat!($($help, "\n"),+)]
+        pub const $name: $crate::env::OptionalVariable<$kind> =
+            $crate::env::OptionalVariable::new(
+                concat!("GASNET_", stringify!($name)), concat!($($help),+), $new,
+            );
+    };
+    (@one [$($help:literal)+] $name:ident [$kind:ty] [$new:expr] $default:expr) => {
+        #[doc = concat!($($help, "\n"),+)]
+        pub const $name: $crate::env::Variable<$kind> = {
+            assert!($new.admits($default), "the default is out of range");
+            $crate::env::Variable::new(
+                concat!("GASNET_", stringify!($name)), concat!($($help),+), $new, $default,
+            )
+        };
+    };
+    ($(
+        $(#[doc = $help:literal])+
+        $name:ident: $kind:ident $(<$of:ident>)? $(($range:expr))? $(= $default:expr)?;
+    )+) => {
+        $(variables!(@one [$($help)+] $name [$kind $(<$of>)?] [$kind $(($range))?] $($default)?);)+
+
+        /// The variables of this file.
+        pub(super) const ALL: &[&dyn $crate::env::AnyVariable] = &[$(&$name),+];
+    };
+}
+pub(super) use variables;

@@ -1,7 +1,7 @@
 //! Variables of the vector, indexed and strided puts and gets, and of the collectives.
 
-use super::variables;
-use crate::env::{Bytes, FreeText, Integer, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, YesNo};
+use crate::env::variable::variables;
 
 const TB: usize = 1 << 40;
 

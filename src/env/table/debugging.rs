@@ -1,8 +1,8 @@
 //! Variables for debugging: messages, checks, stacks, debuggers, debug malloc, and aids of the
 //! tests.
 
-use super::variables;
-use crate::env::{FillPattern, FreeText, Ranks, Signals, YesNo};
+use crate::env::kinds::{FillPattern, FreeText, Ranks, Signals, YesNo};
+use crate::env::variable::variables;
 
 variables! {
     /// If set, even to nothing, rank 0 prints each variable that is read.

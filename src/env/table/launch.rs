@@ -1,7 +1,8 @@
 //! Variables of the job: how it starts, its memory and threads, how it waits and how it ends.
 
-use super::{SpawnControl, WaitMode, variables};
-use crate::env::{Bytes, FreeText, Integer, OneOf, Seconds, Signals, YesNo};
+use crate::env::kinds::{Bytes, FreeText, Integer, OneOf, Seconds, Signals, YesNo};
+use crate::env::variable::variables;
+use crate::env::words::{SpawnControl, WaitMode};
 use crate::limits::{MAX_RANKS, MAX_THREADS as THREADS};
 
 variables! {

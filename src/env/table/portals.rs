@@ -1,7 +1,8 @@
 //! Variables of the network and of the portals-conduit.
 
-use super::{NetworkKind, variables};
-use crate::env::{Bytes, Integer, OneOf, YesNo};
+use crate::env::kinds::{Bytes, Integer, OneOf, YesNo};
+use crate::env::variable::variables;
+use crate::env::words::NetworkKind;
 
 /// Bytes of a chunk of the conduit.
 const CHUNK: usize = 2048;

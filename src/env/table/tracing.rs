@@ -1,7 +1,7 @@
 //! Variables of the trace and the statistics.
 
-use super::variables;
-use crate::env::{FreeText, Letters, Ranks, YesNo};
+use crate::env::kinds::{FreeText, Letters, Ranks, YesNo};
+use crate::env::variable::variables;
 
 variables! {
     /// File that receives a line for each GASNet call, or stdout, stderr or -. Each % in the name

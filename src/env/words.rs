@@ -1,0 +1,36 @@
+//! The words of variables that accept one of a few. Used by the table and by the readers; imports
+//! nothing.
+
+/// How the ranks of a job find each other (GASNET_SPAWN_CONTROL).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpawnControl {
+    /// The process is a job of one rank.
+    Alone,
+    /// `gasnet_init` forks the ranks.
+    Fork,
+    /// Through the launcher's PMI.
+    Pmi,
+    /// Through the launcher's PMIx.
+    Pmix,
+}
+
+/// How a rank waits (GASNET_WAITMODE); the values are those of `GASNET_WAIT_*`.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitMode {
+    /// `GASNET_WAIT_SPIN`: contend for the CPU.
+    Spin = 0,
+    /// `GASNET_WAIT_BLOCK`: give the CPU away at once.
+    Block = 1,
+    /// `GASNET_WAIT_SPINBLOCK`: spin a while, then give it away.
+    SpinBlock = 2,
+}
+
+/// The Portals below the conduit (GASNET_NETWORK). The numbers travel between processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NetworkKind {
+    /// The one of this project, crate `portals3`.
+    Emulation = 0,
+    /// The libportals that the library was built with.
+    Libportals = 1,
+}
