@@ -2,8 +2,8 @@
  *
  * Each program tests one feature of the Portals 3.3 interface through portals3.h, and runs as a
  * job of any number of processes: every process is an initiator towards the next one and a target
- * of the previous one (itself, in a job of one). Process 0 prints `<name>: PASS` and all exit with 0,
- * or a process prints the failure and exits with 1.
+ * of the previous one (itself, in a job of one). Process 0 prints `<name>: PASS` and all exit
+ * with 0, or a process prints the failure and exits with 1.
  *
  * By hand: ptlrun -n 4 ./lists */
 #ifndef PORTALS_CAPI_TESTS_CHECK_H
