@@ -14,7 +14,7 @@
 //! | [`boot`] | how the ranks of a job find each other, start and end | env, sys |
 //! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | env, sys |
 //! | [`tools`] | `gasnett_*`: usable without a job | env, sys |
-//! | [`env`] | the typed table of variables | sys |
+//! | [`mod@env`] | the typed table of variables | sys |
 //! | `sys` (a crate) | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
 //! What comes up from the network (a request to run a handler, the completion of an operation)

@@ -229,7 +229,7 @@ impl Config {
         [safe as usize, am as usize, 3 * self.nodes as usize + 10]
     }
 
-    /// Bytes that [`super::Conduit::open`] takes from [`super::portals::Extension::alloc_library_memory`].
+    /// Bytes that [`super::Conduit::open`] takes from `alloc_library_memory`.
     pub fn library_bytes(&self) -> usize {
         let page = super::PAGE;
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)

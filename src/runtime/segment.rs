@@ -228,7 +228,7 @@ pub fn attach(boot: &Bootstrap, len: usize, huge: bool) -> std::io::Result<Attac
 
 impl GasnetJob {
     /// The `n` bytes at `addr`, an address of rank `node`: in its segment or, for this process,
-    /// in other memory of its own ([`GasnetJob::is_own_memory`]). No bytes may be anywhere.
+    /// in other memory of its own (`GasnetJob::is_own_memory`). No bytes may be anywhere.
     /// Ends the job if they are elsewhere or there is no such rank.
     #[inline(always)]
     pub fn remote_range(&self, function: &str, node: u32, addr: *mut u8, n: usize) -> RemoteRange {

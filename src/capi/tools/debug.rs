@@ -1,6 +1,6 @@
 //! Stacks, pauses for debuggers, signals, and the end of a process that has failed.
 //!
-//! Called by clients, and by `gasnet_init` ([`open`]). Invariant: what runs in a signal handler
+//! Called by clients, and by `gasnet_init` (`open`). Invariant: what runs in a signal handler
 //! allocates nothing.
 
 use super::text;
