@@ -342,12 +342,12 @@ impl Mapping {
         self.len == 0
     }
 
-    /// The mapping as 64-bit words, mapped until the process ends. Every value that another process
-    /// stores there is a valid word.
+    /// The mapping as 64-bit words, mapped until the process ends. Every value that another
+    /// process stores there is a valid word.
     pub fn leak_words(self) -> &'static [AtomicU64] {
         let words = self.len / 8;
         let base = self.leak().cast::<AtomicU64>().as_ptr();
-        // SAFETY: the mapping is page-aligned, holds so many words and is never unmapped.
+        // SAFETY: the mapping is page-aligned, holds that many words and is never unmapped.
         unsafe { core::slice::from_raw_parts(base, words) }
     }
 
