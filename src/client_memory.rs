@@ -180,7 +180,7 @@ impl<'a> Dst<'a> {
     /// The `len` bytes from `offset` on, if there are as many.
     #[inline(always)]
     pub fn try_part(self, offset: usize, len: usize) -> Option<Dst<'a>> {
-        within(offset, len, self.len).then(|| self.part(offset, len))
+        if within(offset, len, self.len) { Some(self.part(offset, len)) } else { None }
     }
 
     /// The first `n` bytes and the others.
@@ -326,8 +326,11 @@ impl RemoteRange {
     /// for no bytes, too.
     #[inline(always)]
     pub fn mapped(self) -> Option<Dst<'static>> {
+        if self.mapped.is_null() {
+            return None;
+        }
         // SAFETY: `new` was given an address where these bytes are mapped.
-        (!self.mapped.is_null()).then(|| unsafe { Dst::new(self.mapped, self.len) })
+        Some(unsafe { Dst::new(self.mapped, self.len) })
     }
 
     /// The `len` bytes from `offset` on.

@@ -1,7 +1,9 @@
-//! The conduit's and the Portals' own files over loom: every order in which threads may take their steps, and every value that a load
-//! may see by the memory model, is tried (Norris and Demsky, CDSChecker, 2013). `tests/models.rs` runs [`conduit::models`].
+//! Files of the conduit and of `portals3`, unchanged, over loom.
 //!
-//! The tree is the library's as far as these files name it; what they need beside is as little as will do.
+//! `tests/models.rs` runs [`conduit::models`] and its like. Loom tries every interleaving of
+//! threads, and every value that a load may see by the memory model (Norris and Demsky,
+//! CDSChecker, 2013). Invariant: the modules have the paths of the library, so that its files
+//! compile here; whatever else these files name is a small stand-in.
 #![allow(missing_docs, unreachable_pub, dead_code)]
 
 extern crate alloc;

@@ -11,7 +11,7 @@
 //!                                                         | of an empty payload: its address
 //! ```
 
-use super::am_recv::bad_message;
+use super::am_recv::{bad_message, malformed};
 use super::match_bits::{AmForm, AmHeader};
 use super::memory::{Body, bytes_of, word_at};
 use super::portals::{InlineBody, Portals};
@@ -77,9 +77,9 @@ impl HeadWords {
     }
 }
 
-/// The arguments, and the payload if that travels with them, as in any body. They stay in registers:
-/// through memory, there and back, they would cost 56 instructions and 8 % of the time of a Short
-/// with 8 arguments (row `short-8`).
+/// The arguments, and the payload if that travels with them, as in any body. They stay in
+/// registers: through memory, there and back, they would cost 56 instructions and 8 % of the time
+/// of a Short with 8 arguments (row `short-8`).
 #[inline(always)]
 pub(super) fn inline_body(form: AmForm, m: &Outgoing<'_>) -> InlineBody {
     let mut body = InlineBody::default();
@@ -130,7 +130,10 @@ impl<P: Portals> Conduit<P> {
         wrong: &'a mut [i32; MAX_ARGS],
     ) -> AmMessage<'a> {
         let numargs = usize::from(am.numargs);
-        let Some(mut args) = body.args(numargs) else { bad_message(am.source) };
+        let Some(mut args) = body.args(numargs) else {
+            let (bits, data) = am.pack();
+            malformed(bits, data)
+        };
         let payload = match am.form {
             AmForm::Short => AmMessage::NO_PAYLOAD,
             _ => match self.payload(am, body, args_bytes(numargs), data) {

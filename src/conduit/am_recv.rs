@@ -13,7 +13,6 @@
 //!   RARAM          data of a Long    run, if its header is here
 //! ```
 
-use super::am_body::args_bytes;
 use super::credits;
 use super::match_bits::{AmForm, AmHeader};
 use super::memory::Body;
@@ -73,8 +72,8 @@ pub(super) struct AmConsumer {
     /// Empty while the handler of the last request has it, where other threads may need one
     /// meanwhile.
     kit: ReplyKit,
-    /// Requests whose handlers must wait until the receive buffers have space for what their credits
-    /// allow.
+    /// Requests whose handlers must wait until the receive buffers have space for what their
+    /// credits allow.
     waiting: VecDeque<ArrivedRequest>,
 }
 
@@ -159,11 +158,14 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, &mut inline)
             }
             Descriptor::ReqHdr => {
-                let am = self.request_outside_buffers(e.match_bits, e.hdr_data, 0);
+                let am = self.request_outside_buffers(e.match_bits, e.hdr_data);
+                if am.numargs != 0 {
+                    malformed(e.match_bits, e.hdr_data);
+                }
                 let kit = self.take_kit(&mut taker);
                 drop(taker);
-                // Without bytes there are no arguments. Said again for the compiler, which makes
-                // code of its own for this case.
+                // Without arguments; said again for the compiler, which makes code of its own for
+                // this case.
                 self.run_request(up, AmHeader { numargs: 0, ..am }, Body::NONE, None, kit, None);
             }
             Descriptor::ReqRb(buffer) => {
@@ -171,7 +173,8 @@ impl<P: Portals> Conduit<P> {
                 let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
                 if !start || am.form == AmForm::Unpacked {
                     cold_path();
-                    self.arrived_in_part(up, taker, buffer, &e, start);
+                    // A copy, so that the event itself is never put together in memory.
+                    self.arrived_in_part(up, taker, buffer, &{ e }, start);
                     return true;
                 }
                 let kit = self.take_kit(&mut taker);
@@ -197,14 +200,14 @@ impl<P: Portals> Conduit<P> {
         inline: &mut InlineBody,
     ) {
         let body = Body::of(inline);
-        let am = self.request_outside_buffers(bits, data, body.len());
+        let am = self.request_outside_buffers(bits, data);
         let kit = self.take_kit(&mut taker);
         drop(taker);
         self.run_request(up, am, body, None, kit, None);
     }
 
-    /// Handles an event of AM_EQ that the fast path does not handle; `None`: the next one. False if
-    /// there is none.
+    /// Handles an event of AM_EQ that the fast path does not handle; `None`: the next one. False
+    /// if there is none.
     #[inline(never)]
     fn other_event<U: Upcall>(
         &self,
@@ -219,7 +222,7 @@ impl<P: Portals> Conduit<P> {
                 self.inline_request(up, taker, e.match_bits, e.hdr_data, inline);
             }
             (Descriptor::ReqHdr, MdEventKind::PutEnd) => {
-                let am = self.request_outside_buffers(e.match_bits, e.hdr_data, 0);
+                let am = self.request_outside_buffers(e.match_bits, e.hdr_data);
                 let body = RequestBody::Copy(Box::default());
                 self.run_any(up, taker, ArrivedRequest { am, body, data: None });
             }
@@ -282,7 +285,7 @@ impl<P: Portals> Conduit<P> {
     /// The header of a request has arrived whose body is in a receive buffer: both.
     #[inline(always)]
     fn request_in_buffer(&self, buffer: u32, e: &MdEvent) -> (AmHeader, Body<'_>) {
-        let am = self.request_arrived(e.match_bits, e.hdr_data, e.mlength);
+        let am = self.request_arrived(e.match_bits, e.hdr_data);
         let body = self.body_in_buffer(&am, buffer, e.offset, e.mlength);
         self.request_prefetch.expect_at(body.address().wrapping_add(body.len()));
         self.request_prefetch.arrived(&am, body.len());
@@ -301,18 +304,18 @@ impl<P: Portals> Conduit<P> {
 
     /// The header of a request has arrived that is in no receive buffer.
     #[inline(always)]
-    fn request_outside_buffers(&self, bits: u64, data: u64, len: usize) -> AmHeader {
-        let am = self.request_arrived(bits, data, len);
+    fn request_outside_buffers(&self, bits: u64, data: u64) -> AmHeader {
+        let am = self.request_arrived(bits, data);
         self.request_prefetch.arrived_empty();
         self.prefetch_payload(&am, ptr::dangling(), 0);
         am
     }
 
-    /// The header of a request has arrived, with a body of so many bytes.
+    /// The header of a request has arrived.
     #[inline(always)]
-    fn request_arrived(&self, bits: u64, data: u64, len: usize) -> AmHeader {
+    fn request_arrived(&self, bits: u64, data: u64) -> AmHeader {
         let am = header(bits, data);
-        if !am.request || am.source >= self.config.nodes || args_bytes(am.numargs.into()) > len {
+        if !am.request || am.source >= self.config.nodes {
             malformed(bits, data);
         }
         self.credits.request_arrived(am.source, am.credit);
@@ -340,8 +343,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// A request has arrived in a buffer whose data may not be here yet, or that may not be started
-    /// (not `start`): it waits, or runs.
+    /// A request has arrived in a buffer whose data may not be here yet, or that may not be
+    /// started (not `start`): it waits, or runs.
     #[inline(never)]
     fn arrived_in_part<U: Upcall>(
         &self,

@@ -6,23 +6,23 @@
 //! token holds all that it needs.
 //!
 //! ```text
-//!  plan      choose the form                       Short        arguments
-//!            Long: put the payload ahead of the    Medium       arguments, payload
-//!            header where that is done at once     Outbox       arguments; payload stays here (stashed)
-//!            (Placed); Medium: stash a large       Landing      arguments, payload to be copied
-//!            payload (Outbox)                      Placed       arguments; payload has arrived
-//!                                                  Packed       arguments, payload, destination
-//!                                                  Unpacked     arguments; payload is a put of its own
-//!  reserve   credits, chunk       full polls: both come back by replies, which peers that wait
+//!  plan      choose the form                     Short     arguments
+//!            Long: put the payload ahead of      Medium    arguments, payload
+//!            the header where that is done at    Outbox    arguments; the payload stays here
+//!            once (Placed); Medium: stash a      Landing   arguments, payload to be copied
+//!            large payload (Outbox)              Placed    arguments; the payload has arrived
+//!                                                Packed    arguments, payload, destination
+//!                                                Unpacked  arguments; payload: its own put
+//!  reserve   credits, chunk       full polls: both return with replies, which peers that wait
 //!                                 like us send from their full polls
-//!            TMPMD, ticket        for Unpacked; SAFE polls: both come back by our own events
+//!            TMPMD, ticket        for Unpacked; SAFE polls: both return with our own events
 //!  transmit  Unpacked: the data, to RARAM or RARSRC
-//!            the message          in its event ─> at once from plain memory ─> a put from its chunk
+//!            the message: in its event, else at once from plain memory, else from its chunk
 //! ```
 //!
 //! An event at the sender exists only where something must report its departure: the data of a
-//! Long, and a reply that leaves a RplSB chunk. The reply to a request reports the departure of the
-//! request, and a reply without arguments is all header.
+//! Long, and a reply that leaves a RplSB chunk. The reply to a request reports the departure of
+//! the request, and a reply without arguments is all header.
 //!
 //! Up to 32 bytes of arguments and payload travel in the event, if the network can do that: to
 //! ReqHdr or, for a reply, to a chunk that the header names.
@@ -43,8 +43,8 @@ use sys::hint::cold_path;
 /// Largest Medium: what a chunk holds besides the most arguments.
 const MAX_MEDIUM: usize = CHUNK - MAX_ARGS * size_of::<i32>();
 
-/// The least payload of a Long, in bytes, for which a put of its own through Portals costs less than
-/// to copy it out of a receive buffer.
+/// The least payload of a Long, in bytes, for which a put of its own through Portals costs less
+/// than to copy it out of a receive buffer.
 const PUT_APART: usize = 256;
 
 /// How a message travels.
@@ -117,8 +117,9 @@ impl<P: Portals> Conduit<P> {
     /// Sends a request, the payload of a Medium with it.
     #[inline(always)]
     fn request_along<U: Upcall>(&self, up: U, node: u32, m: &Outgoing<'_>) {
-        // To prefetch the line of arguments alone gains nothing, and a Long in one message is rare.
-        if m.category == Category::Medium && !self.fits_inline(node, AmForm::Medium, m) {
+        // To prefetch the line of arguments alone gains nothing, and a Long in one message is
+        // rare.
+        if m.category == Category::Medium && !Self::fits_inline(AmForm::Medium, m) {
             let bytes = args_bytes(m.args.len()) + m.payload.len();
             let to = self.am_target(node, TargetMd::ReqRb as u64, 0, 0);
             if let Some(direct) = self.portals.direct(to.process) {
@@ -147,8 +148,8 @@ impl<P: Portals> Conduit<P> {
 
     // ---- plan
 
-    /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead if
-    /// the network does that at once.
+    /// How a message travels whose payload is not in the outbox. Puts the payload of a Long ahead
+    /// if the network does that at once.
     #[inline(always)]
     fn plan(&self, node: u32, m: &Outgoing<'_>) -> SendPlan {
         let (args, n) = (args_bytes(m.args.len()), m.payload.len());
@@ -168,7 +169,7 @@ impl<P: Portals> Conduit<P> {
             let lands = n != 0
                 && n <= self.config.packed_limit
                 && node != self.me
-                && self.fits_inline(node, AmForm::Landing, m);
+                && Self::fits_inline(AmForm::Landing, m);
             let mapped = m.to.mapped();
             let least = if mapped.is_some() || lands { 1 } else { PUT_APART };
             let offset = m.to.offset() as u64;
@@ -198,11 +199,11 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Whether a message to this process has a body that may travel in its event.
+    /// Whether a message has a body that may travel in its event.
     #[inline(always)]
-    fn fits_inline(&self, node: u32, form: AmForm, m: &Outgoing<'_>) -> bool {
+    fn fits_inline(form: AmForm, m: &Outgoing<'_>) -> bool {
         let (args, space) = (args_bytes(m.args.len()), size_of::<InlineBody>());
-        self.portals.direct(self.peers[node as usize]).is_some()
+        P::Direct::INLINES
             && match form {
                 AmForm::Short | AmForm::Placed | AmForm::Outbox => args != 0 && args <= space,
                 AmForm::Medium | AmForm::Landing => args + m.payload.len() <= space,
@@ -344,7 +345,7 @@ impl<P: Portals> Conduit<P> {
         if !(fault::on("drop_am") && every_64th()) {
             let to = self.am_target(node, bits, 0, data);
             let inline = Target { bits: AmHeader::inline_request(bits), ..to };
-            if !(self.send_inline(node, form, m, &inline) || self.send_at_once(form, m, &to)) {
+            if !(self.send_inline(form, m, &inline) || self.send_at_once(form, m, &to)) {
                 self.send_from_chunk(form, &{ *m }, chunk, &{ to });
             }
         }
@@ -387,7 +388,7 @@ impl<P: Portals> Conduit<P> {
         let (bits, data) = header.pack();
         let to = self.am_target(token.source, bits, token.chunk as usize, data);
         let inline = Target { bits: AmHeader::inline_reply(bits, token.chunk), ..to };
-        if !(self.send_inline(token.source, form, m, &inline) || self.send_at_once(form, m, &to)) {
+        if !(self.send_inline(form, m, &inline) || self.send_at_once(form, m, &to)) {
             self.reply_from_chunk(form, &{ *m }, token, chunk, &{ to });
         }
         if low {
@@ -409,11 +410,14 @@ impl<P: Portals> Conduit<P> {
     /// Sends a message with its body in its event; false, and nothing done, if it has no body, one
     /// that does not fit, or the network cannot.
     #[inline(always)]
-    fn send_inline(&self, node: u32, form: AmForm, m: &Outgoing<'_>, to: &Target) -> bool {
-        self.fits_inline(node, form, m)
-            && self
-                .direct(to.process)
-                .is_some_and(|direct| direct.put_inline(&inline_body(form, m), to))
+    fn send_inline(&self, form: AmForm, m: &Outgoing<'_>, to: &Target) -> bool {
+        if !Self::fits_inline(form, m) {
+            return false;
+        }
+        match self.direct(to.process) {
+            Some(direct) => direct.put_inline(&inline_body(form, m), to),
+            None => false,
+        }
     }
 
     /// Sends a message within the call, from where its parts are; false, and nothing done, if that
@@ -448,7 +452,10 @@ impl<P: Portals> Conduit<P> {
     #[cold]
     #[inline(never)]
     fn send_from_chunk(&self, form: AmForm, m: &Outgoing<'_>, chunk: u32, to: &Target) {
-        let len = write_body(self.reqsb.chunks.part(chunk, CHUNK), form, m);
+        let len = match m.args.is_empty() && !has_payload(form) {
+            true => 0,
+            false => write_body(self.reqsb.chunks.part(chunk, CHUNK), form, m),
+        };
         let from = self.reqsb.silent_part(chunk, len);
         self.portals.put(from, false, to).unwrap_or_else(|e| broken(e));
     }
@@ -492,8 +499,8 @@ impl<P: Portals> Conduit<P> {
         lid
     }
 
-    /// Sends the data of a Long; the caller has a ticket for it, and a TMPMD if they lie outside the
-    /// segment.
+    /// Sends the data of a Long; the caller has a ticket for it, and a TMPMD if they lie outside
+    /// the segment.
     #[inline(never)]
     fn put_data<U: Upcall>(
         &self,

@@ -1,8 +1,9 @@
-//! The figures of the conduit, from the environment, and what follows from them: how much memory peers must reach and
-//! how long the event queues are, so that the Portals interface can be sized before it is opened.
+//! The figures of the conduit, from the environment, and what follows from them: how much memory
+//! peers must reach and how long the event queues are.
 //!
-//! Made by the core room before the network; read by every file of the conduit. Invariant: all processes of a job
-//! compute the same figures, since what one may send is what the other has room for.
+//! Made by `runtime::job` before the Portals interface is opened, which is sized by them; read by
+//! every file of the conduit. Invariant: all processes of a job compute the same figures, since
+//! what one may send is what the other has space for.
 
 use super::credits::{self, sizing};
 use super::{CHUNK, MAX_NODES};
@@ -13,13 +14,15 @@ use crate::{env, report};
 pub struct Config {
     /// Processes of the job.
     pub nodes: u32,
-    /// Threads that may call at the same time; 1 means that no two ever do, and no locks are taken.
+    /// Threads that may call at the same time; 1 means that no two ever do, and no locks are
+    /// taken.
     pub threads: usize,
     /// Messages of ours under way at once.
     pub msg_limit: u32,
     /// Temporary memory descriptors at once.
     pub num_tmpmd: u32,
-    /// Largest payload of a Long that travels as one message, in bytes; 0 if none with a payload does.
+    /// Largest payload of a Long that travels as one message, in bytes; 0 if none with a payload
+    /// does.
     pub packed_limit: usize,
     /// Whether requests need credits.
     pub flow_control: bool,
@@ -51,7 +54,7 @@ pub struct Config {
     pub get_bounce: usize,
     /// Credits that each process gives to each process.
     pub credits_each: u32,
-    /// How many processes, from rank 0, hold one credit more of everybody.
+    /// How many processes, from rank 0, hold one credit more of each process.
     pub credits_extra: u32,
     /// Credits that each process keeps in its bank at first.
     pub banked_credits: u32,
@@ -73,8 +76,8 @@ const MIN_MSG_LIMIT: u32 = 12;
 const MAX_GET_BOUNCE: usize = CHUNK - 8;
 
 impl Config {
-    /// The figures for a job of `nodes` processes with up to `threads` calling threads each, from the environment.
-    /// Ends the process with a line that says why if they cannot work.
+    /// The figures for a job of `nodes` processes with up to `threads` calling threads each, from
+    /// the environment. Ends the process with a line that says why if they cannot work.
     pub fn from_env(nodes: u32, threads: usize) -> Config {
         if nodes > MAX_NODES {
             report::fatal(
@@ -127,10 +130,11 @@ impl Config {
         config
     }
 
-    /// Decides how many request receive buffers there are, and who may fill how much of them; see [`sizing`].
+    /// Decides how many request receive buffers there are, and who may fill how much of them; see
+    /// [`sizing`].
     ///
-    /// `space` overrides the number of buffers unless both credit figures are given too. Ends the process with a line
-    /// that says why if the figures do not go together.
+    /// `space` overrides the number of buffers unless both credit figures are given too. Ends the
+    /// process with a line that says why if the figures do not go together.
     pub fn share_credits(&mut self, each: Option<u32>, bank: Option<u32>, space: Option<u64>) {
         let dynamic = self.flow_control && self.dynamic_credits;
         let most = u64::from(self.max_cred_per_node);
@@ -192,8 +196,9 @@ impl Config {
         self.threads > 1
     }
 
-    /// Buffers beyond those that the credits fill: one whose last message a handler is busy with, and in a process
-    /// with threads another, so that one slow handler does not stop the rest, if GASNET_PORTAL_AMRECV_SPACE has room for it.
+    /// Buffers beyond those that the credits fill: one whose last message a handler is busy with,
+    /// and in a process with threads another, so that one slow handler does not stop the rest, if
+    /// GASNET_PORTAL_AMRECV_SPACE has room for it.
     fn spare_buffers(&self) -> u64 {
         if self.par() { 2 } else { 1 }
     }
@@ -208,7 +213,8 @@ impl Config {
         self.credits_each + u32::from(rank < self.credits_extra)
     }
 
-    /// All credits of a process: those that it has given away, itself included, and those in its bank.
+    /// All credits of a process: those that it has given away, itself included, and those in its
+    /// bank.
     pub(super) fn total_credits(&self) -> u64 {
         u64::from(self.credits_each) * u64::from(self.nodes)
             + u64::from(self.credits_extra)
@@ -217,7 +223,8 @@ impl Config {
 
     /// Events of SAFE_EQ, AM_EQ and SYS_EQ that may be unread at once.
     pub fn event_counts(&self) -> [usize; 3] {
-        // Each message under way: SEND and ACK (or REPLY). Each RplSB chunk: SEND. Each ReqSB chunk: header and data of the reply.
+        // Each message under way: SEND and ACK (or REPLY). Each RplSB chunk: SEND. Each ReqSB
+        // chunk: header and data of the reply.
         let safe = 2 * self.msg_limit + self.rpl_chunks + 2 * self.sb_chunks;
         // A credit is an event; each buffer has an UNLINK event.
         let buffers = u64::from(self.reqrb_buffers);
@@ -229,7 +236,8 @@ impl Config {
         [safe as usize, am as usize, 3 * self.nodes as usize + 10]
     }
 
-    /// Bytes that [`super::Conduit::open`] takes from `alloc_library_memory`.
+    /// Bytes that [`super::Conduit::open`] takes from
+    /// [`super::portals::SharedHost::alloc_library_memory`].
     pub fn library_bytes(&self) -> usize {
         let page = super::PAGE;
         (self.sb_chunks as usize * CHUNK).next_multiple_of(page)
@@ -237,13 +245,14 @@ impl Config {
             + self.reqrb_buffers as usize * self.buffer_bytes().next_multiple_of(page)
     }
 
-    /// Match entries that the conduit attaches: three of the segment, ReqSB, ReqHdr, catch basin, SYS, receive buffers.
+    /// Match entries that the conduit attaches: three of the segment, ReqSB, ReqHdr, catch basin,
+    /// SYS, receive buffers.
     pub fn match_entries(&self) -> usize {
         7 + self.reqrb_buffers as usize
     }
 
-    /// Memory descriptors that the conduit has at once: those of the match entries, RplSB, those that requests and system
-    /// messages leave from, temporary ones.
+    /// Memory descriptors that the conduit has at once: those of the match entries, RplSB, those
+    /// that requests and system messages leave from, temporary ones.
     pub fn descriptors(&self) -> usize {
         self.match_entries() + 3 + self.num_tmpmd as usize
     }

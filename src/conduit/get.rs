@@ -23,7 +23,10 @@ impl<P: Portals> Conduit<P> {
         }
         let bits = NO_OPERATION.pack(MessageKind::Get);
         let from = self.in_segment(src.rank(), src.offset(), bits);
-        self.direct(from.process).is_some_and(|direct| direct.get_at_once(dst, &from))
+        match self.direct(from.process) {
+            Some(direct) => direct.get_at_once(dst, &from),
+            None => false,
+        }
     }
 
     /// Gets from a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`].

@@ -48,12 +48,12 @@ struct Kept {
 }
 
 pub(super) struct ImplicitReplies {
-    /// Credits that must be left for a request of ours whose reply may wait; more than exist if none
-    /// may.
+    /// Credits that must be left for a request of ours whose reply may wait; more than exist if
+    /// none may.
     least_left: u32,
     kept: ParLock<Kept>,
-    /// Polls since the first kept reply, that one counted; 0 if none is kept. A hint for all but the
-    /// holder of the lock.
+    /// Polls since the first kept reply, that one counted; 0 if none is kept. A hint for all but
+    /// the holder of the lock.
     age: AtomicU32,
 }
 
@@ -76,7 +76,8 @@ impl ImplicitReplies {
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Keeps the reply to the request of this token. False if another thread uses the kept replies.
+    /// Keeps the reply to the request of this token. False if another thread uses the kept
+    /// replies.
     #[inline]
     pub(super) fn keep_reply(&self, token: &mut ReplyToken) -> bool {
         let Some(mut kept) = self.implicit.kept.try_lock() else { return false };
@@ -169,8 +170,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Implicit replies have arrived together: gives back the chunks that the first of them names. The
-    /// caller has that of the first one.
+    /// Implicit replies have arrived together: gives back the chunks that the first of them
+    /// names. The caller has that of the first one.
     #[cold]
     #[inline(never)]
     pub(super) fn give_back_others(&self, source: u32, numargs: u8, body: Body<'_>) {

@@ -1,16 +1,17 @@
 //! Long ids: brings the header and the data of a two-message Long together, in either order.
 //!
 //! Called for both halves by the takers of AM_EQ (requests) and SAFE_EQ (replies). The half that
-//! comes first waits here; the other one takes it away and runs the handler. The id of a request is
-//! the offset of its chunk in the sender's ReqSB. That of a reply is the offset of the chunk that it
-//! answers, with [`super::match_bits::REPLY_LID`] set. Invariant: a chunk is in use until both
-//! halves have met, so an id and its sender's rank are unique among the Longs under way.
+//! comes first waits here; the other one takes it away and runs the handler. The id of a request
+//! is the offset of its chunk in the sender's ReqSB. That of a reply is the offset of the chunk
+//! that it answers, with [`super::match_bits::REPLY_LID`] set. Invariant: a chunk is in use until
+//! both halves have met, so an id and its sender's rank are unique among the Longs under way.
 
 use super::sync::ParLock;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// One half of a Long that waits for the other; `H` is what its header leaves behind, `D` its data.
+/// One half of a Long that waits for the other; `H` is what its header leaves behind, `D` its
+/// data.
 enum LongHalf<H, D> {
     /// The data has arrived.
     Data(D),

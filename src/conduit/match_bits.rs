@@ -1,4 +1,5 @@
-//! What the conduit writes into the 64 match bits and the 64 bits of immediate data of its messages.
+//! What the conduit writes into the 64 match bits and the 64 bits of immediate data of its
+//! messages.
 //!
 //! Used by every file that sends a message or takes an event. Only the low four bits select a
 //! descriptor ([`TargetMd`]). The match entries ignore the other sixty, so these carry what the
@@ -14,14 +15,14 @@
 //! | 31:20 | chunk | arguments (31:24) | - | |
 //! | 63:32 | operation id | offset (63:44), chunk (43:32) | - | word 0 |
 //!
-//! Immediate data of an active message: offset (63:48), sender (47:32), bytes of payload or long id
-//! (31:8), credit byte (7:0). Of the data of a Long: sender (63:32) and long id. Of a system
+//! Immediate data of an active message: offset (63:48), sender (47:32), bytes of payload or long
+//! id (31:8), credit byte (7:0). Of the data of a Long: sender (63:32) and long id. Of a system
 //! message: words 1 and 2.
 //!
-//! The chunk is the sender's; of a reply whose body travels in its event it is the requester's. The
-//! offset says where a payload is that does not travel with the header: of a Long in the receiver's
-//! segment, of a Medium in the sender's library memory (the outbox). Its lower 20 bits are in the
-//! match bits, 16 more in the immediate data.
+//! The chunk is the sender's; of a reply whose body travels in its event it is the requester's.
+//! The offset says where a payload is that does not travel with the header: of a Long in the
+//! receiver's segment, of a Medium in the sender's library memory (the outbox). Its lower 20 bits
+//! are in the match bits, 16 more in the immediate data.
 
 use super::{CHUNK, Category, MAX_NODES, OpId, SystemMessage};
 
@@ -195,8 +196,8 @@ pub(super) struct AmHeader {
     /// EXXXNNNN, see [`super::credits`].
     pub(super) credit: u8,
     /// Of [`AmForm::Placed`] and [`AmForm::Landing`]: where the payload is, or goes, in the
-    /// receiver's segment. Of [`AmForm::Outbox`]: where it is in the sender's library memory. Below
-    /// [`OFFSETS`]; 0 for other forms.
+    /// receiver's segment. Of [`AmForm::Outbox`]: where it is in the sender's library memory.
+    /// Below [`OFFSETS`]; 0 for other forms.
     pub(super) offset: u64,
 }
 
@@ -214,8 +215,8 @@ const _: () = assert!(CHUNK.is_power_of_two() && MAX_NODES <= 1 << 16);
 const _: () = assert!(CHUNK_NUMBERS as usize * CHUNK < REPLY_LID as usize);
 
 impl AmHeader {
-    /// Whether no bytes travel with it and none follow. (A Medium counts as one with bytes, which it
-    /// nearly always has.)
+    /// Whether no bytes travel with it and none follow. (A Medium counts as one with bytes, which
+    /// it nearly always has.)
     #[inline]
     fn is_all(&self) -> bool {
         self.numargs == 0 && matches!(self.form, AmForm::Short | AmForm::Placed | AmForm::Outbox)
@@ -257,7 +258,8 @@ impl AmHeader {
         bits & IGNORE | TargetMd::ReqHdr as u64
     }
 
-    /// The match bits of a reply whose body travels in its event, to the requester's chunk at this offset.
+    /// The match bits of a reply whose body travels in its event, to the requester's chunk at
+    /// this offset.
     #[inline]
     pub(super) fn inline_reply(bits: u64, chunk: u32) -> u64 {
         bits & !(u64::from(CHUNK_NUMBERS) << 32) | u64::from(chunk) << CHUNK_SHIFT

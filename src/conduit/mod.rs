@@ -1,31 +1,35 @@
 //! The portals-conduit: GASNet's puts, gets and active messages in terms of Portals 3.3.
 //!
-//! One file per noun of the portals-conduit README. Generic over [`portals::Portals`]; what comes up from the
-//! network goes to the [`Upcall`] that every call is handed.
+//! Opened by `runtime::job`, called through [`network::JobConduit`]. Generic over
+//! [`portals::Portals`]; what comes up from the network goes to the [`Upcall`] that every call is
+//! handed. Invariant: the conduit imports nothing of the layers above it.
+//!
+//! One file for each noun of the README of GASNet's portals-conduit:
 //!
 //! | file | noun |
 //! |---|---|
 //! | `rar`, `reqsb`, `rplsb`, `reqrb`, `tmpmd`, `system` | the descriptors, and the memory behind them |
 //! | `queue`, `safe`, `am_recv`, `reply`, `system` | the event queues, and what each event does |
-//! | `put`, `get`, `am_send` | what leaves |
-//! | `match_bits`, `user` | what travels in match bits, and what a descriptor's events bring back |
-//! | `tickets`, `credits`, `lid_cache` | what bounds the traffic; halves of Longs |
+//! | `put`, `get`, `am_send`, `am_body` | operations and messages that leave; the bodies of messages |
+//! | `match_bits`, `user` | what travels in match bits; which descriptor an event is about |
+//! | `tickets`, `credits`, `lid_cache` | limits of the traffic; halves of Longs |
 //! | `implicit` | replies of handlers that sent none |
-//! | `outbox` | payloads that wait at their sender |
-//! | `wait` | waiting for resources |
-//! | `ahead` | where the next message is expected |
-//! | `networks` | which networks there are, for people |
-//! | `config`, `memory`, `sync`, `primitive` | figures; buffers; locks that cost nothing without threads; what these are made of |
-//! | `network` | the conduit over each Portals of the build, and which of them a job runs on |
+//! | `outbox` | payloads that stay at their sender |
+//! | `wait` | polls, waiting for resources |
+//! | `prefetch` | where the next message is expected |
+//! | `config`, `memory`, `sync`, `primitive` | figures; buffers; locks and lists; atomics, which models replace |
+//! | `portals` | the Portals calls that the conduit makes, and their implementations |
+//! | `network` | the conduit over each Portals of the build |
 //!
 //! # Polling
 //!
-//! SYS_EQ is served first and completely, then up to a limit of SAFE_EQ, then up to a limit of AM_EQ, the last only
-//! with everything in hand that a handler's reply may need. SAFE_EQ alone may be served at any time: its events only
-//! give back. What is given back by our own events (tickets, temporary descriptors, departure of data) is waited for
-//! with SAFE polls; what is given back by replies (credits, ReqSB chunks) with full polls, since peers that wait for us
-//! the same way must get our replies. Handlers never nest on a thread and run with no lock held; any thread may run
-//! any of them.
+//! A poll serves SYS_EQ completely, then SAFE_EQ up to a limit, then AM_EQ up to a limit. AM_EQ is
+//! served only with everything in hand that a handler's reply may need. SAFE_EQ may be served at
+//! any time: its events only give resources back. A thread waits with SAFE polls for what its own
+//! events give back (tickets, temporary descriptors, departure of data). It waits with full polls
+//! for what replies give back (credits, ReqSB chunks), since peers that wait for us in the same
+//! state must get our replies. Handlers never nest on a thread and run with no lock held; any
+//! thread may run any of them.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 mod am_body;
@@ -82,8 +86,9 @@ pub const MAX_NODES: u32 = 65535;
 /// Alignment of buffers.
 const PAGE: usize = 4096;
 
-/// Names an operation of the upper room: the conduit carries it in the ignored match bits of a put or get and hands
-/// it back to [`Upcall::op_done`] when the operation is complete. All 32 bits belong to the upper room.
+/// Names an operation of the upper layer. The conduit carries it in the ignored match bits of a
+/// put or get and passes it to [`Upcall::op_done`] when the operation is complete. The upper
+/// layer chooses all 32 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpId(pub u32);
 
@@ -200,28 +205,29 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What a sender waits for, in the words of a report.
+/// What a sender waits for, as a report names it.
 #[derive(Clone, Copy, Debug)]
 pub struct ResourceNeed {
     /// What.
     pub what: &'static &'static str,
-    /// The rank that has to give it back, if it is one.
+    /// The rank that must give it back, if it is one.
     pub peer: Option<u32>,
 }
 
 impl ResourceNeed {
-    /// Of nobody in particular.
+    /// Not of one rank.
     pub(crate) const fn of(what: &'static &'static str) -> ResourceNeed {
         ResourceNeed { what, peer: None }
     }
 }
 
-/// What the upper room does for the conduit. Handed down with every call; a small `Copy` context.
+/// What the upper layer does for the conduit: a small `Copy` context that is passed with every
+/// call.
 pub trait Upcall: Copy {
     /// Index of the calling thread, below [`Config::threads`]; indexes per-thread caches.
     fn thread(self) -> usize;
-    /// Runs the handler of a request. The handler may call [`Conduit::reply`] with `token` at most once; if it does
-    /// not, the conduit sends the implicit reply afterwards.
+    /// Runs the handler of a request. The handler may call [`Conduit::reply`] with `token` at
+    /// most once; if it does not, the conduit sends the implicit reply afterwards.
     fn run_request(self, token: &mut ReplyToken, message: AmMessage<'_>);
     /// Runs the handler of a reply.
     fn run_reply(self, message: AmMessage<'_>);
@@ -231,8 +237,9 @@ pub trait Upcall: Copy {
     fn system(self, source: u32, message: SystemMessage) {
         let _ = (source, message);
     }
-    /// Called between two polls of a wait for resources, `round` counting from 0: checks whether the job is ending,
-    /// and spins, yields or sleeps as the wait mode says. `need` is what is waited for.
+    /// Called between two polls of a wait for resources; `round` counts from 0. Checks whether
+    /// the job is ending, and spins, yields or sleeps as the wait mode says. `need` is what is
+    /// waited for.
     fn pause(self, round: u32, need: ResourceNeed);
 }
 
@@ -256,21 +263,21 @@ impl ReplyToken {
     }
 }
 
-/// A message of the system queue between the upper rooms of two processes.
+/// A message of the system queue between the upper layers of two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SystemMessage {
-    /// What it is about; 0x00 to 0x7f belong to the upper room.
+    /// What it is about; 0x00 to 0x7f belong to the upper layer.
     pub id: u8,
     /// Three words.
     pub args: [u32; 3],
 }
 
-/// How often things happened that good figures make rare.
+/// How often things happened that well chosen figures make rare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConduitStats {
     /// Request receive buffers that were attached again.
     pub refreshes: u64,
-    /// Requests that were not sent at once for want of credits.
+    /// Requests that had to wait for credits.
     pub credit_stalls: u64,
     /// Requests whose handlers had to wait for a receive buffer to be refreshed.
     pub requests_waited: u64,
@@ -290,8 +297,8 @@ struct StatCounters {
 
 /// The conduit over one Portals interface.
 ///
-/// At most [`Config::threads`] threads call at the same time, each with its own [`Upcall::thread`]; if that is 1, no
-/// two calls ever overlap.
+/// At most [`Config::threads`] threads call at the same time, each with its own
+/// [`Upcall::thread`]; if that is 1, no two calls ever overlap.
 pub struct Conduit<P: Portals> {
     portals: P,
     config: Config,
@@ -329,8 +336,9 @@ impl<P: Portals> core::fmt::Debug for Conduit<P> {
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Allocates queues, buffers and memory descriptors; `peers` is indexed by rank. Peers may send to us when this has
-    /// returned in every process (the caller's barrier); active messages and system messages work from then on.
+    /// Allocates queues, buffers and memory descriptors; `peers` is indexed by rank. Peers may
+    /// send to us when this has returned in every process (the caller's barrier); active messages
+    /// and system messages work from then on.
     ///
     /// # Errors
     /// The Portals call that failed; `PTL_NO_SPACE` mostly.
@@ -352,8 +360,8 @@ impl<P: Portals> Conduit<P> {
             am_events,
             am_recv::AmConsumer::default(),
         )?;
-        // Order on the list of this portal table entry, most frequent first: ReqSB (replies), ReqHdr, ReqRB, catch basin, SYS. ReqRB puts itself
-        // before the catch basin.
+        // Order on the list of this portal table entry, most frequent first: ReqSB (replies),
+        // ReqHdr, ReqRB, catch basin, SYS. ReqRB inserts itself before the catch basin.
         let reqsb = reqsb::ReqSb::open(&portals, pt, par, config.sb_chunks, safe.eq)?;
         let rplsb = rplsb::RplSb::open(&portals, par, config.rpl_chunks, safe.eq)?;
         let reqrb = reqrb::ReqRb::open(&portals, &config, am.eq)?;
@@ -424,7 +432,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Credits that we have of this process, if they are limited and nobody is changing them just now. Async-signal-safe.
+    /// Credits that we have of this process, if they are limited and no thread is changing them.
+    /// Async-signal-safe.
     pub fn credits(&self, node: u32) -> Option<u32> {
         self.credits.left(node)
     }
@@ -439,7 +448,7 @@ impl<P: Portals> Conduit<P> {
         self.portals.shared_host()
     }
 
-    /// How often things happened that good figures make rare.
+    /// How often things happened that well chosen figures make rare.
     pub fn stats(&self) -> ConduitStats {
         ConduitStats {
             refreshes: self.reqrb.refreshes(),
@@ -450,8 +459,8 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Writes the movements of credits as text, if [`Config::credit_stats`] asks for them. Async-signal-safe as far as
-    /// `out` is.
+    /// Writes the movements of credits as text, if [`Config::credit_stats`] asks for them.
+    /// Async-signal-safe as far as `out` is.
     ///
     /// # Errors
     /// Those of `out`.
@@ -459,7 +468,7 @@ impl<P: Portals> Conduit<P> {
         self.credits.write_stats(out)
     }
 
-    /// The figures that this conduit was opened with.
+    /// The figures of this conduit.
     pub fn config(&self) -> &Config {
         &self.config
     }

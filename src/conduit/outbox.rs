@@ -11,19 +11,19 @@
 //! ```
 //!
 //! A receive buffer is filled from its start to its end, so the lines of a payload of several
-//! cache lines are in no cache when they are written, and not in the receiver's when they are read.
-//! An area was used a moment ago. So between processes that map each other's library memory such a
-//! payload stays in an area, and the header says where. A request takes its payload along if no
-//! area is free or its target is elsewhere.
+//! cache lines are in no cache when they are written, and not in the receiver's when they are
+//! read. An area was used a moment ago. So between processes that map each other's library memory
+//! such a payload stays in an area, and the header says where. A request takes its payload along
+//! if no area is free or its target is elsewhere.
 //!
-//! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but a
-//! handler may read on after it has replied. Where one thread calls, an area is therefore free when
-//! the *next* reply of the same process has come: that process runs one handler at a time, and has
-//! sent that reply after the handler. This needs replies in the order in which they were sent, so
-//! it is done when they come off the queue. Where several threads call, an area is free with its
-//! chunk, and the header asks the receiver to copy the payload before the handler runs. A process
-//! whose own handlers run in parallel copies in any case. A process that dies leaves its areas as
-//! they are.
+//! An area is taken with the request and goes with its chunk. The reply gives the chunk back, but
+//! a handler may read on after it has replied. Where one thread calls, an area is therefore free
+//! when the *next* reply of the same process has arrived: that process runs one handler at a time,
+//! and has sent that reply after the handler. This needs replies in the order in which they were
+//! sent, so it is done when they come off the queue. Where several threads call, an area is free
+//! with its chunk, and the header asks the receiver to copy the payload before the handler runs.
+//! A process whose own handlers run in parallel copies in any case. A process that dies leaves
+//! its areas as they are.
 
 use super::match_bits::{AmHeader, OFFSETS};
 use super::memory;
@@ -116,8 +116,8 @@ impl Outbox {
         self.of_chunk[chunk as usize].store(area as u32, Ordering::Relaxed);
     }
 
-    /// A reply of process `source` to the request with this chunk has come off the queue; the order
-    /// of calls is that of the replies.
+    /// A reply of process `source` to the request with this chunk has been taken off the queue; the
+    /// order of calls is that of the replies.
     #[inline(always)]
     pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
         if self.taken.load(Ordering::Relaxed) != 0 {
@@ -173,8 +173,8 @@ impl Outbox {
         self.free.left()
     }
 
-    /// Whether all areas are free but those that were read last, of which each of so many processes
-    /// can have one.
+    /// Whether all areas are free but those that were read last, of which each of so many
+    /// processes can have one.
     pub(super) fn all_back(&self, nodes: u32) -> bool {
         let relaxed = Ordering::Relaxed;
         let with = |areas: &[AtomicU32]| {
@@ -222,11 +222,11 @@ impl<P: Portals> Conduit<P> {
     pub(super) fn in_outbox(&self, am: &AmHeader) -> Option<Dst<'static>> {
         let memory = self.memory_of(am.source)?;
         let (offset, n) = (am.offset as usize, am.length as usize);
-        (offset.is_multiple_of(8) && n <= CHUNK).then(|| memory.try_part(offset, n))?
+        if offset.is_multiple_of(8) && n <= CHUNK { memory.try_part(offset, n) } else { None }
     }
 
-    /// The payload of a request in its sender's outbox, for the handler that this thread is about to
-    /// run; `None` if it cannot be there.
+    /// The payload of a request in its sender's outbox, for the handler that this thread is about
+    /// to run; `None` if it cannot be there.
     #[inline(always)]
     pub(super) fn fetch_payload(
         &self,

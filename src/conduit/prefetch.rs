@@ -3,12 +3,12 @@
 //! Used by `am_send` (a reply will come), `am_recv`, `reply` (what came) and `wait` (idle polls).
 //! Invariant: a guess only; any address may be prefetched.
 //!
-//! Arguments that do not fit in an event, and all of a Long in one message, are read as soon as the
-//! event is. An idle poll prefetches them where the next body is expected, so that they arrive
-//! while the sender still posts the event: two trips between cores at once instead of one after the
-//! other. The payload of a Medium, or of a Long that is at its destination, is prefetched after its
-//! event has arrived (`Conduit::prefetch_payload`). Earlier prefetches would take lines away from
-//! the sender that it is still writing.
+//! Arguments that do not fit in an event, and all of a Long in one message, are read as soon as
+//! the event is. An idle poll prefetches them where the next body is expected, so that they
+//! arrive while the sender still posts the event: two trips between cores at once instead of one
+//! after the other. The payload of a Medium, or of a Long that is at its destination, is
+//! prefetched after its event has arrived (`Conduit::prefetch_payload`). Earlier prefetches would
+//! take lines away from the sender that it is still writing.
 
 use super::am_body::args_bytes;
 use super::match_bits::{AmForm, AmHeader};
@@ -18,8 +18,8 @@ use sys::cache;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// Of more than this only the first line is prefetched: the processor itself prefetches what is read
-/// in order, and it has no slots for so many requests of ours.
+/// Of more than this only the first line is prefetched: the processor itself prefetches what is
+/// read in order, and it has no slots for so many requests of ours.
 const MOST: usize = 512;
 
 /// Where the next body is expected; threads may overwrite each other's guess.

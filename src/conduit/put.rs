@@ -45,7 +45,10 @@ impl<P: Portals> Conduit<P> {
         }
         let bits = NO_OPERATION.pack(MessageKind::Put);
         let to = self.in_segment(dst.rank(), dst.offset(), bits);
-        self.direct(to.process).is_some_and(|direct| direct.put_at_once([src], &to))
+        match self.direct(to.process) {
+            Some(direct) => direct.put_at_once([src], &to),
+            None => false,
+        }
     }
 
     /// Puts to a segment. Each of the [`Conduit::fragments`] ends with [`Upcall::op_done`]. The

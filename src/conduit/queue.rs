@@ -1,8 +1,10 @@
-//! The three event queues: SAFE_EQ, whose events may be handled at any time; AM_EQ, whose events may run request
-//! handlers and so need a reply's resources at hand; SYS_EQ, for messages between the libraries.
+//! The three event queues: SAFE_EQ, whose events may be handled at any time; AM_EQ, whose events
+//! may run request handlers and so need a reply's resources in hand; SYS_EQ, for messages between
+//! the libraries.
 //!
-//! Invariant: at most one thread takes events off a queue at a time, and it lets go before anything is done about the
-//! event; one that finds another there goes away, since that one will see whatever there is.
+//! Used by `safe`, `am_recv` and `system`. Invariant: at most one thread takes events off a queue
+//! at a time, and it unlocks the queue before it handles the event. A thread that finds the queue
+//! locked returns: the holder will see every event.
 
 use super::portals::{
     Direct, EqResult, InlineBody, MdEvent, NI_FAIL, NextEvent, Portals, PortalsError,
@@ -31,7 +33,10 @@ impl<P: Portals, S> EventQueue<P, S> {
     /// Whether it is known to be empty.
     #[inline(always)]
     pub(super) fn is_quiet(&self, portals: &P) -> bool {
-        portals.direct_to_self().is_some_and(|direct| direct.eq_is_quiet(self.eq))
+        match portals.direct_to_self() {
+            Some(direct) => direct.eq_is_quiet(self.eq),
+            None => false,
+        }
     }
 
     /// The next event if the fast path finds it; the caller holds [`EventQueue::taker`].
@@ -43,10 +48,11 @@ impl<P: Portals, S> EventQueue<P, S> {
         }
     }
 
-    /// The next event, and in `inline` the bytes that travelled in it, here and below; the caller holds [`EventQueue::taker`].
+    /// The next event; the bytes that travelled in it go to `inline`. The caller holds
+    /// [`EventQueue::taker`].
     ///
-    /// The queues are long enough for everything that tickets, chunks and credits let anybody send, so a lost event
-    /// is a lost message: fatal.
+    /// The queues are long enough for everything that tickets, chunks and credits let processes
+    /// send, so a lost event is a lost message: fatal.
     pub(super) fn get(&self, portals: &P, inline: &mut InlineBody) -> Option<MdEvent> {
         match portals.eq_get(self.eq, inline) {
             Ok(EqResult::Empty) => None,
@@ -82,16 +88,17 @@ fn overflow(name: &str) -> ! {
     )
 }
 
-/// Ends the job over a Portals call or a transfer that cannot fail unless something is badly wrong, or a peer has died.
+/// Ends the job after a Portals call or a transfer that fails only if a peer has died or a
+/// library is broken.
 #[cold]
 pub(super) fn broken(e: PortalsError) -> ! {
     report::fatal_unless_ending(
         format_args!("the Portals network failed: {e}"),
         if e.code == NI_FAIL {
-            format_args!("A process of the job, or its way to this one, is gone.")
+            format_args!("A process of the job has ended, or the path to it has failed.")
         } else {
             format_args!(
-                "GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what is asked of it."
+                "GASNET_PORTAL_NUM_TMPMD and GASNET_PORTAL_MSG_LIMIT bound what it must provide."
             )
         },
     )

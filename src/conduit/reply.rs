@@ -1,7 +1,8 @@
 //! Replies that arrive: in the chunk that their request left from, which they free.
 //!
-//! Called by `safe` for events of ReqSB and RARSRC, and by `am_recv` after a handler. A reply brings
-//! the credits back that its request used, and runs its handler. Invariant: handlers never nest.
+//! Called by `safe` for events of ReqSB and RARSRC, and by `am_recv` after a handler. A reply
+//! brings the credits back that its request used, and runs its handler. Invariant: handlers never
+//! nest.
 //!
 //! A thread that is inside a handler and polls SAFE_EQ (a reply Long whose data must leave) defers
 //! replies until its handler has returned. Nothing that a handler waits for depends on them: the
@@ -9,7 +10,6 @@
 //! of data is an event of its own. So this cannot deadlock, and a handler that holds a lock never
 //! meets, on its own stack, another one that wants it.
 
-use super::am_body::args_bytes;
 use super::am_recv::{header, malformed};
 use super::match_bits::{AmForm, AmHeader};
 use super::memory::bytes_of;
@@ -56,9 +56,6 @@ impl<P: Portals> Conduit<P> {
     fn inline_reply_arrived<U: Upcall>(&self, up: U, bits: u64, data: u64, inline: &InlineBody) {
         let am = header(bits, data);
         let len = size_of::<InlineBody>();
-        if args_bytes(am.numargs.into()) > len {
-            malformed(bits, data);
-        }
         self.reply_is_here(up, (bits, data), am, am.chunk as usize, len, Some(inline));
     }
 
@@ -97,7 +94,8 @@ impl<P: Portals> Conduit<P> {
         self.finish_reply(up, thread, &am, chunk, len, None);
     }
 
-    /// The header of a reply Long in two messages has arrived, or that of any reply inside a handler.
+    /// The header of a reply Long in two messages has arrived, or that of any reply inside a
+    /// handler.
     #[cold]
     #[inline(never)]
     fn reply_in_part<U: Upcall>(&self, up: U, bits: u64, data: u64, chunk: u32, len: usize) {

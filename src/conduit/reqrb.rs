@@ -1,22 +1,32 @@
-//! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin behind them; and ReqHdr, a descriptor without
-//! bytes for requests that are all header, or whose body travels in their event, which need no room.
+//! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin after
+//! them; and ReqHdr, a descriptor without bytes.
 //!
-//! Each buffer is a locally managed descriptor with events on AM_EQ that goes out of use, with an UNLINK event, when
-//! less than a chunk is left of it. Once that event has been taken and the last of its messages dealt with, it is
-//! attached again, empty, just before the catch basin. A message that reaches the catch basin found no buffer: fatal.
+//! Called by `am_recv`. `saw`, `unlinked` and the decision to start a handler happen under AM_EQ's
+//! lock. Invariant: the attached buffers have space for all requests that peers have credits to
+//! send.
 //!
-//! The catch basin is never hit with flow control on, because of the following invariant, kept in `slack`: the
-//! attached buffers have room for all requests that peers have credits to send. Let T be all credits, given away and banked, in
-//! bytes, F the room in attached buffers behind the messages whose events we have taken, M the credits of those of
-//! them that no handler has been started for; `slack` = F - (T - M). Messages that were delivered but not yet taken
-//! lower F and the credits of their senders alike. Starting a handler gives its credits back (it may reply at any
-//! moment), so M falls; it is only started while `slack` stays at zero or above. A message that must wait is copied
-//! out (by `am_recv`), so that it does not keep its own buffer from being refreshed, which raises F again. A request to ReqHdr uses
-//! credits and no room, so it changes none of these. With one
-//! thread and one buffer more than the credits fill nothing ever waits, except behind a peer that was stopped in the
-//! middle of a delivery.
+//! ```text
+//!   match list   ReqHdr ─ buffer ─ buffer ─ ... ─ catch basin
+//!                 │        │                       └ a message that finds no buffer: fatal
+//!                 │        └ full (less than a chunk is left): UNLINK. When that event has been
+//!                 │          taken and the last message released, attached again, empty, just
+//!                 │          before the catch basin
+//!                 └ requests that are all header, or whose body travels in their event
+//! ```
 //!
-//! Called by `am_recv` only. `saw`, `unlinked` and the decision to start a handler happen under AM_EQ's lock.
+//! With flow control the catch basin is never reached. Let, in bytes,
+//!
+//! - T be all credits, given away and banked,
+//! - F the space in attached buffers after the messages whose events have been taken,
+//! - M the credits of those of these messages whose handlers have not been started.
+//!
+//! `slack` = F - (T - M) stays at zero or above. A message that was delivered but not yet taken
+//! lowers F and the credits of its sender alike. Starting a handler lowers M, since it may reply
+//! at any moment, which gives the credits back; so it is started only while `slack` stays at zero
+//! or above. A message that must wait is copied out (by `am_recv`). So it does not keep its own
+//! buffer from being refreshed, which raises F again. A request to ReqHdr uses credits and no
+//! space, so it changes none of these. With one thread and one buffer more than the credits fill
+//! nothing waits, except behind a peer that was stopped in the middle of a delivery.
 
 use super::CHUNK;
 use super::config::Config;
@@ -35,9 +45,9 @@ use crossbeam_utils::CachePadded;
 
 struct ReceiveBuffer {
     memory: Dst<'static>,
-    /// One for the attached descriptor and one for each message that is being dealt with.
+    /// One for the attached descriptor and one for each message that has not been released.
     refs: AtomicU32,
-    /// Room behind the messages whose events we have taken, in bytes, the last chunk not counted.
+    /// Space after the messages whose events have been taken, in bytes, without the last chunk.
     room: AtomicI64,
 }
 
@@ -100,7 +110,7 @@ impl<P: Portals> ReqRb<P> {
         Ok(this)
     }
 
-    /// Puts an empty buffer at the end of the line.
+    /// Attaches an empty buffer after the others.
     fn attach(&self, portals: &P, i: u32) -> Result<(), PortalsError> {
         let b = &self.buffers[i as usize];
         let usable = (self.bytes - CHUNK) as i64;
@@ -127,14 +137,18 @@ impl<P: Portals> ReqRb<P> {
     /// The message of `len` bytes at `offset` of buffer `i`, where an event says that it is.
     #[inline(always)]
     pub(super) fn body(&self, i: u32, offset: usize, len: usize) -> Option<Body<'_>> {
-        let bytes = self.buffers.get(i as usize)?.memory.try_part(offset, len)?;
-        // SAFETY: the bytes belong to this message, which is complete, until `release`; a
-        // buffer is a page's multiple, and messages are a multiple of 8 bytes.
-        offset.is_multiple_of(8).then(|| unsafe { Body::held(bytes) })
+        let bytes = self.buffers[i as usize].memory.try_part(offset, len)?;
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: the bytes belong to this message, which is complete, until `release`; buffers
+        // are page aligned, and the offset is a multiple of 8.
+        Some(unsafe { Body::held(bytes) })
     }
 
-    /// The event of a message of `bytes` bytes in buffer `i` has been taken. It holds the buffer from now on, until
-    /// [`ReqRb::release`]. True if its handler may be started at once, which `credits` are then given back for.
+    /// The event of a message of `bytes` bytes in buffer `i` has been taken. The message holds
+    /// the buffer until [`ReqRb::release`]. True if its handler may be started at once; its
+    /// `credits` then count as given back.
     #[inline]
     pub(super) fn saw(&self, i: u32, bytes: usize, credits: u32) -> bool {
         let b = &self.buffers[i as usize];
@@ -151,7 +165,7 @@ impl<P: Portals> ReqRb<P> {
         false
     }
 
-    /// Whether a handler may be started that had to wait; `credits` are then given back for it.
+    /// Whether a handler may be started that had to wait; its `credits` then count as given back.
     pub(super) fn may_start(&self, credits: u32) -> bool {
         let bytes = credit_bytes(credits);
         if self.flow_control && self.slack.load(Ordering::Relaxed) < bytes {
@@ -173,7 +187,7 @@ impl<P: Portals> ReqRb<P> {
         self.release(portals, i);
     }
 
-    /// A message in buffer `i` has been dealt with.
+    /// A message in buffer `i` has been handled.
     #[inline]
     pub(super) fn release(&self, portals: &P, i: u32) {
         if sync::count(self.par, &self.buffers[i as usize].refs, -1) == 0 {

@@ -2,9 +2,9 @@
 //! whose local side lies outside the segment bounce through them.
 //!
 //! The descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
-//! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get until its
-//! REPLY. Invariant: only the holder of a chunk touches its bytes and its [`BouncedGet`]; the event
-//! that ends the hold passes it on.
+//! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get until
+//! its REPLY. Invariant: only the holder of a chunk touches its bytes and its [`BouncedGet`]; the
+//! event that ends the hold passes it on.
 //!
 //! Requests leave through a second descriptor of the same memory that has no events, since the
 //! reply says that they have left. A SEND event would only stand in the queue before the reply, in
@@ -108,7 +108,8 @@ impl<P: Portals> ReqSb<P> {
             .then_some((offset / CHUNK) as u32)
     }
 
-    /// Notes where the bytes of the get go that bounces through this chunk, which the caller holds.
+    /// Notes where the bytes of the get go that bounces through this chunk, which the caller
+    /// holds.
     #[inline]
     pub(super) fn note_get(&self, chunk: u32, dst: Dst<'static>) {
         let get = &self.gets[chunk as usize];

@@ -1,8 +1,9 @@
-//! The lock, the counter and the free list of the conduit, each of which costs nothing more than plain loads and
-//! stores where only one thread may call.
+//! The lock, the counters and the free list of the conduit. With one calling thread they cost
+//! plain loads and stores.
 //!
-//! Used by every file of the conduit. Invariant: `par` is the same in all calls on one object, and `false` only where
-//! the client has promised that no two threads are inside the library at once (`GASNET_SEQ`).
+//! Used by every file of the conduit. Invariant: `par` is the same in all calls on one object. It
+//! is `false` only where the client has promised that no two threads are inside the library at
+//! once (`GASNET_SEQ`).
 
 use super::primitive::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Backoff, Ordering};
 use alloc::boxed::Box;
@@ -18,8 +19,8 @@ pub(super) struct ParLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is only reached through a `ParGuard`, and `held` lets one exist at a time: with `par` by an atomic
-// exchange, without it because only one thread calls.
+// SAFETY: the value is only reached through a `ParGuard`, and `held` lets one exist at a time:
+// with `par` by an atomic exchange, without it because only one thread calls.
 unsafe impl<T: Send> Sync for ParLock<T> {}
 
 /// Holds a [`ParLock`].
@@ -34,7 +35,7 @@ impl<T> ParLock<T> {
         }
     }
 
-    /// Takes the lock unless somebody holds it.
+    /// Takes the lock unless it is held.
     #[inline]
     pub(super) fn try_lock(&self) -> Option<ParGuard<'_, T>> {
         if self.held.load(Ordering::Relaxed) {
@@ -106,7 +107,8 @@ pub(super) fn add(par: bool, counter: &AtomicI64, n: i64) -> i64 {
     }
 }
 
-/// Adds to a count of references and returns the new value; the last to leave sees all that the others did.
+/// Adds to a count of references and returns the new value. The thread that releases the last
+/// reference sees all that the others did.
 #[inline]
 pub(super) fn count(par: bool, counter: &AtomicU32, n: i32) -> u32 {
     if par {
@@ -151,10 +153,10 @@ pub(super) fn give(par: bool, counter: &AtomicU32, n: u32) {
 /// The end of a [`FreeList`].
 const NONE: u32 = u32::MAX;
 
-/// The numbers below a limit that nobody uses: a stack, so that what was used last is used next.
+/// The free numbers below a limit: a stack, so that the number used last is used next.
 ///
-/// Treiber's stack (IBM RJ 5118, 1986) of indices; the upper half of the head counts changes, so that a head which
-/// was taken and put back meanwhile is not mistaken for the old one.
+/// Treiber's stack (IBM RJ 5118, 1986) of indices. The upper half of the head counts changes, so
+/// that a head which was taken and put back meanwhile differs from the old one.
 pub(super) struct FreeList {
     par: bool,
     head: CachePadded<AtomicU64>,
@@ -217,12 +219,12 @@ impl FreeList {
 
 #[cfg(test)]
 impl FreeList {
-    /// How many there are.
+    /// How many numbers there are.
     pub(super) fn count(&self) -> u32 {
         self.next.len() as u32
     }
 
-    /// How many are free; nobody takes or gives meanwhile, or the answer is a guess.
+    /// How many are free; a guess if threads take or give meanwhile.
     pub(super) fn left(&self) -> u32 {
         let mut index = self.head.load(Ordering::Acquire) as u32;
         let mut n = 0;

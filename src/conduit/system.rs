@@ -1,9 +1,10 @@
-//! SYS: messages between the libraries of two processes that carry no payload; all they say is in the match bits and
-//! the immediate data.
+//! SYS: messages between the libraries of two processes. They carry no payload; all their words
+//! are in the match bits and the immediate data.
 //!
-//! The queue is served first in every poll, and completely. It has room for three messages of each peer: whoever sends
-//! one of a kind must have the answer before he sends that peer another. Ids below 0x80 belong to the upper room and
-//! go to [`Upcall::system`]; the others are the conduit's own:
+//! Called by polls, and by `am_send` (scavenge). The queue is served first in every poll, and
+//! completely. Invariant: it has space for three messages of each peer, so a process sends a peer
+//! another message of a kind only after the answer to the last one. Ids below 0x80 belong to the
+//! upper layer and go to [`Upcall::system`]; the others are the conduit's own:
 //!
 //! | message | words | answer |
 //! |---|---|---|
@@ -28,7 +29,7 @@ const CREDIT_RETURN: u8 = 0x81;
 pub(super) struct Sys<P: Portals> {
     pub(super) queue: EventQueue<P, ()>,
     pt: u32,
-    /// What they leave from: no bytes, no events.
+    /// The source of messages: no bytes, no events.
     source: P::Md,
 }
 
@@ -71,7 +72,8 @@ impl<P: Portals> Sys<P> {
 }
 
 impl<P: Portals> Conduit<P> {
-    /// Sends a system message; arrives at [`Upcall::system`]. At most one to a process may be unanswered.
+    /// Sends a system message; arrives at [`Upcall::system`]. At most one to a process may be
+    /// unanswered.
     ///
     /// # Panics
     /// If the id is not below 0x80.

@@ -1,8 +1,10 @@
 //! Send tickets: how many messages of ours may be under way at once (`GASNET_PORTAL_MSG_LIMIT`).
 //!
-//! A put or get holds one from its start to its ACK or REPLY event; the data of a Long, and a reply that leaves a chunk, from
-//! its start to its SEND event. Tickets are the last thing that anybody takes before he sends, and whoever holds
-//! one waits for nothing more: so they always come back, through events of SAFE_EQ alone.
+//! Used by the files that send, and by `safe`, which gives them back. A put or get holds a ticket
+//! from its start to its ACK or REPLY event. The data of a Long, and a reply that leaves a chunk,
+//! hold one to their SEND event. Invariant: a ticket is the last thing that a sender takes, and
+//! its holder waits for nothing more; so tickets always come back, through events of SAFE_EQ
+//! alone.
 
 use super::primitive::AtomicU32;
 use super::sync;

@@ -58,8 +58,8 @@ impl<P: Portals> TmpMd<P> {
         self.free.give(slot);
     }
 
-    /// Binds a descriptor that will have `events` events. The caller, its owner, lets go of it with
-    /// [`TmpMd::release`], as each event does.
+    /// Binds a descriptor that will have `events` events. The caller, its owner, lets go of it
+    /// with [`TmpMd::release`], as each event does.
     pub(super) fn bind(
         &self,
         portals: &P,

@@ -1,4 +1,4 @@
-//! Which descriptor an event is about: the word that each of ours carries and its events bring back.
+//! Which descriptor an event is about: the user word of each descriptor, which its events return.
 
 /// A descriptor of the conduit that has events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) enum Descriptor {
     TmpMd(u32),
     /// System messages.
     Sys,
-    /// Requests that need no room in a buffer.
+    /// Requests that need no space in a buffer.
     ReqHdr,
 }
 

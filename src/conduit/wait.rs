@@ -1,18 +1,19 @@
 //! Polls, waiting for what sending needs, and the state of each calling thread.
 //!
-//! Used by the files that send. A wait with SAFE polls is for what our own events give back, a wait
-//! with full polls for what replies give back. Invariant: handlers do not nest on a thread.
+//! Used by the files that send. A wait with SAFE polls is for what our own events give back, a
+//! wait with full polls for what replies give back. Invariant: handlers do not nest on a thread.
 
 use super::memory;
 use super::portals::{Direct, Portals};
 use super::reply::ArrivedReply;
-use super::sync::{self, ParLock};
+use super::sync;
 use super::{CHUNK, Conduit, ResourceNeed, Upcall};
 use crate::client_memory::Dst;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use once_cell::race::OnceBox;
+use parking_lot::Mutex;
 use sys::cache;
 use sys::hint::cold_path;
 
@@ -22,14 +23,15 @@ const CATCH_UP_POLLS: u32 = 8;
 
 /// What the conduit knows of a calling thread.
 pub(super) struct ClientThread {
-    /// Puts and Longs of this thread whose source is not yet reusable; any thread may take one off.
+    /// Puts and Longs of this thread whose source is not yet reusable; any thread may take one
+    /// off.
     local: AtomicU32,
     /// Whether it is inside a handler. Only this thread touches it.
     pub(super) in_handler: AtomicBool,
     /// Whether `deferred` has any. Only this thread touches it.
     pub(super) has_deferred: AtomicBool,
     /// The replies that it has deferred. Only this thread touches it.
-    pub(super) deferred: ParLock<Vec<ArrivedReply>>,
+    pub(super) deferred: Mutex<Vec<ArrivedReply>>,
     /// [`CHUNK`] bytes for the payload of the request whose handler it runs.
     payload: OnceBox<Dst<'static>>,
 }
@@ -40,7 +42,7 @@ impl ClientThread {
             local: AtomicU32::new(0),
             in_handler: AtomicBool::new(false),
             has_deferred: AtomicBool::new(false),
-            deferred: ParLock::new(false, Vec::new()),
+            deferred: Mutex::new(Vec::new()),
             payload: OnceBox::new(),
         }
     }
@@ -56,7 +58,8 @@ impl<P: Portals> Conduit<P> {
     /// [`Conduit::poll_safe`].
     #[inline(always)]
     pub fn poll<U: Upcall>(&self, up: U) -> bool {
-        // Most polls find nothing: three looks and no call. Most others find one queue with events.
+        // Most polls find nothing: three looks and no call. Most others find one queue with
+        // events.
         if let Some(direct) = self.portals.direct_to_self() {
             direct.progress();
             direct.burst_ends();
@@ -104,8 +107,8 @@ impl<P: Portals> Conduit<P> {
         served
     }
 
-    /// Wakes the other threads of this process that sleep: this one may have served what one of them
-    /// waits for.
+    /// Wakes the other threads of this process that sleep: this one may have served what one of
+    /// them waits for.
     #[inline]
     fn wake_threads(&self) {
         if self.config.par() {
@@ -135,9 +138,9 @@ impl<P: Portals> Conduit<P> {
         }
     }
 
-    /// Waits with full polls until `attempt` gives something, and then serves the replies that have
-    /// come meanwhile. A thread that waits here sends without polling; without this it would wait
-    /// again after as many requests as one poll has brought back.
+    /// Waits with full polls until `attempt` gives something, and then serves the replies that
+    /// arrived meanwhile. A thread that waits here sends without polling; without this it would
+    /// wait again after as many requests as one poll has brought back.
     #[inline]
     pub(super) fn wait_full<U: Upcall, T>(
         &self,

@@ -7,7 +7,7 @@ pub mod models;
 mod primitive {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
-    /// Lets the others go on: whoever spins waits for one of them.
+    /// Lets the other threads run: a thread that spins waits for one of them.
     pub(crate) struct Backoff;
 
     impl Backoff {

@@ -1,4 +1,5 @@
-//! What the models have in common, and those of `sync`, `tickets` and `lid_cache`. Each is a handful of steps of two or three threads, and what must hold however they interleave.
+//! What the models share, and the models of `sync`, `tickets` and `lid_cache`. Each is a few
+//! steps of two or three threads, and what must hold however they interleave.
 
 use super::lid_cache::LidCache;
 use super::primitive::{AtomicI64, AtomicU32, Ordering};
@@ -8,7 +9,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// Tries all interleavings with at most this many switches from a thread that could have gone on: more find nothing new in
+/// Loom tries all interleavings with at most this many preemptions. More find nothing new in
 /// practice (Musuvathi and Qadeer 2007), and take hours.
 const SWITCHES: usize = 3;
 
@@ -53,7 +54,7 @@ impl Watched {
     }
 
     pub(super) fn get(&self) -> u32 {
-        // SAFETY: loom stops where somebody writes meanwhile.
+        // SAFETY: loom stops at a concurrent write.
         self.0.with(|p| unsafe { *p })
     }
 }
@@ -78,7 +79,7 @@ pub fn chunks_have_one_holder() {
     });
 }
 
-/// No more tickets are out than there are, and all come back.
+/// No more tickets are taken than exist, and all come back.
 pub fn tickets_come_back() {
     check(|| {
         let shared =
@@ -108,7 +109,8 @@ pub fn locks_exclude() {
     });
 }
 
-/// The last one to leave a receive buffer sees all that the others did with it, and there is one last one.
+/// The thread that releases the last reference of a receive buffer sees all that the others did
+/// with it, and only one thread does so.
 pub fn the_last_reference_sees_all() {
     check(|| {
         let shared = (
@@ -127,8 +129,8 @@ pub fn the_last_reference_sees_all() {
     });
 }
 
-/// The slack of the receive buffers is lowered by one taker after it has looked, and raised by anybody: it never falls
-/// below zero.
+/// One taker checks the slack of the receive buffers and lowers it; any thread raises it. It never
+/// falls below zero.
 pub fn slack_never_falls_below_zero() {
     check(|| {
         let shared =
@@ -149,7 +151,7 @@ pub fn slack_never_falls_below_zero() {
     });
 }
 
-/// The two halves of a Long meet once, whoever takes which off its queue.
+/// The two halves of a Long meet once, whichever thread takes which off its queue.
 pub fn halves_meet_once() {
     check(|| {
         let shared = (LidCache::new(true), Watched::new(), AtomicU32::new(0));

@@ -1,4 +1,4 @@
-//! The files of the Portals that processes share, as they are, over loom's primitives.
+//! The file of `portals3` that processes share, unchanged, over loom's primitives.
 
 pub mod models;
 

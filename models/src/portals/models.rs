@@ -1,4 +1,4 @@
-//! What must hold of a ring, however its producers and its consumer interleave.
+//! What must hold for a ring, however its producers and its consumer interleave.
 
 use super::primitive::{AtomicU64, Ordering};
 use super::ring::{self, Memo};
@@ -46,8 +46,9 @@ fn memo() -> Memo {
     memo
 }
 
-/// Two producers, each with one event at a time that has not been taken, always find a slot of two. One of them is the consumer
-/// too, so that it posts again as soon as its event has been taken, and the other may see any mixture of old and new controls.
+/// Two producers, each with at most one event that has not been taken, always find a slot of two.
+/// One of them is the consumer too: it posts again as soon as its event has been taken, and the
+/// other may see any mixture of old and new controls.
 pub fn a_ring_with_room_is_not_full() {
     check(|| {
         in_threads(Ring::new(), 2, |ring, thread| one_event_at_a_time(ring, &memo(), thread));

@@ -1,11 +1,14 @@
-//! Flow control of requests: a credit is the right to 256 bytes of a peer's request receive buffers and one slot of
-//! its AM event queue.
+//! Flow control of requests: a credit is the right to 256 bytes of a peer's request receive
+//! buffers and one slot of its AM event queue.
 //!
-//! Each process holds a number of credits of every process, itself included, agreed without a message because all
-//! compute it from the same figures ([`sizing`]). A request takes what it needs; its reply brings that back. With
-//! dynamic credits a reply may lend more, and CREDIT_REVOKE and CREDIT_RETURN messages take back ([`policy`]); without
-//! them the same code lends nothing. Used by `am_send` (take, stall), `am_recv` (what arrives, what the reply returns),
-//! `reply` and `system`.
+//! Used by `am_send` (take, stall), `am_recv` (what arrives), `reply` and `system`. Invariant: the
+//! credits that all processes hold of a process, and those in its bank, have space in its buffers.
+//!
+//! Each process holds a number of credits of every process, itself included. All compute it from
+//! the same figures ([`sizing`]), so no message agrees on it. A request takes the credits that it
+//! needs; its reply gives them back. With dynamic credits a reply may lend more, and CREDIT_REVOKE
+//! and CREDIT_RETURN messages take credits back ([`policy`]). Without them the same code lends
+//! nothing.
 
 pub mod policy;
 pub mod sizing;
@@ -28,7 +31,7 @@ pub const MIN_CREDITS: u32 = (super::CHUNK / CREDIT_BYTES) as u32;
 /// Bytes of state that a process keeps for each peer.
 pub const STATE_BYTES: usize = store::RECORD_BYTES;
 
-/// Most credits that a request or reply can tell of.
+/// Most credits that the header of a request or reply can carry.
 pub(super) const MOST_USED: u32 = 15;
 
 /// Credits that a request of `len` bytes uses.
@@ -43,7 +46,8 @@ pub(super) fn used(byte: u8) -> u32 {
     u32::from(byte) & MOST_USED
 }
 
-/// Credits taken for a request, whether it says that an epoch of ours has ended, and how many are left.
+/// Credits taken for a request, whether its header says that an epoch of ours has ended, and how
+/// many credits are left.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taken {
     used: u32,
@@ -121,8 +125,8 @@ impl Credits {
         }
     }
 
-    /// The credit byte of the reply to a request that carried `byte`, and whether to [`Credits::scavenge`] when it has
-    /// left.
+    /// The credit byte of the reply to a request that carried `byte`, and whether to
+    /// [`Credits::scavenge`] when it has left.
     #[inline(always)]
     pub(super) fn reply_byte(&self, node: u32, byte: u8) -> (u8, bool) {
         match &self.0 {
@@ -165,12 +169,13 @@ impl Credits {
         }
     }
 
-    /// Credits that we have of this process, if nobody holds the record.
+    /// Credits that we have of this process, if no thread holds the record.
     pub(super) fn left(&self, node: u32) -> Option<u32> {
         self.0.as_ref()?.store.glimpse(node).map(|peer| peer.send_credits.into())
     }
 
-    /// Writes what [`Config::credit_stats`] asks for, if it does; allocates nothing and waits for nobody.
+    /// Writes the movements of credits if [`Config::credit_stats`] is set; neither allocates nor
+    /// waits.
     pub(super) fn write_stats(&self, out: &mut dyn core::fmt::Write) -> core::fmt::Result {
         match self.0.as_ref().and_then(|policy| policy.store.stats.as_ref()) {
             Some((stats, _)) => stats.write(out),

@@ -1,15 +1,18 @@
-//! How credits are used, lent and taken back: the portals-conduit README's "Scheme for credit balancing and
-//! re-distribution", free of I/O. `docs/internals/credits.md` says where that text was unclear and what is done here.
+//! How credits are used, lent and taken back: the "Scheme for credit balancing and
+//! re-distribution" of the portals-conduit README, free of I/O. `docs/internals/credits.md` says
+//! where that text is unclear and what is done here.
 //!
-//! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the rest in its [`CreditBank`])
-//! and a *borrower* (the `Send` credits that each peer has lent to it). What happens to a process is a call of
-//! [`CreditPolicy`]; what it must send is what the call returns. Where the state of peers is kept is the business of a
-//! [`CreditStore`]: the conduit has an array, the simulator only records that differ from the initial one. So the state of a
-//! peer is brought up to the present epoch when it is looked at, never all at once.
+//! Called by [`super::Credits`] and by the simulator `credit-sim`. Invariant, for each pair: what
+//! X has lent to Y is what Y may send X, plus what is under way from one to the other (granted in
+//! a reply, or given back in a CREDIT_RETURN). What X has lent to all and what is in its bank
+//! make a constant sum.
 //!
-//! Invariant, for each pair: what X has lent to Y is what Y may send X, plus what is on its way from one to the other
-//! (granted in a reply, or given back in a CREDIT_RETURN). What X has lent to all and what it has in its bank make a
-//! constant sum.
+//! A process is at once a *lender* (its receive buffers, lent to each peer as `Loan` credits, the
+//! rest in its [`CreditBank`]) and a *borrower* (the `Send` credits that each peer has lent to
+//! it). What happens to a process is a call of [`CreditPolicy`]; what it must send is what the
+//! call returns. A [`CreditStore`] keeps the state of peers: the conduit has an array, the
+//! simulator only records that differ from the initial one. So the state of a peer is brought up
+//! to the present epoch when it is used, never that of all peers at once.
 
 use sys::hint::cold_path;
 
@@ -28,7 +31,8 @@ pub struct CreditLimits {
     pub revoke: u16,
     /// Most CREDIT_REVOKE messages of a lender that are unanswered.
     pub targets: u16,
-    /// CREDIT_REVOKE messages of a lender in an epoch that may be answered with nothing; then it waits for the next one.
+    /// CREDIT_REVOKE messages of a lender in an epoch that may be answered with nothing; then it
+    /// waits for the next one.
     pub vain: u16,
     /// Credits below which the bank is low.
     pub low: u32,
@@ -53,8 +57,8 @@ impl CreditLimits {
     }
 }
 
-/// What a process knows of one peer. Fields of `Send` are about our requests to it, fields of `Loan` about its requests
-/// to us.
+/// What a process knows of one peer. Fields of `Send` are about our requests to it, fields of
+/// `Loan` about its requests to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredits {
     /// Credits that the peer has lent to us.
@@ -142,13 +146,14 @@ impl PeerCredits {
             self.flags & !STALLED_LAST | if self.send_stalls != 0 { STALLED_LAST } else { 0 };
         // What is in use was in use lately: else it could be given back.
         self.send_max = decayed(self.send_max, 1).max(self.send_inuse);
-        // Whoever waits now is short of credits, however many epochs end meanwhile.
+        // A request that waits now is short of credits, however many epochs end meanwhile.
         self.send_stalls = decayed(self.send_stalls, 1).max((self.flags & WAITING != 0).into());
         self.send_revoked = decayed(self.send_revoked, 1);
     }
 
-    /// Credits that may go back to the peer: none if we lacked some in this or the last of its epochs, nothing that we used lately, and
-    /// `min` stay beside those in use, which may all be those of replies that wait because we had as many left.
+    /// Credits that may go back to the peer: none if we lacked some in this or the last of its
+    /// epochs, and none that we used lately. `min` stay in addition to those in use, which may
+    /// all be those of requests whose implicit replies wait because we had as many left.
     fn spare(&self, min: u16) -> u16 {
         if self.send_stalls != 0 || self.flags & STALLED_LAST != 0 {
             return 0;
@@ -207,7 +212,7 @@ impl CreditBank {
     }
 }
 
-/// How many credits moved, and which way.
+/// How many credits moved, and in which direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CreditChange {
     /// We lent the peer so many more.
@@ -222,10 +227,11 @@ pub enum CreditChange {
     Stalled(u16),
 }
 
-/// Where a process keeps what it knows. Several threads may call if the store is `Sync`.
+/// Where a process keeps what it knows of its peers. Several threads may call if the store is
+/// `Sync`.
 ///
-/// A closure that is given to [`CreditStore::peer`] may call [`CreditStore::bank`], not the other way round, and neither is called
-/// from inside itself.
+/// A closure that is given to [`CreditStore::peer`] may call [`CreditStore::bank`], not the other
+/// way round, and neither is called from inside itself.
 pub trait CreditStore {
     /// Reads and changes the record of one peer.
     fn peer<R>(&self, node: u32, f: impl FnOnce(&mut PeerCredits) -> R) -> R;
@@ -233,14 +239,14 @@ pub trait CreditStore {
     fn bank<R>(&self, f: impl FnOnce(&mut CreditBank) -> R) -> R;
     /// Notes whether a peer holds more than the least that every peer keeps.
     fn note_spare(&self, node: u32, spare: bool);
-    /// The first peer after this one, in the order of ranks and round the end, that holds more than the least; the
-    /// peer itself if there is no other.
+    /// The first peer after this one, in the order of ranks and round the end, that holds more
+    /// than the least; the peer itself if there is no other.
     fn next_spare(&self, after: u32) -> Option<u32>;
     /// The epochs that have ended.
     fn epoch(&self) -> u32;
     /// Counts a request that was received; `length` of them make an epoch. Calls do not overlap.
     fn count_request(&self, length: u32);
-    /// Told of each movement, under the lock of the peer's record; for statistics.
+    /// Called for each movement, under the lock of the peer's record; for statistics.
     #[inline]
     fn changed(&self, node: u32, peer: &PeerCredits, change: CreditChange) {
         let _ = (node, peer, change);
@@ -252,11 +258,11 @@ pub trait CreditStore {
 pub struct CreditByte(pub u8);
 
 impl CreditByte {
-    /// Most that XXX can say.
+    /// Largest value of XXX.
     pub const MOST: u16 = 7;
 
-    /// E, the sender has ended an epoch; XXX, credits that it lacked (request) or lends (reply), 7 for more; NNNN,
-    /// credits that the request uses.
+    /// E, the sender has ended an epoch; XXX, credits that it lacked (request) or lends (reply),
+    /// 7 for more; NNNN, credits that the request uses.
     #[inline]
     pub fn new(epoch: bool, extra: u16, used: u16) -> CreditByte {
         debug_assert!(used <= 15);
@@ -301,8 +307,8 @@ pub struct CreditPolicy<S> {
 }
 
 impl<S: CreditStore> CreditPolicy<S> {
-    /// Takes `n` credits for a request to this peer, or none: whether the request says that an epoch of ours has ended, and how many
-    /// credits are left.
+    /// Takes `n` credits for a request to this peer, or none: whether the request says that an
+    /// epoch of ours has ended, and how many credits are left.
     #[inline(always)]
     pub fn take(&self, node: u32, n: u16) -> Option<(bool, u16)> {
         let epoch = self.store.epoch();
@@ -311,7 +317,8 @@ impl<S: CreditStore> CreditPolicy<S> {
         })
     }
 
-    /// A request that needs `n` credits could not take them: how many it lacks. Called once for each such request.
+    /// A request that needs `n` credits could not take them: how many it lacks. Called once for
+    /// each such request.
     #[cold]
     pub fn stall(&self, node: u32, n: u16) -> u16 {
         self.store.peer(node, |p| {
@@ -335,8 +342,9 @@ impl<S: CreditStore> CreditPolicy<S> {
         }
     }
 
-    /// The credit byte of the reply to a request of this peer that carried `byte`, and whether the peer asked for more
-    /// while the bank is low: [`CreditPolicy::scavenge`] then, when the reply has left.
+    /// The credit byte of the reply to a request of this peer that carried `byte`, and whether
+    /// the peer asked for more while the bank is low: [`CreditPolicy::scavenge`] then, when the
+    /// reply has left.
     #[inline(always)]
     pub fn reply_byte(&self, node: u32, byte: CreditByte) -> (CreditByte, bool) {
         let epoch = self.store.epoch();
@@ -387,7 +395,8 @@ impl<S: CreditStore> CreditPolicy<S> {
     #[inline]
     pub fn reply_arrived(&self, node: u32, byte: CreditByte) {
         self.store.peer(node, |p| p.send_inuse -= byte.used());
-        // E or XXX: seldom, so it takes the record anew. Until then the credits that come with it count as on their way.
+        // E or XXX: rare, so it takes the record again. Until then the credits that come with it
+        // count as under way.
         if byte.0 & 0xf0 != 0 {
             self.more_of_reply(node, byte);
         }
@@ -406,12 +415,12 @@ impl<S: CreditStore> CreditPolicy<S> {
         });
     }
 
-    /// The bank is low: picks the peers that may have credits to spare, and has `revoke` send each of them a
-    /// CREDIT_REVOKE with the flag that an epoch has ended.
+    /// The bank is low: picks the peers that may have credits to spare, and has `revoke` send
+    /// each of them a CREDIT_REVOKE with the flag that an epoch has ended.
     ///
-    /// Skipped are peers with the least that every peer keeps, with an unanswered CREDIT_REVOKE, without anything to
-    /// spare when last asked in this epoch, or asking for more themselves lately. The search goes once round at most
-    /// and goes on, the next time, where it left off.
+    /// Skipped are peers with the least that every peer keeps, with an unanswered CREDIT_REVOKE,
+    /// without anything to spare when last asked in this epoch, or asking for more themselves
+    /// lately. The search goes once round at most and goes on, the next time, where it left off.
     #[cold]
     pub fn scavenge(&self, mut revoke: impl FnMut(u32, bool)) {
         let epoch = self.store.epoch();

@@ -1,7 +1,9 @@
-//! How many credits a process has to give, how they are shared out at start, and what receive buffers they need.
+//! How many credits a process can give, how they are shared out at start, and what receive buffers
+//! they need.
 //!
-//! Used by [`crate::conduit::Config`] and by the simulator of credits. A credit is the right to [`CREDIT_BYTES`] of
-//! receive buffer and one slot of the AM event queue. Invariant: the buffers that are no spares have room for all credits.
+//! Used by [`crate::conduit::Config`] and by the simulator of credits. A credit is the right to
+//! [`CREDIT_BYTES`] of receive buffer and one slot of the AM event queue. Invariant: the buffers
+//! that are no spares have space for all credits.
 
 /// Bytes of receive buffer that one credit stands for.
 pub const CREDIT_BYTES: usize = 256;
@@ -36,8 +38,9 @@ const TABLE_1024: [Row; 10] = [
     (20480, 4, 51200),
 ];
 
-/// What a process of a job of this size gives to each process and keeps in its bank at first, where the environment
-/// does not say: interpolated between the rows of the table for this chunk, the difference truncated towards zero.
+/// What a process of a job of this size gives to each process and keeps in its bank at first,
+/// where the environment does not say: interpolated between the rows of the table for this chunk,
+/// the difference truncated towards zero.
 pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
     let table: &[Row] = if chunk > 1024 { &TABLE_2048 } else { &TABLE_1024 };
     let last = table[table.len() - 1];
@@ -56,7 +59,7 @@ pub fn initial(nodes: u64, chunk: usize) -> (u64, u64) {
     (between(c0, c1), between(b0, b1))
 }
 
-/// What is asked for.
+/// The figures that credits are shared out by.
 #[derive(Clone, Copy, Debug)]
 pub struct CreditDemand {
     /// Processes of the job.
@@ -65,13 +68,13 @@ pub struct CreditDemand {
     pub chunk: usize,
     /// Chunks of a receive buffer.
     pub buffer_chunks: usize,
-    /// Buffers beyond those that the credits fill; a space that has no room for more has one.
+    /// Buffers beyond those that the credits fill; one if `space` has no more.
     pub spares: u64,
-    /// Credits of each process, if it is said.
+    /// Credits of each process, if the user sets them.
     pub each: Option<u64>,
-    /// Credits in the bank, if it is said.
+    /// Credits in the bank, if the user sets them.
     pub bank: Option<u64>,
-    /// Bytes of receive buffers, if it is said; both credit figures win over it.
+    /// Bytes of receive buffers, if the user sets them; both credit figures together override it.
     pub space: Option<u64>,
     /// Most credits of each process.
     pub most_each: u64,
@@ -79,7 +82,7 @@ pub struct CreditDemand {
     pub dynamic: bool,
 }
 
-/// What is given.
+/// How credits are shared out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreditShare {
     /// Credits of each process.
@@ -92,20 +95,20 @@ pub struct CreditShare {
     pub buffers: u64,
 }
 
-/// A wish that cannot be granted: the credits of each that there must be room for, and the bytes of receive buffers
-/// that they need.
+/// The receive buffers are too small: the credits of each process that they must have space for,
+/// and the bytes that these need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooFewBuffers {
     /// Credits of each process.
     pub each: u64,
-    /// Credits that there is room for.
+    /// Credits that there is space for.
     pub total: u64,
     /// Bytes of receive buffers for them.
     pub bytes: u64,
 }
 
 impl CreditDemand {
-    /// Credits of a largest message: a process that holds fewer could never send it.
+    /// Credits of a largest message; a process needs as many to send one.
     pub fn least_each(&self) -> u64 {
         (self.chunk / CREDIT_BYTES) as u64
     }
@@ -115,14 +118,14 @@ impl CreditDemand {
         (self.buffer_chunks * self.chunk) as u64
     }
 
-    /// Credits that one buffer is good for: it goes out of use when less than a chunk is left, so its last chunk does
-    /// not count.
+    /// Credits that one buffer is good for: it goes out of use when less than a chunk is left, so
+    /// its last chunk does not count.
     pub fn credits_per_buffer(&self) -> u64 {
         (self.buffer_bytes() - self.chunk as u64) / CREDIT_BYTES as u64
     }
 
-    /// Decides: the credits of all and of the bank make a number of buffers, rounded up, and what the rounding gains
-    /// goes to the bank unless its size is said.
+    /// Decides: the credits of all and of the bank make a number of buffers, rounded up, and what
+    /// the rounding gains goes to the bank unless its size is said.
     ///
     /// # Errors
     /// If `space` is too small for `each`, or for the least that each process must have.
@@ -250,7 +253,7 @@ mod tests {
         assert_eq!(none.share().map(|s| s.bank), Ok(0));
         let large = CreditDemand { bank: Some(65535), ..WISH };
         assert_eq!(large.share().map(|s| (s.bank, s.buffers)), Ok((65535, 10)));
-        // Nobody gets more than the most.
+        // No process gets more than the most.
         let most = CreditDemand { most_each: 8, ..WISH };
         assert_eq!(most.share().map(|s| s.each), Ok(8));
     }

@@ -1,8 +1,9 @@
-//! What `GASNET_PORTAL_CREDIT_STATS` writes: each movement of credits with its time, and sums for each peer.
+//! What `GASNET_PORTAL_CREDIT_STATS` writes: each movement of credits with its time, and sums for
+//! each peer.
 //!
-//! Kept in memory by `store` and written as text when the process leaves; by the simulator too. `gasnet_trace
-//! credits` draws it. Not for runs that are measured.
-//! Invariant: writing neither allocates nor waits, so that it may be done in a signal handler.
+//! Kept in memory by `store` and by the simulator, and written as text when the process ends;
+//! `gasnet_trace credits` draws it. It slows a run down. Invariant: writing neither allocates nor
+//! waits, so that a signal handler may do it.
 
 use super::policy::{CreditChange, PeerCredits};
 use crate::conduit::sync::ParLock;
@@ -60,8 +61,8 @@ impl core::fmt::Debug for CreditStats {
 }
 
 impl CreditStats {
-    /// Of the process with this rank, one of `nodes`, which hold `each` credits of each other at first, with `bank` in
-    /// the bank; `par` where several threads call.
+    /// Of the process with this rank, one of `nodes`, which hold `each` credits of each other at
+    /// first, with `bank` in the bank; `par` where several threads call.
     pub fn new(par: bool, rank: u32, nodes: u32, each: u16, bank: u32) -> CreditStats {
         let first = Sums { high_loan: each, high_send: each, ..Sums::default() };
         let sums = (0..nodes).map(|_| first).collect();

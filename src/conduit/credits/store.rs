@@ -1,8 +1,10 @@
-//! Where the conduit keeps the state of credits: an array with one record for each peer, half a cache line long.
+//! Where the conduit keeps the state of credits: an array with one record for each peer, half a
+//! cache line long.
 //!
-//! Used by [`super::Credits`] through [`CreditStore`]. Where several threads call, each record has a lock of its own, held
-//! for a few instructions; with one thread nothing is locked. Invariant: a record is only touched inside
-//! [`CreditStore::peer`], the bank only inside [`CreditStore::bank`].
+//! Used by [`super::Credits`] through [`CreditStore`]. Where several threads call, each record
+//! has a lock of its own, held for a few instructions; with one thread nothing is locked.
+//! Invariant: a record is touched only inside [`CreditStore::peer`], the bank only inside
+//! [`CreditStore::bank`].
 
 use super::policy::{CreditBank, CreditChange, CreditStore, PEER_LIMIT, PeerCredits};
 use super::stats::CreditStats;
@@ -21,7 +23,8 @@ struct Record {
 }
 const _: () = assert!(size_of::<Record>() <= PEER_LIMIT && size_of::<Record>() == 32);
 
-// SAFETY: `peer` is only reached by `CreditTable::peer`: one thread at a time, by the lock or by the client's promise.
+// SAFETY: `peer` is only reached by `CreditTable::peer`: one thread at a time, by the lock or by
+// the client's promise.
 unsafe impl Sync for Record {}
 
 /// Bytes of state for each peer.
@@ -42,7 +45,8 @@ pub(super) struct CreditTable {
 }
 
 impl CreditTable {
-    /// Records of `nodes` peers that lend us `each` credits at start and hold `loan` of ours, `min` of them for good.
+    /// Records of `nodes` peers that lend us `each` credits at start and hold `loan` of ours,
+    /// `min` of them permanently.
     pub(super) fn new(
         par: bool,
         nodes: usize,
@@ -72,7 +76,8 @@ impl CreditTable {
         table
     }
 
-    /// A copy of a record, if nobody is changing it; for signal handlers, which may have interrupted just that.
+    /// A copy of a record, if no thread is changing it. For signal handlers, which may have
+    /// interrupted such a change.
     pub(super) fn glimpse(&self, node: u32) -> Option<PeerCredits> {
         let record = self.records.get(node as usize)?;
         // Acquire pairs with the Release of `Held`.
@@ -80,8 +85,9 @@ impl CreditTable {
             return None;
         }
         let _held = Held(&record.held);
-        // SAFETY: the lock makes this the only access but, in SEQ, that of the code that was interrupted: then the copy,
-        // of plain numbers, may be half old. It is volatile so as not to be moved into that code.
+        // SAFETY: the lock makes this the only access but, in SEQ, that of the code that was
+        // interrupted: then the copy, of plain numbers, may be half old. It is volatile so as not
+        // to be moved into that code.
         Some(unsafe { record.peer.get().read_volatile() })
     }
 
@@ -91,7 +97,7 @@ impl CreditTable {
     }
 }
 
-/// Lets go of a record, whatever happens.
+/// Holds the lock of a record until it is dropped.
 struct Held<'a>(&'a AtomicBool);
 
 impl<'a> Held<'a> {
@@ -123,7 +129,8 @@ impl CreditStore for CreditTable {
             // SAFETY: the lock makes this the only reference.
             return f(unsafe { &mut *record.peer.get() });
         }
-        // SAFETY: only one thread calls, and `f` does not call back for a peer, as `CreditStore` demands.
+        // SAFETY: only one thread calls, and `f` does not call back for a peer, as `CreditStore`
+        // demands.
         f(unsafe { &mut *record.peer.get() })
     }
 

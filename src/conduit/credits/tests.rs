@@ -1,4 +1,4 @@
-//! The scheme by itself: single steps, and many processes whose messages take any time they like.
+//! The scheme alone: single steps, and many processes whose messages take any time.
 
 use super::policy::*;
 use super::*;
@@ -78,7 +78,7 @@ fn a_stall_is_answered_with_a_loan() {
     let (x, y) = (process(2, 8, 100, limits), process(2, 8, 100, limits));
     assert_eq!((x.take(1, 8), x.take(1, 1)), (Some((false, 0)), None));
     assert_eq!(x.stall(1, 3), 3);
-    // The stalled request leaves when the first has come back.
+    // The stalled request leaves after the reply to the first.
     let first = CreditByte::new(false, 0, 8);
     y.request_arrived(0, first);
     let (back, low) = y.reply_byte(0, first);
@@ -147,7 +147,7 @@ fn who_is_asked_to_give_back() {
     (0..2).for_each(|_| y.request_arrived(1, CreditByte(1)));
     assert_eq!(asked(), [(1, true), (3, true)]);
     assert_eq!(y.store.bank(|b| b.credits), 12);
-    // A bank that is not low asks nobody.
+    // A bank that is not low revokes nothing.
     y.return_arrived(3, CreditReturn { credits: 12, epoch: false });
     y.store.bank(|b| b.credits = 1000);
     assert_eq!(asked(), []);
@@ -201,7 +201,7 @@ fn what_is_given_back() {
     assert_eq!((give(false), give(false)), (8, 0));
     assert_eq!((give(true), give(true), give(true)), (30, 2, 0));
     assert_eq!(x.store.peer(1, |p| p.send_credits), 8);
-    // Whoever was short lately gives nothing.
+    // A process that was short lately gives nothing.
     let x = process(2, 100, 0, limits);
     (0..4).for_each(|_| {
         let _ = x.stall(1, 101);
@@ -232,8 +232,8 @@ enum Wire {
     CreditReturn(CreditReturn),
 }
 
-/// Processes that send as they like over a network that delivers in any order; after each step what X has lent to Y
-/// must be what Y may send X and what is under way.
+/// Processes that send as they like over a network that delivers in any order; after each step
+/// what X has lent to Y must be what Y may send X and what is under way.
 fn any_order(seed: u64, nodes: usize, limits: CreditLimits, each: u16, bank: u32) -> u64 {
     let mut dice = seed | 1;
     let mut roll = |n: usize| {

@@ -67,8 +67,8 @@ pub enum OpenInterface {
 }
 
 impl OpenInterface {
-    /// Opens the interface of this process on the network that the user chose. Peers can be addressed once they have
-    /// returned from this too.
+    /// Opens the interface of this process on the network that the user chose. Peers can be
+    /// addressed once they have returned from this too.
     ///
     /// # Errors
     /// What is missing or wrong with the network.

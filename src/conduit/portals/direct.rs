@@ -31,8 +31,11 @@ pub trait Direct: Send + Sync {
     /// `ptl_handle_eq_t`
     type Eq: Copy;
 
-    /// A put whose bytes travel in its event, and otherwise an empty put at offset 0. Some networks
-    /// do the same with the entries of their completion queues.
+    /// Whether [`Direct::put_inline`] may return true.
+    const INLINES: bool = true;
+
+    /// A put whose bytes travel in its event, and otherwise an empty put at offset 0. Some
+    /// networks do the same with the entries of their completion queues.
     fn put_inline(&self, inline: &InlineBody, to: &Target) -> bool;
 
     /// A put from plain memory: the bytes of all pieces, one after the other.
@@ -91,6 +94,7 @@ pub struct NoDirect<Eq> {
 #[cfg(any(feature = "libportals", test))]
 impl<Eq: Copy> Direct for NoDirect<Eq> {
     type Eq = Eq;
+    const INLINES: bool = false;
 
     fn put_inline(&self, _: &InlineBody, _: &Target) -> bool {
         match self.never {}
@@ -109,8 +113,8 @@ pub trait SharedHost: Send + Sync {
     fn library_memory(&self, of: PortalsId) -> Option<Dst<'static>>;
 
     /// Says that `len` bytes from `base` are shared with the processes of this host; `peers[pid]`
-    /// is where the same bytes of the segment of process `pid` (on this host) are mapped here, null
-    /// where they are not, and `lens[pid]` their length.
+    /// is where the same bytes of the segment of process `pid` (on this host) are mapped here,
+    /// null where they are not, and `lens[pid]` their length.
     ///
     /// # Safety
     /// The mappings must stay until the process ends.
@@ -132,8 +136,8 @@ pub trait SharedHost: Send + Sync {
     /// that we share with them has changed; the change must have been made before the call.
     fn ring_peers(&self);
 
-    /// Wakes the threads of this process that sleep on the doorbell, because this thread has served
-    /// what one of them may wait for. One that is just falling asleep may be missed.
+    /// Wakes the threads of this process that sleep on the doorbell, because this thread has
+    /// served what one of them may wait for. One that is just falling asleep may be missed.
     fn ring_self(&self);
 
     /// The rank on this host of a process that holds something we wait for (an unpublished slot, a

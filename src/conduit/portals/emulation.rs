@@ -1,8 +1,8 @@
 //! The portals3 emulation as the conduit sees it.
 //!
-//! Owns the translation between [`super::Portals`] and [`portals3::NetworkInterface`], and the size of the arena; nothing else.
-//! Made by the core room, used by the conduit. Invariant: names and meanings on both sides are the specification's,
-//! so every method is one call.
+//! Owns the translation between [`super::Portals`] and [`portals3::NetworkInterface`], and the
+//! size of the arena; nothing else. Made by the core room, used by the conduit. Invariant: names
+//! and meanings on both sides are the specification's, so every method is one call.
 
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NextEvent,
@@ -30,8 +30,8 @@ impl core::fmt::Debug for Emulation {
 }
 
 impl Emulation {
-    /// The interface of process `index` of the `size` on this host, whose arenas share the file `arena`. Peers can be
-    /// addressed once they have returned from this too.
+    /// The interface of process `index` of the `size` on this host, whose arenas share the file
+    /// `arena`. Peers can be addressed once they have returned from this too.
     ///
     /// # Errors
     /// There is no memory for the arena.
@@ -43,7 +43,8 @@ impl Emulation {
     ) -> Result<Emulation, OpenError> {
         let bytes = arena_bytes(config);
         let no_arena = |e| OpenError(format!("no arena for Portals: {e}"));
-        // Arenas get their pages when they are first touched, and then the kernel would kill for want of some.
+        // Arenas get their pages when they are first touched, and then the kernel would kill for
+        // want of some.
         if index == 0 {
             memory::check_available(bytes as u64 * u64::from(size)).map_err(no_arena)?;
         }
@@ -100,8 +101,8 @@ fn limits(config: &Config) -> NiLimits {
     }
 }
 
-/// Bytes of the arena of one process: tables, event queues, the conduit's buffers, and room for what the emulation
-/// keeps there itself.
+/// Bytes of the arena of one process: tables, event queues, the conduit's buffers, and room for
+/// what the emulation keeps there itself.
 fn arena_bytes(config: &Config) -> usize {
     const OWN: usize = 512 << 10;
     const ENTRY: usize = 64;

@@ -1,4 +1,5 @@
-//! The Portals 3.3 calls that the conduit makes: two traits, and a file or folder for each network.
+//! The Portals 3.3 calls that the conduit makes: two traits, and a file or folder for each
+//! network.
 //!
 //! The conduit is generic over [`Portals`], the verbs of the specification. What a network does
 //! beyond them for a peer whose memory it has mapped is [`Direct`]; the conduit asks for it per
@@ -321,7 +322,8 @@ pub struct TrafficCounters {
     pub gets: u64,
     /// Bytes of both; a put whose bytes travel in its event counts as a full [`InlineBody`].
     pub bytes: u64,
-    /// Messages that had to be framed for the target's own progress, as far as the library reports.
+    /// Messages that had to be framed for the target's own progress, as far as the library
+    /// reports.
     pub framed: u64,
     /// Messages to this interface that found no match entry (`PTL_SR_DROP_COUNT`).
     pub dropped: u64,

@@ -230,7 +230,8 @@ impl<'a, P: Portals> Trial<'a, P> {
             .map_err(with(gets))?;
         wants(&reply, "mlength", reply.mlength as u64, WORD as u64).map_err(with(gets))?;
         self.same(&self.source, SOURCE_WORD, "get").map_err(with(gets))?;
-        // A SEND event of the get, which the specification does not know, may come at any time or never.
+        // A SEND event of the get, which the specification does not know, may come at any time or
+        // never.
         self.events([], Some(SendEnd))?;
         Ok(Findings { echoes_match_bits: reply.match_bits == BITS | ONE_WAY })
     }

@@ -1,11 +1,12 @@
-//! A second implementation of the Portals trait, for tests: one lock around everything, and as much
-//! delay and disorder as the specification permits.
+//! A second implementation of the Portals trait, for tests: one lock around everything, and as
+//! much delay and disorder as the specification permits.
 //!
-//! Messages match in the order in which they were sent. After that each goes its own way: its bytes arrive, its END
-//! event is posted, its ACK and SEND events come back, all when a seeded dice says so, so that those of different
-//! messages overtake each other. Only an UNLINK event waits for the END events of its descriptor. At odd seeds REPLY
-//! events have no match bits, which the specification does not permit, but some libraries do. Such
-//! processes have a [`Direct`] path to each other, which only puts bytes into events.
+//! Messages match in the order in which they were sent. After that each goes its own way: its
+//! bytes arrive, its END event is posted, its ACK and SEND events come back, all when a seeded
+//! dice says so, so that those of different messages overtake each other. Only an UNLINK event
+//! waits for the END events of its descriptor. At odd seeds REPLY events have no match bits,
+//! which the specification does not permit, but some libraries do. Such processes have a
+//! [`Direct`] path to each other, which only puts bytes into events.
 
 use crate::conduit::portals::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, Portals,
@@ -249,7 +250,8 @@ fn post(eqs: &mut HashMap<Handle, Eq>, eq: Option<Handle>, event: (MdEvent, Inli
 }
 
 impl Fake {
-    /// The next put of anybody, but for `others` before it, stops in the middle: it has matched, and nothing more happens.
+    /// After `others` more puts of any process, the next one stops in the middle: it has matched,
+    /// and nothing more happens.
     pub(super) fn hold_after(&self, others: u32) {
         self.net.lock().unwrap().hold = Some(others);
     }

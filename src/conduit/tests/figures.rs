@@ -3,8 +3,8 @@
 
 use super::*;
 
-/// Two ranks over the fake network, where all happens at the next look, with figures that `change` makes of the tiny
-/// ones.
+/// Two ranks over the fake network, where all happens at the next look, with figures that
+/// `change` makes of the tiny ones.
 fn pair(change: impl Fn(&mut Config)) -> World<fake::Fake> {
     let mut config = tiny(2, 1);
     config.sb_chunks = 16;
@@ -16,7 +16,8 @@ fn up(world: &World<fake::Fake>, rank: u32) -> Up<'_, fake::Fake> {
     Up { world, rank, thread: 0, handler: traffic::nothing }
 }
 
-/// Starts a put of `n` bytes from outside the segment to the other rank; the source is never freed.
+/// Starts a put of `n` bytes from outside the segment to the other rank; the source is never
+/// freed.
 fn put(world: &World<fake::Fake>, n: usize) {
     let source = vec![1u8; n].leak();
     let up = up(world, 0);
@@ -118,7 +119,8 @@ fn events_of_a_poll() {
     }
 }
 
-/// A request that had to wait, for credits or for a chunk, takes in all that has come meanwhile, not as little as one poll serves.
+/// A request that had to wait, for credits or for a chunk, serves all that has arrived meanwhile,
+/// not only as much as one poll serves.
 #[test]
 fn a_wait_takes_in_what_has_come() {
     for (credits, chunks) in [(8, 16), (16, 8)] {
@@ -158,7 +160,8 @@ fn credits_and_bank_are_as_said() {
     assert_eq!(text(&pair(|c| c.credit_stats = false)), "");
 }
 
-/// Nobody is lent more than GASNET_PORTAL_MAX_CRED_PER_NODE, and he who asks long enough gets all of it.
+/// No process is lent more than GASNET_PORTAL_MAX_CRED_PER_NODE, and one that asks long enough gets
+/// all of it.
 #[test]
 fn the_most_that_one_process_holds() {
     for most in [8, 9, 30] {

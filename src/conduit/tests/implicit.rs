@@ -1,4 +1,5 @@
-//! Implicit replies that are kept: how many messages they make, when they leave, and that nobody waits for them.
+//! Implicit replies that are kept: how many messages they make, when they leave, and that no
+//! process waits for them.
 
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::Direct;
@@ -58,7 +59,8 @@ fn fifteen_make_a_message() {
 #[test]
 fn no_message_tells_of_more_credits_than_it_can() {
     let world = world(2, 100);
-    // Credits: 1, 6, 6, then 3 that there is no room for, then 8 and 4 that fill it to the last, then 1.
+    // Credits: 1, 6, 6, then 3 that there is no room for, then 8 and 4 that fill it to the last,
+    // then 1.
     for (i, (bytes, messages, used)) in [
         (8, 0, 1),
         (1500, 0, 7),
@@ -135,7 +137,8 @@ fn one_process_at_a_time() {
     }
 }
 
-/// With fewer chunks than could be kept twice, or where nothing is sent at once, each leaves alone.
+/// With fewer chunks than could be kept twice, or where nothing is sent at once, each leaves
+/// alone.
 #[test]
 fn elsewhere_none_waits() {
     for (chunks, at_once, messages) in [(59, true, 4), (60, true, 0), (256, false, 4)] {
@@ -167,7 +170,8 @@ fn total<P: Portals>(world: &World<P>, of: impl Fn(&Rank<P>) -> u64) -> u64 {
     world.ranks.iter().map(of).sum()
 }
 
-/// A request takes all but the credits of a largest one, whose replies are kept. The lender asks for what can be spared meanwhile.
+/// A request takes all but the credits of a largest one, whose replies are kept. The lender asks
+/// for what can be spared meanwhile.
 #[test]
 fn what_is_given_back_leaves_credits_for_a_largest_request() {
     let world = world(2, 40);
@@ -189,8 +193,9 @@ fn what_is_given_back_leaves_credits_for_a_largest_request() {
     assert_eq!((held(&world, 1), left()), ((0, 0), (20, 0)));
 }
 
-/// One thread lets several processes send, poll and ask for credits in any order, so that nobody may ever wait. Whoever has had answers to
-/// what may not be kept has credits for a largest request of everybody, and half of his chunks.
+/// One thread lets several processes send, poll and ask for credits in any order, so none may ever
+/// wait. A process with answers to all that may not be kept has credits for a largest request to
+/// each process, and half of its chunks.
 fn any_order<P: Portals>(world: &World<P>, seed: u64) {
     let n = world.ranks.len();
     let mut dice = Dice::new(seed);
@@ -288,8 +293,9 @@ fn nobody_runs_short_by_what_is_kept() {
     }
 }
 
-/// Threads of several processes send requests with and without replies to all, as they like: all chunks and credits come back
-/// ([`World::run`]), every message arrives, and without CREDIT_REVOKEs there are no others.
+/// Threads of several processes send requests with and without replies to all, as they like: all
+/// chunks and credits come back ([`World::run`]), every message arrives, and without
+/// CREDIT_REVOKEs there are no others.
 fn threads<P: Portals>(world: &World<P>, seed: u64) {
     let n = world.ranks.len();
     let turns = 300;
@@ -361,7 +367,8 @@ fn a_thread_each() {
     threads_over_all(3, 1, false);
 }
 
-/// What no library of ours sends ends the job: fewer bytes than arguments, a chunk that begins nowhere, one that is not there.
+/// What no library of ours sends ends the job: fewer bytes than arguments, a chunk that begins
+/// nowhere, one that is not there.
 #[test]
 fn what_makes_no_sense_is_fatal() {
     for case in 0..4 {

@@ -1,4 +1,5 @@
-//! Bodies that travel in events: which ones do, that they come whole, by every way, and what no peer may say of them.
+//! Bodies that travel in events: which ones do, that they come whole, by every way, and what no
+//! peer may say of them.
 
 use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
 use super::portals::{Direct, InlineBody};
@@ -75,7 +76,8 @@ fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<
     }
 }
 
-/// Sends a message from rank 0 to rank 1, which answers by the like: bytes that each took through Portals.
+/// Sends a message from rank 0 to rank 1, which answers by the like: bytes that each took through
+/// Portals.
 fn round<P: Portals>(world: &World<P>, m: &Outgoing<'_>) -> [u64; 2] {
     let bytes = || [0, 1].map(|rank: usize| world.ranks[rank].conduit.counters().bytes);
     let handled = || {
@@ -98,7 +100,8 @@ fn round<P: Portals>(world: &World<P>, m: &Outgoing<'_>) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// All shapes about the room of an event, as requests and replies: they come whole, and those that fit go there.
+/// All shapes about the room of an event, as requests and replies: they come whole, and those
+/// that fit go there.
 fn shapes<P: Portals>(world: &World<P>, expected: impl Fn(Category, usize, usize) -> Option<u64>) {
     let payload: Vec<u8> = (0..MOST).map(byte).collect();
     for category in [Category::Short, Category::Medium, Category::Long] {
@@ -138,7 +141,8 @@ fn what_fits_an_event_goes_there() {
     }
 }
 
-/// The payload of a Long that does not fit is put to its place, by a plain copy or through Portals; its arguments still may fit.
+/// The payload of a Long that does not fit is put to its place, by a plain copy or through
+/// Portals; its arguments still may fit.
 #[test]
 fn the_arguments_of_a_longer_long() {
     let world = world(1);
@@ -160,8 +164,8 @@ fn the_arguments_of_a_longer_long() {
 
 #[test]
 fn all_shapes_come_whole_by_every_way() {
-    // Where nothing may be used that is beyond the standard; over a network that refuses, and one that tells of what travels in events as of
-    // any other event.
+    // Where nothing may be used that is beyond the standard; over a network that refuses, and one
+    // that tells of what travels in events as of any other event.
     let config = Config { at_once: false, ..usual(tiny(2, 1)) };
     shapes(&World::open(emulation(2, &config), &config), |_, _, _| None);
     for seed in [0, 1] {
@@ -204,7 +208,8 @@ fn where_no_event_can_carry_it() {
     }
 }
 
-/// Replies that come while this thread is inside a handler wait for its end; their bodies with them.
+/// Replies that come while this thread is inside a handler wait for its end; their bodies with
+/// them.
 #[test]
 fn a_deferred_reply_keeps_its_body() {
     fn poll_inside<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
@@ -272,7 +277,8 @@ fn case() {
         (AmForm::Landing, 6, 9, 0, request, 0),
         (AmForm::Landing, 6, 8, end - 7, request, 0),
         (AmForm::Landing, 6, 8, end - 7, reply, free),
-        // To a chunk that there is not, of no process of the job; a reply to where requests go, and the reverse.
+        // To a chunk that there is not, of no process of the job; a reply to where requests go,
+        // and the reverse.
         (AmForm::Short, 2, 0, 0, reply, beyond),
         (AmForm::Short, 3, 0, 0, request, 0),
         (AmForm::Short, 4, 0, 0, reply, free),

@@ -1,4 +1,5 @@
-//! How long a round trip takes, printed beside a cache line's own: `cargo test --release --lib latency -- --ignored --nocapture`.
+//! How long a round trip takes, printed next to a cache line's own: `cargo test --release --lib
+//! latency -- --ignored --nocapture`.
 
 use super::*;
 use std::time::Instant;
@@ -14,7 +15,8 @@ fn answer<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m: AmMessag
     up.conduit().reply(up, token, &reply);
 }
 
-/// Nanoseconds of one turn: the best of many short runs, since something else may hold a CPU during most of them.
+/// Nanoseconds of one turn: the best of many short runs, since something else may hold a CPU
+/// during most of them.
 const RUNS: u32 = 2000;
 
 fn best(n: u32, mut turns: impl FnMut(u32)) -> f64 {

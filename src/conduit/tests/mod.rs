@@ -1,8 +1,8 @@
-//! The conduit under test: several processes of a job in one process, over the fake network and over the emulation,
-//! with figures so small that everything runs out all the time.
+//! The conduit under test: several processes of a job in one process, over the fake network and
+//! over the emulation, with figures so small that everything runs out all the time.
 //!
-//! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the test. Every test runs
-//! under a watchdog that ends the test program with the state of all ranks.
+//! Each process is a [`Rank`] with a segment on the heap; its client threads are threads of the
+//! test. Every test runs under a watchdog that ends the test program with the state of all ranks.
 
 pub(super) mod fake;
 mod figures;
@@ -167,8 +167,8 @@ impl<P: Portals> World<P> {
         World::open_with(portals, &[config], SEGMENT, 0)
     }
 
-    /// The same with segments of so many bytes, which begin `earlier` bytes before their memory; the
-    /// ranks take the configurations in turn, of which the first says how many threads call.
+    /// The same with segments of so many bytes, which begin `earlier` bytes before their memory;
+    /// the ranks take the configurations in turn, of which the first says how many threads call.
     fn open_with(portals: Vec<P>, configs: &[&Config], bytes: usize, earlier: usize) -> World<P> {
         let peers: Vec<PortalsId> = portals.iter().map(Portals::id).collect();
         let ranks: Vec<Rank<P>> = portals
@@ -206,8 +206,8 @@ impl<P: Portals> World<P> {
         World { ranks, threads: configs[0].threads, earlier, arrived: AtomicU32::new(0) }
     }
 
-    /// Runs `client` in every thread of every rank, polls until all are through, and checks that everything that the
-    /// conduits hand out has come back.
+    /// Runs `client` in every thread of every rank, polls until all have ended, and checks that
+    /// all resources of the conduits are free again.
     fn run(&self, handler: traffic::TestHandler<P>, client: impl Fn(Up<'_, P>) + Sync) {
         let done = AtomicBool::new(false);
         let busy = AtomicU32::new((self.ranks.len() * self.threads) as u32);
@@ -362,7 +362,8 @@ fn emulation(processes: u32, config: &Config) -> Vec<Emulation> {
         .collect()
 }
 
-/// Runs a test that may end its process, in one of its own with this environment: exit code and what it said.
+/// Runs a test that may end its process, in one of its own with this environment: exit code and
+/// what it said.
 fn run_alone(test: &str, settings: &[(&str, &str)]) -> (Option<i32>, String) {
     let run = std::process::Command::new(std::env::current_exe().expect("exe"))
         .args(["--ignored", "--exact", test, "--nocapture", "--test-threads=1"])
@@ -440,7 +441,8 @@ fn lending(mut c: Config) -> Config {
     c
 }
 
-/// As [`lending`], with Longs in two messages, two poll limits of 1, and no more than the least at start.
+/// As [`lending`], with Longs in two messages, two poll limits of 1, and no more than the least
+/// at start.
 fn lending_least(mut c: Config) -> Config {
     (c.max_cred_per_node, c.epoch_duration, c.sb_chunks) = (9, 3, 2);
     (c.packed_limit, c.am_limit, c.sys_limit, c.safe_limit) = (100, 1, 1, 1);
@@ -515,8 +517,9 @@ fn overflow() {
     while up.conduit().poll(up) {}
 }
 
-/// A request that was matched but never finished keeps its receive buffer from being refreshed. The others must not
-/// overflow what is left, however fast they are answered; they wait, and go on when it is finished.
+/// A request that was matched but never finished keeps its receive buffer from being refreshed.
+/// The others must not overflow what is left, however fast they are answered; they wait, and go
+/// on when it is finished.
 #[test]
 fn a_stopped_peer_overflows_nobody() {
     let mut config = tiny(2, 1);
@@ -552,8 +555,8 @@ fn a_stopped_peer_overflows_nobody() {
     });
 }
 
-/// Every variable of the conduit at both ends of its range: the job works, and a value beyond them is refused with a
-/// line that names the variable and the range.
+/// Every variable of the conduit at both ends of its range: the job works, and a value beyond
+/// them is refused with a line that names the variable and the range.
 #[test]
 fn variables_at_their_extremes() {
     use crate::env::{AnyVariable, QUIET, all};
@@ -568,7 +571,8 @@ fn variables_at_their_extremes() {
         let (code, text) = run(settings);
         assert!(code == Some(1) && words.iter().all(|w| text.contains(w)), "{settings:?}: {text}");
     };
-    // A terabyte is not to be had everywhere, and all that one process may hold must be within what it may be lent.
+    // A terabyte is not to be had everywhere, and all that one process may hold must be within
+    // what it may be lent.
     let unlike = ["GASNET_PORTAL_AMRECV_SPACE", "GASNET_PORTAL_CRED_PER_NODE"];
     for v in all().filter(|v| ours(v.name())) {
         let (lo, hi) = v.bounds().expect("variables of the conduit have bounds");

@@ -1,4 +1,5 @@
-//! Payloads that wait at their sender: which ones do, for how long, and what no header may say of them.
+//! Payloads that wait at their sender: which ones do, for how long, and what no header may say of
+//! them.
 
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::{Direct, InlineBody};
@@ -27,7 +28,8 @@ fn up(
     Up { world, rank, thread: 0, handler }
 }
 
-/// Sends so many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through Portals.
+/// Sends so many bytes, each `byte`, from rank 0 to `node`: the bytes that it took through
+/// Portals.
 fn send(world: &World<Emulation>, node: u32, byte: u8, nbytes: usize) -> u64 {
     let up = up(world, 0, traffic::nothing);
     let before = up.conduit().counters().bytes;
@@ -62,7 +64,7 @@ fn left(world: &World<Emulation>) -> u32 {
     world.ranks[0].conduit.outbox.left()
 }
 
-/// This rank serves all that has come.
+/// This rank serves all that has arrived.
 fn serve(world: &World<Emulation>, rank: u32, handler: traffic::TestHandler<Emulation>) {
     let up = up(world, rank, handler);
     while up.conduit().poll(up) {}
@@ -143,7 +145,8 @@ fn a_payload_stays_until_its_handler_returns() {
         IN_HANDLER.set(true);
         check(up, &m);
     }
-    // Threads of the requester, and of the handler's side: several free an area sooner, and get a copy.
+    // Threads of the requester, and of the handler's side: several free an area sooner, and get a
+    // copy.
     for (asking, serving) in [(1, 1), (2, 2), (1, 2), (2, 1)] {
         let [asks, serves] = [asking, serving].map(|threads| config(2, threads, 3));
         let world = World::open_with(emulation(2, &asks), &[&asks, &serves], SEGMENT, 0);
@@ -181,8 +184,8 @@ fn only_the_next_reply_of_the_same_process_frees_an_area() {
     no_errors(&world);
 }
 
-/// Where several threads call, an area is free with its chunk; and replies of handlers that sent none, many in one message, free those of
-/// all that they name.
+/// Where several threads call, an area is free with its chunk; and replies of handlers that sent
+/// none, many in one message, free those of all that they name.
 #[test]
 fn what_frees_areas_at_once() {
     for (threads, handler) in
@@ -202,7 +205,8 @@ fn what_frees_areas_at_once() {
     }
 }
 
-/// A poll inside a handler sends nothing that is kept: the next reply would free the area that the handler reads.
+/// A poll inside a handler sends nothing that is kept: the next reply would free the area that
+/// the handler reads.
 #[test]
 fn no_reply_leaves_inside_a_handler() {
     fn reply_and_poll(up: Up<'_, Emulation>, token: Option<&mut ReplyToken>, m: AmMessage<'_>) {
@@ -225,8 +229,8 @@ fn no_reply_leaves_inside_a_handler() {
     no_errors(&world);
 }
 
-/// A header that tells of a payload where none can be ends the job, and so do a reply that says that it has one there, and arguments that no
-/// body brought.
+/// A header that tells of a payload where none can be ends the job, and so do a reply that says
+/// that it has one there, and arguments that no body brought.
 #[test]
 fn a_header_that_cannot_be_is_fatal() {
     for case in 0..7 {

@@ -1,4 +1,5 @@
-//! Longs whose payload is at its place before their message is: what their headers say, and what no header can say.
+//! Longs whose payload is at its place before their message is: what their headers say, and what
+//! no header can say.
 
 use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
 use super::portals::{Direct, InlineBody};
@@ -39,7 +40,8 @@ fn world(earlier: u64, at_once: bool) -> World<Emulation> {
     World::open_with(emulation(2, &config), &[&config], SEGMENT, earlier as usize)
 }
 
-/// A place that the header has no room for is told of in the body, and so is any where puts are not complete at once.
+/// An offset that is too large for the header travels in the body, as does any where puts are not
+/// complete at once.
 #[test]
 fn what_goes_to_its_place_and_what_in_a_message() {
     for (earlier, at_once) in [(0, true), (OFFSETS, true), (OFFSETS + 8, true), (0, false)] {
@@ -58,13 +60,13 @@ fn what_goes_to_its_place_and_what_in_a_message() {
                 false => nbytes.next_multiple_of(8) + 8,
             };
             assert_eq!(bytes, expected as u64, "{earlier} {at_once} {nbytes} {cross_mapped}");
-            // SAFETY: nobody else writes there now.
+            // SAFETY: no rank writes there now.
             unsafe { dest.write_bytes(0, nbytes) };
         }
     }
 }
 
-/// The longest payload that a header tells of, and those beside it.
+/// The longest payload that a header can carry, and its neighbours.
 #[test]
 fn the_longest() {
     const LONGEST: usize = 1 << 24;
@@ -82,7 +84,7 @@ fn the_longest() {
             &world.long(1, &[], &payload[..nbytes], world.ranks[1].segment, true),
             check_all,
         );
-        // SAFETY: nobody else writes there now.
+        // SAFETY: no rank writes there now.
         unsafe { world.ranks[1].segment.write_bytes(0, nbytes) };
     }
 }
@@ -112,7 +114,8 @@ fn a_long_to_oneself_may_overlap() {
     }
 }
 
-/// A header that tells of a place outside our segment ends the job, that of a request as that of a reply.
+/// A header that tells of a place outside our segment ends the job, that of a request as that of
+/// a reply.
 #[test]
 fn a_place_outside_the_segment_is_fatal() {
     for case in 0..2 * TOLD.len() {

@@ -1,4 +1,5 @@
-//! What one poll does: it serves every queue that has something, looks after what waits, and wakes whoever may wait for what it served.
+//! What one poll does: it serves every queue that has events, starts what waits, and wakes the
+//! threads that may wait for what it served.
 
 use super::*;
 
@@ -63,7 +64,8 @@ fn who_serves_wakes_the_other_threads() {
     }
 }
 
-/// Requests that wait are looked at where no queue has anything: the kit for the next one is filled.
+/// Requests that wait are looked at where no queue has anything: the kit for the next one is
+/// filled.
 #[test]
 fn a_poll_looks_after_requests_that_wait() {
     let world = world(1);

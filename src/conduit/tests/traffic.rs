@@ -114,8 +114,8 @@ pub(super) fn alone<P: Portals>(world: World<P>) {
     puts_and_gets(world);
 }
 
-/// Where Longs of a thread of a rank go in everybody's segment: requests and replies apart, one slot for each of the
-/// last messages.
+/// Where Longs of a thread of a rank go in each segment: requests and replies apart, one
+/// slot for each of the last messages.
 const SLOTS: usize = 16;
 const LONGEST: usize = 2200;
 
@@ -133,8 +133,8 @@ fn long_place<P: Portals>(
     world.ranks[at as usize].segment.wrapping_add(slot * LONGEST)
 }
 
-/// Sends a request whose arguments say all about it. Arguments: turn, thread, bytes, seed of the payload, then as many
-/// as there are.
+/// Sends a request whose arguments say all about it. Arguments: turn, thread, bytes, seed of the
+/// payload, then as many as there are.
 fn send_random<P: Portals>(up: Up<'_, P>, node: u32, turn: usize, dice: &mut Dice) {
     let category = [Category::Short, Category::Medium, Category::Long][dice.roll(3)];
     let limit = match category {
@@ -237,7 +237,8 @@ pub(super) fn echo<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, m:
     up.conduit().reply(up, token, &reply);
     assert!(token.replied());
     if m.category == Category::Medium {
-        // It stays until this handler returns, though the requester may have the reply by now, and more to send.
+        // It stays until this handler returns, though the requester may have the reply by now,
+        // and more to send.
         if dice.roll(8) == 0 {
             std::thread::yield_now();
         }
@@ -272,8 +273,9 @@ pub(super) fn messages_unpacked<P: Portals>(world: World<P>) {
     messages(world);
 }
 
-/// As many messages as the resources allow, of every kind, from all to all, with puts among them. A Long's place is
-/// used again after SLOTS messages, so each thread keeps no more than that under way.
+/// As many messages as the resources allow, of every kind, from all to all, with puts among them.
+/// A Long's place is used again after SLOTS messages, so each thread keeps no more than that
+/// under way.
 pub(super) fn flood<P: Portals>(world: World<P>) {
     let before: Vec<_> = world.ranks.iter().map(|r| r.conduit.stats().refreshes).collect();
     let sent: Vec<AtomicI64> =
@@ -335,7 +337,8 @@ pub(super) fn flood_threads_usual<P: Portals>(world: World<P>) {
     flood(world);
 }
 
-/// Requests that are all header to all ranks, every fifth a Medium; the handlers of two thirds reply.
+/// Requests that are all header to all ranks, every fifth a Medium; the handlers of two thirds
+/// reply.
 pub(super) fn headers<P: Portals>(world: World<P>) {
     fn reply_often<P: Portals>(up: Up<'_, P>, token: Option<&mut ReplyToken>, _: AmMessage<'_>) {
         let Some(token) = token else { return };
@@ -377,7 +380,7 @@ pub(super) fn all_to_one<P: Portals>(world: World<P>) {
     assert_eq!(world.ranks[0].requests.load(Ordering::Relaxed), 1000 * world.ranks.len() as u64);
 }
 
-/// A system message from everybody to everybody.
+/// A system message from each rank to each rank.
 pub(super) fn system<P: Portals>(world: World<P>) {
     world.run(nothing, |up| {
         let n = world.ranks.len() as u32;
@@ -406,8 +409,8 @@ pub(super) fn flood_fixed<P: Portals>(world: World<P>) {
     flood_of(world, 600, 1, move |rank, turn| (rank + turn as u32) % ranks, nothing);
 }
 
-/// Everybody sends `turns` Mediums of all sizes to whom `target` says, given its rank and the turn, and rests a while
-/// every 1000 / `busy` turns.
+/// Each client sends `turns` Mediums of all sizes to the rank that `target` says, given its rank and the
+/// turn, and rests a while every 1000 / `busy` turns.
 fn flood_of<P: Portals>(
     world: World<P>,
     turns: usize,
@@ -435,7 +438,8 @@ fn flood_of<P: Portals>(
     moved
 }
 
-/// What was lent before has to come back before it is lent again: credits move in both directions, many times over.
+/// What was lent before has to come back before it is lent again: credits move in both
+/// directions, many times over.
 fn must_move((lent, returned): (u64, u64)) {
     assert!(lent > 20 && returned > 5, "lent {lent}, returned {returned}");
 }
@@ -503,7 +507,8 @@ pub(super) fn idle_pollers<P: Portals>(world: World<P>) {
     flood_of(world, 900, 10, |rank, turn| (rank + turn as u32 / 300) % 3, nothing);
 }
 
-/// A few messages of every kind, small enough to fit without flow control, and a few puts and gets.
+/// A few messages of every kind, small enough to fit without flow control, and a few puts and
+/// gets.
 pub(super) fn some_of_each<P: Portals>(world: &World<P>) {
     world.run(echo, |up| {
         let mut dice = Dice::new(up.rank as u64 + 3);

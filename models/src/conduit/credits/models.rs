@@ -14,7 +14,8 @@ fn lender(each: u16, bank: u32) -> CreditPolicy<CreditTable> {
     }
 }
 
-/// What is lent and what is in the bank keep their sum, and the peers that hold more than the least are noted.
+/// The sum of what is lent and what is in the bank stays constant, and the peers that hold more
+/// than the least are noted.
 fn balanced(policy: &CreditPolicy<CreditTable>, total: u32) {
     let lent = |node| policy.store.peer(node, |p| p.loan_credits);
     assert_eq!(u32::from(lent(0) + lent(1)) + policy.store.bank(|b| b.credits), total);
@@ -24,7 +25,8 @@ fn balanced(policy: &CreditPolicy<CreditTable>, total: u32) {
     }
 }
 
-/// Two of three events at the same time, the third one later. (Three threads that spin for one lock take loom too long.)
+/// Two of three events at the same time, the third one later. (Loom needs too long for three
+/// threads that spin for one lock.)
 const PAIRS: [[usize; 3]; 3] = [[0, 1, 2], [0, 2, 1], [1, 2, 0]];
 
 /// Replies lend while a CREDIT_RETURN arrives: no credit is lost or made.
@@ -68,8 +70,8 @@ pub fn records_exclude() {
     });
 }
 
-/// Two threads search for credits while an answer arrives: no peer has two unanswered CREDIT_REVOKEs, and the bank knows how
-/// many there are.
+/// Two threads search for credits while an answer arrives: no peer has two unanswered
+/// CREDIT_REVOKEs, and the bank knows how many there are.
 pub fn one_revoke_at_a_time() {
     check(|| {
         let shared = (lender(9, 0), AtomicU32::new(0));

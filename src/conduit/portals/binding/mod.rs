@@ -1,10 +1,12 @@
 //! A libportals as the conduit sees it.
 //!
-//! Owns the translation between [`super::Portals`] and the C interface of the library that was found when this one was
-//! built; made by `conduit::network`, used by the conduit. Invariant: every value comes from the vendor's header, and
-//! nothing is taken for granted that section 2.4 of the facts on Portals 3.3 tells otherwise of some vendor: errors of
-//! either sign, an interface that is open already, SEND events of gets, descriptors and queues that are still in use for a
-//! moment, REPLY events without match bits.
+//! Owns the translation between [`super::Portals`] and the C interface of the library that was
+//! found when this one was built; opened by `conduit::network`, used by the conduit. Invariant:
+//! every value comes from the vendor's header.
+//!
+//! Vendors differ, so the binding accepts errors of either sign, an interface that is open
+//! already, SEND events of gets, descriptors and queues that stay in use for a moment, and REPLY
+//! events without match bits (section 2.4 of the facts on Portals 3.3).
 //!
 //! | file | what it owns |
 //! |---|---|
@@ -48,7 +50,8 @@ const SEND_END: i64 = sys::GASNETI_PTL_EVENT_SEND_END;
 const ACK: i64 = sys::GASNETI_PTL_EVENT_ACK;
 const UNLINK_EVENT: i64 = sys::GASNETI_PTL_EVENT_UNLINK;
 
-/// How often a descriptor is found in use before that is an error: its last event may come before the library has let go.
+/// How often a descriptor is found in use before that is an error: its last event may come before
+/// the library has let go.
 const TRIES_TO_UNLINK: u32 = 1 << 20;
 
 /// Some libraries return errors negated.
@@ -108,8 +111,8 @@ pub fn loaded_file() -> String {
 }
 
 impl Binding {
-    /// Opens the interface of the process with this rank of a job of `size`; `shared` is an empty memory file that all
-    /// processes of this host have, for a library that wants one.
+    /// Opens the interface of the process with this rank of a job of `size`; `shared` is an empty
+    /// memory file that all processes of this host have, for a library that wants one.
     ///
     /// # Errors
     /// What the library lacks or does wrong, with its file.
@@ -207,7 +210,8 @@ impl Binding {
             (spec.max_size.is_some(), sys::GASNETI_PTL_MD_MAX_SIZE),
             (auto_unlink, sys::GASNETI_PTL_MD_AUTO_UNLINK),
         ];
-        // SAFETY: plain data, for which zero is a value; a header may have members that we do not know.
+        // SAFETY: plain data, for which zero is a value; a header may have members that we do not
+        // know.
         let mut md: sys::ptl_md_t = unsafe { zeroed() };
         md.start = spec.region.start().cast();
         md.length = spec.region.bytes() as _;
@@ -311,7 +315,7 @@ impl Portals for Binding {
     }
 
     fn eq_free(&self, eq: Eq) -> Result<(), PortalsError> {
-        // SAFETY: a queue of ours that nobody uses any more.
+        // SAFETY: a queue of ours, which is no longer used.
         done("PtlEQFree", unsafe { sys::gasneti_ptl_eq_free(eq.0) })
     }
 

@@ -1,10 +1,14 @@
-//! Which process of the job is where on a libportals: what we tell the library before its interface is opened, and what
-//! the system or its launcher knows.
+//! Which process of the job is where on a libportals: what the library is told before its
+//! interface is opened, and what the system knows.
 //!
-//! A library that serves the processes of one host by shared memory needs a memory file and a rank map; where no launcher of
-//! its own has set them, [`tell`] does, from what our launcher gave us. [`known`] asks the system of Cray XT-class machines
-//! (`PMI_CNOS_Get_nidpid_map`, `cnos_get_nidpid_map`, looked up by name in the running program), then the rank map of a
-//! launcher; where there is neither the processes tell each other their addresses (`runtime::job`).
+//! Called by [`super::Binding`]. Invariant: variables that are set here exist only while the
+//! interface is opened.
+//!
+//! A library that serves the processes of one host by shared memory needs a memory file and a
+//! rank map. Where no launcher of its own has set them, [`tell`] sets them from what our launcher
+//! knows. [`known`] asks the system of Cray XT-class machines (`PMI_CNOS_Get_nidpid_map`,
+//! `cnos_get_nidpid_map`, looked up by name in the running program), then the rank map of a
+//! launcher. Where neither exists, the processes exchange their addresses (`runtime::job`).
 
 use super::super::{OpenError, PortalsId};
 use super::{fabric_variable, sys};
@@ -22,7 +26,7 @@ const RANK: &CStr = c"PTL_MY_RID";
 const NIDS: &CStr = c"PTL_NIDMAP";
 const PIDS: &CStr = c"PTL_PIDMAP";
 
-/// Variables that are there while the interface is opened, and the file that one of them names.
+/// Variables that exist while the interface is opened, and the file that one of them names.
 pub(super) struct FabricVariables {
     names: Vec<&'static CStr>,
     _shared: OwnedFd,
@@ -41,10 +45,10 @@ fn value(name: &CStr) -> Option<String> {
     env::lookup(name.to_str().unwrap_or_default())
 }
 
-/// Tells the library who we are, if it has a way to be told and nobody else has done so.
+/// Gives the library our rank and the rank map, if it reads them and no launcher has set them.
 ///
 /// # Errors
-/// A launcher has told it something else.
+/// A launcher has set another rank.
 pub(super) fn tell(shared: OwnedFd, rank: u32, size: u32) -> Result<FabricVariables, OpenError> {
     let mut told = FabricVariables { names: Vec::new(), _shared: shared };
     let Some(fabric) = fabric_variable() else { return Ok(told) };

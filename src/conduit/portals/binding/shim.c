@@ -1,5 +1,6 @@
-/* The parts of the binding that only a C compiler can get right for every vendor's header: calls whose argument types differ,
- * constants that may be anything, names that may be functions or arrays. No call of this file is made per message. */
+/* The parts of the binding that need a C compiler to fit every vendor's header: calls whose
+ * argument types differ, constants of any type, names that are functions or arrays. No function of
+ * this file is called per message. */
 #include "shim.h"
 
 #include <stddef.h>

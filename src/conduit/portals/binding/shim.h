@@ -1,8 +1,9 @@
-/* What the Rust side of the binding sees of a libportals: its header, which differs from vendor to vendor, and behind the names
- * gasneti_ptl_* and GASNETI_PTL_* what every vendor has in one spelling or another.
+/* What the Rust side of the binding sees of a libportals: its header, which differs from vendor to
+ * vendor, and, by the names gasneti_ptl_* and GASNETI_PTL_*, what every vendor has in one spelling
+ * or another.
  *
- * bindgen reads this file; shim.c implements it. gasneti_portals_config.h is written by build.rs: it includes the vendor's
- * header and tells, by macros, what the header was found to have.
+ * bindgen reads this file; shim.c implements it. build.rs writes gasneti_portals_config.h, which
+ * includes the vendor's header and says by macros what the header has.
  *
  * Constants are variables because bindgen skips macros with casts, and evaluates these. */
 #ifndef GASNETI_PORTALS_SHIM_H
@@ -42,13 +43,13 @@ GASNETI_VALUE(MD_ACK_DISABLE, PTL_MD_ACK_DISABLE);
 GASNETI_VALUE(MD_MAX_SIZE, PTL_MD_MAX_SIZE);
 GASNETI_VALUE(MD_EVENT_START_DISABLE, PTL_MD_EVENT_START_DISABLE);
 GASNETI_VALUE(MD_EVENT_END_DISABLE, PTL_MD_EVENT_END_DISABLE);
-/* Bits that ask for the UNLINK event of an automatic unlink; 0 where it comes unasked. */
+/* Bits that request the UNLINK event of an automatic unlink; 0 where it always comes. */
 GASNETI_VALUE(MD_AUTO_UNLINK, GASNETI_HAS_AUTO_UNLINK);
 
 /* Largest message in bytes. */
 GASNETI_VALUE(MAX_TRANSFER, GASNETI_HAS_MAX_TRANS_SZ);
 
-/* What is asked of an interface, and what was granted. */
+/* The limits that an interface must have, and those that it has. */
 struct gasneti_ptl_limits {
     int mes;
     int mds;
@@ -56,8 +57,8 @@ struct gasneti_ptl_limits {
     int pt_index;
 };
 
-/* Initialises the library and opens its interface. PTL_OK, or the error of the call that *call is set to name. An interface that
- * is open already is as good as a new one. */
+/* Initialises the library and opens its interface. PTL_OK, or the error of the call that *call is
+ * set to name. An interface that is open already is used as it is. */
 int gasneti_ptl_open(struct gasneti_ptl_limits *limits, ptl_handle_ni_t *ni, const char **call);
 /* PtlEQAlloc without a handler. */
 int gasneti_ptl_eq_alloc(ptl_handle_ni_t ni, ptl_size_t count, ptl_handle_eq_t *eq);
@@ -68,17 +69,19 @@ int gasneti_ptl_eq_free(ptl_handle_eq_t eq);
 void gasneti_ptl_eq_none(ptl_handle_eq_t *eq);
 /* PTL_NID_ANY and PTL_PID_ANY */
 void gasneti_ptl_anybody(ptl_process_id_t *id);
-/* Messages that found no match entry; 0 if the library does not tell. */
+/* Messages that found no match entry; 0 if the library does not count them. */
 unsigned long long gasneti_ptl_dropped(ptl_handle_ni_t ni);
 
 /* The name of an error in the header, of either sign; null for none. */
 const char *gasneti_ptl_error_name(int error);
-/* Compares the names that the library has for the header's errors with those of the header. Null if all agree, or if it has other
- * words than names; else the first name of the header that the library knows as something else, *theirs. */
+/* Compares the names that the library has for the header's errors with those of the header. Null
+ * if all agree, or if the library has texts instead of names; otherwise the first name of the
+ * header that the library calls something else, *theirs. */
 const char *gasneti_ptl_disagrees(int *value, const char **theirs);
 /* A function of the library. */
 void *gasneti_ptl_function(void);
-/* The variable that tells the library a memory file which the processes of a job share, if the library has one. */
+/* The variable that names a memory file which the processes of a job share, if the library has
+ * one. */
 const char *gasneti_ptl_fabric_variable(void);
 
 #endif
