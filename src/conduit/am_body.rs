@@ -11,7 +11,7 @@
 //!                                                         | of an empty payload: its address
 //! ```
 
-use super::am_recv::{bad_message, malformed};
+use super::am_recv::{bad_message, missing_args};
 use super::match_bits::{AmForm, AmHeader};
 use super::memory::{Body, bytes_of, word_at};
 use super::portals::{InlineBody, Portals};
@@ -130,10 +130,7 @@ impl<P: Portals> Conduit<P> {
         wrong: &'a mut [i32; MAX_ARGS],
     ) -> AmMessage<'a> {
         let numargs = usize::from(am.numargs);
-        let Some(mut args) = body.args(numargs) else {
-            let (bits, data) = am.pack();
-            malformed(bits, data)
-        };
+        let Some(mut args) = body.args(numargs) else { missing_args(am.source, numargs) };
         let payload = match am.form {
             AmForm::Short => AmMessage::NO_PAYLOAD,
             _ => match self.payload(am, body, args_bytes(numargs), data) {

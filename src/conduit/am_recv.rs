@@ -169,8 +169,7 @@ impl<P: Portals> Conduit<P> {
                 self.run_request(up, AmHeader { numargs: 0, ..am }, Body::NONE, None, kit, None);
             }
             Descriptor::ReqRb(buffer) => {
-                let (am, body) = self.request_in_buffer(buffer, &e);
-                let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
+                let (am, body, start) = self.request_in_buffer(buffer, &e);
                 if !start || am.form == AmForm::Unpacked {
                     cold_path();
                     // A copy, so that the event itself is never put together in memory.
@@ -227,8 +226,7 @@ impl<P: Portals> Conduit<P> {
                 self.run_any(up, taker, ArrivedRequest { am, body, data: None });
             }
             (Descriptor::ReqRb(buffer), MdEventKind::PutEnd) => {
-                let (am, _) = self.request_in_buffer(buffer, &e);
-                let start = self.reqrb.saw(buffer, e.mlength, credits::used(am.credit));
+                let (_, _, start) = self.request_in_buffer(buffer, &e);
                 self.arrived_in_part(up, taker, buffer, &e, start);
             }
             (Descriptor::ReqRb(buffer), MdEventKind::Unlink) => {
@@ -282,19 +280,21 @@ impl<P: Portals> Conduit<P> {
         first
     }
 
-    /// The header of a request has arrived whose body is in a receive buffer: both.
+    /// The header of a request has arrived whose body is in a receive buffer, which it holds from
+    /// now on: both, and whether its handler may be started at once.
     #[inline(always)]
-    fn request_in_buffer(&self, buffer: u32, e: &MdEvent) -> (AmHeader, Body<'_>) {
+    fn request_in_buffer(&self, buffer: u32, e: &MdEvent) -> (AmHeader, Body<'_>, bool) {
         let am = self.request_arrived(e.match_bits, e.hdr_data);
-        let body = self.body_in_buffer(&am, buffer, e.offset, e.mlength);
+        let used = credits::used(am.credit);
+        let (body, start) = self.reqrb.arrived(buffer, e.offset, e.mlength, used);
+        let Some(body) = body else { bad_message(am.source) };
         self.request_prefetch.expect_at(body.address().wrapping_add(body.len()));
         self.request_prefetch.arrived(&am, body.len());
         self.prefetch_payload(&am, body.address(), body.len());
-        (am, body)
+        (am, body, start)
     }
 
     /// The body of a request in a receive buffer, which it holds.
-    #[inline(always)]
     fn body_in_buffer(&self, am: &AmHeader, buffer: u32, offset: usize, len: usize) -> Body<'_> {
         match self.reqrb.body(buffer, offset, len) {
             Some(body) => body,
@@ -439,7 +439,7 @@ impl<P: Portals> Conduit<P> {
         }
         thread.in_handler.store(false, Ordering::Relaxed);
         self.put_back(&token.kit);
-        self.run_deferred(up);
+        self.run_deferred(up, thread);
     }
 
     /// The kit, which is complete, for a handler. With one thread no other handler can need one
@@ -513,6 +513,17 @@ pub(super) fn malformed(match_bits: u64, hdr_data: u64) -> ! {
     report::fatal(
         format_args!(
             "an active message with match bits {match_bits:#018x} and data {hdr_data:#018x} makes no sense"
+        ),
+        format_args!("Make sure that all processes run the same version of this library."),
+    )
+}
+
+/// Ends the job over a message with more arguments than its body has.
+#[cold]
+pub(super) fn missing_args(source: u32, numargs: usize) -> ! {
+    report::fatal(
+        format_args!(
+            "an active message of process {source} makes no sense: its body is shorter than its {numargs} arguments"
         ),
         format_args!("Make sure that all processes run the same version of this library."),
     )

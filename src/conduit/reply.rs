@@ -171,16 +171,15 @@ impl<P: Portals> Conduit<P> {
 
     /// Runs the handlers of the deferred replies; this thread is not inside a handler.
     #[inline(always)]
-    pub(super) fn run_deferred<U: Upcall>(&self, up: U) {
-        if self.threads[up.thread()].has_deferred.load(Ordering::Relaxed) {
-            self.run_all_deferred(up);
+    pub(super) fn run_deferred<U: Upcall>(&self, up: U, thread: &ClientThread) {
+        if thread.has_deferred.load(Ordering::Relaxed) {
+            self.run_all_deferred(up, thread);
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn run_all_deferred<U: Upcall>(&self, up: U) {
-        let thread = &self.threads[up.thread()];
+    fn run_all_deferred<U: Upcall>(&self, up: U, thread: &ClientThread) {
         thread.has_deferred.store(false, Ordering::Relaxed);
         let replies = mem::take(&mut *thread.deferred.lock());
         replies.into_iter().for_each(|reply| self.run_reply(up, reply));

@@ -1,7 +1,7 @@
 //! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin after
 //! them; and ReqHdr, a descriptor without bytes.
 //!
-//! Called by `am_recv`. `saw`, `unlinked` and the decision to start a handler happen under AM_EQ's
+//! Called by `am_recv`. `arrived`, `unlinked` and the decision to start a handler happen under AM_EQ's
 //! lock. Invariant: the attached buffers have space for all requests that peers have credits to
 //! send.
 //!
@@ -49,6 +49,20 @@ struct ReceiveBuffer {
     refs: AtomicU32,
     /// Space after the messages whose events have been taken, in bytes, without the last chunk.
     room: AtomicI64,
+}
+
+impl ReceiveBuffer {
+    /// The message of `len` bytes at `offset`, where an event says that it is.
+    #[inline(always)]
+    fn body(&self, offset: usize, len: usize) -> Option<Body<'_>> {
+        let bytes = self.memory.try_part(offset, len)?;
+        if !offset.is_multiple_of(8) {
+            return None;
+        }
+        // SAFETY: the bytes belong to this message, which is complete, until `release`; buffers
+        // are page aligned, and the offset is a multiple of 8.
+        Some(unsafe { Body::held(bytes) })
+    }
 }
 
 pub(super) struct ReqRb<P: Portals> {
@@ -134,35 +148,35 @@ impl<P: Portals> ReqRb<P> {
         Ok(())
     }
 
-    /// The message of `len` bytes at `offset` of buffer `i`, where an event says that it is.
-    #[inline(always)]
+    /// The message of `len` bytes at `offset` of buffer `i`, which it holds.
     pub(super) fn body(&self, i: u32, offset: usize, len: usize) -> Option<Body<'_>> {
-        let bytes = self.buffers[i as usize].memory.try_part(offset, len)?;
-        if !offset.is_multiple_of(8) {
-            return None;
-        }
-        // SAFETY: the bytes belong to this message, which is complete, until `release`; buffers
-        // are page aligned, and the offset is a multiple of 8.
-        Some(unsafe { Body::held(bytes) })
+        self.buffers[i as usize].body(offset, len)
     }
 
-    /// The event of a message of `bytes` bytes in buffer `i` has been taken. The message holds
-    /// the buffer until [`ReqRb::release`]. True if its handler may be started at once; its
-    /// `credits` then count as given back.
-    #[inline]
-    pub(super) fn saw(&self, i: u32, bytes: usize, credits: u32) -> bool {
+    /// The event of a message of `len` bytes at `offset` of buffer `i` has been taken. The message
+    /// holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there, and whether
+    /// its handler may be started at once; its `credits` then count as given back.
+    #[inline(always)]
+    pub(super) fn arrived(
+        &self,
+        i: u32,
+        offset: usize,
+        len: usize,
+        credits: u32,
+    ) -> (Option<Body<'_>>, bool) {
         let b = &self.buffers[i as usize];
         sync::count(self.par, &b.refs, 1);
         let room = b.room.load(Ordering::Relaxed);
-        let used = room.min(bytes as i64);
+        let used = room.min(len as i64);
         b.room.store(room - used, Ordering::Relaxed);
-        if !self.flow_control || self.slack.load(Ordering::Relaxed) >= used {
+        let start = !self.flow_control || self.slack.load(Ordering::Relaxed) >= used;
+        if start {
             // Only takers lower the slack, and there is one at a time.
             sync::add(self.par, &self.slack, -used);
-            return true;
+        } else {
+            sync::add(self.par, &self.slack, credit_bytes(credits) - used);
         }
-        sync::add(self.par, &self.slack, credit_bytes(credits) - used);
-        false
+        (b.body(offset, len), start)
     }
 
     /// Whether a handler may be started that had to wait; its `credits` then count as given back.
@@ -175,7 +189,7 @@ impl<P: Portals> ReqRb<P> {
         true
     }
 
-    /// A message that [`ReqRb::saw`] allowed to start must wait after all, for its data.
+    /// A message that [`ReqRb::arrived`] allowed to start must wait after all, for its data.
     pub(super) fn defer(&self, credits: u32) {
         sync::add(self.par, &self.slack, credit_bytes(credits));
     }
