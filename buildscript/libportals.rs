@@ -1,12 +1,15 @@
-//! A libportals: where it is, what its header has and how it spells it, and the binding to it.
+//! The binding to a libportals: finds the library, checks its header, runs bindgen.
 //!
-//! Found by `PORTALS_INCLUDE` and `PORTALS_LIBS` (a directory or compiler flags, linker flags), by `PORTALS_PREFIX`, or by
-//! pkg-config `portals3`, in this order. Nothing is assumed of a header that the specification leaves open or vendors do
-//! otherwise: small C programs are compiled to see. What the binding needs and does not find is told in one line that
-//! names file and symbol.
+//! Part of build.rs with the feature `libportals`. Invariant: what the binding needs and does not
+//! find is one error line that names file and symbol.
 //!
-//! Leaves in OUT_DIR: `gasneti_portals_config.h`, `portals3.rs` (by bindgen), and `libportals.link`, the linker flags, for
-//! those who link the static archive themselves.
+//! The library is found by `PORTALS_INCLUDE` and `PORTALS_LIBS` (a directory or compiler flags,
+//! linker flags), by `PORTALS_PREFIX`, or by pkg-config `portals3`, in this order. Vendors'
+//! headers differ in what the specification leaves open, so small C programs are compiled to
+//! see what this one has.
+//!
+//! Leaves in OUT_DIR: `gasneti_portals_config.h`, `portals3.rs` (by bindgen), and
+//! `libportals.link`, the linker flags for programs that link the static archive themselves.
 
 use std::env;
 use std::fs;
@@ -105,7 +108,7 @@ const ERRORS: &[&str] = &[
     "PTL_INVALID_EQ",
 ];
 
-/// Things that the header must have beside constants and functions, as C that compiles only then, and what to call them.
+/// What else the header must have, as C that compiles only then, and its name in an error.
 const SHAPES: &[(&str, &str)] = &[
     ("ptl_process_id_t with nid and pid", "ptl_process_id_t p; p.nid = 0; p.pid = 0; (void)p;"),
     (
@@ -505,7 +508,8 @@ fn compile(probe: &Probe) {
         .compile("gasnet_portals_shim");
 }
 
-/// Hands the linker flags to cargo, for programs and tests of this package, and to those who link the archive.
+/// Passes the linker flags to cargo, for programs and tests of this package, and leaves them for
+/// programs that link the archive.
 fn link(probe: &Probe) -> Result<(), Line> {
     for flag in &probe.place.libs {
         if let Some(dir) = flag.strip_prefix("-L") {

@@ -116,8 +116,8 @@ impl Outbox {
         self.of_chunk[chunk as usize].store(area as u32, Ordering::Relaxed);
     }
 
-    /// A reply of process `source` to the request with this chunk has been taken off the queue; the
-    /// order of calls is that of the replies.
+    /// A reply of process `source` to the request with this chunk has been taken off the queue;
+    /// the order of calls is that of the replies.
     #[inline(always)]
     pub(super) fn reply_arrived(&self, source: u32, chunk: u32) {
         if self.taken.load(Ordering::Relaxed) != 0 {

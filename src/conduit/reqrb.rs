@@ -1,9 +1,9 @@
 //! ReqRB: the buffers that requests arrive in, one after the other, and the catch basin after
 //! them; and ReqHdr, a descriptor without bytes.
 //!
-//! Called by `am_recv`. `arrived`, `unlinked` and the decision to start a handler happen under AM_EQ's
-//! lock. Invariant: the attached buffers have space for all requests that peers have credits to
-//! send.
+//! Called by `am_recv`. `arrived`, `unlinked` and the decision to start a handler happen under
+//! AM_EQ's lock. Invariant: the attached buffers have space for all requests that peers have
+//! credits to send.
 //!
 //! ```text
 //!   match list   ReqHdr ─ buffer ─ buffer ─ ... ─ catch basin
@@ -153,9 +153,9 @@ impl<P: Portals> ReqRb<P> {
         self.buffers[i as usize].body(offset, len)
     }
 
-    /// The event of a message of `len` bytes at `offset` of buffer `i` has been taken. The message
-    /// holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there, and whether
-    /// its handler may be started at once; its `credits` then count as given back.
+    /// The event of a message of `len` bytes at `offset` of buffer `i` has been taken. The
+    /// message holds the buffer until [`ReqRb::release`]. Returns its body, if it can be there,
+    /// and whether its handler may be started at once; its `credits` then count as given back.
     #[inline(always)]
     pub(super) fn arrived(
         &self,

@@ -160,8 +160,8 @@ fn credits_and_bank_are_as_said() {
     assert_eq!(text(&pair(|c| c.credit_stats = false)), "");
 }
 
-/// No process is lent more than GASNET_PORTAL_MAX_CRED_PER_NODE, and one that asks long enough gets
-/// all of it.
+/// No process is lent more than GASNET_PORTAL_MAX_CRED_PER_NODE, and one that asks long enough
+/// gets all of it.
 #[test]
 fn the_most_that_one_process_holds() {
     for most in [8, 9, 30] {
