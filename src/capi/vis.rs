@@ -8,10 +8,11 @@ use crate::extended::vis::indexed::{AddressList, IndexedTransfer};
 use crate::extended::vis::pieces::VisShape;
 use crate::extended::vis::strided::StridedTransfer;
 use crate::extended::vis::vector::{self, MemVec, VectorTransfer};
-use crate::extended::vis::{CompletionForm, VisDirection};
+use crate::extended::vis::{self, CompletionForm, VisDirection};
 use crate::rank::JobRank;
 use crate::report;
 use crate::runtime::GasnetJob;
+use crate::runtime::ops::OpHandle;
 use crate::tools::pieces as text;
 use crate::trace::{EventDetail, Letter, Probe, Span};
 use core::ffi::{c_char, c_void};
@@ -69,7 +70,11 @@ fn start(
     shape: &impl VisShape,
 ) -> gasnet_handle_t {
     let rank = JobRank(node);
-    let handle = transfers(job).transfer(function, job, direction, form, rank, shape);
+    let handle = if vis::copy_mapped(function, job, direction, rank, shape) {
+        OpHandle::INVALID
+    } else {
+        transfers(job).transfer(function, job, direction, form, rank, shape)
+    };
     if form == CompletionForm::Explicit {
         super::explicit(job, handle)
     } else {

@@ -14,9 +14,8 @@ mod value;
 
 use super::handler_ids::BARRIER_ARRIVAL;
 use super::members::{self, TeamMembers};
-use super::messages;
 use super::scratch::ScratchPages;
-use crate::client_memory::Src;
+use crate::conduit::Outgoing;
 use crate::rank::{JobRank, TeamRank};
 use crate::runtime::{Ctx, GasnetError, GasnetJob, GasnetResult};
 use crate::{fault, report};
@@ -249,7 +248,7 @@ impl BarrierNet for ArrivalSender<'_> {
             None => members::job_rank_of_all(to),
         };
         let args = [epoch, round, kind, name, self.barrier.team as i32];
-        messages::request(self.ctx, self.function, to, BARRIER_ARRIVAL, &args, Src::from(&[][..]));
+        self.ctx.request(self.function, to.0, &Outgoing::short(BARRIER_ARRIVAL, &args));
     }
 
     fn want_progress(&self, wanted: bool) {

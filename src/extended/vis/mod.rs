@@ -140,11 +140,9 @@ impl Vis {
         }
     }
 
-    /// Puts or gets all pieces of a shape, whose remote side is at `rank`. Ends the job unless
-    /// the remote pieces lie in its segment. `function` names the caller in messages. INVALID if
-    /// the transfer is complete when this returns, or implicit.
-    ///
-    /// The pieces of the destination must not overlap, or their bytes are undefined.
+    /// Puts or gets all pieces of a shape, whose remote side is at `rank` and not mapped here.
+    /// `function` names the caller in messages. INVALID if the transfer is complete when this
+    /// returns, or implicit.
     pub fn transfer(
         &self,
         function: &'static str,
@@ -154,14 +152,6 @@ impl Vis {
         rank: JobRank,
         shape: &impl VisShape,
     ) -> OpHandle {
-        if let Some(distance) = job.distance(function, rank.0, shape.remote_pieces()) {
-            directly(direction, shape, |run| {
-                // SAFETY: `distance` has checked that the remote pieces of the shape, of which
-                // a run is a part, are mapped at this distance from their addresses.
-                unsafe { Dst::new(run.remote.wrapping_add(distance), run.n) }
-            });
-            return OpHandle::INVALID;
-        }
         let ctx = job.ctx();
         let handle = (form != CompletionForm::Implicit).then(|| job.ops.begin(ctx.thread, 0));
         self.initiate(&VisOperation { ctx, rank, direction, handle, function }, shape);
@@ -177,6 +167,29 @@ impl Vis {
     pub(super) fn on_get_reply(&self, ctx: Ctx, token: &AmToken, m: &AmMessage<'_>) {
         self.gets.on_reply(ctx, token, m);
     }
+}
+
+/// Puts or gets all pieces of a shape at once, if its remote side, at `rank`, is mapped here; else
+/// false. Ends the job unless the remote pieces lie in the segment of the rank.
+///
+/// The pieces of the destination must not overlap, or their bytes are undefined.
+#[inline(always)]
+pub fn copy_mapped(
+    function: &'static str,
+    job: &'static GasnetJob,
+    direction: VisDirection,
+    rank: JobRank,
+    shape: &impl VisShape,
+) -> bool {
+    let Some(distance) = job.distance(function, rank.0, shape.remote_pieces()) else {
+        return false;
+    };
+    directly(direction, shape, |run| {
+        // SAFETY: `distance` has checked that the remote pieces of the shape, of which a run is
+        // a part, are mapped at this distance from their addresses.
+        unsafe { Dst::new(run.remote.wrapping_add(distance), run.n) }
+    });
+    true
 }
 
 /// Copies between cross-mapped processes; `mapped` returns the remote side of a run.
