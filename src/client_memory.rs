@@ -8,7 +8,7 @@
 //! [`Dst`].
 //!
 //! ```text
-//!   pointer of the client capi, unsafe-> Src<'static>, Dst<'static>   until the operation is synced
+//!   pointer, length       capi, unsafe-> Src<'static>, Dst<'static>   until the sync
 //!   &[u8], &mut [u8]      From, safe---> Src<'a>, Dst<'a>             as long as the borrow
 //!   rank, address, length Segments-----> RemoteRange                 as long as the job
 //! ```

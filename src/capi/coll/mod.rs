@@ -13,6 +13,7 @@ use crate::extended::collectives;
 use crate::rank::{JobRank, TeamRank};
 use crate::report;
 use crate::runtime::Ctx;
+use crate::runtime::ops::OpHandle;
 use crate::trace::{EventDetail, span};
 use core::ffi::{c_int, c_uint, c_void};
 
@@ -23,8 +24,8 @@ const BARRIER_IMAGES: c_int = 4;
 
 /// `gasnet_team_handle_t`: the number of a team, plus one.
 type TeamHandle = *const c_void;
-/// `gasnet_coll_handle_t`
-type CollHandle = usize;
+/// `gasnet_coll_handle_t`: the handle of an operation, as `gasnet_handle_t`.
+type CollHandle = OpHandle;
 /// `void *const []`
 type BlockList = *const *mut c_void;
 

@@ -6,6 +6,7 @@ use super::CollHandle;
 use crate::capi::{OK, ctx};
 use crate::extended::collectives;
 use crate::runtime::Ctx;
+use crate::runtime::ops::OpHandle;
 use crate::trace::{EventDetail, span};
 use core::ffi::c_int;
 
@@ -23,11 +24,11 @@ const NOT_READY: c_int = crate::runtime::GasnetError::NotReady as c_int;
 pub extern "C" fn gasnet_coll_try_sync(handle: CollHandle) -> c_int {
     let mut span = span!(W "gasnet_coll_try_sync", EventDetail::Sync(1));
     let c = ctx("gasnet_coll_try_sync");
-    if handle == 0 {
+    if handle == OpHandle::INVALID {
         return span.result(OK);
     }
     c.poll();
-    span.result(if collectives(c).sync(handle) { OK } else { NOT_READY })
+    span.result(if collectives(c).sync(c, handle) { OK } else { NOT_READY })
 }
 
 /// Waits for a collective.
@@ -41,8 +42,8 @@ pub extern "C" fn gasnet_coll_wait_sync(handle: CollHandle) {
     let _span = span!(W "gasnet_coll_wait_sync", EventDetail::Sync(1));
     let c = ctx("gasnet_coll_wait_sync");
     let coll = collectives(c);
-    if !coll.sync(handle) {
-        c.wait_until(&"gasnet_coll_wait_sync", || coll.sync(handle));
+    if !coll.sync(c, handle) {
+        c.wait_until(&"gasnet_coll_wait_sync", || coll.sync(c, handle));
     }
 }
 
@@ -57,12 +58,13 @@ unsafe fn sync_list(c: Ctx, list: *mut CollHandle, n: usize, some: bool) -> bool
     }
     let (mut before, mut done) = (0, 0);
     // SAFETY: the caller's promise.
-    for handle in
-        unsafe { core::slice::from_raw_parts_mut(list, n) }.iter_mut().filter(|h| **h != 0)
+    for handle in unsafe { core::slice::from_raw_parts_mut(list, n) }
+        .iter_mut()
+        .filter(|h| **h != OpHandle::INVALID)
     {
         before += 1;
-        if collectives(c).sync(*handle) {
-            *handle = 0;
+        if collectives(c).sync(c, *handle) {
+            *handle = OpHandle::INVALID;
             done += 1;
         }
     }

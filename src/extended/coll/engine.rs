@@ -180,7 +180,7 @@ impl ActiveColl {
             self.round += 1;
             self.begun = false;
         }
-        self.status.finish();
+        self.status.finish(&ctx.job.ops);
         if self.view.images.len() > 1 {
             // Threads of other images may sleep until this.
             if let Some(host) = ctx.job.conduit.shared_host() {

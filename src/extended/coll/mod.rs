@@ -28,7 +28,6 @@ mod direct;
 mod engine;
 pub mod files;
 pub mod flags;
-mod handles;
 mod inbox;
 mod layout;
 mod movement;
@@ -49,6 +48,7 @@ use super::scratch::ScratchPages;
 use crate::conduit::AmMessage;
 use crate::limits::MAX_THREADS;
 use crate::rank::{JobRank, TeamRank};
+use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetResult};
 use crate::{env, fault, report};
 use alloc::boxed::Box;
@@ -60,7 +60,6 @@ use core::fmt::Write;
 use core::sync::atomic::{AtomicU32, Ordering};
 use direct::DirectMovement;
 use engine::CollEngine;
-use handles::CollHandles;
 use inbox::CollMessage;
 use once_cell::race::OnceBox;
 use parking_lot::{Mutex, RwLock};
@@ -91,7 +90,6 @@ pub struct Coll {
     /// By thread: the number, among those of this process, of the image that it called
     /// `gasnet_coll_init` for.
     image_of: Box<[AtomicU32]>,
-    handles: Mutex<CollHandles>,
     profile: Option<Mutex<BlockProfile>>,
 }
 
@@ -128,7 +126,6 @@ impl Coll {
             next_team: AtomicU32::new(1),
             functions: RwLock::default(),
             image_of: (0..MAX_THREADS).map(|_| AtomicU32::new(NO_IMAGE)).collect(),
-            handles: Mutex::default(),
             profile: env::COLL_ENABLE_PROFILE.get().then(Mutex::default),
         }
     }
@@ -306,9 +303,9 @@ impl Coll {
         self.blocking(ctx, call.function, call.view(), call.request, call.buffers);
     }
 
-    /// Starts a collective and returns its handle, 0 if it is done. With `aggregate` the handle
+    /// Starts a collective and returns its handle, INVALID if it is done. With `aggregate` the handle
     /// of the next call without it, in the same team by the same image, stands for this one too.
-    pub fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> usize {
+    pub fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> OpHandle {
         let view = call.view();
         let image = self.image(ctx, call.function, view);
         self.enter(ctx, call.function, view, &call.request);
@@ -316,21 +313,21 @@ impl Coll {
         let mut all = view.images[image].aggregate.lock();
         all.push(status);
         if aggregate {
-            return 0;
+            return OpHandle::INVALID;
         }
         let all = core::mem::take(&mut *all);
         if all.iter().all(|s| s.done()) {
-            return 0;
+            return OpHandle::INVALID;
         }
-        self.handles.lock().add(all)
+        let ops = &ctx.job.ops;
+        let handle = ops.begin(ctx.thread, all.len() as u32);
+        all.iter().for_each(|status| status.complete(handle.op(), ops));
+        handle
     }
 
     /// Whether the collectives of a handle are done; the handle is invalid then. Does not poll.
-    pub fn sync(&self, handle: usize) -> bool {
-        if handle == 0 || fault::on("skip_sync") {
-            return true;
-        }
-        self.handles.lock().sync(handle)
+    pub fn sync(&self, ctx: Ctx, handle: OpHandle) -> bool {
+        fault::on("skip_sync") || ctx.op_done(handle)
     }
 
     /// `gasnet_coll_team_split`: the team of the images that pass the same color, in the order

@@ -4,8 +4,12 @@
 //! [`CollBuffers`] holds as many bytes as [`CollRequest::extents`] says.
 
 use crate::client_memory::{Dst, Src};
+use crate::conduit::OpId;
+use crate::runtime::ops::Ops;
+use alloc::vec::Vec;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
+use parking_lot::Mutex;
 
 /// `gasnet_coll_reduce_fn_t`: results, their count, left operands, their count, right operands,
 /// bytes of an element, flags, argument.
@@ -141,20 +145,39 @@ pub(super) struct CollId {
     pub(super) number: u32,
 }
 
-/// Whether a collective is done.
+/// Whether a collective is done, and the operations that wait for it: one of each image at most.
 #[derive(Debug, Default)]
-pub(super) struct CollStatus(AtomicBool);
+pub(super) struct CollStatus {
+    done: AtomicBool,
+    waiting: Mutex<Vec<OpId>>,
+}
 
 impl CollStatus {
     /// Whether it is; what it wrote is visible afterwards. Acquire, pairs with the Release of
     /// `finish`.
     #[inline]
     pub(super) fn done(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.done.load(Ordering::Acquire)
     }
 
-    /// Marks it as done.
-    pub(super) fn finish(&self) {
-        self.0.store(true, Ordering::Release);
+    /// Has a fragment of `op` completed when the collective is done, at once if it is already.
+    pub(super) fn complete(&self, op: OpId, ops: &Ops) {
+        let mut waiting = self.waiting.lock();
+        if self.done() {
+            drop(waiting);
+            ops.complete(op);
+        } else {
+            waiting.push(op);
+        }
+    }
+
+    /// Marks it as done and completes the operations that wait for it.
+    pub(super) fn finish(&self, ops: &Ops) {
+        let waiting = {
+            let mut waiting = self.waiting.lock();
+            self.done.store(true, Ordering::Release);
+            core::mem::take(&mut *waiting)
+        };
+        waiting.into_iter().for_each(|op| ops.complete(op));
     }
 }
