@@ -500,7 +500,7 @@ fn compile(probe: &Probe) {
         .file("src/conduit/portals/binding/shim.c")
         .include(&probe.out)
         .std("gnu99")
-        // Nobody but this library calls it.
+        // Only this library calls it.
         .flag("-fvisibility=hidden")
         .pic(true)
         .warnings(true)

@@ -126,7 +126,7 @@ static void all_in_flight(int id) {
         handles[i] = gasnet_put_nb_bulk(peer, check_at(peer, 8 * i), &words[i], 8);
         if (i % 4096 == 0) check_alive("puts in flight");
     }
-    for (i = 0; i < n; i += 2) gasnet_wait_syncnb(handles[n - 1 - i]); /* every second, backwards */
+    for (i = 0; i < n; i += 2) gasnet_wait_syncnb(handles[n - 1 - i]); /* every second */
     for (i = 0; i < n; i += 2) handles[n - 1 - i] = GASNET_INVALID_HANDLE;
     for (left = n; left;) { /* the others, some at a time */
         gasnet_wait_syncnb_some(handles, n);

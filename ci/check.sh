@@ -105,7 +105,9 @@ step doc ci/doc.sh
 step headers ci/headers.sh
 step names ci/names.sh
 step name-table ci/name-table.sh
-step layers ci/layers.sh libc
+step layers ci/layers.sh
+step names-once ci/names-once.sh
+step words ci/words.sh
 step examples ci/examples.sh
 step imports ci/imports.sh
 step links ci/links.sh

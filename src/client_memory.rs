@@ -8,9 +8,9 @@
 //! [`Dst`].
 //!
 //! ```text
-//!   pointer, length       capi, unsafe-> Src<'static>, Dst<'static>   until the sync
-//!   &[u8], &mut [u8]      From, safe---> Src<'a>, Dst<'a>             as long as the borrow
-//!   rank, address, length Segments-----> RemoteRange                 as long as the job
+//!   client's pointer    capi, unsafe -> Src<'static>, Dst<'static>  until the operation is synced
+//!   &[u8], &mut [u8]    From, safe ---> Src<'a>, Dst<'a>            as long as the borrow
+//!   rank, address, len  Segments -----> RemoteRange                 as long as the job
 //! ```
 //!
 //! Other threads and processes may access the same bytes at the same time; GASNet leaves that

@@ -67,7 +67,8 @@ fn through_memory(
     if let Some(block) = given {
         memory::reserve(memory.scratch.as_fd(), begin as u64, bytes.max(1) as u64)?;
         let to = map()?;
-        // SAFETY: the mapping is as long as the block, and no other rank reads it before the barrier.
+        // SAFETY: the mapping is as long as the block, and no other rank reads it before the
+        // barrier.
         unsafe { core::ptr::copy_nonoverlapping(block.as_ptr(), to.as_ptr(), block.len()) };
     }
     boot.barrier.barrier();
