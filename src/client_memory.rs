@@ -352,7 +352,6 @@ impl RemoteRange {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec;
     use alloc::vec::Vec;
 
     #[test]
@@ -361,7 +360,7 @@ mod tests {
         for n in 0..=24 {
             for from in 0..8 {
                 for to in 0..8 {
-                    let mut dst = vec![0xeeu8; 64];
+                    let mut dst = [0xeeu8; 64];
                     Dst::from(&mut dst[to..to + n]).copy_from(Src::from(&src[from..from + n]));
                     assert_eq!(dst[to..to + n], src[from..from + n]);
                     assert!(dst[..to].iter().chain(&dst[to + n..]).all(|&b| b == 0xee));

@@ -55,10 +55,10 @@ pub unsafe extern "C" fn gasnet_put(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         P "gasnet_put",
         EventDetail::moved(node, nbytes, dest, src),
+        // SAFETY: the same call again.
         unsafe { gasnet_put(node, dest, src, nbytes) }
     );
     let (job, dst) = remote("gasnet_put", node, dest, nbytes);
@@ -87,10 +87,10 @@ pub unsafe extern "C" fn gasnet_put_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         P "gasnet_put_bulk",
         EventDetail::moved(node, nbytes, dest, src),
+        // SAFETY: the same call again.
         unsafe { gasnet_put_bulk(node, dest, src, nbytes) }
     );
     let (job, dst) = remote("gasnet_put_bulk", node, dest, nbytes);
@@ -120,10 +120,10 @@ pub unsafe extern "C" fn gasnet_get(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         G "gasnet_get",
         EventDetail::moved(node, nbytes, src, dest),
+        // SAFETY: the same call again.
         unsafe { gasnet_get(dest, node, src, nbytes) }
     );
     let (job, from) = remote("gasnet_get", node, src, nbytes);
@@ -152,10 +152,10 @@ pub unsafe extern "C" fn gasnet_get_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         G "gasnet_get_bulk",
         EventDetail::moved(node, nbytes, src, dest),
+        // SAFETY: the same call again.
         unsafe { gasnet_get_bulk(dest, node, src, nbytes) }
     );
     let (job, from) = remote("gasnet_get_bulk", node, src, nbytes);
@@ -186,10 +186,10 @@ pub unsafe extern "C" fn gasnet_put_nb(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    // SAFETY: the same call again.
     watch!(
         P "gasnet_put_nb",
         EventDetail::moved(node, nbytes, dest, src),
+        // SAFETY: the same call again.
         unsafe { gasnet_put_nb(node, dest, src, nbytes) }
     );
     let (job, dst) = remote("gasnet_put_nb", node, dest, nbytes);
@@ -221,10 +221,10 @@ pub unsafe extern "C" fn gasnet_put_nb_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    // SAFETY: the same call again.
     watch!(
         P "gasnet_put_nb_bulk",
         EventDetail::moved(node, nbytes, dest, src),
+        // SAFETY: the same call again.
         unsafe { gasnet_put_nb_bulk(node, dest, src, nbytes) }
     );
     let (job, dst) = remote("gasnet_put_nb_bulk", node, dest, nbytes);
@@ -257,10 +257,10 @@ pub unsafe extern "C" fn gasnet_get_nb(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    // SAFETY: the same call again.
     watch!(
         G "gasnet_get_nb",
         EventDetail::moved(node, nbytes, src, dest),
+        // SAFETY: the same call again.
         unsafe { gasnet_get_nb(dest, node, src, nbytes) }
     );
     let (job, from) = remote("gasnet_get_nb", node, src, nbytes);
@@ -293,10 +293,10 @@ pub unsafe extern "C" fn gasnet_get_nb_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) -> gasnet_handle_t {
-    // SAFETY: the same call again.
     watch!(
         G "gasnet_get_nb_bulk",
         EventDetail::moved(node, nbytes, src, dest),
+        // SAFETY: the same call again.
         unsafe { gasnet_get_nb_bulk(dest, node, src, nbytes) }
     );
     let (job, from) = remote("gasnet_get_nb_bulk", node, src, nbytes);
@@ -327,10 +327,10 @@ pub unsafe extern "C" fn gasnet_put_nbi(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         P "gasnet_put_nbi",
         EventDetail::moved(node, nbytes, dest, src),
+        // SAFETY: the same call again.
         unsafe { gasnet_put_nbi(node, dest, src, nbytes) }
     );
     let (job, dst) = remote("gasnet_put_nbi", node, dest, nbytes);
@@ -360,10 +360,10 @@ pub unsafe extern "C" fn gasnet_put_nbi_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         P "gasnet_put_nbi_bulk",
         EventDetail::moved(node, nbytes, dest, src),
+        // SAFETY: the same call again.
         unsafe { gasnet_put_nbi_bulk(node, dest, src, nbytes) }
     );
     let (job, dst) = remote("gasnet_put_nbi_bulk", node, dest, nbytes);
@@ -394,10 +394,10 @@ pub unsafe extern "C" fn gasnet_get_nbi(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         G "gasnet_get_nbi",
         EventDetail::moved(node, nbytes, src, dest),
+        // SAFETY: the same call again.
         unsafe { gasnet_get_nbi(dest, node, src, nbytes) }
     );
     let (job, from) = remote("gasnet_get_nbi", node, src, nbytes);
@@ -427,10 +427,10 @@ pub unsafe extern "C" fn gasnet_get_nbi_bulk(
     src: *mut c_void,
     nbytes: usize,
 ) {
-    // SAFETY: the same call again.
     watch!(
         G "gasnet_get_nbi_bulk",
         EventDetail::moved(node, nbytes, src, dest),
+        // SAFETY: the same call again.
         unsafe { gasnet_get_nbi_bulk(dest, node, src, nbytes) }
     );
     let (job, from) = remote("gasnet_get_nbi_bulk", node, src, nbytes);

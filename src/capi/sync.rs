@@ -91,10 +91,10 @@ pub extern "C" fn gasnet_try_syncnb_nopoll(handle: gasnet_handle_t) -> c_int {
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, n: usize) {
-    // SAFETY: the same call again.
     watch!(
         S "gasnet_wait_syncnb_some",
         EventDetail::Sync(n),
+        // SAFETY: the same call again.
         unsafe { gasnet_wait_syncnb_some(handles, n) }
     );
     // SAFETY: the caller's promise.
@@ -116,10 +116,10 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_some(handles: *mut gasnet_handle_t, 
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n: usize) {
-    // SAFETY: the same call again.
     watch!(
         S "gasnet_wait_syncnb_all",
         EventDetail::Sync(n),
+        // SAFETY: the same call again.
         unsafe { gasnet_wait_syncnb_all(handles, n) }
     );
     // SAFETY: the caller's promise.
@@ -143,10 +143,10 @@ pub unsafe extern "C" fn gasnet_wait_syncnb_all(handles: *mut gasnet_handle_t, n
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n: usize) -> c_int {
-    // SAFETY: the same call again.
     watch!(
         S "gasnet_try_syncnb_some",
         EventDetail::Sync(n),
+        // SAFETY: the same call again.
         unsafe { gasnet_try_syncnb_some(handles, n) }
     );
     // SAFETY: the caller's promise.
@@ -170,10 +170,10 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some(handles: *mut gasnet_handle_t, n
 /// `handles` must point to `n` handles.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gasnet_try_syncnb_all(handles: *mut gasnet_handle_t, n: usize) -> c_int {
-    // SAFETY: the same call again.
     watch!(
         S "gasnet_try_syncnb_all",
         EventDetail::Sync(n),
+        // SAFETY: the same call again.
         unsafe { gasnet_try_syncnb_all(handles, n) }
     );
     // SAFETY: the caller's promise.
@@ -200,10 +200,10 @@ pub unsafe extern "C" fn gasnet_try_syncnb_some_nopoll(
     handles: *mut gasnet_handle_t,
     n: usize,
 ) -> c_int {
-    // SAFETY: the same call again.
     watch!(
         S "gasnet_try_syncnb_some_nopoll",
         EventDetail::Sync(n),
+        // SAFETY: the same call again.
         unsafe { gasnet_try_syncnb_some_nopoll(handles, n) }
     );
     // SAFETY: the caller's promise.
@@ -228,10 +228,10 @@ pub unsafe extern "C" fn gasnet_try_syncnb_all_nopoll(
     handles: *mut gasnet_handle_t,
     n: usize,
 ) -> c_int {
-    // SAFETY: the same call again.
     watch!(
         S "gasnet_try_syncnb_all_nopoll",
         EventDetail::Sync(n),
+        // SAFETY: the same call again.
         unsafe { gasnet_try_syncnb_all_nopoll(handles, n) }
     );
     // SAFETY: the caller's promise.

@@ -25,9 +25,11 @@ struct LidEntry<H, D> {
     half: LongHalf<H, D>,
 }
 
+type LidBucket<H, D> = ParLock<Vec<LidEntry<H, D>>>;
+
 /// The halves that wait.
 pub(super) struct LidCache<H, D> {
-    buckets: Box<[ParLock<Vec<LidEntry<H, D>>>]>,
+    buckets: Box<[LidBucket<H, D>]>,
 }
 
 const BUCKETS: usize = 64;

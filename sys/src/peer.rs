@@ -66,10 +66,10 @@ impl<T: Copy> Peer<T> {
     /// The `length` elements that begin at this offset, if all of them are among the first
     /// `bound`.
     #[inline]
-    pub fn range<L: Copy>(self, length: Peer<L>, bound: usize) -> Option<Range<usize>>
+    pub fn range<L>(self, length: Peer<L>, bound: usize) -> Option<Range<usize>>
     where
         T: TryInto<usize>,
-        L: TryInto<usize>,
+        L: Copy + TryInto<usize>,
     {
         let start = self.0.try_into().ok()?;
         let end = start.checked_add(length.0.try_into().ok()?)?;

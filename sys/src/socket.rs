@@ -213,7 +213,9 @@ pub fn receive_fds(fd: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, 
     let (n, control) = rights.with_header(&mut bytes, size_of::<Rights>(), |header| {
         // SAFETY: the header names live, writable buffers and their lengths.
         let n = unsafe { libc::recvmsg(fd.as_raw_fd(), header, libc::MSG_CMSG_CLOEXEC) };
-        (n, header.msg_controllen as usize)
+        #[allow(clippy::unnecessary_cast, reason = "another type in other C libraries")]
+        let control = header.msg_controllen as usize;
+        (n, control)
     });
     let n = usize::try_from(n).map_err(|_| io::Error::last_os_error())?;
     let head = &rights.head;

@@ -14,8 +14,9 @@ pub struct JobOutcome {
     pub output: String,
     /// How long it ran.
     pub time: Duration,
-    /// How long it lived after [`TestJob::kill`], or after the death of [`TestJob::death`]'s
-    /// process; after an injected fault, until its last process had ended.
+    /// How long it lived after [`crate::job::TestJob::kill`], or after the death of
+    /// [`crate::job::TestJob::death`]'s process; after an injected fault, until its last
+    /// process had ended.
     pub after_kill: Option<Duration>,
     /// The process that the injected fault hit, and whether it belongs to another launcher.
     pub hit: String,
@@ -33,7 +34,8 @@ pub struct JobOutcome {
     pub outlived: String,
     /// The counters of each rank, if asked for.
     pub counters: Vec<RankCounters>,
-    /// Name and text of each file in the folder of [`TestJob::in_own_folder`], by name.
+    /// Name and text of each file in the folder of [`crate::job::TestJob::in_own_folder`], by
+    /// name.
     pub files: Vec<(String, String)>,
     pub(crate) shown: String,
 }

@@ -111,10 +111,10 @@ unsafe fn request_medium<const ANY: bool>(
     args: &[Arg],
 ) -> c_int {
     let args = if ANY { args } else { &[] };
-    // SAFETY: the same call again.
     watch!(
         A "gasnet_AMRequestMedium",
         message(node, handler, src, n, args),
+        // SAFETY: the same call again.
         unsafe { request_medium::<ANY>(function, node, handler, src, n, args) }
     );
     let c = ctx(function);
@@ -145,10 +145,10 @@ unsafe fn request_long<const ANY: bool>(
     args: &[Arg],
 ) -> c_int {
     let args = if ANY { args } else { &[] };
-    // SAFETY: the same call again.
     watch!(
         A "gasnet_AMRequestLong",
         message(node, handler, src, n, args),
+        // SAFETY: the same call again.
         unsafe { request_long::<ANY>(function, node, handler, src, n, dest, source_stays, args) }
     );
     let c = ctx(function);
@@ -202,10 +202,10 @@ unsafe fn reply_medium<const ANY: bool>(
     args: &[Arg],
 ) -> c_int {
     let args = if ANY { args } else { &[] };
-    // SAFETY: the same call again.
     watch!(
         A "gasnet_AMReplyMedium",
         message(asker(function, token), handler, src, n, args),
+        // SAFETY: the same call again.
         unsafe { reply_medium::<ANY>(function, token, handler, src, n, args) }
     );
     let c = ctx(function);
@@ -233,10 +233,10 @@ unsafe fn reply_long<const ANY: bool>(
     args: &[Arg],
 ) -> c_int {
     let args = if ANY { args } else { &[] };
-    // SAFETY: the same call again.
     watch!(
         A "gasnet_AMReplyLong",
         message(asker(function, token), handler, src, n, args),
+        // SAFETY: the same call again.
         unsafe { reply_long::<ANY>(function, token, handler, src, n, dest, args) }
     );
     let c = ctx(function);

@@ -2,7 +2,7 @@
 //! re-distribution" of the portals-conduit README, free of I/O. `docs/internals/credits.md` says
 //! where that text is unclear and what is done here.
 //!
-//! Called by [`super::Credits`] and by the simulator `credit-sim`. Invariant, for each pair: what
+//! Called by `Credits` and by the simulator `credit-sim`. Invariant, for each pair: what
 //! X has lent to Y is what Y may send X, plus what is under way from one to the other (granted in
 //! a reply, or given back in a CREDIT_RETURN). What X has lent to all and what is in its bank
 //! make a constant sum.
