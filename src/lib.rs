@@ -9,18 +9,19 @@
 //! | `capi` | the exported C functions: check the arguments, call one function, translate the error | all below |
 //! | [`extended`] | puts and gets, handles, access regions, value forms, memset, barrier, vector, indexed and strided forms, collectives | runtime and below |
 //! | [`runtime`] | the job: init, attach, segments, active messages, operations, threads, waiting | process, conduit and below |
-//! | [`process`] | what a process has once: the exit of its job, signal handlers | boot |
-//! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait |
+//! | [`process`] | state that exists once per process: its exit, its signal handlers | boot |
+//! | [`conduit`] | the portals-conduit: every message, in terms of Portals puts and gets | its `Portals` trait, env, sys |
 //! | [`boot`] | how the ranks of a job find each other, start and end | env, sys |
 //! | [`trace`] | what clients call, how long it takes, from where: the trace and the statistics | env, sys |
 //! | [`tools`] | `gasnett_*`: usable without a job | env, sys |
 //! | [`mod@env`] | the typed table of variables | sys |
+//! | [`report`], [`rank`], [`limits`], [`fault`], [`client_memory`] | leaf modules that any layer may use: messages, rank types, limits of the C headers, planted faults, memory of clients | sys; `fault`: env; `client_memory`: `rank` |
 //! | `sys` (a crate) | the operating system: memory, threads, clocks, futexes, processes, signals | - |
 //!
 //! What comes up from the network (a request to run a handler, the completion of an operation)
 //! comes up through a trait that the upper layer hands down ([`conduit::Upcall`]), never through
 //! an import. Only `capi` knows that GASNet-1 has one global job; every other layer is handed its
-//! context. State that a process has once is in [`process`].
+//! context. State that exists once per process is in [`process`].
 
 extern crate alloc;
 

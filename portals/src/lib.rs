@@ -6,19 +6,19 @@
 //!
 //! | folder | what it owns |
 //! |---|---|
-//! | `types`, `message` | the specification's types; a message's header |
-//! | `base` | a lock, zeroed tables, prefetches, pause points for tests |
-//! | `arena` | the memory that peers share: its layout, and the algorithms on its words |
-//! | `nal` | how processes reach each other: private memory, shared memory, frames |
-//! | `event` | posting an event into a queue's ring, and reading it |
-//! | `descriptor` | a memory descriptor: properties, state word, private record |
-//! | `peer` | the processes of a fabric: arenas, segments, cached matches |
-//! | `deliver` | the target's side of a message: the only code that walks a match list |
-//! | `tables` | the state of an interface: queues, match lists, descriptors |
-//! | `transfer` | moving bytes: copies, cross-memory attach, frames |
 //! | `calls` | the calls of the specification |
+//! | `transfer` | moving bytes: copies, cross-memory attach, frames |
+//! | `tables` | the state of an interface: queues, match lists, descriptors |
+//! | `deliver` | the target's side of a message: the only code that walks a match list |
+//! | `peer` | the processes of a fabric: arenas, segments, cached matches |
+//! | `descriptor` | a memory descriptor: properties, state word, private record |
+//! | `event` | posting an event into a queue's ring, and reading it |
+//! | `nal` | how processes reach each other: private memory, shared memory, frames |
+//! | `arena` | the memory that peers share: its layout, and the algorithms on its words |
+//! | `base` | a lock, zeroed tables, prefetches, faults for tests |
+//! | `types`, `message` | the specification's types; a message's header |
 //!
-//! A folder uses those above it in this table, never those below. No two files use each other;
+//! A folder uses only those below it in this table. No two files use each other;
 //! `ci/imports.sh portals/src` finds such circles.
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 extern crate alloc;

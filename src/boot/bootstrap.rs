@@ -1,8 +1,8 @@
 //! What a process has when it has become a rank: the parts that the runtime starts from.
 //!
-//! Made by the launcher's side of `boot`, used by `runtime::job`. Invariant: only
-//! [`Bootstrap::host_memory`] can be missing; then no rank maps memory of another, and everything
-//! goes through Portals.
+//! Made in the rank by `supervisor_link` and `single`, used by `runtime::job` and
+//! `process::exit`. Invariant: every part exists except [`Bootstrap::host_memory`] (without it
+//! no rank maps memory of another) and [`Bootstrap::release`].
 //!
 //! | part | what it is for |
 //! |---|---|
@@ -11,6 +11,8 @@
 //! | [`JobBarrier`] | waiting for all ranks before messages can be sent |
 //! | [`ExitNotice`] | the decision to end the job |
 //! | [`HostMemory`] | memory files that the ranks of this host share |
+//! | `one_environment` | whether all ranks have the same environment, so that none is exchanged |
+//! | `release` | ends the use of the launcher's service when the process exits |
 
 use super::exit_notice::ExitNotice;
 use super::key_value::LauncherRelease;

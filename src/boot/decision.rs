@@ -1,6 +1,7 @@
 //! The decision to end the job, and how it fits in the word that all processes share.
 //!
-//! Used by both sides of the control memory.
+//! Used by the supervisor and the ranks. Invariant: the word of a decision is never 0;
+//! 0 means that there is no decision yet. Every other word decodes to a decision.
 
 use crate::rank::JobRank;
 

@@ -1,9 +1,9 @@
 //! How the decision to end the job travels between this rank and its supervisor: through the
 //! control memory and the control socket.
 //!
-//! Called by `process::exit`, by every poll (one load) and by the calls of `boot` that wait.
-//! Everything that can run in a signal handler says so. Invariant: only the process that joined
-//! acts; its forked children are not part of the job.
+//! Called by `process::exit`, by every poll of the network, which loads one word, and by the
+//! calls of `boot` that wait. Everything that can run in a signal handler says so. Invariant:
+//! only the process that joined acts; its forked children are not part of the job.
 
 use super::control_memory::ControlMemory;
 use super::decision::{ExitCause, ExitDecision};

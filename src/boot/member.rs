@@ -1,8 +1,8 @@
-//! A process that takes part in the exchange of a launcher's key-value space, as a word that its
-//! peers can read.
+//! The identity of a process and of its parent, encoded as text for the launcher's key-value
+//! space.
 //!
-//! Written by each rank, read by rank 0 for the supervisor. Invariant: a word is read only by
-//! processes of the same process-id namespace, for others the numbers mean other processes.
+//! Written by each rank, read by rank 0 for the supervisor. Invariant: the text names its
+//! process-id namespace; readers in another namespace reject it.
 
 use sys::process::{self, ProcessIdentity};
 

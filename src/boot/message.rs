@@ -1,8 +1,8 @@
 //! The messages between a rank and its supervisor: a head of 16 bytes, followed by data for
 //! [`ControlKind::ExchangePart`] and [`ControlKind::JoinRequest`].
 //!
-//! Used by both sides. Invariant: one message is one packet of the control socket, so neither side
-//! receives a part of one.
+//! Used by the supervisor and the ranks. Invariant: one message is one packet of the control
+//! socket, so neither side receives a part of one.
 
 /// Largest number of data bytes in one message.
 pub const DATA_BYTES: usize = 32 << 10;

@@ -1,7 +1,7 @@
-//! How the ranks of a job find each other, meet before they can exchange messages, and end.
+//! How the ranks of a job find each other, synchronise during start, and exit.
 //!
-//! Called by `runtime::job`, by `process` and by the program `gasnetrun`. Invariant: the files
-//! import each other downwards only, in the order of this table.
+//! Called by `runtime::job`, by `process` and by the program `gasnetrun`. Invariant: no two files
+//! import each other; `ci/imports.sh` checks it.
 //!
 //! | file | what it owns |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Where the ranks of the job run: which of them share this host, and which of those form a
 //! supernode.
 //!
-//! Made by the launcher's side of `boot`, read by the runtime. Invariant: the only conversion
-//! between ranks of the job and ranks of this host.
+//! Made by `supervisor_link` and `single`, read by the runtime. Invariant: this is the only
+//! conversion between ranks of the job and ranks of this host.
 
 use crate::rank::{JobRank, LocalRank};
 

@@ -1,6 +1,7 @@
 //! A job of one rank, without a supervisor.
 //!
-//! Made by [`super::start`] where no launcher started this process.
+//! Used by [`super::start`] and `boot::foreign` for a job that has only this process. Invariants:
+//! exchange and barrier return at once; the control memory is private.
 
 use super::bootstrap::{Bootstrap, Exchange, JobBarrier};
 use super::control_memory::ControlMemory;

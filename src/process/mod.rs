@@ -1,5 +1,6 @@
-//! What this process has once: the exit of its job, its signal handlers, and the job that answers
-//! for it. Called by `runtime::job`, `capi` and the C library; calls `boot::exit_notice`.
+//! State that exists once per process: its exit, its signal handlers, and the [`JobReport`] that
+//! exit and signal handlers use. Called by `runtime::job`, `capi` and the C library; calls
+//! `boot::exit_notice`.
 //!
 //! # Process-wide state
 //!

@@ -1,6 +1,6 @@
 //! Cross-memory attach: copying to and from the memory of another process. Called by
-//! `portals3`, for memory that is not shared, and by `boot`, which finds out whether the system
-//! allows it.
+//! `portals3`, for memory that is not shared, and by the program `gasnet_info`, which tests
+//! whether the system allows it.
 //!
 //! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is
 //! returned as a failure.

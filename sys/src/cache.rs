@@ -1,6 +1,7 @@
-//! Hints to the processor about its caches.
+//! A prefetch for reading, and a fence that completes earlier loads.
 //!
-//! Invariant: a hint touches no memory, so any address may be passed.
+//! Called by the conduit's receive path; the counterpart for writing is `base::prefetch` of
+//! `portals3`. Invariant: nothing here accesses memory, so any address may be passed.
 
 /// Prefetches the cache line of this address, to be read.
 #[inline(always)]

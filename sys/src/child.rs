@@ -1,7 +1,8 @@
-//! Child processes: how they start, and how they end. Called by `boot` and by the launchers.
+//! Child processes: how they start, and how they end. Called by `boot`, for `gasnetrun`
+//! among others, and by `ptlrun`.
 //!
-//! A number names a child until it is collected ([`reap`], [`await_child`]); a [`pidfd`] names
-//! it for ever.
+//! A process id is valid until the child is reaped ([`reap`], [`await_child`]); a [`pidfd`] is
+//! never reused for another process.
 
 use crate::process::{self, Liveness, parse_state};
 use crate::signal::Signal;

@@ -1,5 +1,7 @@
 //! The CPUs that this process may use, and binding to some of them. Called by `runtime`, which
-//! decides how to wait, and by the launcher.
+//! decides how to wait, by `boot` (`gasnetrun` binds ranks), by `capi` and by `gasnet_info`.
+//!
+//! Invariant: the quota of the control groups is read once per process.
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

@@ -1,5 +1,7 @@
-//! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`
-//! and the launchers.
+//! Descriptors: what they lead to, whether programs inherit them, and pipes. Called by `boot`,
+//! for `gasnetrun` among others, by `runtime::job`, `ptlrun` and the C interface of `portals3`.
+//!
+//! Invariant: a descriptor that is made here is closed on exec, except by [`redirect`].
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};

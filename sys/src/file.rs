@@ -1,8 +1,7 @@
-//! Files that are written while something is going wrong. Called by `trace`, `tools::heap` and
-//! the counters.
+//! Writing files and descriptors, mostly from signal handlers or at exit. Called by `trace`,
+//! `tools::heap`, `runtime::counters` and `boot::supervisor::prefix`.
 //!
-//! What is async-signal-safe here ignores failures: there is nothing left that could be done
-//! about them.
+//! The async-signal-safe functions ignore failures, because no caller could report them.
 
 use core::ffi::CStr;
 use std::io;

@@ -1,5 +1,5 @@
-//! The operating system: the one crate that calls the C library. `portals3` and `gasnet` stand
-//! on it; it knows neither.
+//! The operating system: the one crate that calls the C library. `portals3` and `gasnet`
+//! depend on it; it depends on neither.
 //!
 //! A file is about one noun. Descriptors are owned ([`std::os::fd::OwnedFd`]) or borrowed;
 //! signals, poll entries and memory files are types of this crate, so that `libc` is named
@@ -7,8 +7,8 @@
 //!
 //! # Calls that old systems lack
 //!
-//! The project is built for Linux 2.6.16 with glibc 2.4 too. Each call that came later is made
-//! in one function, which is where a fallback belongs. There is none yet.
+//! Linux 2.6.16 with glibc 2.4 is a goal, not supported yet: each later call is made in one
+//! function, where its fallback will stand.
 //!
 //! | call | Linux | glibc | made in |
 //! |---|---|---|---|

@@ -1,5 +1,8 @@
 //! Shared libraries: those that are loaded while the program runs, and what holds an address of
-//! code or data. Called by `boot`, by the binding to a libportals and by `stack`.
+//! code or data. Called by `boot`, by the binding to a libportals, by `capi::client` and by
+//! `stack`.
+//!
+//! Invariant: a library that was loaded here is never unloaded, so its addresses stay valid.
 
 use core::ffi::{CStr, c_char, c_void};
 use core::ptr::NonNull;

@@ -1,4 +1,6 @@
 //! Waiting for descriptors. Called by `boot`.
+//!
+//! Invariant: nothing is read from a descriptor here. A wait may end early, because of a signal.
 
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 

@@ -1,5 +1,8 @@
 //! The standard streams: descriptors 0 to 2, and C's buffered streams over them. Called by
-//! `report`, by the tools and at exit.
+//! `report`, `process::exit`, `boot`, `capi::tools` and the programs.
+//!
+//! Invariant: [`write_stderr`] uses no lock and no buffer; [`flush`] may wait for a stream's
+//! lock.
 
 use std::io::Write;
 

@@ -1,5 +1,7 @@
-//! Terminals that a program makes for another. Called by the test runner, for what a user does
-//! at a keyboard.
+//! Pseudo-terminals. Called by the test runner, for what a user does at a keyboard.
+//!
+//! Invariant: the terminal's keys send signals (^C: SIGINT) only to a session that [`control`]
+//! made.
 
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd, RawFd};

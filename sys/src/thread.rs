@@ -1,5 +1,5 @@
 //! Threads: the index that the library gives to a thread, a call when the thread ends, and
-//! waiting politely. Called by `runtime::threads`, and by every loop that waits.
+//! yielding the CPU while waiting. Called by `runtime::threads`, and by every loop that waits.
 //!
 //! The index is one slot of thread-local storage. It is a constant at start and has no
 //! destructor of its own: reading it is one access, without registration or allocation, and is

@@ -1,8 +1,8 @@
 //! The structures of an arena: atomics in whole cache lines, the same for every process.
 //!
 //! Used through [`super::ArenaView`]. Invariant: all fields are atomics, so any bit pattern is
-//! valid and a shared reference is sound while other processes write; no line is written by two
-//! parties that do not have to.
+//! valid and a shared reference is sound while other processes write. Words with different writers
+//! are in different cache lines, unless one operation must write both.
 
 use core::mem::{align_of, offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -10,7 +10,8 @@
 //!
 //! ```text
 //! initiator                                 process that removes a descriptor
-//! finds the descriptor (reads only)         makes the version odd, or the phase CLOSING
+//! finds the descriptor (reads only)         makes the list's version odd, or the
+//!                                           descriptor's phase CLOSING
 //! writes its name into a slot (CAS, fence)  reads the slots of all processes
 //! reads version or phase again              in use: puts everything back
 //! ```

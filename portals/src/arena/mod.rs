@@ -1,5 +1,5 @@
-//! The memory that the processes of a host share: one arena per process, everything in it at an
-//! offset.
+//! The memory that the processes of a host share: one arena per process, addressed by
+//! offsets, never by pointers.
 //!
 //! The process that owns an arena lays it out; every process that delivers to it reads it and
 //! writes parts of it. [`cells`] holds the shared structures, [`view`] their addresses; the

@@ -13,6 +13,8 @@
 //! t - t mod size (2^40)  producer      phase     producer: only while the slot is reserved
 //! ```
 //!
+//! A ticket is claimed once its slot is reserved or published. A lap is one pass over the ring.
+//!
 //! The first ticket is `size`. A control of zero therefore says "published `t - size`" and
 //! counts as consumed: a ring in zeroed memory needs no set-up.
 //!
@@ -30,7 +32,7 @@
 //! |---|---|
 //! | consumer's Acquire load of a control that says "published" | the producer's Release store: the slot is filled |
 //! | producer's Acquire load of the head | the consumer's Release store: it has read the slot |
-//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: the head that made room for it is visible to a producer that looks at later tickets, and would otherwise take the ring for full |
+//! | producer's Acquire load of a control that says "claimed", or of its hint | the Release of that claim, or of the hint by a sibling thread: the head that made room for the claim is then visible. Without it, a producer that looks at later tickets could report a full ring |
 //! | producer's Acquire load of its cached head | the Release store that cached it: the same, through a sibling thread |
 //!
 //! A stale hint is harmless. A control with a later ticket of the same slot tells how far the
@@ -41,8 +43,9 @@
 //! holds the lap, so a compare-and-swap with an old value cannot succeed a lap later (its
 //! producer would have to stand still through 2^40 tickets).
 //!
-//! A producer that dies or stops between claim and publication leaves a slot that names it.
-//! Before the claim and after the publication it holds nothing.
+//! A producer that dies or stops between claim and publication leaves a reserved slot. The
+//! consumer stops there, and `blocked_by` names the producer. Before the claim and after the
+//! publication a producer holds nothing.
 
 use super::primitive::{AtomicBool, AtomicU64, Ordering};
 use sys::hint::cold_path;

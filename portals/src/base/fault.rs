@@ -1,9 +1,11 @@
-//! Pause points: named points of a delivery at which a test stops or kills the process.
+//! Faults for tests: named pause points in a delivery, and lost completion events.
 //!
-//! Only with the feature `faults`; otherwise every function here is empty.
+//! Called where a fault is planted. Invariant: without the feature `faults`, the functions do
+//! nothing.
+//!
 //! `GASNET_TEST_PAUSE=<name>:<stop|kill>[:count]` raises SIGSTOP or SIGKILL when the point is
 //! passed for the count-th time (default 1). `GASNET_TEST_FAULT=drop_op` loses every 64th event
-//! that completes an operation of ours (ACK, REPLY_END).
+//! that completes an operation that this process initiated (ACK, REPLY_END).
 
 /// A pause point. Costs nothing unless the feature `faults` is on.
 #[cfg(not(feature = "faults"))]

@@ -1,4 +1,7 @@
-//! Small tools of this crate: a lock, zeroed tables, prefetches, pause points for tests.
+//! Small tools of this crate: a lock, zeroed tables, prefetches, faults for tests.
+//!
+//! Used by the other folders of this crate, and uses none of them. Invariant: locks and tables
+//! are in private memory.
 
 pub(crate) mod fault;
 pub(crate) mod lock;

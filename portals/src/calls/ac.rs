@@ -1,4 +1,7 @@
-//! `PtlACEntry`.
+//! Access control: `PtlACEntry` writes one entry.
+//!
+//! Invariant: the owner lock is held during the write; readers use the entry's version
+//! ([`access`]).
 
 use super::NetworkInterface;
 use crate::arena::access;

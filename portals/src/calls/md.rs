@@ -1,7 +1,7 @@
 //! Memory descriptors: bind, attach, unlink.
 //!
-//! Invariant: a descriptor becomes reachable for peers only after its record and its cell are
-//! complete.
+//! Called by the users of this crate; all three hold the owner lock. Invariant: a descriptor
+//! becomes reachable for peers only after its record and its cell are complete.
 
 use super::NetworkInterface;
 use crate::types::*;

@@ -1,8 +1,8 @@
-//! `PtlMDUpdate`: replaces a descriptor if nothing is unread in a queue, or unconditionally.
+//! `PtlMDUpdate`: replaces a descriptor if the given event queue is empty, or unconditionally.
 //!
-//! The descriptor is closed while it is changed (see [`crate::tables`]). Invariant: operations
-//! that move bytes go on with the descriptor that they have read; operations in flight stay
-//! counted.
+//! While it is changed, new operations cannot start on it (phase CLOSING; if it is attached, the
+//! version of its list is odd). Invariant: operations that move bytes go on with the descriptor
+//! that they have read; operations in flight stay counted.
 
 use alloc::boxed::Box;
 use core::sync::atomic::Ordering;

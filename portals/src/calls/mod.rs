@@ -1,9 +1,10 @@
 //! The calls of the specification on one interface.
 //!
-//! A file holds the calls on one object: [`ac`], [`me`], [`md`], [`eq`], and the data movement
-//! calls [`put_get`] and [`at_once`]. This one holds the interface itself: `PtlNIInit`,
-//! identity, limits, status, library memory. Invariant: every call may be made by several
-//! threads at once.
+//! Called by the users of this crate: its C interface, and the conduit. A file holds the calls
+//! on one object: [`ac`], [`me`], [`md`] and [`md_update`], [`eq`] and [`eq_poll`], and the
+//! data movement calls [`put_get`], [`get_put`] and [`at_once`], whose fast path is [`cached`].
+//! This one holds the interface itself: `PtlNIInit`, identity, limits, status, library memory.
+//! Invariant: every call may be made by several threads at once.
 
 mod ac;
 mod at_once;

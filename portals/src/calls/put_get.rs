@@ -1,9 +1,10 @@
 //! Put and get: the initiator's side.
 //!
-//! Towards a peer whose memory is mapped, an operation is complete when the call returns: the
-//! initiator runs the target's side (see [`crate::deliver`]) and then posts its own events.
-//! Other messages go to [`crate::transfer::framer`]. Invariant: messages of a pair match in the
-//! order of the calls.
+//! For a mapped peer, the initiator runs the target's side (see [`crate::deliver`]) and then
+//! posts its own events; the operation is complete when the call returns. All other messages go
+//! to [`crate::transfer::framer`]: those for peers that are not mapped, those for private
+//! memory that cannot be reached, and those behind a framed one. Invariant: messages of a pair
+//! match in the order of the calls.
 
 use core::sync::atomic::Ordering;
 

@@ -3,8 +3,8 @@
 //!
 //! Every process that delivers posts here, the owner's own events included. Posting dirties one
 //! line of the target. Invariants: a full ring loses the event and records the ticket that it
-//! would have had; a producer that dies or stops between claim and publication leaves a slot
-//! that names it.
+//! would have had; a producer that dies or stops between claim and publication leaves a reserved
+//! slot. The consumer stops there, and `blocked_by` names the producer.
 
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};

@@ -1,8 +1,12 @@
 //! How the processes of a fabric reach each other: network abstraction layers (NALs).
 //!
-//! A [`Nal`] reports, per peer, whether the peer's arena is mapped here ([`Route::Mapped`]: the
-//! initiator runs the target's side itself) or messages must be cut into frames
-//! ([`Route::Wire`]: `transfer::framer` makes and reads them, the NAL carries them).
+//! A [`Nal`] reports, per peer, whether the peer's arena is mapped here ([`Route::Mapped`]) or
+//! messages must be cut into frames ([`Route::Wire`]). `transfer::framer` makes and reads frames,
+//! the NAL carries them. For a mapped peer the initiator runs the target's side itself, with two
+//! exceptions that go in frames too: messages to private memory that cross-memory attach cannot
+//! reach, and messages behind a framed one.
+//!
+//! Used by `peer`, `transfer` and `calls`.
 //! Invariant: the bytes that a NAL returns as an arena stay mapped while it lives.
 
 pub(crate) mod frame;

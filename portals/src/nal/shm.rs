@@ -1,9 +1,9 @@
 //! A fabric of processes of one host that share one memory file.
 //!
 //! Each process joins with [`Fabric::join`] and opens [`crate::NetworkInterface::shm`] over it.
-//! The file has one part per process: its arena, then its inbox; each process maps all of it. As
-//! with any memory, the system provides a page when it is first touched, and most pages never
-//! are; a caller that must know beforehand whether there is enough asks the system.
+//! The file has one part per process: its arena, then its inbox; each process maps all of it.
+//! Pages are allocated on first touch. A caller that needs a guarantee reserves them first
+//! ([`sys::memory::reserve`]).
 //!
 //! The inbox is a `ring` of frames, for messages to private memory that cross-memory attach
 //! cannot reach. All peers share it, so its size does not grow with the job. A producer that

@@ -1,8 +1,9 @@
 //! The processes of a fabric as this one sees them: their arenas, their segments, whether they
 //! live.
 //!
-//! Everything above reaches peers through [`Peers`]. Invariant: a pointer to a peer's arena,
-//! segment or header stays valid as long as the [`Peers`] that gave it.
+//! `deliver`, `tables`, `transfer` and `calls` reach peers through [`Peers`]. Invariant: a
+//! pointer to a peer's arena, segment or header stays valid as long as the [`Peers`] that gave
+//! it.
 
 pub(crate) mod match_cache;
 mod reach;

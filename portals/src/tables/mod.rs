@@ -1,10 +1,10 @@
-//! The state of an interface without its wire: peers, descriptors, queues, and the owner's
-//! tables.
+//! The state of an interface except its network layer: peers, descriptors, queues, match lists.
 //!
-//! [`NiState`] is what transfers and calls work on. Its methods lie with the table they are
-//! about: [`queues`] (event queues), [`lists`] (portal table and match lists), [`descriptors`]
-//! (look-up, checks, contents), [`removal`] (users of a descriptor, its removal). Invariant:
-//! a file uses the tables of the files named before it, never of those after.
+//! Used by `transfer` and `calls` as [`NiState`]. Its methods are in the file of their table:
+//! [`owner`] (data under the owner lock), [`queues`] (event queues), [`lists`] (portal table and
+//! match lists), [`descriptors`] (look-up, checks, contents), [`removal`] (operations that use a
+//! descriptor, and its removal). Invariant: a file uses the tables of the files named before it,
+//! never of those after.
 
 mod descriptors;
 mod lists;

@@ -3,9 +3,10 @@
 //!
 //! Used by the calls on match entries and descriptors. The owner marks the descriptor (its
 //! list's version odd, its phase CLOSING) and then reads the hazards; if one names the
-//! descriptor, it puts everything back and reports `PTL_MD_IN_USE`. A descriptor whose user has
-//! died or stopped stays in use: the data may still be on its way. Invariant: a record rests
-//! until no hazard names it and every event that names it has been consumed.
+//! descriptor, it puts everything back and reports `PTL_MD_IN_USE`. A descriptor stays in use
+//! while a dead or stopped process holds a hazard on it, since the data may still be on its
+//! way. Invariant: a record is reused only when no hazard names it and every event that names
+//! it has been consumed.
 
 use core::sync::atomic::Ordering;
 

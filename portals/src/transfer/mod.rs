@@ -1,4 +1,7 @@
-//! Moving the bytes of messages: within one host by copies, otherwise in frames.
+//! Moves the bytes of messages: by copies in shared memory, by cross-memory attach, or in frames.
+//!
+//! Called by `calls`. Invariant: frames are used only for memory that the other two cannot reach,
+//! and for messages behind a framed one (see `framer`).
 
 pub(crate) mod bytes;
 pub(crate) mod copy;

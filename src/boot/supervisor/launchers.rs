@@ -1,6 +1,7 @@
-//! The processes that started ranks which connected: those of another launcher.
+//! The parent processes of connected ranks, such as mpiexec's proxy or slurmstepd, watched by
+//! pidfd.
 //!
-//! Owned by [`super::Supervisor`]. Invariant: when such a process exits before its ranks, the job
+//! Owned by [`super::Supervisor`]. Invariant: if a parent exits before one of its ranks, the job
 //! ends.
 
 use super::rank_process::RankProcess;

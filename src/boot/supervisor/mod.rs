@@ -13,7 +13,7 @@
 //! | `exit_progress` | the steps of the end, and their deadlines |
 //! | `meeting` | barriers and exchanges |
 //! | `connections` | ranks that connect |
-//! | `launchers` | the processes that started those |
+//! | `launchers` | the parent processes of those |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_signals` | the signals of the supervisor |
