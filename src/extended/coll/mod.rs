@@ -303,8 +303,9 @@ impl Coll {
         self.blocking(ctx, call.function, call.view(), call.request, call.buffers);
     }
 
-    /// Starts a collective and returns its handle, INVALID if it is done. With `aggregate` the handle
-    /// of the next call without it, in the same team by the same image, stands for this one too.
+    /// Starts a collective and returns its handle, INVALID if it is done. With `aggregate` the
+    /// handle of the next call without it, in the same team by the same image, stands for this
+    /// one too.
     pub fn initiate(&self, ctx: Ctx, call: CollCall, aggregate: bool) -> OpHandle {
         let view = call.view();
         let image = self.image(ctx, call.function, view);
