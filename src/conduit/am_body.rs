@@ -53,15 +53,20 @@ pub(super) struct HeadWords {
 
 impl HeadWords {
     #[inline(always)]
-    pub(super) fn of(args: &[i32]) -> HeadWords {
-        let mut head = HeadWords { words: [const { MaybeUninit::uninit() }; _], len: 0 };
+    pub(super) const fn new() -> HeadWords {
+        HeadWords { words: [const { MaybeUninit::uninit() }; _], len: 0 }
+    }
+
+    /// Appends arguments, in place: words returned by value would be copied right after they
+    /// were written, which stalls the copy (22 % of the row `medium_window` at 512 B).
+    #[inline(always)]
+    pub(super) fn push_args(&mut self, args: &[i32]) {
         for args in args.chunks(2) {
             // SAFETY: a word of the array. Volatile, or else the loop becomes a call of memcpy,
             // which costs more than so few words.
-            unsafe { head.words[head.len].as_mut_ptr().write_volatile(pair(args)) };
-            head.len += 1;
+            unsafe { self.words[self.len].as_mut_ptr().write_volatile(pair(args)) };
+            self.len += 1;
         }
-        head
     }
 
     #[inline(always)]

@@ -427,7 +427,8 @@ impl<P: Portals> Conduit<P> {
         let Some(direct) = self.direct(to.process) else { return false };
         let n = m.payload.len();
         let packed = form == AmForm::Packed;
-        let mut head = HeadWords::of(m.args);
+        let mut head = HeadWords::new();
+        head.push_args(m.args);
         if !has_payload(form) || n == 0 {
             if packed {
                 head.push(m.destination());
