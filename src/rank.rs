@@ -1,7 +1,9 @@
 //! Ranks, one type for each numbering: in the job, in a team, on a host.
 //!
-//! Used by every layer. Invariant: a number of one kind becomes one of another only by a table
-//! (a team's members, the placement of the job), never by a cast.
+//! Used by every layer. Conversions are in `extended::members` (team and job) and
+//! `boot::placement` (host and job). Invariant: no other code converts a number of one kind to
+//! another, except the supervisor, all of whose ranks are on one host: there both numbers are
+//! equal.
 
 use alloc::boxed::Box;
 use core::fmt;

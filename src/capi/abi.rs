@@ -3,8 +3,8 @@
 //!
 //! Written by `fast`, read by clients; cbindgen generates include/gasnet_abi.h from this file.
 //! Invariant: [`gasneti_abi`] keeps its size. An executable may hold a copy of it, which the
-//! dynamic linker made with the size at link time: new words take the place of reserved ones,
-//! and 0 in a new word means that nothing is known.
+//! dynamic linker made with the size at link time. A new field replaces a reserved word. Its
+//! value 0 means "not set", so headers and library of different versions work together.
 #![allow(non_camel_case_types, non_upper_case_globals)]
 
 use core::ffi::c_void;

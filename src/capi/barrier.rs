@@ -1,4 +1,7 @@
 //! The barrier of the extended API.
+//!
+//! Called by clients. Invariant: each function checks where it may be called, then calls the
+//! function of `extended::barrier` once.
 
 use super::{code, ctx};
 use crate::extended::barrier;

@@ -1,8 +1,7 @@
 //! Fills the record that the inline paths of the headers read.
 //!
-//! Opened by `gasnet_attach`, once; closed in forked children. Invariant: a path is open only
-//! to a peer whose segment is mapped here and may be used directly, and only while puts and
-//! gets are neither checked nor traced.
+//! Enabled once by `gasnet_attach`; disabled in forked children. Invariant: a peer is enabled
+//! only if its segment is mapped here, and checks, tracing and fault injection are off.
 
 use super::abi::{GASNETI_NEAR, gasneti_abi, gasneti_abi_t};
 use crate::runtime::GasnetJob;

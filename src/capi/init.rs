@@ -1,4 +1,7 @@
-//! The life of a job: init, attach, exit, and the queries that are legal in between.
+//! The life of a job: `gasnet_init`, `gasnet_attach`, `gasnet_exit`, and the queries about the
+//! job.
+//!
+//! Called by clients. Invariant: this file alone stores the job where the other calls find it.
 
 use super::client::{self, ABI, Client};
 use super::rma::job;

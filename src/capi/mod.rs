@@ -4,6 +4,18 @@
 //! Called by clients. Only this layer knows that GASNet-1 has one job for the whole process.
 //! Invariant: no panic crosses the ABI. The crate is built with `panic = "abort"`, and the
 //! panic hook that `gasnet_init` installs ends the job with a message first.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `abi`, `fast` | the types of the C ABI; the record that the inline paths of the headers read |
+//! | `client` | what the objects of the program were compiled for |
+//! | `init` | init, attach, exit, and the queries about the job |
+//! | `am` | active messages |
+//! | `hsl` | handler-safe locks and no-interrupt sections |
+//! | `rma`, `value`, `vis` | puts, gets and memsets; value forms; vector, indexed and strided ones |
+//! | `sync` | syncing of non-blocking operations; access regions |
+//! | `barrier`, `coll` | the barrier; collectives and teams |
+//! | `tools`, `heap`, `tracing` | the `gasnett_*` functions; debug malloc; trace and statistics |
 
 use crate::runtime::ops::OpHandle;
 use crate::runtime::{Ctx, GasnetJob, ThreadMode, checks};

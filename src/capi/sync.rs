@@ -1,4 +1,7 @@
 //! Syncing of non-blocking operations, and access regions.
+//!
+//! Called by clients. Invariant: the handles of an array are read and written only until the
+//! call returns.
 
 use super::abi::gasnet_handle_t;
 use super::{ATTACHED, OK, ctx, explicit};

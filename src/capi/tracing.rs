@@ -1,4 +1,7 @@
-//! `GASNETT_TRACE_*` and `GASNETT_STATS_*`: what the macros of gasnet_trace.h call.
+//! The C functions behind the `GASNETT_TRACE_*` and `GASNETT_STATS_*` macros of
+//! gasnet_trace.h.
+//!
+//! Called by clients.
 
 use super::tools::system::gasnett_gettimeofday_us;
 use crate::report;

@@ -1,4 +1,6 @@
 //! The value forms of the extended API.
+//!
+//! Called by clients. Invariant: a value that reaches the extended layer has at most 8 bytes.
 
 use super::abi::{
     gasnet_handle_t, gasnet_node_t, gasnet_register_value_t, gasnet_valget_handle_t,

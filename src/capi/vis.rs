@@ -1,6 +1,7 @@
 //! Vector, indexed and strided puts and gets, and their arguments as text.
 //!
-//! The lists and arrays of a client are read before a call returns and not kept.
+//! Called by clients. Invariant: the lists and arrays of a client are read before a call
+//! returns and not kept.
 
 use super::abi::{gasnet_handle_t, gasnet_node_t};
 use crate::extended::transfers;

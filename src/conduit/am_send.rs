@@ -1,9 +1,9 @@
 //! Sending active messages: requests and replies.
 //!
-//! Called by the upper layers, and by `am_recv` and `implicit` for replies that a handler did not
-//! send. Invariant: the order of taking is credits, chunk, TMPMD, ticket; a thread that holds a
-//! later one never waits for an earlier one, so no circle can close. A reply takes nothing: its
-//! token holds all that it needs.
+//! Called by the upper layers, and by `am_recv` and `implicit` for replies that a handler did
+//! not send. Invariant: resources are acquired in the order credits, chunk, TMPMD, ticket. A
+//! thread that holds a later one never waits for an earlier one, so there is no deadlock. A
+//! reply acquires nothing: its token holds all that it needs.
 //!
 //! ```text
 //!  plan      choose the form                     Short     arguments

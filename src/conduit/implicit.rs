@@ -1,24 +1,27 @@
-//! Implicit replies: those to requests whose handlers sent none. They only give back what the
-//! request holds, its chunk and its credits, and only a requester that runs short waits for that.
+//! Implicit replies: those to requests whose handlers sent none. They only return what the
+//! request holds, its chunk and its credits, and only a requester that runs short waits for
+//! that.
 //!
-//! Called by `am_send` (what a request says), `am_recv` (a handler sent no reply), `reply` (what
-//! such a message gives back) and `wait` (polls). Invariant: each request whose handler sent no
-//! reply is named by one message, and its credits by one.
+//! Called by `am_send` (what a request says), `am_recv` (a handler sent no reply), `reply`
+//! (what such a message returns) and `wait` (polls). Invariant: exactly one message returns
+//! the chunk of each such request, and exactly one returns its credits.
 //!
-//! A request that leaves its sender enough credits for a largest one says that its implicit reply
-//! may wait ([`AmHeader::may_wait`]). The receiver keeps that reply, and sends all of the same
-//! requester as one message, whose arguments name the further chunks. It does so when
+//! If the sender still has credits for a request of maximum size after it has sent one, that
+//! request is marked [`AmHeader::may_wait`]: its implicit reply may be kept. The receiver then
+//! sends all replies that it keeps for one requester as one message, whose arguments name the
+//! further chunks. It does so when
 //!
 //! - the message is full,
 //! - a reply to another process is to be kept,
 //! - a request of the requester arrives that may not wait,
 //! - [`PATIENCE`] polls have passed.
 //!
-//! No process waits for a kept reply. Credits: when the last request was sent that may wait, those
-//! of a largest one were left, and no CREDIT_REVOKE takes them; so a process that is short has an
-//! unanswered request that may not wait. Chunks: requests may wait only where all that can be kept
-//! everywhere is at most half of them ([`ImplicitReplies::may_wait`]). Nothing that is kept leaves
-//! while a handler runs, which `outbox` relies on.
+//! No process waits for a kept reply. Credits: when the last request was sent that may wait,
+//! those of a request of maximum size were left, and no CREDIT_REVOKE takes them; so a process
+//! that is short has an unanswered request that may not wait. Chunks: requests may wait only
+//! where all that can be kept everywhere is at most half of them
+//! ([`ImplicitReplies::may_wait`]). Nothing that is kept leaves while a handler runs, which
+//! `outbox` relies on.
 
 use super::am_recv::malformed;
 use super::match_bits::{AmForm, AmHeader};

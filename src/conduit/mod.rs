@@ -17,7 +17,7 @@
 //! | `outbox` | payloads that stay at their sender |
 //! | `wait` | polls, waiting for resources |
 //! | `prefetch` | where the next message is expected |
-//! | `config`, `memory`, `sync`, `primitive` | figures; buffers; locks and lists; atomics, which models replace |
+//! | `config`, `memory`, `sync`, `primitive` | parameters; buffers; locks and lists; atomics, which models replace |
 //! | `portals` | the Portals calls that the conduit makes, and their implementations |
 //! | `network` | the conduit over each Portals of the build |
 //!

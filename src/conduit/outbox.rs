@@ -1,8 +1,10 @@
 //! The outbox: payloads of Medium requests that stay at their sender, where the receiver's handler
 //! reads them.
 //!
-//! Used by `am_send` (stash), `am_recv` (read) and `reply` (free). Invariant: an area is written
-//! only by its holder, or by the handler that reads it.
+//! Used by `am_send` (stash), `am_recv` (read) and `reply` (free). Invariant: the sender
+//! writes an area before its request leaves. From then until the area is free, only the
+//! receiver's handler accesses it, since it may modify its payload in place. With several
+//! threads on either side the receiver first copies the payload to its own memory.
 //!
 //! ```text
 //!   sender   take area, copy payload ── request {offset of the area} ──> receiver

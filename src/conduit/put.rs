@@ -1,9 +1,10 @@
 //! Puts: data goes to the RAR of its target. The operation id travels in the match bits and
 //! returns with the ACK, which says that the data has arrived.
 //!
-//! The source is the segment itself (RARSRC), a bounce buffer (a ReqSB chunk) or a temporary
-//! descriptor (TMPMD). A put takes its chunk or descriptor first and its send ticket last, and
-//! waits with SAFE polls only; it never waits for a chunk.
+//! Called by the extended layer through `JobConduit`. The source is the segment itself
+//! (RARSRC), a bounce buffer (a ReqSB chunk) or a temporary descriptor (TMPMD). Invariant: a
+//! put acquires its chunk or descriptor first and its send ticket last, and waits with SAFE
+//! polls only; it never waits for a chunk.
 
 use super::match_bits::{MessageKind, RmaBits};
 use super::portals::{Direct, Portals, Target};

@@ -1,10 +1,11 @@
 //! ReqSB: the chunks that requests leave from and their replies arrive in. Small puts and gets
 //! whose local side lies outside the segment bounce through them.
 //!
-//! The descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
-//! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get until
-//! its REPLY. Invariant: only the holder of a chunk touches its bytes and its [`BouncedGet`]; the
-//! event that ends the hold passes it on.
+//! Taken by `am_send`, `put` and `get`, given back by `reply`, `implicit` and `safe`. The
+//! descriptor is attached (replies target it) and has its events on SAFE_EQ. A request holds
+//! its chunk until its reply has been handled, a bounced put until its ACK, a bounced get
+//! until its REPLY. Invariant: only the holder of a chunk touches its bytes and its
+//! [`BouncedGet`]; the event that ends the hold passes it on.
 //!
 //! Requests leave through a second descriptor of the same memory that has no events, since the
 //! reply says that they have left. A SEND event would only stand in the queue before the reply, in

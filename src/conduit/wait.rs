@@ -1,7 +1,9 @@
 //! Polls, waiting for what sending needs, and the state of each calling thread.
 //!
-//! Used by the files that send. A wait with SAFE polls is for what our own events give back, a
-//! wait with full polls for what replies give back. Invariant: handlers do not nest on a thread.
+//! Called by `JobConduit::poll` and by the files that send. Decides what to poll;
+//! `runtime::wait` decides whether to spin, yield or sleep. A wait with SAFE polls is for
+//! resources that events of this process return, a wait with full polls for those that replies
+//! return. Invariant: handlers do not nest on a thread.
 
 use super::memory;
 use super::portals::{Direct, Portals};

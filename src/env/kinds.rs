@@ -1,7 +1,7 @@
 //! The kinds of values that variables have: how each is parsed, shown and described.
 //!
-//! Used by the declarations in the table. Invariant: `parse` accepts `default_text` of every
-//! default that `admits` lets through.
+//! Used by the declarations in the table. Invariant: if `admits(default)`, then
+//! `parse(default_text(default))` succeeds.
 
 use super::letters::LetterMask;
 use super::number;

@@ -1,9 +1,21 @@
 //! The extended API: puts and gets, explicit and implicit operations, access regions, value
 //! forms, memset, barrier; vector, indexed and strided puts and gets; collectives.
 //!
-//! Called by `capi`, which has checked the arguments; calls `runtime`, and the conduit for ranks
-//! whose segment is not mapped here. Invariant: among cross-mapped processes a put, get, memset
-//! or vector transfer is plain copies and complete when the call returns.
+//! Called by `capi`, which has checked the arguments; calls `runtime`, and the conduit for
+//! ranks whose segment is not mapped here. Ranks are *cross-mapped* if each maps the other's
+//! segment; a rank is cross-mapped to itself. Invariant: among cross-mapped ranks a put, get,
+//! memset or vector transfer is plain copies and complete when the call returns.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `rma`, `value`, `memset` | puts and gets; value forms; memset |
+//! | `sync` | explicit handles, implicit operations, access regions |
+//! | `vis` | vector, indexed and strided puts and gets |
+//! | `barrier` | the barriers of the job and of teams |
+//! | `coll`, `members` | collectives; the ranks of a team |
+//! | `messages`, `handler_ids` | active messages of this layer to its own handlers; their indices |
+//! | `scratch` | the page of shared memory that each rank has |
+//! | `random` | random numbers of the tests |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 mod barrier;

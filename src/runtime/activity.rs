@@ -1,8 +1,8 @@
 //! What the threads of this rank wait for, printed when the launcher receives SIGUSR1.
 //!
 //! Written by the cold rounds of waits, read by a signal handler through [`crate::process`].
-//! Invariant: a note counts while its thread renews it; a note older than half a second is of a
-//! wait that has ended, so the end of a wait costs nothing.
+//! Invariant: a waiting thread renews its note on each cold round. A note older than 0.5 s is
+//! stale and ignored, so ending a wait costs nothing.
 
 use super::job::GasnetJob;
 use crate::report::MessageLine;

@@ -3,6 +3,21 @@
 //!
 //! Called by `extended` and `capi`; calls the conduit. Invariant: everything that a call needs
 //! is in its [`Ctx`].
+//!
+//! A [`Ctx`] is the context of a call: the job and the index of the calling thread.
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `job` | the job, from `gasnet_init` on |
+//! | `environment` | one environment for all ranks |
+//! | `segment` | the segments, and the addresses in them |
+//! | `threads` | the client threads, and [`Ctx`] |
+//! | `am` | active messages: handler table, token, how a message gets to its handler |
+//! | `ops` | the operations in flight |
+//! | `wait`, `activity` | spinning, yielding and sleeping; what each thread waits for |
+//! | `hsl`, `checks` | handler-safe locks; the debug checks |
+//! | `subsystem` | the state of the extended layer, and its share in polling |
+//! | `counters`, `records` | the statistics files; records of the trace about the job |
 #![cfg_attr(not(test), deny(clippy::std_instead_of_core, clippy::std_instead_of_alloc))]
 
 pub mod activity;

@@ -5,8 +5,9 @@
 //! client. Invariants: a [`RemoteRange`] that is made here lies in the segment of its rank, or
 //! in memory of this process; [`Segments`] does not change after attach.
 //!
-//! All segments of a host lie in one memory file, at distances of the largest of them; a
-//! process maps the file when it attaches. Pages are zeroed on demand: none is touched here.
+//! All segments of a host lie in one memory file, one slot for each local rank. The stride of
+//! the slots is the size of the largest segment of the job, rounded up to a page. A process
+//! maps the file when it attaches. Pages are zeroed on demand: none is touched here.
 
 use super::checks;
 use super::job::GasnetJob;

@@ -1,8 +1,9 @@
 //! The state that the extended layer keeps for a job, and its share in polling.
 //!
-//! Owned by [`super::GasnetJob`]. The extended layer stores its state here at attach, and asks
-//! for calls by every poll while it has messages to send that no handler may send. Invariant:
-//! set once, before a client may call.
+//! Owned by [`super::GasnetJob`]. The extended layer stores its state here at attach. Every
+//! poll outside a handler calls [`Subsystem::progress`] while [`SubsystemSlot::want`] is on;
+//! it sends the requests that a handler may not send. Invariant: set once, before a client may
+//! call.
 
 use super::threads::Ctx;
 use alloc::boxed::Box;

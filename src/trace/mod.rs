@@ -3,15 +3,24 @@
 //! docs/guide/tracing.md).
 //!
 //! `capi` opens a [`Span`] where a call enters, `runtime` where a handler runs; dropping the
-//! span ends the event. Invariant: while neither file is open, an event costs one test; while
-//! one is, the inline paths of the headers are closed (`capi::fast`), so that no call is
-//! missed.
+//! span ends the event. Invariant: while neither file is open, `watch!` costs one test and
+//! `span!` two; while one is, the inline paths of the headers are disabled (`capi::fast`), so
+//! that no call is missed.
 //!
 //! ```text
 //!   span!, watch! -> Span -> Probe                    counts, bytes, times
 //!                         -> files::line              a line, put together on the stack
 //!                            -> output::TraceOutput   buffer; written when full and at exit
 //! ```
+//!
+//! | file | what it owns |
+//! |---|---|
+//! | `span` | events in progress; `span!` and `watch!` |
+//! | `detail` | what an event is about |
+//! | `probe` | the counters of events |
+//! | `source` | the line of the client's source that each thread executes |
+//! | `files` | the trace file and the statistics file, and which events each holds |
+//! | `output` | the buffer and the file that receive the lines |
 
 mod detail;
 mod files;

@@ -1,7 +1,8 @@
 //! Events in progress: from the entry of a call to its return.
 //!
-//! `capi` and `runtime` make spans, by `span!` and `watch!`. Invariant: a call that is not
-//! recorded keeps one word and does one test at its beginning and one at its end.
+//! `capi` and `runtime` make spans, by `span!` and `watch!`. Invariant: while neither file is
+//! open, `watch!` costs one test, and `span!` costs one word and two tests, one at the
+//! beginning of the event and one at its end.
 
 use super::detail::{EventDetail, FirstBytes, ReadableDetail};
 use super::files::{self, TraceFileKind, on};

@@ -1,14 +1,15 @@
 //! Flow control of requests: a credit is the right to 256 bytes of a peer's request receive
 //! buffers and one slot of its AM event queue.
 //!
-//! Used by `am_send` (take, stall), `am_recv` (what arrives), `reply` and `system`. Invariant: the
-//! credits that all processes hold of a process, and those in its bank, have space in its buffers.
+//! Used by `am_send` (take, stall), `am_recv` (what arrives), `reply` and `system`. A
+//! process's *bank* holds the credits that it has not lent. Invariant: its receive buffers
+//! have space for all credits that it has lent, plus its bank.
 //!
-//! Each process holds a number of credits of every process, itself included. All compute it from
-//! the same figures ([`sizing`]), so no message agrees on it. A request takes the credits that it
-//! needs; its reply gives them back. With dynamic credits a reply may lend more, and CREDIT_REVOKE
-//! and CREDIT_RETURN messages take credits back ([`policy`]). Without them the same code lends
-//! nothing.
+//! Each process holds a number of credits of every process, itself included. All compute it
+//! from the same parameters ([`sizing`]), so no message agrees on it. A request takes the
+//! credits that it needs; its reply gives them back. With dynamic credits a reply may lend
+//! more, and CREDIT_REVOKE and CREDIT_RETURN messages take credits back ([`policy`]). Without
+//! them the same code lends nothing.
 
 pub mod policy;
 pub mod sizing;

@@ -1,9 +1,9 @@
 //! How many credits a process can give, how they are shared out at start, and what receive buffers
 //! they need.
 //!
-//! Used by [`crate::conduit::Config`] and by the simulator of credits. A credit is the right to
-//! [`CREDIT_BYTES`] of receive buffer and one slot of the AM event queue. Invariant: the buffers
-//! that are no spares have space for all credits.
+//! Used by [`crate::conduit::Config`] and by the simulator of credits. A credit is the right
+//! to [`CREDIT_BYTES`] of receive buffer and one slot of the AM event queue. Invariant: the
+//! receive buffers, spare buffers not counted, have space for all credits.
 
 /// Bytes of receive buffer that one credit stands for.
 pub const CREDIT_BYTES: usize = 256;

@@ -1,6 +1,7 @@
-//! Our own Portals, crate `portals3`, as a network that a user chooses and reads about.
+//! The name, error remedies and description of the emulation network; for messages and
+//! `gasnet_info`.
 //!
-//! Used by [`super`]; what it does is `conduit::portals::emulation`.
+//! Used by [`super`]. The implementation of the network is `conduit::portals::emulation`.
 
 #[cfg(feature = "emulation")]
 use super::{NetworkInfo, NetworkKind};

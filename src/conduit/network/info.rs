@@ -1,6 +1,7 @@
 //! The networks of this library for a reader: what `gasnet_info -n` prints.
 //!
-//! One entry for each implementation of `conduit::portals::Portals` in this build.
+//! Called by the program `gasnet_info`. Invariant: one entry for each implementation of
+//! `conduit::portals::Portals` in this build.
 
 use crate::env::{self, NetworkKind};
 use alloc::string::String;

@@ -1,4 +1,7 @@
 //! Which Portals a job runs on: the user's choice by `GASNET_NETWORK`.
+//!
+//! Called by [`super`] when the interface is opened, and by `runtime::job` for a message.
+//! Invariant: a network that the build lacks is never chosen.
 
 use super::{emulation, libportals};
 use crate::env::{self, NetworkKind};

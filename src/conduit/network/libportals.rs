@@ -1,7 +1,7 @@
-//! A libportals that was found when this library was built, as a network that a user chooses and
-//! reads about.
+//! The name, error remedies and description of the libportals network; for messages and
+//! `gasnet_info`.
 //!
-//! Used by [`super`]; what it does is `conduit::portals::binding`.
+//! Used by [`super`]. The implementation of the network is `conduit::portals::binding`.
 
 #[cfg(feature = "libportals")]
 use super::{NetworkInfo, NetworkKind};

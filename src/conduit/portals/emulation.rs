@@ -1,8 +1,9 @@
 //! The portals3 emulation as the conduit sees it.
 //!
 //! Owns the translation between [`super::Portals`] and [`portals3::NetworkInterface`], and the
-//! size of the arena; nothing else. Made by the core room, used by the conduit. Invariant: names
-//! and meanings on both sides are the specification's, so every method is one call.
+//! size of the arena; nothing else. Opened by `conduit::network`, used by the conduit.
+//! Invariant: names and meanings on both sides are the specification's, so every method is one
+//! call.
 
 use super::{
     Direct, EntryPosition, EqResult, InlineBody, MdEvent, MdEventKind, MdPart, MdSpec, NextEvent,

@@ -1,5 +1,5 @@
-//! The Portals 3.3 calls that the conduit makes: two traits, and a file or folder for each
-//! network.
+//! The Portals 3.3 calls that the conduit makes: trait [`Portals`], two optional traits beyond
+//! it, and one implementation for each network.
 //!
 //! The conduit is generic over [`Portals`], the verbs of the specification. What a network does
 //! beyond them for a peer whose memory it has mapped is [`Direct`]; the conduit asks for it per

@@ -1,5 +1,5 @@
-//! Bodies that travel in events: which ones do, that they come whole, by every way, and what no
-//! peer may say of them.
+//! Bodies that travel in events: which ones do, that each arrives complete in every form of
+//! message, and which headers are refused.
 
 use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
 use super::portals::{Direct, InlineBody};

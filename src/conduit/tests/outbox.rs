@@ -1,5 +1,5 @@
-//! Payloads that wait at their sender: which ones do, for how long, and what no header may say of
-//! them.
+//! Payloads that stay at their sender: which ones do, for how long, and which headers are
+//! refused.
 
 use super::match_bits::{AmForm, AmHeader};
 use super::portals::{Direct, InlineBody};

@@ -1,5 +1,5 @@
-//! Longs whose payload is at its place before their message is: what their headers say, and what
-//! no header can say.
+//! Longs whose payload is put to its destination before their message is sent: what their
+//! headers say, and which headers are refused.
 
 use super::match_bits::{AmForm, AmHeader, OFFSETS, TargetMd};
 use super::portals::{Direct, InlineBody};

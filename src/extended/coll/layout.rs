@@ -1,7 +1,8 @@
 //! The processes of a team, their images and the blocks of these, as plans see them.
 //!
-//! Made by `choice`, read by `movement` and `compute`. Invariant: image numbers count through
-//! the processes in the order of the team; a process is its rank in the team.
+//! Made by `choice`, read by the plan makers (`movement`, `all_to_all`, `compute`). Invariant:
+//! image numbers count through the processes in the order of the team; a process is its rank
+//! in the team.
 
 use crate::client_memory::{Dst, Src};
 

@@ -1,7 +1,8 @@
 //! The collectives: teams, data movement, reductions and scans, blocking and not.
 //!
-//! Called by `capi` with checked arguments. Invariant: a collective is named by the context of
-//! its team and by how many collectives each image has called there before.
+//! Called by `capi` with checked arguments. Invariant: a collective is identified by the
+//! context of its team's view and by its sequence number, the number of collectives that each
+//! image has called there before.
 //!
 //! ```text
 //!   call of an image   records its buffers                                        engine

@@ -1,8 +1,8 @@
 //! The plan of one process's part in one collective: rounds of local steps and transfers.
 //!
-//! Made by `movement` and `compute` when the last image of the process has called, carried out
-//! by `engine`. Invariant: two messages between the same two processes have different tags, and
-//! both sides derive them alike.
+//! Made by `choice` and the plan makers (`movement`, `all_to_all`, `compute`) when the last
+//! image of the process has called, executed by `engine`. Invariant: two messages between the
+//! same two processes have different tags, and both sides derive them alike.
 //!
 //! ```text
 //!   round r    local steps, in order  ->  all transfers at once  ->  round r + 1

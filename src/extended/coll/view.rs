@@ -1,8 +1,8 @@
-//! What takes part in a team's collectives: its images or, for calls with
-//! `GASNET_COLL_NO_IMAGES`, its processes.
+//! A team as its collectives see it: the members of a view are the team's images or, for calls
+//! with `GASNET_COLL_NO_IMAGES`, its processes.
 //!
-//! Two views belong to each team; `engine` and `choice` read them. Invariant: a view is the same
-//! as long as the team exists, but for the counters of its images and its tuning.
+//! Made by `team`, two for each team; read by `engine` and `choice`. Invariant: only the
+//! counters of the images and the tuning of a view change while the team exists.
 
 use super::request::CollStatus;
 use super::tuning::CollTuning;

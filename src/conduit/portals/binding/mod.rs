@@ -6,7 +6,7 @@
 //!
 //! Vendors differ, so the binding accepts errors of either sign, an interface that is open
 //! already, SEND events of gets, descriptors and queues that stay in use for a moment, and REPLY
-//! events without match bits (section 2.4 of the facts on Portals 3.3).
+//! events without match bits (docs/guide/libportals.md, "What a libportals must have").
 //!
 //! | file | what it owns |
 //! |---|---|
