@@ -1,8 +1,8 @@
 //! Where the ranks of the job run: which of them share this host, and which of those form a
 //! supernode.
 //!
-//! Made by `supervisor_link` and `single`, read by the runtime. Invariant: this is the only
-//! conversion between ranks of the job and ranks of this host.
+//! Made by `supervisor_link` and `single`, read by the runtime. Invariant: in a rank, only this
+//! converts between ranks of the job and ranks of this host.
 
 use crate::rank::{JobRank, LocalRank};
 
