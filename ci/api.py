@@ -41,7 +41,7 @@ MACROS = {
 
 
 def fail(message):
-    sys.exit(f"ci/api.py: {message}")
+    sys.exit(f"ci/api.sh: {message}")
 
 
 def prototypes():
@@ -180,7 +180,7 @@ def main():
         elif not path.exists() or path.read_text() != text:
             differ.append(str(path.relative_to(ROOT)))
     if differ:
-        fail(f"not what src/capi says: {', '.join(differ)}; run ci/api.py --write")
+        fail(f"not what src/capi says: {', '.join(differ)}; run ci/api.sh --write")
 
 
 main()

@@ -113,7 +113,7 @@ step imports ci/imports.sh
 step links ci/links.sh
 step workflows ci/workflows.sh
 step abi ci/abi.sh
-step api ci/api.py
+step api ci/api.sh
 step cbindgen ci/cbindgen.sh
 step instructions ci/instructions.sh
 tests unit timeout 1200 $cargo test --quiet --no-fail-fast --workspace --exclude capi-tests
