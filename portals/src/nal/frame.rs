@@ -22,8 +22,19 @@ pub(crate) enum FrameRole {
     Taken,
 }
 
-/// The header of every frame; the payload follows. On the wire: [`FrameHeader::BYTES`] bytes,
-/// little-endian.
+/// The header of every frame; the payload follows.
+///
+/// On the wire, little-endian, it has only what its receiver reads:
+///
+/// | bytes | frames | content |
+/// |---|---|---|
+/// | 8 | all | role 1:0, operation 3:2, ack 4, confirm 5, later frame 6, portal 19:8, access control entry 31:20; number of the message 63:32 |
+/// | 8 | later frames of a message | position of the payload; nothing follows |
+/// | 44 | first frames but [`FrameRole::Taken`] | uid, jid, descriptor (32 bits each), match bits, remote offset, length, header data |
+/// | 8 | request of a get or get-put, reply | local offset |
+/// | 8 | ack, reply | accepted bytes |
+///
+/// So the request of a put has 52 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     pub(crate) role: FrameRole,
@@ -32,9 +43,10 @@ pub(crate) struct FrameHeader {
     pub(crate) ack: bool,
     /// Request: the initiator wants a [`FrameRole::Taken`].
     pub(crate) confirm: bool,
-    /// Number of the message, counted by its sender.
-    pub(crate) message: u64,
-    /// Position of this frame's payload in the message.
+    /// Number of the message, counted by its sender; wraps.
+    pub(crate) message: u32,
+    /// Position of this frame's payload in the message. All but the first frame of a message have
+    /// only this, `message` and the fields above; their other fields read as 0.
     pub(crate) at: Size,
     /// Request: as in [`MessageHeader`]. Ack and reply: the same as in the request that they
     /// answer.
@@ -54,9 +66,41 @@ pub(crate) struct FrameHeader {
     pub(crate) mlength: Size,
 }
 
+/// Largest index of a portal or access control entry on the wire. No interface has so many, so
+/// every larger index names the same: an entry that does not exist.
+const MOST_INDEX: u32 = 0xfff;
+
 impl FrameHeader {
-    /// Length of the header.
-    pub(crate) const BYTES: usize = 96;
+    /// Bytes of the longest header: that of a reply.
+    pub(crate) const MOST_BYTES: usize = 68;
+
+    /// Whether the header ends after its first 8 bytes.
+    fn is_brief(&self) -> bool {
+        self.role == FrameRole::Taken
+    }
+
+    /// Whether it has a local offset.
+    fn has_local_offset(&self) -> bool {
+        match self.role {
+            FrameRole::Request => self.op != OpKind::Put,
+            FrameRole::Reply => true,
+            FrameRole::Ack | FrameRole::Taken => false,
+        }
+    }
+
+    /// Whether it says how many bytes were accepted.
+    fn has_mlength(&self) -> bool {
+        matches!(self.role, FrameRole::Ack | FrameRole::Reply)
+    }
+
+    /// Whether a message of this role and operation can have later frames.
+    fn may_continue(&self) -> bool {
+        match self.role {
+            FrameRole::Request => self.op == OpKind::Put,
+            FrameRole::Reply => true,
+            FrameRole::Ack | FrameRole::Taken => false,
+        }
+    }
 
     pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
@@ -71,65 +115,93 @@ impl FrameHeader {
             OpKind::Get => 1,
             OpKind::GetPut => 2,
         };
-        out.extend([role, op, self.ack.into(), self.confirm.into()]);
-        for word in [self.uid, self.jid, self.pt_index, self.ac_index, self.md.0] {
+        let later = self.at != 0;
+        let first = role
+            | op << 2
+            | u32::from(self.ack) << 4
+            | u32::from(self.confirm) << 5
+            | u32::from(later) << 6
+            | self.pt_index.min(MOST_INDEX) << 8
+            | self.ac_index.min(MOST_INDEX) << 20;
+        out.extend(first.to_le_bytes());
+        out.extend(self.message.to_le_bytes());
+        if later {
+            out.extend(self.at.to_le_bytes());
+            return;
+        }
+        if self.is_brief() {
+            return;
+        }
+        for word in [self.uid, self.jid, self.md.0] {
             out.extend(word.to_le_bytes());
         }
-        let words = [
-            self.message,
-            self.at,
-            self.match_bits,
-            self.remote_offset,
-            self.rlength,
-            self.hdr_data,
-            self.local_offset,
-            self.mlength,
-        ];
-        for word in words {
+        for word in [self.match_bits, self.remote_offset, self.rlength, self.hdr_data] {
             out.extend(word.to_le_bytes());
         }
-        out.resize(FrameHeader::BYTES, 0);
+        if self.has_local_offset() {
+            out.extend(self.local_offset.to_le_bytes());
+        }
+        if self.has_mlength() {
+            out.extend(self.mlength.to_le_bytes());
+        }
     }
 
     /// The header of a frame and its payload; `None` if this is no frame.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(FrameHeader, &[u8])> {
-        let (head, payload) = bytes.split_first_chunk::<{ FrameHeader::BYTES }>()?;
-        let small =
-            |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let large = |at: usize| u64::from(small(at)) | u64::from(small(at + 4)) << 32;
-        let role = match head[0] {
+        let mut rest = bytes;
+        let (first, message) = (small(&mut rest)?, small(&mut rest)?);
+        let role = match first & 3 {
             0 => FrameRole::Request,
             1 => FrameRole::Ack,
             2 => FrameRole::Reply,
-            3 => FrameRole::Taken,
-            _ => return None,
+            _ => FrameRole::Taken,
         };
-        let op = match head[1] {
+        let op = match first >> 2 & 3 {
             0 => OpKind::Put,
             1 => OpKind::Get,
             2 => OpKind::GetPut,
             _ => return None,
         };
-        let frame = FrameHeader {
+        let mut frame = FrameHeader {
             role,
             op,
-            ack: head[2] != 0,
-            confirm: head[3] != 0,
-            uid: small(4),
-            jid: small(8),
-            pt_index: small(12),
-            ac_index: small(16),
-            md: MdHandle(small(20)),
-            message: large(24),
-            at: large(32),
-            match_bits: large(40),
-            remote_offset: large(48),
-            rlength: large(56),
-            hdr_data: large(64),
-            local_offset: large(72),
-            mlength: large(80),
+            ack: first & 1 << 4 != 0,
+            confirm: first & 1 << 5 != 0,
+            pt_index: first >> 8 & MOST_INDEX,
+            ac_index: first >> 20 & MOST_INDEX,
+            message,
+            at: 0,
+            uid: 0,
+            jid: 0,
+            md: MdHandle(0),
+            match_bits: 0,
+            remote_offset: 0,
+            rlength: 0,
+            hdr_data: 0,
+            local_offset: 0,
+            mlength: 0,
         };
-        Some((frame, payload))
+        if first & 1 << 6 != 0 {
+            frame.at = large(&mut rest)?;
+            return (frame.at != 0 && frame.may_continue()).then_some((frame, rest));
+        }
+        if frame.is_brief() {
+            return Some((frame, rest));
+        }
+        frame.uid = small(&mut rest)?;
+        frame.jid = small(&mut rest)?;
+        frame.md = MdHandle(small(&mut rest)?);
+        frame.match_bits = large(&mut rest)?;
+        frame.remote_offset = large(&mut rest)?;
+        frame.rlength = large(&mut rest)?;
+        frame.hdr_data = large(&mut rest)?;
+        if frame.has_local_offset() {
+            frame.local_offset = large(&mut rest)?;
+        }
+        if frame.has_mlength() {
+            frame.mlength = large(&mut rest)?;
+        }
+        Some((frame, rest))
     }
 
     /// The message as this frame describes it; `peer` is the sender of the frame.
@@ -158,11 +230,25 @@ impl FrameHeader {
     }
 }
 
+/// Takes a word of 32 bits off the front.
+fn small(rest: &mut &[u8]) -> Option<u32> {
+    let (word, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u32::from_le_bytes(*word))
+}
+
+/// Takes a word of 64 bits off the front.
+fn large(rest: &mut &[u8]) -> Option<u64> {
+    let (word, after) = rest.split_first_chunk()?;
+    *rest = after;
+    Some(u64::from_le_bytes(*word))
+}
+
 /// What a network that may reorder frames must know of each; see [`FrameTag::precedes`].
 #[derive(Clone, Copy, Debug)]
 pub struct FrameTag {
     request: bool,
-    message: u64,
+    message: u32,
     first: bool,
 }
 
@@ -181,5 +267,99 @@ impl FrameTag {
     pub fn precedes(self, later: FrameTag) -> bool {
         let ordered = self.request && later.request && later.first;
         self.first && (ordered || self.message == later.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(role: FrameRole, op: OpKind, at: Size) -> FrameHeader {
+        FrameHeader {
+            role,
+            op,
+            ack: true,
+            confirm: false,
+            message: u32::MAX,
+            at,
+            uid: 1,
+            jid: 2,
+            pt_index: 255,
+            ac_index: 254,
+            match_bits: u64::MAX,
+            remote_offset: u64::MAX - 1,
+            rlength: 3,
+            hdr_data: 1 << 63,
+            md: MdHandle(u32::MAX),
+            local_offset: 4,
+            mlength: 5,
+        }
+    }
+
+    /// Every frame is as short as its content, and reads back what its receiver uses.
+    #[test]
+    fn a_frame_has_only_what_its_receiver_reads() {
+        use {FrameRole::*, OpKind::*};
+        let mut bytes = Vec::new();
+        for (role, op, at, expected) in [
+            (Request, Put, 0, 52),
+            (Request, Put, 4000, 16),
+            (Request, Get, 0, 60),
+            (Request, GetPut, 0, 60),
+            (Ack, Put, 0, 60),
+            (Reply, Get, 0, FrameHeader::MOST_BYTES),
+            (Reply, GetPut, 0, FrameHeader::MOST_BYTES),
+            (Reply, Get, u64::MAX, 16),
+            (Taken, Put, 0, 8),
+        ] {
+            let sent = frame(role, op, at);
+            sent.encode(&mut bytes);
+            assert_eq!(bytes.len(), expected, "{role:?} {op:?} {at}");
+            let (came, payload) = FrameHeader::decode(&bytes).expect("a frame");
+            assert!(payload.is_empty());
+            let common = |f: &FrameHeader| {
+                (f.role, f.op, f.ack, f.confirm, f.message, f.at, f.pt_index, f.ac_index)
+            };
+            assert_eq!(common(&came), common(&sent));
+            if at == 0 && role != Taken {
+                let body = |f: &FrameHeader| {
+                    (f.uid, f.jid, f.md, f.match_bits, f.remote_offset, f.rlength, f.hdr_data)
+                };
+                assert_eq!(body(&came), body(&sent));
+            }
+            // Not one byte less.
+            for cut in 0..bytes.len() {
+                assert_eq!(FrameHeader::decode(&bytes[..cut]), None, "{role:?} {op:?} {at} {cut}");
+            }
+        }
+    }
+
+    /// An index that no interface has stays one that no interface has.
+    #[test]
+    fn an_index_beyond_all_tables_names_no_entry() {
+        let mut bytes = Vec::new();
+        let sent = FrameHeader {
+            pt_index: u32::MAX,
+            ac_index: 0x1001,
+            ..frame(FrameRole::Request, OpKind::Put, 0)
+        };
+        sent.encode(&mut bytes);
+        let (came, _) = FrameHeader::decode(&bytes).expect("a frame");
+        assert_eq!((came.pt_index, came.ac_index), (MOST_INDEX, MOST_INDEX));
+    }
+
+    /// Only puts and replies have more than one frame.
+    #[test]
+    fn what_cannot_continue_is_no_frame() {
+        let mut bytes = Vec::new();
+        for (role, op) in [
+            (FrameRole::Ack, OpKind::Put),
+            (FrameRole::Taken, OpKind::Put),
+            (FrameRole::Request, OpKind::Get),
+            (FrameRole::Request, OpKind::GetPut),
+        ] {
+            frame(role, op, 8).encode(&mut bytes);
+            assert_eq!(FrameHeader::decode(&bytes), None, "{role:?} {op:?}");
+        }
     }
 }
