@@ -131,7 +131,7 @@ impl Default for MatchCacheEntry {
 
 impl fmt::Debug for MatchCacheEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shortcut").finish_non_exhaustive()
+        f.debug_struct("MatchCacheEntry").finish_non_exhaustive()
     }
 }
 

@@ -170,15 +170,7 @@ impl NiState {
     ) -> bool {
         let pieces = local.iter().map(|piece| (Location::Mapped(piece.base.cast()), piece.len));
         let local = ByteRanges::cut(0, matched.accepted.mlength, pieces);
-        let Some(remote) = self.target_ranges(peer, matched) else { return false };
-        let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
-        let moved = if to_target {
-            copy_all(&local, &remote, pid)
-        } else {
-            copy_all(&remote, &local, pid)
-        };
-        fault::point("put.copied");
-        moved
+        self.move_between(&local, peer, matched, to_target)
     }
 
     #[inline(never)]
@@ -191,13 +183,21 @@ impl NiState {
         to_target: bool,
     ) -> bool {
         let local = own_ranges(record.memory(), local_offset, matched.accepted.mlength);
+        self.move_between(&local, peer, matched, to_target)
+    }
+
+    /// Moves the bytes of a matched message between ranges here and the target.
+    fn move_between(
+        &self,
+        local: &ByteRanges,
+        peer: &MappedPeer,
+        matched: &Matched<'_>,
+        to_target: bool,
+    ) -> bool {
         let Some(remote) = self.target_ranges(peer, matched) else { return false };
         let pid = peer.view.header().ident.os_pid.load(Ordering::Relaxed);
-        let moved = if to_target {
-            copy_all(&local, &remote, pid)
-        } else {
-            copy_all(&remote, &local, pid)
-        };
+        let (from, to) = if to_target { (local, &remote) } else { (&remote, local) };
+        let moved = copy_all(from, to, pid);
         fault::point("put.copied");
         moved
     }
