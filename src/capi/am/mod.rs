@@ -13,6 +13,7 @@ use crate::client_memory::{RemoteRange, Src};
 use crate::conduit::Outgoing;
 use crate::rank::JobRank;
 use crate::report;
+use crate::runtime::Ctx;
 use crate::runtime::GasnetError;
 use crate::runtime::am::{CLIENT_BASE, MAX_ARGS};
 use crate::trace::{EventDetail, watch};
@@ -99,6 +100,20 @@ fn request_short<const ANY: bool>(
     OK
 }
 
+/// The payload of a Medium; ends the job if it is too long.
+///
+/// # Safety
+/// `n` bytes at `src` must be readable while the result is used.
+#[inline(always)]
+unsafe fn medium_payload<'a>(c: Ctx, function: &str, src: *const c_void, n: usize) -> Src<'a> {
+    let max = c.job.conduit.max_medium();
+    if n > max {
+        too_long(function, n, max, "gasnet_AMMaxMedium");
+    }
+    // SAFETY: readable, by this function's condition.
+    unsafe { Src::new(src.cast(), n) }
+}
+
 /// # Safety
 /// `n` bytes at `src` must be readable.
 #[inline(never)]
@@ -120,12 +135,8 @@ unsafe fn request_medium<const ANY: bool>(
     let c = ctx(function);
     c.job.check_rank(function, node);
     check_handler(function, handler);
-    let max = c.job.conduit.max_medium();
-    if n > max {
-        too_long(function, n, max, "gasnet_AMMaxMedium");
-    }
     // SAFETY: readable, as the caller promises.
-    let payload = unsafe { Src::new(src.cast(), n) };
+    let payload = unsafe { medium_payload(c, function, src, n) };
     c.request(function, node, &Outgoing::medium(handler, args, payload));
     OK
 }
@@ -210,12 +221,8 @@ unsafe fn reply_medium<const ANY: bool>(
     );
     let c = ctx(function);
     check_handler(function, handler);
-    let max = c.job.conduit.max_medium();
-    if n > max {
-        too_long(function, n, max, "gasnet_AMMaxMedium");
-    }
     // SAFETY: readable, as the caller promises.
-    let payload = unsafe { Src::new(src.cast(), n) };
+    let payload = unsafe { medium_payload(c, function, src, n) };
     c.reply(function, token, &Outgoing::medium(handler, args, payload));
     OK
 }
