@@ -3,8 +3,8 @@
 # Generated files are not in the repository, and C names carry their own prefix.
 set -eu
 cd "$(dirname "$0")/.."
-git ls-files '*.rs' | xargs grep -nHE '^[[:space:]]*pub(\([^)]*\))? (struct|enum|union|trait|type) [A-Za-z0-9_]+' |
-    sed -E 's/^([^:]+:[0-9]+):[[:space:]]*pub(\([^)]*\))? (struct|enum|union|trait|type) ([A-Za-z0-9_]+).*/\4 \1/' |
+git ls-files '*.rs' | xargs grep -nHE '^[[:space:]]*pub(\([^)]*\))? (unsafe )?(struct|enum|union|trait|type) [A-Za-z0-9_]+' |
+    sed -E 's/^([^:]+:[0-9]+):[[:space:]]*pub(\([^)]*\))? (unsafe )?(struct|enum|union|trait|type) ([A-Za-z0-9_]+).*/\5 \1/' |
     sort | awk '
         $1 == name { places = places " " $2; twice = 1; next }
         { flush(); name = $1; places = $2; twice = 0 }
