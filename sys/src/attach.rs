@@ -1,13 +1,16 @@
 //! Cross-memory attach: copying to and from the memory of another process. Called by
 //! `portals3`, for memory that is not shared, and by the program `gasnet_info`, which tests
-//! whether the system allows it.
+//! whether the system allows it. [`peek`] copies memory of this process itself; called by
+//! `trace`.
 //!
 //! Only the local side can be wrong: the kernel checks the remote side, and what it refuses is
 //! returned as a failure.
 
 use crate::child::{self, Ended, Forked};
+use crate::descriptor;
 use crate::process;
 use crate::signal::{self, Signal};
+use std::os::fd::AsRawFd;
 
 /// Copies `length` bytes from address `from` of process `pid` to `to`. Whether all bytes were
 /// copied.
@@ -59,6 +62,40 @@ fn until_all(length: usize, mut call: impl FnMut(usize) -> isize) -> bool {
     true
 }
 
+/// Copies memory of this process that it may not be allowed to read, as an address that the client
+/// passed. Returns how many bytes, from the first on, were copied. Needs a pipe where the system
+/// denies cross-memory attach.
+pub fn peek(from: *const u8, to: &mut [u8]) -> usize {
+    let local = libc::iovec { iov_base: to.as_mut_ptr().cast(), iov_len: to.len() };
+    let remote = libc::iovec { iov_base: from.cast_mut().cast(), iov_len: to.len() };
+    let me = process::pid() as libc::pid_t;
+    // SAFETY: `local` is a live slice; the kernel checks `remote`.
+    let n = unsafe { libc::process_vm_readv(me, &local, 1, &remote, 1, 0) };
+    match usize::try_from(n) {
+        Ok(n) => n,
+        Err(_) if crate::errno() == libc::EFAULT => 0,
+        Err(_) => peek_through_pipe(from, to),
+    }
+}
+
+/// As [`peek`]: a pipe, which holds a page at least, takes what can be read.
+fn peek_through_pipe(from: *const u8, to: &mut [u8]) -> usize {
+    let Ok((end, start)) = descriptor::pipe() else { return 0 };
+    let mut done = 0;
+    for part in to.chunks_mut(4096) {
+        let at = from.wrapping_add(done).cast();
+        // SAFETY: the kernel checks the memory, which it only reads.
+        let n = unsafe { libc::write(start.as_raw_fd(), at, part.len()) };
+        let Ok(n) = usize::try_from(n) else { break };
+        let Ok(n) = descriptor::read(end.as_raw_fd(), &mut part[..n]) else { break };
+        done += n;
+        if n < part.len() {
+            break;
+        }
+    }
+    done
+}
+
 /// Whether two processes with a common parent may read each other's memory, as the ranks of a
 /// job do: found by trying.
 pub fn allowed_between_siblings() -> bool {
@@ -105,5 +142,24 @@ mod tests {
         assert_eq!(far, [4, 5, 3]);
         // SAFETY: as above; address 0 is refused.
         assert!(!unsafe { read(process::pid(), 0, near.as_mut_ptr(), 3) });
+    }
+
+    #[test]
+    fn peeks_at_what_can_be_read() {
+        let page = crate::memory::page_size();
+        let file = crate::memory::MemFd::create(c"peek").unwrap();
+        file.set_len(page as u64).unwrap();
+        // The second page is beyond the end of the file.
+        let mapping = file.map(0, 2 * page).unwrap();
+        let end = mapping.as_ptr().wrapping_add(page - 2);
+        for peek in [peek, peek_through_pipe] {
+            let (bytes, mut copy) = ([7u8; 5000], [1; 5000]);
+            assert_eq!(peek(bytes.as_ptr(), &mut copy), bytes.len());
+            assert_eq!(copy, bytes);
+            assert_eq!(peek(core::ptr::null(), &mut copy[..4]), 0);
+            assert_eq!(peek(bytes.as_ptr(), &mut []), 0);
+            let n = peek(end, &mut copy[..4]);
+            assert!(n <= 2 && copy[..4] == [[7, 7, 7, 7], [0, 7, 7, 7], [0, 0, 7, 7]][n]);
+        }
     }
 }

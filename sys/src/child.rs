@@ -9,6 +9,7 @@ use crate::signal::Signal;
 use std::ffi::{CStr, CString};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 
 /// Which of the two processes returns from [`fork`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,17 +37,31 @@ pub unsafe fn fork() -> io::Result<Forked> {
     }
 }
 
-/// Forks once more in the calling process, which was itself just forked, and ends it. Returns
-/// in the new process, which init or a subreaper collects.
+/// Forks this process twice, so that init or a subreaper collects the new process.
+/// [`Forked::Parent`] has the number of a process in between, which has ended and was collected.
+///
+/// # Errors
+/// That of the system.
 ///
 /// # Safety
 /// As for [`fork`].
-pub unsafe fn detach() {
-    // SAFETY: as the caller's own fork.
-    match unsafe { fork() } {
-        Ok(Forked::Child) => {}
-        Ok(Forked::Parent(_)) => crate::exit_now(0),
-        Err(_) => crate::exit_now(1),
+pub unsafe fn fork_detached() -> io::Result<Forked> {
+    // SAFETY: the caller sees to the locks.
+    let between = match unsafe { fork() }? {
+        Forked::Child => {
+            // SAFETY: this process has one thread.
+            match unsafe { fork() } {
+                Ok(Forked::Child) => return Ok(Forked::Child),
+                Ok(Forked::Parent(_)) => crate::exit_now(0),
+                Err(e) => crate::exit_now(e.raw_os_error().unwrap_or(libc::EAGAIN)),
+            }
+        }
+        Forked::Parent(between) => between,
+    };
+    match await_child(between) {
+        Ended::Exited(0) => Ok(Forked::Parent(between)),
+        Ended::Exited(error) => Err(io::Error::from_raw_os_error(error)),
+        Ended::Killed(_) => Err(io::Error::from(io::ErrorKind::Interrupted)),
     }
 }
 
@@ -60,11 +75,21 @@ pub fn die_with_parent(parent: u32) -> bool {
 
 /// Replaces this process by a program, found through PATH unless its name has a slash. Returns
 /// only if that fails. `args` begins with the name that the program sees as its own.
-pub fn exec(program: &CStr, args: &[CString]) -> io::Error {
-    let mut argv: Vec<*const libc::c_char> = args.iter().map(|a| a.as_ptr()).collect();
-    argv.push(core::ptr::null());
-    // SAFETY: the name and all arguments are NUL-terminated, and the list ends with null.
-    unsafe { libc::execvp(program.as_ptr(), argv.as_ptr()) };
+/// `variable`, as `NAME=value`, is added to its environment.
+pub fn exec(program: &CStr, args: &[CString], variable: &CStr) -> io::Error {
+    let own = std::env::vars_os().filter_map(|(name, value)| {
+        let text = [name.as_bytes(), b"=", value.as_bytes()].concat();
+        let name = &text[..=name.len()];
+        (!variable.to_bytes().starts_with(name)).then(|| CString::new(text).ok()).flatten()
+    });
+    let environment: Vec<CString> = own.collect();
+    let list = |texts: &[CString], last: *const libc::c_char| -> Vec<*const libc::c_char> {
+        texts.iter().map(|t| t.as_ptr()).chain([last, core::ptr::null()]).collect()
+    };
+    let (args, environment) =
+        (list(args, core::ptr::null()), list(&environment, variable.as_ptr()));
+    // SAFETY: the name and all texts are NUL-terminated, and the lists end with null.
+    unsafe { libc::execvpe(program.as_ptr(), args.as_ptr(), environment.as_ptr()) };
     io::Error::last_os_error()
 }
 
@@ -192,5 +217,24 @@ mod tests {
         }
         let me = process::pid();
         assert_eq!(ended(&pidfd(me).unwrap(), me), None);
+    }
+
+    #[test]
+    fn a_detached_process_is_no_child() {
+        let (from, to) = crate::descriptor::pipe().unwrap();
+        // SAFETY: the child makes system calls only.
+        match unsafe { fork_detached() }.unwrap() {
+            Forked::Child => {
+                let parent = process::parent().to_ne_bytes();
+                let _ = crate::descriptor::write(to.as_raw_fd(), &parent);
+                crate::exit_now(0)
+            }
+            Forked::Parent(between) => {
+                assert_eq!(await_child(between), Ended::Exited(0), "collected already");
+                let mut parent = [0; 4];
+                assert_eq!(crate::descriptor::read(from.as_raw_fd(), &mut parent).unwrap(), 4);
+                assert_ne!(u32::from_ne_bytes(parent), process::pid());
+            }
+        }
     }
 }

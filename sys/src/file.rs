@@ -1,9 +1,10 @@
 //! Writing files and descriptors, mostly from signal handlers or at exit. Called by `trace`,
-//! `tools::heap`, `runtime::counters` and `boot::supervisor::prefix`.
+//! `tools::debug_malloc`, `runtime::counters` and `boot::supervisor::prefix`.
 //!
 //! The async-signal-safe functions ignore failures, because no caller could report them.
 
 use core::ffi::CStr;
+use core::sync::atomic::AtomicU8;
 use std::io;
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -17,17 +18,26 @@ fn create(path: &CStr, more: i32) -> i32 {
 
 /// Writes all of `bytes` to a descriptor, ignoring failures. Async-signal-safe.
 pub fn write_all(fd: i32, bytes: &[u8]) {
-    let mut rest = bytes;
-    while !rest.is_empty() {
-        // SAFETY: the pointer and length are those of a live slice.
-        let n = unsafe { libc::write(fd, rest.as_ptr().cast(), rest.len()) };
+    write_from(fd, bytes.as_ptr(), bytes.len());
+}
+
+/// As [`write_all`], for bytes that other threads may change meanwhile.
+pub fn write_all_atomic(fd: i32, bytes: &[AtomicU8]) {
+    write_from(fd, bytes.as_ptr().cast(), bytes.len());
+}
+
+fn write_from(fd: i32, at: *const u8, bytes: usize) {
+    let mut done = 0;
+    while done < bytes {
+        // SAFETY: the kernel only reads the memory, and refuses what this process may not read.
+        let n = unsafe { libc::write(fd, at.wrapping_add(done).cast(), bytes - done) };
         if n < 0 && crate::errno() == libc::EINTR {
             continue;
         }
         if n <= 0 {
             return;
         }
-        rest = &rest[n as usize..];
+        done += n as usize;
     }
 }
 

@@ -1,7 +1,9 @@
-//! The C library's heap, for memory that C code allocates or frees. Called by `tools::heap` and
-//! `capi`.
+//! The C library's heap, for memory that C code allocates or frees. Called by
+//! `tools::debug_malloc` and `capi`.
 
+use core::cell::Cell;
 use core::ffi::{CStr, c_char};
+use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use std::io;
 
@@ -40,9 +42,53 @@ pub unsafe fn free(memory: *mut u8) {
     unsafe { libc::free(memory.cast()) };
 }
 
+/// Memory of this heap, freed when the value is dropped. Its bytes are uninitialised at first.
+#[derive(Debug)]
+pub struct HeapBlock {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: the memory belongs to the value, not to a thread.
+unsafe impl Send for HeapBlock {}
+
+impl HeapBlock {
+    /// A block of this many bytes, aligned for every type of C; `None` if there is no memory.
+    pub fn allocate(len: usize) -> Option<HeapBlock> {
+        Some(HeapBlock { base: allocate(len)?, len })
+    }
+
+    /// First byte, whose address C code may be given.
+    pub fn as_ptr(&self) -> *mut u8 {
+        self.base.as_ptr()
+    }
+
+    /// The bytes. C code that was given their address may write them between two uses here.
+    pub fn bytes(&self) -> &[Cell<MaybeUninit<u8>>] {
+        // SAFETY: so many bytes were allocated and live as long as the value; as cells that may be
+        // uninitialised they have no invalid contents and may change.
+        unsafe { core::slice::from_raw_parts(self.base.as_ptr().cast(), self.len) }
+    }
+}
+
+impl Drop for HeapBlock {
+    fn drop(&mut self) {
+        // SAFETY: the block owns its memory, and no borrow outlives it.
+        unsafe { free(self.base.as_ptr()) };
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_block_owns_its_bytes() {
+        let block = HeapBlock::allocate(3).unwrap();
+        block.bytes().iter().for_each(|byte| byte.set(MaybeUninit::new(5)));
+        // SAFETY: three bytes, initialised above.
+        assert_eq!(unsafe { block.as_ptr().cast::<[u8; 3]>().read() }, [5; 3]);
+    }
 
     #[test]
     fn allocates_aligned_and_frees() {

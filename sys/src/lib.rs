@@ -26,7 +26,8 @@
 //! | `signalfd4` | 2.6.27 | 2.9 | [`signal::SignalQueue::new`] |
 //! | `getrandom` | 3.17 | 2.25 | [`random::number`] |
 //! | `pidfd_open` | 5.3 | - | [`child::pidfd`] |
-//! | `process_vm_readv`, `process_vm_writev` | 3.2 | 2.15 | [`attach::read`], [`attach::write`] |
+//! | `execvpe` | any | 2.11 | [`child::exec`] |
+//! | `process_vm_readv`, `process_vm_writev` | 3.2 | 2.15 | [`attach::read`], [`attach::write`], [`attach::peek`] |
 //!
 //! These need none: `O_CLOEXEC` of `open` (2.6.23), which older kernels ignore; `prctl` with
 //! `PR_SET_PTRACER` (3.4) and `madvise` with `MADV_HUGEPAGE` (2.6.38), whose failure changes
@@ -56,6 +57,7 @@ pub mod random;
 pub mod signal;
 pub mod socket;
 pub mod stack;
+pub mod static_ref;
 pub mod stdio;
 pub mod terminal;
 pub mod thread;

@@ -2,6 +2,7 @@
 //! `runtime::hsl` and `capi`. Each function returns 0 or an error number, as the C function
 //! does.
 
+use core::cell::UnsafeCell;
 use core::ffi::c_int;
 
 /// A mutex as C declares it.
@@ -29,16 +30,6 @@ macro_rules! calls {
 }
 
 calls! {
-    /// Initialises an open mutex.
-    mutex_init(Mutex) = |l| libc::pthread_mutex_init(l, core::ptr::null());
-    /// Ends the use of an open mutex.
-    mutex_destroy(Mutex) = |l| libc::pthread_mutex_destroy(l);
-    /// Waits for a mutex and takes it.
-    mutex_lock(Mutex) = |l| libc::pthread_mutex_lock(l);
-    /// Takes a mutex if it is open.
-    mutex_trylock(Mutex) = |l| libc::pthread_mutex_trylock(l);
-    /// Opens a mutex that this thread holds.
-    mutex_unlock(Mutex) = |l| libc::pthread_mutex_unlock(l);
     /// Initialises an open read-write lock.
     rwlock_init(RwLock) = |l| libc::pthread_rwlock_init(l, core::ptr::null());
     /// Ends the use of an open read-write lock.
@@ -53,6 +44,54 @@ calls! {
     rwlock_trywrlock(RwLock) = |l| libc::pthread_rwlock_trywrlock(l);
     /// Gives up a read-write lock.
     rwlock_unlock(RwLock) = |l| libc::pthread_rwlock_unlock(l);
+}
+
+/// A mutex in memory of a client, which says when it is one: the client initialises it before
+/// other uses, unlocks it in the thread that locked it, and destroys it while it is open.
+///
+/// A reference to it is made of the client's pointer, which is where the client's contract
+/// enters; so each function may call the C library. Any bytes are one, if not an initialised
+/// one.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct ClientMutex(UnsafeCell<Mutex>);
+
+// SAFETY: threads share a mutex by the functions of the C library only.
+unsafe impl Sync for ClientMutex {}
+
+impl ClientMutex {
+    /// Initialises it; it is open then.
+    pub fn init(&self) -> c_int {
+        // SAFETY: memory of a mutex that is not in use.
+        unsafe { libc::pthread_mutex_init(self.0.get(), core::ptr::null()) }
+    }
+
+    /// Ends the use of the open mutex.
+    pub fn destroy(&self) -> c_int {
+        // SAFETY: an initialised mutex that no thread holds.
+        unsafe { libc::pthread_mutex_destroy(self.0.get()) }
+    }
+
+    /// Waits for it and takes it.
+    #[inline]
+    pub fn lock(&self) -> c_int {
+        // SAFETY: an initialised mutex.
+        unsafe { libc::pthread_mutex_lock(self.0.get()) }
+    }
+
+    /// Takes it if it is open; [`BUSY`] if it is held.
+    #[inline]
+    pub fn try_lock(&self) -> c_int {
+        // SAFETY: an initialised mutex.
+        unsafe { libc::pthread_mutex_trylock(self.0.get()) }
+    }
+
+    /// Opens it, which this thread holds.
+    #[inline]
+    pub fn unlock(&self) -> c_int {
+        // SAFETY: an initialised mutex.
+        unsafe { libc::pthread_mutex_unlock(self.0.get()) }
+    }
 }
 
 unsafe extern "C" {
@@ -90,7 +129,7 @@ pub unsafe fn mutex_state(lock: *mut Mutex) -> c_int {
     match unsafe { pthread_mutex_timedlock(lock, &PAST) } {
         0 => {
             // SAFETY: taken above.
-            unsafe { mutex_unlock(lock) };
+            unsafe { libc::pthread_mutex_unlock(lock) };
             0
         }
         libc::EDEADLK => 1,

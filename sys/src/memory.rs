@@ -351,6 +351,17 @@ impl Mapping {
         unsafe { core::slice::from_raw_parts(base, words) }
     }
 
+    /// Zeroed, page-aligned memory of this process alone, mapped until the process ends; it takes
+    /// memory when first touched.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub fn leaked_bytes(bytes: usize) -> io::Result<&'static mut [u8]> {
+        let base = Mapping::anonymous(bytes.max(1))?.leak().as_ptr();
+        // SAFETY: the bytes are zero and never unmapped, and nothing else knows where they are.
+        Ok(unsafe { core::slice::from_raw_parts_mut(base, bytes) })
+    }
+
     /// Keeps it mapped until the process ends.
     pub fn leak(self) -> NonNull<u8> {
         let base = self.base;
@@ -444,6 +455,15 @@ fn parse_available(meminfo: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn leaked_bytes_are_zero_pages() {
+        let bytes = Mapping::leaked_bytes(page_size() + 3).unwrap();
+        assert!(bytes.as_ptr().addr().is_multiple_of(page_size()));
+        assert!(bytes.len() == page_size() + 3 && bytes.iter().all(|&byte| byte == 0));
+        assert!(Mapping::leaked_bytes(0).unwrap().is_empty());
+        assert!(Mapping::leaked_bytes(usize::MAX / 2).is_err());
+    }
 
     #[test]
     fn two_mappings_of_one_file_are_one_memory() {

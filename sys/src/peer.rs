@@ -54,6 +54,15 @@ impl<T: Copy> Peer<T> {
         if self.0 <= limit { Some(self.0) } else { None }
     }
 
+    /// The value, or `limit` if it is more: for lengths of what is cut off there.
+    #[inline]
+    pub fn clamped(self, limit: T) -> T
+    where
+        T: Ord,
+    {
+        self.0.min(limit)
+    }
+
     /// The value as an index into `bound` elements, if it is one.
     #[inline]
     pub fn below(self, bound: usize) -> Option<usize>
@@ -101,6 +110,7 @@ mod tests {
     fn a_length_is_at_most_its_limit() {
         assert_eq!(Peer::new(8u32).at_most(8), Some(8));
         assert_eq!(Peer::new(9u32).at_most(8), None);
+        assert_eq!([7, 8, 9].map(|n: u32| Peer::new(n).clamped(8)), [7, 8, 8]);
     }
 
     #[test]
