@@ -110,8 +110,7 @@ fn main() {
     let peer = PtlProcessId { nid: 0, pid: 1 - index };
     let watch = |eq| ni.eq_watch(eq).expect("a queue of this interface");
     let (eq_watch, am_watch) = (watch(eq), watch(am_eq));
-    // SAFETY: watches of this interface.
-    let next = |watch| unsafe { ni.eq_next(watch, &mut [0; 4]) };
+    let next = |watch: &EqWatch| ni.eq_next(watch, &mut [0; 4]);
     let message = |hdr| {
         ni.put_region(source, 0, 8, AckReq::NoAck, peer, AM, 0, 3, 0, hdr).expect("PtlPutRegion");
     };
@@ -122,9 +121,9 @@ fn main() {
             if now & 1 == 1 {
                 ball.store(now + 1, Ordering::Release);
             }
-            if let Some(event) = next(am_watch) {
+            if let Some(event) = next(&am_watch) {
                 message(event.hdr_data);
-                while next(eq_watch).is_some() {}
+                while next(&eq_watch).is_some() {}
             }
         }
         return;
@@ -161,17 +160,17 @@ fn main() {
         figures[2].push(time(ENOUGH, || {
             ni.put_region(source, 0, 8, AckReq::Ack, peer, RAR, 0, 0, 64, 0)
                 .expect("PtlPutRegion");
-            wait(eq_watch, PtlEventKind::SendEnd);
-            wait(eq_watch, PtlEventKind::Ack);
+            wait(&eq_watch, PtlEventKind::SendEnd);
+            wait(&eq_watch, PtlEventKind::Ack);
         }));
         figures[3].push(time(ENOUGH, || {
             ni.get_region(source, 0, 8, peer, RAR, 0, 0, 64).expect("PtlGetRegion");
-            wait(eq_watch, PtlEventKind::ReplyEnd);
+            wait(&eq_watch, PtlEventKind::ReplyEnd);
         }));
         figures[4].push(time(ENOUGH, || {
             message(7);
-            wait(am_watch, PtlEventKind::PutEnd);
-            wait(eq_watch, PtlEventKind::SendEnd);
+            wait(&am_watch, PtlEventKind::PutEnd);
+            wait(&eq_watch, PtlEventKind::SendEnd);
         }));
         figures[7].push(time(ENOUGH, || {
             // SAFETY: library memory is never freed.
@@ -184,7 +183,7 @@ fn main() {
                 .expect("PtlPutRegion");
         }));
         figures[5].push(time(ENOUGH, || {
-            black_box(next(eq_watch).is_none());
+            black_box(next(&eq_watch).is_none());
         }));
     }
     done.store(1, Ordering::Relaxed);

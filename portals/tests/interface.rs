@@ -263,16 +263,14 @@ fn inline() {
     for round in 0..3 {
         let nth = |i: u64| words(3 * round + i);
         assert!(put(b.id(), 4, 1) && put(b.id(), 4, 2) && put(b.id(), 4, 1));
-        // SAFETY: no pieces; the watch is of this interface.
-        let (empty, next) = unsafe {
-            (a.put_at_once([], b.id(), 4, 0, 1, 7, 98), b.eq_next_arrival(watch, &mut came))
-        };
+        // SAFETY: no pieces.
+        let empty = unsafe { a.put_at_once([], b.id(), 4, 0, 1, 7, 98) };
+        let next = b.eq_next_arrival(&watch, &mut came);
         let EqNext::Arrival(arrival) = next else { panic!("{next:?}") };
         assert_eq!((std::mem::take(&mut came), empty), (nth(1), Ok(true)));
         assert_eq!((arrival.match_bits, arrival.hdr_data, arrival.inline), (1, 99, true));
         assert_eq!((arrival.offset, arrival.mlength, arrival.start), (0, 0, start.cast()));
-        // SAFETY: the watch is of this interface.
-        let brief = unsafe { b.eq_next(watch, &mut came) }.unwrap();
+        let brief = b.eq_next(&watch, &mut came).unwrap();
         assert_eq!(
             (brief.kind, brief.ni_fail, brief.hdr_data),
             (PtlEventKind::PutEnd, NiFail::Ok, 99)
@@ -286,8 +284,7 @@ fn inline() {
         );
         assert_eq!((event.offset, event.rlength, event.mlength, event.link), (0, 0, 0, 0));
         assert_eq!(event.md.threshold, THRESH_INF);
-        // SAFETY: as above.
-        let plain = unsafe { b.eq_next(watch, &mut came) }.unwrap();
+        let plain = b.eq_next(&watch, &mut came).unwrap();
         assert_eq!((plain.offset, plain.hdr_data, plain.inline, came), (7, 98, false, [0; 4]));
     }
     let counters = a.counters();
@@ -312,8 +309,7 @@ fn inline() {
     assert!(!put(b.id(), 4, 1));
     attach(1, &arena, Unlink::Retain);
     assert!(put(b.id(), 4, 1));
-    // SAFETY: the watch is of this interface.
-    let arrival = unsafe { b.eq_next_arrival(watch, &mut came) };
+    let arrival = b.eq_next_arrival(&watch, &mut came);
     assert!(matches!(arrival, EqNext::Arrival(e) if e.inline));
     assert_eq!(came, words(10));
     // SAFETY: 64 bytes of the arena, which nothing writes now.
@@ -427,8 +423,7 @@ fn a_put_writes_no_line_of_the_target_but_the_data() {
             }
             assert_eq!(changed.len(), 3, "the data, PUT_END and GET_END");
             let watch = b.eq_watch(eq).unwrap();
-            // SAFETY: a watch of this interface.
-            let fetched = [(); 2].map(|()| unsafe { b.eq_next(watch, &mut [0; 4]) }.unwrap().kind);
+            let fetched = [(); 2].map(|()| b.eq_next(&watch, &mut [0; 4]).unwrap().kind);
             assert_eq!(fetched, [PtlEventKind::PutEnd, PtlEventKind::GetEnd]);
         }
     }

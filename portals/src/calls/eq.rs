@@ -4,7 +4,6 @@
 //! the order of its tickets.
 
 use core::mem;
-use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering, fence};
 
 use super::NetworkInterface;
@@ -19,22 +18,16 @@ impl NetworkInterface {
     /// What it takes to look at a queue often.
     pub fn eq_watch(&self, eq: EqHandle) -> Result<EqWatch, PtlError> {
         let index = self.state.eq_index(eq)?;
-        Ok(EqWatch {
-            eq,
-            record: NonNull::from(&self.state.eqs[index as usize]),
-            cell: NonNull::from(self.state.eq_cell(index)),
-        })
+        let (state, cell) = (&self.state, self.state.eq_cell(index));
+        // SAFETY: cells are in our own arena, which is the NAL's.
+        Ok(unsafe { EqWatch::new(eq, &state.eqs, index, cell, &state.peers.nal) })
     }
 
     /// Whether the queue is empty, by one look at the slot of its next event. Frames that have
     /// arrived are not seen before [`NetworkInterface::progress`].
-    ///
-    /// # Safety
-    /// The watch is of this interface.
     #[inline(always)]
-    pub unsafe fn eq_is_quiet(&self, watch: EqWatch) -> bool {
-        // SAFETY: records live as long as the interface.
-        unsafe { watch.record.as_ref() }.look(Ordering::Relaxed).is_none()
+    pub fn eq_is_quiet(&self, watch: &EqWatch) -> bool {
+        watch.record().look(Ordering::Relaxed).is_none()
     }
 
     /// Called by a thread that looks for events: its next message does not continue a burst.
@@ -170,17 +163,11 @@ impl NetworkInterface {
     }
 
     /// `PtlEQGet` without the descriptor's snapshot and the rarely used fields; runs no handler.
-    /// Only one thread at a time may take events from the queue. An inline payload is written to
-    /// `inline`.
-    ///
-    /// # Safety
-    /// The watch is of this interface.
-    pub unsafe fn eq_next(&self, watch: EqWatch, inline: &mut InlineWords) -> Option<BriefEvent> {
+    /// The watch is of this interface, and only one thread at a time takes events from the queue;
+    /// otherwise events are mixed up. An inline payload is written to `inline`.
+    pub fn eq_next(&self, watch: &EqWatch, inline: &mut InlineWords) -> Option<BriefEvent> {
         self.progress();
-        // SAFETY: the caller passes a watch of this interface, whose records live as long as it.
-        let record = unsafe { watch.record.as_ref() };
-        // SAFETY: as above; the cell is in the interface's arena.
-        let cell = unsafe { watch.cell.as_ref() };
+        let (record, cell) = (watch.record(), watch.cell());
         // Acquire: see [`crate::arena::ring`].
         let slot = record.look(Ordering::Acquire)?;
         let places = |taken: &TakenEvent| {
@@ -214,15 +201,9 @@ impl NetworkInterface {
 
     /// [`NetworkInterface::eq_next`], if the next event is a `PTL_EVENT_PUT_END` without loss or
     /// failure; any other stays in the queue. Does not call [`NetworkInterface::progress`].
-    ///
-    /// # Safety
-    /// As for [`NetworkInterface::eq_next`].
     #[inline(always)]
-    pub unsafe fn eq_next_arrival(&self, watch: EqWatch, inline: &mut InlineWords) -> EqNext {
-        // SAFETY: the caller passes a watch of this interface, whose records live as long as it.
-        let record = unsafe { watch.record.as_ref() };
-        // SAFETY: as above; the cell is in the interface's arena.
-        let cell = unsafe { watch.cell.as_ref() };
+    pub fn eq_next_arrival(&self, watch: &EqWatch, inline: &mut InlineWords) -> EqNext {
+        let (record, cell) = (watch.record(), watch.cell());
         // Acquire: see [`crate::arena::ring`].
         let Some(slot) = record.look(Ordering::Acquire) else { return EqNext::Nothing };
         let relaxed = Ordering::Relaxed;
@@ -321,6 +302,19 @@ mod tests {
         record.consuming.store(false, Ordering::Relaxed);
         assert!(ni.eq_get(eq).unwrap().is_some());
         assert_ne!(ni.doorbell(), seen);
+    }
+
+    /// A watch may be looked at when its interface has been closed.
+    #[test]
+    fn a_watch_keeps_the_memory_of_its_queue() {
+        let mut nodes = fabric(2, AttachPolicy::Denied);
+        let closed = nodes.remove(0);
+        let eq = closed.eq_alloc(4, None).unwrap();
+        let watch = closed.eq_watch(eq).unwrap();
+        drop(closed);
+        assert!(nodes[0].eq_is_quiet(&watch));
+        assert!(nodes[0].eq_next(&watch, &mut [0; 4]).is_none());
+        assert!(matches!(nodes[0].eq_next_arrival(&watch, &mut [0; 4]), EqNext::Nothing));
     }
 
     /// An event that one thread took may be the one that another thread sleeps for.

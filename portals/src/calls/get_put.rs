@@ -4,8 +4,8 @@
 //! with other get-puts of the same target, by a lock word in the target's arena.
 
 use super::NetworkInterface;
-use super::put_get::{Region, is_active};
-use crate::deliver::{ClaimResult, claim_local};
+use super::put_get::{Region, TargetClaim, is_active};
+use crate::deliver::claim_local;
 use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
 use crate::transfer::bytes::copy_own;
 use crate::types::*;
@@ -47,40 +47,20 @@ impl NetworkInterface {
                 return Err(PtlError::MdInvalid);
             };
             self.state.count(&hold, OpKind::GetPut, length);
-            let matched = match (
-                peer,
-                self.state.peers.claim_found(
-                    peer.unwrap_or(&self.state.peers.own),
-                    &header,
-                    find,
-                    &hold,
-                    own_mds,
-                ),
-            ) {
-                (Some(peer), ClaimResult::Matched(matched)) => Some((peer, matched)),
-                (Some(peer), ClaimResult::Missed) => {
-                    self.state.peers.drop_at(peer);
-                    None
-                }
-                (_, ClaimResult::Dead) => None,
-                _ => {
+            let matched = match self.claim_target(peer, &header, find, &hold, own_mds) {
+                TargetClaim::At(peer, matched) => Some((peer, matched)),
+                TargetClaim::Nowhere => None,
+                TargetClaim::ByFrames => {
                     let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
                     self.submit(hold, index, &header, Some(source), false, get_md, 0);
                     return Ok(());
                 }
             };
+            let own = &self.state.peers.own;
             let mut bytes = [0u8; 64];
-            let link =
-                self.state.peers.post_start(&self.state.peers.own, &send, &header, OpHalf::Send);
+            let link = self.state.peers.post_start(own, &send, &header, OpHalf::Send);
             let read = copy_own(put.record.memory(), 0, &mut bytes[..length as usize], true);
-            self.state.peers.post_end(
-                &self.state.peers.own,
-                &send,
-                &header,
-                OpHalf::Send,
-                link,
-                read,
-            );
+            self.state.peers.post_end(own, &send, &header, OpHalf::Send, link, read);
             let mut rings = false;
             if let Some((peer, matched)) = &matched {
                 rings = matched.traits.eq().is_some();
@@ -91,23 +71,11 @@ impl NetworkInterface {
                 self.state.peers.post_end(peer, matched, &header, half, link, ok);
                 let answer = MessageHeader { initiator: index, ..header };
                 if let Some(reply) = claim_local(&get, 0, matched.accepted.mlength) {
-                    let link = self.state.peers.post_start(
-                        &self.state.peers.own,
-                        &reply,
-                        &answer,
-                        OpHalf::Reply,
-                    );
+                    let link = self.state.peers.post_start(own, &reply, &answer, OpHalf::Reply);
                     let ok = ok && copy_own(get.record.memory(), 0, swapped, false);
-                    self.state.peers.post_end(
-                        &self.state.peers.own,
-                        &reply,
-                        &answer,
-                        OpHalf::Reply,
-                        link,
-                        ok,
-                    );
+                    self.state.peers.post_end(own, &reply, &answer, OpHalf::Reply, link, ok);
                 } else {
-                    self.state.peers.drop_at(&self.state.peers.own);
+                    self.state.peers.drop_at(own);
                 }
             }
             self.state.peers.finish(hold, peer, rings, true);

@@ -92,7 +92,7 @@ impl NetworkInterface {
         let view = unsafe { ArenaView::new(nal.arena(), nal.arena_bytes(), &limits) }
             .ok_or(PtlError::NoSpace)?;
         let interface = NetworkInterface {
-            state: NiState::new(Peers::new(nal, view), limits),
+            state: NiState::new(Peers::new(nal.into(), view), limits),
             framer: Framer::new(size),
             framed: AtomicU64::new(0),
             framed_before: AtomicBool::new(false),

@@ -12,9 +12,9 @@ use super::NetworkInterface;
 use crate::arena::doorbell;
 use crate::arena::hazard::{HazardHold, HazardWord};
 use crate::base::fault;
-use crate::deliver::{ClaimResult, FindResult, claim_local};
+use crate::deliver::{ClaimResult, FindResult, Matched, claim_local};
 use crate::descriptor::record::LocalMd;
-use crate::descriptor::state;
+use crate::descriptor::state::{self, Accepted};
 use crate::message::{MessageHeader, OpHalf, OpKind, TargetAddress};
 use crate::peer::MappedPeer;
 use crate::transfer::framed::FramedTransfer;
@@ -47,6 +47,28 @@ impl Region {
             Some(_) => Err(PtlError::MdIllegal),
         }
     }
+}
+
+/// A put or get whose descriptors are named by a hazard.
+struct Begun<'a> {
+    /// The target.
+    index: u32,
+    /// `None`: to be reached by frames.
+    peer: Option<&'a MappedPeer>,
+    local: LocalMd<'a>,
+    offset: Size,
+    header: MessageHeader,
+    find: FindResult<'a>,
+    hold: HazardHold<'a>,
+}
+
+/// The room for a message at its target.
+pub(super) enum TargetClaim<'a> {
+    At(&'a MappedPeer, Matched<'a>),
+    /// The message was dropped, or the target is dead.
+    Nowhere,
+    /// The message needs frames.
+    ByFrames,
 }
 
 impl NetworkInterface {
@@ -153,157 +175,132 @@ impl NetworkInterface {
         (find, self.state.peers.hold(word))
     }
 
+    /// Claims room at the target for a message whose initiator's side has been claimed.
     #[inline(always)]
-    fn start_put(&self, region: Region, ack: AckReq, to: TargetAddress) -> Result<(), PtlError> {
+    pub(super) fn claim_target<'a>(
+        &'a self,
+        peer: Option<&'a MappedPeer>,
+        header: &MessageHeader,
+        find: FindResult<'a>,
+        hold: &HazardHold<'_>,
+        own_mds: [u32; 2],
+    ) -> TargetClaim<'a> {
+        let Some(peer) = peer else { return TargetClaim::ByFrames };
+        match self.state.peers.claim_found(peer, header, find, hold, own_mds) {
+            ClaimResult::Matched(matched) => TargetClaim::At(peer, matched),
+            ClaimResult::Missed => {
+                self.state.peers.drop_at(peer);
+                TargetClaim::Nowhere
+            }
+            ClaimResult::Dead => TargetClaim::Nowhere,
+            ClaimResult::Unreachable => TargetClaim::ByFrames,
+        }
+    }
+
+    /// The first steps of a put or get: finds both sides and publishes the hazard.
+    #[inline(always)]
+    fn begin(
+        &self,
+        kind: OpKind,
+        region: Region,
+        to: &TargetAddress,
+    ) -> Result<Begun<'_>, PtlError> {
         let index = self.state.peers.index_of(to.target)?;
         loop {
             let (local, offset, length) = region.resolve(self)?;
-            let header = self.state.header(OpKind::Put, &to, length);
-            let own_mds = [local.index; 2];
+            let header = self.state.header(kind, to, length);
             let peer = self.direct(index)?;
-            let (find, hold) = self.reach(peer, &header, own_mds);
-            if !local.unchanged() {
-                hold.clear(false);
-                continue;
+            let (find, hold) = self.reach(peer, &header, [local.index; 2]);
+            if local.unchanged() {
+                return Ok(Begun { index, peer, local, offset, header, find, hold });
             }
-            let Some(send) = claim_local(&local, offset, length) else {
-                hold.clear(false);
-                return Err(PtlError::MdInvalid);
-            };
-            self.state.count(&hold, OpKind::Put, length);
-            let mut accepted = None;
-            let mut rings = false;
-            match (
-                peer,
-                self.state.peers.claim_found(
-                    peer.unwrap_or(&self.state.peers.own),
-                    &header,
-                    find,
-                    &hold,
-                    own_mds,
-                ),
-            ) {
-                (Some(peer), ClaimResult::Matched(matched)) => {
-                    fault::point("put.claimed");
-                    let half = OpHalf::Arrival(OpKind::Put);
-                    let link = self.state.peers.post_start(peer, &matched, &header, half);
-                    let ok = self.state.move_bytes(local.record, offset, peer, &matched, true);
-                    self.state.peers.post_end(peer, &matched, &header, half, link, ok);
-                    rings = matched.traits.eq().is_some();
-                    if ack == AckReq::Ack && !matched.traits.has(ACK_DISABLE) {
-                        accepted = Some((matched.accepted, ok));
-                    }
-                }
-                (Some(peer), ClaimResult::Missed) => self.state.peers.drop_at(peer),
-                (_, ClaimResult::Dead) => {}
-                _ => {
-                    let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
-                    let ack = ack == AckReq::Ack;
-                    self.submit(hold, index, &header, Some(source), ack, region.md, 0);
-                    return Ok(());
-                }
-            }
-            let link =
-                self.state.peers.post_start(&self.state.peers.own, &send, &header, OpHalf::Send);
-            self.state.peers.post_end(
-                &self.state.peers.own,
-                &send,
-                &header,
-                OpHalf::Send,
-                link,
-                true,
-            );
-            fault::point("put.sent");
-            // An acknowledgement counts even if no event is logged.
-            if let Some((accepted, ok)) = accepted {
-                let header = MessageHeader { initiator: index, ..header };
-                if !self.state.peers.post_ack(
-                    &local,
-                    accepted.offset,
-                    accepted.mlength,
-                    &header,
-                    ok,
-                ) {
-                    self.state.peers.drop_at(&self.state.peers.own);
-                }
-            }
-            self.state.peers.finish(hold, peer, rings, send.traits.eq().is_some());
-            return Ok(());
+            hold.clear(false);
         }
     }
 
     #[inline(always)]
-    fn start_get(&self, region: Region, from: TargetAddress) -> Result<(), PtlError> {
-        let index = self.state.peers.index_of(from.target)?;
-        loop {
-            let (local, offset, length) = region.resolve(self)?;
-            let header = self.state.header(OpKind::Get, &from, length);
-            let own_mds = [local.index; 2];
-            let peer = self.direct(index)?;
-            let (find, hold) = self.reach(peer, &header, own_mds);
-            if !local.unchanged() {
-                hold.clear(false);
-                continue;
-            }
-            if !is_active(&local) {
-                hold.clear(false);
-                return Err(PtlError::MdInvalid);
-            }
-            self.state.count(&hold, OpKind::Get, length);
-            match (
-                peer,
-                self.state.peers.claim_found(
-                    peer.unwrap_or(&self.state.peers.own),
-                    &header,
-                    find,
-                    &hold,
-                    own_mds,
-                ),
-            ) {
-                (Some(peer), ClaimResult::Matched(matched)) => {
-                    fault::point("get.claimed");
-                    let half = OpHalf::Arrival(OpKind::Get);
-                    let link = self.state.peers.post_start(peer, &matched, &header, half);
-                    let answer = MessageHeader { initiator: index, ..header };
-                    if let Some(reply) = claim_local(&local, offset, matched.accepted.mlength) {
-                        let reply_link = self.state.peers.post_start(
-                            &self.state.peers.own,
-                            &reply,
-                            &answer,
-                            OpHalf::Reply,
-                        );
-                        let ok =
-                            self.state.move_bytes(local.record, offset, peer, &matched, false);
-                        self.state.peers.post_end(peer, &matched, &header, half, link, ok);
-                        self.state.peers.post_end(
-                            &self.state.peers.own,
-                            &reply,
-                            &answer,
-                            OpHalf::Reply,
-                            reply_link,
-                            ok,
-                        );
-                    } else {
-                        self.state.peers.post_end(peer, &matched, &header, half, link, true);
-                        self.state.peers.drop_at(&self.state.peers.own);
-                    }
-                    let rings = matched.traits.eq().is_some();
-                    self.state.peers.finish(
-                        hold,
-                        Some(peer),
-                        rings,
-                        local.traits().eq().is_some(),
-                    );
+    fn start_put(&self, region: Region, ack: AckReq, to: TargetAddress) -> Result<(), PtlError> {
+        let Begun { index, peer, local, offset, header, find, hold } =
+            self.begin(OpKind::Put, region, &to)?;
+        let (own, length) = (&self.state.peers.own, header.rlength);
+        let Some(send) = claim_local(&local, offset, length) else {
+            hold.clear(false);
+            return Err(PtlError::MdInvalid);
+        };
+        self.state.count(&hold, OpKind::Put, length);
+        let mut accepted = None;
+        let mut rings = false;
+        match self.claim_target(peer, &header, find, &hold, [local.index; 2]) {
+            TargetClaim::At(peer, matched) => {
+                fault::point("put.claimed");
+                let half = OpHalf::Arrival(OpKind::Put);
+                let link = self.state.peers.post_start(peer, &matched, &header, half);
+                let ok = self.state.move_bytes(local.record, offset, peer, &matched, true);
+                self.state.peers.post_end(peer, &matched, &header, half, link, ok);
+                rings = matched.traits.eq().is_some();
+                if ack == AckReq::Ack && !matched.traits.has(ACK_DISABLE) {
+                    accepted = Some((matched.accepted, ok));
                 }
-                (Some(peer), ClaimResult::Missed) => {
-                    hold.clear(false);
-                    self.state.peers.drop_at(peer);
-                }
-                (_, ClaimResult::Dead) => hold.clear(false),
-                _ => self.submit(hold, index, &header, None, false, region.md, offset),
             }
-            return Ok(());
+            TargetClaim::Nowhere => {}
+            TargetClaim::ByFrames => {
+                // Copies, so that the fast path keeps both in registers.
+                let (send, header) = ({ send }, { header });
+                let source = self.state.transfer_begin(&send, &header, OpHalf::Send);
+                let ack = ack == AckReq::Ack;
+                self.submit(hold, index, &header, Some(source), ack, region.md, 0);
+                return Ok(());
+            }
         }
+        let link = self.state.peers.post_start(own, &send, &header, OpHalf::Send);
+        self.state.peers.post_end(own, &send, &header, OpHalf::Send, link, true);
+        fault::point("put.sent");
+        // An acknowledgement counts even if no event is logged.
+        if let Some((Accepted { offset, mlength, .. }, ok)) = accepted {
+            let header = MessageHeader { initiator: index, ..header };
+            if !self.state.peers.post_ack(&local, offset, mlength, &header, ok) {
+                self.state.peers.drop_at(own);
+            }
+        }
+        self.state.peers.finish(hold, peer, rings, send.traits.eq().is_some());
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn start_get(&self, region: Region, from: TargetAddress) -> Result<(), PtlError> {
+        let Begun { index, peer, local, offset, header, find, hold } =
+            self.begin(OpKind::Get, region, &from)?;
+        if !is_active(&local) {
+            hold.clear(false);
+            return Err(PtlError::MdInvalid);
+        }
+        self.state.count(&hold, OpKind::Get, header.rlength);
+        match self.claim_target(peer, &header, find, &hold, [local.index; 2]) {
+            TargetClaim::At(peer, matched) => {
+                fault::point("get.claimed");
+                let own = &self.state.peers.own;
+                let half = OpHalf::Arrival(OpKind::Get);
+                let link = self.state.peers.post_start(peer, &matched, &header, half);
+                let answer = MessageHeader { initiator: index, ..header };
+                if let Some(reply) = claim_local(&local, offset, matched.accepted.mlength) {
+                    let reply_link =
+                        self.state.peers.post_start(own, &reply, &answer, OpHalf::Reply);
+                    let ok = self.state.move_bytes(local.record, offset, peer, &matched, false);
+                    self.state.peers.post_end(peer, &matched, &header, half, link, ok);
+                    self.state.peers.post_end(own, &reply, &answer, OpHalf::Reply, reply_link, ok);
+                } else {
+                    self.state.peers.post_end(peer, &matched, &header, half, link, true);
+                    self.state.peers.drop_at(own);
+                }
+                let rings = matched.traits.eq().is_some();
+                self.state.peers.finish(hold, Some(peer), rings, local.traits().eq().is_some());
+            }
+            TargetClaim::Nowhere => hold.clear(false),
+            TargetClaim::ByFrames => {
+                self.submit(hold, index, &{ header }, None, false, region.md, offset)
+            }
+        }
+        Ok(())
     }
 
     /// Hands a message to the framer, and clears the hazard.

@@ -110,7 +110,8 @@ impl Peers {
     ) {
         fault::point("put.ended");
         if state::give_back(matched.cell, matched.traits) {
-            self.post_unlink(peer, matched, header, link);
+            // Copies, so that the fast path keeps both in registers.
+            self.post_unlink(peer, &{ *matched }, &{ *header }, link);
         }
     }
 

@@ -6,12 +6,15 @@
 //! to take the event. Invariant: an event is a peer's words: kinds and indices are checked, and
 //! addresses come from the reader's own records.
 
+use alloc::sync::Arc;
+use core::fmt;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::arena::ring::published;
 use crate::arena::{EqCell, EventSlot};
 use crate::event::ring::{EventSlots, INLINE};
+use crate::nal::Nal;
 use crate::types::*;
 use sys::hint::cold_path;
 use sys::thread;
@@ -51,7 +54,8 @@ impl EqRecord {
     #[inline(always)]
     pub(crate) fn look(&self, order: Ordering) -> Option<&EventSlot> {
         // SAFETY: the queue is or was live, so this is a slot of its ring, stored before it
-        // became live; slots stay mapped as long as the interface, and consist of atomics.
+        // became live; slots stay mapped as long as the NAL, which an interface and each watch
+        // keep, and consist of atomics.
         let slot = unsafe { &*self.look_at.load(Ordering::Relaxed) };
         (slot.control.load(order) == self.look_for.load(Ordering::Relaxed)).then_some(slot)
     }
@@ -112,24 +116,64 @@ impl EqRecord {
 
 /// A live queue of an interface, for
 /// [`NetworkInterface::eq_is_quiet`](crate::NetworkInterface::eq_is_quiet) and
-/// [`NetworkInterface::eq_next`](crate::NetworkInterface::eq_next).
-#[derive(Clone, Copy, Debug)]
+/// [`NetworkInterface::eq_next`](crate::NetworkInterface::eq_next). The queue's memory stays
+/// until the last watch of it is dropped.
+#[derive(Clone)]
 pub struct EqWatch {
-    pub(crate) eq: EqHandle,
-    pub(crate) record: NonNull<EqRecord>,
-    pub(crate) cell: NonNull<EqCell>,
+    eq: EqHandle,
+    record: NonNull<EqRecord>,
+    cell: NonNull<EqCell>,
+    /// What the pointers lead to: the records and, through the NAL, the arena.
+    _memory: (Arc<[EqRecord]>, Arc<dyn Nal>),
 }
 
-// SAFETY: it points to atomics, which are only accessed through the interface.
+// SAFETY: its pointers lead to atomics.
 unsafe impl Send for EqWatch {}
 
 // SAFETY: as above.
 unsafe impl Sync for EqWatch {}
 
+impl fmt::Debug for EqWatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("EqWatch").field(&self.eq).finish()
+    }
+}
+
 impl EqWatch {
+    /// Of the queue with this handle, whose record is the one with this index.
+    ///
+    /// # Safety
+    /// `cell` is in the arena of `nal`.
+    pub(crate) unsafe fn new(
+        eq: EqHandle,
+        records: &Arc<[EqRecord]>,
+        index: u32,
+        cell: &EqCell,
+        nal: &Arc<dyn Nal>,
+    ) -> EqWatch {
+        EqWatch {
+            eq,
+            record: NonNull::from(&records[index as usize]),
+            cell: NonNull::from(cell),
+            _memory: (Arc::clone(records), Arc::clone(nal)),
+        }
+    }
+
     /// The queue.
-    pub fn eq(self) -> EqHandle {
+    pub fn eq(&self) -> EqHandle {
         self.eq
+    }
+
+    #[inline(always)]
+    pub(crate) fn record(&self) -> &EqRecord {
+        // SAFETY: one of the records that this value owns a share of.
+        unsafe { self.record.as_ref() }
+    }
+
+    #[inline(always)]
+    pub(crate) fn cell(&self) -> &EqCell {
+        // SAFETY: the arena is mapped as long as the NAL lives, which this value owns a share of.
+        unsafe { self.cell.as_ref() }
     }
 }
 

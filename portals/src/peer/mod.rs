@@ -11,6 +11,7 @@ mod reach;
 pub(crate) use reach::Location;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
@@ -86,7 +87,8 @@ pub(crate) struct Peers {
     waiting_since: AtomicU64,
     /// [`Nal::frames_flag`]
     frames_flag: Option<NonNull<AtomicU32>>,
-    pub(crate) nal: Box<dyn Nal>,
+    /// Shared with the watches of queues.
+    pub(crate) nal: Arc<dyn Nal>,
 }
 
 // SAFETY: its pointers lead to arenas and segments, which are accessed through atomics (or
@@ -97,7 +99,7 @@ unsafe impl Sync for Peers {}
 
 impl Peers {
     /// `view` is our own arena. The NAL was checked: `index` is below `size`.
-    pub(crate) fn new(nal: Box<dyn Nal>, view: ArenaView) -> Peers {
+    pub(crate) fn new(nal: Arc<dyn Nal>, view: ArenaView) -> Peers {
         let (index, size) = (nal.index(), nal.size());
         let header_of = |peer| match nal.route(peer) {
             Route::Mapped(base) if peer != index => Some(base.cast::<ArenaHeader>()),

@@ -13,6 +13,7 @@ mod queues;
 mod removal;
 
 use alloc::boxed::Box;
+use alloc::sync::Arc;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::arena::HAZARDS;
@@ -44,7 +45,8 @@ pub(crate) struct NiState {
     pub(crate) jid: Jid,
     pub(crate) limits: NiLimits,
     pub(crate) mds: Zeroed<MdRecord>,
-    pub(crate) eqs: Box<[EqRecord]>,
+    /// Shared with the watches of queues.
+    pub(crate) eqs: Arc<[EqRecord]>,
     counts: Box<[SlotCounts; HAZARDS]>,
     /// Index + 1 of the descriptor that was last found to be in use.
     found_busy: AtomicU32,

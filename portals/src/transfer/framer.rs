@@ -267,9 +267,6 @@ impl Framer {
     }
 
     fn take_get(&self, ni: &NiState, state: &mut FramerState, peer: u32, frame: &FrameHeader) {
-        if frame.at != 0 {
-            return;
-        }
         if let Some(transfer) = self.match_request(ni, state, peer, frame) {
             let answer =
                 FrameHeader { role: FrameRole::Reply, mlength: transfer.mlength, ..*frame };
@@ -287,7 +284,7 @@ impl Framer {
         frame: &FrameHeader,
         payload: &[u8],
     ) {
-        if frame.at != 0 || payload.len() as Size != frame.rlength {
+        if payload.len() as Size != frame.rlength {
             return;
         }
         if let Some(transfer) = self.match_request(ni, state, peer, frame) {
