@@ -1,4 +1,4 @@
-//! Jobs of examples/exit_probe.rs that end in every manner, under both launchers of this
+//! Jobs of tests/jobs/exit_probe.rs that end in every manner, under both launchers of this
 //! library. Each test checks the exit code, the output, the time, and that nothing is left.
 //!
 //! A time fails a test only where the interface promises one: 2 seconds from the first exit to
@@ -95,7 +95,7 @@ fn the_clients_quit_handler_runs_only_where_due() {
         start(launcher, 2, &["1", "kill:2", "spin"], &[("PROBE_QUIT", "1")])
             .finish()
             .gives(4)
-            .says("Caught a signal: SIGINT(2) on node 1/2")
+            .says("Caught a signal: SIGINT(2) on rank 1/2")
             .says("client's SIGQUIT handler");
     }
 }
@@ -109,19 +109,19 @@ fn signals_of_one_rank() {
             .says("signal 9 (SIGKILL)");
         run(launcher, 2, &["1", "kill:6", "spin"])
             .gives(134)
-            .says("fatal signal: SIGABRT(6) on node 1/2");
+            .says("fatal signal: SIGABRT(6) on rank 1/2");
         run(launcher, 2, &["0", "null", "sleep"])
             .gives(139)
-            .says("fatal signal: SIGSEGV(11) on node 0/2");
+            .says("fatal signal: SIGSEGV(11) on rank 0/2");
         run(launcher, 2, &["0", "kill:15", "poll"])
             .gives(1)
-            .says("Caught a signal: SIGTERM(15) on node 0/2");
+            .says("Caught a signal: SIGTERM(15) on rank 0/2");
         start(launcher, 2, &["0", "kill:15", "poll"], &[("GASNET_NO_CATCH_SIGNAL", "FPE, TERM")])
             .finish()
             .gives(143)
             .never_says("Caught");
     }
-    run(Fork, 1, &["0", "null", "-"]).gives(139).says("fatal signal: SIGSEGV(11) on node 0/1");
+    run(Fork, 1, &["0", "null", "-"]).gives(139).says("fatal signal: SIGSEGV(11) on rank 0/1");
 }
 
 #[test]
@@ -155,7 +155,9 @@ fn a_killed_supervisor_takes_the_ranks_along() {
     let job = spawn(c, mark, "wrapped ranks".into());
     job.wait_for_ranks(4);
     sys::process::kill(job.pid(), Signal::KILL);
-    job.finish().gives(137).says("the launcher has exited, so the job ends");
+    job.finish()
+        .gives(137)
+        .says("the launcher or supervisor of the job has exited, so the job ends");
 }
 
 #[test]

@@ -13,10 +13,12 @@ fn page() -> String {
         "# Environment variables\n\n\
          The library reads these variables in `gasnet_init`. `gasnet_info -c` prints their values.\n\n\
          - An empty value counts as not set.\n\
+         - `gasnet_init` checks all of them, also those that this program does not use.\n\
          - An invalid value ends the job with a line that names the variable, the value and what is\n  \
            accepted.\n\
          - Yes or no is written Y, YES, 1, N, NO or 0.\n\
-         - A size may have a suffix B, KB, MB, GB or TB.\n\
+         - A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x. It may\n  \
+           have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
          - Ranks are written as 0,2-4 or *, signals as SEGV,INT or *.\n\n\
          This page is generated from `src/env/table` by `UPDATE=1 cargo test --test environment`.\n",
     );
@@ -50,10 +52,12 @@ fn manual() -> String {
          The library reads these variables in\n.BR gasnet_init ().\n\
          .B gasnet_info \\-c\nprints their values.\n\
          An empty value counts as not set.\n\
+         .BR gasnet_init ()\nchecks all of them, also those that this program does not use.\n\
          An invalid value ends the job with a line that names the variable, the value and what is accepted.\n\
          .P\n\
          .I Yes or no\nis written Y, YES, 1, N, NO or 0.\n\
-         A size may have a suffix B, KB, MB, GB or TB.\n\
+         A size has decimal digits, possibly with a fraction, or hexadecimal ones after 0x.\n\
+         It may have a suffix B, KB, MB, GB or TB. An exponent, as in 1e6, is invalid.\n\
          Ranks are written as 0,2\\-4 or *, signals as SEGV,INT or *.\n",
     );
     for subject in SUBJECTS {

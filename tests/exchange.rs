@@ -1,10 +1,10 @@
-//! Jobs whose launcher is this test: it speaks PMI-1 with processes of examples/exit_probe.rs,
+//! Jobs whose launcher is this test: it speaks PMI-1 with processes of tests/jobs/exit_probe.rs,
 //! and delays an answer to one of them, so that it stays between the exchange and the job. Then
 //! that process ends, or other processes connect to the supervisor.
 
 mod jobs;
 
-use gasnet::boot::message::{ControlHead, ControlKind, HEAD_BYTES};
+use gasnet::boot::control_message::{ControlHead, ControlKind, HEAD_BYTES};
 use jobs::{marked, new_mark, probe};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -6,7 +6,7 @@
 //! others read an empty one. With `-spawner=mpi` or `-spawner=pmi` another launcher replaces this
 //! process and starts the ranks.
 
-use gasnet::boot::gasnetrun::{CpuBinding, LaunchPlan, run};
+use gasnet::boot::launch::{CpuBinding, LaunchPlan, run};
 use gasnet::boot::options::BootOptions;
 use gasnet::env;
 use gasnet::limits::MAX_RANKS;

@@ -7,7 +7,7 @@
 //! does not name.
 
 use super::error::BootError;
-use super::launcher::{self, LaunchSize};
+use super::launcher_variables::{self, LaunchSize};
 use super::{pmi, pmix};
 use std::ffi::{CStr, CString};
 use sys::process;
@@ -17,7 +17,7 @@ const USED: &CStr = c"GASNETI_SPAWN_TAKEN";
 
 /// The variable as an ancestor of this process left it.
 fn used_by_ancestor() -> Option<String> {
-    let word = launcher::variable(&USED.to_string_lossy())?;
+    let word = launcher_variables::variable(&USED.to_string_lossy())?;
     // A rank that executes another program is still the same process, and its rank is lost.
     (word.split(' ').next()? != process::pid().to_string()).then_some(word)
 }
@@ -47,14 +47,16 @@ pub(super) fn mark_used() {
     let services = [pmi::service(), pmix::service()].into_iter().flatten();
     let word = services.fold(process::pid().to_string(), |word, service| word + " " + &service);
     if let Ok(word) = CString::new(word) {
-        // SAFETY: gasnet_init is called before the program has other threads.
+        // SAFETY: no other thread uses the environment during gasnet_init, as its description
+        // demands.
         unsafe { sys::environment::set(USED, &word) };
     }
 }
 
 /// Rejects a job of one rank where a launcher started several processes, which would each be one.
 pub(super) fn reject_single() -> Result<(), BootError> {
-    let Some(LaunchSize { processes, variable, launcher }) = launcher::launch_size() else {
+    let Some(LaunchSize { processes, variable, launcher }) = launcher_variables::launch_size()
+    else {
         return Ok(());
     };
     if processes <= 1 || started_by_rank() {
@@ -62,7 +64,7 @@ pub(super) fn reject_single() -> Result<(), BootError> {
     }
     let single = "or set GASNET_SPAWN_CONTROL=ALONE for jobs of one process each";
     let instead = match launcher {
-        "srun" => "srun --mpi=pmi2",
+        "srun" => "srun --mpi=pmi2 or --mpi=pmix",
         "mpiexec" => "mpiexec without -pmi-port, or with gasnetrun -n N",
         _ => "gasnetrun -n N",
     };

@@ -6,9 +6,9 @@
 //! only the process that joined acts; its forked children are not part of the job.
 
 use super::control_memory::ControlMemory;
+use super::control_message::{ControlHead, ControlKind};
 use super::decision::{ExitCause, ExitDecision};
 use super::error::BootError;
-use super::message::{ControlHead, ControlKind};
 use crate::rank::{JobRank, LocalRank};
 use crate::report::MessageLine;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

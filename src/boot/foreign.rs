@@ -21,10 +21,10 @@
 //! | the supervisor | every rank, by the end of the connection |
 
 use super::bootstrap::Bootstrap;
+use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
 use super::key_value::KeyValueSpace;
 use super::member::{Member, namespace};
-use super::message::{self, ControlHead, ControlKind};
 use super::options::BootOptions;
 use super::rank_id::{HostMemory, RankId};
 use super::supervisor::Supervisor;
@@ -34,7 +34,7 @@ use crate::rank::JobRank;
 use crate::report;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use sys::child::{Ended, Forked};
+use sys::child::Forked;
 use sys::process;
 use sys::socket;
 
@@ -126,20 +126,10 @@ impl Listener {
     ) -> Result<(), BootError> {
         // SAFETY: the child becomes the supervisor, which needs nothing that other threads of this
         // process may hold except the allocator, which the C library keeps usable after a fork.
-        match unsafe { sys::child::fork() } {
+        match unsafe { sys::child::fork_detached() } {
             Err(e) => Err(BootError::system("cannot start the supervisor of the job", &e)),
-            Ok(Forked::Parent(child)) => match sys::child::await_child(child) {
-                Ended::Exited(0) => Ok(()),
-                _ => Err(BootError::new(
-                    "cannot start the supervisor of the job",
-                    "Raise the limit of processes (ulimit -u), or start fewer processes.",
-                )),
-            },
-            Ok(Forked::Child) => {
-                // SAFETY: this process has one thread and is about to become the supervisor.
-                unsafe { sys::child::detach() };
-                self.become_supervisor(members, options)
-            }
+            Ok(Forked::Parent(_)) => Ok(()),
+            Ok(Forked::Child) => self.become_supervisor(members, options),
         }
     }
 
@@ -186,7 +176,7 @@ fn connect(rank: JobRank, size: u32, word: &str) -> Result<RankId, BootError> {
     let head = ControlHead { kind: ControlKind::JoinRequest, a: rank.0, b: 0 };
     let request = [&head.bytes()[..], &cookie.to_ne_bytes()].concat();
     socket::send(socket.as_fd(), &request, true).map_err(failed)?;
-    let mut answer = [0; message::HEAD_BYTES];
+    let mut answer = [0; control_message::HEAD_BYTES];
     let (n, files) = loop {
         match socket::receive_fds(socket.as_fd(), &mut answer) {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}

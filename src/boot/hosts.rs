@@ -1,6 +1,6 @@
 //! The hosts that a user names in the variables of GASNet's ssh spawner.
 //!
-//! Called by `boot::gasnetrun`. Invariant: a host other than this one is rejected, because
+//! Called by `boot::launch`. Invariant: a host other than this one is rejected, because
 //! gasnetrun starts processes on this host only.
 
 use super::error::BootError;

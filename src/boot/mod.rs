@@ -5,38 +5,38 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | [`gasnetrun`] | the launcher: starts a program as the ranks of a job |
+//! | [`launch`] | the launcher: starts a program as the ranks of a job |
 //! | `fork` | GASNET_PSHM_NODES: the first process forks the ranks and becomes their supervisor |
 //! | `foreign` | mpiexec, mpirun, srun: the ranks find each other by PMI or PMIx, then get a supervisor |
 //! | [`single`] | a job of one rank |
 //! | `detect` | which of those launchers started this process |
 //! | `pmi`, `pmix` | the key-value spaces (`key_value`) of those launchers |
-//! | `siblings`, `member`, `launcher`, `mpi` | the launcher's processes on this host, their names, its variables, MPI |
+//! | `siblings`, `member`, `launcher_variables`, `mpi_state` | the launcher's processes on this host, their names, its variables, MPI |
 //! | [`supervisor`] | the process that starts or accepts the ranks, carries their barriers, and ends the job |
 //! | `supervisor_link` | a rank's conversation with its supervisor |
 //! | [`bootstrap`] | what a process has when it has become a rank |
 //! | [`exit_notice`] | how a rank makes and receives the decision to end the job |
 //! | [`control_memory`] | that decision and one record per rank, in shared memory; [`decision`] |
-//! | [`message`] | the messages between a rank and its supervisor |
+//! | [`control_message`] | the messages between a rank and its supervisor |
 //! | [`rank_id`] | what makes a process a rank: numbers and descriptors |
 //! | [`placement`] | which ranks share a host, and which a supernode |
 //! | [`options`], `hosts`, [`error`] | the user's choices; the hosts that the user names; errors |
 
 pub mod bootstrap;
 pub mod control_memory;
+pub mod control_message;
 pub mod decision;
 mod detect;
 pub mod error;
 pub mod exit_notice;
 mod foreign;
 mod fork;
-pub mod gasnetrun;
 mod hosts;
 pub mod key_value;
-mod launcher;
+pub mod launch;
+mod launcher_variables;
 mod member;
-pub mod message;
-mod mpi;
+mod mpi_state;
 pub mod options;
 pub mod placement;
 mod pmi;
@@ -112,7 +112,7 @@ fn spawn_control(options: &BootOptions) -> SpawnControl {
         Some(named) => return named,
         None => {}
     }
-    let several = launcher::launch_size().is_none_or(|l| l.processes > 1);
+    let several = launcher_variables::launch_size().is_none_or(|l| l.processes > 1);
     let forks = options.fork_ranks > 1;
     match () {
         // A single process of a launcher may still fork its peers.
@@ -143,7 +143,8 @@ fn warn_of_ignored_fork(job: &Bootstrap, options: &BootOptions) {
 /// Warns of an MPI that does not connect the ranks, since no launcher of MPI started them.
 fn warn_of_unconnected_mpi(job: &Bootstrap, started: &str, options: &BootOptions) {
     let placement = &job.placement;
-    if placement.rank().0 == 0 && placement.size() > 1 && mpi::is_usable() && !options.quiet {
+    if placement.rank().0 == 0 && placement.size() > 1 && mpi_state::is_usable() && !options.quiet
+    {
         report::warn(
             format_args!(
                 "MPI was initialised before gasnet_init, and does not connect the other processes, \

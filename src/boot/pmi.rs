@@ -10,7 +10,7 @@ use super::error::BootError;
 use super::key_value::{KeyValueSpace, LauncherRelease};
 use super::options::BootOptions;
 use super::siblings::Siblings;
-use super::{launcher, mpi};
+use super::{launcher_variables, mpi_state};
 use std::io;
 use std::os::fd::RawFd;
 
@@ -38,12 +38,13 @@ fn failure(what: &str) -> BootError {
 
 /// Identifies the PMI-1 service of this process among all services; `None` without one.
 pub(super) fn service() -> Option<String> {
-    let fd = launcher::variable("PMI_FD")?.trim().parse().unwrap_or(-1);
+    let fd = launcher_variables::variable("PMI_FD")?.trim().parse().unwrap_or(-1);
     Some(format!("pmi:{}", sys::descriptor::inode(fd).unwrap_or(0)))
 }
 
 fn number(name: &str) -> Result<u32, BootError> {
-    let value = launcher::variable(name).ok_or_else(|| failure(&format!("{name} is not set")))?;
+    let value = launcher_variables::variable(name)
+        .ok_or_else(|| failure(&format!("{name} is not set")))?;
     value.trim().parse().map_err(|_| failure(&format!("{name}={value} is not a number")))
 }
 
@@ -53,9 +54,9 @@ impl Pmi {
         if !sys::descriptor::is_open(fd) {
             return Err(failure(&format!("descriptor {fd} of PMI_FD is closed")));
         }
-        let mpi = mpi::is_initialised();
-        let slurm = launcher::variable("SLURM_STEP_ID").is_some()
-            && launcher::variable("MPI_LOCALNRANKS").is_none();
+        let mpi = mpi_state::is_initialised();
+        let slurm = launcher_variables::variable("SLURM_STEP_ID").is_some()
+            && launcher_variables::variable("MPI_LOCALNRANKS").is_none();
         if mpi == Some(false) && slurm && options.spawn_control.is_none() {
             return Err(BootError::new(
                 "the program has MPI, but Slurm's PMI can be initialised only once per process",

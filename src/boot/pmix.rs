@@ -13,7 +13,7 @@ use super::error::BootError;
 use super::key_value::{KeyValueSpace, LauncherRelease};
 use super::options::BootOptions;
 use super::siblings::Siblings;
-use super::{launcher, mpi};
+use super::{launcher_variables, mpi_state};
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::time::Duration;
 use std::ffi::CString;
@@ -132,7 +132,10 @@ extern "C" fn on_value(code: c_int, value: *const Value, of: *mut c_void) {
 
 /// Identifies the PMIx service of this process among all services; `None` without one.
 pub(super) fn service() -> Option<String> {
-    let (job, rank) = (launcher::variable("PMIX_NAMESPACE")?, launcher::variable("PMIX_RANK")?);
+    let (job, rank) = (
+        launcher_variables::variable("PMIX_NAMESPACE")?,
+        launcher_variables::variable("PMIX_RANK")?,
+    );
     Some(format!("pmix:{job}.{rank}"))
 }
 
@@ -285,7 +288,7 @@ impl KeyValueSpace for Pmix {
             // SAFETY: no further information; balances PMIx_Init.
             let _ = unsafe { finalize(core::ptr::null(), 0) };
         };
-        if mpi::is_initialised() == Some(false) {
+        if mpi_state::is_initialised() == Some(false) {
             return Some(Box::new(release));
         }
         release();

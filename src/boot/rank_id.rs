@@ -5,7 +5,7 @@
 //! that a GASNet program which a rank starts is not a rank of the same job.
 
 use super::error::BootError;
-use super::launcher;
+use super::launcher_variables;
 use crate::rank::JobRank;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -82,23 +82,22 @@ impl RankId {
         Ok(())
     }
 
-    /// Leaves this in the environment, for the program that the calling process executes next. The
-    /// process was just forked from one that has a single thread.
-    pub(super) fn leave_to_program(&self) {
-        let mut value = format!("{},{},{}", self.rank, self.size, self.cookie);
+    /// The variable, with its value, for the program that the calling process executes next. The
+    /// program inherits the descriptors.
+    pub(super) fn for_program(&self) -> CString {
+        let name = SPAWN_FDS.to_string_lossy();
+        let mut variable = format!("{name}={},{},{}", self.rank, self.size, self.cookie);
         for fd in self.descriptors() {
-            value += &format!(",{}", fd.as_raw_fd());
+            variable += &format!(",{}", fd.as_raw_fd());
         }
         let _ = self.close_on_exec(false);
-        let value = CString::new(value).unwrap_or_default();
-        // SAFETY: this process has one thread.
-        unsafe { sys::environment::set(SPAWN_FDS, &value) };
+        CString::new(variable).unwrap_or_default()
     }
 
     /// What gasnetrun left for this process; `None` if it did not start this process.
     pub(super) fn inherited() -> Result<Option<RankId>, BootError> {
         let name = SPAWN_FDS.to_string_lossy();
-        let Some(text) = launcher::variable(&name) else { return Ok(None) };
+        let Some(text) = launcher_variables::variable(&name) else { return Ok(None) };
         let bad = || {
             BootError::new(
                 format!("{name}={text} is invalid, or its descriptors are closed"),
@@ -114,12 +113,10 @@ impl RankId {
             return Err(bad());
         };
         let mut fds = fds.iter().map(|&n| {
+            let n = i32::try_from(n).map_err(|_| bad())?;
             // SAFETY: gasnetrun opened these descriptors for this process, which has not used
             // them.
-            i32::try_from(n)
-                .ok()
-                .and_then(|n| unsafe { sys::descriptor::inherited(n) })
-                .ok_or_else(bad)
+            unsafe { sys::descriptor::inherited(n) }.ok_or_else(bad)
         });
         let mut next = || fds.next().unwrap_or_else(|| Err(bad()));
         let id = RankId {
@@ -130,7 +127,8 @@ impl RankId {
             memory: HostMemory { arena: next()?, segments: next()?, scratch: next()? },
             socket: next()?,
         };
-        // SAFETY: gasnet_init is called before the program has other threads.
+        // SAFETY: no other thread uses the environment during gasnet_init, as its description
+        // demands.
         unsafe { sys::environment::unset(SPAWN_FDS) };
         Ok(Some(id))
     }

@@ -17,7 +17,7 @@
 //!   do not grow.
 
 use super::error::BootError;
-use super::launcher::{self, FIRST_LATE_REPORT};
+use super::launcher_variables::{self, FIRST_LATE_REPORT};
 use crate::report;
 use sys::clock;
 use sys::process::{self, Liveness, ProcessIdentity};
@@ -120,7 +120,7 @@ impl LauncherDaemon {
         while pid > 1 {
             let name = process::name_of(pid);
             if let Some(kind) = LAUNCHERS.iter().find(|k| k.daemons.contains(&name.as_str())) {
-                let expected = count(kind.local, &launcher::variable(kind.local)?)?;
+                let expected = count(kind.local, &launcher_variables::variable(kind.local)?)?;
                 return Some(LauncherDaemon {
                     process: ProcessIdentity::of(pid)?,
                     kind,
@@ -140,8 +140,10 @@ impl LauncherDaemon {
         let LauncherKind { launcher, local, rank, .. } = self.kind;
         let present: Option<Vec<u32>> =
             left.iter().map(|&pid| process::variable_of(pid, rank)?.parse().ok()).collect();
-        let wanted = match launcher::launch_size() {
-            _ if *local == LIST => launcher::variable(local).and_then(|list| numbers(&list)),
+        let wanted = match launcher_variables::launch_size() {
+            _ if *local == LIST => {
+                launcher_variables::variable(local).and_then(|list| numbers(&list))
+            }
             // The ranks of this host are known only if it has all of them.
             Some(l) if l.processes as usize == self.expected => Some((0..l.processes).collect()),
             _ => None,

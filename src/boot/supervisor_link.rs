@@ -5,9 +5,9 @@
 
 use super::bootstrap::{Bootstrap, Exchange, JobBarrier};
 use super::control_memory::ControlMemory;
+use super::control_message::{self, Assembly, ControlHead, ControlKind};
 use super::error::BootError;
 use super::exit_notice::ExitNotice;
-use super::message::{self, Assembly, ControlHead, ControlKind};
 use super::placement::Placement;
 use super::rank_id::RankId;
 use crate::rank::ByJobRank;
@@ -43,8 +43,10 @@ pub(super) fn join(id: RankId) -> Result<Bootstrap, BootError> {
     let placement = Placement::one_host(rank, size);
     let exit = ExitNotice::join(memory, rank, placement.local_rank(), size, Some(socket))?;
     let socket = exit.socket().expect("a rank with a supervisor has a socket");
-    let conversation =
-        Conversation { buffer: vec![0; message::HEAD_BYTES + message::DATA_BYTES], received: 0 };
+    let conversation = Conversation {
+        buffer: vec![0; control_message::HEAD_BYTES + control_message::DATA_BYTES],
+        received: 0,
+    };
     let link: &'static SupervisorLink =
         Box::leak(Box::new(SupervisorLink { exit, size, socket, turn: Mutex::new(conversation) }));
     link.send(&ControlHead { kind: ControlKind::Joined, a: process::pid(), b: 0 }.bytes());
@@ -122,7 +124,7 @@ impl Exchange for SupervisorLink {
     fn exchange(&self, mine: &[u8]) -> ByJobRank<Vec<u8>> {
         let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let all = self.exit.without_notices(|| {
-            for part in message::parts(mine) {
+            for part in control_message::parts(mine) {
                 self.send(&part);
             }
             let mut all = Assembly::default();

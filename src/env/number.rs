@@ -1,5 +1,5 @@
 //! Numbers as users write and read them: sizes with a suffix, fractions, hexadecimal, yes and
-//! no. Called by the kinds of variables, `tools::environment` and the `gasnett_*` functions;
+//! no. Called by the kinds of variables, `tools::client_variables` and the `gasnett_*` functions;
 //! imports nothing.
 
 /// Units of memory, the largest first.

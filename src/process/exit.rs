@@ -242,7 +242,7 @@ extern "C" fn on_notice(_: Signal, _: &SignalInfo, _: *mut c_void) {
     }
     if notice.is_supervisor_lost() {
         report::line(format_args!(
-            "rank {}: the launcher has exited, so the job ends",
+            "rank {}: the launcher or supervisor of the job has exited, so the job ends",
             notice.rank()
         ));
         follow();

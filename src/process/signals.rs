@@ -145,7 +145,7 @@ extern "C" fn on_error(s: Signal, info: &SignalInfo, _: *mut c_void) {
         report_lack(rank, address);
     }
     report::line(format_args!(
-        "Caught a fatal signal: {}({}) on node {rank}/{size}",
+        "Caught a fatal signal: {}({}) on rank {rank}/{size}",
         s.name(),
         s.number()
     ));
@@ -163,7 +163,7 @@ extern "C" fn on_request(s: Signal, _: &SignalInfo, _: *mut c_void) {
     let Some((rank, size)) = rank_and_size() else { return take_default(s) };
     let errno = sys::errno();
     report::line(format_args!(
-        "Caught a signal: {}({}) on node {rank}/{size}",
+        "Caught a signal: {}({}) on rank {rank}/{size}",
         s.name(),
         s.number()
     ));

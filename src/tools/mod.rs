@@ -4,19 +4,19 @@
 //!
 //! | file | what it owns |
 //! |---|---|
-//! | `heap`, `block` | debug malloc; the memory of one object, with its fences |
-//! | `stack` | printing the call stack |
-//! | `process` | host, pause for a debugger, limits |
-//! | `environment` | environment variables of clients |
-//! | `pieces` | lists of memory and strides, as text |
-//! | `bytes` | checksums, counts of zero bytes |
+//! | `debug_malloc`, `fenced_block` | debug malloc; the memory of one object, with its fences |
+//! | `backtrace` | printing the call stack |
+//! | `this_process` | host, pause for a debugger, limits |
+//! | `client_variables` | environment variables of clients |
+//! | `list_text` | lists of memory and strides, as text |
+//! | `checksum` | checksums, counts of zero bytes |
 //! | `timer` | granularity and overhead of the clock |
 
-mod block;
-pub mod bytes;
-pub mod environment;
-pub mod heap;
-pub mod pieces;
-pub mod process;
-pub mod stack;
+pub mod backtrace;
+pub mod checksum;
+pub mod client_variables;
+pub mod debug_malloc;
+mod fenced_block;
+pub mod list_text;
+pub mod this_process;
 pub mod timer;

@@ -1,5 +1,5 @@
 //! Granularity and overhead of the clock behind `gasnett_ticks_now`. A tick is a nanosecond of the
-//! monotonic clock. Called by `capi::tools`; each figure is measured once.
+//! monotonic clock. Called by `capi::tools`; each is measured once.
 
 use std::sync::OnceLock;
 use sys::clock::now_ns;

@@ -1,13 +1,12 @@
 //! What an event is about: ranks, sizes, addresses, arguments; and the memory that a trace with
 //! the letter D prints the first bytes of.
 //!
-//! Made by the callers of spans. Invariant: only a [`ReadableDetail`] has memory that is read,
-//! and its unsafe constructor is where a caller vouches for it.
+//! Made by the callers of spans. Invariant: an address is only printed, or read by the system
+//! ([`sys::attach::peek`]), which refuses memory that the process may not read.
 
-use crate::client_memory::{Dst, Src};
 use core::fmt;
 
-/// What an event is about. Addresses in it are printed, not read.
+/// What an event is about.
 #[derive(Clone, Copy, Debug)]
 pub enum EventDetail {
     /// No more than its name.
@@ -93,36 +92,24 @@ impl EventDetail {
         }
     }
 
-    /// The same, with its memory: the source of a put, or the payload and the arguments of a
-    /// message.
-    ///
-    /// # Safety
-    /// When the event begins, the `bytes` bytes at `local` of a put and at `payload` of a
-    /// message must be readable, unless the address is null; so must the arguments of a
-    /// message.
-    #[inline(always)]
-    pub unsafe fn readable(self) -> ReadableDetail {
-        let ((at, len), (args, nargs)) = match self {
-            EventDetail::Move { bytes, local, .. } => ((local, bytes), (core::ptr::null(), 0)),
-            EventDetail::Message { bytes, payload, args, nargs, .. } => {
-                ((payload, bytes), (args, nargs))
-            }
-            _ => ((core::ptr::null(), 0), (core::ptr::null(), 0)),
-        };
-        let len = if at.is_null() { 0 } else { len };
-        ReadableDetail {
-            detail: self,
-            // SAFETY: readable, as promised; no bytes for null.
-            memory: unsafe { Src::new(at, len) },
-            // SAFETY: as above.
-            args: unsafe { Src::new(args.cast(), nargs * size_of::<i32>()) },
-        }
+    /// The arguments of a message, while the event begins.
+    pub(super) fn arguments(&self) -> Vec<i32> {
+        const WORD: usize = size_of::<i32>();
+        let EventDetail::Message { args, nargs, .. } = *self else { return Vec::new() };
+        let mut bytes = vec![0; nargs * WORD];
+        let read = sys::attach::peek(args.cast(), &mut bytes);
+        let words = bytes[..read].chunks_exact(WORD);
+        words.map(|word| i32::from_ne_bytes(word.try_into().unwrap_or_default())).collect()
     }
 
-    /// The same, without memory that is read.
-    pub fn unread(self) -> ReadableDetail {
-        let nothing = Src::from(&[][..]);
-        ReadableDetail { detail: self, memory: nothing, args: nothing }
+    /// The payload of a message, or the memory of a put or get on this side, while the event
+    /// begins.
+    pub(super) fn first_bytes(&self) -> FirstBytes {
+        match *self {
+            EventDetail::Move { local: at, bytes, .. }
+            | EventDetail::Message { payload: at, bytes, .. } => FirstBytes::read(at, bytes),
+            _ => FirstBytes::default(),
+        }
     }
 }
 
@@ -146,37 +133,30 @@ impl fmt::Display for EventDetail {
     }
 }
 
-/// What an event is about, and the memory whose first bytes may be printed while it begins.
-#[derive(Clone, Copy, Debug)]
-pub struct ReadableDetail {
-    pub(super) detail: EventDetail,
-    pub(super) memory: Src<'static>,
-    args: Src<'static>,
+/// The first bytes of memory; printed in hexadecimal digits.
+#[derive(Debug, Default)]
+pub(super) struct FirstBytes {
+    copy: [u8; 16],
+    copied: usize,
+    /// Whether the memory has more.
+    more: bool,
 }
 
-impl ReadableDetail {
-    /// The arguments of a message, while the event begins.
-    pub(super) fn args(&self) -> Vec<i32> {
-        const WORD: usize = size_of::<i32>();
-        let word = |i: usize| {
-            let mut bytes = [0; WORD];
-            Dst::from(&mut bytes[..]).copy_from(self.args.part(i * WORD, WORD));
-            i32::from_ne_bytes(bytes)
-        };
-        (0..self.args.len() / WORD).map(word).collect()
+impl FirstBytes {
+    /// Those of `bytes` bytes at `at`; none if they cannot be read, as at null.
+    fn read(at: *const u8, bytes: usize) -> FirstBytes {
+        let mut first = FirstBytes::default();
+        let n = bytes.min(first.copy.len());
+        first.copied = sys::attach::peek(at, &mut first.copy[..n]);
+        first.more = first.copied > 0 && bytes > first.copied;
+        first
     }
 }
 
-/// Prints the first bytes of memory, in hexadecimal digits.
-pub(super) struct FirstBytes<'a>(pub(super) Src<'a>);
-
-impl fmt::Display for FirstBytes<'_> {
+impl fmt::Display for FirstBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut copy = [0; 16];
-        let n = self.0.len().min(copy.len());
-        Dst::from(&mut copy[..n]).copy_from(self.0.part(0, n));
-        copy[..n].iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
-        if self.0.len() > n { f.write_str("...") } else { Ok(()) }
+        self.copy[..self.copied].iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+        if self.more { f.write_str("...") } else { Ok(()) }
     }
 }
 
@@ -186,10 +166,12 @@ mod tests {
 
     #[test]
     fn first_bytes() {
-        let shown = |bytes: &[u8]| FirstBytes(Src::from(bytes)).to_string();
+        let shown = |bytes: &[u8]| FirstBytes::read(bytes.as_ptr(), bytes.len()).to_string();
         assert_eq!(shown(&[]), "");
         assert_eq!(shown(&[1, 0xab]), "01ab");
         assert_eq!(shown(&[7; 17]), "07".repeat(16) + "...");
+        assert_eq!(FirstBytes::read(core::ptr::null(), 17).to_string(), "");
+        assert_eq!(FirstBytes::read(core::ptr::without_provenance(8), 17).to_string(), "");
     }
 
     #[test]
@@ -205,11 +187,10 @@ mod tests {
         };
         assert_eq!(message.to_string(), " node=3 handler=201 args=2 bytes=5");
         assert_eq!(message.bytes(), Some(5));
-        // SAFETY: the arrays live as long as the value.
-        let readable = unsafe { message.readable() };
-        assert_eq!(readable.args(), args);
-        assert_eq!(FirstBytes(readable.memory).to_string(), "6162636465");
-        assert!(message.unread().memory.len() == 0 && message.unread().args().is_empty());
-        assert_eq!(EventDetail::Sync(4).to_string(), " handles=4");
+        assert_eq!(message.arguments(), args);
+        assert_eq!(message.first_bytes().to_string(), "6162636465");
+        let sync = EventDetail::Sync(4);
+        assert_eq!(sync.to_string(), " handles=4");
+        assert!(sync.arguments().is_empty() && sync.first_bytes().to_string().is_empty());
     }
 }

@@ -9,7 +9,7 @@
 //!
 //! ```text
 //!   span!, watch! -> Span -> Probe                    counts, bytes, times
-//!                         -> files::line              a line, put together on the stack
+//!                         -> trace_files::line              a line, put together on the stack
 //!                            -> output::TraceOutput   buffer; written when full and at exit
 //! ```
 //!
@@ -19,22 +19,22 @@
 //! | `detail` | what an event is about |
 //! | `probe` | the counters of events |
 //! | `source` | the line of the client's source that each thread executes |
-//! | `files` | the trace file and the statistics file, and which events each holds |
+//! | `trace_files` | the trace file and the statistics file, and which events each holds |
 //! | `output` | the buffer and the file that receive the lines |
 
 mod detail;
-mod files;
 mod output;
 mod probe;
 pub mod source;
 mod span;
+mod trace_files;
 
 pub use crate::env::{Letter, LetterMask};
-pub use detail::{EventDetail, ReadableDetail};
-pub use files::{
-    TraceFileKind, client_statistic, close, forget, local, note, on, on_statistics, open,
-    set_local,
-};
+pub use detail::EventDetail;
 pub use probe::Probe;
 pub use span::{Span, TracedResult, record, record_since};
 pub(crate) use span::{span, watch};
+pub use trace_files::{
+    TraceFileKind, client_statistic, close, forget, local, note, on, on_statistics, open,
+    set_local,
+};

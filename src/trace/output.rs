@@ -1,7 +1,7 @@
 //! The buffer and the file that receive the lines of a process.
 //!
-//! `files` adds whole lines and writes the rest at exit. Invariant: the bytes below `len` are
-//! whole lines that are not in the file yet, unless a write is in progress. So a process that
+//! `trace_files` adds whole lines and writes the rest at exit. Invariant: the bytes below `len`
+//! are whole lines that are not in the file yet, unless a write is in progress. So a process that
 //! exits from a signal handler can write them without the lock if the owner of the lock does
 //! not go on.
 //!
@@ -12,8 +12,7 @@
 //!   finish: lock within 100 ms, or go on without it; write_out unless one is in progress
 //! ```
 
-use core::cell::UnsafeCell;
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::ffi::CString;
 use std::io;
 
@@ -31,15 +30,9 @@ pub(super) struct TraceOutput {
     /// Whether a write is in progress.
     writing: AtomicBool,
     len: AtomicUsize,
-    buffer: UnsafeCell<Box<[u8]>>,
+    /// Only the owner of the lock writes it, beyond `len`.
+    buffer: Box<[AtomicU8]>,
 }
-
-// SAFETY: only the owner of the lock writes the buffer, beyond `len`; other threads read it
-// below `len`, which is published after the bytes (Release) and returns to 0 after they are in
-// the file.
-unsafe impl Sync for TraceOutput {}
-// SAFETY: no field belongs to a thread.
-unsafe impl Send for TraceOutput {}
 
 impl TraceOutput {
     /// Opens the file of this name and empties it; `stdout`, `stderr` and `-` (standard error)
@@ -59,7 +52,7 @@ impl TraceOutput {
             owner: AtomicU32::new(0),
             writing: AtomicBool::new(false),
             len: AtomicUsize::new(0),
-            buffer: UnsafeCell::new(vec![0; ROOM].into_boxed_slice()),
+            buffer: (0..ROOM).map(|_| AtomicU8::new(0)).collect(),
         })
     }
 
@@ -75,9 +68,7 @@ impl TraceOutput {
     fn write_out(&self) {
         self.writing.store(true, Ordering::Release);
         let n = self.len.load(Ordering::Acquire);
-        // SAFETY: no thread writes the bytes below `len`, see `Sync`.
-        let lines = unsafe { &(&*self.buffer.get())[..n] };
-        sys::file::write_all(self.fd, lines);
+        sys::file::write_all_atomic(self.fd, &self.buffer[..n]);
         self.len.store(0, Ordering::Release);
         self.writing.store(false, Ordering::Release);
     }
@@ -96,8 +87,9 @@ impl TraceOutput {
             self.write_out();
             n = 0;
         }
-        // SAFETY: this thread holds the lock, and no thread reads beyond `len`.
-        unsafe { (&mut *self.buffer.get())[n..n + line.len()].copy_from_slice(line) };
+        for (to, &byte) in self.buffer[n..].iter().zip(line) {
+            to.store(byte, Ordering::Relaxed);
+        }
         self.len.store(n + line.len(), Ordering::Release);
         if self.at_once {
             self.write_out();

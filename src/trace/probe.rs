@@ -7,7 +7,8 @@
 
 use crate::env::Letter;
 use core::fmt::{self, Write};
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use once_cell::race::OnceRef;
 
 /// Sum, least and greatest of a number.
 #[derive(Debug)]
@@ -38,13 +39,15 @@ pub struct Probe {
     count: AtomicU64,
     bytes: Tally,
     ns: Tally,
-    /// Whether the probe is in [`PROBES`].
+    /// Whether the probe is in the list from [`FIRST`] on.
     listed: AtomicBool,
-    next: AtomicPtr<Probe>,
+    /// The probe that was added after this one.
+    next: OnceRef<'static, Probe>,
 }
 
-/// The probes that have counted an event, linked by `next`. Probes are only ever added.
-static PROBES: AtomicPtr<Probe> = AtomicPtr::new(core::ptr::null_mut());
+/// The first of the probes that have counted an event; `next` links the others. Probes are only
+/// ever added, at the end.
+static FIRST: OnceRef<'static, Probe> = OnceRef::new();
 
 impl Probe {
     /// A probe for a function, whose events have this type.
@@ -56,23 +59,18 @@ impl Probe {
             bytes: Tally::new(),
             ns: Tally::new(),
             listed: AtomicBool::new(false),
-            next: AtomicPtr::new(core::ptr::null_mut()),
+            next: OnceRef::new(),
         }
     }
 
     /// Counts an event of so many bytes, if it has any, that took so many nanoseconds.
     pub(super) fn add(&'static self, bytes: Option<u64>, ns: u64) {
         if !self.listed.load(Ordering::Relaxed) && !self.listed.swap(true, Ordering::Relaxed) {
-            let me = core::ptr::from_ref(self).cast_mut();
-            let mut head = PROBES.load(Ordering::Relaxed);
-            loop {
-                self.next.store(head, Ordering::Relaxed);
-                // Release: a reader that finds the probe finds its link. Pairs with `statistics`.
-                match PROBES.compare_exchange_weak(head, me, Ordering::Release, Ordering::Relaxed)
-                {
-                    Ok(_) => break,
-                    Err(now) => head = now,
-                }
+            let mut end = &FIRST;
+            while end.set(self).is_err() {
+                // Another probe is there; a failed `set` means that `get` finds it.
+                let Some(other) = end.get() else { continue };
+                end = &other.next;
             }
         }
         self.count.fetch_add(1, Ordering::Relaxed);
@@ -85,10 +83,9 @@ impl Probe {
 
 /// Passes the line of statistics of each probe of a type to `each`. Neither allocates nor locks.
 pub(super) fn statistics(letter: Letter, mut each: impl FnMut(fmt::Arguments<'_>)) {
-    let mut at = PROBES.load(Ordering::Acquire);
-    // SAFETY: null, or a `&'static Probe` that `add` linked.
-    while let Some(p) = unsafe { at.as_ref() } {
-        at = p.next.load(Ordering::Relaxed);
+    let mut next = FIRST.get();
+    while let Some(p) = next {
+        next = p.next.get();
         let count = p.count.load(Ordering::Relaxed);
         if p.letter != letter || count == 0 {
             continue;

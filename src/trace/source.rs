@@ -4,20 +4,20 @@
 //!
 //! Called by `capi` and by spans. Invariant: only the thread itself reads and writes its lines.
 
+use crate::client_memory::ClientText;
 use core::cell::Cell;
-use core::ffi::{CStr, c_char};
-use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A line of a source file.
 #[derive(Clone, Copy, Debug)]
 pub struct SourceLine {
-    /// Name of the file, a string that lives as long as the process; null for none.
-    file: *const c_char,
-    line: u32,
+    /// Name of the file; null for no line.
+    pub file: ClientText,
+    /// Number of the line.
+    pub line: u32,
 }
 
-const NOWHERE: SourceLine = SourceLine { file: ptr::null(), line: 0 };
+const NOWHERE: SourceLine = SourceLine { file: ClientText::NULL, line: 0 };
 
 thread_local! {
     static SET: Cell<SourceLine> = const { Cell::new(NOWHERE) };
@@ -58,30 +58,13 @@ pub fn unfreeze() {
 /// The line that the calling thread executes.
 pub fn current() -> SourceLine {
     let set = SET.get();
-    if set.file.is_null() { CALL.get() } else { set }
+    if set.file.as_ptr().is_null() { CALL.get() } else { set }
 }
 
 impl SourceLine {
-    /// The line with this number of this file.
-    ///
-    /// # Safety
-    /// `file` must be null or a string that lives as long as the process.
-    pub unsafe fn new(file: *const c_char, line: u32) -> SourceLine {
-        SourceLine { file, line }
-    }
-
-    /// The file as it was passed, and the number.
-    pub fn raw(&self) -> (*const c_char, u32) {
-        (self.file, self.line)
-    }
-
     /// The name of the file without its directories, and the number; `None` for no line.
     pub fn name(&self) -> Option<(&'static str, u32)> {
-        if self.file.is_null() {
-            return None;
-        }
-        // SAFETY: not null, so a string that lives as long as the process, which `new` demands.
-        let name = unsafe { CStr::from_ptr::<'static>(self.file) }.to_str().ok()?;
+        let name = self.file.get()?.to_str().ok()?;
         Some((name.rsplit('/').next().unwrap_or(name), self.line))
     }
 }
@@ -99,10 +82,11 @@ pub fn thread() -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ffi::CStr;
 
     #[test]
     fn a_line_that_is_set_wins_and_freezes() {
-        let line = |file: &'static CStr, line| SourceLine { file: file.as_ptr(), line };
+        let line = |file: &'static CStr, line| SourceLine { file: file.into(), line };
         call(line(c"dir/call.c", 3));
         assert_eq!(current().name(), Some(("call.c", 3)));
         set(line(c"set.upc", 4));

@@ -4,10 +4,10 @@
 //! open, `watch!` costs one test, and `span!` costs one word and two tests, one at the
 //! beginning of the event and one at its end.
 
-use super::detail::{EventDetail, FirstBytes, ReadableDetail};
-use super::files::{self, TraceFileKind, on};
+use super::detail::{EventDetail, FirstBytes};
 use super::probe::{EventName, Probe};
 use super::source::{self, SourceLine};
+use super::trace_files::{self, TraceFileKind, on};
 use crate::env::Letter;
 use crate::report;
 use core::cell::Cell;
@@ -37,7 +37,7 @@ pub struct Span(Option<Box<OpenEvent>>);
 impl Span {
     /// Begins an event of this probe; `detail` is called if events are recorded.
     #[inline(always)]
-    pub fn new(probe: &'static Probe, detail: impl FnOnce() -> ReadableDetail) -> Span {
+    pub fn new(probe: &'static Probe, detail: impl FnOnce() -> EventDetail) -> Span {
         if on() { Span(open(probe, detail())) } else { Span(None) }
     }
 
@@ -62,16 +62,16 @@ impl Drop for Span {
 
 #[cold]
 #[inline(never)]
-fn open(probe: &'static Probe, readable: ReadableDetail) -> Option<Box<OpenEvent>> {
-    let (trace, detail) = (TraceFileKind::Trace.mask(), readable.detail);
+fn open(probe: &'static Probe, detail: EventDetail) -> Option<Box<OpenEvent>> {
+    let trace = TraceFileKind::Trace.mask();
     let local = detail.moved_with().is_some_and(|node| Some(node) == report::rank());
-    let traced = trace.has(probe.letter) && (!local || files::traces_local());
+    let traced = trace.has(probe.letter) && (!local || trace_files::traces_local());
     let counted = TraceFileKind::Stats.mask().has(probe.letter);
     if !traced && !counted {
         return None;
     }
     if traced && trace.has(Letter::D) {
-        print_memory(probe, &readable, sys::clock::now_ns());
+        print_memory(probe, &detail, sys::clock::now_ns());
     }
     Some(Box::new(OpenEvent {
         probe,
@@ -86,21 +86,17 @@ fn open(probe: &'static Probe, readable: ReadableDetail) -> Option<Box<OpenEvent
 }
 
 /// Prints the addresses, the arguments and the first bytes of an event.
-fn print_memory(probe: &'static Probe, readable: &ReadableDetail, now: u64) {
+fn print_memory(probe: &'static Probe, detail: &EventDetail, now: u64) {
     let name = EventName(probe.function);
-    let line = |text| files::line(now, source::current(), Letter::D, text);
-    match readable.detail {
+    let line = |text| trace_files::line(now, source::current(), Letter::D, text);
+    match *detail {
         EventDetail::Move { remote, local, .. } => {
-            let data = readable
-                .memory
-                .part(0, if probe.letter == Letter::P { readable.memory.len() } else { 0 });
-            line(format_args!(
-                "{name}: remote={remote:p} local={local:p} data={}",
-                FirstBytes(data)
-            ));
+            let put = probe.letter == Letter::P;
+            let data = if put { detail.first_bytes() } else { FirstBytes::default() };
+            line(format_args!("{name}: remote={remote:p} local={local:p} data={data}"));
         }
         EventDetail::Message { .. } => {
-            let (args, data) = (readable.args(), FirstBytes(readable.memory));
+            let (args, data) = (detail.arguments(), detail.first_bytes());
             line(format_args!("{name}: args={args:?} data={data}"));
         }
         _ => {}
@@ -118,7 +114,7 @@ fn close(open: &OpenEvent) {
     }
     if open.traced {
         let (name, detail) = (EventName(open.probe.function), &open.detail);
-        let line = |text| files::line(open.start, open.from, open.probe.letter, text);
+        let line = |text| trace_files::line(open.start, open.from, open.probe.letter, text);
         match open.result {
             0 => line(format_args!("{name}:{detail} took={took}ns")),
             code => line(format_args!("{name}:{detail} result={code} took={took}ns")),
@@ -129,7 +125,7 @@ fn close(open: &OpenEvent) {
 /// Records an event of this probe that began at `start`, in nanoseconds of the monotonic clock,
 /// and ends now.
 pub fn record_since(probe: &'static Probe, start: u64) {
-    if let Some(mut open) = open(probe, EventDetail::Nothing.unread()) {
+    if let Some(mut open) = open(probe, EventDetail::Nothing) {
         open.start = start;
         close(&open);
     }
@@ -163,7 +159,7 @@ thread_local! {
 #[inline(never)]
 pub fn record<R: TracedResult>(
     probe: &'static Probe,
-    detail: impl FnOnce() -> ReadableDetail,
+    detail: impl FnOnce() -> EventDetail,
     call: impl FnOnce() -> R,
 ) -> Option<R> {
     if RECORDED.replace(false) {
@@ -176,22 +172,26 @@ pub fn record<R: TracedResult>(
     Some(result)
 }
 
-/// The first statement of a function of the client's interface: if events are recorded, makes
-/// `$call`, the same call again, as an event of type `$letter`, and returns its result. So a
-/// call that is not recorded pays for one test. The memory that `$detail` names must be
-/// readable (`EventDetail::readable`).
+/// The first statement of a function of the client's interface: if events are recorded, calls
+/// the function, with the arguments that it was given, as an event of type `$letter`, and
+/// returns its result. So a call that is not recorded pays for one test.
 macro_rules! watch {
-    ($letter:ident $function:expr, $detail:expr, $call:expr) => {
+    (
+        $letter:ident $name:expr, $detail:expr,
+        $function:ident $(::<$any:ident>)? ($($argument:expr),* $(,)?)
+    ) => {
         if $crate::trace::on() {
             static PROBE: $crate::trace::Probe =
-                $crate::trace::Probe::new($crate::trace::Letter::$letter, $function);
-            let detail = move || {
-                let detail: $crate::trace::EventDetail = $detail;
-                // SAFETY: the client promises that the source or the payload of its call is
-                // readable.
-                unsafe { detail.readable() }
+                $crate::trace::Probe::new($crate::trace::Letter::$letter, $name);
+            let again = move || {
+                #[allow(unused_unsafe, reason = "some of the functions are safe")]
+                // SAFETY: the function that contains this, with its own arguments: what its
+                // caller owes holds for this call too.
+                unsafe {
+                    $function $(::<$any>)? ($($argument),*)
+                }
             };
-            if let Some(result) = $crate::trace::record(&PROBE, detail, move || $call) {
+            if let Some(result) = $crate::trace::record(&PROBE, move || $detail, again) {
                 return result;
             }
         }
@@ -200,7 +200,7 @@ macro_rules! watch {
 pub(crate) use watch;
 
 /// Begins an event of type `$letter` of the client's function `$function`; `$detail` is
-/// evaluated if events are recorded and names no memory that is read.
+/// evaluated if events are recorded.
 macro_rules! span {
     ($letter:ident $function:expr) => {
         $crate::trace::span!($letter $function, $crate::trace::EventDetail::Nothing)
@@ -208,7 +208,7 @@ macro_rules! span {
     ($letter:ident $function:expr, $detail:expr) => {{
         static PROBE: $crate::trace::Probe =
             $crate::trace::Probe::new($crate::trace::Letter::$letter, $function);
-        $crate::trace::Span::new(&PROBE, || $crate::trace::EventDetail::unread($detail))
+        $crate::trace::Span::new(&PROBE, || $detail)
     }};
 }
 pub(crate) use span;

@@ -1,4 +1,4 @@
-//! Jobs of examples/exit_probe.rs under every launcher, and their outcomes. Shared by the test
+//! Jobs of tests/jobs/exit_probe.rs under every launcher, and their outcomes. Shared by the test
 //! programs of this directory.
 //!
 //! Each job runs under a watchdog. Its processes carry a mark in their environment, by which
@@ -49,9 +49,7 @@ pub fn gasnetrun() -> PathBuf {
 }
 
 pub fn probe() -> PathBuf {
-    let p = gasnetrun().with_file_name("examples").join("exit_probe");
-    assert!(p.is_file(), "{} is missing: cargo build --examples", p.display());
-    p
+    PathBuf::from(env!("CARGO_BIN_EXE_exit_probe"))
 }
 
 /// A job that was started.

@@ -3,7 +3,7 @@
 //! Owned by [`super::Supervisor`]. Invariant: a connection is accepted from the same user with the
 //! cookie of the job; a connection that sends nothing delays no other.
 
-use crate::boot::message::{self, ControlHead, ControlKind};
+use crate::boot::control_message::{self, ControlHead, ControlKind};
 use crate::rank::JobRank;
 use crate::report;
 use std::os::fd::{AsFd, OwnedFd};
@@ -86,7 +86,7 @@ impl Connections {
 /// The request that a connection has sent; reports one without the cookie.
 fn request(fd: OwnedFd, cookie: u64) -> Option<JoinRequest> {
     let peer = socket::credentials(fd.as_fd()).ok()?;
-    let mut buffer = [0; message::HEAD_BYTES + 8];
+    let mut buffer = [0; control_message::HEAD_BYTES + 8];
     let received = socket::receive(fd.as_fd(), &mut buffer, false);
     match received.ok().and_then(|n| ControlHead::parse(&buffer[..n])) {
         Some((ControlHead { kind: ControlKind::JoinRequest, a, .. }, data))

@@ -17,8 +17,8 @@
 
 use super::rank_process::RankProcess;
 use crate::boot::control_memory::ControlMemory;
+use crate::boot::control_message::{ControlHead, ControlKind};
 use crate::boot::decision::{ExitCause, ExitDecision};
-use crate::boot::message::{ControlHead, ControlKind};
 use crate::report;
 use std::rc::Rc;
 use sys::process::{self, Liveness};

@@ -4,7 +4,7 @@
 //! has doubled; after GASNET_SPAWN_TIMEOUT the job ends.
 
 use super::rank_process::RankProcess;
-use crate::boot::launcher::FIRST_LATE_REPORT;
+use crate::boot::launcher_variables::FIRST_LATE_REPORT;
 use crate::report;
 use sys::process::{self, Liveness};
 

@@ -1,7 +1,7 @@
 //! The supervisor: the process that starts or accepts the ranks of a host, carries their barriers
 //! and exchanges, watches them, and ends the job.
 //!
-//! Used by `boot::gasnetrun` and `boot::fork` for ranks that it starts, by `boot::foreign` for
+//! Used by `boot::launch` and `boot::fork` for ranks that it starts, by `boot::foreign` for
 //! ranks that connect. Invariants: [`Supervisor::watch`] returns only when every rank has
 //! exited or cannot be killed; it waits for processes, never for descriptors, which children of
 //! ranks may keep open.
@@ -11,41 +11,41 @@
 //! | `rank_process` | one rank: its processes, its control socket |
 //! | `rank_ends` | how ranks ended, and what that decides |
 //! | `exit_progress` | the steps of the end, and their deadlines |
-//! | `meeting` | barriers and exchanges |
+//! | `barrier_exchange` | barriers and exchanges |
 //! | `connections` | ranks that connect |
-//! | `launchers` | the parent processes of those |
+//! | `rank_parents` | the parent processes of those |
 //! | `late_ranks` | ranks that have not called `gasnet_init` |
 //! | `status_request` | what the ranks are doing, for SIGUSR1 |
 //! | `job_signals` | the signals of the supervisor |
 //! | `prefix` | output of the ranks, with the rank in front of each line |
 
+mod barrier_exchange;
 mod connections;
 mod exit_progress;
 mod job_signals;
 mod late_ranks;
-mod launchers;
-mod meeting;
 mod prefix;
 mod rank_ends;
+mod rank_parents;
 mod rank_process;
 mod status_request;
 
 use super::control_memory::ControlMemory;
+use super::control_message::{self, ControlHead, ControlKind};
 use super::error::BootError;
 use super::member::Member;
-use super::message::{self, ControlHead, ControlKind};
 use super::options::BootOptions;
 use super::rank_id::{HostMemory, RankId};
 use crate::rank::JobRank;
 use crate::report;
+use barrier_exchange::InvalidMessage;
 use connections::{Connections, JoinRequest};
 use exit_progress::ExitProgress;
 use job_signals::JobSignals;
 use late_ranks::LateRanks;
-use launchers::Launchers;
-use meeting::InvalidMessage;
 use prefix::PrefixedStream;
 use rank_ends::RankEnds;
+use rank_parents::Launchers;
 use rank_process::RankProcess;
 use status_request::StatusRequest;
 use std::io::ErrorKind;
@@ -409,7 +409,7 @@ impl Supervisor {
 
     /// Receives all messages that rank `i` has sent.
     fn receive(&mut self, i: usize) {
-        let mut buffer = [0; message::HEAD_BYTES + message::DATA_BYTES];
+        let mut buffer = [0; control_message::HEAD_BYTES + control_message::DATA_BYTES];
         loop {
             let Some(fd) = self.ranks[i].socket.as_ref().map(AsFd::as_fd) else { return };
             match socket::receive(fd, &mut buffer, false) {
@@ -451,8 +451,10 @@ impl Supervisor {
                 self.late.joined(clock::now_ns());
                 self.ends.check_missing(&self.ranks);
             }
-            ControlKind::Barrier => meeting::enter_barrier(&mut self.ranks, i),
-            ControlKind::ExchangePart => meeting::contribute(&mut self.ranks, i, head, data)?,
+            ControlKind::Barrier => barrier_exchange::enter_barrier(&mut self.ranks, i),
+            ControlKind::ExchangePart => {
+                barrier_exchange::contribute(&mut self.ranks, i, head, data)?
+            }
             // The decision is looked for in every round.
             ControlKind::ExitDecided => {}
             ControlKind::ExecFailed => {

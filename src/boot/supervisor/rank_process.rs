@@ -4,7 +4,7 @@
 //! waits here, so the supervisor never waits for a rank.
 
 use crate::boot::control_memory::ControlMemory;
-use crate::boot::message::Assembly;
+use crate::boot::control_message::Assembly;
 use crate::rank::{JobRank, LocalRank};
 use std::collections::VecDeque;
 use std::io::ErrorKind;

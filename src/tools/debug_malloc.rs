@@ -8,7 +8,7 @@
 //! reach it. Each call checks one more object in turn, or all of them with
 //! GASNET_MALLOC_EXTRACHECK.
 
-use super::block::{FENCES, FencedBlock};
+use super::fenced_block::{FENCES, FencedBlock};
 use crate::{env, report};
 use core::ffi::c_void;
 use core::fmt::Write;
@@ -222,7 +222,7 @@ impl Heap {
             self.objects.insert(address, o);
         } else {
             s.overhead_bytes -= FENCES as u64;
-            o.block.free();
+            drop(o.block);
         }
     }
 }
@@ -376,14 +376,12 @@ mod tests {
         let before = stats();
         let p = calloc(3, 5, "calloc", "here:1");
         check(p, "here:2");
-        // SAFETY: 15 zeroed bytes.
-        unsafe {
-            assert_eq!(p.cast::<u8>().add(14).read(), 0);
-            p.cast::<u8>().write(9);
-        }
+        let mut bytes = [1; 15];
+        assert_eq!(sys::attach::peek(p.cast(), &mut bytes), 15);
+        assert_eq!(bytes, [0; 15]);
         let q = realloc(p, 100, "realloc", "here:3");
-        // SAFETY: 100 bytes.
-        assert_eq!(unsafe { q.cast::<u8>().read() }, 9);
+        assert_eq!(sys::attach::peek(q.cast(), &mut bytes), 15);
+        assert_eq!(bytes, [0; 15]);
         check_all("here:4");
         let now = stats();
         assert_eq!(now.live_objects, before.live_objects + 1);

@@ -1,7 +1,7 @@
 //! Memory of one object of the debug malloc, with a fence before and after it.
 //!
-//! Called by `heap`, which keeps one [`FencedBlock`] per object. Invariant: the fences are
-//! filled when the block is allocated, and the memory exists until the value is freed.
+//! Called by `debug_malloc`, which keeps one [`FencedBlock`] per object. Invariant: the fences are
+//! filled when the block is allocated, and the memory exists until the value is dropped.
 //!
 //! ```text
 //!   base               address                  address + size
@@ -10,6 +10,7 @@
 
 use core::cell::Cell;
 use core::mem::MaybeUninit;
+use sys::heap::HeapBlock;
 
 /// Bytes of the fence before an object; keeps the alignment of malloc.
 const FRONT: usize = 16;
@@ -26,6 +27,7 @@ type Byte = Cell<MaybeUninit<u8>>;
 /// An object and its fences.
 #[derive(Debug)]
 pub(super) struct FencedBlock {
+    memory: HeapBlock,
     /// First byte of the object.
     address: usize,
     size: usize,
@@ -47,9 +49,9 @@ fn fill(bytes: &[Byte], pattern: u64) {
 impl FencedBlock {
     /// An object of `size` bytes; `None` if there is no memory.
     pub(super) fn allocate(size: usize) -> Option<FencedBlock> {
-        let base = sys::heap::allocate(size.checked_add(FENCES)?)?;
-        let address = base.as_ptr().expose_provenance() + FRONT;
-        let block = FencedBlock { address, size, filled: None };
+        let memory = HeapBlock::allocate(size.checked_add(FENCES)?)?;
+        let address = memory.as_ptr().expose_provenance() + FRONT;
+        let block = FencedBlock { memory, address, size, filled: None };
         let (front, _, back) = block.parts();
         fill(front, block.fence());
         fill(back, block.fence());
@@ -72,11 +74,7 @@ impl FencedBlock {
 
     /// The front fence, the object and the back fence.
     fn parts(&self) -> (&[Byte], &[Byte], &[Byte]) {
-        let base = core::ptr::with_exposed_provenance::<Byte>(self.address - FRONT);
-        // SAFETY: `allocate` got as many bytes, which exist as long as `self`; cells of bytes that
-        // may be uninitialised allow the client's writes.
-        let all = unsafe { core::slice::from_raw_parts(base, self.size + FENCES) };
-        let (front, rest) = all.split_at(FRONT);
+        let (front, rest) = self.memory.bytes().split_at(FRONT);
         let (object, back) = rest.split_at(self.size);
         (front, object, back)
     }
@@ -108,13 +106,6 @@ impl FencedBlock {
     pub(super) fn damage_inside(&self) -> Option<usize> {
         damage(self.parts().1, self.filled?).map(|i| self.address + i)
     }
-
-    /// Returns the memory to the C library.
-    pub(super) fn free(self) {
-        let base = core::ptr::with_exposed_provenance_mut(self.address - FRONT);
-        // SAFETY: `allocate` got it, and the value that owned it ends here.
-        unsafe { sys::heap::free(base) };
-    }
 }
 
 /// The first of these bytes, once filled with the pattern, that differs from it.
@@ -143,7 +134,6 @@ mod tests {
             back[15].set(MaybeUninit::new(0));
             let at = block.address();
             assert_eq!(damage(&block), (Some(at - 13), Some(at + 13), Some(at + 36)));
-            block.free();
         }
     }
 
@@ -155,10 +145,7 @@ mod tests {
         b.fill(2);
         b.copy_from(&a);
         assert_eq!(b.damage_inside(), Some(b.address()));
-        let value = |i: usize| b.parts().1[i].get();
-        // SAFETY: both were filled.
-        assert_eq!(unsafe { (value(3).assume_init(), value(4).assume_init()) }, (1, 2));
-        a.free();
-        b.free();
+        let object = b.parts().1;
+        assert_eq!((damage(&object[..4], 1), damage(&object[4..], 2)), (None, None));
     }
 }

@@ -1,7 +1,7 @@
 //! This process: its host, pausing it for a debugger, raising its limits. Called by
 //! `capi::tools`, and by fatal errors and signals.
 
-use super::environment;
+use super::client_variables;
 use crate::{env, report};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -37,7 +37,7 @@ pub fn freeze_on_error() -> bool {
 /// `GASNET_MAXIMIZE_<limit>` is no. False if one could not be raised.
 pub fn maximize_limits() -> bool {
     sys::limits::RAISABLE.iter().fold(true, |ok, &(resource, name)| {
-        let wanted = environment::yes(&format!("GASNET_MAXIMIZE_{name}"), true);
+        let wanted = client_variables::yes(&format!("GASNET_MAXIMIZE_{name}"), true);
         (!wanted || sys::limits::maximize(resource)) && ok
     })
 }

@@ -17,7 +17,7 @@ pub struct ClientBacktrace<'a> {
     /// The name of the method in GASNET_BACKTRACE_TYPE.
     pub name: &'a str,
     /// Prints the stack to a descriptor; returns 0 on success.
-    pub print: unsafe extern "C" fn(c_int) -> c_int,
+    pub print: extern "C" fn(c_int) -> c_int,
 }
 
 /// The methods of the library, in the order in which they are tried by default.
@@ -27,7 +27,7 @@ pub const METHODS: [&str; 6] = ["EXECINFO", "ADDR2LINE", "GDB", "GSTACK", "PSTAC
 #[derive(Debug)]
 enum BacktraceStep {
     /// The client's function.
-    User(unsafe extern "C" fn(c_int) -> c_int),
+    User(extern "C" fn(c_int) -> c_int),
     /// The C library: addresses, and names of exported functions.
     ExecInfo,
     /// This program, which prints files and lines for the addresses of one object after another.
@@ -108,8 +108,7 @@ impl BacktracePlan {
     /// succeeded. Async-signal-safe.
     pub fn print(&self, fd: c_int) -> bool {
         self.0.iter().any(|step| match step {
-            // SAFETY: the client's function takes any descriptor.
-            BacktraceStep::User(print) => unsafe { print(fd) == 0 },
+            BacktraceStep::User(print) => print(fd) == 0,
             BacktraceStep::ExecInfo => sys::stack::print(fd),
             BacktraceStep::Addr2line(path) => sys::stack::print_lines(fd, path),
             BacktraceStep::Program(program) => program.run(fd, LONGEST_NS),

@@ -2,7 +2,6 @@
 //! and strided operations. Called by `capi::vis`. Invariant: no text is longer than [`room`].
 
 use crate::client_memory::{Dst, Src};
-use core::ffi::c_char;
 use core::fmt::{self, Write};
 
 /// Bytes of the text of a list of `count` elements, with the text around it and the final NUL.
@@ -27,9 +26,9 @@ pub struct PieceStats {
 
 /// Text in a caller's buffer, NUL-terminated after each write; what exceeds it is cut off.
 #[derive(Debug)]
-pub struct TextBuffer(Dst<'static>);
+pub struct TextBuffer<'a>(Dst<'a>);
 
-impl Write for TextBuffer {
+impl Write for TextBuffer<'_> {
     fn write_str(&mut self, s: &str) -> fmt::Result {
         let n = s.len().min(self.0.len() - 1);
         let (text, rest) = self.0.split_at(n);
@@ -40,14 +39,13 @@ impl Write for TextBuffer {
     }
 }
 
-impl TextBuffer {
-    /// An empty text.
+impl<'a> TextBuffer<'a> {
+    /// An empty text in this memory.
     ///
-    /// # Safety
-    /// `n` bytes at `buf`, at least one, must be writable as long as the value is used.
-    pub unsafe fn new(buf: *mut c_char, n: usize) -> TextBuffer {
-        // SAFETY: writable as long as the value is used, as promised.
-        let mut buffer = TextBuffer(unsafe { Dst::new(buf.cast(), n) });
+    /// # Panics
+    /// If it has no byte.
+    pub fn new(memory: Dst<'a>) -> TextBuffer<'a> {
+        let mut buffer = TextBuffer(memory);
         let _ = buffer.write_str("");
         buffer
     }
@@ -88,7 +86,7 @@ impl TextBuffer {
         dst: impl Iterator<Item = (*mut u8, usize)> + Clone,
         src: impl Iterator<Item = (*mut u8, usize)> + Clone,
     ) -> usize {
-        let _ = write!(self, "node {node}, destination: ");
+        let _ = write!(self, "rank {node}, destination: ");
         let total = self.list(dst).total;
         let _ = self.write_str(", source: ");
         self.list(src);
@@ -117,7 +115,7 @@ impl TextBuffer {
         } else {
             count.iter().fold(1usize, |n, &c| n.saturating_mul(c))
         };
-        let _ = write!(self, "node {node}, {} stride levels, {total} bytes, counts ", dst.1.len());
+        let _ = write!(self, "rank {node}, {} stride levels, {total} bytes, counts ", dst.1.len());
         self.numbers(count);
         for (side, (addr, strides)) in [("destination", dst), ("source", src)] {
             let _ = write!(self, ", {side} {addr:#x} with strides ");
@@ -132,11 +130,9 @@ mod tests {
     use super::*;
     use std::ffi::CStr;
 
-    fn text(n: usize, f: impl FnOnce(&mut TextBuffer)) -> String {
+    fn text(n: usize, f: impl FnOnce(&mut TextBuffer<'_>)) -> String {
         let mut bytes = vec![b'x'; n + 1];
-        // SAFETY: n of its bytes.
-        let mut buffer = unsafe { TextBuffer::new(bytes.as_mut_ptr().cast(), n) };
-        f(&mut buffer);
+        f(&mut TextBuffer::new(Dst::from(&mut bytes[..n])));
         assert_eq!(bytes[n], b'x', "not a byte more");
         CStr::from_bytes_until_nul(&bytes[..n]).unwrap().to_str().unwrap().to_owned()
     }

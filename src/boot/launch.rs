@@ -4,8 +4,8 @@
 //! addresses, its [`RankId`]) is set up in the new process, after the fork and before the
 //! program runs.
 
+use super::control_message::{ControlHead, ControlKind};
 use super::error::BootError;
-use super::message::{ControlHead, ControlKind};
 use super::options::BootOptions;
 use super::rank_id::RankId;
 use super::supervisor::{ProcessRole, Supervisor};
@@ -137,12 +137,13 @@ fn cpu_masks(plan: &LaunchPlan) -> Vec<CpuMask> {
     }
 }
 
-/// In a new process of the launcher: leaves the rank's identity to the program, and executes it.
+/// In a new process of the launcher: executes the program, with the rank's identity in its
+/// environment.
 fn become_program(id: &RankId, name: &CString, argv: &[CString]) -> ! {
-    id.leave_to_program();
+    let identity = id.for_program();
     // A Rust program starts with SIGPIPE ignored; the ranks must not inherit that.
     signal::set_default(Signal::PIPE);
-    let e = sys::child::exec(name, argv);
+    let e = sys::child::exec(name, argv, &identity);
     let failed = ControlHead {
         kind: ControlKind::ExecFailed,
         a: e.raw_os_error().unwrap_or(0) as u32,

@@ -4,7 +4,7 @@
 //! of them, since it waits for the answer.
 
 use super::rank_process::RankProcess;
-use crate::boot::message::{self, ControlHead, ControlKind};
+use crate::boot::control_message::{self, ControlHead, ControlKind};
 use std::rc::Rc;
 
 /// A rank sent what the protocol does not allow: its index.
@@ -44,7 +44,7 @@ pub(super) fn contribute(
     if let Some(odd) = all.iter().position(|c| c.len() != all[0].len()) {
         return Err(InvalidMessage(odd));
     }
-    for part in message::parts(&all.concat()) {
+    for part in control_message::parts(&all.concat()) {
         let part = Rc::new(part);
         for r in ranks.iter_mut() {
             r.send(part.clone());
